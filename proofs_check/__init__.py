@@ -1,0 +1,1 @@
+"""The evidence for every statement: exact enumeration of whole algorithms."""

@@ -1,0 +1,70 @@
+"""What speculative decoding can give a model pair: exact predictions, hard limits, and the evidence for both.
+
+Importing this loads numpy alone; everything else is loaded when first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from spectheory.divergences import (
+        chi_square,
+        entropy,
+        harmonic_mean_distance,
+        harmonic_mean_similarity,
+        hockey_stick,
+        kl_divergence,
+        renyi_divergence,
+        second_log_moment,
+        total_variation,
+    )
+    from spectheory.intervals import Interval
+    from spectheory.prediction import Prediction, plan, predict
+    from spectheory.trace import Trace
+
+_HOME = {
+    "chi_square": "divergences",
+    "entropy": "divergences",
+    "harmonic_mean_distance": "divergences",
+    "harmonic_mean_similarity": "divergences",
+    "hockey_stick": "divergences",
+    "kl_divergence": "divergences",
+    "renyi_divergence": "divergences",
+    "second_log_moment": "divergences",
+    "total_variation": "divergences",
+    "Interval": "intervals",
+    "Prediction": "prediction",
+    "plan": "prediction",
+    "predict": "prediction",
+    "Trace": "trace",
+}
+
+__all__ = [
+    "Interval",
+    "Prediction",
+    "Trace",
+    "chi_square",
+    "entropy",
+    "harmonic_mean_distance",
+    "harmonic_mean_similarity",
+    "hockey_stick",
+    "kl_divergence",
+    "plan",
+    "predict",
+    "renyi_divergence",
+    "second_log_moment",
+    "total_variation",
+]
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'spectheory' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"spectheory.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])

@@ -1,0 +1,339 @@
+"""D1-D3: what separates two pmfs. All in nats, over the last axis, in the arrays' own precision."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from array_api_compat import array_namespace
+
+from spectheory.distributions import Array, ratio, validate_pair, validate_pmf
+from spectheory.errors import SettingError
+
+_SERIES_TERMS = 22
+"""Terms of the series of (1+u)log(1+u) - u on |u| <= 1/5; the first one left out is below 1e-17 of the sum."""
+
+
+def total_variation(target: Any, draft: Any) -> Array:
+    r"""Total variation distance, :math:`\tfrac12\sum_x |p_x - q_x|` (D1, exact).
+
+    One minus this is the acceptance rate of token verification (A1, ``leviathan2023``).
+
+    Parameters
+    ----------
+    target, draft : array ``[..., V]``
+        Pmfs over one vocabulary; leading dimensions broadcast.
+
+    Returns
+    -------
+    array ``[...]``
+        In [0, 1].
+
+    Raises
+    ------
+    PmfError, ShapeError
+        If they are not pmfs, or do not fit.
+
+    Examples
+    --------
+    >>> float(total_variation([0.5, 0.5], [1.0, 0.0]))
+    0.5
+    """
+    p, q, xp = validate_pair(target, draft)
+    return xp.sum(xp.abs(p - q), axis=-1) / 2
+
+
+def kl_divergence(target: Any, draft: Any) -> Array:
+    r"""Kullback-Leibler divergence :math:`\sum_x p_x \log(p_x/q_x)` in nats (D1, exact).
+
+    Summed as :math:`p\log(p/q) - p + q`, whose terms are never negative, so nearly equal pmfs lose no digits.
+
+    Parameters
+    ----------
+    target, draft : array ``[..., V]``
+        Pmfs over one vocabulary; leading dimensions broadcast.
+
+    Returns
+    -------
+    array ``[...]``
+        In [0, inf]; inf where the draft lacks a token of the target.
+
+    Raises
+    ------
+    PmfError, ShapeError
+        If they are not pmfs, or do not fit.
+
+    Examples
+    --------
+    >>> round(float(kl_divergence([0.5, 0.5], [0.25, 0.75])), 6)
+    0.143841
+    """
+    p, q, xp = validate_pair(target, draft)
+    both = (p > 0) & (q > 0)
+    one = xp.ones_like(p * q)
+    safe_p, safe_q = xp.where(both, p, one), xp.where(both, q, one)
+    u = (safe_p - safe_q) / safe_q
+    near = xp.abs(u) <= 0.2
+    u_near = xp.where(near, u, 0 * one)
+    series = 0 * one
+    for n in range(_SERIES_TERMS, 1, -1):
+        series = (-1) ** n / (n * (n - 1)) + u_near * series
+    far = safe_p * (xp.log(safe_p) - xp.log(safe_q)) - safe_p + safe_q
+    terms = xp.where(near, safe_q * u_near * u_near * series, far)
+    # Where one of the two is zero the term is q (p = 0) or infinite (q = 0 < p).
+    alone = xp.where(p > 0, math.inf * one, q + 0 * one)
+    return xp.sum(xp.where(both, terms, alone), axis=-1)
+
+
+def entropy(pmf: Any) -> Array:
+    r"""Shannon entropy :math:`-\sum_x p_x \log p_x` in nats (D1, exact).
+
+    Parameters
+    ----------
+    pmf : array ``[..., V]``
+        A pmf.
+
+    Returns
+    -------
+    array ``[...]``
+        In [0, log V].
+
+    Raises
+    ------
+    PmfError
+        If it is not a pmf.
+
+    Examples
+    --------
+    >>> round(float(entropy([0.5, 0.5])), 6)
+    0.693147
+    """
+    p = validate_pmf(pmf)
+    xp = array_namespace(p)
+    return -xp.sum(p * _log(p, xp), axis=-1) + 0.0
+
+
+def second_log_moment(pmf: Any) -> Array:
+    r"""Second moment of the surprisal, :math:`M_2 = \sum_x p_x \log^2 p_x` in nats squared (D1, exact).
+
+    With the entropy it decides the branching bounds of §5 (``pankratov2026``).
+
+    Parameters
+    ----------
+    pmf : array ``[..., V]``
+        A pmf.
+
+    Returns
+    -------
+    array ``[...]``
+        At least the square of the entropy.
+
+    Raises
+    ------
+    PmfError
+        If it is not a pmf.
+
+    Examples
+    --------
+    >>> round(float(second_log_moment([0.5, 0.5])), 6)
+    0.480453
+    """
+    p = validate_pmf(pmf)
+    xp = array_namespace(p)
+    return xp.sum(p * _log(p, xp) ** 2, axis=-1)
+
+
+def _log(values: Array, xp: Any) -> Array:
+    """Entrywise logarithm with log 0 = 0, for factors that vanish there."""
+    return xp.log(xp.where(values > 0, values, xp.ones_like(values)))
+
+
+def renyi_divergence(target: Any, draft: Any, order: float) -> Array:
+    r"""Rényi divergence :math:`\frac{1}{a-1}\log\sum_x p_x^a q_x^{1-a}` of order a > 0 in nats (D1, exact).
+
+    Order 1 is the Kullback-Leibler divergence, order inf is :math:`\log\max_x p_x/q_x`.
+
+    Parameters
+    ----------
+    target, draft : array ``[..., V]``
+        Pmfs over one vocabulary; leading dimensions broadcast.
+    order : float
+        The order a, in (0, inf].
+
+    Returns
+    -------
+    array ``[...]``
+        In [0, inf]; does not decrease with the order.
+
+    Raises
+    ------
+    SettingError
+        If the order is not positive.
+    PmfError, ShapeError
+        If they are not pmfs, or do not fit.
+
+    Examples
+    --------
+    >>> round(float(renyi_divergence([0.5, 0.5], [0.25, 0.75], 2)), 6)
+    0.287682
+    """
+    if not order > 0:
+        raise SettingError(f"order is {order:g}", limit="must be > 0", remedy="1 is the KL divergence")
+    if order == 1:
+        return kl_divergence(target, draft)
+    p, q, xp = validate_pair(target, draft)
+    log_ratio = xp.where(p > 0, _log(p, xp) - _log(q, xp), 0 * (p + q))
+    missing = xp.any((p > 0) & (q == 0), axis=-1)
+    if order == math.inf:
+        value = xp.max(xp.where(p > 0, log_ratio, xp.full_like(log_ratio, -math.inf)), axis=-1)
+        return xp.where(missing, xp.full_like(value, math.inf), value)
+    exponent = xp.where((p > 0) & (q > 0), _log(p, xp) + (order - 1) * log_ratio, xp.full_like(log_ratio, -math.inf))
+    top = xp.max(exponent, axis=-1, keepdims=True)
+    shift = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
+    total = xp.sum(xp.exp(exponent - shift), axis=-1)
+    log_total = xp.where(total > 0, _log(total, xp) + shift[..., 0], xp.full_like(total, -math.inf))
+    value = log_total / (order - 1)
+    return xp.where(missing, xp.full_like(value, math.inf), value) if order > 1 else value
+
+
+def chi_square(target: Any, draft: Any) -> Array:
+    r"""Chi-square divergence :math:`\sum_x (p_x-q_x)^2/q_x = \sum_x p_x^2/q_x - 1` (D1, exact).
+
+    Parameters
+    ----------
+    target, draft : array ``[..., V]``
+        Pmfs over one vocabulary; leading dimensions broadcast.
+
+    Returns
+    -------
+    array ``[...]``
+        In [0, inf]; inf where the draft lacks a token of the target.
+
+    Raises
+    ------
+    PmfError, ShapeError
+        If they are not pmfs, or do not fit.
+
+    Examples
+    --------
+    >>> round(float(chi_square([0.5, 0.5], [0.25, 0.75])), 6)
+    0.333333
+    """
+    p, q, xp = validate_pair(target, draft)
+    safe = xp.where(q > 0, q, xp.ones_like(q))
+    infinite = xp.where(p > 0, math.inf * xp.ones_like(p), xp.zeros_like(p))
+    return xp.sum(xp.where(q > 0, (p - q) * ((p - q) / safe), infinite), axis=-1)
+
+
+def harmonic_mean_similarity(target: Any, draft: Any) -> Array:
+    r"""Sum of the harmonic means, :math:`S_{HM} = \sum_x \frac{2 p_x q_x}{p_x+q_x}` (D2, exact).
+
+    Between the race and twice its lower bound: :math:`\tfrac12 S_{HM} \le \alpha_{race} \le 1-TV \le S_{HM}` (A3,
+    ``kobus2025`` Lemma 3.1).
+
+    Parameters
+    ----------
+    target, draft : array ``[..., V]``
+        Pmfs over one vocabulary; leading dimensions broadcast.
+
+    Returns
+    -------
+    array ``[...]``
+        In [0, 1]; 1 for equal pmfs.
+
+    Raises
+    ------
+    PmfError, ShapeError
+        If they are not pmfs, or do not fit.
+
+    Examples
+    --------
+    >>> round(float(harmonic_mean_similarity([0.5, 0.5], [0.25, 0.75])), 6)
+    0.933333
+    """
+    p, q, xp = validate_pair(target, draft)
+    total = p + q
+    return xp.sum(2 * p * (q / xp.where(total > 0, total, xp.ones_like(total))), axis=-1)
+
+
+def harmonic_mean_distance(target: Any, draft: Any) -> Array:
+    r"""Harmonic-mean distance :math:`1 - S_{HM} = \tfrac12\sum_x \frac{(p_x-q_x)^2}{p_x+q_x}` (D2, exact).
+
+    Half the triangular discrimination. ``kobus2025`` names a harmonic mean distance; which normalisation it prints
+    could not be confirmed, so both this and the similarity are here.
+
+    Parameters
+    ----------
+    target, draft : array ``[..., V]``
+        Pmfs over one vocabulary; leading dimensions broadcast.
+
+    Returns
+    -------
+    array ``[...]``
+        In [0, 1]; 0 for equal pmfs.
+
+    Raises
+    ------
+    PmfError, ShapeError
+        If they are not pmfs, or do not fit.
+
+    Examples
+    --------
+    >>> round(float(harmonic_mean_distance([0.5, 0.5], [0.25, 0.75])), 6)
+    0.066667
+    """
+    p, q, xp = validate_pair(target, draft)
+    total = p + q
+    return xp.sum((p - q) * ((p - q) / xp.where(total > 0, total, xp.ones_like(total))), axis=-1) / 2
+
+
+def hockey_stick(target: Any, draft: Any, c: Any) -> Array:
+    r"""Hockey-stick divergence in the race's form, :math:`g(c) = \sum_y (c\,q_y - p_y)_+` (D3, exact).
+
+    Parameters
+    ----------
+    target, draft : array ``[..., V]``
+        Pmfs over one vocabulary; leading dimensions broadcast.
+    c : float or array ``[...]``
+        The weight of the draft, finite and >= 0.
+
+    Returns
+    -------
+    array ``[...]``
+        In [0, c]; convex and increasing in c, with g(1) = TV.
+
+    Raises
+    ------
+    SettingError
+        If c is negative, infinite or NaN.
+    PmfError, ShapeError
+        If they are not pmfs, or do not fit.
+
+    Examples
+    --------
+    >>> float(hockey_stick([0.5, 0.5], [1.0, 0.0], 2.0))
+    1.5
+    """
+    p, q, xp = validate_pair(target, draft)
+    weight = xp.asarray(c, dtype=p.dtype)
+    if not bool(xp.all((weight >= 0) & xp.isfinite(weight))):
+        raise SettingError(f"c is {c}", limit="must be finite and >= 0", remedy="g(inf) is infinite")
+    excess = weight[..., None] * q - p
+    return xp.sum(xp.where(excess > 0, excess, xp.zeros_like(excess)), axis=-1)
+
+
+def hockey_stick_at_ratios(target: Array, draft: Array, xp: Any) -> Array:
+    r"""All values :math:`g(p_x/q_x)`, ``[..., V]``, by one sort and prefix sums: O(V log V) (D3, exact).
+
+    Inputs are trusted. Tokens outside the draft's support get inf.
+    """
+    ratios = ratio(target, draft, xp)
+    order = xp.argsort(ratios, axis=-1)
+    p = xp.cumulative_sum(xp.take_along_axis(target + 0 * draft, order, axis=-1), axis=-1)
+    q = xp.cumulative_sum(xp.take_along_axis(draft + 0 * target, order, axis=-1), axis=-1)
+    # At its own ratio a token contributes r q - p = 0, so inclusive sums serve, and ties may come in any order.
+    r = xp.take_along_axis(ratios, order, axis=-1)
+    infinite = r == math.inf
+    g = xp.where(infinite, r, xp.where(infinite, xp.zeros_like(r), r) * q - p)
+    g = xp.where(g > 0, g, xp.zeros_like(g))
+    return xp.take_along_axis(g, xp.argsort(order, axis=-1), axis=-1)

@@ -1,0 +1,5 @@
+"""Draft shapes (S1)."""
+
+from spectheory.drafting.shapes import Chain
+
+__all__ = ["Chain"]

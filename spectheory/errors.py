@@ -1,0 +1,99 @@
+"""Named errors: every message is one line that gives the value, the limit and the way out."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+
+class SpectheoryError(ValueError):
+    """Base of every error this package raises on purpose.
+
+    Parameters
+    ----------
+    what : str
+        What was wrong, with the offending value.
+    limit : str
+        What would have been acceptable.
+    remedy : str
+        What to do about it.
+
+    Examples
+    --------
+    >>> print(SettingError("temperature is -1", limit="must be >= 0", remedy="use 0 for greedy"))
+    temperature is -1: must be >= 0; use 0 for greedy
+    """
+
+    def __init__(self, what: str, *, limit: str, remedy: str) -> None:
+        self.what, self.limit, self.remedy = what, limit, remedy
+        super().__init__(" ".join(f"{what}: {limit}; {remedy}".split()))
+
+
+class PmfError(SpectheoryError):
+    """An array is not a probability mass function (negative, NaN, does not sum to one)."""
+
+
+class LogitsError(SpectheoryError):
+    """A row of logits has no pmf (NaN, +inf, or -inf everywhere); ``row`` is its index."""
+
+    def __init__(self, what: str, *, limit: str, remedy: str, row: int) -> None:
+        super().__init__(what, limit=limit, remedy=remedy)
+        self.row = row
+
+
+class ShapeError(SpectheoryError):
+    """Arrays whose shapes do not fit together."""
+
+
+class SettingError(SpectheoryError):
+    """A setting (k, temperature, capacity, ...) outside its range."""
+
+
+class TextError(SpectheoryError):
+    """A text, prompt file or log-probability list that cannot be used."""
+
+
+class TraceError(SpectheoryError):
+    """A file that is not a readable trace, or a trace without what was asked of it."""
+
+
+class ModelError(SpectheoryError):
+    """A model, tokenizer or pair that cannot be used."""
+
+
+class OutputError(SpectheoryError):
+    """An output file or folder that cannot be written."""
+
+
+class MissingExtraError(SpectheoryError, ImportError):
+    """An optional dependency is not installed; the message names the extra that brings it."""
+
+
+def load_extra(module: str, *, extra: str) -> ModuleType:
+    """Import an optional dependency, or name the extra that brings it.
+
+    Parameters
+    ----------
+    module : str
+        Dotted name of the module to import.
+    extra : str
+        The extra of this package that installs it.
+
+    Raises
+    ------
+    MissingExtraError
+        If the module is not installed.
+
+    Examples
+    --------
+    >>> load_extra("math", extra="models").pi > 3
+    True
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            f"{error.name} is not installed",
+            limit=f"this needs the extra {extra!r}",
+            remedy=f"pip install 'spectheory[{extra}]'",
+        ) from error

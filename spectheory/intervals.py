@@ -1,0 +1,81 @@
+"""Interval: a number that knows how far it may be trusted, and why."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+Kind = Literal["exact", "bound", "statistical"]
+"""``exact``: equal up to rounding. ``bound``: certain to lie in [low, high]. ``statistical``: a 95% interval."""
+
+CONFIDENCE = 0.95
+"""Level of every statistical interval."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A number with its certain or statistical range: ``low <= best <= high``.
+
+    Parameters
+    ----------
+    low, best, high : float
+        The range and the best value in it; equal when `kind` is ``exact``.
+    kind : {"exact", "bound", "statistical"}
+        What the range means; a statistical one is a 95% interval.
+
+    Raises
+    ------
+    ValueError
+        If the three are not in order, or an exact value has a width.
+
+    Examples
+    --------
+    >>> Interval(1.0, 1.5, 2.0, "statistical") * 2
+    Interval(low=2.0, best=3.0, high=4.0, kind='statistical')
+    >>> print(Interval.exact(1.25))
+    1.250
+    """
+
+    low: float
+    best: float
+    high: float
+    kind: Kind
+
+    def __post_init__(self) -> None:
+        if not self.low <= self.best <= self.high:
+            raise ValueError(f"an interval needs low <= best <= high, not {self.low}, {self.best}, {self.high}")
+        if self.kind == "exact" and self.low != self.high:
+            raise ValueError(f"an exact value has no width, not [{self.low}, {self.high}]")
+
+    @classmethod
+    def exact(cls, value: float) -> Interval:
+        """The interval of one exactly known value."""
+        return cls(value, value, value, "exact")
+
+    def __add__(self, shift: float) -> Interval:
+        """Shift by a known number."""
+        return Interval(self.low + shift, self.best + shift, self.high + shift, self.kind)
+
+    def __mul__(self, factor: Interval | float) -> Interval:
+        """Multiply by a known number or by another interval, both non-negative.
+
+        The range of a product is the product of the ranges: never too narrow, the kind the weaker of the two.
+        """
+        if not isinstance(factor, Interval):
+            factor = Interval.exact(float(factor))
+        if self.low < 0 or factor.low < 0:
+            raise ValueError("only non-negative intervals are multiplied here")
+        order: tuple[Kind, ...] = ("exact", "bound", "statistical")
+        kind = max(self.kind, factor.kind, key=order.index)
+        return Interval(self.low * factor.low, self.best * factor.best, self.high * factor.high, kind)
+
+    def __str__(self) -> str:
+        """The best value, and the range where there is one."""
+        if self.kind == "exact" or math.isclose(self.low, self.high):
+            return f"{self.best:.3f}"
+        return f"{self.best:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+    def as_dict(self) -> dict[str, float | str]:
+        """The fields as a JSON-ready dictionary."""
+        return asdict(self)

@@ -1,0 +1,172 @@
+"""B: the speed of light of deterministic drafts (pankratov2026), in closed form and from text.
+
+X counts the correctly predicted tokens of a call, *without* the recovered or bonus token: tokens per call is X + 1.
+A deterministic drafter verifies P prefixes per call, chosen without looking at the target's sampling. A drafter that
+samples escapes these limits (B4): with draft = target even token verification accepts everything.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectheory.errors import SettingError, TextError
+
+Form = Literal["published", "lorden", "best_t", "sharp"]
+Floats = NDArray[np.float64]
+
+
+def branching_bound(mu: float, mu2: float, capacity: float, form: Form = "sharp") -> float:
+    r"""Upper bound on the correctly predicted tokens E[X] of a call, bonus token left out (B1, B2, B2').
+
+    With :math:`K = \mu_2/\mu^2 - 1`:
+
+    - ``published`` (B1, ``pankratov2026``): :math:`(\mu+\mu_2)\log P/\mu^2`, the leading term alone; the paper's
+      additive constant is not known to us, so this form is **no** bound by itself;
+    - ``lorden`` (B2): :math:`\log P/\mu + \mu_2/\mu^2`;
+    - ``best_t`` (B2): :math:`(\log P + \log\mu + 1)/\mu + K` for :math:`P\mu \ge 1`, else P;
+    - ``sharp`` (B2'): :math:`K + \log(1+\mu(P-K))/\mu` for :math:`P \ge K`, else P.
+
+    Every form is cut at P. Assumes conditional pmfs i.i.d. across prefixes; on real text it is the i.i.d. *reading*
+    (:func:`branching_bound_from_text` needs no such assumption).
+
+    Parameters
+    ----------
+    mu : float
+        Mean entropy E[H(p)] of the target, nats.
+    mu2 : float
+        Mean second log-moment E[M2(p)], nats squared, at least mu squared.
+    capacity : float
+        Draft nodes P per call, root excluded, at least 1.
+    form : {"published", "lorden", "best_t", "sharp"}
+        Which form.
+
+    Returns
+    -------
+    float
+        Tokens per call without the bonus token (upper bound).
+
+    Raises
+    ------
+    SettingError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> round(branching_bound(1.0, 1.5, 64), 4)
+    4.6667
+    >>> branching_bound(0.0, 0.0, 64)
+    64.0
+    """
+    if not capacity >= 1:
+        raise SettingError(f"capacity is {capacity:g}", limit="must be >= 1", remedy="no draft means plain decoding")
+    if not mu >= 0 or not mu2 >= mu * mu * (1 - 1e-12):
+        raise SettingError(
+            f"mu is {mu:g}, mu2 is {mu2:g}",
+            limit="needs mu >= 0 and mu2 >= mu^2",
+            remedy="mu2 is the mean of sum p log^2 p, in nats squared",
+        )
+    if mu == 0:
+        return float(capacity)
+    spread = mu2 / mu**2 - 1
+    if form == "published":
+        value = (mu + mu2) * math.log(capacity) / mu**2
+    elif form == "lorden":
+        value = math.log(capacity) / mu + spread + 1
+    elif form == "best_t":
+        value = (math.log(capacity * mu) + 1) / mu + spread if capacity * mu >= 1 else capacity
+    elif form == "sharp":
+        value = spread + math.log1p(mu * (capacity - spread)) / mu if capacity >= spread else capacity
+    else:
+        raise SettingError(
+            f"form is {form!r}", limit="must be published, lorden, best_t or sharp", remedy="sharp is the tightest"
+        )
+    return float(min(value, capacity))
+
+
+def surprisal_walks(surprisals: Floats, lengths: NDArray[np.int64], depth: int) -> tuple[Floats, NDArray[np.bool_]]:
+    """Cumulative surprisal S_1..S_depth from each start, ``[N, depth]``, and which starts have `depth` tokens left.
+
+    Past the end of a text the walk is infinite.
+    """
+    ends = np.repeat(np.cumsum(lengths), lengths)
+    rows = np.arange(len(surprisals))
+    padded = np.concatenate([surprisals, np.full(depth - 1, math.inf)])
+    walks = np.cumsum(np.lib.stride_tricks.sliding_window_view(padded, depth), axis=1)
+    inside = rows[:, None] + np.arange(1, depth + 1) <= ends[:, None]
+    return np.where(inside, walks, math.inf), rows + depth <= ends
+
+
+def best_threshold(walks: Floats, capacity: int) -> float:
+    """The t that makes B6 smallest on these walks ``[starts, depth]``.
+
+    The bound falls in t while the mean over starts of the sum of exp(S_i), S_i < t, stays below P, and rises after.
+    Choose it on other data than the bound is evaluated on: B6 is a bound for a t fixed beforehand.
+    """
+    steps = np.sort(walks[np.isfinite(walks)])
+    with np.errstate(over="ignore"):
+        weight = np.cumsum(np.exp(steps)) / len(walks)
+    at = int(np.searchsorted(weight, capacity))
+    # Too little text to reach P: beyond the last step only P exp(-t) moves, so go far.
+    return float(steps[at]) if at < len(steps) else float(steps[-1] if len(steps) else 0.0) + math.log(capacity) + 40.0
+
+
+def threshold_terms(walks: Floats, t: float) -> Floats:
+    r"""The part of B6 that comes from each start, :math:`\sum_i (1-e^{-(t-S_i)})_+`, ``[starts]``."""
+    return np.sum(-np.expm1(np.minimum(walks - t, 0.0)), axis=1)
+
+
+def branching_bound_from_text(surprisals: list[Floats], capacity: int, t: float) -> float:
+    r"""Upper bound on E[X] from target-sampled text, with no i.i.d. assumption (B6).
+
+    .. math:: E[X] \le E\sum_{i\le P}\big(1-e^{-(t-S_i)}\big)_+ + P e^{-t}, \qquad S_i = \text{surprisal of i tokens}
+
+    for every t; a tree of P nodes is at most P deep, so the sum stops there. The mean is over every start with P
+    tokens left: an *estimate* of the bound, statistical in the texts. Starts should be distributed as call starts
+    (uniform here), and t must be fixed beforehand or chosen on other texts.
+
+    Parameters
+    ----------
+    surprisals : list of array ``[tokens]``
+        -log p of the tokens of each text, nats, p the target's pmf with the sampling settings in use.
+    capacity : int
+        Draft nodes P per call, at least 1.
+    t : float
+        The threshold in nats, >= 0.
+
+    Returns
+    -------
+    float
+        Tokens per call without the bonus token, at most P.
+
+    Raises
+    ------
+    SettingError
+        If capacity or t is out of range.
+    TextError
+        If no text has P tokens.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(branching_bound_from_text([np.full(50, 0.7)], 1, 0.7), 4)
+    0.4966
+    """
+    if capacity < 1 or not t >= 0:
+        raise SettingError(
+            f"capacity is {capacity}, t is {t:g}",
+            limit="needs capacity >= 1 and t >= 0",
+            remedy="t near log P is a good start",
+        )
+    lengths = np.array([len(text) for text in surprisals], dtype=np.int64)
+    walks, whole = surprisal_walks(np.concatenate(surprisals), lengths, capacity)
+    if not whole.any():
+        raise TextError(
+            f"the longest text has {lengths.max()} tokens",
+            limit=f"needs {capacity} tokens after a start",
+            remedy="use longer texts or a smaller capacity",
+        )
+    return float(min(threshold_terms(walks[whole], t).mean() + capacity * math.exp(-t), capacity))

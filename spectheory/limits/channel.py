@@ -1,0 +1,55 @@
+"""T1: the channel limit of kobus2025 (Theorem 4.1), from the entropy of the rank."""
+
+from __future__ import annotations
+
+import math
+
+from spectheory.errors import SettingError
+
+
+def tunstall_bound(rank_entropy: float, alphabet: int, k: int) -> float:
+    r"""Upper bound on the expected tokens per call of any draft tree with k nodes (T1; ``kobus2025`` Theorem 4.1).
+
+    .. math:: E[\text{tokens}] \le \frac{\log((k+1)(A-1)+1)}{H(R)}, \qquad \text{and never more than } k+1.
+
+    Tokens per call counts the recovered or bonus token. Assumes ranks i.i.d. along the text with entropy H(R) over
+    a finite alphabet of A ranks (lump the ranks above some B, A = B + 1, and draft ranks up to B only). On real text,
+    where the rank law changes from position to position, this is the i.i.d. *reading*, not a limit.
+
+    Parameters
+    ----------
+    rank_entropy : float
+        H(R) in nats, in [0, log A].
+    alphabet : int
+        Number A of possible ranks, at least 1.
+    k : int
+        Draft nodes per call, at least 1.
+
+    Returns
+    -------
+    float
+        Tokens per call (upper bound).
+
+    Raises
+    ------
+    SettingError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> import math
+    >>> round(tunstall_bound(math.log(2), 2, 3), 6)
+    2.321928
+    """
+    if alphabet < 1 or k < 1:
+        raise SettingError(f"alphabet is {alphabet}, k is {k}", limit="both must be >= 1", remedy="count ranks from 1")
+    if not 0 <= rank_entropy <= math.log(alphabet) * (1 + 1e-12):
+        raise SettingError(
+            f"rank entropy is {rank_entropy:g}",
+            limit=f"must be in [0, log {alphabet} = {math.log(alphabet):.6g}] nats",
+            remedy="give it in nats, of the lumped rank",
+        )
+    leaves = (k + 1) * (alphabet - 1) + 1
+    if rank_entropy * (k + 1) <= math.log(leaves):
+        return float(k + 1)
+    return math.log(leaves) / rank_entropy

@@ -1,0 +1,340 @@
+"""The record of a measured pair: per-position statistics of texts, with provenance. Parquet on disk, no torch.
+
+A trace holds one row per output token of each text. Two columns are always there (the log-probabilities of the
+text's token under target and draft); the others need full pmfs and are absent from a trace made of log-probabilities
+alone. While a measurement runs, each finished text is a part file of its own, so a kill loses nothing finished.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectheory.errors import OutputError, TextError, TraceError, load_extra
+
+SCHEMA_VERSION = 1
+METADATA_KEY = b"spectheory"
+REJECTION_RANKS = 8
+"""The recursive-rejection rank law is recorded for ranks 1 to this."""
+
+COLUMNS: dict[str, str] = {
+    "token": "id of the output token",
+    "log_target": "log p of the token, nats",
+    "log_draft": "log q of the token, nats (-inf where the draft cannot draw it)",
+    "total_variation": "TV(p, q) (D1)",
+    "kl": "KL(p || q), nats (D1)",
+    "target_entropy": "H(p), nats (D1)",
+    "target_second_moment": "M2(p), nats squared (D1)",
+    "draft_entropy": "H(q), nats (D1)",
+    "harmonic_similarity": "S_HM(p, q) (D2)",
+    "race_acceptance": "acceptance rate of the race (A2)",
+    "race_g": "g(p_x/q_x) at the token x (D3, A2); inf where q_x = 0",
+    "draft_rank": "place of the token in the draft's order, 1 the most probable",
+    "target_rank": "place of the token in the target's order, 1 the most probable",
+    "greedy_agreement": "whether the most probable tokens agree",
+    "rejection_rank": f"P(R = r | token) of recursive rejection with i.i.d. drafts, r = 1..{REJECTION_RANKS} (R3)",
+}
+"""What each column means."""
+
+REQUIRED = ("log_target", "log_draft")
+
+
+@dataclass(frozen=True)
+class TextInfo:
+    """One text of a trace: where it came from and how many output tokens it has.
+
+    Attributes
+    ----------
+    id, category : str
+        Question id and category of the prompt.
+    tokens : int
+        Number of output tokens, the end-of-text token included.
+    ended : bool
+        Whether the text ended by itself (an end-of-text token), so that nothing follows it.
+    """
+
+    id: str
+    tokens: int
+    category: str = ""
+    ended: bool = False
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Per-position statistics of texts, concatenated.
+
+    Attributes
+    ----------
+    columns : mapping of str to array ``[N]`` or ``[N, r]``
+        Statistics by the names of :data:`COLUMNS`.
+    texts : tuple of TextInfo
+        The texts in order; their token counts add up to N.
+    provenance : mapping
+        Models, sampling settings, seed, origin of the text, versions, machine.
+
+    Raises
+    ------
+    TraceError
+        If a required column is missing or the lengths disagree.
+    TextError
+        If a log-probability is positive or NaN, or a token is impossible under the target.
+
+    Examples
+    --------
+    >>> trace = Trace.from_log_probabilities([([-0.5, -1.0], [-0.7, -0.9])])
+    >>> len(trace), trace.texts[0].tokens
+    (2, 2)
+    """
+
+    columns: Mapping[str, NDArray[Any]]
+    texts: tuple[TextInfo, ...]
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        missing = [name for name in REQUIRED if name not in self.columns]
+        if missing:
+            raise TraceError(
+                f"the trace lacks {', '.join(missing)}", limit="both are required", remedy="measure the pair again"
+            )
+        tokens = sum(text.tokens for text in self.texts)
+        wrong = {name: len(c) for name, c in self.columns.items() if len(c) != tokens}
+        if wrong or not self.texts or any(text.tokens < 1 for text in self.texts):
+            raise TraceError(
+                f"{len(self.texts)} texts of {tokens} tokens in all, columns of other lengths: {wrong or 'none'}",
+                limit="needs at least one text, no empty text, and one row per token",
+                remedy="measure the pair again",
+            )
+        for name in REQUIRED:
+            self._check_log_probabilities(name)
+
+    def _check_log_probabilities(self, name: str) -> None:
+        values = self.columns[name]
+        bad = ~(values <= 0) if name == "log_draft" else ~((values <= 0) & (values > -np.inf))
+        if not bad.any():
+            return
+        row = int(np.argmax(bad))
+        text, position = self.locate(row)
+        value = float(values[row])
+        raise TextError(
+            f"{name} of text {text.id!r}, token {position + 1} is {value:g}",
+            limit="a log-probability is <= 0, and an output token is possible under the target",
+            remedy="use the sampling settings that made the text"
+            if value == -np.inf
+            else "pass natural logs of probabilities",
+        )
+
+    def __len__(self) -> int:
+        """Number of output tokens over all texts."""
+        return len(self.columns["log_target"])
+
+    def locate(self, row: int) -> tuple[TextInfo, int]:
+        """The text that `row` belongs to and the position in it."""
+        starts = np.concatenate([[0], np.cumsum(self.lengths)])
+        index = int(np.searchsorted(starts, row, side="right")) - 1
+        return self.texts[index], row - int(starts[index])
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Tokens of each text."""
+        return np.array([text.tokens for text in self.texts], dtype=np.int64)
+
+    @classmethod
+    def from_log_probabilities(
+        cls,
+        texts: Iterable[tuple[Any, Any]],
+        *,
+        ids: Iterable[str] | None = None,
+        provenance: Mapping[str, Any] | None = None,
+    ) -> Trace:
+        """A trace from two numbers per token: log p and log q of the chosen tokens (§7).
+
+        Enough, exactly, for token and block verification, the one-call bound and B6.
+
+        Parameters
+        ----------
+        texts : iterable of (target, draft)
+            Two equally long lists of log-probabilities (nats) per text.
+        ids : iterable of str, optional
+            Names of the texts; numbered from 1 otherwise.
+        provenance : mapping, optional
+            Where they come from.
+
+        Raises
+        ------
+        TextError
+            If lists differ in length, are empty, or hold impossible values (text and token are named).
+        """
+        pairs = [(np.atleast_1d(np.asarray(t, float)), np.atleast_1d(np.asarray(d, float))) for t, d in texts]
+        names = [str(i + 1) for i in range(len(pairs))] if ids is None else list(ids)
+        for name, (target, draft) in zip(names, pairs, strict=True):
+            if target.shape != draft.shape or target.ndim != 1 or target.size == 0:
+                raise TextError(
+                    f"text {name!r} has {target.size} target and {draft.size} draft log-probabilities",
+                    limit="needs two flat lists of one length, at least one token",
+                    remedy="score the same tokens under both models",
+                )
+        if not pairs:
+            raise TextError("there is no text", limit="needs at least one", remedy="pass one text per line")
+        columns = {
+            "log_target": np.concatenate([t for t, _ in pairs]),
+            "log_draft": np.concatenate([d for _, d in pairs]),
+        }
+        infos = tuple(TextInfo(name, len(t)) for name, (t, _) in zip(names, pairs, strict=True))
+        return cls(columns, infos, provenance or {"source": "log-probabilities"})
+
+    def write(self, path: Path) -> None:
+        """Write as one Parquet file; it appears when whole.
+
+        Raises
+        ------
+        OutputError
+            If the file cannot be written.
+        """
+        pa, pq = load_extra("pyarrow", extra="base"), load_extra("pyarrow.parquet", extra="base")
+        arrays = {
+            name: pa.FixedSizeListArray.from_arrays(pa.array(c.reshape(-1)), c.shape[1]) if c.ndim == 2 else pa.array(c)
+            for name, c in self.columns.items()
+        }
+        header = {
+            "schema": SCHEMA_VERSION,
+            "provenance": dict(self.provenance),
+            "texts": [asdict(t) for t in self.texts],
+        }
+        table = pa.table(arrays).replace_schema_metadata({METADATA_KEY: json.dumps(header).encode()})
+        partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            pq.write_table(table, partial)
+            partial.replace(path)
+        except OSError as error:
+            partial.unlink(missing_ok=True)
+            raise OutputError(
+                f"{path} cannot be written ({error.strerror or error})",
+                limit="needs a writable folder with room",
+                remedy="choose another --out",
+            ) from error
+
+    @classmethod
+    def read(cls, path: Path) -> Trace:
+        """Read a trace.
+
+        Raises
+        ------
+        TraceError
+            If the file is missing, truncated, no trace, or of another schema version.
+        """
+        pa, pq = load_extra("pyarrow", extra="base"), load_extra("pyarrow.parquet", extra="base")
+        try:
+            table = pq.read_table(path, partitioning=None)
+        except (OSError, pa.ArrowException) as error:
+            reason = "is missing" if isinstance(error, FileNotFoundError) else "is truncated or no Parquet file"
+            raise TraceError(
+                f"{path} {reason}",
+                limit="needs a trace written by spectheory",
+                remedy="run spectheory measure",
+            ) from error
+        header = _header(table.schema.metadata, path)
+        columns = {name: _to_numpy(table.column(name)) for name in table.column_names if name in COLUMNS}
+        texts = tuple(TextInfo(**text) for text in header["texts"])
+        return cls(columns, texts, header["provenance"])
+
+
+def _header(metadata: Mapping[bytes, bytes] | None, path: Path) -> dict[str, Any]:
+    try:
+        header: dict[str, Any] = json.loads((metadata or {})[METADATA_KEY])
+        version = header["schema"]
+    except (KeyError, ValueError, TypeError) as error:
+        raise TraceError(
+            f"{path} is a Parquet file but no trace",
+            limit="needs the header that spectheory measure writes",
+            remedy="run spectheory measure",
+        ) from error
+    if version != SCHEMA_VERSION:
+        raise TraceError(
+            f"{path} has trace schema {version}",
+            limit=f"this version reads schema {SCHEMA_VERSION}",
+            remedy="measure again, or use the version that wrote it",
+        )
+    return header
+
+
+def _to_numpy(column: Any) -> NDArray[Any]:
+    """Chunked column as a numpy array; single precision is widened so that theory stays in float64."""
+    merged = column.combine_chunks()
+    if hasattr(merged.type, "list_size"):
+        flat = merged.flatten().to_numpy(zero_copy_only=False)
+        array = flat.reshape(-1, merged.type.list_size)
+    else:
+        array = merged.to_numpy(zero_copy_only=False)
+    return array.astype(np.float64) if array.dtype == np.float32 else array
+
+
+def concatenate(parts: list[Trace], provenance: Mapping[str, Any]) -> Trace:
+    """One trace from several that have the same columns."""
+    columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
+    return Trace(columns, tuple(text for part in parts for text in part.texts), provenance)
+
+
+@dataclass(frozen=True)
+class PartStore:
+    """Finished texts of a running measurement, each a small trace file beside the final one.
+
+    Attributes
+    ----------
+    final : Path
+        Where the whole trace will stand.
+    fingerprint : str
+        Hash of everything that decides the numbers; parts of another fingerprint are refused.
+    """
+
+    final: Path
+    fingerprint: str
+
+    @property
+    def folder(self) -> Path:
+        """Where the parts stand until the trace is whole."""
+        return self.final.with_name(self.final.name + ".parts")
+
+    def finished(self) -> dict[int, Path]:
+        """Finished parts by text index; files that a kill left unfinished are ignored.
+
+        Raises
+        ------
+        TraceError
+            If the parts were made with other settings.
+        """
+        found = {int(path.stem): path for path in sorted(self.folder.glob("[0-9]*.parquet"))}
+        if found:
+            first = Trace.read(next(iter(found.values())))
+            if first.provenance.get("fingerprint") != self.fingerprint:
+                raise TraceError(
+                    f"{self.folder} holds an unfinished measurement with other settings",
+                    limit="only the same models, prompts and settings can be resumed",
+                    remedy="delete the folder or choose another --out",
+                )
+        return found
+
+    def add(self, index: int, part: Trace) -> None:
+        """Store one finished text."""
+        marked = Trace(part.columns, part.texts, {"fingerprint": self.fingerprint})
+        marked.write(self.folder / f"{index:06d}.parquet")
+
+    def merge(self, provenance: Mapping[str, Any]) -> Trace:
+        """Write the whole trace, then remove the parts."""
+        found = self.finished()
+        parts = [Trace.read(found[index]) for index in sorted(found)]
+        trace = concatenate(parts, {**provenance, "fingerprint": self.fingerprint})
+        trace.write(self.final)
+        for path in found.values():
+            path.unlink()
+        for leftover in self.folder.glob(".*.partial"):
+            leftover.unlink()
+        self.folder.rmdir()
+        return trace
