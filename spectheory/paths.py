@@ -7,6 +7,7 @@ all texts at once. What is predicted here is conditional on the text; averaging 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,19 +25,21 @@ class TextCalls:
     ----------
     expected : array ``[texts]``
         Expected number of target calls (exact).
-    variance : array ``[texts]``
-        Variance of that number (exact).
     full : array ``[texts]``
         Expected number of calls, the last one left out, in which every draft was accepted (exact); the draft's
         first pass after such a call is on two tokens.
+    variance : array ``[texts]``, optional
+        Variance of the number of calls (exact), where it was asked for.
     """
 
     expected: Floats
-    variance: Floats
     full: Floats
+    variance: Floats | None = None
 
 
-def calls_of_texts(survival: Floats, lengths: NDArray[np.int64], *, prefill_emits_token: bool = False) -> TextCalls:
+def calls_of_texts(
+    survival: Floats, lengths: NDArray[np.int64], *, prefill_emits_token: bool = False, variance: bool = True
+) -> TextCalls:
     r"""Expected calls, their variance and the full acceptances of each text (§7, exact).
 
     With n tokens present, :math:`C(n) = 1 + \sum_i P(\tau=i\mid n)\,C(n+i+1)` and C = 0 from the end of the text on.
@@ -51,6 +54,8 @@ def calls_of_texts(survival: Floats, lengths: NDArray[np.int64], *, prefill_emit
     prefill_emits_token : bool
         False: the first call carries prompt and drafts, C(0). True: the prompt's own pass emits one token without
         drafts and counts as a call, 1 + C(1).
+    variance : bool
+        Whether to work out the variance too.
 
     Returns
     -------
@@ -64,32 +69,77 @@ def calls_of_texts(survival: Floats, lengths: NDArray[np.int64], *, prefill_emit
     >>> calls_of_texts(np.ones((6, 1)), np.array([6])).expected
     array([3.])
     """
-    tokens, k = survival.shape
-    starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
-    remaining = np.repeat(starts + lengths, lengths) - np.arange(tokens)
-    accepted = np.hstack([np.ones((tokens, 1)), survival])
-    accepted[:, :-1] -= survival
-    # P(tau = i) leads from n to n + i + 1; a step past the end of the text leads nowhere.
-    accepted *= np.arange(1, k + 2) < remaining[:, None]
-    band = np.zeros((k + 2, tokens))
-    for step in range(1, min(k + 1, tokens - 1) + 1):
-        band[k + 1 - step, step:] = -accepted[: tokens - step, step - 1]
-    calls = _solve(band, np.ones(tokens))
-    moments = _solve(band, np.stack([2 * calls - 1, accepted[:, k]], axis=1))
-    first = starts + 1 if prefill_emits_token else starts
-    more = np.ones(len(lengths), dtype=bool) if not prefill_emits_token else lengths > 1
-    at = np.minimum(first, tokens - 1)
-    expected, square, full = (np.where(more, v[at], 0.0) for v in (calls, moments[:, 0], moments[:, 1]))
-    variance = np.maximum(square - expected**2, 0.0)
-    return TextCalls(expected + float(prefill_emits_token), variance, full)
+    depths = [survival.shape[1]]
+    (calls,) = calls_of_chains(
+        survival, lengths, depths, prefill_emits_token=prefill_emits_token, variance=variance
+    ).values()
+    return calls
 
 
-def _solve(band: Floats, right: Floats) -> Floats:
-    """Solve the unit upper triangular banded system."""
-    solution, info = lapack.dtbtrs(band, right, uplo="U", diag="U")
-    if info != 0:
-        raise AssertionError(f"the triangular solver reported {info}")
-    return solution if right.ndim == 2 else solution.reshape(-1)
+def calls_of_chains(
+    survival: Floats,
+    lengths: NDArray[np.int64],
+    ks: Iterable[int],
+    *,
+    prefill_emits_token: bool = False,
+    variance: bool = False,
+) -> dict[int, TextCalls]:
+    """:func:`calls_of_texts` for chains of several lengths k, whose survival is a prefix of the longest one's.
+
+    The law of tau for two lengths differs in its last entries alone, so the systems share their band.
+    """
+    system = _CallSystem(lengths, survival.shape[1], prefill_emits_token)
+    results: dict[int, TextCalls] = {}
+    filled = 0
+    for k in sorted(set(ks)):
+        for step in range(filled + 1, k + 1):
+            before = survival[:, step - 2] if step > 1 else 1.0
+            system.put(step, before - survival[:, step - 1])
+        filled = k
+        system.put(k + 1, survival[:, k - 1])
+        results[k] = system.solve(variance=variance)
+    return results
+
+
+class _CallSystem:
+    """The recursion C = 1 + A C as a unit upper triangular banded system; A[n, n + step] = P(tau = step - 1 | n)."""
+
+    def __init__(self, lengths: NDArray[np.int64], depth: int, prefill_emits_token: bool) -> None:
+        self.tokens = int(np.sum(lengths))
+        self.width = depth + 1
+        ends = np.cumsum(lengths)
+        self.remaining = np.repeat(ends, lengths) - np.arange(self.tokens)
+        self.prefill_emits_token = prefill_emits_token
+        self.first = ends - lengths + int(prefill_emits_token)
+        self.longer = lengths > int(prefill_emits_token)
+        # LAPACK wants Fortran order: row j of this array is column j of the band.
+        self.band = np.zeros((self.tokens, self.width + 1))
+        self.full = np.zeros(self.tokens)
+
+    def put(self, step: int, probability: Floats) -> None:
+        """Set the probability of moving `step` positions; a step past the end of its text leads nowhere."""
+        inside = np.where(self.remaining > step, probability, 0.0)
+        self.full = inside
+        self.band[step:, self.width - step] = -inside[: max(self.tokens - step, 0)]
+
+    def solve(self, *, variance: bool) -> TextCalls:
+        calls, full = self._triangular(np.stack([np.ones(self.tokens), self.full]))
+        expected = self._at_start(calls)
+        spread = None
+        if variance:
+            # E[T^2] = 1 + 2 A C + A E[T^2], and A C = C - 1.
+            (square,) = self._triangular((2 * calls - 1)[None])
+            spread = np.maximum(self._at_start(square) - expected**2, 0.0)
+        return TextCalls(expected + float(self.prefill_emits_token), self._at_start(full), spread)
+
+    def _at_start(self, values: Floats) -> Floats:
+        return np.where(self.longer, values[np.minimum(self.first, self.tokens - 1)], 0.0)
+
+    def _triangular(self, rows: Floats) -> Floats:
+        solution, info = lapack.dtbtrs(self.band.T, rows.T, uplo="U", diag="U")
+        if info != 0:
+            raise AssertionError(f"the triangular solver reported {info}")
+        return solution.T
 
 
 def one_call_terms(log_ratio: Floats, lengths: NDArray[np.int64], k: int) -> tuple[Floats, NDArray[np.bool_]]:

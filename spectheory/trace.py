@@ -52,16 +52,21 @@ class TextInfo:
 
     Attributes
     ----------
-    id, category : str
-        Question id and category of the prompt.
+    id : str
+        Name of the text.
     tokens : int
         Number of output tokens, the end-of-text token included.
+    prompt : str
+        Name of the prompt it continues; texts of one prompt are resampled together. Empty: the text's own name.
+    category : str
+        Category of the prompt.
     ended : bool
         Whether the text ended by itself (an end-of-text token), so that nothing follows it.
     """
 
     id: str
     tokens: int
+    prompt: str = ""
     category: str = ""
     ended: bool = False
 

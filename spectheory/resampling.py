@@ -1,0 +1,83 @@
+"""Bootstrap over prompts: sums per prompt are drawn again, nothing else is worked out twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectheory.intervals import CONFIDENCE, Interval
+from spectheory.trace import TextInfo
+
+Floats = NDArray[np.float64]
+_BLOCK = 1 << 22
+"""Weights held at a time."""
+
+
+@dataclass
+class PromptSums:
+    """Named sums over the texts of each prompt; ratios of them become intervals.
+
+    The texts of one prompt are dependent, so a prompt is drawn whole.
+
+    Parameters
+    ----------
+    texts : sequence of TextInfo
+        Whose prompts are drawn.
+    resamples : int
+        Bootstrap resamples.
+    seed : int
+        Seed of the draws.
+    """
+
+    texts: Sequence[TextInfo]
+    resamples: int = 1000
+    seed: int = 0
+    _sums: dict[str, Floats] = field(default_factory=dict)
+    _drawn: dict[str, Floats] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _, first, self.prompt_of_text = np.unique(
+            [text.prompt or text.id for text in self.texts], return_index=True, return_inverse=True
+        )
+        self.prompts = len(first)
+
+    def add(self, name: str, per_text: Floats) -> None:
+        """Add a quantity by its value (or sum) on each text."""
+        self._sums[name] = np.bincount(self.prompt_of_text, per_text, self.prompts)
+
+    def add_rows(self, name: str, per_row: Floats) -> None:
+        """Add a quantity by its value at each position of the concatenated texts."""
+        lengths = [text.tokens for text in self.texts]
+        self.add(name, np.bincount(np.repeat(np.arange(len(lengths)), lengths), per_row, len(lengths)))
+
+    def total(self, name: str) -> float:
+        """Sum over all prompts."""
+        return float(self._sums[name].sum())
+
+    def draw(self) -> None:
+        """Draw the resamples: every sum added so far, one matrix product."""
+        rng = np.random.default_rng(self.seed)
+        table = np.stack(list(self._sums.values()), axis=1)
+        share = np.full(self.prompts, 1 / self.prompts)
+        block = max(1, _BLOCK // self.prompts)
+        drawn = [
+            rng.multinomial(self.prompts, share, size=min(block, self.resamples - start)) @ table
+            for start in range(0, self.resamples, block)
+        ]
+        self._drawn = dict(zip(self._sums, np.concatenate(drawn).T, strict=True))
+
+    def ratio(self, above: str, below: str, *, limits: tuple[float, float]) -> Interval:
+        """Ratio of two totals with its percentile interval (statistical, 95%).
+
+        With a single prompt nothing can be resampled: the interval is then what is certain, `limits`.
+        """
+        best = self.total(above) / self.total(below)
+        if self.prompts == 1:
+            return Interval(min(limits[0], best), best, max(limits[1], best), "bound")
+        below_drawn = self._drawn[below]
+        values = (self._drawn[above] / np.where(below_drawn > 0, below_drawn, np.nan))[below_drawn > 0]
+        low, high = np.quantile(values, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+        return Interval(min(float(low), best), best, max(float(high), best), "statistical")
