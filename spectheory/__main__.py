@@ -1,0 +1,7 @@
+"""``python -m spectheory``."""
+
+import sys
+
+from spectheory.cli import main
+
+sys.exit(main())

@@ -1,0 +1,38 @@
+"""The command line: ``spectheory measure | predict``. The only place that prints, and the only one that exits.
+
+Bad input ends with one line on stderr and status 2; an interruption with status 130.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from spectheory.errors import SpectheoryError
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line and return its exit status."""
+    from spectheory.cli.app import app
+
+    try:
+        status = app(args=arguments, standalone_mode=False, prog_name="spectheory")
+    except SpectheoryError as error:
+        return _fail(str(error), 2)
+    except KeyboardInterrupt:
+        return _fail("interrupted; what was finished is kept, the same command goes on from there", 130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 141
+    except Exception as error:
+        if hasattr(error, "format_message"):
+            return _fail(error.format_message(), getattr(error, "exit_code", 2))
+        if os.environ.get("SPECTHEORY_DEBUG"):
+            raise
+        return _fail(f"unexpected {type(error).__name__}: {error} (SPECTHEORY_DEBUG=1 shows where; please report it)", 1)
+    return status if isinstance(status, int) else 0
+
+
+def _fail(message: str, status: int) -> int:
+    print("spectheory:", " ".join(message.split()), file=sys.stderr)
+    return status

@@ -1,0 +1,40 @@
+"""Where the command line writes: answers to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from spectheory.errors import OutputError
+
+answers = Console(soft_wrap=False)
+remarks = Console(stderr=True, soft_wrap=True, highlight=False)
+
+
+def progress() -> Progress:
+    """A progress bar on stderr."""
+    return Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=remarks
+    )
+
+
+def ready_folder(folder: Path) -> Path:
+    """Make `folder` and check that it can be written, before any work is done for it.
+
+    Raises
+    ------
+    OutputError
+        If it cannot.
+    """
+    probe = folder / ".spectheory-probe"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.write_text("")
+        probe.unlink()
+    except OSError as error:
+        raise OutputError(
+            f"{folder} cannot be written ({error.strerror})", limit="needs a writable folder", remedy="choose another --out"
+        ) from error
+    return folder

@@ -1,0 +1,119 @@
+"""``spectheory predict``: find or make the trace, predict, check, show."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spectheory.cli.console import answers, ready_folder, remarks
+from spectheory.cli.options import PairOptions, PredictOptions, TextOptions
+from spectheory.cost import ConstantRatio, CostModel, LatencyTable
+from spectheory.drafting import Chain
+from spectheory.errors import SettingError
+from spectheory.logprobs import read_log_probabilities
+from spectheory.prediction import plan
+from spectheory.report import SIDES, check_table, headline, notes, plan_as_dict, plan_table
+from spectheory.trace import Trace
+from spectheory.verification import RULES, Rule
+
+if TYPE_CHECKING:
+    from spectheory.cli.measure import Session
+
+TRACE_FILE, LATENCY_FILE = "trace.parquet", "latency.json"
+CHECKED_K = (1, 3, 5)
+
+
+def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions) -> None:
+    """Answer the question and show the answer."""
+    _validate(question)
+    if question.out:
+        ready_folder(question.out)
+    trace, cost, session = _evidence(question, pair, text)
+    answer = plan(
+        trace,
+        cost,
+        rules=_rules(question.rule),
+        shapes=[Chain(k) for k in range(1, question.k_max + 1)],
+        resamples=question.resamples,
+        seed=text.seed,
+        prefill_emits_token=question.prefill_token,
+    )
+    content = plan_as_dict(answer)
+    if not question.json:
+        answers.print(plan_table(answer))
+        answers.print(headline(answer), style="bold", highlight=False)
+        for line in notes(answer):
+            answers.print(line, style="dim", highlight=False)
+        for name, claim in SIDES.items():
+            answers.print(f"{name}: {claim}.", style="dim", highlight=False)
+    if session:
+        content["check"] = session.check(cost, CHECKED_K) if question.check else None
+        if content["check"] and not question.json:
+            answers.print(check_table(content["check"]))
+    if question.json:
+        print(json.dumps(content, indent=2, allow_nan=False))
+    if question.out:
+        _write(answer, content, question.out)
+
+
+def _validate(question: PredictOptions) -> None:
+    if question.k_max < 1:
+        raise SettingError(f"--k-max is {question.k_max}", limit="must be >= 1", remedy="16 is the default")
+    if question.trace and question.logprobs:
+        raise SettingError("a trace and --logprobs are both given", limit="one source", remedy="leave one out")
+    if question.check and (question.trace or question.logprobs):
+        raise SettingError(
+            "--check is given with a recorded trace",
+            limit="it runs the models themselves",
+            remedy="leave the trace out, and name the models with --target and --draft",
+        )
+    if question.c is not None and question.latency:
+        raise SettingError("--c and --latency are both given", limit="one cost model", remedy="leave one out")
+
+
+def _rules(names: Sequence[str] | None) -> list[Rule] | None:
+    unknown = [name for name in names or () if name not in RULES]
+    if unknown:
+        raise SettingError(f"rule {unknown[0]!r} is unknown", limit=f"there are {', '.join(RULES)}", remedy="name one")
+    return [RULES[name] for name in dict.fromkeys(names)] if names else None
+
+
+def _evidence(
+    question: PredictOptions, pair: PairOptions, text: TextOptions
+) -> tuple[Trace, CostModel | None, Session | None]:
+    """The trace to predict from, the cost model, and the loaded pair if there is one."""
+    cost: CostModel | None = ConstantRatio(question.c) if question.c is not None else None
+    if question.latency:
+        cost = LatencyTable.read(question.latency)
+    if question.logprobs:
+        return read_log_probabilities(question.logprobs), cost, None
+    if question.trace:
+        path = question.trace / TRACE_FILE if question.trace.is_dir() else question.trace
+        beside = path.with_name(LATENCY_FILE)
+        if cost is None and beside.exists():
+            cost = LatencyTable.read(beside)
+        return Trace.read(path), cost, None
+    from spectheory.cli.measure import Session
+
+    session = Session.load(pair, text)
+    folder = question.out or _cache() / session.fingerprint
+    trace = session.trace(ready_folder(folder) / TRACE_FILE)
+    if cost is None:
+        cost = session.latencies(folder / LATENCY_FILE, longest=question.k_max + 1)
+    return trace, cost, session
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "spectheory"
+
+
+def _write(answer: Any, content: dict[str, Any], out: Path) -> None:
+    from spectheory.plots import write_figures
+
+    path = out / "prediction.json"
+    path.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n")
+    written = [path, *write_figures(answer, out)]
+    remarks.print(f"written: {', '.join(str(p) for p in written)}")

@@ -1,0 +1,68 @@
+"""A trace from two numbers per token: a JSON-lines file of log-probabilities that any server can give (§7)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from spectheory.errors import TextError
+from spectheory.trace import Trace
+
+
+def read_log_probabilities(path: Path) -> Trace:
+    """Read one text per line: ``{"target": [...], "draft": [...], "id": "optional"}``, natural logarithms.
+
+    Each list holds the log-probabilities of the text's own tokens under that model, with the sampling settings in
+    use and on one tokenisation. Token and block verification, the one-call bound and B6 follow exactly.
+
+    Parameters
+    ----------
+    path : Path
+        The file; blank lines are skipped.
+
+    Returns
+    -------
+    Trace
+        With the two required columns alone.
+
+    Raises
+    ------
+    TextError
+        If the file is missing or empty, or a line is malformed (the line is named).
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise TextError(
+            f"{path} cannot be read ({getattr(error, 'strerror', None) or 'not UTF-8 text'})",
+            limit="needs a JSON-lines file",
+            remedy="check the path",
+        ) from error
+    texts, ids = [], []
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            texts.append(_parse(line, f"{path} line {number}"))
+            ids.append(str(texts[-1].get("id", f"line {number}")))
+    if not texts:
+        raise TextError(f"{path} holds no text", limit="needs at least one line", remedy="write one text per line")
+    return Trace.from_log_probabilities(((t["target"], t["draft"]) for t in texts), ids=ids)
+
+
+def _parse(line: str, where: str) -> dict[str, Any]:
+    try:
+        text = json.loads(line)
+    except ValueError as error:
+        raise TextError(
+            f"{where} is not JSON ({error})", limit="needs one object per line", remedy="write it with json.dumps"
+        ) from error
+    for name in ("target", "draft"):
+        values = text.get(name) if isinstance(text, dict) else None
+        numbers = isinstance(values, list) and all(type(v) in (int, float) for v in values)
+        if not numbers:
+            raise TextError(
+                f"{where} has no list of numbers {name!r}",
+                limit='needs {"target": [...], "draft": [...]}',
+                remedy="give the log-probability of each token under both models",
+            )
+    return dict(text)

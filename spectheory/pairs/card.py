@@ -1,0 +1,111 @@
+"""The model card of the built-in pair, from what was recorded and measured: ``python -m spectheory.pairs.card``.
+
+Nothing in it is typed in: recipe and losses come from each model's ``training.json``, acceptance rates and latencies
+from measuring now.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spectheory.intervals import Interval
+from spectheory.measure import MeasureSettings, load_pair, measure, measure_latency
+from spectheory.pairs import MODELS, PREFIX, PROMPTS, resolve
+from spectheory.pairs.corpus import HELD_OUT_ONE_IN
+from spectheory.prompts import read_prompts
+from spectheory.trace import Trace
+
+CARD = PROMPTS.parent / "MODEL_CARD.md"
+CONTEXT = 128
+
+TEMPLATE = """---
+license: apache-2.0
+library_name: transformers
+---
+# The built-in pair: a small target and two drafts over Python source
+
+Three causal language models in the transformers Llama format with one byte-level BPE tokenizer of {vocabulary}
+entries, so that everything here runs offline. They know nothing but Python source and are meant for measuring
+speculative decoding, not for writing programs.
+
+| model | what it is | parameters | held-out loss (nats/token) | acceptance 1 - TV | c | training |
+|---|---|---|---|---|---|---|
+{rows}
+
+- **Text.** {files} source files of Python {python}'s standard library, {tokens:,} training tokens; one file in
+  {one_in} is held out by the SHA-256 of its path ({held_out_tokens:,} tokens).
+- **Recipe.** `python -m spectheory.pairs.train OUT`: Muon on the matrices and AdamW on embeddings and norms, batches
+  of {batch} x {window} tokens, warm-up, flat, linear decay; seeds {seeds}. The distilled draft starts from the text
+  draft and learns from the final target on text, first KL(target || draft), then total variation.
+- **Training time** is wall clock on two CPU cores that other work shared.
+- **Acceptance**: mean of 1 - TV(target, draft) over target-sampled continuations of the {prompts} held-out prompts at
+  temperature 1 ({positions:,} positions), +- one standard error by prompt.
+- **c**: median draft step over median target step, {context} tokens in the cache, on {machine}.
+- **Prompts**: `question.jsonl`, excerpts of the held-out files (Python Software Foundation licence), cut by
+  `python -m spectheory.pairs.questions`.
+- Window {window} tokens; weights in half precision; torch {torch}.
+"""
+
+
+def acceptance_by_prompt(trace: Trace) -> Interval:
+    """Mean of 1 - TV with one standard error by prompt to each side (estimate)."""
+    prompts = np.repeat([text.prompt for text in trace.texts], trace.lengths)
+    _, of = np.unique(prompts, return_inverse=True)
+    accepted, counts = np.bincount(of, 1 - trace.columns["total_variation"]), np.bincount(of)
+    mean = accepted.sum() / counts.sum()
+    residual = accepted - mean * counts
+    error = float(np.sqrt(len(counts) / (len(counts) - 1) * np.sum(residual**2)) / counts.sum())
+    return Interval(mean - error, mean, mean + error, "statistical")
+
+
+def card() -> str:
+    """The text of the card; measures both drafts (about two minutes on two cores)."""
+    facts = {name: json.loads((Path(resolve(PREFIX + name)) / "training.json").read_text()) for name in MODELS}
+    prompts = read_prompts(PROMPTS)
+    rows = [_row("target", "target, trained on text", facts["target"], "", "")]
+    trace, table = None, None
+    for name, what in (("draft", "draft, trained on text"), ("distilled", "draft, distilled from the target")):
+        pair = load_pair(resolve(f"{PREFIX}target"), resolve(PREFIX + name))
+        with tempfile.TemporaryDirectory() as folder:
+            trace = measure(pair, prompts, MeasureSettings(), Path(folder) / "trace.parquet")
+        table = measure_latency(pair, context=CONTEXT)
+        accepted = acceptance_by_prompt(trace)
+        share = f"{accepted.best:.3f} +- {accepted.high - accepted.best:.3f}"
+        rows.append(_row(name, what, facts[name], share, f"{table.ratio:.3f}"))
+    assert trace is not None and table is not None
+    target = facts["target"]
+    return TEMPLATE.format(
+        rows="\n".join(rows),
+        vocabulary=trace.provenance["models"]["tokenizer_size"],
+        files=target["corpus"]["files"],
+        tokens=target["corpus"]["tokens"],
+        held_out_tokens=target["corpus"]["held_out_tokens"],
+        one_in=HELD_OUT_ONE_IN,
+        batch=target["batch"][0],
+        window=target["batch"][1],
+        python=target["versions"]["python"],
+        torch=target["versions"]["torch"],
+        seeds=", ".join(str(facts[name]["schedule"]["seed"]) for name in MODELS),
+        prompts=len(prompts),
+        positions=len(trace),
+        context=CONTEXT,
+        machine=table.provenance["hardware"]["cpu"],
+    )
+
+
+def _row(name: str, what: str, facts: dict[str, Any], acceptance: str, c: str) -> str:
+    loss, schedule = facts["held_out_loss_nats_per_token"], facts["schedule"]
+    minutes = facts["training_seconds"] / 60
+    return (
+        f"| `{name}` | {what} | {facts['parameters']:,} | {loss:.3f} | {acceptance} | {c} "
+        f"| {schedule['steps']} steps, {minutes:.0f} min |"
+    )
+
+
+if __name__ == "__main__":
+    CARD.write_text(card())
