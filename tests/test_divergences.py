@@ -1,0 +1,324 @@
+"""D1-D3 against their definitions at 50 digits, on pmfs at the ends of what floats can say."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import spectheory
+from proofs_check import oracle
+from proofs_check.strategies import Floats, extreme_pairs, pairs, theorem
+from spectheory import divergences
+from spectheory.distributions import validate_pmf
+from spectheory.divergences import hockey_stick_at_ratios
+from spectheory.errors import PmfError, SettingError, ShapeError
+
+RELATIVE = 1e-12
+"""Sums of non-negative terms lose a few bits each; the worst are KL terms just beyond its series (ratio 1.2), whose
+cancellation costs sixty units, times the rounding of logarithms as large as 700."""
+
+CANCELLING = 1e-11
+"""Rényi divergences: exponents of up to 10 log 1e-300 = 7000 round to 1e-12 before they are exponentiated."""
+
+ROUNDING = 1e-12
+"""Slack of inequalities between sums of a few terms of order one."""
+
+SINGLE = 2e-5
+"""Single precision: 6e-8 per term, fifty terms, and pmf entries that were rounded themselves."""
+
+SWEPT = 25
+"""Tokens per pair at which g(p_x/q_x) is written out."""
+
+PAIRS = extreme_pairs()
+TWO_PMFS = sorted(oracle.DIVERGENCES)
+ONE_PMF = ["entropy", "second_log_moment"]
+ORDERS = [0.5, 2.0, 3.0, 10.0, math.inf]
+
+
+def close(value: Any, exact: Any, tolerance: float = RELATIVE) -> bool:
+    """Whether a float is the exact value up to the tolerance, relative below and above one."""
+    if exact == oracle.MP.inf:
+        return float(value) == math.inf
+    return bool(abs(oracle.MP.mpf(float(value)) - exact) <= tolerance * abs(exact))
+
+
+@pytest.fixture(params=sorted(PAIRS))
+def pair(request: pytest.FixtureRequest) -> tuple[Floats, Floats]:
+    return PAIRS[request.param]
+
+
+@pytest.mark.parametrize("name", TWO_PMFS)
+def test_two_pmfs_at_fifty_digits(name: str, pair: tuple[Floats, Floats]) -> None:
+    p, q = pair
+    for a, b in ((p, q), (q, p)):
+        assert close(getattr(divergences, name)(a, b), oracle.DIVERGENCES[name](a, b)), (name, a, b)
+
+
+@pytest.mark.parametrize("name", ONE_PMF)
+def test_one_pmf_at_fifty_digits(name: str, pair: tuple[Floats, Floats]) -> None:
+    for pmf in pair:
+        value, exact = getattr(divergences, name)(pmf), getattr(oracle, name)(pmf)
+        assert close(value, exact), (name, pmf)
+        assert math.copysign(1, value) == 1, "an entropy of -0.0 prints badly"
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_renyi_at_fifty_digits(order: float, pair: tuple[Floats, Floats]) -> None:
+    for a, b in (pair, pair[::-1]):
+        value, exact = divergences.renyi_divergence(a, b, order), oracle.renyi_divergence(a, b, order)
+        if exact == oracle.MP.inf:
+            assert value == math.inf
+        else:
+            assert abs(float(value) - exact) <= CANCELLING * (1 + abs(exact)), (order, a, b)
+
+
+def test_renyi_of_order_one_is_kl(pair: tuple[Floats, Floats]) -> None:
+    assert divergences.renyi_divergence(*pair, 1) == divergences.kl_divergence(*pair)
+
+
+@pytest.mark.parametrize("c", [0.0, 1e-300, 0.5, 1.0, 1.0000001, 3.0, 1e300])
+def test_hockey_stick_at_fifty_digits(c: float, pair: tuple[Floats, Floats]) -> None:
+    value, exact = divergences.hockey_stick(*pair, c), oracle.hockey_stick(*pair, c)
+    # c q is rounded before p is taken off, so nearly equal weights leave an error relative to c, not to g.
+    assert abs(oracle.MP.mpf(float(value)) - exact) <= RELATIVE * abs(exact) + 1e-16 * c
+
+
+def test_hockey_stick_at_every_ratio_by_one_sort(pair: tuple[Floats, Floats]) -> None:
+    """g(p_x/q_x) for all x at once equals the sum written out, to 1e-12 of 1 + g, the form the race uses."""
+    for p, q in (pair, pair[::-1]):
+        swept = hockey_stick_at_ratios(p, q, np)
+        for x in range(min(len(p), SWEPT)):
+            if q[x] == 0:
+                assert swept[x] == (math.inf if p[x] > 0 else 0)
+            else:
+                exact = oracle.hockey_stick(p, q, p[x] / q[x])
+                assert abs(float(swept[x]) - exact) <= RELATIVE * (1 + exact)
+
+
+def test_kl_of_nearly_equal_pmfs_keeps_its_digits() -> None:
+    """The naive sum of p log(p/q) has lost every digit where the library still has twelve."""
+    p, q = PAIRS["nearly equal"]
+    exact = oracle.kl_divergence(p, q)
+    assert exact < 1e-17
+    assert not close(np.sum(p * np.log(p / q)), exact, 0.1)
+    assert close(divergences.kl_divergence(p, q), exact)
+
+
+# Array libraries
+
+
+def two_pmf_functions() -> list[Callable[..., Any]]:
+    """Every divergence as a function of two pmfs."""
+    named = [getattr(divergences, name) for name in TWO_PMFS]
+    orders = [lambda p, q, a=order: divergences.renyi_divergence(p, q, a) for order in (1.0, *ORDERS)]
+    return [*named, *orders, lambda p, q: divergences.hockey_stick(p, q, 1.5)]
+
+
+def test_torch_gives_the_same_values_and_type(pair: tuple[Floats, Floats]) -> None:
+    p, q = pair
+    for function in two_pmf_functions():
+        value = function(torch.from_numpy(p), torch.from_numpy(q))
+        assert isinstance(value, torch.Tensor)
+        assert value.dtype == torch.float64
+        np.testing.assert_allclose(value.numpy(), function(p, q), rtol=RELATIVE, atol=1e-13)
+    for name in ONE_PMF:
+        function = getattr(divergences, name)
+        np.testing.assert_allclose(function(torch.from_numpy(p)).numpy(), function(p), rtol=RELATIVE, atol=0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_dtype_is_kept(dtype: str) -> None:
+    p, q = (pmf.astype(dtype) for pmf in PAIRS["random"])
+    for function in two_pmf_functions():
+        exact = float(function(*PAIRS["random"]))
+        for value in (function(p, q), function(torch.from_numpy(p), torch.from_numpy(q))):
+            assert str(value.dtype).endswith(dtype)
+            assert float(value) == pytest.approx(exact, rel=SINGLE)
+
+
+def test_array_api_strict_gives_the_same_values(pair: tuple[Floats, Floats]) -> None:
+    strict = pytest.importorskip("array_api_strict")
+    p, q = (strict.asarray(pmf) for pmf in pair)
+    for function in two_pmf_functions():
+        value = function(p, q)
+        assert type(value).__module__.startswith("array_api_strict")
+        np.testing.assert_allclose(float(value), function(*pair), rtol=RELATIVE, atol=1e-13)
+
+
+def test_leading_dimensions_broadcast() -> None:
+    rng = np.random.default_rng(3)
+    targets, drafts = rng.dirichlet(np.ones(5), size=(4, 1)), rng.dirichlet(np.ones(5), size=3)
+    for function in two_pmf_functions():
+        batched = function(targets, drafts)
+        assert batched.shape == (4, 3)
+        single = [[function(t[0], d) for d in drafts] for t in targets]
+        np.testing.assert_allclose(batched, single, rtol=1e-14)
+    weights = np.array([0.5, 1.0, 2.0])
+    each = [divergences.hockey_stick(targets[0, 0], d, c) for d, c in zip(drafts, weights, strict=True)]
+    np.testing.assert_array_equal(divergences.hockey_stick(targets[0, 0], drafts, weights), each)
+    assert divergences.entropy(targets).shape == (4, 1)
+
+
+def test_lists_and_integers_become_double_precision() -> None:
+    assert divergences.total_variation([1, 0], [0, 1]) == 1.0
+    assert divergences.entropy(torch.tensor([0, 1])).dtype == torch.float64
+
+
+# Bad input
+
+HALF = [0.5, 0.5]
+BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "negative": (lambda: divergences.entropy([[0.5, 0.5], [1.25, -0.25]]), PmfError, "pmf[1, 1] is -0.25"),
+    "nan": (lambda: divergences.total_variation(HALF, [0.5, math.nan]), PmfError, "draft[1] is nan"),
+    "infinite": (lambda: divergences.total_variation([math.inf, 0.5], HALF), PmfError, "target sums to inf"),
+    "sum": (lambda: divergences.kl_divergence([0.5, 0.6], HALF), PmfError, "target sums to 1.1"),
+    "logits": (lambda: divergences.entropy([2.0, -1.0]), PmfError, "not logits"),
+    "empty": (lambda: divergences.entropy([]), PmfError, "pmf has no entries"),
+    "scalar": (lambda: divergences.entropy(1.0), PmfError, "pmf has no entries"),
+    "vocabulary": (lambda: divergences.total_variation(HALF, [1.0]), ShapeError, "target has 2 tokens and draft 1"),
+    "batch": (
+        lambda: divergences.total_variation(np.full((2, 2), 0.5), np.full((3, 2), 0.5)),
+        ShapeError,
+        "(2, 2) and draft (3, 2) do not broadcast",
+    ),
+    "order": (lambda: divergences.renyi_divergence(HALF, HALF, 0), SettingError, "order is 0: must be > 0"),
+    "order nan": (lambda: divergences.renyi_divergence(HALF, HALF, math.nan), SettingError, "order is nan"),
+    "c negative": (lambda: divergences.hockey_stick(HALF, HALF, -1), SettingError, "c is -1"),
+    "c infinite": (lambda: divergences.hockey_stick(HALF, HALF, math.inf), SettingError, "c is inf"),
+    "attribute": (lambda: spectheory.no_such_name, AttributeError, "no_such_name"),
+}
+
+
+@pytest.mark.parametrize("case", sorted(BAD))
+def test_bad_input_is_named_in_one_line(case: str) -> None:
+    call, error, fragment = BAD[case]
+    with pytest.raises(error) as caught:
+        call()
+    assert fragment in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_first_bad_entry_is_named_in_torch_too() -> None:
+    with pytest.raises(PmfError, match=r"pmf\[1, 0\] is -0\.5"):
+        validate_pmf(torch.tensor([[0.5, 0.5], [-0.5, 1.5]]))
+
+
+@pytest.mark.parametrize(("off", "refused"), [(1e-9, False), (1e-7, True)])
+def test_sums_are_checked_to_the_precision_of_the_array(off: float, refused: bool) -> None:
+    pmf = np.array([0.5, 0.5 + off])
+    if refused:
+        with pytest.raises(PmfError):
+            validate_pmf(pmf)
+        validate_pmf(pmf.astype(np.float32))
+    else:
+        assert validate_pmf(pmf) is pmf
+
+
+# Theorems
+
+
+@theorem
+@given(pairs())
+def test_pinsker(pair: tuple[Floats, Floats]) -> None:
+    """TV <= sqrt(KL / 2)."""
+    assert divergences.total_variation(*pair) <= math.sqrt(divergences.kl_divergence(*pair) / 2) + ROUNDING
+
+
+@theorem
+@given(pairs())
+def test_bretagnolle_huber(pair: tuple[Floats, Floats]) -> None:
+    """TV <= sqrt(1 - exp(-KL))."""
+    bound = math.sqrt(-math.expm1(-float(divergences.kl_divergence(*pair))))
+    assert divergences.total_variation(*pair) <= bound + ROUNDING
+
+
+@theorem
+@given(pairs())
+def test_kl_below_log_chi_square(pair: tuple[Floats, Floats]) -> None:
+    """KL <= log(1 + chi^2) = D_2."""
+    log = math.log1p(divergences.chi_square(*pair))
+    assert divergences.kl_divergence(*pair) <= log * (1 + ROUNDING) + ROUNDING
+    order_two = divergences.renyi_divergence(*pair, 2)
+    assert order_two == log or order_two == pytest.approx(log, rel=CANCELLING, abs=CANCELLING)
+
+
+@theorem
+@given(pairs())
+def test_renyi_grows_with_its_order(pair: tuple[Floats, Floats]) -> None:
+    """D_a <= D_b for a <= b."""
+    values = [float(divergences.renyi_divergence(*pair, order)) for order in (0.25, 0.5, 1, 2, 5, math.inf)]
+    for small, large in itertools.pairwise(values):
+        assert small <= large * (1 + CANCELLING) + CANCELLING
+
+
+@theorem
+@given(pairs())
+def test_harmonic_distance_between_tv_squared_and_tv(pair: tuple[Floats, Floats]) -> None:
+    """TV^2 <= D_HM <= TV, and D_HM = 1 - S_HM."""
+    tv, distance = divergences.total_variation(*pair), divergences.harmonic_mean_distance(*pair)
+    assert tv * tv <= distance + ROUNDING
+    assert distance <= tv + ROUNDING
+    assert distance == pytest.approx(1 - divergences.harmonic_mean_similarity(*pair), abs=ROUNDING)
+
+
+@theorem
+@given(pairs())
+def test_symmetric_divergences(pair: tuple[Floats, Floats]) -> None:
+    """TV, S_HM and D_HM do not change when p and q change places."""
+    for name in ("total_variation", "harmonic_mean_similarity", "harmonic_mean_distance"):
+        assert getattr(divergences, name)(*pair) == pytest.approx(
+            getattr(divergences, name)(*pair[::-1]), rel=ROUNDING, abs=0
+        )
+
+
+@theorem
+@given(pairs())
+def test_second_moment_above_squared_mean(pair: tuple[Floats, Floats]) -> None:
+    """H(p)^2 <= M_2(p), and 0 <= H(p) <= log V."""
+    mean = divergences.entropy(pair[0])
+    assert mean * mean <= divergences.second_log_moment(pair[0]) + ROUNDING
+    assert -ROUNDING <= mean <= math.log(len(pair[0])) + ROUNDING
+
+
+@theorem
+@given(pairs(), st.floats(0, 50), st.floats(0, 50), st.floats(0, 1))
+def test_hockey_stick_is_convex(pair: tuple[Floats, Floats], a: float, b: float, share: float) -> None:
+    """g((1-s) a + s b) <= (1-s) g(a) + s g(b)."""
+    between = divergences.hockey_stick(*pair, (1 - share) * a + share * b)
+    chord = (1 - share) * divergences.hockey_stick(*pair, a) + share * divergences.hockey_stick(*pair, b)
+    assert between <= chord + 100 * ROUNDING
+
+
+@theorem
+@given(pairs(), st.floats(0, 50), st.floats(0, 50))
+def test_hockey_stick_grows_at_most_as_c(pair: tuple[Floats, Floats], a: float, b: float) -> None:
+    """For a <= b: 0 <= g(b) - g(a) <= b - a, and (c - 1)+ <= g(c) <= c."""
+    a, b = min(a, b), max(a, b)
+    growth = divergences.hockey_stick(*pair, b) - divergences.hockey_stick(*pair, a)
+    assert -100 * ROUNDING <= growth <= b - a + 100 * ROUNDING
+    assert max(a - 1, 0) - 100 * ROUNDING <= divergences.hockey_stick(*pair, a) <= a + 100 * ROUNDING
+
+
+@theorem
+@given(pairs())
+def test_hockey_stick_at_one_is_tv(pair: tuple[Floats, Floats]) -> None:
+    """g(1) = TV."""
+    assert divergences.hockey_stick(*pair, 1.0) == pytest.approx(
+        float(divergences.total_variation(*pair)), abs=ROUNDING
+    )
+
+
+def test_a_wrong_formula_is_caught() -> None:
+    """Negative control: KL with its arguments exchanged, entropy in bits and a dropped half all fail the oracle."""
+    p, q = PAIRS["random"]
+    assert not close(divergences.kl_divergence(q, p), oracle.kl_divergence(p, q), 1e-3)
+    assert not close(divergences.entropy(p) / math.log(2), oracle.entropy(p), 1e-3)
+    assert not close(2 * divergences.total_variation(p, q), oracle.total_variation(p, q), 1e-3)
