@@ -32,19 +32,21 @@ def tokens_per_call(ax: Axes, plan: Plan) -> list[Artist]:
     labels: list[tuple[float, float, str, str]] = []
     for rule, predictions in _by_rule(plan).items():
         artists += _band(ax, predictions, lambda p: p.tokens_per_call, COLOURS[rule])
-        labels.append((predictions[-1].shape.k, predictions[-1].tokens_per_call.best, f"{rule} verification", COLOURS[rule]))
+        labels.append(
+            (predictions[-1].shape.k, predictions[-1].tokens_per_call.best, f"{rule} verification", COLOURS[rule])
+        )
     first = next(iter(_by_rule(plan).values()))
     ks = [p.shape.k for p in first]
     for label, style, value in _LIMIT_LINES:
-        heights = [value(p) for p in first]
-        if any(h is None for h in heights):
+        heights = [height for p in first if (height := value(p)) is not None]
+        if len(heights) < len(first):
             continue
         artists += ax.plot(ks, heights, linestyle=style, color=LIMIT_COLOUR, linewidth=1.2)
         labels.append((ks[-1], heights[-1], label, LIMIT_COLOUR))
     _label_ends(ax, labels)
     ax.set_xlabel("drafted tokens per call, k")
     ax.set_ylabel("tokens per target call")
-    ax.set_title("What the pair gives, and the limits", loc="left")
+    ax.set_title("What the pair gives (colour), and what to compare it with (grey)", loc="left")
     return artists
 
 
@@ -56,14 +58,20 @@ def speedup(ax: Axes, plan: Plan) -> list[Artist]:
         artists += _band(ax, predictions, _speedup_of, COLOURS[rule])
         top = max(predictions, key=lambda p: _speedup_of(p).best)
         artists += ax.plot([top.shape.k], [_speedup_of(top).best], "o", color=COLOURS[rule], markersize=6)
-        labels.append((predictions[-1].shape.k, _speedup_of(predictions[-1]).best,
-                       f"{rule}: {_speedup_of(top).best:.2f}x at k = {top.shape.k}", COLOURS[rule]))
+        labels.append(
+            (
+                predictions[-1].shape.k,
+                _speedup_of(predictions[-1]).best,
+                f"{rule}: {_speedup_of(top).best:.2f}x at k = {top.shape.k}",
+                COLOURS[rule],
+            )
+        )
     artists.append(ax.axhline(1.0, color=LIMIT_COLOUR, linewidth=1.0, linestyle=":"))
     ax.annotate("plain decoding", (1, 1.0), textcoords="offset points", xytext=(2, 4), color=LIMIT_COLOUR, fontsize=8)
     _label_ends(ax, labels)
     ax.set_xlabel("drafted tokens per call, k")
     ax.set_ylabel("speed-up over plain decoding")
-    ax.set_title("Predicted speed-up with measured latencies", loc="left")
+    ax.set_title("Predicted speed-up", loc="left")
     return artists
 
 
@@ -135,19 +143,25 @@ def _band(
 
 
 def _label_ends(ax: Axes, labels: Sequence[tuple[float, float, str, str]]) -> None:
-    """Write each line's name at its right end, pushed apart so that no two overlap."""
+    """Write each line's name at its right end, with a leader to the line, pushed apart so that no two overlap."""
     ax.spines[["top", "right"]].set_visible(False)
+    left, right = 1.0, max(x for x, *_ in labels)
     low, high = ax.get_ylim()
-    gap = (high - low) / 18
+    gap, near, far = (high - low) / 18, right + (right - left) * 0.01 + 0.05, right + (right - left) * 0.05 + 0.2
     height = -float("inf")
     for x, y, text, colour in sorted(labels, key=lambda label: label[1]):
         height = max(y, height + gap)
+        ax.plot([x, near, far], [y, height, height], color=colour, linewidth=0.7, clip_on=False)
         ax.annotate(
-            text, (x, y), xytext=(x + (x - 1) * 0.03 + 0.2, height), color=colour, fontsize=8, va="center",
+            text,
+            (far, height),
+            xytext=(2, 0),
+            textcoords="offset points",
+            color=colour,
+            fontsize=8,
+            va="center",
             annotation_clip=False,
         )
-    right = max(x for x, *_ in labels)
-    ax.set_xlim(1, right)
-    # Room for the names: an invisible anchor that the layout engine has to keep inside.
-    for x, _, text, _ in labels:
-        ax.annotate(text, (x, low), xytext=(x + (x - 1) * 0.03 + 0.2, low), fontsize=8, alpha=0, annotation_clip=False)
+    ax.set_xlim(left, right)
+    ax.set_ylim(low, high)
+    ax.xaxis.set_major_locator(load_extra("matplotlib.ticker", extra="plots").MaxNLocator(integer=True))

@@ -15,8 +15,8 @@ SIDES = {
     "C1": "tokens per call if acceptances were i.i.d. at the first draft's rate (leviathan2023); not a limit",
     "one call": "upper bound for any lossless verification of a drafted chain, one call taken alone",
     "B6": "upper bound for drafts that do not sample (deterministic trees of k nodes), from the text itself",
-    "B2'": "what B6 would be for i.i.d. conditional pmfs: a reading, not a limit on real text",
-    "T1": "channel limit for i.i.d. ranks of recursive rejection, trees of k nodes: a reading, not a limit on real text",
+    "B2'": "what B6 would be for i.i.d. conditional pmfs: a reading on real text, no limit",
+    "T1": "channel limit for i.i.d. ranks of recursive rejection, trees of k nodes: a reading on real text, no limit",
 }
 """What each comparison column claims, and when."""
 
@@ -26,7 +26,11 @@ def plan_as_dict(plan: Plan) -> dict[str, Any]:
     best = plan.best.as_dict()
     return {
         **best,
-        "best": {"rule": best["rule"], "shape": best["shape"], "by": "speedup" if best["speedup"] else "tokens_per_call"},
+        "best": {
+            "rule": best["rule"],
+            "shape": best["shape"],
+            "by": "speedup" if best["speedup"] else "tokens_per_call",
+        },
         "predictions": [prediction.as_dict() for prediction in plan.predictions],
         "notes": notes(plan),
         "provenance": dict(plan.best.provenance),
@@ -55,8 +59,11 @@ def notes(plan: Plan) -> list[str]:
         lines.append("The text was given, not sampled from the target: the numbers are for that text as output.")
     elif provenance.get("source") == "log-probabilities":
         lines.append("From log-probabilities alone: limits assume that the target sampled the text.")
-    absent = [name for name, value in (("B2'", plan.best.limits.iid_branching), ("T1", plan.best.limits.iid_channel))
-              if value is None]
+    absent = [
+        name
+        for name, value in (("B2'", plan.best.limits.iid_branching), ("T1", plan.best.limits.iid_channel))
+        if value is None
+    ]
     if absent:
         lines.append(f"Absent, as they need full pmfs: the race rule, {', '.join(absent)}.")
     if plan.best.speedup is None:
@@ -66,66 +73,71 @@ def notes(plan: Plan) -> list[str]:
     return lines
 
 
-def plan_table(plan: Plan) -> Table:
-    """A table with a row per k: tokens per call and speed-up of each rule, the i.i.d. formula and the limits."""
-    from rich.table import Table
-    from rich.text import Text
-
+def tokens_table(plan: Plan) -> Table:
+    """Tokens per target call with a row per k: each rule, then the i.i.d. formula and the limits."""
     rules = list(dict.fromkeys(p.rule.name for p in plan.predictions))
-    by_rule = {rule: {p.shape.k: p for p in plan.of(rule)} for rule in rules}
-    with_speed = plan.best.speedup is not None
-    table = Table(title="Tokens per target call" + (" and speed-up" if with_speed else ""), title_justify="left")
-    table.add_column("k", justify="right")
-    for rule in rules:
-        table.add_column(rule, justify="right")
-        if with_speed:
-            table.add_column("speed-up", justify="right")
-    for name in (f"C1 ({rules[0]})", "one call ≤", "B6 ≤", "B2'", "T1"):
+    table = _table("Tokens per target call", ["k", *rules])
+    for name in (f"C1 {rules[0]}", "1 call ≤", "B6 ≤", "B2'", "T1"):
         table.add_column(name, justify="right", style="dim")
-    for k in sorted({p.shape.k for p in plan.predictions}):
-        cells: list[Text | str] = [str(k)]
-        for rule in rules:
-            prediction = by_rule[rule][k]
-            style = "bold green" if prediction is plan.best else ""
-            cells.append(Text(short(prediction.tokens_per_call), style))
-            if prediction.speedup is not None:
-                cells.append(Text(f"{short(prediction.speedup)}x", style))
-        table.add_row(*cells, *_limit_cells(by_rule[rules[0]][k]))
+    for row in _rows(plan):
+        limits = row[0].limits
+        table.add_row(
+            str(row[0].shape.k),
+            *(_cell(p.tokens_per_call, p is plan.best) for p in row),
+            f"{row[0].iid_tokens_per_call:.2f}",
+            *(_plain(i.best if i else None) for i in (limits.one_call, limits.text)),
+            *(_plain(value) for value in (limits.iid_branching, limits.iid_channel)),
+        )
     return table
 
 
-def _limit_cells(prediction: Prediction) -> Sequence[str]:
-    limits = prediction.limits
-    return (
-        f"{prediction.iid_tokens_per_call:.2f}",
-        short(limits.one_call),
-        short(limits.text),
-        _plain(limits.iid_branching),
-        _plain(limits.iid_channel),
-    )
+def speedup_table(plan: Plan) -> Table:
+    """Predicted speed-up over plain decoding with a row per k and a column per rule."""
+    table = _table("Speed-up over plain decoding", ["k", *dict.fromkeys(p.rule.name for p in plan.predictions)])
+    for row in _rows(plan):
+        cells = (_cell(p.speedup, p is plan.best) for p in row if p.speedup is not None)
+        table.add_row(str(row[0].shape.k), *cells)
+    return table
+
+
+def _table(title: str, columns: Sequence[str]) -> Table:
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 0, 0, 2))
+    for name in columns:
+        table.add_column(name, justify="right")
+    return table
+
+
+def _rows(plan: Plan) -> list[list[Prediction]]:
+    """Predictions by k, the rules in the order asked for."""
+    ks = sorted({p.shape.k for p in plan.predictions})
+    return [[p for p in plan.predictions if p.shape.k == k] for k in ks]
+
+
+def _cell(interval: Interval, best: bool) -> str:
+    return f"[bold green]{short(interval)}[/]" if best else short(interval)
 
 
 def _plain(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-def short(interval: Interval | None) -> str:
+def short(interval: Interval) -> str:
     """The best value and, if statistical, half the width of its interval."""
-    if interval is None:
-        return "-"
     if interval.kind != "statistical":
         return f"{interval.best:.2f}"
     return f"{interval.best:.2f}±{(interval.high - interval.low) / 2:.2f}"
 
 
 def check_table(records: Sequence[Mapping[str, Any]]) -> Table:
-    """A table of predicted against counted target calls, and of predicted against measured speed-up."""
-    from rich.table import Table
-
-    table = Table(title="Against transformers' assisted generation (token verification)", title_justify="left")
-    for name in ("k", "tokens", "calls counted", "calls predicted", "difference / s.e.", "measured", "latencies say"):
-        table.add_column(name, justify="right")
+    """Predicted against counted target calls, and predicted against measured speed-up."""
+    table = _table(
+        "Against transformers' assisted generation (token verification)",
+        ["k", "tokens", "calls counted", "predicted", "diff / s.e.", "measured", "loop without overhead"],
+    )
     for record in records:
+        expected = record["predicted_speedup"]
         table.add_row(
             str(record["k"]),
             str(record["tokens"]),
@@ -133,6 +145,6 @@ def check_table(records: Sequence[Mapping[str, Any]]) -> Table:
             f"{record['predicted']:.1f}",
             f"{record['z']:+.2f}",
             f"{record['measured_speedup']:.2f}x",
-            f"{record['predicted_speedup']:.2f}x" if record.get("predicted_speedup") else "-",
+            "-" if expected is None else f"{expected:.2f}x",
         )
     return table

@@ -46,12 +46,13 @@ class PromptSums:
 
     def add(self, name: str, per_text: Floats) -> None:
         """Add a quantity by its value (or sum) on each text."""
-        self._sums[name] = np.bincount(self.prompt_of_text, per_text, self.prompts)
+        self._sums[name] = np.bincount(self.prompt_of_text, per_text, self.prompts).astype(float)
 
     def add_rows(self, name: str, per_row: Floats) -> None:
         """Add a quantity by its value at each position of the concatenated texts."""
         lengths = [text.tokens for text in self.texts]
-        self.add(name, np.bincount(np.repeat(np.arange(len(lengths)), lengths), per_row, len(lengths)))
+        text_of_row = np.repeat(np.arange(len(lengths)), lengths)
+        self.add(name, np.bincount(text_of_row, per_row, len(lengths)).astype(float))
 
     def total(self, name: str) -> float:
         """Sum over all prompts."""
@@ -64,7 +65,7 @@ class PromptSums:
         share = np.full(self.prompts, 1 / self.prompts)
         block = max(1, _BLOCK // self.prompts)
         drawn = [
-            rng.multinomial(self.prompts, share, size=min(block, self.resamples - start)) @ table
+            rng.multinomial(self.prompts, share, size=min(block, self.resamples - start)).astype(float) @ table
             for start in range(0, self.resamples, block)
         ]
         self._drawn = dict(zip(self._sums, np.concatenate(drawn).T, strict=True))

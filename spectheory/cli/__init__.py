@@ -29,7 +29,9 @@ def main(arguments: list[str] | None = None) -> int:
             return _fail(error.format_message(), getattr(error, "exit_code", 2))
         if os.environ.get("SPECTHEORY_DEBUG"):
             raise
-        return _fail(f"unexpected {type(error).__name__}: {error} (SPECTHEORY_DEBUG=1 shows where; please report it)", 1)
+        return _fail(
+            f"unexpected {type(error).__name__}: {error} (SPECTHEORY_DEBUG=1 shows where; please report it)", 1
+        )
     return status if isinstance(status, int) else 0
 
 

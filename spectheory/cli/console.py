@@ -35,6 +35,8 @@ def ready_folder(folder: Path) -> Path:
         probe.unlink()
     except OSError as error:
         raise OutputError(
-            f"{folder} cannot be written ({error.strerror})", limit="needs a writable folder", remedy="choose another --out"
+            f"{folder} cannot be written ({error.strerror})",
+            limit="needs a writable folder",
+            remedy="choose another --out",
         ) from error
     return folder

@@ -39,7 +39,9 @@ class TextOptions:
     top_k: Annotated[int | None, Option(help="Keep the k most probable tokens.")] = None
     top_p: Annotated[float | None, Option(help="Keep the smallest set of this probability.")] = None
     seed: Annotated[int, Option(help="Root seed: the same seed gives the same numbers.")] = 0
-    given_text: Annotated[bool, Option("--given-text", help="Take each prompt's `output` as text, sample none.")] = False
+    given_text: Annotated[bool, Option("--given-text", help="Take each prompt's `output` as text, sample none.")] = (
+        False
+    )
     chat_template: Annotated[bool, Option("--chat-template", help="Wrap prompts in the chat template.")] = False
     chunk: Annotated[int, Option(help="Positions whose logits are held at a time: bounds the memory.")] = 256
 
@@ -55,9 +57,9 @@ class PredictOptions:
         Path | None, Option(help="JSON lines with `target` and `draft` log-probabilities per token.")
     ] = None
     k_max: Annotated[int, Option(help="Longest chain of drafts.")] = 16
-    rule: Annotated[
-        list[str] | None, Option(help="token, block, race, independent, argmax or greedy; repeatable.")
-    ] = None
+    rule: Annotated[list[str] | None, Option(help="token, block, race, independent, argmax or greedy; repeatable.")] = (
+        None
+    )
     c: Annotated[float | None, Option("--c", help="Draft step over target step, in place of latencies.")] = None
     latency: Annotated[Path | None, Option(help="A latency table of spectheory measure.")] = None
     prefill_token: Annotated[
@@ -76,8 +78,10 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     flat = [p for name, p in inspect.signature(command, eval_str=True).parameters.items() if name not in groups]
     for group in groups.values():
         kinds = get_type_hints(group, include_extras=True)
-        flat += [inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=kinds[f.name])
-                 for f in fields(group)]
+        flat += [
+            inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=kinds[f.name])
+            for f in fields(group)
+        ]
 
     def run(**values: Any) -> None:
         built = {name: group(**{f.name: values.pop(f.name) for f in fields(group)}) for name, group in groups.items()}

@@ -15,7 +15,7 @@ from spectheory.drafting import Chain
 from spectheory.errors import SettingError
 from spectheory.logprobs import read_log_probabilities
 from spectheory.prediction import plan
-from spectheory.report import SIDES, check_table, headline, notes, plan_as_dict, plan_table
+from spectheory.report import SIDES, check_table, headline, notes, plan_as_dict, speedup_table, tokens_table
 from spectheory.trace import Trace
 from spectheory.verification import RULES, Rule
 
@@ -43,7 +43,9 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions) 
     )
     content = plan_as_dict(answer)
     if not question.json:
-        answers.print(plan_table(answer))
+        answers.print(tokens_table(answer))
+        if answer.best.speedup:
+            answers.print(speedup_table(answer))
         answers.print(headline(answer), style="bold", highlight=False)
         for line in notes(answer):
             answers.print(line, style="dim", highlight=False)

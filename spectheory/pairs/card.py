@@ -68,7 +68,6 @@ def card() -> str:
     facts = {name: json.loads((Path(resolve(PREFIX + name)) / "training.json").read_text()) for name in MODELS}
     prompts = read_prompts(PROMPTS)
     rows = [_row("target", "target, trained on text", facts["target"], "", "")]
-    trace, table = None, None
     for name, what in (("draft", "draft, trained on text"), ("distilled", "draft, distilled from the target")):
         pair = load_pair(resolve(f"{PREFIX}target"), resolve(PREFIX + name))
         with tempfile.TemporaryDirectory() as folder:
@@ -77,7 +76,6 @@ def card() -> str:
         accepted = acceptance_by_prompt(trace)
         share = f"{accepted.best:.3f} +- {accepted.high - accepted.best:.3f}"
         rows.append(_row(name, what, facts[name], share, f"{table.ratio:.3f}"))
-    assert trace is not None and table is not None
     target = facts["target"]
     return TEMPLATE.format(
         rows="\n".join(rows),

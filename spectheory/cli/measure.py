@@ -1,0 +1,120 @@
+"""``spectheory measure``, and the loaded pair that ``predict`` measures and checks with."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from spectheory.cli.console import answers, progress, ready_folder, remarks
+from spectheory.cli.options import PairOptions, TextOptions
+from spectheory.cost import CostModel, LatencyTable
+from spectheory.distributions import Sampling
+from spectheory.drafting import Chain
+from spectheory.intervals import Interval
+from spectheory.measure import (
+    MeasureSettings,
+    ModelPair,
+    compare_with_assisted,
+    load_pair,
+    measure,
+    measure_latency,
+)
+from spectheory.pairs import PROMPTS, resolve
+from spectheory.prompts import Prompt, read_prompts
+from spectheory.trace import Trace
+
+TRACE_FILE, LATENCY_FILE = "trace.parquet", "latency.json"
+LONGEST_CALL = 64
+CHECK_PROMPTS, CHECK_TOKENS = 24, 96
+
+
+def run_measure(pair: PairOptions, text: TextOptions, out: Path) -> None:
+    """Measure a pair into `out` and say in short what was found."""
+    ready_folder(out)
+    session = Session.load(pair, text)
+    trace = session.trace(out / TRACE_FILE)
+    table = session.latencies(out / LATENCY_FILE, longest=LONGEST_CALL)
+    accepted = 1 - trace.columns["total_variation"].mean()
+    answers.print(
+        f"{len(trace)} positions in {len(trace.texts)} texts; acceptance rate 1 - TV {accepted:.3f}; "
+        f"target entropy {trace.columns['target_entropy'].mean():.3f} nats; draft step / target step {table.ratio:.3f}",
+        highlight=False,
+    )
+    answers.print(f"written: {out / TRACE_FILE}, {out / LATENCY_FILE}", highlight=False)
+
+
+@dataclass(frozen=True)
+class Session:
+    """A loaded pair with its prompts and settings."""
+
+    pair: ModelPair
+    prompts: tuple[Prompt, ...]
+    settings: MeasureSettings
+
+    @classmethod
+    def load(cls, pair: PairOptions, text: TextOptions) -> Session:
+        """Check the settings and prompts first, then load the models."""
+        settings = MeasureSettings(
+            sampling=Sampling(text.temperature, text.top_k, text.top_p),
+            tokens=text.tokens,
+            continuations=text.continuations,
+            seed=text.seed,
+            given_text=text.given_text,
+            chat_template=text.chat_template,
+            chunk=text.chunk,
+        )
+        prompts = read_prompts(text.prompts or PROMPTS)
+        options = {**asdict(pair), "target": resolve(pair.target), "draft": resolve(pair.draft)}
+        with remarks.status("loading the models"):
+            return cls(load_pair(**options), prompts, settings)
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of everything that decides the trace."""
+        return fingerprint(self.pair, self.prompts, self.settings)
+
+    def trace(self, path: Path) -> Trace:
+        """Measure, or go on with what an earlier run left."""
+        with progress() as bar:
+            task = bar.add_task("measuring prompts", total=len(self.prompts))
+            seen = []
+
+            def show(done: int, total: int, resumed: int) -> None:
+                bar.update(task, completed=done, total=total)
+                if resumed and not seen:
+                    seen.append(resumed)
+                    bar.console.print(f"resumed: {resumed} of {total} prompts were finished before")
+
+            return measure(self.pair, self.prompts, self.settings, path, on_progress=show)
+
+    def latencies(self, path: Path, *, longest: int) -> LatencyTable:
+        """Measure latencies and record them at `path`."""
+        sizes = sorted({2**i for i in range(int(math.log2(longest)) + 1)} | {longest})
+        with remarks.status("measuring latencies"):
+            table = measure_latency(self.pair, context=self.context, tokens=tuple(sizes))
+        table.write(path)
+        return table
+
+    def check(self, cost: CostModel | None, ks: tuple[int, ...]) -> list[dict[str, Any]]:
+        """Predicted against counted calls of transformers' assisted generation, and the times of both."""
+        with progress() as bar:
+            task = bar.add_task("assisted generation")
+            records = compare_with_assisted(
+                self.pair,
+                self.prompts[:CHECK_PROMPTS],
+                self.settings.sampling,
+                ks=ks,
+                tokens=min(CHECK_TOKENS, self.settings.tokens),
+                seed=self.settings.seed,
+                on_progress=lambda done, total: bar.update(task, completed=done, total=total),
+            )
+        return [{**asdict(r), "z": r.z, "measured_speedup": r.measured_speedup, **_expected(r, cost)} for r in records]
+
+
+def _expected(record: Any, cost: CostModel | None) -> dict[str, float | None]:
+    if cost is None:
+        return {"predicted_speedup": None}
+    tokens_per_call = Interval.exact(record.tokens / record.predicted)
+    return {"predicted_speedup": cost.speedup(tokens_per_call, Chain(record.k), record.full_share).best}

@@ -1,0 +1,206 @@
+"""predict() and plan(): the numbers, their intervals, the limits beside them."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from spectheory.cost import ConstantRatio
+from spectheory.drafting import Chain
+from spectheory.errors import SettingError, TraceError
+from spectheory.limits import branching_bound, branching_bound_from_text, tunstall_bound
+from spectheory.prediction import GIVEN_TEXT, plan, predict
+from spectheory.report import headline, notes, plan_as_dict
+from spectheory.trace import TextInfo, Trace
+from spectheory.verification import BlockVerification, GreedyMatch, RaceVerification, TokenVerification
+
+EXACT = 1e-12
+"""Two float64 routes to one number of order one, some hundred operations each."""
+
+
+def full_trace(rng: np.random.Generator, texts: int = 6, tokens: int = 30, **provenance: str) -> Trace:
+    """A trace with every column the predictor reads, of made-up but consistent values."""
+    rows = texts * tokens
+    log_target = -rng.exponential(1.5, rows)
+    rank = rng.dirichlet(np.ones(9), rows)[:, :8]
+    columns = {
+        "log_target": log_target,
+        "log_draft": np.minimum(0.0, log_target + rng.normal(0.0, 0.8, rows)),
+        "race_g": rng.exponential(0.5, rows),
+        "target_entropy": rng.exponential(1.5, rows),
+        "target_second_moment": rng.exponential(9.0, rows) + 9.0,
+        "rejection_rank": rank,
+    }
+    return Trace(columns, tuple(TextInfo(f"t{i}", tokens) for i in range(texts)), provenance)
+
+
+def calls_by_hand(accepted: np.ndarray, k: int) -> float:
+    """The calls recursion of one text for a rule that decides each position by itself."""
+    tokens = len(accepted)
+    calls = [0.0] * (tokens + k + 2)
+    for n in range(tokens - 1, -1, -1):
+        calls[n] = 1.0
+        reached = 1.0
+        for i in range(k):
+            if n + i >= tokens:
+                break
+            calls[n] += reached * (1 - accepted[n + i]) * calls[min(n + i + 1, tokens)]
+            reached *= accepted[n + i]
+        else:
+            calls[n] += reached * calls[min(n + k + 1, tokens)]
+    return calls[0]
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 40])
+def test_tokens_per_call_is_tokens_over_expected_calls(k: int) -> None:
+    """N over the sum of C(0), the recursion written again as a loop."""
+    trace = full_trace(np.random.default_rng(1))
+    ratio = np.exp(np.minimum(0, trace.columns["log_draft"] - trace.columns["log_target"]))
+    race = 1 / (1 + trace.columns["race_g"])
+    for rule, accepted in ((TokenVerification(), ratio), (RaceVerification(), race)):
+        calls = sum(calls_by_hand(part, k) for part in np.split(accepted, len(trace.texts)))
+        assert predict(trace, rule, Chain(k)).tokens_per_call.best == pytest.approx(len(trace) / calls, rel=EXACT)
+
+
+def test_plan_agrees_with_predict_and_finds_the_largest_speedup() -> None:
+    trace, cost = full_trace(np.random.default_rng(2)), ConstantRatio(0.2)
+    answer = plan(trace, cost)
+    assert len(answer.predictions) == 3 * 16
+    assert answer.best.speedup is not None
+    assert answer.best.speedup.best == max(p.speedup.best for p in answer.predictions if p.speedup)
+    for prediction in answer.predictions[::7]:
+        alone = predict(trace, prediction.rule, prediction.shape, cost)
+        assert alone.tokens_per_call.best == pytest.approx(prediction.tokens_per_call.best, rel=EXACT)
+        assert alone.limits.iid_branching == prediction.limits.iid_branching
+
+
+def test_block_is_never_below_token() -> None:
+    """Block verification accepts at least as much at every depth, so it never needs more calls."""
+    answer = plan(full_trace(np.random.default_rng(3)), rules=[TokenVerification(), BlockVerification()])
+    for token, block in zip(answer.of("token"), answer.of("block"), strict=True):
+        assert block.tokens_per_call.best >= token.tokens_per_call.best * (1 - EXACT)
+
+
+def test_iid_formula_uses_the_acceptance_of_the_first_draft() -> None:
+    prediction = predict(full_trace(np.random.default_rng(4)), TokenVerification(), Chain(3))
+    alpha = prediction.acceptance.best
+    assert prediction.iid_tokens_per_call == pytest.approx(1 + alpha + alpha**2 + alpha**3, rel=EXACT)
+
+
+def test_limits_are_those_of_the_calculators() -> None:
+    trace = full_trace(np.random.default_rng(5), texts=8)
+    limits = predict(trace, TokenVerification(), Chain(4)).limits
+    mu, mu2 = trace.columns["target_entropy"].mean(), trace.columns["target_second_moment"].mean()
+    assert limits.iid_branching == branching_bound(mu, mu2, 4) + 1
+    law = trace.columns["rejection_rank"].mean(axis=0)
+    law = np.append(law, 1 - law.sum())
+    assert limits.iid_channel == pytest.approx(tunstall_bound(-np.sum(law * np.log(law)), 9, 4), rel=EXACT)
+    assert limits.text is not None
+    surprisals = np.split(-trace.columns["log_target"], 8)
+    smallest = min(branching_bound_from_text(surprisals, 4, t) for t in np.linspace(0, 6, 601))
+    assert limits.text.best >= smallest + 1 - 1e-3, "a threshold from other texts cannot beat the best one by much"
+    assert limits.text.best <= branching_bound_from_text(surprisals, 4, math.log(4)) + 1 + 0.5
+
+
+def test_one_call_bound_by_hand() -> None:
+    trace = full_trace(np.random.default_rng(6), texts=2, tokens=5)
+    limits = predict(trace, TokenVerification(), Chain(2)).limits
+    terms = []
+    for ratio in np.split(trace.columns["log_draft"] - trace.columns["log_target"], 2):
+        terms += [1 + math.exp(min(0, ratio[n])) + math.exp(min(0, ratio[n] + ratio[n + 1])) for n in range(4)]
+    assert limits.one_call is not None
+    assert limits.one_call.best == pytest.approx(np.mean(terms), rel=EXACT)
+
+
+def test_given_text_has_no_limits_over_target_samples() -> None:
+    trace = full_trace(np.random.default_rng(7), origin=GIVEN_TEXT)
+    answer = plan(trace)
+    assert answer.best.limits.one_call is None
+    assert answer.best.limits.text is None
+    assert any("given" in line for line in notes(answer))
+
+
+def test_single_prompt_gets_certain_bounds_and_a_note() -> None:
+    """Nothing can be resampled from one prompt: the interval is then certain, and the report says so."""
+    trace = full_trace(np.random.default_rng(8), texts=1)
+    interval = predict(trace, TokenVerification(), Chain(3)).tokens_per_call
+    assert (interval.low, interval.high, interval.kind) == (1.0, 4.0, "bound")
+    assert any("single prompt" in line for line in notes(plan(trace)))
+
+
+def test_texts_of_one_prompt_are_drawn_together() -> None:
+    """Copies of a text under the same prompt must not narrow the interval."""
+    rng = np.random.default_rng(9)
+    single = full_trace(rng)
+    copies = 5
+    columns = {name: np.concatenate([c] * copies) for name, c in single.columns.items()}
+    texts = tuple(TextInfo(f"{t.id}#{i}", t.tokens, prompt=t.id) for i in range(copies) for t in single.texts)
+    one = predict(single, TokenVerification(), Chain(3)).tokens_per_call
+    many = predict(Trace(columns, texts), TokenVerification(), Chain(3)).tokens_per_call
+    assert many.best == pytest.approx(one.best, rel=EXACT)
+    assert many.high - many.low == pytest.approx(one.high - one.low, rel=1e-9)
+    loose = tuple(TextInfo(f"{t.id}#{i}", t.tokens) for i in range(copies) for t in single.texts)
+    naive = predict(Trace(columns, loose), TokenVerification(), Chain(3)).tokens_per_call
+    assert naive.high - naive.low < 0.7 * (one.high - one.low), "the control: prompts ignored, interval too narrow"
+
+
+def test_interval_covers_the_truth() -> None:
+    """A 95% interval over 60 prompts covers the long-run value about as often as it says.
+
+    300 traces; the percentile interval of 60 prompts covers at about 93%. The bounds below are the binomial quantiles
+    of coverages of 90% and 97%: a coverage inside is rejected with probability below 1e-7 on each side.
+    """
+    rng = np.random.default_rng(10)
+    truth = predict(full_trace(rng, texts=20_000, tokens=12), TokenVerification(), Chain(3)).tokens_per_call.best
+    covered = 0
+    for _ in range(300):
+        interval = predict(full_trace(rng, texts=60, tokens=12), TokenVerification(), Chain(3)).tokens_per_call
+        covered += interval.low <= truth <= interval.high
+    assert binom.ppf(1e-7, 300, 0.90) <= covered <= binom.ppf(1 - 1e-7, 300, 0.97)
+
+
+def test_same_seed_same_intervals() -> None:
+    trace = full_trace(np.random.default_rng(11))
+    first, second = (predict(trace, TokenVerification(), Chain(2), seed=5) for _ in range(2))
+    assert first.tokens_per_call == second.tokens_per_call
+    assert predict(trace, TokenVerification(), Chain(2), seed=6).tokens_per_call != first.tokens_per_call
+
+
+def test_prefill_token_is_a_call_of_its_own() -> None:
+    """With every draft accepted and k = 1, ten tokens take five calls; with a prefill token, one and five (9/2 up)."""
+    trace = Trace.from_log_probabilities([([-1.0] * 10, [-1.0] * 10)] * 2)
+    assert predict(trace, TokenVerification(), Chain(1)).tokens_per_call.best == pytest.approx(2.0)
+    with_prefill = predict(trace, TokenVerification(), Chain(1), prefill_emits_token=True)
+    assert with_prefill.tokens_per_call.best == pytest.approx(10 / 6)
+
+
+def test_missing_columns_and_settings_are_named() -> None:
+    trace = Trace.from_log_probabilities([([-1.0, -1.0], [-1.0, -2.0])])
+    assert {p.rule.name for p in plan(trace).predictions} == {"token", "block"}
+    with pytest.raises(TraceError, match="race_g"):
+        predict(trace, RaceVerification(), Chain(1))
+    with pytest.raises(TraceError, match="greedy_agreement"):
+        predict(trace, GreedyMatch(), Chain(1))
+    with pytest.raises(SettingError, match="resamples is 0"):
+        predict(trace, TokenVerification(), Chain(1), resamples=0)
+    with pytest.raises(SettingError, match="k is 0"):
+        Chain(0)
+
+
+def test_json_has_the_fixed_names() -> None:
+    content = plan_as_dict(plan(full_trace(np.random.default_rng(12)), ConstantRatio(0.1)))
+    for name in ("tokens_per_call", "accepted_length", "speedup"):
+        assert set(content[name]) == {"low", "best", "high", "kind"}
+    assert set(content) >= {"rule", "shape", "best", "limits", "provenance"}
+    assert json.loads(json.dumps(content, allow_nan=False)) == content
+
+
+def test_headline_says_when_not_to_speculate() -> None:
+    trace = full_trace(np.random.default_rng(13))
+    assert headline(plan(trace, ConstantRatio(5.0))).startswith("Do not speculate")
+    assert headline(plan(trace, ConstantRatio(0.05))).startswith("Best:")
+    assert "Most tokens per call" in headline(plan(trace))
