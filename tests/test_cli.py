@@ -1,0 +1,146 @@
+"""The command line on recorded traces: answers, bad input, exit status. What needs models is in test_cli_models.py."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from spectheory.cli import main
+from spectheory.trace import METADATA_KEY, TextInfo, Trace
+
+
+@pytest.fixture
+def trace_file(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    rows = 200
+    log_target = -rng.exponential(1.0, rows)
+    columns = {
+        "log_target": log_target,
+        "log_draft": np.minimum(0, log_target + rng.normal(0, 0.5, rows)),
+        "race_g": rng.exponential(0.3, rows),
+        "target_entropy": np.full(rows, 1.0),
+        "target_second_moment": np.full(rows, 2.0),
+        "rejection_rank": np.tile(np.full(8, 0.12), (rows, 1)),
+    }
+    path = tmp_path / "measured" / "trace.parquet"
+    Trace(columns, tuple(TextInfo(str(i), 50) for i in range(4)), {"origin": "sampled from the target"}).write(path)
+    return path
+
+
+def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """Run bad input; check status 2, one line on stderr, nothing on stdout; return the line."""
+    status = main(arguments)
+    out, err = capsys.readouterr()
+    assert status == 2
+    assert out == ""
+    assert err.count("\n") == 1, err
+    assert err.startswith("spectheory: ")
+    return err
+
+
+def test_table_headline_and_notes(trace_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["predict", str(trace_file), "--c", "0.1", "--k-max", "3"]) == 0
+    out, _ = capsys.readouterr()
+    for piece in ("Tokens per target call", "Speed-up over plain decoding", "token", "block", "race", "Best:", "B6"):
+        assert piece in out
+
+
+def test_folder_of_a_trace_and_json(trace_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["predict", str(trace_file.parent), "--c", "0.1", "--json"]) == 0
+    out, err = capsys.readouterr()
+    content = json.loads(out)
+    assert err == ""
+    assert content["best"]["by"] == "speedup"
+    assert len(content["predictions"]) == 48
+    assert content["provenance"]["origin"] == "sampled from the target"
+
+
+def test_figures_and_json_are_written(trace_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "new" / "folder"
+    assert main(["predict", str(trace_file), "--c", "0.1", "--k-max", "4", "--out", str(out)]) == 0
+    names = {path.name for path in out.iterdir()}
+    assert names == {"prediction.json", "tokens_per_call.png", "tokens_per_call.svg", "speedup.png", "speedup.svg"}
+    assert (out / "speedup.png").read_bytes().startswith(b"\x89PNG")
+    assert json.loads((out / "prediction.json").read_text())["k"] >= 1
+
+
+def test_log_probabilities_need_no_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "texts.jsonl"
+    file.write_text('{"target": [-1, -0.5], "draft": [-2, -0.1]}\n{"target": [-1], "draft": [-2]}\n')
+    assert main(["predict", "--logprobs", str(file), "--k-max", "2"]) == 0
+    assert "Absent, as they need full pmfs" in capsys.readouterr().out.replace("\n", " ")
+
+
+def test_one_rule_chosen(trace_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["predict", str(trace_file), "--rule", "race", "--k-max", "2", "--json"]) == 0
+    assert {p["rule"] for p in json.loads(capsys.readouterr().out)["predictions"]} == {"race"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--k-max", "0"], "--k-max is 0: must be >= 1"),
+        (["--k-max", "x"], "--k-max"),
+        (["--rule", "magic"], "rule 'magic' is unknown: there are token, block"),
+        (["--rule", "greedy"], "rule 'greedy' cannot be predicted"),
+        (["--c", "-1"], "c is -1: must be >= 0"),
+        (["--resamples", "0"], "resamples is 0"),
+        (["--check"], "--check is given with a recorded trace"),
+        (["--latency", "absent.json"], "absent.json is no latency table"),
+        (["--c", "1", "--latency", "x"], "--c and --latency are both given"),
+        (["--logprobs", "x"], "a trace and --logprobs are both given"),
+        (["--nonsense"], "nonsense"),
+    ],
+)
+def test_bad_options(trace_file: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert message in refused(["predict", str(trace_file), *arguments], capsys)
+
+
+def test_bad_traces(trace_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "is missing" in refused(["predict", str(tmp_path / "absent.parquet")], capsys)
+    assert "is missing" in refused(["predict", str(tmp_path)], capsys)
+    torn = tmp_path / "torn.parquet"
+    torn.write_bytes(trace_file.read_bytes()[:-100])
+    assert "truncated" in refused(["predict", str(torn)], capsys)
+    table = pq.read_table(trace_file)
+    header = json.loads(table.schema.metadata[METADATA_KEY])
+    other = tmp_path / "other.parquet"
+    pq.write_table(table.replace_schema_metadata({METADATA_KEY: json.dumps({**header, "schema": 99})}), other)
+    assert "trace schema 99" in refused(["predict", str(other)], capsys)
+    pq.write_table(table.replace_schema_metadata({}), other)
+    assert "no trace" in refused(["predict", str(other)], capsys)
+
+
+def test_output_folder_that_cannot_be_written(
+    trace_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert "cannot be written" in refused(["predict", str(trace_file), "--out", str(tmp_path / "file" / "x")], capsys)
+
+
+def test_no_command_and_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    assert "predict" in capsys.readouterr().out
+    assert "unknown" in refused(["unknown"], capsys)
+    assert "--out" in refused(["measure"], capsys)
+
+
+def test_a_bug_ends_with_one_line_too(
+    trace_file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("by design")
+
+    monkeypatch.setattr("spectheory.cli.predict.run_predict", broken)
+    monkeypatch.delenv("SPECTHEORY_DEBUG", raising=False)
+    assert main(["predict", str(trace_file)]) == 1
+    err = capsys.readouterr().err
+    assert "unexpected ZeroDivisionError" in err
+    assert err.count("\n") == 1
+    monkeypatch.setenv("SPECTHEORY_DEBUG", "1")
+    with pytest.raises(ZeroDivisionError):
+        main(["predict", str(trace_file)])
