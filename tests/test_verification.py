@@ -1,0 +1,265 @@
+"""A1, A2 and A4: acceptance rates against definitions, exact couplings and the bounds between them (A3)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proofs_check import enumeration, oracle, path_theorem
+from proofs_check.strategies import Floats, extreme_pairs, pairs, theorem
+from spectheory import harmonic_mean_similarity, total_variation
+from spectheory.errors import PmfError, SettingError, ShapeError, TraceError
+from spectheory.verification import (
+    RULES,
+    ArgmaxDraft,
+    BlockVerification,
+    GreedyMatch,
+    IndependentMatch,
+    RaceVerification,
+    Rule,
+    TokenVerification,
+)
+
+RELATIVE = 1e-12
+"""The race sorts and adds up to V terms, each rounded by 1e-16; V = 2000 leaves a factor of five."""
+
+ROUNDING = 1e-12
+"""Slack of inequalities between sums of a few terms of order one."""
+
+PAIRS = extreme_pairs()
+SINGLE_RULES: list[Rule] = [*RULES.values()]
+
+
+@pytest.fixture(params=sorted(PAIRS))
+def pair(request: pytest.FixtureRequest) -> tuple[Floats, Floats]:
+    return PAIRS[request.param]
+
+
+def race_by_pairs(p: Floats, q: Floats) -> float:
+    """The race's acceptance as its O(V^2) double sum."""
+    alive = (p > 0) | (q > 0)
+    p, q = p[alive], q[alive]
+    both = (p > 0) & (q > 0)
+    over = np.maximum(p[:, None] / p[None, both], q[:, None] / q[None, both])
+    return float(np.sum(1 / over.sum(axis=0)))
+
+
+def fractions(weights: tuple[int, ...]) -> enumeration.Pmf:
+    return tuple(Fraction(weight, sum(weights)) for weight in weights)
+
+
+def small_pairs(tokens: int, total: int) -> list[tuple[enumeration.Pmf, enumeration.Pmf]]:
+    """Every pair of pmfs whose entries are multiples of 1/total."""
+    cells = [cell for cell in product(range(total + 1), repeat=tokens) if sum(cell) == total]
+    return [(fractions(p), fractions(q)) for p in cells for q in cells]
+
+
+def floats(pmf: enumeration.Pmf) -> Floats:
+    return np.array([float(share) for share in pmf])
+
+
+# Acceptance rates
+
+
+def test_token_acceptance_is_one_minus_tv(pair: tuple[Floats, Floats]) -> None:
+    """A1 at fifty digits."""
+    exact = oracle.MP.fsum(min(a, b) for a, b in zip(*map(oracle.exactly, pair), strict=True))
+    value = float(TokenVerification().acceptance(*pair))
+    assert abs(oracle.MP.mpf(value) - exact) <= RELATIVE * exact
+    assert value == pytest.approx(1 - float(total_variation(*pair)), abs=ROUNDING)
+    assert BlockVerification().acceptance(*pair) == value
+
+
+def test_race_acceptance_at_fifty_digits(pair: tuple[Floats, Floats]) -> None:
+    """A2: one sort gives the definition's double sum, relative and absolute."""
+    p, q = (pmf[:200] / pmf[:200].sum() for pmf in pair)
+    exact = oracle.race_acceptance(p, q)
+    value = oracle.MP.mpf(float(RaceVerification().acceptance(p, q)))
+    assert abs(value - exact) <= RELATIVE
+    assert abs(value - exact) <= RELATIVE * exact
+
+
+def test_race_acceptance_is_its_double_sum(pair: tuple[Floats, Floats]) -> None:
+    assert RaceVerification().acceptance(*pair) == pytest.approx(race_by_pairs(*pair), rel=RELATIVE, abs=0)
+
+
+@theorem
+@given(pairs(max_tokens=8))
+def test_race_acceptance_is_its_double_sum_everywhere(pair: tuple[Floats, Floats]) -> None:
+    r"""Sum_x p_x / (1 + g(p_x/q_x)) = sum_x 1 / sum_y max(p_y/p_x, q_y/q_x)."""
+    assert RaceVerification().acceptance(*pair) == pytest.approx(race_by_pairs(*pair), rel=RELATIVE, abs=0)
+
+
+@pytest.mark.parametrize(("tokens", "total"), [(2, 6), (3, 4)])
+def test_the_enumerated_race_is_a_coupling(tokens: int, total: int) -> None:
+    """The joint law of the winners has the marginals q and p exactly, and its diagonal is A2 token by token."""
+    for p, q in small_pairs(tokens, total):
+        joint = enumeration.race_coupling(p, q)
+        for x in range(tokens):
+            assert sum(share for (i, _), share in joint.items() if i == x) == q[x]
+            assert sum(share for (_, j), share in joint.items() if j == x) == p[x]
+            if p[x] > 0:
+                assert joint.get((x, x), 0) == p[x] * path_theorem.race_acceptance(p, q, x)
+        diagonal = sum(share for (i, j), share in joint.items() if i == j)
+        assert RaceVerification().acceptance(floats(p), floats(q)) == pytest.approx(float(diagonal), abs=ROUNDING)
+
+
+COUPLINGS: list[tuple[Rule, enumeration.Coupling]] = [
+    (RaceVerification(), enumeration.race_coupling),
+    (IndependentMatch(), enumeration.independent_coupling),
+    (ArgmaxDraft(), enumeration.argmax_coupling),
+]
+
+
+@pytest.mark.parametrize(("rule", "coupling"), COUPLINGS, ids=lambda value: getattr(value, "name", ""))
+def test_acceptance_and_its_law_given_the_output(rule: Rule, coupling: enumeration.Coupling) -> None:
+    """A2, A4: P(draft = output) and P(draft = output | output = x) of the enumerated coupling."""
+    for p, q in small_pairs(3, 4):
+        joint = coupling(p, q)
+        given = rule.acceptance_given(floats(p), floats(q))
+        for x in range(3):
+            if p[x] > 0:
+                assert given[x] == pytest.approx(float(joint.get((x, x), 0) / p[x]), abs=ROUNDING)
+        agree = sum(share for (i, j), share in joint.items() if i == j)
+        assert rule.acceptance(floats(p), floats(q)) == pytest.approx(float(agree), abs=ROUNDING)
+
+
+def test_token_verification_given_the_output_is_its_enumerated_law() -> None:
+    """A1: the algorithm of one draft, run through, accepts with probability min(1, q/p) given its output."""
+    for p, q in small_pairs(3, 4):
+        law = enumeration.token_verification(lambda _, p=p: p, lambda _, q=q: q, (), 1)
+        given = TokenVerification().acceptance_given(floats(p), floats(q))
+        for x in range(3):
+            accepted = sum(share for (tokens, count), share in law.items() if tokens[0] == x and count == 1)
+            assert sum(share for (tokens, _), share in law.items() if tokens[0] == x) == p[x]
+            if p[x] > 0:
+                assert given[x] == pytest.approx(float(accepted / p[x]), abs=ROUNDING)
+
+
+@pytest.mark.parametrize("rule", SINGLE_RULES, ids=lambda rule: rule.name)
+def test_acceptance_is_the_mean_of_its_law_given_the_output(rule: Rule, pair: tuple[Floats, Floats]) -> None:
+    p, q = pair
+    mean = float(np.sum(p * rule.acceptance_given(p, q)))
+    assert rule.acceptance(p, q) == pytest.approx(mean, rel=RELATIVE, abs=0)
+    assert np.all((rule.acceptance_given(p, q) >= 0) & (rule.acceptance_given(p, q) <= 1))
+
+
+def test_first_choices_tie_at_the_lowest_index() -> None:
+    """A4: argmax draft is p(argmax q), greedy 1[argmax p = argmax q]; ties go to the lowest index."""
+    p, q = np.array([0.2, 0.4, 0.4]), np.array([0.1, 0.45, 0.45])
+    for wrap in (np.asarray, torch.from_numpy):
+        assert ArgmaxDraft().acceptance(wrap(p), wrap(q)) == 0.4
+        assert ArgmaxDraft().acceptance_given(wrap(p), wrap(q)).tolist() == [0, 1, 0]
+        assert GreedyMatch().acceptance(wrap(p), wrap(q)) == 1
+        assert GreedyMatch().acceptance(wrap(p), wrap(q[::-1].copy())) == 0
+        assert GreedyMatch().acceptance_given(wrap(p), wrap(q)).tolist() == [1, 1, 1]
+    assert IndependentMatch().acceptance(p, q) == pytest.approx(0.2 * 0.1 + 2 * 0.4 * 0.45)
+
+
+@pytest.mark.parametrize("rule", SINGLE_RULES, ids=lambda rule: rule.name)
+def test_torch_and_batches(rule: Rule, pair: tuple[Floats, Floats]) -> None:
+    p, q = pair
+    for name in ("acceptance", "acceptance_given"):
+        value = getattr(rule, name)(torch.from_numpy(p), torch.from_numpy(q))
+        assert isinstance(value, torch.Tensor)
+        assert value.dtype == torch.float64
+        alone = getattr(rule, name)(p, q)
+        np.testing.assert_allclose(value.numpy(), alone, rtol=RELATIVE)
+        batch = getattr(rule, name)(np.stack([p, q])[:, None], np.stack([q, p, q]))
+        assert batch.shape == (2, 3, *alone.shape)
+        np.testing.assert_allclose(batch[0, 0], alone, rtol=RELATIVE)
+
+
+@pytest.mark.parametrize("rule", SINGLE_RULES, ids=lambda rule: rule.name)
+def test_array_api_strict(rule: Rule) -> None:
+    strict = pytest.importorskip("array_api_strict")
+    p, q = PAIRS["random"]
+    value = rule.acceptance(strict.asarray(p), strict.asarray(q))
+    assert float(value) == pytest.approx(float(rule.acceptance(p, q)), rel=RELATIVE)
+
+
+# A3: the bounds, term by term
+
+
+@theorem
+@given(pairs(max_tokens=8))
+def test_race_bounds(pair: tuple[Floats, Floats]) -> None:
+    """S_HM/2 <= sum 1/(1/p + 1/q - 1) <= alpha_race <= 1 - TV <= S_HM, and (1-TV)/(1+TV) <= alpha_race."""
+    p, q = pair
+    race = float(RaceVerification().acceptance(p, q))
+    similarity = float(harmonic_mean_similarity(p, q))
+    overlap = float(TokenVerification().acceptance(p, q))
+    middle = sum(1 / (1 / a + 1 / b - 1) for a, b in zip(p, q, strict=True) if a > 0 and b > 0)
+    for below, above in (
+        (similarity / 2, middle),
+        (middle, race),
+        (race, overlap),
+        (overlap, similarity),
+        (overlap / (2 - overlap), race),
+    ):
+        assert below <= above * (1 + ROUNDING)
+
+
+def test_the_false_look_alike_stays_refuted() -> None:
+    """S/(2-S) <= alpha_race is false for S = S_HM: thirds give 4/5 against 2/3. With S = 1 - TV it is true (A3)."""
+    p, q = fractions((1, 2)), fractions((2, 1))
+    similarity = sum((2 * a * b / (a + b) for a, b in zip(p, q, strict=True)), Fraction(0))
+    race = sum((share for (i, j), share in enumeration.race_coupling(p, q).items() if i == j), Fraction(0))
+    assert similarity / (2 - similarity) == Fraction(4, 5)
+    assert race == Fraction(2, 3)
+    library = float(harmonic_mean_similarity(floats(p), floats(q)))
+    assert library / (2 - library) > RaceVerification().acceptance(floats(p), floats(q)) + 0.13
+
+
+@theorem
+@given(pairs(), st.sampled_from(SINGLE_RULES))
+def test_no_lossless_rule_with_one_candidate_beats_token_verification(pair: tuple[Floats, Floats], rule: Rule) -> None:
+    """P(draft = output) <= 1 - TV for every coupling; greedy's output is not a sample, so it is left out."""
+    if not isinstance(rule, GreedyMatch):
+        most = TokenVerification().acceptance(*pair)
+        assert rule.acceptance(*pair) <= most * (1 + ROUNDING)
+
+
+def test_wrong_formulas_are_caught() -> None:
+    """Negative control: the race with min for max, without its p, or read off TV differs from the double sum."""
+    p, q = PAIRS["random"]
+    exact = race_by_pairs(p, q)
+    wrong = [
+        float(np.sum(1 / np.minimum(p[:, None] / p, q[:, None] / q).sum(axis=0))),
+        float(np.mean(RaceVerification().acceptance_given(p, q))),
+        float(TokenVerification().acceptance(p, q)),
+        float((1 - total_variation(p, q)) / (1 + total_variation(p, q))),
+    ]
+    assert all(abs(value - exact) > 1e-3 for value in wrong)
+
+
+# Errors
+
+
+BAD: list[tuple[Callable[[Rule], Any], type[Exception], str]] = [
+    (lambda rule: rule.acceptance([0.5, 0.6], [0.5, 0.5]), PmfError, "target sums to 1.1"),
+    (lambda rule: rule.acceptance_given([0.5, 0.5], [0.5, math.nan]), PmfError, "draft[1] is nan"),
+    (lambda rule: rule.acceptance([1.0], [0.5, 0.5]), ShapeError, "one vocabulary"),
+    (lambda rule: rule.acceptance([1.0], [1.0], k=2), SettingError, "k is 2"),
+    (lambda rule: rule.require({}), TraceError, "rule {name!r} cannot be predicted"),
+]
+
+
+@pytest.mark.parametrize("rule", SINGLE_RULES, ids=lambda rule: rule.name)
+@pytest.mark.parametrize(("call", "error", "fragment"), BAD, ids=["sum", "nan", "vocabulary", "k", "columns"])
+def test_bad_input_is_named_in_one_line(
+    rule: Rule, call: Callable[[Rule], Any], error: type[Exception], fragment: str
+) -> None:
+    with pytest.raises(error) as caught:
+        call(rule)
+    assert fragment.format(name=rule.name) in str(caught.value)
+    assert "\n" not in str(caught.value)
