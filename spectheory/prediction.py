@@ -6,60 +6,22 @@ for the texts of the trace (path theorem, §7); the intervals say how it varies 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from spectheory.cost import CostModel, iid_tokens_per_call
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
-from spectheory.limits import branching_bound, tunstall_bound
-from spectheory.limits.branching import best_threshold, surprisal_walks, threshold_terms
-from spectheory.paths import calls_of_chains, one_call_terms
+from spectheory.paths import calls_of_chains
 from spectheory.resampling import PromptSums
 from spectheory.trace import Trace
+from spectheory.trace_limits import Limits, add_limit_sums, limits_at
 from spectheory.verification import BlockVerification, RaceVerification, Rule, TokenVerification
 
 DEFAULT_RULES: tuple[Rule, ...] = (TokenVerification(), BlockVerification(), RaceVerification())
 DEFAULT_SHAPES = tuple(Chain(k) for k in range(1, 17))
-GIVEN_TEXT = "given"
-"""Origin of a trace whose text is not a sample of the target: limits over target samples do not apply."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Limits on tokens per call for one number of draft nodes; every one counts the recovered or bonus token.
-
-    Attributes
-    ----------
-    one_call : Interval, optional
-        Upper bound for any lossless verification of a drafted chain, one call taken alone (§7).
-    text : Interval, optional
-        B6: upper bound for drafts that do not sample (independent of the target's randomness), no i.i.d. assumption.
-    iid_branching : float, optional
-        B2': the same under i.i.d. conditional pmfs; on real text a reading, no limit.
-    iid_channel : float, optional
-        T1: for ranks i.i.d. along the text (recursive rejection, ranks beyond 8 lumped); a reading, no limit.
-    """
-
-    one_call: Interval | None = None
-    text: Interval | None = None
-    iid_branching: float | None = None
-    iid_channel: float | None = None
-
-    def as_dict(self) -> dict[str, Any]:
-        """The limits as a JSON-ready dictionary."""
-        return {
-            "one_call": self.one_call.as_dict() if self.one_call else None,
-            "text": self.text.as_dict() if self.text else None,
-            "iid_branching": self.iid_branching,
-            "iid_channel": self.iid_channel,
-        }
 
 
 @dataclass(frozen=True)
@@ -221,15 +183,15 @@ def plan(
         rule.require(trace.columns)
         survival = rule.path_survival(trace.columns, max(ks))
         sums.add_rows(f"accepted {rule.name}", survival[:, 0])
-        for k, calls in calls_of_chains(
-            survival, trace.lengths, ks, prefill_emits_token=prefill_emits_token
-        ).items():
+        for k, calls in calls_of_chains(survival, trace.lengths, ks, prefill_emits_token=prefill_emits_token).items():
             sums.add(f"calls {rule.name} {k}", calls.expected)
             sums.add(f"full {rule.name} {k}", calls.full)
-    _add_limit_sums(sums, trace, ks)
+    add_limit_sums(sums, trace, ks)
     sums.draw()
-    limits = {k: _limits(sums, trace, k) for k in set(ks)}
-    predictions = tuple(_prediction(sums, trace, rule, shape, cost, limits[shape.k]) for rule in rules for shape in shapes)
+    limits = {k: limits_at(sums, trace, k) for k in set(ks)}
+    predictions = tuple(
+        _prediction(sums, trace, rule, shape, cost, limits[shape.k]) for rule in rules for shape in shapes
+    )
     return Plan(predictions, max(predictions, key=lambda p: (p.speedup or p.tokens_per_call).best))
 
 
@@ -251,59 +213,3 @@ def _prediction(
         limits=limits,
         provenance=trace.provenance,
     )
-
-
-def _add_limit_sums(sums: PromptSums, trace: Trace, ks: Sequence[int]) -> None:
-    """Sums of the one-call bound and of B6, each over the starts that have k tokens left."""
-    if trace.provenance.get("origin") == GIVEN_TEXT:
-        return
-    deepest = max(ks)
-    log_ratio = trace.columns["log_draft"] - trace.columns["log_target"]
-    terms, _ = one_call_terms(log_ratio, trace.lengths, deepest)
-    one_call = np.cumsum(terms, axis=1)
-    walks, _ = surprisal_walks(-trace.columns["log_target"], trace.lengths, deepest)
-    ends = np.repeat(np.cumsum(trace.lengths), trace.lengths)
-    left = ends - np.arange(len(trace))
-    # The threshold of each half of the prompts comes from the other half, so that B6 stays a bound.
-    half = np.repeat(sums.prompt_of_text % 2 == 0, trace.lengths)
-    for k in set(ks):
-        whole = left >= k
-        sums.add_rows(f"starts {k}", whole.astype(float))
-        sums.add_rows(f"one call {k}", np.where(whole, one_call[:, k - 1] + 1, 0.0))
-        sums.add_rows(f"text {k}", _cross_fitted(walks[:, :k], whole, half, k))
-
-
-def _cross_fitted(
-    walks: NDArray[np.float64], whole: NDArray[np.bool_], half: NDArray[np.bool_], capacity: int
-) -> NDArray[np.float64]:
-    """B6's value at each start, tokens per call, with the threshold chosen on the other half of the prompts."""
-    values = np.zeros(len(walks))
-    for side in (half, ~half):
-        chosen_on, used_on = whole & ~side, whole & side
-        t = best_threshold(walks[chosen_on], capacity) if chosen_on.any() else math.log(capacity)
-        values[used_on] = threshold_terms(walks[used_on], t) + capacity * math.exp(-t) + 1
-    return values
-
-
-def _limits(sums: PromptSums, trace: Trace, k: int) -> Limits:
-    columns = trace.columns
-    most = (1.0, k + 1.0)
-    counted = trace.provenance.get("origin") != GIVEN_TEXT and sums.total(f"starts {k}") > 0
-    branching = channel = None
-    if "target_entropy" in columns:
-        mu, mu2 = float(columns["target_entropy"].mean()), float(columns["target_second_moment"].mean())
-        branching = branching_bound(mu, max(mu2, mu * mu), k) + 1
-    if "rejection_rank" in columns:
-        law = columns["rejection_rank"].mean(axis=0)
-        law = np.append(law, max(0.0, 1 - law.sum()))
-        channel = tunstall_bound(-float(np.sum(law[law > 0] * np.log(law[law > 0]))), len(law), k)
-    return Limits(
-        one_call=sums.ratio(f"one call {k}", f"starts {k}", limits=most) if counted else None,
-        text=_cut(sums.ratio(f"text {k}", f"starts {k}", limits=most), k + 1.0) if counted else None,
-        iid_branching=branching,
-        iid_channel=channel,
-    )
-
-
-def _cut(interval: Interval, most: float) -> Interval:
-    return Interval(min(interval.low, most), min(interval.best, most), min(interval.high, most), interval.kind)

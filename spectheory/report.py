@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from spectheory.intervals import Interval
-from spectheory.prediction import GIVEN_TEXT, Plan, Prediction
+from spectheory.prediction import Plan, Prediction
+from spectheory.trace import GIVEN_TEXT
 
 if TYPE_CHECKING:
     from rich.table import Table

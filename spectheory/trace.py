@@ -24,6 +24,9 @@ METADATA_KEY = b"spectheory"
 REJECTION_RANKS = 8
 """The recursive-rejection rank law is recorded for ranks 1 to this."""
 
+GIVEN_TEXT, SAMPLED_TEXT = "given", "sampled from the target"
+"""Origins of the text of a trace; limits over target samples hold for the second alone."""
+
 COLUMNS: dict[str, str] = {
     "token": "id of the output token",
     "log_target": "log p of the token, nats",

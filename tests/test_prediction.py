@@ -13,9 +13,9 @@ from spectheory.cost import ConstantRatio
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TraceError
 from spectheory.limits import branching_bound, branching_bound_from_text, tunstall_bound
-from spectheory.prediction import GIVEN_TEXT, plan, predict
+from spectheory.prediction import plan, predict
 from spectheory.report import headline, notes, plan_as_dict
-from spectheory.trace import TextInfo, Trace
+from spectheory.trace import GIVEN_TEXT, TextInfo, Trace
 from spectheory.verification import BlockVerification, GreedyMatch, RaceVerification, TokenVerification
 
 EXACT = 1e-12

@@ -1,0 +1,106 @@
+"""Limits of a trace: the most a call could give, beside what a rule gives (§5, §7)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectheory.intervals import Interval
+from spectheory.limits import branching_bound, tunstall_bound
+from spectheory.limits.branching import best_threshold, surprisal_walks, threshold_terms
+from spectheory.paths import one_call_terms
+from spectheory.resampling import PromptSums
+from spectheory.trace import GIVEN_TEXT, Trace
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits on tokens per call for one number of draft nodes; every one counts the recovered or bonus token.
+
+    Attributes
+    ----------
+    one_call : Interval, optional
+        Upper bound for any lossless verification of a drafted chain, one call taken alone (§7).
+    text : Interval, optional
+        B6: upper bound for drafts that do not sample (independent of the target's randomness), no i.i.d. assumption.
+    iid_branching : float, optional
+        B2': the same under i.i.d. conditional pmfs; on real text a reading, no limit.
+    iid_channel : float, optional
+        T1: for ranks i.i.d. along the text (recursive rejection, ranks beyond 8 lumped); a reading, no limit.
+    """
+
+    one_call: Interval | None = None
+    text: Interval | None = None
+    iid_branching: float | None = None
+    iid_channel: float | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The limits as a JSON-ready dictionary."""
+        return {
+            "one_call": self.one_call.as_dict() if self.one_call else None,
+            "text": self.text.as_dict() if self.text else None,
+            "iid_branching": self.iid_branching,
+            "iid_channel": self.iid_channel,
+        }
+
+
+def add_limit_sums(sums: PromptSums, trace: Trace, ks: Sequence[int]) -> None:
+    """Sums of the one-call bound and of B6, each over the starts that have k tokens left."""
+    if trace.provenance.get("origin") == GIVEN_TEXT:
+        return
+    deepest = max(ks)
+    log_ratio = trace.columns["log_draft"] - trace.columns["log_target"]
+    terms, _ = one_call_terms(log_ratio, trace.lengths, deepest)
+    one_call = np.cumsum(terms, axis=1)
+    walks, _ = surprisal_walks(-trace.columns["log_target"], trace.lengths, deepest)
+    ends = np.repeat(np.cumsum(trace.lengths), trace.lengths)
+    left = ends - np.arange(len(trace))
+    # The threshold of each half of the prompts comes from the other half, so that B6 stays a bound.
+    half = np.repeat(sums.prompt_of_text % 2 == 0, trace.lengths)
+    for k in set(ks):
+        whole = left >= k
+        sums.add_rows(f"starts {k}", whole.astype(float))
+        sums.add_rows(f"one call {k}", np.where(whole, one_call[:, k - 1] + 1, 0.0))
+        sums.add_rows(f"text {k}", _cross_fitted(walks[:, :k], whole, half, k))
+
+
+def _cross_fitted(
+    walks: NDArray[np.float64], whole: NDArray[np.bool_], half: NDArray[np.bool_], capacity: int
+) -> NDArray[np.float64]:
+    """B6's value at each start, tokens per call, with the threshold chosen on the other half of the prompts."""
+    values = np.zeros(len(walks))
+    for side in (half, ~half):
+        chosen_on, used_on = whole & ~side, whole & side
+        t = best_threshold(walks[chosen_on], capacity) if chosen_on.any() else math.log(capacity)
+        values[used_on] = threshold_terms(walks[used_on], t) + capacity * math.exp(-t) + 1
+    return values
+
+
+def limits_at(sums: PromptSums, trace: Trace, k: int) -> Limits:
+    """The limits at k draft nodes, from drawn sums."""
+    columns = trace.columns
+    most = (1.0, k + 1.0)
+    counted = trace.provenance.get("origin") != GIVEN_TEXT and sums.total(f"starts {k}") > 0
+    branching = channel = None
+    if "target_entropy" in columns:
+        mu, mu2 = float(columns["target_entropy"].mean()), float(columns["target_second_moment"].mean())
+        branching = branching_bound(mu, max(mu2, mu * mu), k) + 1
+    if "rejection_rank" in columns:
+        law = columns["rejection_rank"].mean(axis=0)
+        law = np.append(law, max(0.0, 1 - law.sum()))
+        channel = tunstall_bound(-float(np.sum(law[law > 0] * np.log(law[law > 0]))), len(law), k)
+    return Limits(
+        one_call=sums.ratio(f"one call {k}", f"starts {k}", limits=most) if counted else None,
+        text=_cut(sums.ratio(f"text {k}", f"starts {k}", limits=most), k + 1.0) if counted else None,
+        iid_branching=branching,
+        iid_channel=channel,
+    )
+
+
+def _cut(interval: Interval, most: float) -> Interval:
+    return Interval(min(interval.low, most), min(interval.best, most), min(interval.high, most), interval.kind)
