@@ -1,0 +1,38 @@
+"""Measure a pair with torch: load it, sample and read texts, time it, and hold predictions against a real decoder.
+
+Importing this needs the extra ``models``; without it, :class:`spectheory.errors.MissingExtraError` names it.
+"""
+
+from spectheory.measure import _extra  # noqa: F401  first, so that what is missing is named
+from spectheory.measure.assisted import (
+    AssistedComparison,
+    Generated,
+    compare_with_assisted,
+    count_assisted_calls,
+    generate_plain,
+)
+from spectheory.measure.forward import teacher_forced
+from spectheory.measure.latency import measure_latency
+from spectheory.measure.pair import Model, ModelPair, load_pair
+from spectheory.measure.run import MeasureSettings, Progress, fingerprint_of_run, measure
+from spectheory.measure.sampling import sample_continuations
+from spectheory.measure.statistics import position_statistics
+
+__all__ = [
+    "AssistedComparison",
+    "Generated",
+    "MeasureSettings",
+    "Model",
+    "ModelPair",
+    "Progress",
+    "compare_with_assisted",
+    "count_assisted_calls",
+    "fingerprint_of_run",
+    "generate_plain",
+    "load_pair",
+    "measure",
+    "measure_latency",
+    "position_statistics",
+    "sample_continuations",
+    "teacher_forced",
+]

@@ -1,0 +1,6 @@
+"""The optional libraries this package needs; without them, importing it names the extra that brings them."""
+
+from spectheory.errors import load_extra
+
+load_extra("torch", extra="models")
+load_extra("transformers", extra="models")

@@ -1,0 +1,77 @@
+"""A model's folder: is it there and whole, and what identifies its content."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from spectheory.errors import ModelError
+
+_WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+
+
+def is_local(source: str | Path) -> bool:
+    """Whether `source` is a path of this machine rather than a name on the hub."""
+    text = str(source)
+    looks_like_path = isinstance(source, Path) or text.startswith((".", "~", os.sep)) or text.count("/") > 1
+    return looks_like_path or Path(text).exists()
+
+
+def check_folder(source: str | Path) -> None:
+    """Check that a local model folder is there and has all its files; hub names pass.
+
+    Raises
+    ------
+    ModelError
+        If the folder is missing, is a file, or lacks configuration or weights.
+    """
+    if not is_local(source):
+        return
+    folder = Path(source)
+    if not folder.is_dir():
+        reason = "is a file" if folder.exists() else "does not exist"
+        raise ModelError(
+            f"{str(source)!r} {reason}", limit="needs a model folder or a name on the hub", remedy="check the path"
+        )
+    absent = [] if (folder / "config.json").is_file() else ["config.json"]
+    weights = _weight_files(folder)
+    if not weights:
+        absent.append("weights (*.safetensors)")
+    absent += [
+        shard for index in folder.glob("*.index.json") for shard in _shards(index) if not (folder / shard).is_file()
+    ]
+    if absent:
+        raise ModelError(
+            f"{str(source)!r} lacks {', '.join(absent[:3])}",
+            limit="needs config.json and every weight file",
+            remedy="save or download the model again",
+        )
+
+
+def _weight_files(folder: Path) -> list[Path]:
+    return sorted(path for pattern in _WEIGHTS for path in folder.glob(pattern))
+
+
+def _shards(index: Path) -> list[str]:
+    try:
+        return sorted(set(json.loads(index.read_text())["weight_map"].values()))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ModelError(
+            f"{str(index)!r} cannot be read ({error})",
+            limit="needs a map of weights to files",
+            remedy="save or download the model again",
+        ) from error
+
+
+def fingerprint_of(source: str | Path, config: Any) -> str:
+    """Hash that changes when configuration or weights do: sizes and times of a folder's files, or a hub commit."""
+    if is_local(source):
+        folder = Path(source)
+        stats = [(path.name, path.stat().st_size, path.stat().st_mtime_ns // 10**6) for path in _weight_files(folder)]
+        content = (folder / "config.json").read_text() + json.dumps(stats)
+    else:
+        content = f"{source} {getattr(config, '_commit_hash', None)}"
+    return hashlib.sha256(content.encode()).hexdigest()[:16]

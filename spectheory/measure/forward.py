@@ -1,0 +1,91 @@
+"""Paired teacher-forced reading of a text: both models, every column of a trace (§7)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from spectheory.distributions import Sampling
+from spectheory.errors import LogitsError, TextError
+from spectheory.measure.pair import ModelPair
+from spectheory.measure.reading import Reading, read_last
+from spectheory.measure.statistics import position_statistics
+from spectheory.measure.tokens import check_window
+
+
+def teacher_forced(
+    pair: ModelPair,
+    prompt_ids: Tensor,
+    output_ids: Tensor,
+    sampling: Sampling,
+    *,
+    chunk: int = 256,
+    race: bool = True,
+    name: str = "",
+) -> dict[str, NDArray[Any]]:
+    """Statistics at every output token of one text, by the names of :data:`spectheory.trace.COLUMNS`.
+
+    Both models read prompt and output with their caches, `chunk` tokens at a time, and a chunk's logits are reduced
+    before the next are made. Memory above the weights: both caches, and about chunk · V · (bytes of the model's
+    precision) per model, plus a dozen arrays of 1 MB on a CPU (of 128 MB or chunk · V · 4 bytes, whichever is less,
+    on other devices). Logits of the prompt are never kept.
+
+    Parameters
+    ----------
+    pair : ModelPair
+        Target and draft.
+    prompt_ids, output_ids : tensor ``[m]``, ``[n]``
+        The text; both at least one token.
+    sampling : Sampling
+        Temperature, top-k and top-p of both models.
+    chunk : int
+        Tokens read in one pass.
+    race : bool
+        Whether to compute ``race_acceptance``, the dearest column.
+    name : str
+        How errors call the text.
+
+    Returns
+    -------
+    dict of str to array ``[n]``
+
+    Raises
+    ------
+    TextError
+        If the text does not fit the window, a token of it cannot be output by the target, or a model's logits are
+        not finite; text and position are named.
+    """
+    check_window(name, len(prompt_ids), len(output_ids), pair.window)
+    ids = torch.cat([prompt_ids, output_ids[:-1]])
+    keep = len(output_ids)
+    readings = (read_last(Reading(model, pair.vocabulary), ids, keep, chunk) for model in (pair.target, pair.draft))
+    parts, done = [], 0
+    for target, draft in zip(*readings, strict=True):
+        tokens = output_ids[done : done + len(target)].to(target.device)
+        try:
+            part = position_statistics(target, draft.to(target.device), tokens, sampling, race=race)
+        except LogitsError as error:
+            raise TextError(
+                f"text {name!r}, token {done + error.row + 1}: {error.what}", limit=error.limit, remedy=error.remedy
+            ) from error
+        parts.append({column: values.cpu() for column, values in part.items()})
+        done += len(target)
+    columns = {column: torch.cat([part[column] for part in parts]).numpy() for column in parts[0]}
+    _check_possible(columns, name)
+    return columns
+
+
+def _check_possible(columns: dict[str, NDArray[Any]], name: str) -> None:
+    impossible = columns["log_target"] == -math.inf
+    if not impossible.any():
+        return
+    at = int(impossible.argmax())
+    raise TextError(
+        f"text {name!r}, token {at + 1} (id {int(columns['token'][at])}) has target probability 0",
+        limit="the settings must be able to output the text",
+        remedy="use the temperature, top-k and top-p that made it",
+    )

@@ -1,0 +1,164 @@
+"""C2: seconds of one pass of each model on m tokens with a filled cache."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from spectheory.cost import LatencyTable
+from spectheory.errors import ModelError, SettingError
+from spectheory.intervals import CONFIDENCE, Interval
+from spectheory.measure.machine import hardware, versions
+from spectheory.measure.pair import Model, ModelPair
+from spectheory.measure.reading import Reading
+
+DRAFT_TOKENS = (1, 2)
+"""A draft step takes one token, and two after a call in which every draft was accepted."""
+LEAST_REPEATS = 6
+"""Fewer measurements give no 95% interval of the median: 2 · 2^-5 > 0.05."""
+
+
+def measure_latency(
+    pair: ModelPair,
+    *,
+    context: int,
+    tokens: Sequence[int] = (1, 2, 4, 8, 16, 32, 64),
+    repeats: int = 40,
+    warm_up: int = 5,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> LatencyTable:
+    """Measure what a pass takes: the draft on 1 and 2 tokens, the target on each of `tokens`, at batch 1.
+
+    Rounds are interleaved: each measures every size once, so that a machine that slows down slows all alike. Caches
+    are cut back between passes, outside the measured time. An entry is the median with its distribution-free 95%
+    interval from order statistics (binomial, assuming independent rounds; statistical).
+
+    Parameters
+    ----------
+    pair : ModelPair
+        Target and draft.
+    context : int
+        Tokens in the caches.
+    tokens : sequence of int
+        Numbers of tokens in one target pass; 1 is needed, and those past the window are left out.
+    repeats, warm_up : int
+        Rounds measured, and rounds before them that are not.
+    on_progress : callable, optional
+        Called with (rounds done, rounds in all) after each round.
+
+    Returns
+    -------
+    LatencyTable
+        Seconds.
+
+    Raises
+    ------
+    SettingError
+        If a setting is out of range, or the window has no room for context + 2 tokens.
+    ModelError
+        If a model has no cache that can be cut back.
+    """
+    sizes = _sizes(context, tokens, pair.window, repeats, warm_up)
+    draft, target = (_Filled(model, pair.vocabulary, context) for model in (pair.draft, pair.target))
+    passes = {("draft", m): partial(draft.run, m, keep=1) for m in DRAFT_TOKENS}
+    passes |= {("target", m): partial(target.run, m, keep=m) for m in sizes}
+    seconds: dict[tuple[str, int], list[float]] = {key: [] for key in passes}
+    for done in range(warm_up + repeats):
+        for key, run in passes.items():
+            taken = run()
+            if done >= warm_up:
+                seconds[key].append(taken)
+        if on_progress is not None:
+            on_progress(done + 1, warm_up + repeats)
+    arrays = {key: np.sort(taken) for key, taken in seconds.items()}
+    medians = {
+        model: {m: _median(t) for (who, m), t in arrays.items() if who == model} for model in ("target", "draft")
+    }
+    provenance = {
+        **pair.describe(),
+        "batch": 1,
+        "repeats": repeats,
+        "warm_up": warm_up,
+        "quartiles": {f"{who} {m}": [float(q) for q in np.quantile(t, (0.25, 0.75))] for (who, m), t in arrays.items()},
+        "hardware": hardware(),
+        "versions": versions(),
+    }
+    return LatencyTable(medians["target"], medians["draft"], context, provenance)
+
+
+def _sizes(context: int, tokens: Sequence[int], window: int | None, repeats: int, warm_up: int) -> list[int]:
+    for name, value, least in (
+        ("context", context, 1),
+        ("repeats", repeats, LEAST_REPEATS),
+        ("warm-up", warm_up, 0),
+        ("tokens", min(tokens, default=0), 1),
+    ):
+        if value < least:
+            raise SettingError(f"{name} is {value}", limit=f"must be >= {least}", remedy=f"use {least} or more")
+    if window is not None and context + max(DRAFT_TOKENS) > window:
+        raise SettingError(
+            f"context is {context}",
+            limit=f"the models take {window} tokens and 2 must follow",
+            remedy=f"use a context of {window - 2} at most",
+        )
+    fitting = {1, *tokens}
+    return sorted(m for m in fitting if window is None or context + m <= window)
+
+
+class _Filled:
+    """A model with a filled cache, for running the same passes on it again and again."""
+
+    def __init__(self, model: Model, vocabulary: int, context: int) -> None:
+        self.reading, self.vocabulary, self.device = Reading(model, vocabulary), vocabulary, model.device
+        self.reading.read(self._some_tokens(context))
+        if not hasattr(self.reading.cache, "crop"):
+            raise ModelError(
+                f"{model.name!r} has no cache that can be cut back",
+                limit="speculative decoding needs one",
+                remedy="give the cost as a constant ratio",
+            )
+        if hasattr(self.reading.cache, "activate_past_recording"):
+            self.reading.cache.activate_past_recording()
+
+    def _some_tokens(self, count: int) -> torch.Tensor:
+        """Any tokens do: the time does not depend on them (in dense models)."""
+        return (torch.arange(count, device=self.device) % self.vocabulary)[None]
+
+    def run(self, tokens: int, keep: int) -> float:
+        """Seconds of one pass on `tokens` with `keep` rows of logits; the cache is cut back afterwards."""
+        ids = self._some_tokens(tokens)
+        seconds = _timed(lambda: self.reading.read(ids, keep=keep), self.device)
+        self.reading.cache.crop(-tokens)
+        return seconds
+
+
+def _timed(work: Callable[[], object], device: torch.device) -> float:
+    """Seconds of `work` on `device`, waiting for all that it started."""
+    if device.type == "cuda":
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda.synchronize(device)
+        start.record(torch.cuda.current_stream(device))
+        work()
+        end.record(torch.cuda.current_stream(device))
+        end.synchronize()
+        return start.elapsed_time(end) / 1000
+    if device.type == "mps":
+        torch.mps.synchronize()
+    started = time.perf_counter()
+    work()
+    if device.type == "mps":
+        torch.mps.synchronize()
+    return time.perf_counter() - started
+
+
+def _median(ordered: NDArray[np.float64]) -> Interval:
+    """Median with the narrowest symmetric interval of order statistics that covers it with 95%."""
+    n = len(ordered)
+    rank = int(binom.ppf((1 - CONFIDENCE) / 2, n, 0.5))
+    return Interval(float(ordered[rank - 1]), float(np.median(ordered)), float(ordered[n - rank]), "statistical")

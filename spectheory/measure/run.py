@@ -1,0 +1,238 @@
+"""Measure a pair on prompts: sample or take the texts, read them with both models, keep what is finished."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from spectheory.distributions import Sampling
+from spectheory.errors import SettingError, TextError, TraceError
+from spectheory.measure.forward import teacher_forced
+from spectheory.measure.machine import hardware, versions
+from spectheory.measure.pair import ModelPair
+from spectheory.measure.sampling import sample_continuations
+from spectheory.measure.tokens import check_window, encode_output, encode_prompt
+from spectheory.prompts import Prompt
+from spectheory.trace import GIVEN_TEXT, SAMPLED_TEXT, SCHEMA_VERSION, PartStore, TextInfo, Trace, concatenate
+
+
+@dataclass(frozen=True)
+class MeasureSettings:
+    """What is measured; equal settings, prompts and models give the same trace.
+
+    Parameters
+    ----------
+    sampling : Sampling
+        Temperature, top-k and top-p of both models.
+    tokens : int
+        Most output tokens of a text.
+    count : int
+        Texts sampled per prompt.
+    seed : int
+        Root of all randomness; each prompt has its own stream.
+    given_text : bool
+        Measure on the outputs the prompt file gives, in place of texts sampled from the target.
+    stop_at_end : bool
+        Whether sampled texts end with their first end-of-text token.
+    chat_template : bool
+        Whether prompts are put into the tokenizer's chat template.
+    chunk : int
+        Tokens read in one pass; decides memory.
+    race : bool
+        Whether to compute the race's acceptance rate, the dearest column.
+
+    Raises
+    ------
+    SettingError
+        If a setting is out of range.
+
+    Examples
+    --------
+    >>> MeasureSettings(tokens=64, count=2).sampling.temperature
+    1.0
+    """
+
+    sampling: Sampling = field(default_factory=Sampling)
+    tokens: int = 128
+    count: int = 1
+    seed: int = 0
+    given_text: bool = False
+    stop_at_end: bool = True
+    chat_template: bool = False
+    chunk: int = 256
+    race: bool = True
+
+    def __post_init__(self) -> None:
+        for name, least in (("tokens", 1), ("count", 1), ("seed", 0), ("chunk", 1)):
+            value = getattr(self, name)
+            if value < least:
+                raise SettingError(f"{name} is {value}", limit=f"must be >= {least}", remedy=f"use {least} or more")
+        if self.given_text and self.count != 1:
+            raise SettingError(
+                f"count is {self.count}", limit="given text comes once per prompt", remedy="leave out the count"
+            )
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a measurement is, in prompts.
+
+    Attributes
+    ----------
+    done, total : int
+        Prompts finished, and all of them.
+    resumed : int
+        Prompts among the finished ones that an earlier run had finished.
+    """
+
+    done: int
+    total: int
+    resumed: int
+
+
+def measure(
+    pair: ModelPair,
+    prompts: Sequence[Prompt],
+    settings: MeasureSettings,
+    out: Path,
+    *,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Trace:
+    """Measure a pair and write the trace; a run that was stopped at any moment is taken up where it was.
+
+    Each prompt's texts are a file of their own beside `out` as soon as they are finished; the trace appears when whole.
+    A prompt's numbers depend on nothing but its place in the file, the settings and the models, so an interrupted
+    and resumed measurement equals an uninterrupted one.
+
+    Parameters
+    ----------
+    pair : ModelPair
+        Target and draft.
+    prompts : sequence of Prompt
+        What the texts continue.
+    settings : MeasureSettings
+        What is measured.
+    out : Path
+        The trace file.
+    on_progress : callable, optional
+        Called with a :class:`Progress` at the start and after each prompt.
+
+    Returns
+    -------
+    Trace
+        As read back from `out`.
+
+    Raises
+    ------
+    TextError
+        If there is no prompt, one does not fit the window, or a given text is missing or impossible.
+    TraceError
+        If `out` or its unfinished parts belong to another measurement.
+    OutputError
+        If files cannot be written.
+    """
+    report = on_progress or (lambda _: None)
+    fingerprint = fingerprint_of_run(pair, prompts, settings)
+    total = len(prompts)
+    store = PartStore(out, fingerprint)
+    if out.exists():
+        trace = _finished_trace(out, fingerprint)
+        shutil.rmtree(store.folder, ignore_errors=True)  # left by a stop between writing and clearing up
+        report(Progress(total, total, total))
+        return trace
+    texts = [_encode(pair, prompt, settings) for prompt in prompts]
+    finished = store.finished()
+    done = resumed = len(finished)
+    report(Progress(done, total, resumed))
+    for index, (prompt, (prompt_ids, given)) in enumerate(zip(prompts, texts, strict=True)):
+        if index in finished:
+            continue
+        store.add(index, _part(pair, prompt, prompt_ids, given, settings, index))
+        done += 1
+        report(Progress(done, total, resumed))
+    return store.merge(_provenance(pair, prompts, settings))
+
+
+def _encode(pair: ModelPair, prompt: Prompt, settings: MeasureSettings) -> tuple[Tensor, Tensor | None]:
+    """Token ids of a prompt and of its given text; everything is checked before the first model runs."""
+    prompt_ids = encode_prompt(pair.tokenizer, prompt, chat_template=settings.chat_template)
+    given = encode_output(pair.tokenizer, prompt)[: settings.tokens] if settings.given_text else None
+    check_window(prompt.id, len(prompt_ids), settings.tokens if given is None else len(given), pair.window)
+    return prompt_ids, given
+
+
+def _part(
+    pair: ModelPair, prompt: Prompt, prompt_ids: Tensor, given: Tensor | None, settings: MeasureSettings, index: int
+) -> Trace:
+    """The trace of one prompt's texts."""
+    if given is None:
+        texts = sample_continuations(
+            pair,
+            prompt_ids,
+            settings.sampling,
+            tokens=settings.tokens,
+            count=settings.count,
+            rng=np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(index,))),
+            stop_at_end=settings.stop_at_end,
+            chunk=settings.chunk,
+        )
+    else:
+        texts = [given]
+    traces = []
+    for j, text in enumerate(texts):
+        name = prompt.id if len(texts) == 1 else f"{prompt.id}#{j + 1}"
+        columns = teacher_forced(
+            pair, prompt_ids, text, settings.sampling, chunk=settings.chunk, race=settings.race, name=name
+        )
+        ended = settings.stop_at_end and int(text[-1]) in pair.end_of_text
+        traces.append(Trace(columns, (TextInfo(name, len(text), prompt.id, prompt.category, ended),)))
+    return concatenate(traces, {})
+
+
+def _finished_trace(out: Path, fingerprint: str) -> Trace:
+    trace = Trace.read(out)
+    if trace.provenance.get("fingerprint") != fingerprint:
+        raise TraceError(
+            f"{out} is a trace of another measurement",
+            limit="only the same models, prompts and settings are taken up again",
+            remedy="choose another --out or remove the file",
+        )
+    return trace
+
+
+def fingerprint_of_run(pair: ModelPair, prompts: Sequence[Prompt], settings: MeasureSettings) -> str:
+    """Hash of all that decides the numbers, the device excepted."""
+    if not prompts:
+        raise TextError("there is no prompt", limit="needs at least one", remedy="pass a prompt file")
+    content = {
+        "schema": SCHEMA_VERSION,
+        "models": [[m.fingerprint, m.dtype] for m in (pair.target, pair.draft)],
+        "prompts": _prompts_hash(prompts),
+        "settings": asdict(settings),
+    }
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _prompts_hash(prompts: Sequence[Prompt]) -> str:
+    return hashlib.sha256(json.dumps([asdict(prompt) for prompt in prompts]).encode()).hexdigest()
+
+
+def _provenance(pair: ModelPair, prompts: Sequence[Prompt], settings: MeasureSettings) -> dict[str, Any]:
+    return {
+        **pair.describe(),
+        "settings": asdict(settings),
+        "origin": GIVEN_TEXT if settings.given_text else SAMPLED_TEXT,
+        "prompts": {"count": len(prompts), "sha256": _prompts_hash(prompts)},
+        "versions": versions(),
+        "hardware": hardware(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+    }

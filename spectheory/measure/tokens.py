@@ -1,0 +1,94 @@
+"""From text to token ids: tokenizers that agree, prompts that fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from spectheory.errors import ModelError, TextError
+from spectheory.prompts import Prompt
+
+
+def same_tokenizer(target: Any, draft: Any, target_name: str, draft_name: str) -> Any:
+    """Return the target's tokenizer if the draft's gives the same ids.
+
+    Raises
+    ------
+    ModelError
+        If they differ; a differing token or the sizes are named.
+    """
+    ours, theirs = target.get_vocab(), draft.get_vocab()
+    if ours == theirs:
+        return target
+    if len(ours) != len(theirs):
+        difference = f"{len(ours)} tokens and {len(theirs)} tokens"
+    else:
+        token = min((t for t in ours if theirs.get(t) != ours[t]), key=ours.__getitem__)
+        difference = f"token {token!r} is {ours[token]} and {theirs.get(token, 'absent')}"
+    raise ModelError(
+        f"tokenizers of {target_name!r} and {draft_name!r} differ: {difference}",
+        limit="both models must use the same token ids",
+        remedy="choose a draft of the target's family",
+    )
+
+
+def encode_prompt(tokenizer: Any, prompt: Prompt, *, chat_template: bool = False) -> torch.Tensor:
+    """Token ids ``[n]`` of a prompt, special tokens added as the tokenizer does, or by its chat template.
+
+    Raises
+    ------
+    TextError
+        If the prompt has no tokens.
+    ModelError
+        If a chat template is asked for and there is none.
+    """
+    text: str = prompt.text
+    if chat_template:
+        if not getattr(tokenizer, "chat_template", None):
+            raise ModelError(
+                "the tokenizer has no chat template", limit="needs one", remedy="measure without chat template"
+            )
+        turns = [{"role": "user", "content": text}]
+        text = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+    return _ids(tokenizer, text, special=not chat_template, what=f"prompt {prompt.id!r}")
+
+
+def encode_output(tokenizer: Any, prompt: Prompt) -> torch.Tensor:
+    """Token ids ``[n]`` of the text given with a prompt, tokenised apart from it and without special tokens.
+
+    Raises
+    ------
+    TextError
+        If there is no given text or it has no tokens.
+    """
+    if prompt.output is None:
+        raise TextError(
+            f"prompt {prompt.id!r} has no 'output'",
+            limit="given text needs one for each prompt",
+            remedy="add the field or sample from the target",
+        )
+    return _ids(tokenizer, prompt.output, special=False, what=f"output of prompt {prompt.id!r}")
+
+
+def _ids(tokenizer: Any, text: str, *, special: bool, what: str) -> torch.Tensor:
+    ids = tokenizer(text, add_special_tokens=special, verbose=False)["input_ids"]
+    if not ids:
+        raise TextError(f"{what} has no tokens", limit="needs at least one", remedy="write a longer text")
+    return torch.tensor(ids, dtype=torch.int64)
+
+
+def check_window(name: str, prompt: int, output: int, window: int | None) -> None:
+    """Check that a prompt and what follows it fit both models.
+
+    Raises
+    ------
+    TextError
+        If they do not; the prompt, its tokens and the window are named.
+    """
+    if window is not None and prompt + output > window:
+        raise TextError(
+            f"prompt {name!r} has {prompt} tokens and {output} follow",
+            limit=f"the models take {window}",
+            remedy=f"use --tokens {window - prompt} at most" if window > prompt else "shorten the prompt",
+        )

@@ -1,0 +1,130 @@
+"""Prompts from a file in the layout of Spec-Bench's ``question.jsonl``: one JSON object per line."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spectheory.errors import TextError
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """One prompt, and the text that follows it where one is given.
+
+    Attributes
+    ----------
+    id, category : str
+        What the file calls it.
+    text : str
+        The prompt: the first turn.
+    output : str, optional
+        A given continuation, for measuring on logged text in place of sampled text.
+    """
+
+    id: str
+    category: str
+    text: str
+    output: str | None = None
+
+
+def read_prompts(path: Path) -> tuple[Prompt, ...]:
+    """Read prompts, one JSON object per line; blank lines are skipped.
+
+    Each object has ``question_id`` (str or int), ``category`` (str), ``turns`` (list of str, of which the first is
+    used) and optionally ``output`` (str, a given continuation). Other fields are ignored.
+
+    Parameters
+    ----------
+    path : Path
+        The file, UTF-8.
+
+    Returns
+    -------
+    tuple of Prompt
+        In file order.
+
+    Raises
+    ------
+    TextError
+        If the file is missing, empty or not UTF-8, or a line is malformed (file and line are named) or repeats an id.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "question.jsonl"
+    ...     _ = file.write_text('{"question_id": 7, "category": "code", "turns": ["import "]}')
+    ...     read_prompts(file)
+    (Prompt(id='7', category='code', text='import ', output=None),)
+    """
+    try:
+        content = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = "is missing" if isinstance(error, FileNotFoundError) else f"cannot be read ({error})"
+        raise TextError(
+            f"{path} {reason}", limit="needs a UTF-8 file of prompts", remedy="check the path of the prompt file"
+        ) from error
+    # Splitting at "\n" alone: JSON strings may hold other line separators of Unicode.
+    numbered = [(number, line) for number, line in enumerate(content.split("\n"), 1) if line.strip()]
+    if not numbered:
+        raise TextError(f"{path} is empty", limit="needs at least one prompt", remedy="write one JSON object per line")
+    prompts = []
+    seen: dict[str, int] = {}
+    for number, line in numbered:
+        prompt = _parse(line, f"{path}, line {number}")
+        if prompt.id in seen:
+            raise TextError(
+                f"{path}, line {number}: question_id {prompt.id!r} stands in line {seen[prompt.id]} too",
+                limit="ids must differ",
+                remedy="rename one of them",
+            )
+        seen[prompt.id] = number
+        prompts.append(prompt)
+    return tuple(prompts)
+
+
+def _parse(line: str, where: str) -> Prompt:
+    try:
+        record = json.loads(line)
+    except ValueError as error:
+        raise _wrong(where, f"is no JSON ({error})", "one JSON object per line") from error
+    if not isinstance(record, dict):
+        raise _wrong(where, f"holds a {type(record).__name__}", "one JSON object per line")
+    turns = _field(record, "turns", list, where)
+    if not turns or not isinstance(turns[0], str):
+        raise _wrong(where, f"turns is {_shown(turns)}", "a list that starts with a text")
+    if not turns[0].strip():
+        raise _wrong(where, "the first turn is empty", "a prompt of at least one character that is no space")
+    output = record.get("output")
+    if output is not None and not isinstance(output, str):
+        raise _wrong(where, f"output is {_shown(output)}", "a text, or no such field")
+    if output == "":
+        raise _wrong(where, "output is empty", "a text of at least one character, or no such field")
+    identifier = _field(record, "question_id", (str, int), where)
+    return Prompt(str(identifier), _field(record, "category", str, where), turns[0], output)
+
+
+def _field(record: dict[str, Any], name: str, kind: type | tuple[type, ...], where: str) -> Any:
+    if name not in record:
+        raise _wrong(where, f"has no {name!r}", "question_id, category and turns")
+    value = record[name]
+    if not isinstance(value, kind) or isinstance(value, bool):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        raise _wrong(where, f"{name} is {_shown(value)}", " or ".join(k.__name__ for k in kinds))
+    return value
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def _wrong(where: str, what: str, needed: str) -> TextError:
+    return TextError(
+        f"{where}: {what}",
+        limit=f"needs {needed}",
+        remedy='e.g. {"question_id": 1, "category": "code", "turns": ["import "]}',
+    )
