@@ -71,9 +71,9 @@ def branching_bound(mu: float, mu2: float, capacity: float, form: Form = "sharp"
         )
     if mu == 0:
         return float(capacity)
-    spread = mu2 / mu**2 - 1
+    spread = mu2 / mu / mu - 1  # mu squared may underflow
     if form == "published":
-        value = (mu + mu2) * math.log(capacity) / mu**2
+        value = (1 + mu2 / mu) * math.log(capacity) / mu
     elif form == "lorden":
         value = math.log(capacity) / mu + spread + 1
     elif form == "best_t":
@@ -162,11 +162,11 @@ def branching_bound_from_text(surprisals: list[Floats], capacity: int, t: float)
             remedy="t near log P is a good start",
         )
     lengths = np.array([len(text) for text in surprisals], dtype=np.int64)
-    walks, whole = surprisal_walks(np.concatenate(surprisals), lengths, capacity)
-    if not whole.any():
+    if lengths.max(initial=0) < capacity:
         raise TextError(
-            f"the longest text has {lengths.max()} tokens",
+            f"the longest text has {lengths.max(initial=0)} tokens",
             limit=f"needs {capacity} tokens after a start",
             remedy="use longer texts or a smaller capacity",
         )
+    walks, whole = surprisal_walks(np.concatenate(surprisals), lengths, capacity)
     return float(min(threshold_terms(walks[whole], t).mean() + capacity * math.exp(-t), capacity))

@@ -16,7 +16,8 @@ from spectheory.verification.base import Columns, PositionRule, single_candidate
 class TokenVerification(PositionRule):
     r"""Accept the drafted token x with probability :math:`\min(1, p_x/q_x)`, else recover from (p - q)+ (A1).
 
-    Acceptance is :math:`\sum_x \min(p_x, q_x) = 1 - TV`, exact, the most any rule with one candidate can reach.
+    Acceptance is :math:`\sum_x \min(p_x, q_x) = 1 - TV`, exact, the most any rule with one candidate drawn
+    from the draft's pmf can reach.
 
     Examples
     --------
