@@ -1,0 +1,447 @@
+"""T1 against every rank tree; B2, B2' and B6 against best trees grown in exact or simulated random trees."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from proofs_check.strategies import Floats, theorem
+from spectheory.errors import SettingError, TextError
+from spectheory.limits import branching_bound, branching_bound_from_text, tunstall_bound
+from spectheory.limits.branching import Form, best_threshold, surprisal_walks, threshold_terms
+
+ROUNDING = 1e-12
+"""Sums of a few hundred terms of order one."""
+
+FALSE_ALARM = 1e-9
+"""Chance that the one simulated test here fails although the library is right."""
+
+FORMS: tuple[Form, ...] = ("sharp", "lorden", "best_t")
+
+Model = Callable[[tuple[int, ...]], Floats]
+Node = tuple[int, ...]
+
+
+def entropy(pmf: Floats) -> float:
+    return float(-np.sum(pmf[pmf > 0] * np.log(pmf[pmf > 0])))
+
+
+def second_moment(pmf: Floats) -> float:
+    return float(np.sum(pmf[pmf > 0] * np.log(pmf[pmf > 0]) ** 2))
+
+
+def best_tree(model: Model, capacity: int) -> float:
+    """Expected correct tokens of the `capacity` heaviest prefixes, grown best-first: the optimum for any drafter."""
+    heap = [(-float(weight), (token,)) for token, weight in enumerate(model(())) if weight > 0]
+    heapq.heapify(heap)
+    total = 0.0
+    for _ in range(capacity):
+        if not heap:
+            break
+        weight, prefix = heapq.heappop(heap)
+        total -= weight
+        for token, share in enumerate(model(prefix)):
+            if share > 0:
+                heapq.heappush(heap, (weight * share, (*prefix, token)))
+    return total
+
+
+# T1
+
+
+def rank_trees(alphabet: int, nodes: int) -> Iterator[frozenset[Node]]:
+    """Every draft tree of that many nodes, root excluded, whose edges are ranks below `alphabet`."""
+    trees: set[frozenset[Node]] = {frozenset([()])}
+    for _ in range(nodes):
+        trees = {
+            tree | {(*node, rank)}
+            for tree in trees
+            for node in tree
+            for rank in range(alphabet)
+            if (*node, rank) not in tree
+        }
+    return iter(trees)
+
+
+def weight(law: Floats, node: Node) -> float:
+    return math.prod(float(law[rank]) for rank in node)
+
+
+RANK_LAWS = [
+    np.array(law)
+    for law in ([0.5, 0.5], [0.9, 0.1], [0.01, 0.99], [1.0, 0.0], [1 / 3] * 3, [0.7, 0.2, 0.1], [0.98, 0.01, 0.01])
+]
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 3, 4])
+@pytest.mark.parametrize("law", RANK_LAWS, ids=str)
+def test_no_rank_tree_beats_the_channel_limit(law: Floats, nodes: int) -> None:
+    """T1 and S3: E[tokens] = sum of node weights, E[tokens] H(R) = H(exit leaf) <= log(leaves), for every tree."""
+    alphabet = len(law)
+    bound = tunstall_bound(entropy(law), alphabet, nodes)
+    for tree in rank_trees(alphabet, nodes):
+        tokens = sum(weight(law, node) for node in tree)
+        leaves = [(*node, rank) for node in tree for rank in range(alphabet) if (*node, rank) not in tree]
+        assert len(leaves) == (nodes + 1) * (alphabet - 1) + 1
+        exits = np.array([weight(law, leaf) for leaf in leaves])
+        assert tokens * entropy(law) == pytest.approx(entropy(exits), abs=ROUNDING)
+        assert tokens <= bound + ROUNDING
+
+
+def test_the_channel_limit_is_reached() -> None:
+    """Equally likely ranks and a complete tree: H(exit leaf) is the logarithm of the leaves."""
+    for alphabet, depth in ((2, 3), (3, 2)):
+        nodes = sum(alphabet**d for d in range(1, depth))
+        assert tunstall_bound(math.log(alphabet), alphabet, nodes) == pytest.approx(depth, abs=ROUNDING)
+    assert tunstall_bound(0.0, 4, 7) == 8
+    assert tunstall_bound(0.0, 1, 7) == 8
+    assert tunstall_bound(1e-9, 4, 7) == 8
+
+
+def test_the_channel_limit_fails_for_mixed_ranks() -> None:
+    """A = 4, half the texts with rank 1 always: a chain of 16 gives 9.17 where the marginal law's limit says 3.68."""
+    marginal = np.array([0.625, 0.125, 0.125, 0.125])
+    chain = (17 + sum(0.25**i for i in range(17))) / 2
+    assert chain == pytest.approx(9.17, abs=0.005)
+    assert tunstall_bound(entropy(marginal), 4, 16) == pytest.approx(3.68, abs=0.005)
+
+
+@theorem
+@given(st.integers(2, 10**5), st.integers(1, 10**4), st.floats(0, 1))
+def test_the_channel_limit_against_its_simple_form(alphabet: int, nodes: int, share: float) -> None:
+    """1 <= T1 <= min(k + 1, (log A + log(k+1)) / H)."""
+    rank_entropy = share * math.log(alphabet)
+    bound = tunstall_bound(rank_entropy, alphabet, nodes)
+    assert 1 - ROUNDING <= bound <= nodes + 1
+    if rank_entropy > 0:
+        assert bound <= (math.log(alphabet) + math.log(nodes + 1)) / rank_entropy * (1 + ROUNDING)
+
+
+# B2, B2': i.i.d. conditional pmfs
+
+
+MIXTURES: dict[str, tuple[list[list[float]], list[float]]] = {
+    "half certain": ([[1, 0], [0.5, 0.5]], [0.5, 0.5]),
+    "mostly certain": ([[1, 0], [0.5, 0.5]], [0.9, 0.1]),
+    "two laws": ([[0.9, 0.1], [0.5, 0.5]], [0.5, 0.5]),
+    "certain or thirds": ([[1, 0, 0], [1 / 3] * 3], [0.5, 0.5]),
+    "skewed": ([[0.7, 0.2, 0.1], [0.98, 0.01, 0.01]], [0.5, 0.5]),
+}
+
+
+def moments(pmfs: list[list[float]], shares: list[float]) -> tuple[float, float]:
+    """The mean entropy and mean second log-moment of a mixture of conditional pmfs."""
+    laws = [np.array(pmf) for pmf in pmfs]
+    mu = sum(share * entropy(law) for share, law in zip(shares, laws, strict=True))
+    return mu, sum(share * second_moment(law) for share, law in zip(shares, laws, strict=True))
+
+
+@cache
+def exact_mean_of_best_trees(name: str, capacity: int) -> float:
+    """E[X] of the best tree when every prefix draws its pmf independently: every assignment of pmfs to prefixes."""
+    pmfs, shares = MIXTURES[name]
+    laws = [np.array(pmf) for pmf in pmfs]
+    prefixes = [prefix for depth in range(capacity) for prefix in product(range(len(pmfs[0])), repeat=depth)]
+    mean = 0.0
+    for kinds in product(range(len(laws)), repeat=len(prefixes)):
+        at = dict(zip(prefixes, kinds, strict=True))
+        tree = best_tree(lambda prefix, at=at: laws[at[prefix]] if prefix in at else np.zeros(1), capacity)
+        mean += math.prod(shares[kind] for kind in kinds) * tree
+    return mean
+
+
+ENUMERABLE = [
+    (name, capacity) for name in MIXTURES for capacity in (1, 2, 3) if capacity < 3 or len(MIXTURES[name][0][0]) == 2
+]
+
+
+@pytest.mark.parametrize(("name", "capacity"), ENUMERABLE)
+def test_no_random_tree_beats_the_branching_bounds(name: str, capacity: int) -> None:
+    """B2, B2': the exact E[X] of the best tree in an i.i.d. random tree, every form."""
+    mu, mu2 = moments(*MIXTURES[name])
+    for form in FORMS:
+        assert exact_mean_of_best_trees(name, capacity) <= branching_bound(mu, mu2, capacity, form) + ROUNDING
+
+
+@pytest.mark.parametrize("capacity", [1, 2, 3, 7, 8, 64, 300])
+@pytest.mark.parametrize(
+    "pmf",
+    [[0.5, 0.5], [0.25] * 4, [0.99, 0.01], [0.9, 0.05, 0.05], [0.999999, 0.000001], [0.4, 0.3, 0.2, 0.1]],
+    ids=str,
+)
+def test_no_tree_of_one_law_beats_the_branching_bounds(pmf: list[float], capacity: int) -> None:
+    """B2, B2' where every prefix has the same pmf, so that the best tree is exact at any capacity."""
+    law = np.array(pmf)
+    exact = best_tree(lambda _: law, capacity)
+    for form in FORMS:
+        assert exact <= branching_bound(entropy(law), second_moment(law), capacity, form) + ROUNDING
+
+
+def test_the_sharp_bound_is_not_loose() -> None:
+    """The smallest error these tests would see: B2' is within 0.5 token of the fair binary tree at P = 2^10 - 2."""
+    law = np.array([0.5, 0.5])
+    exact = best_tree(lambda _: law, 1022)
+    assert exact == pytest.approx(9, abs=ROUNDING)
+    assert branching_bound(entropy(law), second_moment(law), 1022) < exact + 0.5
+
+
+def test_wrong_branching_formulas_are_caught() -> None:
+    """Negative control: without K, or in bits, B2' is exceeded by an enumerated tree."""
+
+    def sharp(mu: float, spread: float, capacity: float) -> float:
+        return min(spread + math.log1p(mu * (capacity - spread)) / mu if capacity >= spread else capacity, capacity)
+
+    law = np.array([0.9, 0.05, 0.05])
+    mu, spread = entropy(law), second_moment(law) / entropy(law) ** 2 - 1
+    exact = best_tree(lambda _: law, 64)
+    assert sharp(mu, spread, 64) == branching_bound(mu, (spread + 1) * mu**2, 64)
+    assert exact > sharp(mu, 0.0, 64)
+    fair = np.array([0.5, 0.5])
+    assert best_tree(lambda _: fair, 1022) > sharp(entropy(fair) / math.log(2), 0.0, 1022)
+    mu, mu2 = moments(*MIXTURES["skewed"])
+    assert exact_mean_of_best_trees("skewed", 2) > sharp(mu, 0.0, 2)
+    assert branching_bound(mu, mu2, 1, "published") == 0, "B1's leading term alone is no bound"
+
+
+def test_simulated_random_trees_stay_below() -> None:
+    """B2' with Dirichlet pmfs over 20 tokens, P = 12: 4500 random trees.
+
+    One-sided empirical Bernstein at `FALSE_ALARM`; the mean, 4.4 tokens, is known to 0.26 token: without K the bound is exceeded.
+    """
+    rng = np.random.default_rng(5)
+    capacity, trees, concentration = 12, 4500, np.full(20, 0.02)
+
+    def one_tree() -> float:
+        drawn: dict[tuple[int, ...], Floats] = {}
+        return best_tree(lambda prefix: drawn.setdefault(prefix, rng.dirichlet(concentration)), capacity)
+
+    tokens = np.array([one_tree() for _ in range(trees)])
+    laws = rng.dirichlet(concentration, size=20_000)
+    # The moments come from as many draws that their own error (below one per cent) is far inside the slack.
+    mu = float(np.mean([entropy(law) for law in laws]))
+    mu2 = float(np.mean([second_moment(law) for law in laws]))
+    log = math.log(2 / FALSE_ALARM)
+    slack = math.sqrt(2 * tokens.var(ddof=1) * log / trees) + 7 * capacity * log / (3 * (trees - 1))
+    assert slack < 0.26
+    assert tokens.mean() - slack <= branching_bound(mu, mu2, capacity)
+    assert tokens.mean() - slack > math.log1p(mu * capacity) / mu, "negative control: no K"
+
+
+@theorem
+@given(st.floats(1e-6, 20), st.floats(1, 1e6), st.floats(1, 1e9))
+def test_sharp_is_below_the_other_forms(mu: float, ratio: float, capacity: float) -> None:
+    """B2' <= both forms of B2, and every form lies in (0, P]."""
+    mu2 = ratio * mu * mu
+    sharp = branching_bound(mu, mu2, capacity)
+    for form in FORMS:
+        assert 0 < sharp <= branching_bound(mu, mu2, capacity, form) * (1 + 1e-9)
+        assert branching_bound(mu, mu2, capacity, form) <= capacity
+
+
+@theorem
+@given(st.floats(1e-3, 20), st.floats(1, 100), st.floats(1, 1e6), st.floats(1, 10))
+def test_more_capacity_never_hurts(mu: float, ratio: float, capacity: float, factor: float) -> None:
+    """Every form grows with P."""
+    mu2 = ratio * mu * mu
+    for form in (*FORMS, "published"):
+        small = branching_bound(mu, mu2, capacity, form)  # type: ignore[arg-type]
+        large = branching_bound(mu, mu2, factor * capacity, form)  # type: ignore[arg-type]
+        assert small <= large * (1 + ROUNDING)
+
+
+@pytest.mark.parametrize("form", [*FORMS, "published"])
+def test_a_certain_target_predicts_everything(form: Form) -> None:
+    """Mu = 0 gives P, and so does a mu whose square underflows."""
+    assert branching_bound(0.0, 0.0, 17, form) == 17
+    if form != "published":
+        assert branching_bound(1e-200, 0.0, 17, form) == 17
+        assert branching_bound(1e-9, 1e-6, 17, form) == 17
+
+
+# B6: text, no i.i.d. assumption
+
+
+def all_walks(model: Model, depth: int) -> tuple[Floats, Floats]:
+    """Cumulative surprisals ``[texts, depth]`` of every text of the model, and the texts' probabilities."""
+    walks, shares = [], []
+    for text in product(range(len(model(()))), repeat=depth):
+        steps = [float(model(text[:n])[token]) for n, token in enumerate(text)]
+        if min(steps) > 0:
+            walks.append(np.cumsum(-np.log(steps)))
+            shares.append(math.prod(steps))
+    return np.array(walks), np.array(shares)
+
+
+def made_up_target(seed: int, tokens: int) -> Model:
+    """A target whose pmf at each prefix is its own, sharp or flat, some entries zero."""
+
+    @cache
+    def model(prefix: tuple[int, ...]) -> Floats:
+        rng = np.random.default_rng([seed, len(prefix), *prefix])
+        pmf = rng.dirichlet(np.full(tokens, rng.choice([0.05, 0.5, 5.0])))
+        pmf[pmf < 1e-3] = 0
+        return pmf / pmf.sum()
+
+    return model
+
+
+@pytest.mark.parametrize(("tokens", "capacity"), [(2, 1), (2, 4), (2, 8), (3, 3), (3, 5), (5, 3)])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_b6_is_a_bound_for_every_threshold(seed: int, tokens: int, capacity: int) -> None:
+    """The best tree from a start, against B6 from every text that can follow, each weighted by its probability."""
+    model = made_up_target(seed, tokens)
+    walks, shares = all_walks(model, capacity)
+    exact = best_tree(model, capacity)
+    values = [float(shares @ threshold_terms(walks, t)) + capacity * math.exp(-t) for t in np.linspace(0, 12, 60)]
+    assert exact <= min(values) + ROUNDING
+    assert exact > 0.5 * min(values), "a bound that far off would prove little"
+
+
+class StickyTarget:
+    """Two regimes that show in the tokens: nearly certain, or uniform over `hard` tokens; either lasts 1/leave."""
+
+    def __init__(self, leave: float, hard: int) -> None:
+        easy_row = np.concatenate([[1 - leave], np.full(hard, leave / hard)])
+        hard_row = np.concatenate([[leave], np.full(hard, (1 - leave) / hard)])
+        self.rows, self.leave, self.hard = (easy_row, hard_row), leave, hard
+
+    def started(self, regime: int) -> Model:
+        """The target after a token of that regime."""
+        return lambda prefix: self.rows[int(prefix[-1] > 0) if prefix else regime]
+
+    def best(self, capacity: int) -> float:
+        """E[X] of the best trees; both regimes are equally frequent."""
+        return (best_tree(self.started(0), capacity) + best_tree(self.started(1), capacity)) / 2
+
+    def b6(self, capacity: int, t: float) -> float:
+        """B6 exactly: the law of (regime, surprisal) step by step."""
+        law = {(0, 0.0): 0.5, (1, 0.0): 0.5}
+        total = 0.0
+        for _ in range(capacity):
+            following: dict[tuple[int, float], float] = {}
+            for (regime, spent), share in law.items():
+                for after in (0, 1):
+                    chance = 1 - self.leave if after == regime else self.leave
+                    surprisal = spent - math.log(chance / self.hard if after else chance)
+                    if surprisal < t:
+                        key = (after, round(surprisal, 12))
+                        following[key] = following.get(key, 0.0) + share * chance
+            law = following
+            total += sum(share * -math.expm1(spent - t) for (_, spent), share in law.items())
+        return min(total + capacity * math.exp(-t), capacity)
+
+
+def test_b6_holds_where_the_iid_forms_fail() -> None:
+    """A sticky two-regime target at P = 64: E[X] = 31, the i.i.d. reading B2' says 4; B6 holds and is close."""
+    target = StickyTarget(leave=0.001, hard=50)
+    exact = target.best(64)
+    mu = sum(entropy(row) for row in target.rows) / 2
+    mu2 = sum(second_moment(row) for row in target.rows) / 2
+    assert exact == pytest.approx(31.6, abs=0.5)
+    for form in FORMS:
+        assert branching_bound(mu, mu2, 64, form) < 6
+    values = [target.b6(64, t) for t in np.linspace(0, 8, 33)]
+    assert exact <= min(values)
+    assert min(values) < exact + 1.5
+
+
+# The pieces of B6
+
+
+def slow_b6(texts: list[Floats], capacity: int, t: float) -> float:
+    """B6 from text, start by start and token by token."""
+    starts = []
+    for text in texts:
+        for n in range(len(text) - capacity + 1):
+            walk = np.cumsum(text[n : n + capacity])
+            starts.append(sum(max(0.0, 1 - math.exp(s - t)) for s in walk))
+    return min(float(np.mean(starts)) + capacity * math.exp(-t), capacity)
+
+
+def some_texts(seed: int) -> list[Floats]:
+    rng = np.random.default_rng(seed)
+    return [rng.exponential(rng.choice([0.2, 2.0]), size=n) for n in (9, 1, 4, 30, 3)]
+
+
+@pytest.mark.parametrize("capacity", [1, 3, 9, 30])
+@pytest.mark.parametrize("t", [0.0, 0.7, 3.0, 30.0])
+def test_b6_from_text_is_its_slow_twin(capacity: int, t: float) -> None:
+    texts = some_texts(1)
+    assert branching_bound_from_text(texts, capacity, t) == pytest.approx(slow_b6(texts, capacity, t), abs=ROUNDING)
+
+
+def test_walks_stop_at_the_end_of_their_text() -> None:
+    texts = [np.array([1.0, 2.0, 4.0]), np.array([8.0]), np.array([16.0, 32.0])]
+    walks, whole = surprisal_walks(np.concatenate(texts), np.array([3, 1, 2]), 2)
+    inf = math.inf
+    np.testing.assert_array_equal(walks, [[1, 3], [2, 6], [4, inf], [8, inf], [16, 48], [32, inf]])
+    np.testing.assert_array_equal(whole, [True, True, False, False, True, False])
+
+
+@pytest.mark.parametrize("capacity", [1, 2, 5, 64])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_best_threshold_minimises(seed: int, capacity: int) -> None:
+    """No t on a fine grid, and none of the walks' own values, gives less."""
+    walks, _ = surprisal_walks(np.concatenate(some_texts(seed)), np.array([9, 1, 4, 30, 3]), capacity)
+
+    def bound(t: float) -> float:
+        return float(threshold_terms(walks, t).mean()) + capacity * math.exp(-t)
+
+    best = bound(best_threshold(walks, capacity))
+    grid = np.concatenate([np.linspace(0, 60, 400), walks[np.isfinite(walks)]])
+    assert best <= min(bound(float(t)) for t in grid) + ROUNDING
+    assert bound(best_threshold(walks, capacity) * 0.7) > best or capacity == 64
+
+
+def test_the_best_threshold_of_no_walk_at_all() -> None:
+    assert best_threshold(np.full((2, 3), math.inf), 3) > 40
+
+
+@theorem
+@given(st.lists(st.floats(0, 30), min_size=1, max_size=40), st.floats(0, 100), st.integers(1, 40))
+def test_b6_lies_between_its_trivial_bounds(surprisals: list[float], t: float, capacity: int) -> None:
+    """Every value lies in [min(1, mean of e^-S_1), P]: the best single prefix is worth that much."""
+    assume(len(surprisals) >= capacity)
+    text = np.array(surprisals)
+    value = branching_bound_from_text([text], capacity, t)
+    single = float(np.mean(np.exp(-text[: len(text) - capacity + 1])))
+    assert min(single, 1.0) <= value + ROUNDING
+    assert value <= capacity
+
+
+BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "capacity": (lambda: branching_bound(1, 1, 0.5), SettingError, "capacity is 0.5"),
+    "capacity nan": (lambda: branching_bound(1, 1, math.nan), SettingError, "capacity is nan"),
+    "mu": (lambda: branching_bound(-1, 1, 4), SettingError, "mu is -1"),
+    "mu nan": (lambda: branching_bound(math.nan, 1, 4), SettingError, "mu is nan"),
+    "mu2": (lambda: branching_bound(2, 3.9, 4), SettingError, "needs mu >= 0 and mu2 >= mu^2"),
+    "form": (lambda: branching_bound(1, 1, 4, "sharpest"), SettingError, "form is 'sharpest'"),  # type: ignore[arg-type]
+    "text capacity": (lambda: branching_bound_from_text([np.ones(3)], 0, 1), SettingError, "capacity is 0"),
+    "t": (lambda: branching_bound_from_text([np.ones(3)], 1, -1), SettingError, "t is -1"),
+    "t nan": (lambda: branching_bound_from_text([np.ones(3)], 1, math.nan), SettingError, "t is nan"),
+    "short": (lambda: branching_bound_from_text([np.ones(3)], 4, 1), TextError, "the longest text has 3 tokens"),
+    "no text": (lambda: branching_bound_from_text([], 4, 1), TextError, "text"),
+    "alphabet": (lambda: tunstall_bound(0, 0, 1), SettingError, "alphabet is 0"),
+    "k": (lambda: tunstall_bound(0, 2, 0), SettingError, "k is 0"),
+    "entropy": (lambda: tunstall_bound(1.0, 2, 1), SettingError, "rank entropy is 1"),
+    "entropy negative": (lambda: tunstall_bound(-0.1, 2, 1), SettingError, "rank entropy is -0.1"),
+    "entropy nan": (lambda: tunstall_bound(math.nan, 2, 1), SettingError, "rank entropy is nan"),
+}
+
+
+@pytest.mark.parametrize("case", sorted(BAD))
+def test_bad_input_is_named_in_one_line(case: str) -> None:
+    call, error, fragment = BAD[case]
+    with pytest.raises(error) as caught:
+        call()
+    assert fragment in str(caught.value)
+    assert "\n" not in str(caught.value)
