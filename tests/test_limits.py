@@ -215,7 +215,8 @@ def test_wrong_branching_formulas_are_caught() -> None:
 def test_simulated_random_trees_stay_below() -> None:
     """B2' with Dirichlet pmfs over 20 tokens, P = 12: 4500 random trees.
 
-    One-sided empirical Bernstein at `FALSE_ALARM`; the mean, 4.4 tokens, is known to 0.26 token: without K the bound is exceeded.
+    One-sided empirical Bernstein at `FALSE_ALARM`; the mean, 4.4 tokens, is known to 0.26 token, so that a B2'
+    without K is exceeded.
     """
     rng = np.random.default_rng(5)
     capacity, trees, concentration = 12, 4500, np.full(20, 0.02)
