@@ -177,7 +177,9 @@ class Sampling:
             first = xp.argmax(logits, axis=-1, keepdims=True)
             chosen = xp.arange(logits.shape[-1], device=logits.device) == first
             return xp.where(chosen, xp.zeros_like(logits), xp.full_like(logits, -math.inf))
-        scaled = (logits - best) / self.temperature
+        # A gap beyond the arrays' precision is -inf; the best stays 0 at any temperature.
+        with np.errstate(all="ignore"):
+            scaled = xp.where(logits == best, xp.zeros_like(logits), (logits - best) / self.temperature)
         if self.top_k is not None and self.top_k < logits.shape[-1]:
             scaled = _keep(scaled, _descending_rank(scaled, xp) < self.top_k, xp)
         if self.top_p is not None and self.top_p < 1:
@@ -219,4 +221,4 @@ def _nucleus(scaled: Array, top_p: float, xp: Any) -> Array:
     pmf = xp.exp(_log_normalise(xp.take_along_axis(scaled, order, axis=-1), xp))
     before = xp.cumulative_sum(pmf, axis=-1) - pmf
     place = xp.argsort(order, axis=-1)
-    return xp.take_along_axis(before < top_p, place, axis=-1)
+    return xp.take_along_axis(before < top_p, place, axis=-1) | (place == 0)
