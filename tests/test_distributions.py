@@ -1,0 +1,243 @@
+"""The door: sampling settings against a slow twin, bad logits, ratios."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proofs_check.strategies import Floats, theorem
+from spectheory.distributions import Sampling, as_floats, ratio, sum_tolerance, validate_pair, validate_pmf
+from spectheory.errors import LogitsError, SettingError, ShapeError
+
+ROUNDING = 1e-12
+"""A log-sum-exp of at most a few hundred terms in double precision, against math.fsum."""
+
+SINGLE = 1e-5
+"""The same in single precision, log-probabilities down to -20."""
+
+HALF = {torch.float16: 0.02, torch.bfloat16: 0.15}
+"""Half precisions: 11 and 8 bits; a log-probability of -8 is itself rounded by 4e-3 and 3e-2."""
+
+BOUNDARY = 1e-9
+"""A top-p closer than this to a cumulative sum may be decided either way by rounding; the twin leaves it out."""
+
+
+def slow_log_pmf(logits: list[float], temperature: float, top_k: int | None, top_p: float | None) -> list[float]:
+    """Temperature, top-k, top-p one after the other on plain lists; ties keep the lowest index."""
+    tokens = len(logits)
+    order = sorted(range(tokens), key=lambda y: (-logits[y], y))
+    if temperature == 0:
+        return [0.0 if y == order[0] else -math.inf for y in range(tokens)]
+    weight = [math.exp((logit - max(logits)) / temperature) for logit in logits]
+    kept = order[:top_k]
+    if top_p is not None:
+        total = math.fsum(weight[y] for y in kept)
+        reached, nucleus = 0.0, []
+        for y in kept:
+            if reached >= top_p:
+                break
+            nucleus.append(y)
+            reached = math.fsum(weight[z] for z in nucleus) / total
+        kept = nucleus
+    total = math.fsum(weight[y] for y in kept)
+    return [math.log(weight[y] / total) if y in kept and weight[y] > 0 else -math.inf for y in range(tokens)]
+
+
+def near_boundary(logits: list[float], temperature: float, top_k: int | None, top_p: float) -> bool:
+    """Whether some cumulative probability is within rounding of top-p."""
+    weight = sorted((math.exp((logit - max(logits)) / temperature) for logit in logits), reverse=True)[:top_k]
+    return bool(np.any(np.abs(np.cumsum(weight) / math.fsum(weight) - top_p) < BOUNDARY))
+
+
+settings_of_use = st.tuples(
+    st.sampled_from([0.0, 0.3, 1.0, 2.5]),
+    st.one_of(st.none(), st.integers(1, 9)),
+    st.one_of(st.none(), st.floats(1e-6, 1)),
+)
+logit_lists = st.lists(
+    st.one_of(st.floats(-20, 20), st.integers(-2, 2).map(float), st.just(-math.inf)), min_size=1, max_size=8
+).filter(lambda logits: max(logits) > -math.inf)
+
+
+@theorem
+@given(logit_lists, settings_of_use)
+def test_sampling_is_its_slow_twin(logits: list[float], use: tuple[float, int | None, float | None]) -> None:
+    """Temperature, then top-k, then top-p, each renormalised; numpy and torch agree; ties lowest index first."""
+    temperature, top_k, top_p = use
+    if temperature > 0 and top_p is not None and near_boundary(logits, temperature, top_k, top_p):
+        return
+    exact = slow_log_pmf(logits, temperature, top_k, top_p)
+    sampling = Sampling(temperature, top_k, top_p)
+    for wrap in (np.array, torch.tensor):
+        value = sampling.log_pmf(wrap(logits, dtype=(np if wrap is np.array else torch).float64))
+        np.testing.assert_allclose(np.asarray(value), exact, atol=ROUNDING)
+    assert math.fsum(np.exp(exact)) == pytest.approx(1, abs=ROUNDING)
+
+
+@pytest.mark.parametrize(
+    ("sampling", "kept"),
+    [
+        (Sampling(), [0, 1, 2, 3, 4, 5]),
+        (Sampling(temperature=0), [1]),
+        (Sampling(top_k=1), [1]),
+        (Sampling(top_k=2), [1, 3]),
+        (Sampling(top_k=4), [0, 1, 2, 3]),
+        (Sampling(top_k=100), [0, 1, 2, 3, 4, 5]),
+        (Sampling(top_p=1e-9), [1]),
+        (Sampling(top_p=0.35), [1, 3]),
+        (Sampling(top_p=1.0), [0, 1, 2, 3, 4, 5]),
+        (Sampling(top_k=3, top_p=0.5), [1, 3]),
+        (Sampling(temperature=0.01), [0, 1, 2, 3, 4, 5]),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_which_tokens_are_kept(sampling: Sampling, kept: list[int], dtype: torch.dtype) -> None:
+    """Ties go to the lowest index: probabilities .2, .2 (tokens 1, 3) and .15 (the others) in every precision."""
+    logits = torch.log(torch.tensor([0.15, 0.2, 0.15, 0.2, 0.15, 0.15], dtype=torch.float64)).to(dtype)
+    value = sampling.log_pmf(logits)
+    assert value.dtype == dtype
+    assert torch.nonzero(value > -math.inf).ravel().tolist() == kept
+
+
+def test_top_k_comes_before_top_p() -> None:
+    """After top-k 2 the probabilities are 5/8 and 3/8, so top-p .6 keeps one token; before it, two."""
+    logits = np.log([0.5, 0.3, 0.2])
+    assert np.isfinite(Sampling(top_k=2, top_p=0.6).log_pmf(logits)).sum() == 1
+    assert np.isfinite(Sampling(top_p=0.6).log_pmf(logits)).sum() == 2
+
+
+def test_numpy_and_torch_agree_in_bulk() -> None:
+    logits = np.random.default_rng(4).normal(size=(5, 3, 200)) * 4
+    for sampling in (Sampling(), Sampling(0.7, 50), Sampling(1.3, None, 0.9), Sampling(0.5, 20, 0.8), Sampling(0)):
+        ours, theirs = sampling.log_pmf(logits), sampling.log_pmf(torch.from_numpy(logits))
+        assert isinstance(ours, np.ndarray)
+        assert isinstance(theirs, torch.Tensor)
+        np.testing.assert_allclose(theirs.numpy(), ours, atol=ROUNDING)
+        np.testing.assert_allclose(np.exp(ours).sum(axis=-1), 1, atol=ROUNDING)
+        rows = [sampling.log_pmf(row) for row in logits.reshape(-1, 200)]
+        np.testing.assert_array_equal(ours.reshape(-1, 200), rows)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_lower_precisions(dtype: torch.dtype) -> None:
+    logits = torch.from_numpy(np.random.default_rng(4).normal(size=(3, 100)) * 2)
+    tolerance = HALF.get(dtype, SINGLE)
+    value = Sampling(temperature=0.8).log_pmf(logits.to(dtype))
+    assert value.dtype == dtype
+    np.testing.assert_allclose(
+        value.double(), Sampling(temperature=0.8).log_pmf(logits), atol=tolerance, rtol=tolerance
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("temperature", [0.0, 0.1, 1.0, 5.0])
+def test_extreme_logits(dtype: torch.dtype, temperature: float) -> None:
+    """Logits of +-1e30 (half precision: its largest numbers) give an exact 0 and no NaN."""
+    size = 1e30 if dtype != torch.float16 else 6e4
+    logits = torch.tensor([[size, -size, 0.0], [-size, -size, -size], [0.0, -math.inf, -size]], dtype=dtype)
+    value = Sampling(temperature).log_pmf(logits)
+    assert not torch.isnan(value).any()
+    assert torch.all(value <= 0)
+    assert value[0, 0] == 0
+    assert value[2, 0] == 0
+    pmf = torch.exp(value.double())
+    assert pmf[0].tolist() == [1, 0, 0]
+    if temperature > 0:
+        np.testing.assert_allclose(pmf[1], 1 / 3, rtol=0.02)
+    numpy_types = {torch.float64: np.float64, torch.float32: np.float32}
+    if dtype in numpy_types:
+        again = Sampling(temperature).log_pmf(logits.numpy().astype(numpy_types[dtype]))
+        np.testing.assert_allclose(again, value.numpy(), rtol=1e-6)
+
+
+def test_logits_too_far_apart_for_half_precision_overflow_to_minus_infinity() -> None:
+    """In numpy too, without a warning: 6e4 - (-6e4) is beyond float16."""
+    value = Sampling().log_pmf(np.array([6e4, -6e4], dtype=np.float16))
+    assert value.tolist() == [0, -math.inf]
+
+
+def test_a_tiny_temperature_is_greedy_but_shares_ties() -> None:
+    for wrap in (np.array, torch.tensor):
+        value = Sampling(temperature=1e-300).log_pmf(wrap([1.0, 2.0, 2.0]))
+        np.testing.assert_allclose(np.exp(np.asarray(value)), [0, 0.5, 0.5], atol=1e-7)
+
+
+BAD_ROWS = [
+    ([[0.0, 1.0], [math.nan, 0.0]], 1, "row 1 contain nan"),
+    ([[math.inf, 0.0], [0.0, 0.0]], 0, "row 0 contain inf"),
+    ([[0.0, 0.0], [0.0, 0.0], [-math.inf, -math.inf]], 2, "row 2 are all -inf"),
+    ([[[0.0, 0.0], [1.0, 0.0]], [[0.0, 0.0], [0.0, math.nan]]], 3, "row 3 contain nan"),
+]
+
+
+@pytest.mark.parametrize(("logits", "row", "fragment"), BAD_ROWS, ids=[fragment for *_, fragment in BAD_ROWS])
+@pytest.mark.parametrize("wrap", [np.array, torch.tensor])
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(0), Sampling(1, 1, 0.5)], ids=["plain", "greedy", "cut"])
+def test_a_bad_row_is_named(
+    logits: list[Any], row: int, fragment: str, wrap: Callable[[Any], Any], sampling: Sampling
+) -> None:
+    with pytest.raises(LogitsError) as caught:
+        sampling.log_pmf(wrap(logits))
+    assert caught.value.row == row
+    assert fragment in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("setting", "fragment"),
+    [
+        ({"temperature": -0.1}, "temperature is -0.1: must be >= 0"),
+        ({"temperature": math.inf}, "temperature is inf"),
+        ({"temperature": math.nan}, "temperature is nan"),
+        ({"top_k": 0}, "top-k is 0: must be >= 1"),
+        ({"top_k": -3}, "top-k is -3"),
+        ({"top_p": 0.0}, "top-p is 0: must be in (0, 1]"),
+        ({"top_p": 1.5}, "top-p is 1.5"),
+        ({"top_p": math.nan}, "top-p is nan"),
+    ],
+)
+def test_bad_settings(setting: dict[str, Any], fragment: str) -> None:
+    with pytest.raises(SettingError) as caught:
+        Sampling(**setting)
+    assert fragment in str(caught.value)
+
+
+# Ratios and dtypes
+
+
+def test_ratios_decide_their_zero_cases() -> None:
+    """0/0 = 0, p/0 = inf, 0/q = 0."""
+    p, q = np.array([0.5, 0.0, 0.5, 0.0]), np.array([0.25, 0.0, 0.0, 0.75])
+    np.testing.assert_array_equal(ratio(p, q, np), [2, 0, math.inf, 0])
+
+
+def test_what_comes_in_decides_what_goes_out() -> None:
+    assert as_floats([1, 0]).dtype == np.float64
+    assert as_floats(np.array([1, 0])).dtype == np.float64
+    assert as_floats(np.ones(2, dtype=np.float32)).dtype == np.float32
+    assert as_floats(torch.ones(2, dtype=torch.bfloat16)).dtype == torch.bfloat16
+    pmf = torch.tensor([0.5, 0.5], dtype=torch.bfloat16)
+    assert validate_pmf(pmf) is pmf
+
+
+def test_the_sum_tolerance_follows_the_precision() -> None:
+    assert sum_tolerance(np.float64, np) == pytest.approx(1.5e-8, rel=0.01)
+    assert sum_tolerance(np.float32, np) == pytest.approx(3.5e-4, rel=0.02)
+
+
+def test_a_pair_needs_one_vocabulary_and_fitting_batches() -> None:
+    with pytest.raises(ShapeError, match="target has 2 tokens and draft 3"):
+        validate_pair([0.5, 0.5], [0.5, 0.25, 0.25])
+    target: Floats = np.full((4, 1, 2), 0.5)
+    p, q, xp = validate_pair(target, np.full((3, 2), 0.5))
+    assert p is target
+    assert q.shape == (3, 2)
+    assert xp.__name__.endswith("numpy")
