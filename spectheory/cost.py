@@ -13,7 +13,7 @@ import numpy as np
 
 from spectheory.drafting import Chain
 from spectheory.errors import OutputError, SettingError, TraceError
-from spectheory.intervals import Interval
+from spectheory.intervals import Interval, weakest
 
 LATENCY_SCHEMA = 1
 
@@ -94,6 +94,8 @@ def best_chain_length(alpha: float, c: float, k_max: int) -> int:
     6
     """
     _check_c1(alpha, k_max, c)
+    if c == 0 < alpha:
+        return k_max  # the speed-up grows on where floats no longer show it
     return max(range(1, k_max + 1), key=lambda k: iid_speedup(alpha, k, c))
 
 
@@ -132,7 +134,9 @@ class CostModel(ABC):
         never too narrow.
         """
         step, call = self.target_step(), self.call(shape, full_share)
-        per_call = Interval(step.low / call.high, step.best / call.best, step.high / call.low, step.kind)
+        per_call = Interval(
+            step.low / call.high, step.best / call.best, step.high / call.low, weakest(step.kind, call.kind)
+        )
         return tokens_per_call * per_call
 
 
@@ -228,7 +232,7 @@ class LatencyTable(CostModel):
             one, two = getattr(self.draft[1], end), getattr(self.draft[2], end)
             ends.append(getattr(verify, end) + shape.depth * one + full_share * max(two - one, 0.0))
         low, best, high = sorted(ends)
-        return Interval(low, best, high, verify.kind)
+        return Interval(low, best, high, weakest(verify.kind, self.draft[1].kind, self.draft[2].kind))
 
     def _target_on(self, tokens: int) -> Interval:
         measured = sorted(self.target)
@@ -242,7 +246,7 @@ class LatencyTable(CostModel):
             float(np.interp(tokens, measured, [getattr(self.target[m], end) for m in measured]))
             for end in ("low", "best", "high")
         )
-        return Interval(low, best, high, self.target[measured[0]].kind)
+        return Interval(low, best, high, weakest(*(self.target[m].kind for m in measured)))
 
     def write(self, path: Path) -> None:
         """Write as JSON; the file appears when whole.
@@ -288,7 +292,7 @@ class LatencyTable(CostModel):
             target = {int(m): Interval(**v) for m, v in content["target"].items()}
             draft = {int(m): Interval(**v) for m, v in content["draft"].items()}
             return cls(target, draft, content["context"], content["provenance"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise TraceError(
                 f"{path} is no latency table ({error})",
                 limit=f"needs JSON of schema {LATENCY_SCHEMA}",

@@ -9,8 +9,21 @@ from typing import Literal
 Kind = Literal["exact", "bound", "statistical"]
 """``exact``: equal up to rounding. ``bound``: certain to lie in [low, high]. ``statistical``: a 95% interval."""
 
+_FROM_STRONGEST: tuple[Kind, ...] = ("exact", "bound", "statistical")
+
 CONFIDENCE = 0.95
 """Level of every statistical interval."""
+
+
+def weakest(*kinds: Kind) -> Kind:
+    """The kind of a result that rests on several.
+
+    Examples
+    --------
+    >>> weakest("exact", "statistical", "bound")
+    'statistical'
+    """
+    return max(kinds, key=_FROM_STRONGEST.index)
 
 
 @dataclass(frozen=True)
@@ -66,8 +79,7 @@ class Interval:
             factor = Interval.exact(float(factor))
         if self.low < 0 or factor.low < 0:
             raise ValueError("only non-negative intervals are multiplied here")
-        order: tuple[Kind, ...] = ("exact", "bound", "statistical")
-        kind = max(self.kind, factor.kind, key=order.index)
+        kind = weakest(self.kind, factor.kind)
         return Interval(self.low * factor.low, self.best * factor.best, self.high * factor.high, kind)
 
     def __str__(self) -> str:
