@@ -7,6 +7,7 @@ alone. While a measurement runs, each finished text is a part file of its own, s
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -222,7 +223,8 @@ class Trace:
             pq.write_table(table, partial)
             partial.replace(path)
         except OSError as error:
-            partial.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                partial.unlink()
             raise OutputError(
                 f"{path} cannot be written ({error.strerror or error})",
                 limit="needs a writable folder with room",
@@ -250,14 +252,15 @@ class Trace:
             ) from error
         header = _header(table.schema.metadata, path)
         columns = {name: _to_numpy(table.column(name)) for name in table.column_names if name in COLUMNS}
-        texts = tuple(TextInfo(**text) for text in header["texts"])
-        return cls(columns, texts, header["provenance"])
+        return cls(columns, header["texts"], header["provenance"])
 
 
 def _header(metadata: Mapping[bytes, bytes] | None, path: Path) -> dict[str, Any]:
     try:
         header: dict[str, Any] = json.loads((metadata or {})[METADATA_KEY])
         version = header["schema"]
+        if version == SCHEMA_VERSION:
+            header |= {"texts": tuple(TextInfo(**t) for t in header["texts"]), "provenance": header["provenance"]}
     except (KeyError, ValueError, TypeError) as error:
         raise TraceError(
             f"{path} is a Parquet file but no trace",
