@@ -1,0 +1,328 @@
+"""The record of a pair: what it refuses, what survives the disk, what a killed run leaves behind."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from numpy.typing import NDArray
+
+from spectheory.errors import OutputError, TextError, TraceError
+from spectheory.trace import COLUMNS, METADATA_KEY, REJECTION_RANKS, PartStore, TextInfo, Trace, concatenate
+
+NAN = math.nan
+
+
+def columns(tokens: int, seed: int = 1) -> dict[str, NDArray[Any]]:
+    """Every kind of column: double and single precision, integers, truth values, one of two dimensions."""
+    rng = np.random.default_rng(seed)
+    return {
+        "token": rng.integers(0, 50_000, tokens).astype(np.int32),
+        "log_target": -rng.exponential(size=tokens),
+        "log_draft": np.where(rng.random(tokens) < 0.3, -np.inf, -rng.exponential(size=tokens)),
+        "kl": rng.random(tokens).astype(np.float32),
+        "race_g": np.where(rng.random(tokens) < 0.3, np.inf, rng.random(tokens)),
+        "draft_rank": rng.integers(1, 9, tokens),
+        "greedy_agreement": rng.random(tokens) < 0.5,
+        "rejection_rank": rng.random((tokens, REJECTION_RANKS)).astype(np.float32),
+    }
+
+
+def trace(*lengths: int, seed: int = 1, **provenance: Any) -> Trace:
+    texts = tuple(TextInfo(f"text {i}", n, prompt=f"p{i}", category="c", ended=i == 0) for i, n in enumerate(lengths))
+    return Trace(columns(sum(lengths), seed), texts, provenance)
+
+
+def same(a: Trace, b: Trace) -> bool:
+    """Whether two traces hold the same numbers, texts and provenance."""
+    return (
+        a.texts == b.texts
+        and dict(a.provenance) == dict(b.provenance)
+        and set(a.columns) == set(b.columns)
+        and all(np.array_equal(a.columns[name], b.columns[name]) for name in a.columns)
+    )
+
+
+def one_line(error: pytest.ExceptionInfo[Exception]) -> str:
+    message = str(error.value)
+    assert "\n" not in message
+    return message
+
+
+# The disk
+
+
+def test_a_trace_survives_the_disk(tmp_path: Path) -> None:
+    """Values, texts and provenance come back; single precision comes back widened, exactly."""
+    path = tmp_path / "new" / "folder" / "pair.parquet"
+    written = trace(3, 1, 4, target="a/b", nested={"seed": 7, "list": [1, 2]})
+    written.write(path)
+    read = Trace.read(path)
+    assert same(read, written)
+    assert read.columns["kl"].dtype == np.float64
+    assert read.columns["rejection_rank"].dtype == np.float64
+    assert read.columns["rejection_rank"].shape == (8, REJECTION_RANKS)
+    assert read.columns["greedy_agreement"].dtype == np.bool_
+    assert read.columns["token"].dtype == np.int32
+    assert [p.name for p in path.parent.iterdir()] == ["pair.parquet"], "no partial file is left"
+
+
+def test_a_trace_of_many_row_groups_is_one(tmp_path: Path) -> None:
+    path = tmp_path / "pair.parquet"
+    written = trace(40)
+    written.write(path)
+    table = pq.read_table(path)
+    pq.write_table(table, path, row_group_size=7)
+    assert same(Trace.read(path), written)
+
+
+def test_rewriting_replaces_the_whole_file(tmp_path: Path) -> None:
+    path = tmp_path / "pair.parquet"
+    trace(9).write(path)
+    shorter = trace(2, seed=5)
+    shorter.write(path)
+    assert same(Trace.read(path), shorter)
+
+
+def test_unknown_columns_are_left_alone(tmp_path: Path) -> None:
+    """A newer writer may add columns; they are not read, and nothing else changes."""
+    path = tmp_path / "pair.parquet"
+    trace(4).write(path)
+    table = pq.read_table(path)
+    pq.write_table(table.append_column("from_the_future", pa.array([1, 2, 3, 4])), path)
+    assert set(Trace.read(path).columns) == set(columns(4))
+    assert set(columns(4)) <= set(COLUMNS)
+
+
+def damage(path: Path, case: str) -> None:
+    """Turn a good trace file into a bad one."""
+    whole = path.read_bytes()
+    table = pq.read_table(path)
+    header = json.loads(table.schema.metadata[METADATA_KEY])
+
+    def with_header(content: Any) -> None:
+        pq.write_table(table.replace_schema_metadata({METADATA_KEY: json.dumps(content).encode()}), path)
+
+    match case:
+        case "truncated":
+            path.write_bytes(whole[: len(whole) // 2])
+        case "without its last byte":
+            path.write_bytes(whole[:-1])
+        case "empty":
+            path.write_bytes(b"")
+        case "text":
+            path.write_text("log_target,log_draft\n-1,-1\n")
+        case "missing":
+            path.unlink()
+        case "no header":
+            pq.write_table(table.replace_schema_metadata({}), path)
+        case "header no JSON":
+            pq.write_table(table.replace_schema_metadata({METADATA_KEY: b"{"}), path)
+        case "header a list":
+            with_header([1])
+        case "other schema":
+            with_header(header | {"schema": 99})
+        case "no texts":
+            with_header({k: v for k, v in header.items() if k != "texts"})
+        case "no log_draft":
+            pq.write_table(table.drop_columns(["log_draft"]), path)
+        case "texts of other lengths":
+            header["texts"][0]["tokens"] += 1
+            with_header(header)
+        case "no rows":
+            pq.write_table(table.slice(0, 0), path)
+
+
+DAMAGE = {
+    "truncated": "is truncated or no Parquet file",
+    "without its last byte": "is truncated or no Parquet file",
+    "empty": "is truncated or no Parquet file",
+    "text": "is truncated or no Parquet file",
+    "missing": "is missing",
+    "no header": "is a Parquet file but no trace",
+    "header no JSON": "is a Parquet file but no trace",
+    "header a list": "is a Parquet file but no trace",
+    "other schema": "has trace schema 99: this version reads schema 1",
+    "no texts": "is a Parquet file but no trace",
+    "no log_draft": "lacks log_draft",
+    "texts of other lengths": "one row per token",
+    "no rows": "one row per token",
+}
+
+
+@pytest.mark.parametrize("case", sorted(DAMAGE))
+def test_damaged_files_are_named_in_one_line(case: str, tmp_path: Path) -> None:
+    path = tmp_path / "pair.parquet"
+    trace(3, 2).write(path)
+    damage(path, case)
+    with pytest.raises(TraceError) as caught:
+        Trace.read(path)
+    assert DAMAGE[case] in one_line(caught)
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    """A file stands where the folder should be: an error in one line, and the file is untouched."""
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(OutputError) as caught:
+        trace(2).write(tmp_path / "file" / "pair.parquet")
+    assert "cannot be written" in one_line(caught)
+    assert (tmp_path / "file").read_text() == "in the way"
+
+
+def test_a_path_that_is_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "pair.parquet").mkdir()
+    with pytest.raises(OutputError, match="cannot be written"):
+        trace(2).write(tmp_path / "pair.parquet")
+    assert [p.name for p in tmp_path.iterdir()] == ["pair.parquet"], "the partial file is gone"
+
+
+# What a trace refuses
+
+
+BAD_VALUES = [
+    ("log_target", -math.inf, "is -inf"),
+    ("log_target", 0.25, "is 0.25"),
+    ("log_target", NAN, "is nan"),
+    ("log_target", math.inf, "is inf"),
+    ("log_draft", 1e-9, "is 1e-09"),
+    ("log_draft", NAN, "is nan"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "fragment"), BAD_VALUES)
+def test_impossible_log_probabilities_are_located(name: str, value: float, fragment: str) -> None:
+    """The message names the text and the token, counted from one; log q = -inf alone is allowed."""
+    bad = columns(9)
+    bad[name] = bad[name].copy()
+    bad[name][6] = value
+    with pytest.raises(TextError) as caught:
+        Trace(bad, (TextInfo("first", 4), TextInfo("second", 5)))
+    assert f"{name} of text 'second', token 3 {fragment}" in one_line(caught)
+
+
+def test_the_first_and_last_token_of_a_text_are_located() -> None:
+    record = trace(4, 1, 3)
+    assert [record.locate(row)[1] for row in range(8)] == [0, 1, 2, 3, 0, 0, 1, 2]
+    assert [record.locate(row)[0].id for row in (0, 3, 4, 5, 7)] == ["text 0", "text 0", "text 1", "text 2", "text 2"]
+    assert len(record) == 8
+    assert record.lengths.tolist() == [4, 1, 3]
+
+
+STRUCTURE: dict[str, tuple[Callable[[], Any], str]] = {
+    "no column": (lambda: Trace({}, (TextInfo("a", 1),)), "lacks log_target, log_draft"),
+    "one column": (lambda: Trace({"log_target": np.zeros(1)}, (TextInfo("a", 1),)), "lacks log_draft"),
+    "length": (lambda: Trace(columns(3), (TextInfo("a", 4),)), "1 texts of 4 tokens in all"),
+    "no text": (lambda: Trace(columns(0), ()), "needs at least one text"),
+    "empty text": (lambda: Trace(columns(3), (TextInfo("a", 3), TextInfo("b", 0))), "no empty text"),
+    "one short column": (
+        lambda: Trace(columns(3) | {"kl": np.zeros(2)}, (TextInfo("a", 3),)),
+        "columns of other lengths: {'kl': 2}",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", sorted(STRUCTURE))
+def test_columns_and_texts_must_fit(case: str) -> None:
+    make, fragment = STRUCTURE[case]
+    with pytest.raises(TraceError) as caught:
+        make()
+    assert fragment in one_line(caught)
+
+
+# Two numbers per token
+
+
+def test_a_trace_from_two_lists() -> None:
+    record = Trace.from_log_probabilities([([-1, -2.0], [-0.5, -math.inf]), ((-3.0,), np.array([-0.0]))])
+    assert [text.id for text in record.texts] == ["1", "2"]
+    assert record.columns["log_target"].tolist() == [-1, -2, -3]
+    assert record.columns["log_draft"].tolist() == [-0.5, -math.inf, 0]
+    assert record.provenance["source"] == "log-probabilities"
+    named = Trace.from_log_probabilities([([-1.0], [-1.0])], ids=["mine"], provenance={"from": "a server"})
+    assert named.texts == (TextInfo("mine", 1),)
+    assert named.provenance == {"from": "a server"}
+
+
+BAD_LISTS: dict[str, tuple[list[Any], str]] = {
+    "lengths": ([([-1.0], [-1.0]), ([-1.0, -2.0], [-1.0])], "text '2' has 2 target and 1 draft"),
+    "empty": ([([], [])], "text '1' has 0 target and 0 draft"),
+    "nested": ([([[-1.0]], [[-1.0]])], "two flat lists"),
+    "no text": ([], "there is no text"),
+    "impossible": ([([-1.0], [-1.0]), ([-1.0, -math.inf], [-1.0, -1.0])], "log_target of text '2', token 2 is -inf"),
+    "probabilities": ([([0.5], [0.5])], "log_target of text '1', token 1 is 0.5"),
+    "nan": ([([-1.0], [NAN])], "log_draft of text '1', token 1 is nan"),
+}
+
+
+@pytest.mark.parametrize("case", sorted(BAD_LISTS))
+def test_bad_lists_are_named_in_one_line(case: str) -> None:
+    texts, fragment = BAD_LISTS[case]
+    with pytest.raises(TextError) as caught:
+        Trace.from_log_probabilities(texts)
+    assert fragment in one_line(caught)
+
+
+# Parts of a running measurement
+
+
+def text_part(index: int) -> Trace:
+    """The trace of one text."""
+    return Trace(columns(index + 2, seed=index), (TextInfo(f"text {index}", index + 2),))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> PartStore:
+    return PartStore(tmp_path / "out" / "pair.parquet", "fingerprint one")
+
+
+def test_a_killed_run_resumes(store: PartStore) -> None:
+    """Parts may arrive in any order and in several runs; the whole is as if nothing had happened."""
+    assert store.finished() == {}
+    for index in (2, 0):
+        store.add(index, text_part(index))
+    again = PartStore(store.final, store.fingerprint)
+    assert sorted(again.finished()) == [0, 2]
+    again.add(1, text_part(1))
+    whole = again.merge({"target": "a"})
+    expected = concatenate([text_part(i) for i in range(3)], {"target": "a", "fingerprint": "fingerprint one"})
+    assert same(whole, expected)
+    assert same(Trace.read(store.final), expected)
+    assert not store.folder.exists()
+
+
+def test_what_a_kill_left_half_written_is_ignored(store: PartStore) -> None:
+    """Partial files of parts are no parts, and are gone after the merge."""
+    store.add(0, text_part(0))
+    (store.folder / ".000001.parquet.4242.partial").write_bytes(b"PAR1 half a file")
+    assert sorted(store.finished()) == [0]
+    assert len(store.merge({}).texts) == 1
+    assert not store.folder.exists()
+
+
+def test_a_part_stored_twice_counts_once(store: PartStore) -> None:
+    store.add(0, text_part(1))
+    store.add(0, text_part(0))
+    assert same(store.merge({}), concatenate([text_part(0)], {"fingerprint": "fingerprint one"}))
+
+
+def test_parts_of_other_settings_are_refused(store: PartStore) -> None:
+    store.add(0, text_part(0))
+    other = PartStore(store.final, "fingerprint two")
+    for use in (other.finished, lambda: other.merge({})):
+        with pytest.raises(TraceError) as caught:
+            use()
+        assert "holds an unfinished measurement with other settings" in one_line(caught)
+    assert sorted(store.finished()) == [0], "nothing was deleted"
+
+
+def test_parts_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(OutputError, match="cannot be written"):
+        PartStore(tmp_path / "file" / "pair.parquet", "f").add(0, text_part(0))
