@@ -32,6 +32,7 @@ from spectheory.errors import SettingError, TextError
 from spectheory.measure.forward import teacher_forced
 from spectheory.measure.pair import ModelPair, quiet
 from spectheory.measure.tokens import check_window, encode_prompt
+from spectheory.measure.truncation import log_pmf
 from spectheory.paths import TextCalls, calls_of_texts
 from spectheory.prompts import Prompt
 from spectheory.verification import TokenVerification
@@ -228,7 +229,7 @@ def predict_calls(
 ) -> TextCalls:
     """Calls that the given texts take under token verification with k drafts (§7, exact)."""
     columns = [
-        teacher_forced(pair, prompt, text.output_ids, sampling, race=False, name=str(i + 1))
+        teacher_forced(pair, prompt, text.output_ids, sampling, race=False, sampled=True, name=str(i + 1))
         for i, (prompt, text) in enumerate(zip(prompts_ids, texts, strict=True))
     ]
     joined = {name: np.concatenate([c[name] for c in columns]) for name in TokenVerification.needs}
@@ -285,7 +286,7 @@ class _Settings(LogitsProcessor):
         self.sampling = sampling
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        return self.sampling.log_pmf(scores)
+        return log_pmf(scores, self.sampling)
 
 
 @contextlib.contextmanager

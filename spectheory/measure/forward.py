@@ -25,6 +25,7 @@ def teacher_forced(
     *,
     chunk: int = 256,
     race: bool = True,
+    sampled: bool = False,
     name: str = "",
 ) -> dict[str, NDArray[Any]]:
     """Statistics at every output token of one text, by the names of :data:`spectheory.trace.COLUMNS`.
@@ -46,6 +47,9 @@ def teacher_forced(
         Tokens read in one pass.
     race : bool
         Whether to compute ``race_acceptance``, the dearest column.
+    sampled : bool
+        Whether the output is known to be drawn from this target with these settings; see
+        :func:`~spectheory.measure.statistics.position_statistics`.
     name : str
         How errors call the text.
 
@@ -67,7 +71,7 @@ def teacher_forced(
     for target, draft in zip(*readings, strict=True):
         tokens = output_ids[done : done + len(target)].to(target.device)
         try:
-            part = position_statistics(target, draft.to(target.device), tokens, sampling, race=race)
+            part = position_statistics(target, draft.to(target.device), tokens, sampling, race=race, sampled=sampled)
         except LogitsError as error:
             raise TextError(
                 f"text {name!r}, token {done + error.row + 1}: {error.what}", limit=error.limit, remedy=error.remedy

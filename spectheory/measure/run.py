@@ -191,7 +191,14 @@ def _part(
     for j, text in enumerate(texts):
         name = prompt.id if len(texts) == 1 else f"{prompt.id}#{j + 1}"
         columns = teacher_forced(
-            pair, prompt_ids, text, settings.sampling, chunk=settings.chunk, race=settings.race, name=name
+            pair,
+            prompt_ids,
+            text,
+            settings.sampling,
+            chunk=settings.chunk,
+            race=settings.race,
+            sampled=given is None,
+            name=name,
         )
         ended = settings.stop_at_end and int(text[-1]) in pair.end_of_text
         traces.append(Trace(columns, (TextInfo(name, len(text), prompt.id, prompt.category, ended),)))

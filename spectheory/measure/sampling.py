@@ -11,6 +11,7 @@ from spectheory.errors import SettingError
 from spectheory.measure.pair import ModelPair
 from spectheory.measure.reading import Reading, read_last
 from spectheory.measure.tokens import check_window
+from spectheory.measure.truncation import log_pmf
 
 
 def sample_continuations(
@@ -101,7 +102,7 @@ def draw(logits: Tensor, uniforms: Tensor, sampling: Sampling) -> Tensor:
     LogitsError
         If a row has no pmf.
     """
-    pmf = sampling.log_pmf(logits.float()).cpu().double().exp_()
+    pmf = log_pmf(logits.float(), sampling).cpu().double().exp_()
     cumulative = pmf.cumsum_(dim=1)
     total = cumulative[:, -1:]
     # Below the total whatever the rounding, so that the token found has mass.

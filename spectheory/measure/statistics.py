@@ -15,6 +15,7 @@ from torch import Tensor
 from spectheory.distributions import Sampling
 from spectheory.errors import LogitsError, ShapeError
 from spectheory.measure.race import race_acceptance
+from spectheory.measure.truncation import log_pmf, truncates
 from spectheory.trace import REJECTION_RANKS
 
 _CPU_BLOCK = 2**18
@@ -24,7 +25,13 @@ _DEVICE_BLOCK = 2**25
 
 
 def position_statistics(
-    target_logits: Tensor, draft_logits: Tensor, tokens: Tensor, sampling: Sampling, *, race: bool = True
+    target_logits: Tensor,
+    draft_logits: Tensor,
+    tokens: Tensor,
+    sampling: Sampling,
+    *,
+    race: bool = True,
+    sampled: bool = False,
 ) -> dict[str, Tensor]:
     """Statistics of positions by the names of :data:`spectheory.trace.COLUMNS`.
 
@@ -38,6 +45,9 @@ def position_statistics(
         Temperature, top-k and top-p that turn both models' logits into pmfs.
     race : bool
         Whether to compute ``race_acceptance``, which needs a sort of every row and most of the time.
+    sampled : bool
+        Whether the tokens are known to be drawn from the target with these settings. Then each was possible when
+        drawn; where logits computed anew round it just outside a cut (top-k, top-p, greedy), it is let in again.
 
     Returns
     -------
@@ -71,7 +81,7 @@ def position_statistics(
     for start in range(0, len(tokens), rows):
         block = slice(start, start + rows)
         try:
-            parts.append(_statistics(target_logits[block], draft_logits[block], tokens[block], sampling, race))
+            parts.append(_statistics(target_logits[block], draft_logits[block], tokens[block], sampling, race, sampled))
         except LogitsError as error:
             raise LogitsError(
                 error.what.replace(f"row {error.row}", f"row {start + error.row}"),
@@ -100,17 +110,18 @@ class _Pmf:
         return own if self.cut is None else own.masked_fill_(self.cut.gather(1, at)[:, 0], -math.inf)
 
 
-def _pmf(logits: Tensor, sampling: Sampling) -> _Pmf:
-    """The pmfs of a block; one exponential per entry."""
+def _pmf(logits: Tensor, sampling: Sampling, admitted: Tensor | None = None) -> _Pmf:
+    """The pmfs of a block; one exponential per entry. `admitted` ``[rows, 1]`` holds tokens that are never cut."""
     logits = logits.float()
     best = logits.amax(dim=-1, keepdim=True)
-    truncating = sampling.temperature == 0 or sampling.top_k is not None or sampling.top_p not in (None, 1)
-    if truncating or not bool(torch.isfinite(best).all()):
-        logits = sampling.log_pmf(logits)  # raises where a row is not finite, naming it
-        best = torch.zeros_like(best)
-    log = logits - best
-    if sampling.temperature != 1 and not truncating:
-        log /= sampling.temperature
+    if truncates(sampling) or not bool(torch.isfinite(best).all()):
+        log = log_pmf(logits, sampling)  # raises where a row is not finite, naming it
+        if admitted is not None:
+            _admit(log, logits - best, admitted, sampling)
+    else:
+        log = logits - best
+        if sampling.temperature != 1:
+            log /= sampling.temperature
     pmf = torch.exp(log)
     total = pmf.sum(dim=-1, keepdim=True)
     pmf /= total
@@ -121,10 +132,24 @@ def _pmf(logits: Tensor, sampling: Sampling) -> _Pmf:
     return _Pmf(pmf, log.masked_fill_(cut, 0.0), cut)
 
 
-def _statistics(target: Tensor, draft: Tensor, tokens: Tensor, sampling: Sampling, race: bool) -> dict[str, Tensor]:
+def _admit(log: Tensor, logits: Tensor, tokens: Tensor, sampling: Sampling) -> None:
+    """Let cut tokens ``[rows, 1]`` in again, in place and unnormalised; at temperature 0 they are the only ones."""
+    outside = log.gather(1, tokens) == -math.inf
+    if sampling.temperature == 0:
+        log.masked_fill_(outside, -math.inf)
+        value = torch.zeros_like(outside, dtype=log.dtype)
+    else:
+        value = logits.gather(1, tokens) / sampling.temperature + log.amax(dim=-1, keepdim=True)
+    log.scatter_(1, tokens, torch.where(outside, value, log.gather(1, tokens)))
+
+
+def _statistics(
+    target: Tensor, draft: Tensor, tokens: Tensor, sampling: Sampling, race: bool, sampled: bool
+) -> dict[str, Tensor]:
     """All columns of one block."""
-    p, q = _pmf(target, sampling), _pmf(draft, sampling)
-    at, scratch, wide = tokens[:, None], torch.empty_like(p.pmf), _wide(target)
+    at, wide = tokens[:, None], _wide(target)
+    p, q = _pmf(target, sampling, at if sampled else None), _pmf(draft, sampling)
+    scratch = torch.empty_like(p.pmf)
     log_target, log_draft = p.log_at(at).to(wide), q.log_at(at).to(wide)
     columns = {
         "token": tokens,
