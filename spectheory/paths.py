@@ -28,18 +28,16 @@ class TextCalls:
     full : array ``[texts]``
         Expected number of calls, the last one left out, in which every draft was accepted (exact); the draft's
         first pass after such a call is on two tokens.
-    variance : array ``[texts]``, optional
-        Variance of the number of calls (exact), where it was asked for.
+    variance : array ``[texts]``
+        Variance of the number of calls (exact); NaN where it was not asked for.
     """
 
     expected: Floats
     full: Floats
-    variance: Floats | None = None
+    variance: Floats
 
 
-def calls_of_texts(
-    survival: Floats, lengths: NDArray[np.int64], *, prefill_emits_token: bool = False, variance: bool = True
-) -> TextCalls:
+def calls_of_texts(survival: Floats, lengths: NDArray[np.int64], *, prefill_emits_token: bool = False) -> TextCalls:
     r"""Expected calls, their variance and the full acceptances of each text (§7, exact).
 
     With n tokens present, :math:`C(n) = 1 + \sum_i P(\tau=i\mid n)\,C(n+i+1)` and C = 0 from the end of the text on.
@@ -54,8 +52,6 @@ def calls_of_texts(
     prefill_emits_token : bool
         False: the first call carries prompt and drafts, C(0). True: the prompt's own pass emits one token without
         drafts and counts as a call, 1 + C(1).
-    variance : bool
-        Whether to work out the variance too.
 
     Returns
     -------
@@ -69,11 +65,8 @@ def calls_of_texts(
     >>> calls_of_texts(np.ones((6, 1)), np.array([6])).expected
     array([3.])
     """
-    depths = [survival.shape[1]]
-    (calls,) = calls_of_chains(
-        survival, lengths, depths, prefill_emits_token=prefill_emits_token, variance=variance
-    ).values()
-    return calls
+    k = survival.shape[1]
+    return calls_of_chains(survival, lengths, [k], prefill_emits_token=prefill_emits_token, variance=True)[k]
 
 
 def calls_of_chains(
@@ -125,7 +118,7 @@ class _CallSystem:
     def solve(self, *, variance: bool) -> TextCalls:
         calls, full = self._triangular(np.stack([np.ones(self.tokens), self.full]))
         expected = self._at_start(calls)
-        spread = None
+        spread = np.full_like(expected, np.nan)
         if variance:
             # E[T^2] = 1 + 2 A C + A E[T^2], and A C = C - 1.
             (square,) = self._triangular((2 * calls - 1)[None])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,12 @@ from spectheory.distributions import Sampling
 from spectheory.drafting import Chain
 from spectheory.intervals import Interval
 from spectheory.measure import (
+    AssistedComparison,
     MeasureSettings,
     ModelPair,
+    Progress,
     compare_with_assisted,
+    fingerprint_of_run,
     load_pair,
     measure,
     measure_latency,
@@ -59,7 +63,7 @@ class Session:
         settings = MeasureSettings(
             sampling=Sampling(text.temperature, text.top_k, text.top_p),
             tokens=text.tokens,
-            continuations=text.continuations,
+            count=1 if text.given_text else text.continuations,
             seed=text.seed,
             given_text=text.given_text,
             chat_template=text.chat_template,
@@ -73,19 +77,25 @@ class Session:
     @property
     def fingerprint(self) -> str:
         """Hash of everything that decides the trace."""
-        return fingerprint(self.pair, self.prompts, self.settings)
+        return fingerprint_of_run(self.pair, self.prompts, self.settings)
+
+    @property
+    def context(self) -> int:
+        """Tokens in the cache halfway through a typical text, as far as the window lets the longest call follow."""
+        lengths = [len(self.pair.tokenizer(prompt.text).input_ids) for prompt in self.prompts]
+        halfway = int(statistics.median(lengths)) + self.settings.tokens // 2
+        window = self.pair.window or halfway + LONGEST_CALL
+        return max(1, min(halfway, window - LONGEST_CALL))
 
     def trace(self, path: Path) -> Trace:
         """Measure, or go on with what an earlier run left."""
         with progress() as bar:
             task = bar.add_task("measuring prompts", total=len(self.prompts))
-            seen = []
 
-            def show(done: int, total: int, resumed: int) -> None:
-                bar.update(task, completed=done, total=total)
-                if resumed and not seen:
-                    seen.append(resumed)
-                    bar.console.print(f"resumed: {resumed} of {total} prompts were finished before")
+            def show(state: Progress) -> None:
+                bar.update(task, completed=state.done, total=state.total)
+                if 0 < state.resumed == state.done:
+                    bar.console.print(f"resumed: {state.resumed} of {state.total} prompts were finished before")
 
             return measure(self.pair, self.prompts, self.settings, path, on_progress=show)
 
@@ -108,13 +118,14 @@ class Session:
                 ks=ks,
                 tokens=min(CHECK_TOKENS, self.settings.tokens),
                 seed=self.settings.seed,
+                chat_template=self.settings.chat_template,
                 on_progress=lambda done, total: bar.update(task, completed=done, total=total),
             )
-        return [{**asdict(r), "z": r.z, "measured_speedup": r.measured_speedup, **_expected(r, cost)} for r in records]
+        return [_as_dict(record, cost) for record in records]
 
 
-def _expected(record: Any, cost: CostModel | None) -> dict[str, float | None]:
-    if cost is None:
-        return {"predicted_speedup": None}
-    tokens_per_call = Interval.exact(record.tokens / record.predicted)
-    return {"predicted_speedup": cost.speedup(tokens_per_call, Chain(record.k), record.full_share).best}
+def _as_dict(record: AssistedComparison, cost: CostModel | None) -> dict[str, Any]:
+    """A record with its difference in standard errors, and the speed-up measured and predicted."""
+    per_call = Interval.exact(record.tokens / record.predicted)
+    expected = cost.speedup(per_call, Chain(record.k)).best if cost else None
+    return {**asdict(record), "z": record.z, "measured_speedup": record.speedup, "predicted_speedup": expected}

@@ -34,7 +34,7 @@ class TextOptions:
 
     prompts: Annotated[Path | None, Option(help="Prompts as question.jsonl; the built-in ones if absent.")] = None
     tokens: Annotated[int, Option(help="Output tokens per continuation.")] = 128
-    continuations: Annotated[int, Option(help="Continuations sampled per prompt.")] = 4
+    continuations: Annotated[int, Option(help="Continuations sampled per prompt.")] = 2
     temperature: Annotated[float, Option(help="Sampling temperature of both models; 0 is greedy.")] = 1.0
     top_k: Annotated[int | None, Option(help="Keep the k most probable tokens.")] = None
     top_p: Annotated[float | None, Option(help="Keep the smallest set of this probability.")] = None

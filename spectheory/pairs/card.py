@@ -71,7 +71,7 @@ def card() -> str:
     for name, what in (("draft", "draft, trained on text"), ("distilled", "draft, distilled from the target")):
         pair = load_pair(resolve(f"{PREFIX}target"), resolve(PREFIX + name))
         with tempfile.TemporaryDirectory() as folder:
-            trace = measure(pair, prompts, MeasureSettings(), Path(folder) / "trace.parquet")
+            trace = measure(pair, prompts, MeasureSettings(count=2), Path(folder) / "trace.parquet")
         table = measure_latency(pair, context=CONTEXT)
         accepted = acceptance_by_prompt(trace)
         share = f"{accepted.best:.3f} +- {accepted.high - accepted.best:.3f}"
@@ -79,7 +79,7 @@ def card() -> str:
     target = facts["target"]
     return TEMPLATE.format(
         rows="\n".join(rows),
-        vocabulary=trace.provenance["models"]["tokenizer_size"],
+        vocabulary=trace.provenance["tokenizer_size"],
         files=target["corpus"]["files"],
         tokens=target["corpus"]["tokens"],
         held_out_tokens=target["corpus"]["held_out_tokens"],
