@@ -138,9 +138,9 @@ class _CallSystem:
 def one_call_terms(log_ratio: Floats, lengths: NDArray[np.int64], k: int) -> tuple[Floats, NDArray[np.bool_]]:
     r"""Terms of the one-call upper bound at each start (§7).
 
-    For any lossless verification, :math:`E[\tau] \le \sum_{i\le k} E \min(1, \prod_{l\le i}\rho_{n+l})`: an upper
-    bound on the accepted drafts of one call, with the expectation over target-sampled text. It is no survival
-    function and no bound over several calls.
+    For any lossless verification of drafts drawn from q, :math:`E[\tau] \le \sum_{i\le k} E \min(1, \prod_{l\le
+    i}\rho_{n+l})`: an upper bound on the accepted drafts of one call, with the expectation over target-sampled text. It
+    is no survival function and no bound over several calls; argmax drafts are no draws from q and may exceed it.
 
     Parameters
     ----------
@@ -157,6 +157,14 @@ def one_call_terms(log_ratio: Floats, lengths: NDArray[np.int64], k: int) -> tup
         min(1, product of the first i ratios) at each start, i = 1..k.
     whole : array ``[N]`` of bool
         Starts with k tokens left in their text; only these estimate the bound.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> terms, whole = one_call_terms(np.log([0.5, 2.0, 1.0]), np.array([3]), 2)
+    >>> terms[whole]
+    array([[0.5, 1. ],
+           [1. , 1. ]])
     """
     ends = np.repeat(np.cumsum(lengths), lengths)
     padded = np.concatenate([log_ratio, np.zeros(k - 1)])
