@@ -1,0 +1,84 @@
+"""Tiny random models shared by the tests that need torch; it is imported only when one of them runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+VOCABULARY = 64
+WINDOW = 128
+
+
+@pytest.fixture(scope="session")
+def save_model() -> Callable[..., Path]:
+    """Return a function that saves a tiny Llama model with a word tokenizer ``<end> t1 t2 ...`` into a folder."""
+
+    def save(
+        folder: Path,
+        *,
+        seed: int = 0,
+        like: Path | None = None,
+        noise: float = 0.08,
+        outputs: int = VOCABULARY,
+        tokens: int = VOCABULARY,
+        window: int = WINDOW,
+        dtype: str = "float32",
+        words: str = "t",
+    ) -> Path:
+        import torch
+        from tokenizers import Tokenizer, models, pre_tokenizers
+        from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+        from spectheory.measure.pair import quiet
+
+        config = LlamaConfig(
+            vocab_size=outputs,
+            hidden_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            num_key_value_heads=2,
+            intermediate_size=64,
+            max_position_embeddings=window,
+            tie_word_embeddings=True,
+            bos_token_id=0,
+            eos_token_id=0,
+            initializer_range=0.5,  # wide, so that the pmfs are peaked like a trained model's
+        )
+        generator_state = torch.random.get_rng_state()
+        torch.manual_seed(seed)
+        model = LlamaForCausalLM(config)
+        with quiet(), torch.no_grad():
+            if like is not None:
+                original = LlamaForCausalLM.from_pretrained(like).state_dict()
+                for name, weights in model.state_dict().items():
+                    source = original[name]
+                    rows = min(len(weights), len(source))
+                    weights[:rows] = source[:rows] + noise * source.std() * torch.randn_like(source[:rows])
+            model.to(getattr(torch, dtype)).save_pretrained(folder)
+            vocabulary = {"<end>": 0, **{f"{words}{i}": i for i in range(1, tokens)}}
+            tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<end>"))
+            tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+            PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<end>").save_pretrained(folder)
+        torch.random.set_rng_state(generator_state)
+        return folder
+
+    return save
+
+
+@pytest.fixture(scope="session")
+def tiny_folders(save_model: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Folders of a target and of a draft that is the target with noise."""
+    root = tmp_path_factory.mktemp("models")
+    target = save_model(root / "target", seed=1)
+    return target, save_model(root / "draft", seed=2, like=target)
+
+
+@pytest.fixture(scope="session")
+def tiny_pair(tiny_folders: tuple[Path, Path]) -> Any:
+    """The tiny target and draft, loaded on the CPU."""
+    from spectheory.measure import load_pair
+
+    return load_pair(*tiny_folders, device="cpu")

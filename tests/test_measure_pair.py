@@ -1,0 +1,163 @@
+"""Loading pairs: what is accepted, and one clear line for everything that is wrong."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+
+from spectheory.errors import ModelError
+from spectheory.measure import ModelPair, load_pair
+
+SaveModel = Callable[..., Path]
+
+
+def refused(*arguments: Any, **options: Any) -> str:
+    """Load, check that one line of ours comes back, return it."""
+    with pytest.raises(ModelError) as caught:
+        load_pair(*arguments, **options)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.count(";") >= 1
+    return message
+
+
+def test_pair_is_ready_to_measure(tiny_pair: ModelPair) -> None:
+    assert tiny_pair.vocabulary == 64
+    assert tiny_pair.window == 128
+    assert tiny_pair.end_of_text == {0}
+    for model in (tiny_pair.target, tiny_pair.draft):
+        assert not model.network.training
+        assert not any(p.requires_grad for p in model.network.parameters())
+        assert model.dtype == "float32"
+
+
+def test_description_holds_no_path(tiny_pair: ModelPair, tiny_folders: tuple[Path, Path]) -> None:
+    text = json.dumps(tiny_pair.describe())
+    assert str(tiny_folders[0].parent) not in text
+    assert tiny_pair.describe()["target"]["name"] == "target"
+    assert tiny_pair.describe()["draft"]["parameters"] == tiny_pair.draft.network.num_parameters()
+
+
+def test_folders_given_as_relative_text(tiny_folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tiny_folders[0].parent)
+    assert load_pair("target", "./draft", device="cpu").draft.name == "draft"
+
+
+def test_dtype(tiny_folders: tuple[Path, Path], save_model: SaveModel, tmp_path: Path) -> None:
+    assert load_pair(*tiny_folders, dtype="bfloat16", device="cpu").target.dtype == "bfloat16"
+    half = save_model(tmp_path / "half", dtype="float16")
+    assert load_pair(half, half, device="cpu").target.dtype == "float32"
+    assert load_pair(half, half, dtype="float16", device="cpu").target.dtype == "float16"
+    assert "dtype is 'float33'" in refused(half, half, dtype="float33")
+    assert "dtype is 'int8'" in refused(half, half, dtype="int8")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
+def test_device_that_is_not_there(tiny_folders: tuple[Path, Path]) -> None:
+    message = refused(*tiny_folders, device="cuda")
+    assert "device is 'cuda'" in message
+    assert "cpu" in message
+    assert "one of them" in refused(*tiny_folders, device="cpu", device_map="auto")
+
+
+def test_missing_folder(tiny_folders: tuple[Path, Path], tmp_path: Path) -> None:
+    message = refused(tiny_folders[0], tmp_path / "nothing")
+    assert "nothing" in message
+    assert "does not exist" in message
+    file = tmp_path / "file"
+    file.touch()
+    assert "is a file" in refused(file, tiny_folders[1])
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+def test_half_written_folder(name: str, save_model: SaveModel, tmp_path: Path) -> None:
+    folder = save_model(tmp_path / "model")
+    (folder / name).unlink()
+    assert "lacks" in refused(folder, folder)
+
+
+def test_missing_shard(save_model: SaveModel, tmp_path: Path) -> None:
+    folder = save_model(tmp_path / "model")
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"a": "model.safetensors", "b": "model-00002.safetensors"}}))
+    assert "lacks model-00002.safetensors" in refused(folder, folder)
+    index.write_text("{")
+    assert "cannot be read" in refused(folder, folder)
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "config.json", "model.safetensors"])
+def test_truncated_files(name: str, save_model: SaveModel, tmp_path: Path) -> None:
+    folder = save_model(tmp_path / "model")
+    content = (folder / name).read_bytes()
+    (folder / name).write_bytes(content[: len(content) // 2])
+    assert "cannot be loaded" in refused(folder, folder)
+
+
+@pytest.mark.parametrize(("lost", "named"), [(True, "missing keys"), (False, "")])
+def test_weights_are_never_made_up(lost: bool, named: str, save_model: SaveModel, tmp_path: Path) -> None:
+    """A weight that is missing, or of another size, would be filled with random numbers."""
+    from safetensors.torch import load_file, save_file
+
+    folder = save_model(tmp_path / "model")
+    weights = load_file(folder / "model.safetensors")
+    name = "model.layers.1.mlp.up_proj.weight"
+    if lost:
+        del weights[name]
+    else:
+        weights[name] = weights[name][:, :16].contiguous()
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    message = refused(folder, folder)
+    assert named in message
+    assert "weights" in message
+
+
+def test_tokenizers_that_differ(tiny_folders: tuple[Path, Path], save_model: SaveModel, tmp_path: Path) -> None:
+    other = save_model(tmp_path / "other", words="w")
+    assert "token 't1' is 1 and absent" in refused(tiny_folders[0], other)
+    larger = save_model(tmp_path / "larger", outputs=80, tokens=70)
+    assert "64 tokens and 70 tokens" in refused(tiny_folders[0], larger)
+
+
+def test_padded_vocabularies(tiny_folders: tuple[Path, Path], save_model: SaveModel, tmp_path: Path) -> None:
+    padded = save_model(tmp_path / "padded", outputs=80)
+    pair = load_pair(tiny_folders[0], padded, device="cpu")
+    assert (pair.draft.outputs, pair.vocabulary) == (80, 64)
+    short = save_model(tmp_path / "short", outputs=60)
+    assert "60 outputs" in refused(tiny_folders[0], short)
+
+
+def test_hub_that_does_not_answer(tiny_folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreachable(*_: Any, **__: Any) -> None:
+        raise OSError("We couldn't connect to 'https://huggingface.co'\nand more lines")
+
+    monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", unreachable)
+    message = refused("someone/some-model", tiny_folders[1])
+    assert "'someone/some-model'" in message
+    assert "check the name and the connection" in message
+
+
+def test_fingerprint_follows_the_content(save_model: SaveModel, tmp_path: Path) -> None:
+    first, second = (save_model(tmp_path / name, seed=seed) for name, seed in (("a", 1), ("b", 2)))
+    one = load_pair(first, second, device="cpu")
+    assert one.target.fingerprint == load_pair(first, first, device="cpu").target.fingerprint
+    assert one.target.fingerprint != one.draft.fingerprint
+
+
+def test_without_torch_the_extra_is_named() -> None:
+    code = (
+        "import sys; sys.modules['torch'] = None\n"
+        "from spectheory.errors import MissingExtraError\n"
+        "try:\n    import spectheory.measure\n"
+        "except MissingExtraError as error: print(error)\n"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "needs the extra 'models'" in out
+    assert "pip install" in out

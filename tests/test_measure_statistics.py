@@ -1,0 +1,207 @@
+"""Statistics of positions against the definitions in float64, on random, peaked, cut and degenerate logits."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+import spectheory
+from spectheory.distributions import Sampling
+from spectheory.errors import LogitsError, ShapeError
+from spectheory.measure import statistics
+from spectheory.measure.statistics import position_statistics
+from spectheory.trace import COLUMNS, REJECTION_RANKS
+from spectheory.verification import RaceVerification
+
+FLOAT32 = 3e-6
+"""Relative and absolute: sums of a few hundred float32 terms, each with a rounding of 6e-8, of logs up to 60."""
+FLOAT32_RATIO = 2e-5
+"""Relative: a ratio is the exponential of a difference of two logs up to 100 with a rounding of 4e-6 each."""
+SETTINGS = [
+    Sampling(),
+    Sampling(temperature=0.6),
+    Sampling(temperature=2.0),
+    Sampling(top_k=7),
+    Sampling(top_p=0.8),
+    Sampling(temperature=0.7, top_k=20, top_p=0.93),
+    Sampling(temperature=0),
+]
+Arrays = dict[str, NDArray[Any]]
+
+
+def reference(target: torch.Tensor, draft: torch.Tensor, tokens: torch.Tensor, sampling: Sampling) -> Arrays:
+    """The readable twin: float64, one definition per column, one row at a time where that is clearer."""
+    log_p, log_q = (sampling.log_pmf(x.double().numpy()) for x in (target, draft))
+    p, q = np.exp(log_p), np.exp(log_q)
+    at = (np.arange(len(tokens)), tokens.numpy())
+    with np.errstate(divide="ignore"):
+        c = p[at] / q[at]
+    race_g = [spectheory.hockey_stick(p[n], q[n], c[n]) if q[at][n] > 0 else math.inf for n in range(len(c))]
+    return {
+        "token": tokens.numpy(),
+        "log_target": log_p[at],
+        "log_draft": log_q[at],
+        "total_variation": spectheory.total_variation(p, q),
+        "kl": spectheory.kl_divergence(p, q),
+        "target_entropy": spectheory.entropy(p),
+        "target_second_moment": spectheory.second_log_moment(p),
+        "draft_entropy": spectheory.entropy(q),
+        "harmonic_similarity": spectheory.harmonic_mean_similarity(p, q),
+        "race_acceptance": RaceVerification().acceptance(p, q),
+        "race_g": np.array(race_g, dtype=float),
+        "draft_rank": np.array([rank(row, x) for row, x in zip(log_q, at[1], strict=True)]),
+        "target_rank": np.array([rank(row, x) for row, x in zip(log_p, at[1], strict=True)]),
+        "greedy_agreement": log_p.argmax(-1) == log_q.argmax(-1),
+        "rejection_rank": np.array([rejection_ranks(p[n], q[n], at[1][n]) for n in range(len(tokens))]),
+    }
+
+
+def rank(row: NDArray[np.float64], x: int) -> int:
+    """Place of a token, ties to the lowest index."""
+    return 1 + sum(1 for y, value in enumerate(row) if (-value, y) < (-row[x], x))
+
+
+def rejection_ranks(p: NDArray[np.float64], q: NDArray[np.float64], x: int) -> list[float]:
+    """R3 as it is written: normalise the residual after each rejection, multiply the rejection probabilities."""
+    given, survival, current = [], 1.0, p
+    for _ in range(REJECTION_RANKS):
+        given.append(survival * min(current[x], q[x]) / p[x])
+        residual = np.maximum(current - q, 0)
+        rejected = residual.sum()
+        survival *= rejected
+        if rejected <= 1e-13:  # only rounding is left: this rank accepts for certain
+            return [*given, *[0.0] * (REJECTION_RANKS - len(given))]
+        current = residual / rejected
+    return given
+
+
+def random_logits(n: int, size: int, scale: float, noise: float, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    target = scale * torch.randn(n, size, generator=generator)
+    return target, target + noise * torch.randn(n, size, generator=generator)
+
+
+def possible_tokens(target: torch.Tensor, sampling: Sampling, seed: int) -> torch.Tensor:
+    """Tokens drawn from the target, some of them deliberately the least probable ones it allows."""
+    pmf = torch.exp(sampling.log_pmf(target.double()))
+    drawn = torch.multinomial(pmf, 1, generator=torch.Generator().manual_seed(seed))[:, 0]
+    least = torch.where(pmf > 0, pmf, 2.0).argmin(-1)
+    return torch.where(torch.arange(len(pmf)) % 5 == 0, least, drawn)
+
+
+def assert_equal(ours: dict[str, torch.Tensor], expected: Arrays) -> None:
+    assert set(ours) == set(expected) == set(COLUMNS)
+    for name, values in expected.items():
+        bound = 0 if values.dtype.kind in "bi" else FLOAT32
+        relative = FLOAT32_RATIO if name == "race_g" else bound
+        np.testing.assert_allclose(ours[name].numpy(), values, rtol=relative, atol=bound, err_msg=name)
+
+
+@pytest.mark.parametrize("sampling", SETTINGS, ids=str)
+@pytest.mark.parametrize(("scale", "noise"), [(1.0, 0.5), (4.0, 1.0), (4.0, 8.0), (12.0, 1.0), (0.0, 0.0)])
+def test_definitions(sampling: Sampling, scale: float, noise: float) -> None:
+    target, draft = random_logits(25, 300, scale, noise, seed=int(10 * scale + noise))
+    tokens = possible_tokens(target, sampling, seed=5)
+    assert_equal(position_statistics(target, draft, tokens, sampling), reference(target, draft, tokens, sampling))
+
+
+def test_equal_pmfs() -> None:
+    target, _ = random_logits(10, 300, 3.0, 0.0, seed=1)
+    columns = position_statistics(target, target.clone(), possible_tokens(target, Sampling(), 2), Sampling())
+    for name, value in (("total_variation", 0), ("kl", 0), ("race_g", 0)):
+        assert (columns[name] == value).all(), name
+    for name in ("race_acceptance", "harmonic_similarity"):
+        np.testing.assert_allclose(columns[name].numpy(), 1, rtol=FLOAT32)
+    np.testing.assert_array_equal(columns["rejection_rank"][:, 0].numpy(), 1)
+    assert (columns["rejection_rank"][:, 1:] == 0).all()
+
+
+def test_disjoint_supports_and_excluded_tokens() -> None:
+    """Logits of -inf are tokens a model never draws; the draft may lack all of the target's."""
+    target, draft = random_logits(8, 40, 2.0, 1.0, seed=3)
+    target[:4, 20:] = draft[:4, :20] = -math.inf
+    target[4:, 30:] = draft[4:, 35:] = -math.inf
+    tokens = possible_tokens(target, Sampling(), 4)
+    columns = position_statistics(target, draft, tokens, Sampling())
+    assert_equal(columns, reference(target, draft, tokens, Sampling()))
+    assert (columns["kl"][:4] == math.inf).all()
+    assert (columns["race_g"][:4] == math.inf).all()
+    assert (columns["rejection_rank"][:4] == 0).all()
+
+
+def test_ties_go_to_the_lowest_index() -> None:
+    target, draft = (x.round() for x in random_logits(30, 200, 2.0, 2.0, seed=6))
+    tokens = possible_tokens(target, Sampling(), 7)
+    for sampling in (Sampling(), Sampling(top_k=15), Sampling(temperature=0)):
+        kept = possible_tokens(target, sampling, 7)
+        assert_equal(position_statistics(target, draft, kept, sampling), reference(target, draft, kept, sampling))
+    assert len(tokens) == 30
+
+
+def test_extreme_ratios_stay_finite() -> None:
+    """A draft probability that underflows float32 has a finite logarithm, and a race that is lost but not impossible."""
+    target, draft = torch.zeros(1, 3), torch.tensor([[0.0, 0.0, -200.0]])
+    columns = position_statistics(target, draft, torch.tensor([2]), Sampling())
+    assert columns["log_draft"].item() == pytest.approx(-200 - math.log(2))
+    assert columns["kl"].item() == pytest.approx(math.log(2 / 3) * 2 / 3 + (200 + math.log(2 / 3)) / 3, rel=1e-6)
+    assert math.isfinite(columns["race_g"].item())
+    assert columns["rejection_rank"].sum().item() == pytest.approx(0, abs=1e-30)
+
+
+def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    target, draft = random_logits(23, 100, 3.0, 1.0, seed=8)
+    tokens = possible_tokens(target, Sampling(), 9)
+    whole = position_statistics(target, draft, tokens, Sampling())
+    monkeypatch.setattr(statistics, "_CPU_BLOCK", 300)
+    for name, values in position_statistics(target, draft, tokens, Sampling()).items():
+        torch.testing.assert_close(values, whole[name], rtol=1e-6, atol=1e-7)
+
+
+def test_half_precision_is_read_as_it_is() -> None:
+    target, draft = (x.bfloat16() for x in random_logits(20, 200, 3.0, 1.0, seed=10))
+    tokens = possible_tokens(target, Sampling(), 11)
+    sampling = Sampling(temperature=0.8)
+    assert_equal(position_statistics(target, draft, tokens, sampling), reference(target, draft, tokens, sampling))
+
+
+def test_without_the_race() -> None:
+    target, draft = random_logits(3, 50, 1.0, 1.0, seed=12)
+    columns = position_statistics(target, draft, torch.zeros(3, dtype=torch.int64), Sampling(), race=False)
+    assert set(columns) == set(COLUMNS) - {"race_acceptance"}
+
+
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(top_k=3), Sampling(temperature=0)], ids=str)
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("which", [0, 1])
+def test_rows_without_a_pmf_are_named(
+    sampling: Sampling, bad: float, which: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(statistics, "_CPU_BLOCK", 4 * 50)
+    logits = random_logits(11, 50, 1.0, 1.0, seed=13)
+    logits[which][9, slice(None) if bad < 0 else 17] = bad
+    with pytest.raises(LogitsError, match="row 9") as caught:
+        position_statistics(*logits, torch.zeros(11, dtype=torch.int64), sampling)
+    assert caught.value.row == 9
+
+
+def test_impossible_tokens_show_and_drawn_ones_are_let_in() -> None:
+    logits = torch.tensor([[3.0, 2.999, 0.0], [3.0, 2.0, 1.0]])
+    tokens = torch.tensor([1, 0])
+    for sampling in (Sampling(temperature=0), Sampling(top_k=1), Sampling(top_p=0.4)):
+        columns = position_statistics(logits, logits.clone(), tokens, sampling)
+        assert columns["log_target"].tolist() == [-math.inf, 0.0]
+        assert (columns["rejection_rank"][0] == 0).all()
+        columns = position_statistics(logits, logits.clone(), tokens, sampling, sampled=True)
+        expected = [0.0, 0.0] if sampling.temperature == 0 else [-math.log1p(math.exp(0.001)), 0.0]
+        assert columns["log_target"].tolist() == pytest.approx(expected, abs=FLOAT32)
+        assert columns["target_rank"].tolist() == [1 if sampling.temperature == 0 else 2, 1]
+
+
+def test_shapes_are_checked() -> None:
+    with pytest.raises(ShapeError, match=r"\(2, 5\) and \(2, 4\)"):
+        position_statistics(torch.zeros(2, 5), torch.zeros(2, 4), torch.zeros(2, dtype=torch.int64), Sampling())

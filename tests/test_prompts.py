@@ -1,0 +1,65 @@
+"""Prompt files: what is read, and how each fault is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spectheory.errors import TextError
+from spectheory.prompts import Prompt, read_prompts
+
+GOOD = '{"question_id": 81, "category": "writing", "turns": ["Compose a travel blog.", "Rewrite it."], "extra": 1}'
+
+
+def test_first_turn_and_given_output_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "question.jsonl"
+    file.write_text(f'{GOOD}\n\n{{"question_id": "a", "category": "", "turns": ["x\u2028y"], "output": " z"}}\n')
+    assert read_prompts(file) == (
+        Prompt("81", "writing", "Compose a travel blog."),
+        Prompt("a", "", "x\u2028y", " z"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("{", "is no JSON"),
+        ("[1]", "holds a list"),
+        ('{"category": "c", "turns": ["x"]}', "has no 'question_id'"),
+        ('{"question_id": 1, "turns": ["x"]}', "has no 'category'"),
+        ('{"question_id": 1, "category": "c"}', "has no 'turns'"),
+        ('{"question_id": 1.5, "category": "c", "turns": ["x"]}', "question_id is 1.5"),
+        ('{"question_id": true, "category": "c", "turns": ["x"]}', "question_id is true"),
+        ('{"question_id": 1, "category": 2, "turns": ["x"]}', "category is 2"),
+        ('{"question_id": 1, "category": "c", "turns": "x"}', 'turns is "x"'),
+        ('{"question_id": 1, "category": "c", "turns": []}', "turns is []"),
+        ('{"question_id": 1, "category": "c", "turns": [1]}', "turns is [1]"),
+        ('{"question_id": 1, "category": "c", "turns": [" \\n"]}', "the first turn is empty"),
+        ('{"question_id": 1, "category": "c", "turns": ["x"], "output": 3}', "output is 3"),
+        ('{"question_id": 1, "category": "c", "turns": ["x"], "output": ""}', "output is empty"),
+        ('{"question_id": 81, "category": "c", "turns": ["x"]}', "question_id '81' stands in line 1 too"),
+    ],
+)
+def test_faults_name_file_and_line(line: str, named: str, tmp_path: Path) -> None:
+    file = tmp_path / "question.jsonl"
+    file.write_text(f"{GOOD}\n{line}\n")
+    with pytest.raises(TextError) as caught:
+        read_prompts(file)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert f"{file}, line 2" in message
+    assert named in message
+
+
+@pytest.mark.parametrize(("content", "named"), [(b"", "is empty"), (b"\n \n", "is empty"), (b"\xff\xfe", "cannot be")])
+def test_unreadable_files(content: bytes, named: str, tmp_path: Path) -> None:
+    file = tmp_path / "question.jsonl"
+    file.write_bytes(content)
+    with pytest.raises(TextError, match=named):
+        read_prompts(file)
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(TextError, match="is missing"):
+        read_prompts(tmp_path / "nothing.jsonl")
