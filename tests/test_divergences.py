@@ -112,6 +112,16 @@ def test_kl_of_nearly_equal_pmfs_keeps_its_digits() -> None:
     assert close(divergences.kl_divergence(p, q), exact)
 
 
+@pytest.mark.parametrize("size", [0.001, 0.01, 0.1])
+def test_kl_keeps_its_digits_at_every_ratio(size: float) -> None:
+    """Two tokens, one of them rare, its ratio swept through both ways the library sums a term."""
+    q = np.array([size, 1 - size])
+    for u in (*np.linspace(-0.99, 2, 150), *np.linspace(-0.22, 0.22, 45), 1e-3, -1e-5, 1e-9):
+        p = np.array([size * (1 + u), 1 - size * (1 + u)])
+        exact = oracle.kl_divergence(p, q)
+        assert abs(float(divergences.kl_divergence(p, q)) - exact) <= RELATIVE * exact
+
+
 # Array libraries
 
 

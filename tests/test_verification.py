@@ -152,6 +152,16 @@ def test_acceptance_is_the_mean_of_its_law_given_the_output(rule: Rule, pair: tu
     assert np.all((rule.acceptance_given(p, q) >= 0) & (rule.acceptance_given(p, q) <= 1))
 
 
+def test_zero_cases_of_the_law_given_the_output() -> None:
+    """Token verification and the race: never accepted where q = 0, p = q = 0 included; 1 where p = 0 < q."""
+    p, q = np.array([0.5, 0.5, 0.0, 0.0]), np.array([0.0, 0.5, 0.5, 0.0])
+    for rule in (TokenVerification(), RaceVerification()):
+        for wrap in (np.asarray, torch.from_numpy):
+            given_output = rule.acceptance_given(wrap(p), wrap(q)).tolist()
+            assert given_output[0] == given_output[3] == 0
+            assert given_output[2] == 1
+
+
 def test_first_choices_tie_at_the_lowest_index() -> None:
     """A4: argmax draft is p(argmax q), greedy 1[argmax p = argmax q]; ties go to the lowest index."""
     p, q = np.array([0.2, 0.4, 0.4]), np.array([0.1, 0.45, 0.45])
