@@ -15,6 +15,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+import scipy.optimize
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -35,6 +36,9 @@ from spectheory.verification import (
 
 ROUNDING = 1e-12
 """The library against fractions: some twenty operations on numbers near one, each within 1e-16, with logarithms."""
+
+LINEAR_PROGRAM = 1e-6
+"""The solver's feasibility tolerance is 1e-7, and text probabilities as small as 1/50 divide the result."""
 
 SQUARES = 1e-11
 """Variances: a difference of two squares of up to a few hundred."""
@@ -382,6 +386,49 @@ def test_every_other_survival_is_refuted(kind: str) -> None:
             for text in problem.texts()
         ]
         assert not all(agree), other
+
+
+# No lossless rule accepts more than block verification
+
+
+def most_accepted(target: Model, draft: Model, k: int, text: Prefix, i: int) -> float:
+    """Largest P(tau >= i | text) of any lossless call of k drafts after which the target goes on by itself.
+
+    A linear program over what a call may do with each drafted path: how many drafts it accepts, which token it puts
+    after them; the law of the k + 1 tokens must be the target's.
+    """
+    law, paths = text_law(target, k + 1), list(enumeration.draft_paths(draft, (), k))
+    texts = list(law)
+    possible = {each[:n] for each in texts for n in range(1, k + 2)}
+    acts = [
+        (row, tau, (*path[:tau], y))
+        for row, (path, _) in enumerate(paths)
+        for tau in range(k + 1)
+        for y in range(len(target(())))
+        if (*path[:tau], y) in possible
+    ]
+    equations, gain = np.zeros((len(paths) + len(texts), len(acts))), np.zeros(len(acts))
+    for column, (row, tau, output) in enumerate(acts):
+        equations[row, column] = 1
+        rest = text_law(lambda after, output=output: target(output + after), k + 1 - len(output))
+        for after, share in rest.items():
+            equations[len(paths) + texts.index(output + after), column] = float(share)
+            gain[column] += float(share) * (output + after == text and tau >= i)
+    shares = [float(share) for share in (*(share for _, share in paths), *law.values())]
+    solved = scipy.optimize.linprog(-gain, A_eq=equations, b_eq=shares, method="highs")
+    assert solved.status == 0, solved.message
+    return -float(solved.fun) / float(law[text])
+
+
+@pytest.mark.parametrize("case", ["two tokens", "zeros in both, two tokens", "zeros in both, three tokens"])
+def test_block_verification_is_the_pointwise_maximum(case: str) -> None:
+    """Text by text and depth by depth, no lossless call accepts more, if the target goes on by itself after it."""
+    target, draft = CASES[case].target, CASES[case].draft
+    for text in text_law(target, 3):
+        survival = path_theorem.block_survival(target, draft, text)
+        for i in (1, 2):
+            most = most_accepted(target, draft, 2, text, i)
+            assert most == pytest.approx(float(survival(0, i)), abs=LINEAR_PROGRAM)
 
 
 # The solver
