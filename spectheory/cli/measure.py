@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from spectheory.cli.console import answers, progress, ready_folder, remarks
-from spectheory.cli.options import PairOptions, TextOptions
+from spectheory.cli.options import LATENCY_FILE, TRACE_FILE, PairOptions, TextOptions
 from spectheory.cost import CostModel, LatencyTable
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain
@@ -29,7 +29,6 @@ from spectheory.pairs import PROMPTS, resolve
 from spectheory.prompts import Prompt, read_prompts
 from spectheory.trace import Trace
 
-TRACE_FILE, LATENCY_FILE = "trace.parquet", "latency.json"
 LONGEST_CALL = 64
 CHECK_PROMPTS, CHECK_TOKENS = 24, 96
 

@@ -12,6 +12,9 @@ from typer import Argument, Option
 
 from spectheory.pairs import PREFIX
 
+TRACE_FILE, LATENCY_FILE = "trace.parquet", "latency.json"
+"""What a measurement leaves in its folder."""
+
 
 @dataclass(frozen=True)
 class PairOptions:

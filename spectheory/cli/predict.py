@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spectheory.cli.console import answers, ready_folder, remarks
-from spectheory.cli.options import PairOptions, PredictOptions, TextOptions
+from spectheory.cli.options import LATENCY_FILE, TRACE_FILE, PairOptions, PredictOptions, TextOptions
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError
@@ -22,7 +22,6 @@ from spectheory.verification import RULES, Rule
 if TYPE_CHECKING:
     from spectheory.cli.measure import Session
 
-TRACE_FILE, LATENCY_FILE = "trace.parquet", "latency.json"
 CHECKED_K = (1, 3, 5)
 
 
