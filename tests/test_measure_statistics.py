@@ -144,7 +144,7 @@ def test_ties_go_to_the_lowest_index() -> None:
 
 
 def test_extreme_ratios_stay_finite() -> None:
-    """A draft probability that underflows float32 has a finite logarithm, and a race that is lost but not impossible."""
+    """A draft probability that underflows float32 keeps its logarithm; the race is lost, but not impossible."""
     target, draft = torch.zeros(1, 3), torch.tensor([[0.0, 0.0, -200.0]])
     columns = position_statistics(target, draft, torch.tensor([2]), Sampling())
     assert columns["log_draft"].item() == pytest.approx(-200 - math.log(2))

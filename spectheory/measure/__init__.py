@@ -10,6 +10,7 @@ from spectheory.measure.assisted import (
     compare_with_assisted,
     count_assisted_calls,
     generate_plain,
+    predict_calls,
 )
 from spectheory.measure.forward import teacher_forced
 from spectheory.measure.latency import measure_latency
@@ -33,6 +34,7 @@ __all__ = [
     "measure",
     "measure_latency",
     "position_statistics",
+    "predict_calls",
     "sample_continuations",
     "teacher_forced",
 ]

@@ -35,7 +35,7 @@ from spectheory.measure.tokens import check_window, encode_prompt
 from spectheory.measure.truncation import log_pmf
 from spectheory.paths import TextCalls, calls_of_texts
 from spectheory.prompts import Prompt
-from spectheory.verification import TokenVerification
+from spectheory.verification import Rule, TokenVerification
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ def compare_with_assisted(
     records = []
     for done, k in enumerate(ks, start=2):
         assisted = count_assisted_calls(pair, prompts_ids, sampling, k=k, tokens=tokens, seed=seed + k)
-        calls = predict_calls(pair, prompts_ids, assisted, sampling, k)
+        calls = predict_calls(pair, prompts_ids, [text.output_ids for text in assisted], sampling, k)
         predicted = float(calls.expected.sum())
         records.append(
             AssistedComparison(
@@ -225,16 +225,22 @@ def compare_with_assisted(
 
 
 def predict_calls(
-    pair: ModelPair, prompts_ids: Sequence[Tensor], texts: Sequence[Generated], sampling: Sampling, k: int
+    pair: ModelPair,
+    prompts_ids: Sequence[Tensor],
+    texts: Sequence[Tensor],
+    sampling: Sampling,
+    k: int,
+    rule: Rule | None = None,
 ) -> TextCalls:
-    """Calls that the given texts take under token verification with k drafts (§7, exact)."""
+    """Calls that the given sampled texts take with k drafts under `rule`, by default token verification (§7, exact)."""
+    rule = rule or TokenVerification()
     columns = [
-        teacher_forced(pair, prompt, text.output_ids, sampling, race=False, sampled=True, name=str(i + 1))
+        teacher_forced(pair, prompt, text, sampling, race=False, sampled=True, name=str(i + 1))
         for i, (prompt, text) in enumerate(zip(prompts_ids, texts, strict=True))
     ]
-    joined = {name: np.concatenate([c[name] for c in columns]) for name in TokenVerification.needs}
-    lengths = np.array([len(text.output_ids) for text in texts], dtype=np.int64)
-    return calls_of_texts(TokenVerification().path_survival(joined, k), lengths)
+    joined = {name: np.concatenate([c[name] for c in columns]) for name in rule.needs}
+    lengths = np.array([len(text) for text in texts], dtype=np.int64)
+    return calls_of_texts(rule.path_survival(joined, k), lengths)
 
 
 def _generate(

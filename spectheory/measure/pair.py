@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import socket
+import urllib.parse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +13,8 @@ from typing import Any, Literal
 
 import torch
 import transformers
+from huggingface_hub import constants as hub
+from huggingface_hub.utils import logging as hub_logging
 from transformers.utils import logging as transformers_logging
 
 from spectheory.errors import ModelError
@@ -203,7 +208,7 @@ def _tokenizer(source: str | Path, revision: str | None) -> Any:
         source,
         "tokenizer",
         lambda: transformers.AutoTokenizer.from_pretrained(
-            str(source), revision=revision or "main", local_files_only=is_local(source)
+            str(source), revision=revision or "main", local_files_only=is_local(source) or not _hub_answers()
         ),
     )
 
@@ -217,7 +222,7 @@ def _load(
         lambda: transformers.AutoModelForCausalLM.from_pretrained(
             str(source),
             revision=revision or "main",
-            local_files_only=is_local(source),
+            local_files_only=is_local(source) or not _hub_answers(),
             dtype=dtype,
             device_map=device_map,
             output_loading_info=True,
@@ -270,15 +275,29 @@ def _guarded(source: str | Path, part: str, load: Callable[[], Any]) -> Any:
         ) from error
 
 
+def _hub_answers() -> bool:
+    """Whether the hub's name resolves; without a network its client would try again for minutes."""
+    if os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy"):
+        return True  # the proxy resolves names
+    try:
+        socket.getaddrinfo(urllib.parse.urlsplit(hub.ENDPOINT).hostname, None)
+    except OSError:
+        return False
+    return True
+
+
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """Keep transformers' progress bars and advice off the terminal while the block runs."""
     verbosity, bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
+    hub_verbosity = hub_logging.get_verbosity()
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
+    hub_logging.set_verbosity_error()
     try:
         yield
     finally:
         transformers_logging.set_verbosity(verbosity)
+        hub_logging.set_verbosity(hub_verbosity)
         if bars:
             transformers_logging.enable_progress_bar()

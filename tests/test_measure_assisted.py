@@ -1,0 +1,154 @@
+"""The path theorem against transformers' own assisted generation: target calls counted, not simulated."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from spectheory.distributions import Sampling
+from spectheory.errors import SettingError, TextError
+from spectheory.measure import (
+    AssistedComparison,
+    ModelPair,
+    compare_with_assisted,
+    count_assisted_calls,
+    generate_plain,
+    load_pair,
+)
+from spectheory.measure.assisted import predict_calls
+from spectheory.prompts import Prompt
+from spectheory.verification import IndependentMatch, Rule, TokenVerification
+
+BOUND = 5.2
+"""|z| of a right prediction exceeds this in 2e-7 of all runs (normal limit; some 300 calls with a random part each),
+so that the five comparisons of this file together raise a false alarm in 1e-6."""
+PROMPTS = tuple(Prompt(str(i), "", f"t{i % 60 + 1} t{i % 7 + 1} t9") for i in range(1, 21))
+
+
+@pytest.mark.parametrize(
+    ("sampling", "k"), [(Sampling(), 1), (Sampling(), 4), (Sampling(temperature=0.7, top_k=30, top_p=0.9), 3)], ids=str
+)
+def test_counted_calls_are_the_predicted_ones(sampling: Sampling, k: int, tiny_pair: ModelPair) -> None:
+    """About 700 tokens, standard error about 6 of 400 calls: a prediction off by 8% would be seen.
+
+    Controls: the predictions of another rule and of another number of drafts are refused.
+    """
+    ids = [torch.tensor([int(t[1:]) for t in prompt.text.split()]) for prompt in PROMPTS]
+    texts = count_assisted_calls(tiny_pair, ids, sampling, k=k, tokens=50, seed=10 + k)
+    counted = sum(text.calls for text in texts)
+
+    def z(drafts: int, rule: Rule) -> float:
+        calls = predict_calls(tiny_pair, ids, [text.output_ids for text in texts], sampling, drafts, rule)
+        return (counted - calls.expected.sum()) / math.sqrt(calls.variance.sum())
+
+    assert abs(z(k, TokenVerification())) < BOUND
+    assert abs(z(k, IndependentMatch())) > BOUND
+    assert abs(z(2 if k == 1 else 1, TokenVerification())) > BOUND
+
+
+def test_records(tiny_pair: ModelPair) -> None:
+    runs: list[tuple[int, int]] = []
+    records = compare_with_assisted(
+        tiny_pair,
+        PROMPTS,
+        Sampling(temperature=0.8),
+        ks=(2,),
+        tokens=40,
+        seed=1,
+        on_progress=lambda done, total: runs.append((done, total)),
+    )
+    (record,) = records
+    assert runs == [(1, 2), (2, 2)]
+    assert abs(record.z) < BOUND
+    assert record.tokens_per_call == record.tokens / record.counted
+    assert 0 < record.full_share < 1
+    assert record.speedup > 0
+
+
+def test_greedy_calls_are_exact(tiny_pair: ModelPair) -> None:
+    """Nothing is random: every call is predicted, and the text is that of plain greedy generation."""
+    records = compare_with_assisted(tiny_pair, PROMPTS, Sampling(0), ks=(1, 3), tokens=40)
+    for record in records:
+        assert record.counted == round(record.predicted)
+        assert record.standard_error < 1e-6
+        assert record.z == 0
+        assert record.tokens == record.plain_tokens
+    off = dataclasses.replace(records[0], standard_error=0.0, counted=records[0].counted + 1)
+    assert off.z == math.inf
+
+
+def test_padded_vocabularies(tiny_folders: tuple[Path, Path], save_model: Callable[..., Path], tmp_path: Path) -> None:
+    padded = save_model(tmp_path / "padded", outputs=80, like=tiny_folders[0])
+    pair = load_pair(tiny_folders[0], padded, device="cpu")
+    (record,) = compare_with_assisted(pair, PROMPTS, Sampling(), ks=(3,), tokens=40, seed=2)
+    assert abs(record.z) < BOUND
+    assert pair.draft.network.config.vocab_size == 80
+
+
+def test_number_of_drafts_is_constant(tiny_pair: ModelPair) -> None:
+    """The target sees the token before the drafts and k of them in each call, fewer only where the text ends."""
+    widths: list[int] = []
+    hook = tiny_pair.target.network.register_forward_pre_hook(
+        lambda _, __, options: widths.append(options["input_ids"].shape[1]), with_kwargs=True
+    )
+    try:
+        (text,) = count_assisted_calls(tiny_pair, [torch.tensor([5, 9, 11])], Sampling(), k=4, tokens=100, seed=7)
+    finally:
+        hook.remove()
+    assert widths[0] <= 3 + 4
+    assert max(widths[1:]) == 5
+    assert len(widths) == text.calls
+    ends = text.output_ids[-1] == 0
+    assert ends or len(text.output_ids) == 100
+    assert np.mean(np.array(widths[1:]) == 5) > 0.7
+
+
+def test_settings_of_the_models_do_not_matter(tiny_pair: ModelPair) -> None:
+    """A pair's own files may ask for another temperature, top-k or penalty; here `Sampling` alone decides."""
+    ids = [torch.tensor([5, 9, 11])]
+    before = count_assisted_calls(tiny_pair, ids, Sampling(), k=3, tokens=40, seed=8)
+    own = tiny_pair.target.network.generation_config
+    kept = own.to_dict()
+    own.update(temperature=0.01, top_k=1, do_sample=True, repetition_penalty=5.0, max_length=5)
+    try:
+        after = count_assisted_calls(tiny_pair, ids, Sampling(), k=3, tokens=40, seed=8)
+        assert tiny_pair.target.network.generation_config is own
+    finally:
+        own.update(**kept)
+    assert torch.equal(before[0].output_ids, after[0].output_ids)
+    assert before[0].calls == after[0].calls
+
+
+def test_seeds_and_the_global_generator(tiny_pair: ModelPair) -> None:
+    ids = [torch.tensor([5, 9, 11])] * 2
+    state = torch.random.get_rng_state()
+    first, second = generate_plain(tiny_pair, ids, Sampling(), tokens=30, seed=9)
+    (again, _) = generate_plain(tiny_pair, ids, Sampling(), tokens=30, seed=9)
+    assert torch.equal(state, torch.random.get_rng_state())
+    assert torch.equal(first.output_ids, again.output_ids)
+    assert not torch.equal(first.output_ids, second.output_ids)
+    assert first.calls == len(first.output_ids)
+
+
+def test_bad_settings(tiny_pair: ModelPair) -> None:
+    ids = [torch.tensor([1])]
+    with pytest.raises(SettingError, match="k is 0"):
+        count_assisted_calls(tiny_pair, ids, Sampling(), k=0, tokens=5, seed=0)
+    with pytest.raises(SettingError, match="tokens is 0"):
+        generate_plain(tiny_pair, ids, Sampling(), tokens=0, seed=0)
+    with pytest.raises(TextError, match="there is no prompt"):
+        generate_plain(tiny_pair, [], Sampling(), tokens=5, seed=0)
+    with pytest.raises(TextError, match="the models take 128"):
+        generate_plain(tiny_pair, ids, Sampling(), tokens=128, seed=0)
+
+
+def test_z_of_a_record_is_signed() -> None:
+    record = AssistedComparison(1, 100, 60, 64.0, 2.0, 0.3, 1.0, 2.0, 100)
+    assert record.z == -2
+    assert record.speedup == 2

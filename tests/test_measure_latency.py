@@ -1,0 +1,83 @@
+"""Latency tables: their form, what they leave out, and the interval of a median."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from spectheory.errors import ModelError, SettingError
+from spectheory.measure import ModelPair, measure_latency
+from spectheory.measure.latency import _median
+
+
+def test_table(tiny_pair: ModelPair) -> None:
+    rounds: list[tuple[int, int]] = []
+    table = measure_latency(
+        tiny_pair,
+        context=100,
+        tokens=(1, 4, 28, 29),
+        repeats=8,
+        warm_up=1,
+        on_progress=lambda done, total: rounds.append((done, total)),
+    )
+    assert set(table.target) == {1, 4, 28}, "100 + 29 tokens do not fit a window of 128"
+    assert set(table.draft) == {1, 2}
+    for entry in (*table.target.values(), *table.draft.values()):
+        assert 0 < entry.low <= entry.best <= entry.high
+        assert entry.kind == "statistical"
+    assert table.context == 100
+    assert rounds == [(i, 9) for i in range(1, 10)]
+    provenance = table.provenance
+    assert provenance["repeats"] == 8
+    assert provenance["batch"] == 1
+    assert provenance["target"]["dtype"] == "float32"
+    low, high = provenance["quartiles"]["target 4"]
+    assert table.target[4].low <= high
+    assert low <= table.target[4].high
+    assert provenance["hardware"]["cpu"]
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"context": 127}, "context is 127: the models take 128"),
+        ({"context": 0}, "context is 0"),
+        ({"context": 8, "repeats": 5}, "repeats is 5"),
+        ({"context": 8, "tokens": (0, 1)}, "tokens is 0"),
+        ({"context": 8, "tokens": ()}, "tokens is 0"),
+    ],
+)
+def test_bad_settings(options: dict[str, Any], named: str, tiny_pair: ModelPair) -> None:
+    with pytest.raises(SettingError, match=named):
+        measure_latency(tiny_pair, **options)
+
+
+def test_models_without_a_cache_are_refused(tiny_pair: ModelPair) -> None:
+    class Plain(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = tiny_pair.draft.network
+            self.get_input_embeddings = self.inner.get_input_embeddings
+
+        def forward(self, input_ids: Any, past_key_values: Any, use_cache: bool) -> Any:
+            return self.inner(input_ids, use_cache=False)
+
+    pair = dataclasses.replace(tiny_pair, draft=dataclasses.replace(tiny_pair.draft, network=Plain()))
+    with pytest.raises(ModelError, match="no cache that can be cut back"):
+        measure_latency(pair, context=8)
+
+
+@pytest.mark.parametrize("n", [6, 7, 40, 101])
+def test_the_interval_covers_the_median(n: int) -> None:
+    """Exact coverage of order statistics, by summing the binomial law; one rank further in would cover too little."""
+    from scipy.stats import binom
+
+    interval = _median(np.arange(1.0, n + 1))
+    rank = int(interval.low)
+    assert interval.high == n + 1 - rank
+    assert 1 - 2 * binom.cdf(rank - 1, n, 0.5) >= 0.95
+    assert 1 - 2 * binom.cdf(rank, n, 0.5) < 0.95
