@@ -32,7 +32,7 @@ def teacher_forced(
 
     Both models read prompt and output with their caches, `chunk` tokens at a time, and a chunk's logits are reduced
     before the next are made. Memory above the weights: both caches, and about chunk · V · (bytes of the model's
-    precision) per model, plus a dozen arrays of 1 MB on a CPU (of 128 MB or chunk · V · 4 bytes, whichever is less,
+    precision) per model, plus a dozen arrays of 2 MB on a CPU (of 128 MB or chunk · V · 4 bytes, whichever is less,
     on other devices). Logits of the prompt are never kept.
 
     Parameters

@@ -7,19 +7,19 @@ V tokens and float32 logits, probabilities carry a relative error near 1e-6 and 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from spectheory.distributions import Sampling
 from spectheory.errors import LogitsError, ShapeError
+from spectheory.measure.order import order_statistics
+from spectheory.measure.pmf import Pmf, make_pmf
 from spectheory.measure.race import race_acceptance
-from spectheory.measure.truncation import log_pmf, truncates
 from spectheory.trace import REJECTION_RANKS
 
-_CPU_BLOCK = 2**18
-"""Entries of one array of a block on a CPU: 1 MB, so that the handful of arrays in use stays in the cache."""
+_CPU_BLOCK = 2**19
+"""Entries of one array of a block on a CPU: 2 MB, so that the handful of arrays in use stays in the last cache."""
 _DEVICE_BLOCK = 2**25
 """Entries of one array of a block elsewhere: 128 MB, long enough to fill the device."""
 
@@ -77,11 +77,12 @@ def position_statistics(
         )
     size = _CPU_BLOCK if target_logits.device.type == "cpu" else _DEVICE_BLOCK
     rows = max(1, size // max(target_logits.shape[1], 1))
+    buffers = torch.empty((6, min(rows, len(tokens)), target_logits.shape[1]), device=target_logits.device)
     parts = []
     for start in range(0, len(tokens), rows):
-        block = slice(start, start + rows)
+        target, draft, token = (x[start : start + rows] for x in (target_logits, draft_logits, tokens))
         try:
-            parts.append(_statistics(target_logits[block], draft_logits[block], tokens[block], sampling, race, sampled))
+            part = _statistics(target, draft, token, sampling, buffers[:, : len(token)], race=race, sampled=sampled)
         except LogitsError as error:
             raise LogitsError(
                 error.what.replace(f"row {error.row}", f"row {start + error.row}"),
@@ -89,67 +90,24 @@ def position_statistics(
                 remedy=error.remedy,
                 row=start + error.row,
             ) from error
+        parts.append(part)
     return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
 
-@dataclass(frozen=True)
-class _Pmf:
-    """A block of pmfs ``[rows, V]`` in float32.
-
-    ``log`` is the logarithm, with 0 in place of -inf where `cut` (tokens that the settings or the model exclude), so
-    that products with it vanish there; ``cut`` is None where every token has a finite logarithm.
-    """
-
-    pmf: Tensor
-    log: Tensor
-    cut: Tensor | None
-
-    def log_at(self, at: Tensor) -> Tensor:
-        """Log-probabilities ``[rows]`` of one token per row, -inf where cut."""
-        own = self.log.gather(1, at)[:, 0].clamp_(max=0.0)
-        return own if self.cut is None else own.masked_fill_(self.cut.gather(1, at)[:, 0], -math.inf)
-
-
-def _pmf(logits: Tensor, sampling: Sampling, admitted: Tensor | None = None) -> _Pmf:
-    """The pmfs of a block; one exponential per entry. `admitted` ``[rows, 1]`` holds tokens that are never cut."""
-    logits = logits.float()
-    best = logits.amax(dim=-1, keepdim=True)
-    if truncates(sampling) or not bool(torch.isfinite(best).all()):
-        log = log_pmf(logits, sampling)  # raises where a row is not finite, naming it
-        if admitted is not None:
-            _admit(log, logits - best, admitted, sampling)
-    else:
-        log = logits - best
-        if sampling.temperature != 1:
-            log /= sampling.temperature
-    pmf = torch.exp(log)
-    total = pmf.sum(dim=-1, keepdim=True)
-    pmf /= total
-    log -= total.log()
-    if bool(torch.isfinite(log.amin(dim=-1)).all()):
-        return _Pmf(pmf, log, None)
-    cut = log == -math.inf
-    return _Pmf(pmf, log.masked_fill_(cut, 0.0), cut)
-
-
-def _admit(log: Tensor, logits: Tensor, tokens: Tensor, sampling: Sampling) -> None:
-    """Let cut tokens ``[rows, 1]`` in again, in place and unnormalised; at temperature 0 they are the only ones."""
-    outside = log.gather(1, tokens) == -math.inf
-    if sampling.temperature == 0:
-        log.masked_fill_(outside, -math.inf)
-        value = torch.zeros_like(outside, dtype=log.dtype)
-    else:
-        value = logits.gather(1, tokens) / sampling.temperature + log.amax(dim=-1, keepdim=True)
-    log.scatter_(1, tokens, torch.where(outside, value, log.gather(1, tokens)))
-
-
 def _statistics(
-    target: Tensor, draft: Tensor, tokens: Tensor, sampling: Sampling, race: bool, sampled: bool
+    target: Tensor,
+    draft: Tensor,
+    tokens: Tensor,
+    sampling: Sampling,
+    buffers: Tensor,
+    *,
+    race: bool,
+    sampled: bool,
 ) -> dict[str, Tensor]:
-    """All columns of one block."""
-    at, wide = tokens[:, None], _wide(target)
-    p, q = _pmf(target, sampling, at if sampled else None), _pmf(draft, sampling)
-    scratch = torch.empty_like(p.pmf)
+    """All columns of one block; `buffers` ``[6, rows, V]`` are overwritten."""
+    at, wide, scratch = tokens[:, None], _wide(target), buffers[5]
+    p = make_pmf(target, sampling, buffers[:2], at if sampled else None)
+    q = make_pmf(draft, sampling, buffers[2:4])
     log_target, log_draft = p.log_at(at).to(wide), q.log_at(at).to(wide)
     columns = {
         "token": tokens,
@@ -165,7 +123,7 @@ def _statistics(
     }
     ranks = _rejection_ranks(p.pmf, q.pmf, log_draft - log_target, scratch)
     columns["rejection_rank"], columns["total_variation"] = ranks
-    columns |= _orders(p, q, at, scratch)
+    columns |= order_statistics(p.order(), q.order(), at, buffers[4:])
     if race:
         columns["race_acceptance"] = race_acceptance(p.pmf, q.pmf, scratch).to(wide)
     return columns
@@ -181,7 +139,7 @@ def _dot(a: Tensor, b: Tensor, scratch: Tensor) -> Tensor:
     return torch.mul(a, b, out=scratch).sum(dim=-1)
 
 
-def _kl(p: _Pmf, q: _Pmf, scratch: Tensor) -> Tensor:
+def _kl(p: Pmf, q: Pmf, scratch: Tensor) -> Tensor:
     """Sum of p log(p/q); infinite where the draft lacks a token of the target."""
     torch.sub(p.log, q.log, out=scratch)
     kl = _dot(p.pmf, scratch, scratch).clamp_(min=0.0)
@@ -196,37 +154,6 @@ def _harmonic_similarity(p: Tensor, q: Tensor, scratch: Tensor) -> Tensor:
     torch.add(p, q, out=scratch).clamp_(min=torch.finfo(torch.float32).tiny)
     torch.div(q, scratch, out=scratch)
     return 2 * _dot(p, scratch, scratch)
-
-
-def _orders(p: _Pmf, q: _Pmf, at: Tensor, scratch: Tensor) -> dict[str, Tensor]:
-    """What depends on the order of the tokens alone; ties go to the lowest index.
-
-    Logarithms decide, which tell apart what probabilities round together; tokens that are cut come last.
-    """
-    before = torch.empty_like(scratch)
-    torch.lt(torch.arange(scratch.shape[1], device=at.device, dtype=torch.float32), at.float(), out=before)
-    values = [x.log if x.cut is None else x.log.masked_fill(x.cut, -math.inf) for x in (p, q)]
-    first = [_first_largest(v) for v in values]
-    target_rank, draft_rank = (_rank(v, at, before, scratch) for v in values)
-    return {"target_rank": target_rank, "draft_rank": draft_rank, "greedy_agreement": first[0] == first[1]}
-
-
-def _first_largest(values: Tensor) -> Tensor:
-    """Index of the largest entry of each row, the lowest index first."""
-    if values.device.type == "cpu":  # numpy's is ten times as fast there
-        return torch.from_numpy(values.numpy().argmax(axis=-1))
-    return values.argmax(dim=-1)
-
-
-def _rank(values: Tensor, at: Tensor, before: Tensor, scratch: Tensor) -> Tensor:
-    """Place of a token in its row, 1 the largest; ties go to the lowest index.
-
-    Comparisons go to a float array, where both they and their sum run at full width; counts are exact below 2^24.
-    """
-    own = values.gather(1, at)
-    ahead = torch.gt(values, own, out=scratch).sum(dim=-1)
-    tied = _dot(torch.eq(values, own, out=scratch), before, scratch)
-    return (1 + ahead + tied).to(torch.int64)
 
 
 def _race_g(p: Tensor, q: Tensor, log_target: Tensor, log_draft: Tensor, scratch: Tensor) -> Tensor:
@@ -245,15 +172,13 @@ def _rejection_ranks(p: Tensor, q: Tensor, log_rho: Tensor, scratch: Tensor) -> 
     :math:`s_1 = 0, G_0 = 1, s_{m+1} = s_m + G_{m-1}`: rejecting at rank m takes :math:`G_{m-1} q` off what is left.
     So each rank is one pass, and :math:`P(R = r, X = x) = \min((p_x - s_r q_x)_+, G_{r-1} q_x)`.
     """
-    rho = torch.exp(log_rho)
-    left = torch.ones_like(log_rho)
-    taken = torch.zeros_like(log_rho)
-    ranks, distance = [], left
-    for rank in range(REJECTION_RANKS):
-        # rho is infinite for a token without target mass, which no rank outputs.
-        ranks.append(torch.minimum((1 - taken * rho).clamp_(min=0.0), left * rho))
-        taken = taken + left
-        torch.addcmul(p, q, taken[:, None].to(torch.float32), value=-1, out=scratch)
-        left = torch.minimum(scratch.clamp_(min=0.0).sum(dim=-1).to(left.dtype), left)
-        distance = left if rank == 0 else distance
-    return torch.stack(ranks, dim=1).nan_to_num_(nan=0.0), distance
+    left, taken = [torch.ones_like(p[:, :1])], [torch.zeros_like(p[:, :1])]
+    for _ in range(REJECTION_RANKS - 1):
+        taken.append(taken[-1] + left[-1])
+        torch.addcmul(p, q, taken[-1], value=-1, out=scratch)
+        left.append(torch.minimum(scratch.clamp_(min=0.0).sum(dim=-1, keepdim=True), left[-1]))
+    before, subtracted = (torch.cat(x, dim=1).to(log_rho.dtype) for x in (left, taken))
+    rho = torch.exp(log_rho)[:, None]
+    ranks = torch.minimum((1 - subtracted * rho).clamp_(min=0.0), before * rho)
+    # rho is infinite for a token without target mass, which no rank outputs.
+    return ranks.nan_to_num_(nan=0.0), before[:, 1]
