@@ -1,8 +1,8 @@
 """The simulators against closed forms and path predictions.
 
 Every check is two-sided Bernstein with the variance that the library predicts: rigorous for bounded terms, no normal
-approximation. `ALARM` is the chance that one check fails although all is right; there are fewer than 250 (most of
-them cells of text laws), so this file fails wrongly with probability below 2.5e-7, of the 1e-6 that the whole suite may
+approximation. `ALARM` is the chance that one check fails although all is right; there are fewer than 300 (most of
+them cells of text laws), so this file fails wrongly with probability below 3e-7, of the 1e-6 that the whole suite may
 spend. Each test says how large an error it sees, and each has a deliberately wrong formula that must fail.
 """
 
@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from fractions import Fraction
+from functools import cache
 from itertools import product
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from proofs_check import enumeration
 from proofs_check.strategies import Floats
 from simulations.reference import (
     RULES,
@@ -147,6 +150,57 @@ def test_the_output_is_a_sample_of_the_target(name: str) -> None:
     counts = Counter(one_text() for _ in range(LAW_TEXTS))
     assert straying_texts(counts, text_shares(SMALL.target)) == []
     assert len(straying_texts(counts, text_shares(SMALL.draft))) > 3, "negative control: the draft's own law"
+
+
+# One call, cell by cell, against its enumeration
+
+CALL_PMFS = [
+    ([5, 5, 0], [8, 2, 0]),
+    ([5, 5, 0], [1, 3, 6]),
+    ([2, 3, 5], [3, 3, 4]),
+]
+"""Tenths of target and draft at three positions: block verification recovers from .625 P - Q after an accepted 0."""
+
+
+def enumerated_call(name: str) -> dict[tuple[int, ...], float]:
+    """The law of the tokens of one call of two drafts, in fractions and then floats."""
+    tenths = [[tuple(Fraction(weight, 10) for weight in pmf) for pmf in pair] for pair in CALL_PMFS]
+    law = ENUMERATED[name](lambda prefix: tenths[len(prefix)][0], lambda prefix: tenths[len(prefix)][1], (), 2)
+    return {tokens: float(share) for (tokens, _), share in law.items()}
+
+
+ENUMERATED = {
+    "token": enumeration.token_verification,
+    "block": enumeration.block_verification,
+    "race": enumeration.race_verification,
+    "independent": enumeration.independent_match,
+}
+
+
+@cache
+def call_counts(name: str) -> Counter[tuple[int, ...]]:
+    target, draft = (np.repeat(np.array(side)[:, None] / 10, 3, axis=1) for side in zip(*CALL_PMFS, strict=True))
+    rng = np.random.default_rng(9)
+    return Counter(RULES[name](Pair(target, draft), 0, 0, 2, rng=rng).tokens for _ in range(CALLS))
+
+
+@pytest.mark.parametrize("name", sorted(ENUMERATED))
+def test_a_call_has_its_enumerated_law(name: str) -> None:
+    """Accepted drafts and last token together; a cell of 0.1 is known to 0.018."""
+    law, counts = enumerated_call(name), call_counts(name)
+    assert set(counts) <= set(law)
+    for tokens, share in law.items():
+        assert not strays(counts[tokens], CALLS * share, CALLS * share * (1 - share), 1.0), tokens
+
+
+def test_another_rules_call_is_caught() -> None:
+    """Negative control: every rule's counts against every other rule's law."""
+    for name in ENUMERATED:
+        counts = call_counts(name)
+        for other in set(ENUMERATED) - {name}:
+            law = enumerated_call(other)
+            cells = [strays(counts[t], CALLS * s, CALLS * s * (1 - s), 1.0) for t, s in law.items()]
+            assert any(cells), (name, other)
 
 
 # Whole texts against the path theorem
