@@ -32,7 +32,7 @@ def save_model() -> Callable[..., Path]:
         from tokenizers import Tokenizer, models, pre_tokenizers
         from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-        from spectheory.measure.pair import quiet
+        from spectheory.measure.hub import quiet
 
         config = LlamaConfig(
             vocab_size=outputs,

@@ -20,8 +20,8 @@ from spectheory.measure import (
     count_assisted_calls,
     generate_plain,
     load_pair,
+    predict_calls,
 )
-from spectheory.measure.assisted import predict_calls
 from spectheory.prompts import Prompt
 from spectheory.verification import IndependentMatch, Rule, TokenVerification
 
@@ -64,7 +64,7 @@ def test_records(tiny_pair: ModelPair) -> None:
         on_progress=lambda done, total: runs.append((done, total)),
     )
     (record,) = records
-    assert runs == [(1, 2), (2, 2)]
+    assert runs == [(i, 40) for i in range(1, 41)]
     assert abs(record.z) < BOUND
     assert record.tokens_per_call == record.tokens / record.counted
     assert 0 < record.full_share < 1

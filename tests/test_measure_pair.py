@@ -144,6 +144,20 @@ def test_hub_that_does_not_answer(tiny_folders: tuple[Path, Path], monkeypatch: 
     assert "check the name and the connection" in message
 
 
+def test_no_network_is_no_wait(tiny_folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where names do not resolve, only what was downloaded before is looked at."""
+    from spectheory.measure import hub
+
+    def unresolved(*_: Any) -> None:
+        raise OSError("Name or service not known")
+
+    for name in ("HTTPS_PROXY", "https_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(hub.socket, "getaddrinfo", unresolved)
+    assert not hub.hub_answers()
+    assert "check the name and the connection" in refused("someone/no-such-model", tiny_folders[1])
+
+
 def test_fingerprint_follows_the_content(save_model: SaveModel, tmp_path: Path) -> None:
     first, second = (save_model(tmp_path / name, seed=seed) for name, seed in (("a", 1), ("b", 2)))
     one = load_pair(first, second, device="cpu")

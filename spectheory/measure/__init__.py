@@ -4,17 +4,12 @@ Importing this needs the extra ``models``; without it, :class:`spectheory.errors
 """
 
 from spectheory.measure import _extra  # noqa: F401  first, so that what is missing is named
-from spectheory.measure.assisted import (
-    AssistedComparison,
-    Generated,
-    compare_with_assisted,
-    count_assisted_calls,
-    generate_plain,
-    predict_calls,
-)
+from spectheory.measure.assisted import Generated, count_assisted_calls, generate_plain
+from spectheory.measure.comparison import AssistedComparison, compare_with_assisted, predict_calls
 from spectheory.measure.forward import teacher_forced
 from spectheory.measure.latency import measure_latency
-from spectheory.measure.pair import Model, ModelPair, load_pair
+from spectheory.measure.load import load_pair
+from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.run import MeasureSettings, Progress, fingerprint_of_run, measure
 from spectheory.measure.sampling import sample_continuations
 from spectheory.measure.statistics import position_statistics

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from spectheory.errors import ModelError
 from spectheory.measure.pair import Model
 
 
@@ -33,13 +34,27 @@ class Reading:
         """Read the next tokens ``[batch, m]``; return the logits ``[batch, keep, V]`` after the last `keep` of them.
 
         A model that returns no cache reads everything again.
+
+        Raises
+        ------
+        ModelError
+            If the device runs out of memory.
         """
         ids = ids.to(self.model.device)
         if self._read is not None:
             self._read = ids = torch.cat([self._read, ids], dim=1)
         kept: dict[str, Any] = {"logits_to_keep": keep} if self._can_keep else {}
-        with torch.inference_mode():
-            output = self.model.network(input_ids=ids, past_key_values=self.cache, use_cache=self._read is None, **kept)
+        try:
+            with torch.inference_mode():
+                output = self.model.network(
+                    input_ids=ids, past_key_values=self.cache, use_cache=self._read is None, **kept
+                )
+        except torch.OutOfMemoryError as error:
+            raise ModelError(
+                f"{self.model.name!r} ran out of memory on {ids.shape[0]} texts, {ids.shape[1]} tokens at once",
+                limit="needs room for weights, caches and a chunk of logits",
+                remedy="use fewer texts per prompt, a smaller --chunk or a lower precision",
+            ) from error
         self.cache = getattr(output, "past_key_values", None) if self._read is None else None
         if self.cache is None and self._read is None:
             self._read = ids

@@ -22,7 +22,8 @@ from spectheory.measure.pair import ModelPair
 from spectheory.measure.sampling import sample_continuations
 from spectheory.measure.tokens import check_window, encode_output, encode_prompt
 from spectheory.prompts import Prompt
-from spectheory.trace import GIVEN_TEXT, SAMPLED_TEXT, SCHEMA_VERSION, PartStore, TextInfo, Trace, concatenate
+from spectheory.trace import GIVEN_TEXT, SAMPLED_TEXT, SCHEMA_VERSION, TextInfo, Trace
+from spectheory.trace_parts import PartStore, concatenate
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,176 @@
+"""The path theorem (§7) against a decoder that is not ours: calls counted and calls predicted, text for text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from torch import Tensor
+
+from spectheory.distributions import Sampling
+from spectheory.measure.assisted import Generated, check_runs, generate, seeds_of
+from spectheory.measure.forward import teacher_forced
+from spectheory.measure.pair import ModelPair
+from spectheory.measure.tokens import encode_prompt
+from spectheory.paths import TextCalls, calls_of_texts
+from spectheory.prompts import Prompt
+from spectheory.verification import Rule, TokenVerification
+
+_WARM_UP = 8
+"""Tokens of an unmeasured run before the timed ones."""
+
+
+@dataclass(frozen=True)
+class AssistedComparison:
+    """Counted against predicted target calls at one number of drafts.
+
+    Attributes
+    ----------
+    k : int
+        Drafts per call.
+    tokens : int
+        Output tokens in all.
+    counted : int
+        Target calls the decoder made.
+    predicted : float
+        Expected calls given the very texts it produced (§7, exact).
+    standard_error : float
+        Standard deviation of counted - predicted (§7, exact).
+    full_share : float
+        Predicted share of calls that follow one in which every draft was accepted (§7, exact).
+    assisted_seconds, plain_seconds : float
+        Wall-clock time of assisted and of plain generation.
+    plain_tokens : int
+        Output tokens of plain generation, whose texts are others.
+    """
+
+    k: int
+    tokens: int
+    counted: int
+    predicted: float
+    standard_error: float
+    full_share: float
+    assisted_seconds: float
+    plain_seconds: float
+    plain_tokens: int
+
+    @property
+    def z(self) -> float:
+        """Counted - predicted in standard deviations; standard normal in the limit if the theorem holds."""
+        difference = self.counted - self.predicted
+        if self.standard_error > 0:
+            return difference / self.standard_error
+        # Nothing is random (greedy decoding, or no draft ever in doubt).
+        return 0.0 if abs(difference) < 0.5 else math.copysign(math.inf, difference)
+
+    @property
+    def tokens_per_call(self) -> float:
+        """Counted tokens per call, recovered and bonus tokens included."""
+        return self.tokens / self.counted
+
+    @property
+    def speedup(self) -> float:
+        """Tokens per second of assisted over plain generation, as timed."""
+        return (self.tokens / self.assisted_seconds) / (self.plain_tokens / self.plain_seconds)
+
+
+def compare_with_assisted(
+    pair: ModelPair,
+    prompts: Sequence[Prompt],
+    sampling: Sampling,
+    *,
+    ks: Sequence[int],
+    tokens: int,
+    seed: int = 0,
+    chat_template: bool = False,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> list[AssistedComparison]:
+    """Compare the calls transformers makes with those the path theorem predicts for the very same texts.
+
+    Each prompt is run plainly and with every k before the next one, so that a machine that slows down slows all alike.
+
+    Parameters
+    ----------
+    pair : ModelPair
+        Target and draft.
+    prompts : sequence of Prompt
+        What is continued.
+    sampling : Sampling
+        Temperature, top-k and top-p of both models.
+    ks : sequence of int
+        Numbers of drafts per call, one comparison each.
+    tokens : int
+        Most output tokens of a text.
+    seed : int
+        Root of all randomness.
+    chat_template : bool
+        Whether prompts are put into the tokenizer's chat template.
+    on_progress : callable, optional
+        Called with (runs done, runs in all) after each run; a prompt has one per k and a plain one.
+
+    Returns
+    -------
+    list of AssistedComparison
+
+    Raises
+    ------
+    SettingError, TextError, ModelError
+        As :func:`count_assisted_calls`.
+    """
+    report = on_progress or (lambda done, total: None)
+    prompts_ids = [encode_prompt(pair.tokenizer, prompt, chat_template=chat_template) for prompt in prompts]
+    check_runs(pair, prompts_ids, ks, tokens)
+    modes: list[int | None] = [None, *ks]
+    seeds = {k: seeds_of(seed, k, prompts_ids) for k in modes}
+    texts: dict[int | None, list[Generated]] = {k: [] for k in modes}
+    for k in modes:  # unmeasured: what is loaded at first use
+        generate(pair, prompts_ids[0], sampling, k, min(tokens, _WARM_UP), seeds[k][0])
+    for i, ids in enumerate(prompts_ids):
+        for j, k in enumerate(modes):
+            texts[k].append(generate(pair, ids, sampling, k, tokens, seeds[k][i]))
+            report(i * len(modes) + j + 1, len(modes) * len(prompts_ids))
+    return [_compare(pair, prompts_ids, sampling, k, texts[k], texts[None]) for k in ks]
+
+
+def _compare(
+    pair: ModelPair,
+    prompts_ids: Sequence[Tensor],
+    sampling: Sampling,
+    k: int,
+    assisted: Sequence[Generated],
+    plain: Sequence[Generated],
+) -> AssistedComparison:
+    calls = predict_calls(pair, prompts_ids, [text.output_ids for text in assisted], sampling, k)
+    predicted = float(calls.expected.sum())
+    return AssistedComparison(
+        k=k,
+        tokens=sum(len(text.output_ids) for text in assisted),
+        counted=sum(text.calls for text in assisted),
+        predicted=predicted,
+        standard_error=math.sqrt(calls.variance.sum()),
+        full_share=float(calls.full.sum()) / predicted,
+        assisted_seconds=sum(text.seconds for text in assisted),
+        plain_seconds=sum(text.seconds for text in plain),
+        plain_tokens=sum(len(text.output_ids) for text in plain),
+    )
+
+
+def predict_calls(
+    pair: ModelPair,
+    prompts_ids: Sequence[Tensor],
+    texts: Sequence[Tensor],
+    sampling: Sampling,
+    k: int,
+    rule: Rule | None = None,
+) -> TextCalls:
+    """Calls that the given sampled texts take with k drafts under `rule`, by default token verification (§7, exact)."""
+    rule = rule or TokenVerification()
+    columns = [
+        teacher_forced(pair, prompt, text, sampling, race=False, sampled=True, name=str(i + 1))
+        for i, (prompt, text) in enumerate(zip(prompts_ids, texts, strict=True))
+    ]
+    joined = {name: np.concatenate([c[name] for c in columns]) for name in rule.needs}
+    lengths = np.array([len(text) for text in texts], dtype=np.int64)
+    return calls_of_texts(rule.path_survival(joined, k), lengths)

@@ -1,0 +1,63 @@
+"""The edge to transformers and its hub: no noise on the terminal, no long waits, no bare tracebacks."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import urllib.parse
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from huggingface_hub import constants as hub
+from huggingface_hub.utils import logging as hub_logging
+from transformers.utils import logging as transformers_logging
+
+from spectheory.errors import ModelError
+from spectheory.measure.folder import is_local
+
+
+def guarded(source: str | Path, part: str, load: Callable[[], Any]) -> Any:
+    """Run a loader of transformers; whatever it raises becomes one line."""
+    try:
+        return load()
+    except (KeyboardInterrupt, SystemExit, MemoryError):
+        raise
+    except Exception as error:  # readers of other people's files raise anything: OSError, KeyError, SafetensorError...
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        if is_local(source):
+            limit, remedy = f"needs a folder with readable {part}", "save or download the model again"
+        else:
+            limit, remedy = "no folder of that name, and the hub did not give it", "check the name and the connection"
+        raise ModelError(
+            f"{part} of {str(source)!r} cannot be loaded ({reason})", limit=limit, remedy=remedy
+        ) from error
+
+
+def hub_answers() -> bool:
+    """Whether the hub's name resolves; without a network its client would try again for minutes."""
+    if os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy"):
+        return True  # the proxy resolves names
+    try:
+        socket.getaddrinfo(urllib.parse.urlsplit(hub.ENDPOINT).hostname, None)
+    except OSError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep transformers' progress bars and advice off the terminal while the block runs."""
+    verbosity, bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
+    hub_verbosity = hub_logging.get_verbosity()
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    hub_logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(verbosity)
+        hub_logging.set_verbosity(hub_verbosity)
+        if bars:
+            transformers_logging.enable_progress_bar()

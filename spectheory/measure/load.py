@@ -1,0 +1,157 @@
+"""Load a target and a draft model over one tokenizer; whatever is wrong with them is one clear line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+import transformers
+
+from spectheory.errors import ModelError
+from spectheory.measure.folder import check_folder, fingerprint_of, is_local
+from spectheory.measure.hub import guarded, hub_answers, quiet
+from spectheory.measure.pair import Model, ModelPair
+from spectheory.measure.tokens import same_tokenizer
+
+Device = Literal["cpu", "cuda", "mps"]
+
+
+def load_pair(
+    target: str | Path,
+    draft: str | Path,
+    *,
+    dtype: str = "auto",
+    device: Device | None = None,
+    device_map: Any = None,
+    target_revision: str | None = None,
+    draft_revision: str | None = None,
+) -> ModelPair:
+    """Load target and draft, each a local folder or a hub id.
+
+    Parameters
+    ----------
+    target, draft : str or Path
+        A folder with weights, configuration and tokenizer, or a name on the Hugging Face hub.
+    dtype : str
+        ``auto`` keeps the precision of the weights, except that float16 becomes float32 on a CPU (which computes it
+        slowly and in other roundings than a GPU); else a name such as ``float32`` or ``bfloat16``.
+    device : {"cpu", "cuda", "mps"}, optional
+        Where both models go; the best one there is if left out.
+    device_map : optional
+        Spreads the models over devices (needs accelerate), in place of `device`; passed on to transformers.
+    target_revision, draft_revision : str, optional
+        Branch, tag or commit on the hub.
+
+    Returns
+    -------
+    ModelPair
+
+    Raises
+    ------
+    ModelError
+        If a folder is missing or half-written, the hub cannot be reached, weights are missing or truncated, the
+        tokenizers differ, or the device is not there.
+    """
+    if device is not None and device_map is not None:
+        raise ModelError("both device and device map are given", limit="one of them", remedy="leave out the device")
+    place = None if device_map is not None else _device(device)
+    precision = _precision(dtype)
+    with quiet():
+        tokenizer = same_tokenizer(
+            _tokenizer(target, target_revision), _tokenizer(draft, draft_revision), str(target), str(draft)
+        )
+        loaded = [
+            _load(source, revision, precision, place, device_map)
+            for source, revision in ((target, target_revision), (draft, draft_revision))
+        ]
+    vocabulary = min(model.outputs for model in loaded)
+    needed = max(tokenizer.get_vocab().values()) + 1
+    if vocabulary < needed:
+        short = min(loaded, key=lambda model: model.outputs)
+        raise ModelError(
+            f"{short.name!r} has {short.outputs} outputs and the tokenizer ids up to {needed - 1}",
+            limit="every token id needs an output",
+            remedy="use the tokenizer the model was made with",
+        )
+    return ModelPair(loaded[0], loaded[1], tokenizer, vocabulary)
+
+
+def _device(device: str | None) -> torch.device:
+    there = ["cpu"]
+    if torch.backends.mps.is_available():
+        there.append("mps")
+    if torch.cuda.is_available():
+        there.append("cuda")
+    if device is None:
+        return torch.device(there[-1])
+    if device.split(":")[0] not in there:
+        raise ModelError(
+            f"device is {device!r}", limit=f"this machine has {', '.join(there)}", remedy="use one of them"
+        )
+    return torch.device(device)
+
+
+def _precision(name: str) -> torch.dtype | Literal["auto"]:
+    if name == "auto":
+        return "auto"
+    dtype = getattr(torch, name, None)
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+        raise ModelError(f"dtype is {name!r}", limit="needs a floating type", remedy="use auto, float32 or bfloat16")
+    return dtype
+
+
+def _tokenizer(source: str | Path, revision: str | None) -> Any:
+    check_folder(source)
+    return guarded(
+        source,
+        "tokenizer",
+        lambda: transformers.AutoTokenizer.from_pretrained(
+            str(source), revision=revision or "main", local_files_only=is_local(source) or not hub_answers()
+        ),
+    )
+
+
+def _load(
+    source: str | Path, revision: str | None, dtype: torch.dtype | str, device: torch.device | None, device_map: Any
+) -> Model:
+    network, info = guarded(
+        source,
+        "weights",
+        lambda: transformers.AutoModelForCausalLM.from_pretrained(
+            str(source),
+            revision=revision or "main",
+            local_files_only=is_local(source) or not hub_answers(),
+            dtype=dtype,
+            device_map=device_map,
+            output_loading_info=True,
+        ),
+    )
+    _check_weights(source, info)
+    if device is not None:
+        if dtype == "auto" and device.type == "cpu" and network.dtype == torch.float16:
+            network = network.float()
+        network = guarded(source, "weights", lambda: network.to(device))
+    network.eval().requires_grad_(False)
+    config = network.config.get_text_config()
+    head = network.get_output_embeddings()
+    return Model(
+        name=Path(source).resolve().name if is_local(source) else str(source),
+        revision=getattr(network.config, "_commit_hash", None),
+        network=network,
+        outputs=int(config.vocab_size if head is None else head.weight.shape[0]),
+        window=getattr(config, "max_position_embeddings", None),
+        fingerprint=fingerprint_of(source, network.config),
+    )
+
+
+def _check_weights(source: str | Path, info: dict[str, Any]) -> None:
+    """Refuse weights that transformers would fill up with random numbers."""
+    for key in ("missing_keys", "mismatched_keys", "error_msgs"):
+        found = sorted(str(item) for item in info.get(key) or ())
+        if found:
+            raise ModelError(
+                f"{str(source)!r} loads with {len(found)} {key.replace('_', ' ')} ({found[0]})",
+                limit="the weights must hold every parameter of the model",
+                remedy="download or save the model again",
+            )
