@@ -25,6 +25,7 @@ ROOMS = (
     "limits",
     "cost",
     "trace",
+    "trace_parts",
     "logprobs",
     "paths",
     "resampling",

@@ -15,7 +15,8 @@ import pytest
 from numpy.typing import NDArray
 
 from spectheory.errors import OutputError, TextError, TraceError
-from spectheory.trace import COLUMNS, METADATA_KEY, REJECTION_RANKS, PartStore, TextInfo, Trace, concatenate
+from spectheory.trace import COLUMNS, METADATA_KEY, REJECTION_RANKS, TextInfo, Trace
+from spectheory.trace_parts import PartStore, concatenate
 
 NAN = math.nan
 

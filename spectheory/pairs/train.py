@@ -79,7 +79,7 @@ DRAFT = Shape(width=128, layers=2, heads=2, feed_forward=608)
 SCHEDULES = {
     "target": Schedule(steps=2000, seed=1),
     "draft": Schedule(steps=5000, seed=2),
-    "distilled": Schedule(steps=4000, seed=3, muon=0.01, adamw=1.5e-3, flat=0.3),
+    "distilled": Schedule(steps=2400, seed=3, muon=0.01, adamw=1.5e-3, flat=0.3),
 }
 KL_SHARE = 0.3
 """The first part of distillation minimises KL(target || draft), the rest total variation."""

@@ -1,0 +1,152 @@
+"""The command line with models: the built-in pair measured, stopped, resumed, predicted and checked; bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spectheory.cli import main
+from spectheory.pairs import PROMPTS
+from spectheory.trace import Trace
+
+SHORT = ["--tokens", "12", "--continuations", "1"]
+
+
+@pytest.fixture
+def prompts(tmp_path: Path) -> Path:
+    """The first six built-in prompts."""
+    path = tmp_path / "question.jsonl"
+    path.write_text("".join(line + "\n" for line in PROMPTS.read_text().splitlines()[:6]))
+    return path
+
+
+def run(*arguments: str) -> subprocess.Popen[str]:
+    """The command line in a process of its own, on one thread."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "spectheory", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+
+
+def test_measure_then_predict_then_measure_again(
+    prompts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "measured"
+    command = ["measure", "--prompts", str(prompts), "--out", str(out), *SHORT]
+    assert main(command) == 0
+    assert "acceptance rate 1 - TV" in capsys.readouterr().out
+    trace = Trace.read(out / "trace.parquet")
+    assert len(trace.texts) == 6
+    assert trace.provenance["origin"] == "sampled from the target"
+    assert not (out / "trace.parquet.parts").exists()
+    assert main(["predict", str(out), "--k-max", "4", "--json"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["best"]["by"] == "speedup"
+    assert str(tmp_path) not in json.dumps(content), "no path of the machine in the provenance"
+    assert main(command) == 0
+    assert "resumed: 6 of 6 prompts were finished before" in capsys.readouterr().err
+
+
+def test_live_prediction_with_check(prompts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The counted calls differ from the predicted ones by less than 6 standard errors (false alarm below 1e-8)."""
+    out = tmp_path / "out"
+    command = ["predict", "--prompts", str(prompts), "--out", str(out), "--k-max", "3", "--check", *SHORT]
+    assert main(command) == 0
+    assert "Against transformers' assisted generation" in capsys.readouterr().out
+    check = json.loads((out / "prediction.json").read_text())["check"]
+    assert [record["k"] for record in check] == [1, 3, 5]
+    assert all(abs(record["z"]) < 6 for record in check)
+    assert {path.suffix for path in out.iterdir()} == {".json", ".png", ".svg", ".parquet"}
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL])
+def test_a_stopped_measurement_loses_nothing(stop: signal.Signals, prompts: Path, tmp_path: Path) -> None:
+    """Ctrl-C or kill -9 after the second prompt; the rerun resumes, says so, and equals an unbroken run."""
+    command = ["measure", "--prompts", str(prompts), "--tokens", "60", "--continuations", "1"]
+    out = tmp_path / "stopped"
+    process = run(*command, "--out", str(out))
+    parts = out / "trace.parquet.parts"
+    deadline = time.monotonic() + 120
+    while len(list(parts.glob("0*.parquet"))) < 2 and process.poll() is None:
+        assert time.monotonic() < deadline, "two prompts take seconds"
+        time.sleep(0.01)
+    process.send_signal(stop)
+    _, err = process.communicate(timeout=60)
+    finished = len(list(parts.glob("0*.parquet")))
+    assert 2 <= finished < 6
+    if stop == signal.SIGINT:
+        assert process.returncode == 130
+        assert "interrupted" in err
+        assert "Traceback" not in err
+    again = run(*command, "--out", str(out))
+    _, err = again.communicate(timeout=120)
+    assert again.returncode == 0, err
+    assert f"resumed: {finished} of 6" in err
+    whole = run(*command, "--out", str(tmp_path / "whole"))
+    whole.communicate(timeout=120)
+    resumed, unbroken = (Trace.read(tmp_path / name / "trace.parquet") for name in ("stopped", "whole"))
+    for name, column in unbroken.columns.items():
+        assert np.array_equal(resumed.columns[name], column), name
+
+
+def test_without_torch_the_extra_is_named() -> None:
+    code = "import sys; sys.modules['torch'] = None; from spectheory.cli import main; sys.exit(main(['predict']))"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert process.returncode == 2
+    assert process.stderr.count("\n") == 1
+    assert "pip install 'spectheory[models]'" in process.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--temperature", "-1"], "temperature is -1: must be >= 0"),
+        (["--top-p", "0"], "top-p is 0"),
+        (["--top-k", "0"], "top-k is 0"),
+        (["--tokens", "0"], "tokens is 0"),
+        (["--continuations", "0"], "must be >= 1"),
+        (["--chunk", "0"], "chunk is 0"),
+        (["--tokens", "1000"], "256"),
+        (["--target", "builtin:huge"], "built-in model 'huge' does not exist"),
+        (["--target", "./absent"], "does not exist"),
+        (["--draft", "./absent"], "does not exist"),
+        (["--device", "tpu"], "device is 'tpu'"),
+        (["--dtype", "int3"], "int3"),
+        (["--prompts", "absent.jsonl"], "absent.jsonl is missing"),
+        (["--given-text"], "output"),
+        (["--k-max", "500"], "500"),
+    ],
+)
+def test_bad_input_is_one_line(
+    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["predict", "--out", str(tmp_path / "out"), *arguments]) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert len([line for line in err.splitlines() if line.startswith("spectheory: ")]) == 1
+    assert "Traceback" not in err
+
+
+def test_bad_prompt_file_names_the_line(prompts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    prompts.write_text(prompts.read_text() + '{"question_id": 99}\n')
+    assert main(["measure", "--prompts", str(prompts), "--out", str(tmp_path / "x")]) == 2
+    assert "line 7" in capsys.readouterr().err
+
+
+def test_half_written_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "half"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    assert main(["measure", "--draft", str(folder), "--out", str(tmp_path / "x")]) == 2
+    assert "lacks" in capsys.readouterr().err
