@@ -24,8 +24,10 @@ assert not heavy, heavy
 def main() -> None:
     """Run the probe in fresh interpreters."""
     print_machine()
-    seconds = [float(subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True, check=True).stdout)
-               for _ in range(9)]
+    seconds = [
+        float(subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True, check=True).stdout)
+        for _ in range(9)
+    ]
     print(f"import spectheory and a first calculator: median {statistics.median(seconds) * 1e3:.1f} ms over numpy")
 
 
