@@ -80,8 +80,8 @@ def iid_speedup(alpha: float, k: int, c: float) -> float:
 def best_chain_length(alpha: float, c: float, k_max: int) -> int:
     """The k in 1..k_max with the largest :func:`iid_speedup` (C1); the speed-up is unimodal in k.
 
-    With alpha = 1 or c = 0 more is always better, so the answer is `k_max`; with alpha <= c no k beats plain
-    decoding and the answer is 1.
+    With alpha = 1 > c or c = 0 < alpha more is always better, so the answer is `k_max`; with 0 < alpha <= c no k
+    beats plain decoding and the answer is 1.
 
     Raises
     ------

@@ -97,6 +97,14 @@ def validate_pair(target: Any, draft: Any) -> tuple[Array, Array, Any]:
         If the vocabularies differ or the leading dimensions do not broadcast.
     """
     target, draft = validate_pmf(target, "target"), validate_pmf(draft, "draft")
+    try:
+        xp = array_namespace(target, draft)
+    except TypeError as error:
+        raise PmfError(
+            f"target is {type(target).__module__} and draft {type(draft).__module__}",
+            limit="both must be arrays of one library",
+            remedy="convert one of them",
+        ) from error
     if target.shape[-1] != draft.shape[-1]:
         raise ShapeError(
             f"target has {target.shape[-1]} tokens and draft {draft.shape[-1]}",
@@ -111,14 +119,15 @@ def validate_pair(target: Any, draft: Any) -> tuple[Array, Array, Any]:
             limit="leading dimensions must agree or be 1",
             remedy="add axes of length 1 where they differ",
         ) from error
-    return target, draft, array_namespace(target, draft)
+    return target, draft, xp
 
 
 def ratio(target: Array, draft: Array, xp: Any) -> Array:
     """Entrywise p/q with 0/0 = 0 and p/0 = inf."""
     safe = xp.where(draft > 0, draft, xp.ones_like(draft))
     infinite = xp.where(target > 0, xp.full_like(target, math.inf), xp.zeros_like(target))
-    return xp.where(draft > 0, target / safe, infinite)
+    with np.errstate(over="ignore"):  # a ratio beyond the floats is infinite
+        return xp.where(draft > 0, target / safe, infinite)
 
 
 @dataclass(frozen=True)

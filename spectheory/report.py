@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 SIDES = {
     "C1": "tokens per call if acceptances were i.i.d. at the first draft's rate (leviathan2023); not a limit",
-    "1 call": "upper bound for any lossless verification of a drafted chain, one call taken alone",
+    "1 call": "upper bound for any lossless verification of a chain drawn from the draft, one call alone",
     "B6": "upper bound for drafts that do not sample (deterministic trees of k nodes), from the text itself",
     "B2'": "what B6 would be for i.i.d. conditional pmfs: a reading on real text, no limit",
     "T1": "channel limit for i.i.d. ranks of recursive rejection, trees of k nodes: a reading on real text, no limit",

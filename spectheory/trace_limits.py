@@ -25,7 +25,8 @@ class Limits:
     Attributes
     ----------
     one_call : Interval, optional
-        Upper bound for any lossless verification of a drafted chain, one call taken alone (§7).
+        Upper bound for any lossless verification of a chain drawn from the draft, one call taken alone (§7); argmax
+        drafts are no such draws.
     text : Interval, optional
         B6: upper bound for drafts that do not sample (independent of the target's randomness), no i.i.d. assumption.
     iid_branching : float, optional

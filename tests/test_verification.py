@@ -15,7 +15,7 @@ from hypothesis import given
 
 from proofs_check import enumeration, oracle, path_theorem
 from proofs_check.strategies import Floats, extreme_pairs, pairs, theorem
-from spectheory import harmonic_mean_similarity, total_variation
+from spectheory import chi_square, harmonic_mean_similarity, kl_divergence, total_variation
 from spectheory.errors import PmfError, SettingError, ShapeError, TraceError
 from spectheory.verification import (
     RULES,
@@ -279,3 +279,18 @@ def test_bad_input_is_named_in_one_line(
         call(rule)
     assert fragment.format(name=rule.name) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.filterwarnings("error")
+def test_ratios_beyond_the_floats_are_silent_and_right() -> None:
+    """p/q = 1.6e309 overflows; no value depends on it and no warning escapes."""
+    p, q = np.array([0.5, 0.5]), np.array([3e-310, 1.0])
+    assert float(RaceVerification().acceptance(p, q)) == pytest.approx(0.5, rel=1e-12)
+    assert float(TokenVerification().acceptance_given(q, p)[0]) == 1.0
+    assert np.isfinite(kl_divergence(p, q))
+    assert chi_square(p, q) == np.inf
+
+
+def test_arrays_of_two_libraries_are_refused_in_one_line() -> None:
+    with pytest.raises(PmfError, match="target is numpy and draft torch: both must be arrays of one library"):
+        TokenVerification().acceptance([0.5, 0.5], torch.tensor([0.5, 0.5]))

@@ -10,6 +10,8 @@ import sys
 
 from spectheory.errors import SpectheoryError
 
+INTERRUPTED = 130
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit status."""
@@ -20,7 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
     except SpectheoryError as error:
         return _fail(str(error), 2)
     except KeyboardInterrupt:
-        return _fail("interrupted; what was finished is kept, the same command goes on from there", 130)
+        status = INTERRUPTED
     except BrokenPipeError:
         sys.stderr.close()
         return 141
@@ -32,6 +34,9 @@ def main(arguments: list[str] | None = None) -> int:
         return _fail(
             f"unexpected {type(error).__name__}: {error} (SPECTHEORY_DEBUG=1 shows where; please report it)", 1
         )
+    # The command-line library turns Ctrl-C into this status before it gets here.
+    if status == INTERRUPTED:
+        return _fail("interrupted; what was finished is kept, the same command goes on from there", INTERRUPTED)
     return status if isinstance(status, int) else 0
 
 

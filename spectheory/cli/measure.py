@@ -13,6 +13,7 @@ from spectheory.cli.options import LATENCY_FILE, TRACE_FILE, PairOptions, TextOp
 from spectheory.cost import CostModel, LatencyTable
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain
+from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from spectheory.measure import (
     AssistedComparison,
@@ -78,13 +79,27 @@ class Session:
         """Hash of everything that decides the trace."""
         return fingerprint_of_run(self.pair, self.prompts, self.settings)
 
-    @property
-    def context(self) -> int:
+    def require_room(self, longest: int) -> None:
+        """Check that a call of `longest` tokens fits the models' window, before anything is measured.
+
+        Raises
+        ------
+        SettingError
+            If it does not.
+        """
+        if self.pair.window is not None and longest >= self.pair.window:
+            raise SettingError(
+                f"a call verifies {longest} tokens",
+                limit=f"the models' window is {self.pair.window}, with at least one token before",
+                remedy=f"use --k-max {self.pair.window - 2} or less",
+            )
+
+    def context(self, longest: int) -> int:
         """Tokens in the cache halfway through a typical text, as far as the window lets the longest call follow."""
         lengths = [len(self.pair.tokenizer(prompt.text).input_ids) for prompt in self.prompts]
         halfway = int(statistics.median(lengths)) + self.settings.tokens // 2
-        window = self.pair.window or halfway + LONGEST_CALL
-        return max(1, min(halfway, window - LONGEST_CALL))
+        room = halfway if self.pair.window is None else self.pair.window - longest
+        return max(1, min(halfway, room))
 
     def trace(self, path: Path) -> Trace:
         """Measure, or go on with what an earlier run left."""
@@ -102,7 +117,7 @@ class Session:
         """Measure latencies and record them at `path`."""
         sizes = sorted({2**i for i in range(int(math.log2(longest)) + 1)} | {longest})
         with remarks.status("measuring latencies"):
-            table = measure_latency(self.pair, context=self.context, tokens=tuple(sizes))
+            table = measure_latency(self.pair, context=self.context(longest), tokens=tuple(sizes))
         table.write(path)
         return table
 

@@ -100,10 +100,12 @@ def _evidence(
     from spectheory.cli.measure import Session
 
     session = Session.load(pair, text)
+    longest = max([question.k_max, *(CHECKED_K if question.check else ())]) + 1
+    session.require_room(longest)
     folder = question.out or _cache() / session.fingerprint
     trace = session.trace(ready_folder(folder) / TRACE_FILE)
     if cost is None:
-        cost = session.latencies(folder / LATENCY_FILE, longest=question.k_max + 1)
+        cost = session.latencies(folder / LATENCY_FILE, longest=longest)
     return trace, cost, session
 
 

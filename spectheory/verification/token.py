@@ -49,7 +49,8 @@ class TokenVerification(PositionRule):
         """
         p, q, xp = validate_pair(target, draft)
         safe = xp.where(p > 0, p, xp.ones_like(p))
-        return xp.where(p > q, q / safe, xp.astype(q > 0, q.dtype))
+        with np.errstate(over="ignore"):  # beyond the floats is above 1, and cut
+            return xp.where(p > q, q / safe, xp.astype(q > 0, q.dtype))
 
     def accepted_at(self, columns: Columns) -> NDArray[np.float64]:
         """min(1, rho) at each position, from the two log-probabilities alone."""
