@@ -20,7 +20,9 @@ from spectheory.measure.reading import Reading
 DRAFT_TOKENS = (1, 2)
 """A draft step takes one token, and two after a call in which every draft was accepted."""
 BURST = 4
-"""Draft passes in a row, as a call makes them; a round counts their mean."""
+"""Draft passes in a row, as a call makes them, and plain steps in a row; a round counts their mean."""
+Round = dict[tuple[str, int], float]
+"""Seconds of one round by (model, tokens)."""
 LEAST_REPEATS = 6
 """Fewer measurements give no 95% interval of the median: 2 · 2^-5 > 0.05."""
 
@@ -39,8 +41,12 @@ def measure_latency(
     Rounds are interleaved: each measures every size, so that a machine that slows down slows all alike. Within a round
     passes come as in decoding, since what the processor's caches hold decides small models: draft passes one after
     the other, then a pass of the target that verifies; the target's plain step follows a pass of its own. Key-value
-    caches are cut back between passes, outside the measured time. An entry is the median with its distribution-free 95%
-    interval from order statistics (binomial, assuming independent rounds; statistical).
+    caches are cut back between passes, outside the measured time.
+
+    Each pass is set against the plain step of its own round, so that a slow round cancels: an entry is the median of
+    these ratios times the median plain step, with the distribution-free 95% interval of the median ratio from order
+    statistics (binomial, assuming independent rounds; statistical). So intervals are those of ratios, all that a
+    speed-up needs; the plain step is the unit and has none. Its own spread is in the provenance.
 
     Parameters
     ----------
@@ -69,26 +75,22 @@ def measure_latency(
     """
     sizes = _sizes(context, tokens, pair.window, repeats, warm_up)
     draft, target = (_Filled(model, pair.vocabulary, context) for model in (pair.draft, pair.target))
-    seconds: dict[tuple[str, int], list[float]] = {
-        **{("draft", m): [] for m in DRAFT_TOKENS},
-        **{("target", m): [] for m in sizes},
-    }
+    rounds = []
     for done in range(warm_up + repeats):
-        taken = _round(draft, target, sizes, done)
-        if done >= warm_up:
-            for key, value in taken.items():
-                seconds[key].append(value)
+        rounds.append(_round(draft, target, sizes, done))
         if on_progress is not None:
             on_progress(done + 1, warm_up + repeats)
-    arrays = {key: np.sort(taken) for key, taken in seconds.items()}
+    arrays = _against_plain_step(rounds[warm_up:])
     medians = {
         model: {m: _median(t) for (who, m), t in arrays.items() if who == model} for model in ("target", "draft")
     }
+    steps = [taken["target", 1] for taken in rounds[warm_up:]]
     provenance = {
         **pair.describe(),
         "batch": 1,
         "repeats": repeats,
         "warm_up": warm_up,
+        "plain_step_quartiles": [float(q) for q in np.quantile(steps, (0.25, 0.75))],
         "quartiles": {f"{who} {m}": [float(q) for q in np.quantile(t, (0.25, 0.75))] for (who, m), t in arrays.items()},
         "hardware": hardware(),
         "versions": versions(),
@@ -96,16 +98,27 @@ def measure_latency(
     return LatencyTable(medians["target"], medians["draft"], context, provenance)
 
 
-def _round(draft: _Filled, target: _Filled, sizes: Sequence[int], number: int) -> dict[tuple[str, int], float]:
+def _against_plain_step(rounds: Sequence[Round]) -> dict[tuple[str, int], NDArray[np.float64]]:
+    """Sorted seconds of each pass, every round scaled to the median plain step."""
+    plain = float(np.median([taken["target", 1] for taken in rounds]))
+    keys = {key for taken in rounds for key in taken}
+    return {
+        key: np.sort([plain * taken[key] / taken["target", 1] for taken in rounds if key in taken])
+        for key in sorted(keys)
+    }
+
+
+def _round(draft: _Filled, target: _Filled, sizes: Sequence[int], number: int) -> Round:
     """Seconds of each pass, in the order of decoding: drafts, then a verifying pass, for every size of it."""
-    taken: dict[tuple[str, int], float] = {}
+    taken: Round = {}
     bursts: dict[int, list[float]] = {m: [] for m in DRAFT_TOKENS}
     for index, m in enumerate(sizes):
         # Both sizes of a draft pass take turns in the same places.
         tokens = DRAFT_TOKENS[(index + number) % len(DRAFT_TOKENS)]
         bursts[tokens] += [draft.run(tokens, keep=1) for _ in range(BURST)]
-        before = target.run(m, keep=m)
-        taken["target", m] = target.run(m, keep=m) if m == 1 else before
+        taken["target", m] = target.run(m, keep=m)
+        if m == 1:
+            taken["target", m] = float(np.mean([target.run(m, keep=m) for _ in range(BURST)]))
     taken |= {("draft", tokens): float(np.mean(burst)) for tokens, burst in bursts.items() if burst}
     return taken
 
