@@ -215,6 +215,12 @@ class LatencyTable(CostModel):
                 remedy="measure again",
             )
 
+        for tokens, entry in [*self.target.items(), *self.draft.items()]:
+            if tokens < 1 or not 0 < entry.low <= entry.high < np.inf:
+                raise SettingError(
+                    f"the latency on {tokens} tokens is {entry}", limit="needs seconds > 0", remedy="measure again"
+                )
+
     @property
     def ratio(self) -> float:
         """Measured c: draft step over target step."""

@@ -56,6 +56,8 @@ class Interval:
     kind: Kind
 
     def __post_init__(self) -> None:
+        if self.kind not in _FROM_STRONGEST:
+            raise ValueError(f"kind is {self.kind!r}, not one of {', '.join(_FROM_STRONGEST)}")
         if not self.low <= self.best <= self.high:
             raise ValueError(f"an interval needs low <= best <= high, not {self.low}, {self.best}, {self.high}")
         if self.kind == "exact" and self.low != self.high:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ def read_log_probabilities(path: Path) -> Trace:
     """Read one text per line: ``{"target": [...], "draft": [...], "id": "optional"}``, natural logarithms.
 
     Each list holds the log-probabilities of the text's own tokens under that model, with the sampling settings in
-    use and on one tokenisation. Token and block verification, the one-call bound and B6 follow exactly.
+    use and on one tokenisation. Token and block verification follow exactly; the one-call bound and B6 are estimates.
+    ``"ended": true`` says that the text ended by itself and was not cut at a length.
 
     Parameters
     ----------
@@ -32,7 +34,8 @@ def read_log_probabilities(path: Path) -> Trace:
         If the file is missing or empty, or a line is malformed (the line is named).
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        # Splitting at "\n" alone: JSON strings may hold other line separators of Unicode.
+        lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise TextError(
             f"{path} cannot be read ({getattr(error, 'strerror', None) or 'not UTF-8 text'})",
@@ -46,19 +49,23 @@ def read_log_probabilities(path: Path) -> Trace:
             ids.append(str(texts[-1].get("id", f"line {number}")))
     if not texts:
         raise TextError(f"{path} holds no text", limit="needs at least one line", remedy="write one text per line")
-    return Trace.from_log_probabilities(((t["target"], t["draft"]) for t in texts), ids=ids)
+    ended = [t.get("ended") is True for t in texts]
+    return Trace.from_log_probabilities(((t["target"], t["draft"]) for t in texts), ids=ids, ended=ended)
 
 
 def _parse(line: str, where: str) -> dict[str, Any]:
     try:
         text = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise TextError(
             f"{where} is not JSON ({error})", limit="needs one object per line", remedy="write it with json.dumps"
         ) from error
     for name in ("target", "draft"):
         values = text.get(name) if isinstance(text, dict) else None
-        numbers = isinstance(values, list) and all(type(v) in (int, float) for v in values)
+        # No log-probability comes near 1e300, where sums would overflow.
+        numbers = isinstance(values, list) and all(
+            type(v) in (int, float) and (v == -math.inf or not abs(v) > 1e300) for v in values
+        )
         if not numbers:
             raise TextError(
                 f"{where} has no list of numbers {name!r}",

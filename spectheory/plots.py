@@ -136,7 +136,7 @@ def _band(
 ) -> list[Artist]:
     ks = [p.shape.k for p in predictions]
     intervals = [value(p) for p in predictions]
-    artists: list[Artist] = list(ax.plot(ks, [i.best for i in intervals], color=colour, linewidth=2))
+    artists: list[Artist] = list(ax.plot(ks, [i.best for i in intervals], color=colour, linewidth=2, marker="o" if len(ks) == 1 else None))
     low, high = [i.low for i in intervals], [i.high for i in intervals]
     artists.append(ax.fill_between(ks, low, high, color=colour, alpha=0.2, linewidth=0))
     return artists
@@ -145,7 +145,7 @@ def _band(
 def _label_ends(ax: Axes, labels: Sequence[tuple[float, float, str, str]]) -> None:
     """Write each line's name at its right end, with a leader to the line, pushed apart so that no two overlap."""
     ax.spines[["top", "right"]].set_visible(False)
-    left, right = 1.0, max(x for x, *_ in labels)
+    left, right = 1.0, max(2.0, *(x for x, *_ in labels))
     low, high = ax.get_ylim()
     gap, near, far = (high - low) / 18, right + (right - left) * 0.01 + 0.05, right + (right - left) * 0.05 + 0.2
     height = -float("inf")

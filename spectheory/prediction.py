@@ -21,6 +21,7 @@ from spectheory.trace_limits import Limits, add_limit_sums, limits_at
 from spectheory.verification import BlockVerification, RaceVerification, Rule, TokenVerification
 
 DEFAULT_RULES: tuple[Rule, ...] = (TokenVerification(), BlockVerification(), RaceVerification())
+MOST_RESAMPLES = 100_000
 DEFAULT_SHAPES = tuple(Chain(k) for k in range(1, 17))
 
 
@@ -44,7 +45,7 @@ class Prediction:
     speedup : Interval, optional
         Tokens per second against plain decoding, if a cost model was given (C2).
     limits : Limits
-        Hard limits and i.i.d. readings at as many draft nodes.
+        Limits on one call, and i.i.d. readings, at as many draft nodes.
     provenance : mapping
         That of the trace.
     """
@@ -172,12 +173,18 @@ def plan(
     """
     if rules is None:
         rules = [rule for rule in DEFAULT_RULES if set(rule.needs) <= set(trace.columns)]
-    if resamples < 1:
-        raise SettingError(f"resamples is {resamples}", limit="must be >= 1", remedy="1000 is a good number")
+    if not 1 <= resamples <= MOST_RESAMPLES:
+        raise SettingError(
+            f"resamples is {resamples}", limit=f"must be in 1..{MOST_RESAMPLES}", remedy="1000 is a good number"
+        )
+    if seed < 0:
+        raise SettingError(f"seed is {seed}", limit="must be >= 0", remedy="0 is the default")
     if not rules or not shapes:
         raise SettingError("there is nothing to predict", limit="needs a rule and a shape", remedy="name both")
     sums = PromptSums(trace.texts, resamples, seed)
     sums.add("tokens", trace.lengths.astype(float))
+    prefilled = int(prefill_emits_token)
+    sums.add("decoded", (trace.lengths - prefilled).astype(float))
     ks = [shape.k for shape in shapes]
     for rule in rules:
         rule.require(trace.columns)
@@ -185,6 +192,7 @@ def plan(
         sums.add_rows(f"accepted {rule.name}", survival[:, 0])
         for k, calls in calls_of_chains(survival, trace.lengths, ks, prefill_emits_token=prefill_emits_token).items():
             sums.add(f"calls {rule.name} {k}", calls.expected)
+            sums.add(f"verifying {rule.name} {k}", calls.expected - prefilled)
             sums.add(f"full {rule.name} {k}", calls.full)
     add_limit_sums(sums, trace, ks)
     sums.draw()
@@ -195,13 +203,21 @@ def plan(
     return Plan(predictions, max(predictions, key=lambda p: (p.speedup or p.tokens_per_call).best))
 
 
+def _speedup(sums: PromptSums, rule: Rule, shape: Chain, cost: CostModel) -> Interval | None:
+    """Decoding alone: a token that the prompt's own pass emits, and that pass, count on neither side."""
+    verifying = f"verifying {rule.name} {shape.k}"
+    if sums.total(verifying) <= 0:
+        return None
+    per_call = sums.ratio("decoded", verifying, limits=(1.0, shape.depth + 1.0))
+    return cost.speedup(per_call, shape, sums.total(f"full {rule.name} {shape.k}") / sums.total(verifying))
+
+
 def _prediction(
     sums: PromptSums, trace: Trace, rule: Rule, shape: Chain, cost: CostModel | None, limits: Limits
 ) -> Prediction:
     calls = f"calls {rule.name} {shape.k}"
     tokens_per_call = sums.ratio("tokens", calls, limits=(1.0, shape.depth + 1.0))
     acceptance = sums.ratio(f"accepted {rule.name}", "tokens", limits=(0.0, 1.0))
-    full_share = sums.total(f"full {rule.name} {shape.k}") / sums.total(calls)
     return Prediction(
         rule=rule,
         shape=shape,
@@ -209,7 +225,7 @@ def _prediction(
         accepted_length=tokens_per_call + (-1.0),
         acceptance=acceptance,
         iid_tokens_per_call=iid_tokens_per_call(min(acceptance.best, 1.0), shape.k),
-        speedup=cost.speedup(tokens_per_call, shape, full_share) if cost else None,
+        speedup=_speedup(sums, rule, shape, cost) if cost else None,
         limits=limits,
         provenance=trace.provenance,
     )

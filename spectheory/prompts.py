@@ -89,7 +89,7 @@ def read_prompts(path: Path) -> tuple[Prompt, ...]:
 def _parse(line: str, where: str) -> Prompt:
     try:
         record = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _wrong(where, f"is no JSON ({error})", "one JSON object per line") from error
     if not isinstance(record, dict):
         raise _wrong(where, f"holds a {type(record).__name__}", "one JSON object per line")
@@ -104,7 +104,19 @@ def _parse(line: str, where: str) -> Prompt:
     if output == "":
         raise _wrong(where, "output is empty", "a text of at least one character, or no such field")
     identifier = _field(record, "question_id", (str, int), where)
+    if identifier == "":
+        raise _wrong(where, "question_id is empty", "a name or a number")
+    if not all(_encodable(value) for value in (turns[0], output or "", str(identifier))):
+        raise _wrong(where, "a text holds a lone surrogate", "text that UTF-8 can write")
     return Prompt(str(identifier), _field(record, "category", str, where), turns[0], output)
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _field(record: dict[str, Any], name: str, kind: type | tuple[type, ...], where: str) -> Any:

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 SIDES = {
     "C1": "tokens per call if acceptances were i.i.d. at the first draft's rate (leviathan2023); not a limit",
-    "1 call": "upper bound for any lossless verification of a chain drawn from the draft, one call alone",
-    "B6": "upper bound for drafts that do not sample (deterministic trees of k nodes), from the text itself",
+    "1 call": "upper bound for any lossless verification of a chain drawn from the draft, over starts all alike",
+    "B6": "upper bound for drafts that do not sample (deterministic trees of k nodes), over starts all alike",
     "B2'": "what B6 would be for i.i.d. conditional pmfs: a reading on real text, no limit",
-    "T1": "channel limit for i.i.d. ranks of recursive rejection, trees of k nodes: a reading on real text, no limit",
+    "T1": "channel limit for i.i.d. ranks, recursive rejection, trees of k nodes on ranks up to 8: a reading, no limit",
 }
 """What each comparison column claims, and when."""
 
@@ -55,6 +55,7 @@ def notes(plan: Plan) -> list[str]:
     lines = [
         "Tokens per call count accepted drafts and the recovered or bonus token of each target call.",
         "They are exact for the texts of the trace; intervals (95%) are over prompts.",
+        "Limits are estimates for one call; calls in a row start where the last one ended, and may exceed them.",
     ]
     if provenance.get("origin") == GIVEN_TEXT:
         lines.append("The text was given, not sampled from the target: the numbers are for that text as output.")

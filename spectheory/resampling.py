@@ -73,12 +73,12 @@ class PromptSums:
     def ratio(self, above: str, below: str, *, limits: tuple[float, float]) -> Interval:
         """Ratio of two totals with its percentile interval (statistical, 95%).
 
-        With a single prompt nothing can be resampled: the interval is then what is certain, `limits`.
+        With a single prompt, or resamples that all miss what is counted, the interval is what is certain, `limits`.
         """
         best = self.total(above) / self.total(below)
-        if self.prompts == 1:
-            return Interval(min(limits[0], best), best, max(limits[1], best), "bound")
         below_drawn = self._drawn[below]
+        if self.prompts == 1 or not np.any(below_drawn > 0):
+            return Interval(min(limits[0], best), best, max(limits[1], best), "bound")
         values = (self._drawn[above] / np.where(below_drawn > 0, below_drawn, np.nan))[below_drawn > 0]
         low, high = np.quantile(values, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
         return Interval(min(float(low), best), best, max(float(high), best), "statistical")

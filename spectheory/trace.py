@@ -160,11 +160,12 @@ class Trace:
         texts: Iterable[tuple[Any, Any]],
         *,
         ids: Iterable[str] | None = None,
+        ended: Iterable[bool] | None = None,
         provenance: Mapping[str, Any] | None = None,
     ) -> Trace:
         """A trace from two numbers per token: log p and log q of the chosen tokens (§7).
 
-        Enough, exactly, for token and block verification, the one-call bound and B6.
+        Enough for token and block verification, exactly, and for estimates of the one-call bound and B6.
 
         Parameters
         ----------
@@ -172,6 +173,8 @@ class Trace:
             Two equally long lists of log-probabilities (nats) per text.
         ids : iterable of str, optional
             Names of the texts; numbered from 1 otherwise.
+        ended : iterable of bool, optional
+            Whether each text ended by itself; none did otherwise.
         provenance : mapping, optional
             Where they come from.
 
@@ -195,7 +198,8 @@ class Trace:
             "log_target": np.concatenate([t for t, _ in pairs]),
             "log_draft": np.concatenate([d for _, d in pairs]),
         }
-        infos = tuple(TextInfo(name, len(t)) for name, (t, _) in zip(names, pairs, strict=True))
+        ends = [False] * len(pairs) if ended is None else list(ended)
+        infos = tuple(TextInfo(n, len(t), ended=e) for n, (t, _), e in zip(names, pairs, ends, strict=True))
         return cls(columns, infos, provenance or {"source": "log-probabilities"})
 
     def write(self, path: Path) -> None:
@@ -252,7 +256,14 @@ class Trace:
             ) from error
         header = _header(table.schema.metadata, path)
         columns = {name: _to_numpy(table.column(name)) for name in table.column_names if name in COLUMNS}
-        return cls(columns, header["texts"], header["provenance"])
+        try:
+            return cls(columns, header["texts"], header["provenance"])
+        except (TypeError, AttributeError, KeyError) as error:
+            raise TraceError(
+                f"{path} holds columns or texts of the wrong kind ({error})",
+                limit="needs numbers for every position, and texts as spectheory measure writes them",
+                remedy="run spectheory measure again",
+            ) from error
 
 
 def _header(metadata: Mapping[bytes, bytes] | None, path: Path) -> dict[str, Any]:

@@ -22,6 +22,9 @@ from spectheory.trace import GIVEN_TEXT, Trace
 class Limits:
     """Limits on tokens per call for one number of draft nodes; every one counts the recovered or bonus token.
 
+    The first two are estimates of bounds on a call that starts anywhere in target-sampled text, all starts alike. The
+    calls of a decoder start where the last one ended, and tokens per call may exceed them where such starts are easy.
+
     Attributes
     ----------
     one_call : Interval, optional
@@ -57,17 +60,32 @@ def add_limit_sums(sums: PromptSums, trace: Trace, ks: Sequence[int]) -> None:
     deepest = max(ks)
     log_ratio = trace.columns["log_draft"] - trace.columns["log_target"]
     terms, _ = one_call_terms(log_ratio, trace.lengths, deepest)
-    one_call = np.cumsum(terms, axis=1)
     walks, _ = surprisal_walks(-trace.columns["log_target"], trace.lengths, deepest)
-    ends = np.repeat(np.cumsum(trace.lengths), trace.lengths)
-    left = ends - np.arange(len(trace))
+    position, left = _places(trace)
+    # No draft beyond the end of a text that ended by itself is accepted.
+    one_call = np.cumsum(np.where(np.arange(deepest) < left[:, None], terms, 0.0), axis=1)
+    # Which starts count must not depend on what follows: a text counts as long as it might have become.
+    room = np.repeat(_possible_lengths(trace), trace.lengths)
     # The threshold of each half of the prompts comes from the other half, so that B6 stays a bound.
     half = np.repeat(sums.prompt_of_text % 2 == 0, trace.lengths)
     for k in set(ks):
-        whole = left >= k
+        whole = position + k <= room
         sums.add_rows(f"starts {k}", whole.astype(float))
         sums.add_rows(f"one call {k}", np.where(whole, one_call[:, k - 1] + 1, 0.0))
         sums.add_rows(f"text {k}", _cross_fitted(walks[:, :k], whole, half, k))
+
+
+def _places(trace: Trace) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Position of each row in its text, and the tokens left there, its own included."""
+    ends = np.cumsum(trace.lengths)
+    rows = np.arange(len(trace))
+    return rows - np.repeat(ends - trace.lengths, trace.lengths), np.repeat(ends, trace.lengths) - rows
+
+
+def _possible_lengths(trace: Trace) -> NDArray[np.int64]:
+    """Tokens each text could have had: its own for a text that was cut, the longest text's for one that ended."""
+    ended = np.array([text.ended for text in trace.texts])
+    return np.where(ended, trace.lengths.max(), trace.lengths)
 
 
 def _cross_fitted(

@@ -94,6 +94,10 @@ def test_one_rule_chosen(trace_file: Path, capsys: pytest.CaptureFixture[str]) -
         (["--c", "1", "--latency", "x"], "--c and --latency are both given"),
         (["--logprobs", "x"], "a trace and --logprobs are both given"),
         (["--nonsense"], "nonsense"),
+        (["--temperature", "0.5"], "--temperature given with a recorded trace"),
+        (["--target", "x", "--top-p", "7"], "--target, --top-p given with a recorded trace"),
+        (["--seed", "-1"], "seed is -1"),
+        (["--k-max", "2000000"], "--k-max is 2000000"),
     ],
 )
 def test_bad_options(trace_file: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -120,6 +124,30 @@ def test_output_folder_that_cannot_be_written(
 ) -> None:
     (tmp_path / "file").write_text("")
     assert "cannot be written" in refused(["predict", str(trace_file), "--out", str(tmp_path / "file" / "x")], capsys)
+
+
+def test_a_folder_in_the_way_of_an_output_file(
+    trace_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "out" / "prediction.json").mkdir(parents=True)
+    assert main(["predict", str(trace_file), "--out", str(tmp_path / "out")]) == 2
+    assert "prediction.json cannot be written" in capsys.readouterr().err
+
+
+def test_brackets_in_a_path_are_no_markup(trace_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["predict", str(trace_file), "--k-max", "1", "--out", str(tmp_path / "a[bold]b")]) == 0
+    assert "a[bold]b" in capsys.readouterr().err.replace("\n", "")
+
+
+@pytest.mark.parametrize("seconds", ["0.0", "-1.0", "Infinity", '"x"'])
+def test_bad_latencies(trace_file: Path, seconds: str, capsys: pytest.CaptureFixture[str]) -> None:
+    entry = f'{{"low": {seconds}, "best": {seconds}, "high": {seconds}, "kind": "exact"}}'
+    file = trace_file.with_name("bad.json")
+    file.write_text(
+        f'{{"schema": 1, "context": 1, "provenance": {{}}, "target": {{"1": {entry}}}, '
+        f'"draft": {{"1": {entry}, "2": {entry}}}}}'
+    )
+    assert "no latency table" in refused(["predict", str(trace_file), "--latency", str(file)], capsys)
 
 
 def test_no_command_and_help(capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,6 +28,8 @@ def test_reads_texts_ids_and_blank_lines(tmp_path: Path) -> None:
         ('{"target": [-1]}\n', "line 1 has no list of numbers 'draft'"),
         ('{"target": [-1], "draft": [-1]}\n{"target": "x", "draft": [-1]}\n', "line 2 has no list of numbers 'target'"),
         ('{"target": [true], "draft": [-1]}\n', "line 1 has no list of numbers 'target'"),
+        ("[" * 100_000 + "\n", "line 1 is not JSON"),
+        ('{"target": [-1' + "0" * 400 + '], "draft": [-1]}\n', "line 1 has no list of numbers 'target'"),
         ("[1, 2]\n", "line 1 has no list of numbers 'target'"),
         ('{"target": [-1, -2], "draft": [-1]}\n', "2 target and 1 draft"),
         ('{"target": [], "draft": []}\n', "0 target and 0 draft"),
@@ -51,6 +53,14 @@ def test_missing_and_binary_files(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(TextError, match="not UTF-8"):
         read_log_probabilities(tmp_path / "binary")
+
+
+def test_other_line_separators_and_ended(tmp_path: Path) -> None:
+    file = tmp_path / "texts.jsonl"
+    file.write_text('{"target": [-1], "draft": [-1], "id": "a\u2028b", "ended": true}\n', encoding="utf-8")
+    (text,) = read_log_probabilities(file).texts
+    assert text.id == "a\u2028b"
+    assert text.ended
 
 
 def test_round_trip_through_json(tmp_path: Path) -> None:

@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import spectheory.measure.run as measure_run
 from spectheory.distributions import Sampling
 from spectheory.errors import ModelError, SettingError, TextError, TraceError
-from spectheory.measure import MeasureSettings, ModelPair, Progress, measure
+from spectheory.measure import MeasureSettings, ModelPair, Progress, fingerprint_of_run, measure
 from spectheory.prompts import Prompt
 from spectheory.trace import COLUMNS, Trace
 
@@ -125,7 +126,7 @@ def test_a_finished_trace_is_returned_as_it_is(tiny_pair: ModelPair, tmp_path: P
         measure(tiny_pair, PROMPTS[:2], dataclasses.replace(settings, seed=4), out)
 
 
-@pytest.mark.parametrize("change", [{"seed": 4}, {"tokens": 26}, {"sampling": Sampling(0.9)}, {"chunk": 8}])
+@pytest.mark.parametrize("change", [{"seed": 4}, {"tokens": 26}, {"sampling": Sampling(0.9)}])
 def test_parts_of_other_settings_are_refused(change: dict[str, object], tiny_pair: ModelPair, tmp_path: Path) -> None:
     def stop(progress: Progress) -> None:
         if progress.done == 1:
@@ -202,3 +203,15 @@ def test_chat_template(tiny_folders: tuple[Path, Path], tiny_pair: ModelPair) ->
 def test_settings_are_checked(change: dict[str, int]) -> None:
     with pytest.raises(SettingError):
         dataclasses.replace(SETTINGS, **change)
+
+
+def test_the_fingerprint_follows_the_token_ids_and_not_the_chunk(
+    tiny_pair: ModelPair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another tokenizer gives other ids; the chunk moves roundings alone, so a smaller one resumes the same run."""
+    settings = MeasureSettings(tokens=3)
+    first = fingerprint_of_run(tiny_pair, PROMPTS[:2], settings)
+    assert fingerprint_of_run(tiny_pair, PROMPTS[:2], dataclasses.replace(settings, chunk=8)) == first
+    encode = measure_run.encode_prompt
+    monkeypatch.setattr(measure_run, "encode_prompt", lambda *a, **k: encode(*a, **k).flip(0))
+    assert fingerprint_of_run(tiny_pair, PROMPTS[:2], settings) != first

@@ -204,3 +204,45 @@ def test_headline_says_when_not_to_speculate() -> None:
     assert headline(plan(trace, ConstantRatio(5.0))).startswith("Do not speculate")
     assert headline(plan(trace, ConstantRatio(0.05))).startswith("Best:")
     assert "Most tokens per call" in headline(plan(trace))
+
+
+def test_limits_of_texts_that_end_by_themselves() -> None:
+    """A hard token or three, then certain ones to the end: starts near the end belong to the mean.
+
+    Counting only starts with k tokens left selects texts that went on, and put the "bound" at 3.1 where block
+    verification gives 6.6 exactly.
+    """
+    rng = np.random.default_rng(14)
+    targets = [np.array([-math.log(1000)] * int(rng.integers(1, 4)) + [0.0] * 15) for _ in range(200)]
+    drafts = [np.where(t < 0, t - 1.5, 0.0) for t in targets]
+    trace = Trace.from_log_probabilities(zip(targets, drafts, strict=True), ended=[True] * 200)
+    prediction = predict(trace, BlockVerification(), Chain(16))
+    limit = prediction.limits.one_call
+    assert limit is not None
+    assert limit.low > prediction.tokens_per_call.best
+    by_hand = []
+    for target, draft in zip(targets, drafts, strict=True):
+        ratio = draft - target
+        for n in range(len(ratio)):
+            # Positions that a text as long as the longest would have k tokens after.
+            if n + 16 <= max(map(len, targets)):
+                by_hand.append(1 + np.exp(np.minimum(0, np.cumsum(ratio[n:])))[:16].sum())
+    assert limit.best == pytest.approx(np.mean(by_hand), rel=EXACT)
+
+
+def test_a_prefill_token_is_left_out_of_the_speedup() -> None:
+    """Nine tokens, all drafts accepted: the prompt's pass emits one, a call of 8 drafts (cost 1.4) the other eight."""
+    trace = Trace.from_log_probabilities([([-1.0] * 9, [-1.0] * 9)] * 2)
+    cost = ConstantRatio(0.05)
+    prediction = predict(trace, TokenVerification(), Chain(8), cost, prefill_emits_token=True)
+    assert prediction.speedup is not None
+    assert prediction.speedup.best == pytest.approx(8 / 1.4, rel=EXACT)
+    assert prediction.tokens_per_call.best == pytest.approx(4.5, rel=EXACT)
+
+
+def test_seed_and_resamples_out_of_range() -> None:
+    trace = full_trace(np.random.default_rng(15))
+    with pytest.raises(SettingError, match="seed is -1"):
+        plan(trace, seed=-1)
+    with pytest.raises(SettingError, match="resamples is 1000000000"):
+        plan(trace, resamples=10**9)

@@ -15,9 +15,10 @@ INTERRUPTED = 130
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit status."""
-    from spectheory.cli.app import app
-
     try:
+        from spectheory.cli.app import app
+
+        sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
         status = app(args=arguments, standalone_mode=False, prog_name="spectheory")
     except SpectheoryError as error:
         return _fail(str(error), 2)
@@ -26,6 +27,8 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 141
+    except (OSError, UnicodeError) as error:
+        return _fail(f"{error}: the file system refuses; choose another file or folder", 2)
     except Exception as error:
         if hasattr(error, "format_message"):
             return _fail(error.format_message(), getattr(error, "exit_code", 2))

@@ -16,7 +16,12 @@ remarks = Console(stderr=True, soft_wrap=True, highlight=False)
 def progress() -> Progress:
     """A progress bar on stderr."""
     return Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=remarks
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=remarks,
+        transient=True,
     )
 
 

@@ -46,7 +46,7 @@ def run_measure(pair: PairOptions, text: TextOptions, out: Path) -> None:
         f"target entropy {trace.columns['target_entropy'].mean():.3f} nats; draft step / target step {table.ratio:.3f}",
         highlight=False,
     )
-    answers.print(f"written: {out / TRACE_FILE}, {out / LATENCY_FILE}", highlight=False)
+    answers.print(f"written: {out / TRACE_FILE}, {out / LATENCY_FILE}", highlight=False, markup=False)
 
 
 @dataclass(frozen=True)
@@ -141,5 +141,5 @@ class Session:
 def _as_dict(record: AssistedComparison, cost: CostModel | None) -> dict[str, Any]:
     """A record with its difference in standard errors, and the speed-up measured and predicted."""
     per_call = Interval.exact(record.tokens / record.predicted)
-    expected = cost.speedup(per_call, Chain(record.k)).best if cost else None
+    expected = cost.speedup(per_call, Chain(record.k), record.full_share).best if cost else None
     return {**asdict(record), "z": record.z, "measured_speedup": record.speedup, "predicted_speedup": expected}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from spectheory.cli.console import answers, ready_folder, remarks
 from spectheory.cli.options import LATENCY_FILE, TRACE_FILE, PairOptions, PredictOptions, TextOptions
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable
 from spectheory.drafting import Chain
-from spectheory.errors import SettingError
+from spectheory.errors import OutputError, SettingError
 from spectheory.logprobs import read_log_probabilities
 from spectheory.prediction import plan
 from spectheory.report import SIDES, check_table, headline, notes, plan_as_dict, speedup_table, tokens_table
@@ -23,11 +24,12 @@ if TYPE_CHECKING:
     from spectheory.cli.measure import Session
 
 CHECKED_K = (1, 3, 5)
+LONGEST_CHAIN = 1024
 
 
 def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions) -> None:
     """Answer the question and show the answer."""
-    _validate(question)
+    _validate(question, pair, text)
     if question.out:
         ready_folder(question.out)
     trace, cost, session = _evidence(question, pair, text)
@@ -60,9 +62,18 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions) 
         _write(answer, content, question.out)
 
 
-def _validate(question: PredictOptions) -> None:
-    if question.k_max < 1:
-        raise SettingError(f"--k-max is {question.k_max}", limit="must be >= 1", remedy="16 is the default")
+def _validate(question: PredictOptions, pair: PairOptions, text: TextOptions) -> None:
+    if not 1 <= question.k_max <= LONGEST_CHAIN:
+        raise SettingError(
+            f"--k-max is {question.k_max}", limit=f"must be >= 1 and <= {LONGEST_CHAIN}", remedy="16 is the default"
+        )
+    idle = _changed(pair, PairOptions()) + _changed(text, TextOptions(seed=text.seed))
+    if (question.trace or question.logprobs) and idle:
+        raise SettingError(
+            f"{', '.join(idle)} given with a recorded trace",
+            limit="these decide how a pair is measured, and this one has been",
+            remedy="leave them out, or measure again",
+        )
     if question.trace and question.logprobs:
         raise SettingError("a trace and --logprobs are both given", limit="one source", remedy="leave one out")
     if question.check and (question.trace or question.logprobs):
@@ -73,6 +84,12 @@ def _validate(question: PredictOptions) -> None:
         )
     if question.c is not None and question.latency:
         raise SettingError("--c and --latency are both given", limit="one cost model", remedy="leave one out")
+
+
+def _changed(options: Any, defaults: Any) -> list[str]:
+    """The options that differ from their defaults, as they are written on the command line."""
+    given, default = asdict(options), asdict(defaults)
+    return [f"--{name.replace('_', '-')}" for name in given if given[name] != default[name]]
 
 
 def _rules(names: Sequence[str] | None) -> list[Rule] | None:
@@ -117,6 +134,13 @@ def _write(answer: Any, content: dict[str, Any], out: Path) -> None:
     from spectheory.plots import write_figures
 
     path = out / "prediction.json"
-    path.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n")
+    try:
+        path.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n")
+    except OSError as error:
+        raise OutputError(
+            f"{path} cannot be written ({error.strerror})",
+            limit="needs a writable folder",
+            remedy="choose another --out",
+        ) from error
     written = [path, *write_figures(answer, out)]
-    remarks.print(f"written: {', '.join(str(p) for p in written)}")
+    remarks.print(f"written: {', '.join(str(p) for p in written)}", markup=False)

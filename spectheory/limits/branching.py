@@ -126,7 +126,8 @@ def branching_bound_from_text(surprisals: list[Floats], capacity: int, t: float)
 
     for every t; a tree of P nodes is at most P deep, so the sum stops there. The mean is over every start with P
     tokens left: an *estimate* of the bound, statistical in the texts. Starts should be distributed as call starts
-    (uniform here), and t must be fixed beforehand or chosen on other texts.
+    (uniform here), t must be fixed beforehand or chosen on other texts, and texts cut at a length, not ended by
+    themselves: leaving out starts near an end that the text chose would favour long texts.
 
     Parameters
     ----------

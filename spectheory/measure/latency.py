@@ -114,12 +114,13 @@ def _round(draft: _Filled, target: _Filled, sizes: Sequence[int], number: int) -
     bursts: dict[int, list[float]] = {m: [] for m in DRAFT_TOKENS}
     for index, m in enumerate(sizes):
         # Both sizes of a draft pass take turns in the same places.
-        tokens = DRAFT_TOKENS[(index + number) % len(DRAFT_TOKENS)]
-        bursts[tokens] += [draft.run(tokens, keep=1) for _ in range(BURST)]
+        turn = (index + number) % len(DRAFT_TOKENS)
+        for tokens in DRAFT_TOKENS if len(sizes) == 1 else DRAFT_TOKENS[turn : turn + 1]:
+            bursts[tokens] += [draft.run(tokens, keep=1) for _ in range(BURST)]
         taken["target", m] = target.run(m, keep=m)
         if m == 1:
             taken["target", m] = float(np.mean([target.run(m, keep=m) for _ in range(BURST)]))
-    taken |= {("draft", tokens): float(np.mean(burst)) for tokens, burst in bursts.items() if burst}
+    taken |= {("draft", tokens): float(np.mean(burst)) for tokens, burst in bursts.items()}
     return taken
 
 

@@ -89,7 +89,10 @@ def _device(device: str | None) -> torch.device:
         raise ModelError(
             f"device is {device!r}", limit=f"this machine has {', '.join(there)}", remedy="use one of them"
         )
-    return torch.device(device)
+    try:
+        return torch.device(device)
+    except RuntimeError as error:
+        raise ModelError(f"device is {device!r}", limit="torch knows no such device", remedy="e.g. cuda:1") from error
 
 
 def _precision(name: str) -> torch.dtype | Literal["auto"]:

@@ -218,14 +218,18 @@ def _finished_trace(out: Path, fingerprint: str) -> Trace:
 
 
 def fingerprint_of_run(pair: ModelPair, prompts: Sequence[Prompt], settings: MeasureSettings) -> str:
-    """Hash of all that decides the numbers, the device excepted."""
+    """Hash of all that decides the numbers but device, library versions and `chunk`, which move roundings alone."""
     if not prompts:
         raise TextError("there is no prompt", limit="needs at least one", remedy="pass a prompt file")
+    # The token ids stand for the tokenizer and its chat template.
+    encoded = [_encode(pair, prompt, settings) for prompt in prompts]
     content = {
         "schema": SCHEMA_VERSION,
         "models": [[m.fingerprint, m.dtype] for m in (pair.target, pair.draft)],
         "prompts": _prompts_hash(prompts),
-        "settings": asdict(settings),
+        "ids": [[ids.tolist(), None if given is None else given.tolist()] for ids, given in encoded],
+        "ends": sorted(pair.end_of_text),
+        "settings": {name: value for name, value in asdict(settings).items() if name != "chunk"},
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
