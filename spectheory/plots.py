@@ -136,7 +136,9 @@ def _band(
 ) -> list[Artist]:
     ks = [p.shape.k for p in predictions]
     intervals = [value(p) for p in predictions]
-    artists: list[Artist] = list(ax.plot(ks, [i.best for i in intervals], color=colour, linewidth=2, marker="o" if len(ks) == 1 else None))
+    artists: list[Artist] = list(
+        ax.plot(ks, [i.best for i in intervals], color=colour, linewidth=2, marker="o" if len(ks) == 1 else None)
+    )
     low, high = [i.low for i in intervals], [i.high for i in intervals]
     artists.append(ax.fill_between(ks, low, high, color=colour, alpha=0.2, linewidth=0))
     return artists
