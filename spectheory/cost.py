@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from spectheory.drafting import Chain
-from spectheory.errors import OutputError, SettingError, TraceError
+from spectheory.errors import SettingError, TraceError
+from spectheory.files import write_whole
 from spectheory.intervals import Interval, weakest
 
 LATENCY_SCHEMA = 1
@@ -270,17 +271,7 @@ class LatencyTable(CostModel):
             "draft": {str(m): interval.as_dict() for m, interval in self.draft.items()},
             "provenance": dict(self.provenance),
         }
-        partial = path.with_name(f".{path.name}.partial")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            partial.write_text(json.dumps(content, indent=2) + "\n")
-            partial.replace(path)
-        except OSError as error:
-            raise OutputError(
-                f"{path} cannot be written ({error.strerror})",
-                limit="needs a writable folder",
-                remedy="choose another --out",
-            ) from error
+        write_whole(path, lambda partial: partial.write_text(json.dumps(content, indent=2) + "\n"))
 
     @classmethod
     def read(cls, path: Path) -> LatencyTable:

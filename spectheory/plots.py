@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spectheory.errors import OutputError, load_extra
+from spectheory.errors import load_extra
+from spectheory.files import write_whole
 from spectheory.intervals import Interval
 from spectheory.prediction import Plan, Prediction
 
@@ -95,15 +97,8 @@ def write_figures(plan: Plan, folder: Path) -> list[Path]:
         draw(figure.add_subplot(), plan)
         for suffix in ("png", "svg"):
             path = folder / f"{name}.{suffix}"
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-                figure.savefig(path, dpi=160, metadata={"Date": None} if suffix == "svg" else None)
-            except OSError as error:
-                raise OutputError(
-                    f"{path} cannot be written ({error.strerror})",
-                    limit="needs a writable folder",
-                    remedy="choose another --out",
-                ) from error
+            details = {"format": suffix, "dpi": 160, "metadata": {"Date": None} if suffix == "svg" else None}
+            write_whole(path, partial(figure.savefig, **details))
             written.append(path)
     return written
 

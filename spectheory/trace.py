@@ -7,9 +7,7 @@ alone.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.errors import OutputError, TextError, TraceError, load_extra
+from spectheory.errors import TextError, TraceError, load_extra
+from spectheory.files import write_whole
 
 SCHEMA_VERSION = 1
 METADATA_KEY = b"spectheory"
@@ -221,19 +220,7 @@ class Trace:
             "texts": [asdict(t) for t in self.texts],
         }
         table = pa.table(arrays).replace_schema_metadata({METADATA_KEY: json.dumps(header).encode()})
-        partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            pq.write_table(table, partial)
-            partial.replace(path)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                partial.unlink()
-            raise OutputError(
-                f"{path} cannot be written ({error.strerror or error})",
-                limit="needs a writable folder with room",
-                remedy="choose another --out",
-            ) from error
+        write_whole(path, lambda partial: pq.write_table(table, partial))
 
     @classmethod
     def read(cls, path: Path) -> Trace:

@@ -13,7 +13,8 @@ from spectheory.cli.console import answers, ready_folder, remarks
 from spectheory.cli.options import LATENCY_FILE, TRACE_FILE, PairOptions, PredictOptions, TextOptions
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable
 from spectheory.drafting import Chain
-from spectheory.errors import OutputError, SettingError
+from spectheory.errors import SettingError
+from spectheory.files import write_whole
 from spectheory.logprobs import read_log_probabilities
 from spectheory.prediction import plan
 from spectheory.report import SIDES, check_table, headline, notes, plan_as_dict, speedup_table, tokens_table
@@ -134,13 +135,6 @@ def _write(answer: Any, content: dict[str, Any], out: Path) -> None:
     from spectheory.plots import write_figures
 
     path = out / "prediction.json"
-    try:
-        path.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n")
-    except OSError as error:
-        raise OutputError(
-            f"{path} cannot be written ({error.strerror})",
-            limit="needs a writable folder",
-            remedy="choose another --out",
-        ) from error
+    write_whole(path, lambda partial: partial.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n"))
     written = [path, *write_figures(answer, out)]
     remarks.print(f"written: {', '.join(str(p) for p in written)}", markup=False)
