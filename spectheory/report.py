@@ -145,7 +145,7 @@ def check_table(records: Sequence[Mapping[str, Any]]) -> Table:
             str(record["tokens"]),
             str(record["counted"]),
             f"{record['predicted']:.1f}",
-            f"{record['z']:+.2f}",
+            "inf" if record["z"] is None else f"{record['z']:+.2f}",
             f"{record['measured_speedup']:.2f}x",
             "-" if expected is None else f"{expected:.2f}x",
         )

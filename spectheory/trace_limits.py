@@ -54,7 +54,7 @@ class Limits:
 
 
 def add_limit_sums(sums: PromptSums, trace: Trace, ks: Sequence[int]) -> None:
-    """Sums of the one-call bound and of B6, each over the starts that have k tokens left."""
+    """Sums of the one-call bound and of B6, over starts chosen by position alone: k tokens might follow them."""
     if trace.provenance.get("origin") == GIVEN_TEXT:
         return
     deepest = max(ks)

@@ -61,7 +61,7 @@ def test_measure_then_predict_then_measure_again(
 
 
 def test_live_prediction_with_check(prompts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The counted calls differ from the predicted ones by less than 6 standard errors (false alarm below 1e-8)."""
+    """Counted and predicted calls differ by less than 6 standard errors (a normal tail of 2e-9, three times)."""
     out = tmp_path / "out"
     command = ["predict", "--prompts", str(prompts), "--out", str(out), "--k-max", "3", "--check", *SHORT]
     assert main(command) == 0

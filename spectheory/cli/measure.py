@@ -142,4 +142,6 @@ def _as_dict(record: AssistedComparison, cost: CostModel | None) -> dict[str, An
     """A record with its difference in standard errors, and the speed-up measured and predicted."""
     per_call = Interval.exact(record.tokens / record.predicted)
     expected = cost.speedup(per_call, Chain(record.k), record.full_share).best if cost else None
-    return {**asdict(record), "z": record.z, "measured_speedup": record.speedup, "predicted_speedup": expected}
+    # Nothing random and yet a difference: infinitely many standard errors, which JSON cannot say.
+    z = record.z if math.isfinite(record.z) else None
+    return {**asdict(record), "z": z, "measured_speedup": record.speedup, "predicted_speedup": expected}

@@ -31,13 +31,14 @@ LONGEST_CHAIN = 1024
 def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions) -> None:
     """Answer the question and show the answer."""
     _validate(question, pair, text)
+    rules = _rules(question.rule)
     if question.out:
         ready_folder(question.out)
     trace, cost, session = _evidence(question, pair, text)
     answer = plan(
         trace,
         cost,
-        rules=_rules(question.rule),
+        rules=rules,
         shapes=[Chain(k) for k in range(1, question.k_max + 1)],
         resamples=question.resamples,
         seed=text.seed,
@@ -53,14 +54,16 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions) 
             answers.print(line, style="dim", highlight=False)
         for name, claim in SIDES.items():
             answers.print(f"{name}: {claim}.", style="dim", highlight=False)
+    if question.out:
+        _write(answer, content, question.out)
     if session:
         content["check"] = session.check(cost, CHECKED_K) if question.check else None
         if content["check"] and not question.json:
             answers.print(check_table(content["check"]))
     if question.json:
         print(json.dumps(content, indent=2, allow_nan=False))
-    if question.out:
-        _write(answer, content, question.out)
+    if question.out and content.get("check"):
+        _write_json(content, question.out)
 
 
 def _validate(question: PredictOptions, pair: PairOptions, text: TextOptions) -> None:
@@ -134,7 +137,11 @@ def _cache() -> Path:
 def _write(answer: Any, content: dict[str, Any], out: Path) -> None:
     from spectheory.plots import write_figures
 
+    written = [_write_json(content, out), *write_figures(answer, out)]
+    remarks.print(f"written: {', '.join(str(p) for p in written)}", markup=False)
+
+
+def _write_json(content: dict[str, Any], out: Path) -> Path:
     path = out / "prediction.json"
     write_whole(path, lambda partial: partial.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n"))
-    written = [path, *write_figures(answer, out)]
-    remarks.print(f"written: {', '.join(str(p) for p in written)}", markup=False)
+    return path

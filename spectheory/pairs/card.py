@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from spectheory.intervals import Interval
 from spectheory.measure import MeasureSettings, load_pair, measure, measure_latency
 from spectheory.pairs import MODELS, PREFIX, PROMPTS, resolve
 from spectheory.pairs.corpus import HELD_OUT_ONE_IN
@@ -52,19 +51,19 @@ speculative decoding, not for writing programs.
 """
 
 
-def acceptance_by_prompt(trace: Trace) -> Interval:
-    """Mean of 1 - TV with one standard error by prompt to each side (estimate)."""
+def acceptance_by_prompt(trace: Trace) -> tuple[float, float]:
+    """Mean of 1 - TV, and its standard error by prompt (estimates)."""
     prompts = np.repeat([text.prompt for text in trace.texts], trace.lengths)
     _, of = np.unique(prompts, return_inverse=True)
     accepted, counts = np.bincount(of, 1 - trace.columns["total_variation"]), np.bincount(of)
-    mean = accepted.sum() / counts.sum()
+    mean = float(accepted.sum() / counts.sum())
     residual = accepted - mean * counts
     error = float(np.sqrt(len(counts) / (len(counts) - 1) * np.sum(residual**2)) / counts.sum())
-    return Interval(mean - error, mean, mean + error, "statistical")
+    return mean, error
 
 
 def card() -> str:
-    """The text of the card; measures both drafts (about two minutes on two cores)."""
+    """The text of the card; measures both drafts (some minutes on two cores)."""
     facts = {name: json.loads((Path(resolve(PREFIX + name)) / "training.json").read_text()) for name in MODELS}
     prompts = read_prompts(PROMPTS)
     rows = [_row("target", "target, trained on text", facts["target"], "", "")]
@@ -73,8 +72,7 @@ def card() -> str:
         with tempfile.TemporaryDirectory() as folder:
             trace = measure(pair, prompts, MeasureSettings(count=2), Path(folder) / "trace.parquet")
         table = measure_latency(pair, context=CONTEXT)
-        accepted = acceptance_by_prompt(trace)
-        share = f"{accepted.best:.3f} +- {accepted.high - accepted.best:.3f}"
+        share = "{:.3f} +- {:.3f}".format(*acceptance_by_prompt(trace))
         rows.append(_row(name, what, facts[name], share, f"{table.ratio:.3f}"))
     target = facts["target"]
     return TEMPLATE.format(
