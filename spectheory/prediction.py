@@ -18,9 +18,9 @@ from spectheory.paths import calls_of_chains
 from spectheory.resampling import PromptSums
 from spectheory.trace import Trace
 from spectheory.trace_limits import Limits, add_limit_sums, limits_at
-from spectheory.verification import BlockVerification, RaceVerification, Rule, TokenVerification
+from spectheory.verification import BlockVerification, PathRule, RaceVerification, TokenVerification
 
-DEFAULT_RULES: tuple[Rule, ...] = (TokenVerification(), BlockVerification(), RaceVerification())
+DEFAULT_RULES: tuple[PathRule, ...] = (TokenVerification(), BlockVerification(), RaceVerification())
 MOST_RESAMPLES = 100_000
 DEFAULT_SHAPES = tuple(Chain(k) for k in range(1, 17))
 
@@ -50,7 +50,7 @@ class Prediction:
         That of the trace.
     """
 
-    rule: Rule
+    rule: PathRule
     shape: Chain
     tokens_per_call: Interval
     accepted_length: Interval
@@ -97,7 +97,7 @@ class Plan:
 
 def predict(
     trace: Trace,
-    rule: Rule,
+    rule: PathRule,
     shape: Chain,
     cost: CostModel | None = None,
     *,
@@ -111,7 +111,7 @@ def predict(
     ----------
     trace : Trace
         Measured statistics along texts.
-    rule : Rule
+    rule : PathRule
         Verification rule.
     shape : Chain
         What each call drafts.
@@ -153,7 +153,7 @@ def plan(
     trace: Trace,
     cost: CostModel | None = None,
     *,
-    rules: Sequence[Rule] | None = None,
+    rules: Sequence[PathRule] | None = None,
     shapes: Sequence[Chain] = DEFAULT_SHAPES,
     resamples: int = 1000,
     seed: int = 0,
@@ -203,7 +203,7 @@ def plan(
     return Plan(predictions, max(predictions, key=lambda p: (p.speedup or p.tokens_per_call).best))
 
 
-def _speedup(sums: PromptSums, rule: Rule, shape: Chain, cost: CostModel) -> Interval | None:
+def _speedup(sums: PromptSums, rule: PathRule, shape: Chain, cost: CostModel) -> Interval | None:
     """Decoding alone: a token that the prompt's own pass emits, and that pass, count on neither side."""
     verifying = f"verifying {rule.name} {shape.k}"
     if sums.total(verifying) <= 0:
@@ -213,7 +213,7 @@ def _speedup(sums: PromptSums, rule: Rule, shape: Chain, cost: CostModel) -> Int
 
 
 def _prediction(
-    sums: PromptSums, trace: Trace, rule: Rule, shape: Chain, cost: CostModel | None, limits: Limits
+    sums: PromptSums, trace: Trace, rule: PathRule, shape: Chain, cost: CostModel | None, limits: Limits
 ) -> Prediction:
     calls = f"calls {rule.name} {shape.k}"
     tokens_per_call = sums.ratio("tokens", calls, limits=(1.0, shape.depth + 1.0))

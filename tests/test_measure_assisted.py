@@ -23,7 +23,7 @@ from spectheory.measure import (
     predict_calls,
 )
 from spectheory.prompts import Prompt
-from spectheory.verification import IndependentMatch, Rule, TokenVerification
+from spectheory.verification import IndependentMatch, PathRule, TokenVerification
 
 BOUND = 5.2
 """|z| of a right prediction exceeds this in 2e-7 of all runs (normal limit; some 300 calls with a random part each),
@@ -43,7 +43,7 @@ def test_counted_calls_are_the_predicted_ones(sampling: Sampling, k: int, tiny_p
     texts = count_assisted_calls(tiny_pair, ids, sampling, k=k, tokens=50, seed=10 + k)
     counted = sum(text.calls for text in texts)
 
-    def z(drafts: int, rule: Rule) -> float:
+    def z(drafts: int, rule: PathRule) -> float:
         calls = predict_calls(tiny_pair, ids, [text.output_ids for text in texts], sampling, drafts, rule)
         return (counted - calls.expected.sum()) / math.sqrt(calls.variance.sum())
 

@@ -265,7 +265,7 @@ BAD: list[tuple[Callable[[Rule], Any], type[Exception], str]] = [
     (lambda rule: rule.acceptance([0.5, 0.6], [0.5, 0.5]), PmfError, "target sums to 1.1"),
     (lambda rule: rule.acceptance_given([0.5, 0.5], [0.5, math.nan]), PmfError, "draft[1] is nan"),
     (lambda rule: rule.acceptance([1.0], [0.5, 0.5]), ShapeError, "one vocabulary"),
-    (lambda rule: rule.acceptance([1.0], [1.0], k=2), SettingError, "k is 2"),
+    (lambda rule: rule.acceptance([1.0], [1.0], k=0), SettingError, "is 0"),
     (lambda rule: rule.require({}), TraceError, "rule {name!r} cannot be predicted"),
 ]
 

@@ -19,7 +19,7 @@ from spectheory.logprobs import read_log_probabilities
 from spectheory.prediction import plan
 from spectheory.report import SIDES, check_table, headline, notes, plan_as_dict, speedup_table, tokens_table
 from spectheory.trace import Trace
-from spectheory.verification import RULES, Rule
+from spectheory.verification import RULES, PathRule
 
 if TYPE_CHECKING:
     from spectheory.cli.measure import Session
@@ -96,7 +96,7 @@ def _changed(options: Any, defaults: Any) -> list[str]:
     return [f"--{name.replace('_', '-')}" for name in given if given[name] != default[name]]
 
 
-def _rules(names: Sequence[str] | None) -> list[Rule] | None:
+def _rules(names: Sequence[str] | None) -> list[PathRule] | None:
     unknown = [name for name in names or () if name not in RULES]
     if unknown:
         raise SettingError(f"rule {unknown[0]!r} is unknown", limit=f"there are {', '.join(RULES)}", remedy="name one")

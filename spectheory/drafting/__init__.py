@@ -1,5 +1,5 @@
 """Draft shapes (S1)."""
 
-from spectheory.drafting.shapes import Chain
+from spectheory.drafting.shapes import Batch, Chain, KAry, Shape, Tree
 
-__all__ = ["Chain"]
+__all__ = ["Batch", "Chain", "KAry", "Shape", "Tree"]

@@ -1,14 +1,53 @@
-"""Draft shapes: which tokens a call drafts and verifies."""
+"""Draft shapes: which nodes a call drafts and verifies (S1). A node is a rank at a depth, below its parent."""
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from spectheory.errors import SettingError
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spectheory.errors import SettingError, ShapeError
+
+Ints = NDArray[np.int32]
+MOST_NODES = 2**31 - 2
+"""Nodes are numbered by 32-bit integers."""
+
+
+class Shape(ABC):
+    """What a call drafts: a tree of ranks whose root, the text so far, is no node."""
+
+    @property
+    @abstractmethod
+    def nodes(self) -> int:
+        """Drafted tokens per call; the target processes one more."""
+
+    @property
+    @abstractmethod
+    def depth(self) -> int:
+        """The most drafts that can be accepted."""
+
+    @property
+    @abstractmethod
+    def passes(self) -> tuple[int, ...]:
+        """Tokens of each draft pass: the nodes of a depth that have children, the root first."""
+
+    @property
+    @abstractmethod
+    def max_rank(self) -> int:
+        """The largest rank at any node."""
+
+    @abstractmethod
+    def tree(self) -> Tree:
+        """The shape node by node."""
 
 
 @dataclass(frozen=True)
-class Chain:
+class Chain(Shape):
     """k tokens drafted one after the other: the shape of plain speculative decoding (S1).
 
     Parameters
@@ -23,15 +62,14 @@ class Chain:
 
     Examples
     --------
-    >>> Chain(4).nodes, Chain(4).depth
-    (4, 4)
+    >>> Chain(4).nodes, Chain(4).depth, Chain(4).passes
+    (4, 4, (1, 1, 1, 1))
     """
 
     k: int
 
     def __post_init__(self) -> None:
-        if self.k < 1:
-            raise SettingError(f"k is {self.k}", limit="must be >= 1", remedy="no draft means plain decoding")
+        _at_least_one("k", self.k)
 
     @property
     def nodes(self) -> int:
@@ -43,6 +81,306 @@ class Chain:
         """Draft passes per call, the most drafts that can be accepted."""
         return self.k
 
+    @property
+    def passes(self) -> tuple[int, ...]:
+        """K passes on one token each."""
+        return (1,) * self.k
+
+    @property
+    def max_rank(self) -> int:
+        """1: one candidate per position."""
+        return 1
+
+    def tree(self) -> Tree:
+        """The shape node by node."""
+        return Tree(np.arange(-1, self.k - 1), np.ones(self.k))
+
     def __str__(self) -> str:
         """Short form for tables."""
         return f"chain k={self.k}"
+
+
+@dataclass(frozen=True)
+class Batch(Shape):
+    """k candidates for one position (S1).
+
+    Parameters
+    ----------
+    k : int
+        Candidates, at least 1.
+
+    Raises
+    ------
+    SettingError
+        If k < 1.
+
+    Examples
+    --------
+    >>> Batch(4).nodes, Batch(4).depth, Batch(4).passes
+    (4, 1, (1,))
+    """
+
+    k: int
+
+    def __post_init__(self) -> None:
+        _at_least_one("k", self.k)
+
+    @property
+    def nodes(self) -> int:
+        """Drafted tokens per call; the target processes one more."""
+        return self.k
+
+    @property
+    def depth(self) -> int:
+        """1: a single position is drafted."""
+        return 1
+
+    @property
+    def passes(self) -> tuple[int, ...]:
+        """One pass on one token."""
+        return (1,)
+
+    @property
+    def max_rank(self) -> int:
+        """K candidates."""
+        return self.k
+
+    def tree(self) -> Tree:
+        """The shape node by node."""
+        return Tree(np.full(self.k, -1), np.arange(1, self.k + 1))
+
+    def __str__(self) -> str:
+        """Short form for tables."""
+        return f"batch k={self.k}"
+
+
+@dataclass(frozen=True)
+class KAry(Shape):
+    """Every node of depth d - 1 has ``branching[d - 1]`` children: SpecInfer's expansion (S1; ``miao2024specinfer``).
+
+    Parameters
+    ----------
+    branching : sequence of int
+        Children per node at each depth, at least 1 each.
+
+    Raises
+    ------
+    SettingError
+        If it is empty, an entry is below 1, or the nodes are beyond 32-bit numbers.
+
+    Examples
+    --------
+    >>> shape = KAry((1, 1, 3, 1))
+    >>> shape.nodes, shape.depth, shape.passes
+    (8, 4, (1, 1, 1, 3))
+    """
+
+    branching: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "branching", tuple(self.branching))
+        if not self.branching:
+            raise SettingError("branching is empty", limit="needs one number per depth", remedy="(2, 2) is one")
+        _at_least_one("branching", min(self.branching))
+        if self.nodes > MOST_NODES:
+            raise SettingError(
+                f"branching {self.branching} has {self.nodes} nodes", limit=f"at most {MOST_NODES}", remedy="cut it"
+            )
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Nodes at each depth."""
+        return tuple(math.prod(self.branching[: d + 1]) for d in range(self.depth))
+
+    @property
+    def nodes(self) -> int:
+        """Drafted tokens per call; the target processes one more."""
+        return sum(self.widths)
+
+    @property
+    def depth(self) -> int:
+        """The most drafts that can be accepted."""
+        return len(self.branching)
+
+    @property
+    def passes(self) -> tuple[int, ...]:
+        """All nodes of a depth have children, but for the last depth."""
+        return (1, *self.widths[:-1])
+
+    @property
+    def max_rank(self) -> int:
+        """The widest branching."""
+        return max(self.branching)
+
+    def tree(self) -> Tree:
+        """The shape node by node, depth by depth."""
+        parents, ranks, above = [], [], np.array([-1])
+        for b in self.branching:
+            parents.append(np.repeat(above, b))
+            ranks.append(np.tile(np.arange(1, b + 1), len(above)))
+            start = sum(map(len, parents[:-1]))
+            above = np.arange(start, start + len(parents[-1]))
+        return Tree(np.concatenate(parents), np.concatenate(ranks))
+
+    def __str__(self) -> str:
+        """Short form for tables."""
+        return "k-ary " + "x".join(map(str, self.branching))
+
+
+@dataclass(frozen=True, eq=False)
+class Tree(Shape):
+    """Any draft tree, by the parent and the rank of each node (S1).
+
+    Parameters
+    ----------
+    parents : array ``[nodes]`` of int
+        Number of each node's parent, -1 for the root; a parent comes before its children.
+    ranks : array ``[nodes]`` of int
+        Rank of each node among the candidates at its position, counted from 1; siblings differ.
+
+    Raises
+    ------
+    ShapeError
+        If there is no node, the lengths differ, a parent does not come first, a rank is below 1, or siblings agree.
+
+    Examples
+    --------
+    >>> tree = Tree.from_paths([(1,), (2,), (1, 1)])
+    >>> tree.nodes, tree.depth, tree.passes
+    (3, 2, (1, 1))
+    >>> str(tree)
+    'tree 1 2 1-1'
+    """
+
+    parents: Ints
+    ranks: Ints
+
+    def __post_init__(self) -> None:
+        parents, ranks = _integers("parents", self.parents), _integers("ranks", self.ranks)
+        if parents.ndim != 1 or parents.shape != ranks.shape or not len(parents):
+            raise ShapeError(
+                f"parents {parents.shape} and ranks {ranks.shape}",
+                limit="needs two flat arrays of one length, at least one node",
+                remedy="use Tree.from_paths",
+            )
+        early = (parents < -1) | (parents >= np.arange(len(parents)))
+        if early.any():
+            node = int(np.argmax(early))
+            raise ShapeError(
+                f"the parent of node {node} is {parents[node]}",
+                limit="must be -1 or an earlier node",
+                remedy="number parents before their children",
+            )
+        if ranks.min() < 1:
+            raise ShapeError(f"a rank is {ranks.min()}", limit="must be >= 1", remedy="count ranks from 1")
+        siblings = np.sort(parents.astype(np.int64) * (int(ranks.max()) + 1) + ranks)
+        twice = siblings[1:] == siblings[:-1]
+        if twice.any():
+            parent, rank = divmod(int(siblings[int(np.argmax(twice))]), int(ranks.max()) + 1)
+            raise ShapeError(
+                f"node {parent} has two children of rank {rank}", limit="siblings differ in rank", remedy="drop one"
+            )
+        object.__setattr__(self, "parents", parents)
+        object.__setattr__(self, "ranks", ranks)
+
+    @classmethod
+    def from_paths(cls, paths: Sequence[Sequence[int]]) -> Tree:
+        """The tree whose nodes are these paths of ranks, in any order.
+
+        Parameters
+        ----------
+        paths : sequence of sequence of int
+            The ranks from the root to each node.
+
+        Raises
+        ------
+        ShapeError
+            If a path is empty, comes twice, or its parent is missing.
+
+        Examples
+        --------
+        >>> Tree.from_paths([(1, 2), (1,)]).paths
+        [(1,), (1, 2)]
+        """
+        ordered = sorted((tuple(path) for path in paths), key=lambda path: (len(path), path))
+        place: dict[tuple[int, ...], int] = {(): -1}
+        for number, path in enumerate(ordered):
+            if path in place or path[:-1] not in place:
+                raise ShapeError(
+                    f"path {'-'.join(map(str, path)) or '()'} "
+                    + ("comes twice or is empty" if path in place else "has no parent"),
+                    limit="every node but the root once, and its parent too",
+                    remedy="add the shorter path",
+                )
+            place[path] = number
+        parents = [place[path[:-1]] for path in ordered]
+        return cls(np.array(parents, dtype=np.int32), np.array([path[-1] for path in ordered], dtype=np.int32))
+
+    @property
+    def nodes(self) -> int:
+        """Drafted tokens per call; the target processes one more."""
+        return len(self.parents)
+
+    @cached_property
+    def depths(self) -> Ints:
+        """Depth of each node, 1 below the root."""
+        depths = np.ones(self.nodes, dtype=np.int32)
+        above, moved = self.parents.copy(), self.parents >= 0
+        while moved.any():  # one step towards the root at a time, for all nodes at once
+            depths[moved] += 1
+            above[moved] = self.parents[above[moved]]
+            moved = above >= 0
+        return depths
+
+    @property
+    def depth(self) -> int:
+        """The most drafts that can be accepted."""
+        return int(self.depths.max())
+
+    @property
+    def max_rank(self) -> int:
+        """The largest rank at any node."""
+        return int(self.ranks.max())
+
+    @cached_property
+    def passes(self) -> tuple[int, ...]:
+        """Tokens of each draft pass: the nodes of a depth that have children, the root first."""
+        inner = np.unique(self.parents[self.parents >= 0])
+        return (1, *np.bincount(self.depths[inner], minlength=1)[1:].tolist())
+
+    @property
+    def paths(self) -> list[tuple[int, ...]]:
+        """The ranks from the root to each node."""
+        paths: list[tuple[int, ...]] = []
+        for parent, rank in zip(self.parents.tolist(), self.ranks.tolist(), strict=True):
+            paths.append((*paths[parent], rank) if parent >= 0 else (rank,))
+        return paths
+
+    def tree(self) -> Tree:
+        """Itself."""
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both have the same nodes, however numbered."""
+        return isinstance(other, Tree) and sorted(self.paths) == sorted(other.paths)
+
+    def __hash__(self) -> int:
+        return hash(tuple(sorted(self.paths)))
+
+    def __str__(self) -> str:
+        """Short form for tables: all paths of a small tree, else its size."""
+        if self.nodes > 8:
+            return f"tree of {self.nodes} nodes, depth {self.depth}"
+        return "tree " + " ".join("-".join(map(str, path)) for path in self.paths)
+
+
+def _integers(name: str, values: ArrayLike) -> Ints:
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu" and not (array == np.floor(array)).all():
+        raise ShapeError(f"{name} hold fractions", limit="needs integers", remedy="count nodes and ranks")
+    return array.astype(np.int32, copy=False)
+
+
+def _at_least_one(name: str, value: int) -> None:
+    if value < 1:
+        raise SettingError(f"{name} is {value}", limit="must be >= 1", remedy="no draft means plain decoding")

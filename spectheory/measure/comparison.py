@@ -16,7 +16,7 @@ from spectheory.measure.pair import ModelPair
 from spectheory.measure.tokens import encode_prompt
 from spectheory.paths import TextCalls, calls_of_texts
 from spectheory.prompts import Prompt
-from spectheory.verification import Rule, TokenVerification
+from spectheory.verification import PathRule, TokenVerification
 
 _WARM_UP = 8
 """Tokens of an unmeasured run before the timed ones."""
@@ -163,7 +163,7 @@ def predict_calls(
     texts: Sequence[Tensor],
     sampling: Sampling,
     k: int,
-    rule: Rule | None = None,
+    rule: PathRule | None = None,
 ) -> TextCalls:
     """Calls that the given sampled texts take with k drafts under `rule`, by default token verification (§7, exact)."""
     rule = rule or TokenVerification()

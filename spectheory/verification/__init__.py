@@ -1,12 +1,12 @@
 """Verification rules, one file each (A1, A2, A4, block; §2 and §7 of the theory)."""
 
-from spectheory.verification.base import Columns, PositionRule, Rule
+from spectheory.verification.base import Columns, PathRule, PositionRule, RankRule, Rule
 from spectheory.verification.block import BlockVerification
 from spectheory.verification.matching import ArgmaxDraft, GreedyMatch, IndependentMatch
 from spectheory.verification.race import RaceVerification
 from spectheory.verification.token import TokenVerification
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, PathRule] = {
     rule.name: rule
     for rule in (
         TokenVerification(),
@@ -17,7 +17,7 @@ RULES: dict[str, Rule] = {
         GreedyMatch(),
     )
 }
-"""Every rule by its name; a new rule's file is listed here and nowhere else."""
+"""Every rule with a path form by its name; a new rule's file is listed here and nowhere else."""
 
 __all__ = [
     "RULES",
@@ -26,8 +26,10 @@ __all__ = [
     "Columns",
     "GreedyMatch",
     "IndependentMatch",
+    "PathRule",
     "PositionRule",
     "RaceVerification",
+    "RankRule",
     "Rule",
     "TokenVerification",
 ]

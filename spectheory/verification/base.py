@@ -1,8 +1,9 @@
 """What a verification rule is: what it states about two pmfs, and about the positions of a text.
 
-A rule is a small frozen dataclass. For pmfs it answers :meth:`Rule.acceptance` and
-:meth:`Rule.acceptance_given`; for a text it answers :meth:`Rule.path_survival`, from the columns of a trace it names
-in ``needs``. Everything else (predictor, plots, CLI) asks only these.
+A rule is a small frozen dataclass. Every rule answers :meth:`Rule.acceptance` for two pmfs. A :class:`PathRule` has a
+path form (§7): from the columns of a trace it names in ``needs`` follows the survival of a call's drafts. A
+:class:`RankRule` has a law of the rank R besides, so that it takes any draft shape. Everything else (predictor, plots,
+CLI) asks only these.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
+from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
 from spectheory.distributions import Array
-from spectheory.errors import SettingError, TraceError
+from spectheory.errors import SettingError, ShapeError, TraceError
 
 Columns = Mapping[str, NDArray[Any]]
 """Per-position statistics of a text by name, each ``[N]``; the names are those of :mod:`spectheory.trace`."""
@@ -28,16 +30,25 @@ class Rule(ABC):
     ----------
     name : str
         The name on the command line and in reports.
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def acceptance(self, target: Any, draft: Any, k: int = 1) -> Array:
+        """Probability ``[...]`` that the output is among the k candidates at one position."""
+
+
+class PathRule(Rule):
+    """A rule with a path form: given the text, the accepted drafts of a call have a known law (§7).
+
+    Attributes
+    ----------
     needs : tuple of str
         Columns of a trace that :meth:`path_survival` reads.
     """
 
-    name: ClassVar[str]
     needs: ClassVar[tuple[str, ...]]
-
-    @abstractmethod
-    def acceptance(self, target: Any, draft: Any, k: int = 1) -> Array:
-        """Probability ``[...]`` that the output is among the k candidates at one position (exact)."""
 
     @abstractmethod
     def acceptance_given(self, target: Any, draft: Any) -> Array:
@@ -68,7 +79,7 @@ class Rule(ABC):
             )
 
 
-class PositionRule(Rule):
+class PositionRule(PathRule):
     """A rule that decides each position by itself: path survival is a product of a(x)."""
 
     @abstractmethod
@@ -78,6 +89,110 @@ class PositionRule(Rule):
     def path_survival(self, columns: Columns, k: int) -> NDArray[np.float64]:
         """Survival ``[N, k]``: running products of a(x) (§7, exact)."""
         return np.multiply.accumulate(windows(self.accepted_at(columns), k, fill=0.0), axis=1)
+
+
+class RankRule(PositionRule):
+    """A rule that says which of several candidates is output: R is its rank, above k if none of the first k is (§3).
+
+    The rank laws of different positions are independent given the text, so any draft tree has a survival (§4, §7).
+    """
+
+    @abstractmethod
+    def rank_pmf(self, target: Any, draft: Any, max_rank: int) -> Array:
+        """P(R = r), r = 1..max_rank, ``[..., max_rank]`` (exact); what is missing to 1 is P(R > max_rank)."""
+
+    @abstractmethod
+    def rank_pmf_given(self, target: Any, draft: Any, token: Any, max_rank: int) -> Array:
+        """P(R = r | output `token`), r = 1..max_rank, ``[..., max_rank]`` (exact).
+
+        `token` is an id or an integer array over the leading dimensions. Where the target cannot output it, the entries
+        carry no meaning.
+        """
+
+    @abstractmethod
+    def rank_law(self, columns: Columns, max_rank: int) -> NDArray[np.float64]:
+        """P(R = r | text) at each position, r = 1..max_rank, ``[N, max_rank]`` (§7, exact)."""
+
+    def acceptance(self, target: Any, draft: Any, k: int = 1) -> Array:
+        """Probability ``[...]`` that the output is among the first k candidates, P(R <= k) (exact).
+
+        Raises
+        ------
+        SettingError
+            If k < 1.
+        PmfError, ShapeError
+            If the arrays are not pmfs, or do not fit.
+        """
+        law = self.rank_pmf(target, draft, k)
+        return array_namespace(law).sum(law, axis=-1)
+
+    def accepted_at(self, columns: Columns) -> NDArray[np.float64]:
+        """P(R = 1 | text) at each position."""
+        return self.rank_law(columns, 1)[:, 0]
+
+
+def at_least_one(name: str, value: int) -> None:
+    """Check a number of candidates or ranks.
+
+    Raises
+    ------
+    SettingError
+        If it is below 1.
+    """
+    if value < 1:
+        raise SettingError(f"{name} is {value}", limit="must be >= 1", remedy="ranks are counted from 1")
+
+
+def recorded_ranks(columns: Columns, name: str, max_rank: int) -> NDArray[np.float64]:
+    """The first `max_rank` columns of a rank law ``[N, r]`` that a trace recorded under `name`.
+
+    Raises
+    ------
+    TraceError
+        If the trace has none.
+    SettingError
+        If it recorded fewer ranks.
+    """
+    at_least_one("max_rank", max_rank)
+    if name not in columns:
+        raise TraceError(
+            f"the trace has no {name}",
+            limit="several candidates per position need the law of their rank",
+            remedy="measure the pair again with this version",
+        )
+    law = columns[name]
+    if max_rank > law.shape[1]:
+        raise SettingError(
+            f"rank {max_rank} is asked for",
+            limit=f"{name} records ranks up to {law.shape[1]}",
+            remedy="draft fewer candidates per position",
+        )
+    return law[:, :max_rank]
+
+
+def at_token(values: Array, token: Any, xp: Any) -> Array:
+    """The entries ``[...]`` of `values` ``[..., V]`` at one token per leading index.
+
+    Raises
+    ------
+    ShapeError
+        If a token is outside the vocabulary or the shapes do not broadcast.
+    """
+    leading = tuple(values.shape[:-1])
+    ids = xp.asarray(token, dtype=xp.int64, device=values.device)
+    size = values.shape[-1]
+    if not bool(xp.all((ids >= 0) & (ids < size))):
+        raise ShapeError(f"token is {token}", limit=f"ids are 0..{size - 1}", remedy="check the vocabulary")
+    try:
+        shape = np.broadcast_shapes(leading, tuple(ids.shape))
+    except ValueError as error:
+        raise ShapeError(
+            f"tokens {tuple(ids.shape)} and pmfs {leading} do not broadcast",
+            limit="one token per leading index",
+            remedy="pass one id, or an array of the leading shape",
+        ) from error
+    ids, values = xp.broadcast_to(ids, shape), xp.broadcast_to(values, (*shape, size))
+    return xp.take_along_axis(values, ids[..., None], axis=-1)[..., 0]
 
 
 def windows(values: NDArray[np.float64], k: int, *, fill: float) -> NDArray[np.float64]:

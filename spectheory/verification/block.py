@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.distributions import Array
-from spectheory.verification.base import Columns, Rule, windows
+from spectheory.verification.base import Columns, PathRule, windows
 from spectheory.verification.token import TokenVerification
 
 
 @dataclass(frozen=True)
-class BlockVerification(Rule):
+class BlockVerification(PathRule):
     r"""Accept the longest prefix the joint likelihood ratio allows (``sun2024block``).
 
     At a single position it is token verification. Along a text it accepts at least as much at every depth, and

@@ -1,4 +1,4 @@
-"""A2: the exponential race of kobus2025 (the Gumbel-max coupling)."""
+"""A2 and R2: the exponential race of kobus2025, with one draft and with a list of distinct ones."""
 
 from __future__ import annotations
 
@@ -9,46 +9,64 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.distributions import Array, validate_pair
+from spectheory.distributions import Array, ratio, validate_pair
 from spectheory.divergences import hockey_stick_at_ratios
-from spectheory.verification.base import Columns, PositionRule, single_candidate
+from spectheory.verification.base import Columns, RankRule, at_least_one, at_token, recorded_ranks
+
+_NODES = 361
+_LOG_TIMES = (-40.0, 5.0)
+"""Trapezoid rule in log u: the integrand is analytic and dies off at both ends, so these give the last digits."""
+_BLOCK = 1 << 22
+"""Entries of the largest array at a time."""
 
 
 @dataclass(frozen=True)
-class RaceVerification(PositionRule):
-    r"""Draft and output are the winners of one race: :math:`\arg\min E_y/q_y` and :math:`\arg\min E_y/p_y` (A2).
+class RaceVerification(RankRule):
+    r"""Draft and output are winners of one race: :math:`\arg\min E_y/q_y` and :math:`\arg\min E_y/p_y` (A2, R2).
 
-    The output does not depend on the draft (drafter invariance). Acceptance is
+    The output does not depend on the draft (drafter invariance). Acceptance of one draft is
 
     .. math:: \alpha = \sum_x \Big(\sum_y \max(p_y/p_x, q_y/q_x)\Big)^{-1} = \sum_x \frac{p_x}{1 + g(p_x/q_x)},
 
-    exact, by one sort: O(V log V).
+    exact, by one sort: O(V log V). The rank of the output among the draft race's arrivals, distinct tokens in order of
+    :math:`E_y/q_y`, is R (R2): the winner i ~ p and its time u ~ Exp(1) are independent, and given both, R - 1 counts
+    independent events, one for each other token y, of probability
+
+    .. math:: 1 - e^{-u\lambda_y}, \qquad \lambda_y = (q_y p_i/q_i - p_y)_+ .
+
+    Tokens the draft cannot draw have no rank. Candidates are distinct, so this is no i.i.d. rule: it may accept more
+    than R4, and H(R) may fall below KL.
 
     Examples
     --------
     >>> round(float(RaceVerification().acceptance([0.5, 0.3, 0.2], [0.2, 0.3, 0.5])), 6)
     0.630769
+    >>> RaceVerification().rank_pmf([0.5, 0.3, 0.2], [0.2, 0.3, 0.5], 3).round(6)
+    array([0.630769, 0.257961, 0.11127 ])
     """
 
     name: ClassVar[str] = "race"
     needs: ClassVar[tuple[str, ...]] = ("race_g",)
 
     def acceptance(self, target: Any, draft: Any, k: int = 1) -> Array:
-        """Acceptance rate of the race, ``[..., V]`` to ``[...]`` (A2, exact; ``kobus2025``).
+        """P(R <= k), ``[..., V]`` to ``[...]``; for k = 1 the race's acceptance rate (A2, R2, exact; ``kobus2025``).
+
+        One draft costs a sort, a list of them O(V^2) integrals.
 
         Raises
         ------
         SettingError
-            If k is not 1.
+            If k < 1.
         PmfError, ShapeError
             If the arrays are not pmfs, or do not fit.
         """
-        single_candidate(self, k)
+        if k != 1:
+            return super().acceptance(target, draft, k)
         p, q, xp = validate_pair(target, draft)
         return xp.sum(p / (1 + hockey_stick_at_ratios(p, q, xp)), axis=-1)
 
     def acceptance_given(self, target: Any, draft: Any) -> Array:
-        """Acceptance given the output, a(x) = 1/(1 + g(p_x/q_x)), ``[..., V]`` (A2, exact).
+        """Acceptance of one draft given the output, a(x) = 1/(1 + g(p_x/q_x)), ``[..., V]`` (A2, exact).
 
         1 by convention where the target has no mass and the draft has: an output that does not occur.
         """
@@ -56,6 +74,83 @@ class RaceVerification(PositionRule):
         given = 1 / (1 + hockey_stick_at_ratios(p, q, xp))
         return xp.where(q > 0, given, xp.zeros_like(given))
 
+    def rank_pmf(self, target: Any, draft: Any, max_rank: int) -> Array:
+        """P(R = r), r = 1..max_rank, ``[..., max_rank]`` (R2, exact to rounding; ``kobus2025``): O(V^2) integrals."""
+        at_least_one("max_rank", max_rank)
+        p, q, xp = validate_pair(target, draft)
+        p, q = p + 0 * q, q + 0 * p
+        given = _rank_law(p[..., None, :], q[..., None, :], p, q, max_rank, xp)
+        return xp.sum(p[..., None] * given, axis=-2)
+
+    def rank_pmf_given(self, target: Any, draft: Any, token: Any, max_rank: int) -> Array:
+        """P(R = r | output `token`), r = 1..max_rank, ``[..., max_rank]`` (R2, exact to rounding): O(V) integrals."""
+        at_least_one("max_rank", max_rank)
+        p, q, xp = validate_pair(target, draft)
+        p, q = p + 0 * q, q + 0 * p
+        return _rank_law(p, q, at_token(p, token, xp), at_token(q, token, xp), max_rank, xp)
+
+    def expected_rank(self, target: Any, draft: Any) -> Array:
+        r"""E[R] :math:`= 1 + \sum_i p_i \sum_y \lambda_y/(1+\lambda_y)`, ``[...]`` (R2, exact).
+
+        Infinite where the draft lacks a token of the target.
+        """
+        p, q, xp = validate_pair(target, draft)
+        p, q = p + 0 * q, q + 0 * p
+        rates = _rates(p[..., None, :], q[..., None, :], p, q, xp)
+        # lambda/(1 + lambda), 1 at infinity.
+        passed = xp.sum(1 - 1 / (1 + rates), axis=-1)
+        passed = xp.where(q > 0, passed, xp.full_like(passed, math.inf))
+        return 1 + xp.sum(xp.where(p > 0, p * passed, xp.zeros_like(p)), axis=-1)
+
     def accepted_at(self, columns: Columns) -> NDArray[np.float64]:
         """1/(1 + g) at each position; the same law whether the noise is fresh per call or kept across calls."""
         return np.where(columns["race_g"] == math.inf, 0.0, 1 / (1 + columns["race_g"]))
+
+    def rank_law(self, columns: Columns, max_rank: int) -> NDArray[np.float64]:
+        """P(R = r | text), ``[N, max_rank]``, as recorded; one rank needs ``race_g`` alone (R2, exact)."""
+        if max_rank == 1:
+            return self.accepted_at(columns)[:, None]
+        return recorded_ranks(columns, "race_rank", max_rank)
+
+
+def _rates(p: Array, q: Array, own_p: Array, own_q: Array, xp: Any) -> Array:
+    """The rates lambda_y ``[..., V]`` of the tokens that may come before a winner of masses `own_p`, `own_q`."""
+    c = ratio(own_p, own_q, xp)[..., None]
+    with np.errstate(over="ignore"):
+        rates = xp.where(q > 0, xp.where(xp.isinf(c), 0 * q, c) * q - p, 0 * q)
+    return xp.where(rates > 0, rates, xp.zeros_like(rates))
+
+
+def _rank_law(p: Array, q: Array, own_p: Array, own_q: Array, max_rank: int, xp: Any) -> Array:
+    """P(R = r | winner), ``[..., max_rank]``: the law of the count, integrated over the winner's time."""
+    rates = _rates(p, q, own_p, own_q, xp)
+    law = xp.stack([_first(rates, xp), *(xp.zeros_like(rates[..., 0]) for _ in range(max_rank - 1))], axis=-1)
+    if max_rank > 1:
+        flat = xp.reshape(rates, (-1, rates.shape[-1]))
+        rows = max(1, _BLOCK // (_NODES * max_rank))
+        parts = [_counted(flat[i : i + rows, :], max_rank, xp) for i in range(0, flat.shape[0], rows)]
+        counted = xp.reshape(xp.concat(parts, axis=0), law.shape)
+        law = xp.concat([law[..., :1], counted[..., 1:]], axis=-1)
+    drawn = (own_q > 0)[..., None] & (law == law)
+    return xp.where(drawn, law, xp.zeros_like(law))
+
+
+def _first(rates: Array, xp: Any) -> Array:
+    """P(R = 1 | winner) = 1/(1 + the sum of the rates): the integral in closed form."""
+    return 1 / (1 + xp.sum(rates, axis=-1))
+
+
+def _counted(rates: Array, max_rank: int, xp: Any) -> Array:
+    """Law of the number of tokens before the winner, 0..max_rank - 1, ``[rows, V]`` to ``[rows, max_rank]``."""
+    log_u = xp.linspace(*_LOG_TIMES, _NODES, dtype=rates.dtype, device=rates.device)
+    u = xp.exp(log_u)
+    weight = u * xp.exp(-u) * ((_LOG_TIMES[1] - _LOG_TIMES[0]) / (_NODES - 1))
+    counts = [xp.ones_like(rates[:, :1] * u)] + [xp.zeros_like(rates[:, :1] * u) for _ in range(max_rank - 1)]
+    for y in range(rates.shape[1]):
+        with np.errstate(over="ignore"):
+            exponent = -rates[:, y, None] * u
+        came, stayed = -xp.expm1(exponent), xp.exp(exponent)
+        for j in range(max_rank - 1, 0, -1):
+            counts[j] = counts[j] * stayed + counts[j - 1] * came
+        counts[0] = counts[0] * stayed
+    return xp.stack([xp.sum(weight * count, axis=-1) for count in counts], axis=-1)
