@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from spectheory.drafting import Tree
+
 Floats = NDArray[np.float64]
 
 
@@ -94,6 +96,107 @@ def calls_of_chains(
     return results
 
 
+def tree_survival(law: Floats, tree: Tree) -> tuple[Floats, Floats]:
+    r"""Survival of a draft tree's accepted drafts at every start, and how much of it ends at leaves (§7, exact).
+
+    .. math:: P(\tau \ge i \mid x) = \sum_{v:\ \text{depth } i}\ \prod_{j\le i} P(R_{n+j} = r_j(v) \mid x_{n+j})
+
+    Parameters
+    ----------
+    law : array ``[N, A]``
+        P(R = r | text) at each position, r = 1..A, texts concatenated; A at least the tree's largest rank.
+    tree : Tree
+        What each call drafts.
+
+    Returns
+    -------
+    survival : array ``[N, depth]``
+        Entries that reach past the end of a text carry no meaning.
+    leaves : array ``[N, depth]``
+        Probability that the call ends at a leaf of each depth: the draft's next pass then is on two tokens.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> law = np.array([[0.5, 0.25], [0.5, 0.25], [0.0, 1.0]])
+    >>> tree_survival(law, Tree.from_paths([(1,), (2,), (1, 2)]))[0]
+    array([[0.75 , 0.125],
+           [0.75 , 0.5  ],
+           [1.   , 0.   ]])
+    """
+    survival, leaves = np.zeros((tree.depth, len(law))), np.zeros((tree.depth, len(law)))
+    columns = np.ascontiguousarray(law.T)
+    above = [np.ones(len(law))]
+    inner = set(tree.parents.tolist())
+    paths = tree.paths
+    for node in sorted(range(tree.nodes), key=paths.__getitem__):  # depth first: only one path is held
+        depth = len(paths[node])
+        weight = shifted_product(above[depth - 1], columns[paths[node][-1] - 1], depth - 1)
+        survival[depth - 1] += weight
+        if node in inner:
+            above[depth:] = [weight]
+        else:
+            leaves[depth - 1] += weight
+    return survival.T, leaves.T
+
+
+def shifted_product(weight: Floats, column: Floats, shift: int) -> Floats:
+    """``weight[n] * column[n + shift]``, 0 past the end."""
+    product = np.zeros_like(weight)
+    np.multiply(weight[: len(weight) - shift], column[shift:], out=product[: len(weight) - shift])
+    return product
+
+
+def calls_of_tree(
+    survival: Floats,
+    leaves: Floats,
+    lengths: NDArray[np.int64],
+    *,
+    prefill_emits_token: bool = False,
+    variance: bool = False,
+) -> TextCalls:
+    """:func:`calls_of_texts` for a tree, from :func:`tree_survival`; `full` counts the calls that end at a leaf."""
+    return _system_of(survival, lengths, prefill_emits_token, leaves).solve(variance=variance)
+
+
+def calls_and_visits(survival: Floats, lengths: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    r"""Calls left from each position, C(n), and the expected number of calls that start there (§7, exact).
+
+    The starts obey the transposed recursion: one call starts at position 0 of each text, and every call hands over to
+    the start behind the tokens it outputs. They sum to the expected calls.
+
+    Parameters
+    ----------
+    survival : array ``[N, depth]``
+        P(tau >= i) of a call that starts at each position, texts concatenated.
+    lengths : array ``[texts]``
+        Tokens of each text.
+
+    Examples
+    --------
+    >>> calls, visits = calls_and_visits(np.ones((4, 1)), np.array([4]))
+    >>> calls, visits
+    (array([2., 2., 1., 1.]), array([1., 0., 1., 0.]))
+    """
+    system = _system_of(survival, lengths, False)
+    return system.values(), system.visits()
+
+
+def _system_of(
+    survival: Floats, lengths: NDArray[np.int64], prefill_emits_token: bool, leaves: Floats | None = None
+) -> _CallSystem:
+    """The whole band of one law of tau."""
+    depth = survival.shape[1]
+    system = _CallSystem(lengths, depth, prefill_emits_token)
+    for step in range(1, depth + 1):
+        system.put(step, (survival[:, step - 2] if step > 1 else 1.0) - survival[:, step - 1])
+    system.put(depth + 1, survival[:, depth - 1])
+    if leaves is not None:
+        inside = system.remaining[:, None] > np.arange(2, depth + 2)
+        system.full = np.sum(np.where(inside, leaves, 0.0), axis=1)
+    return system
+
+
 class _CallSystem:
     """The recursion C = 1 + A C as a unit upper triangular banded system; A[n, n + step] = P(tau = step - 1 | n)."""
 
@@ -125,11 +228,21 @@ class _CallSystem:
             spread = np.maximum(self._at_start(square) - expected**2, 0.0)
         return TextCalls(expected + float(self.prefill_emits_token), self._at_start(full), spread)
 
+    def values(self) -> Floats:
+        """Calls left from each position."""
+        return self._triangular(np.ones((1, self.tokens)))[0]
+
+    def visits(self) -> Floats:
+        """Expected calls that start at each position."""
+        starts = np.zeros((1, self.tokens))
+        starts[0, self.first[self.longer]] = 1.0
+        return self._triangular(starts, trans="T")[0]
+
     def _at_start(self, values: Floats) -> Floats:
         return np.where(self.longer, values[np.minimum(self.first, self.tokens - 1)], 0.0)
 
-    def _triangular(self, rows: Floats) -> Floats:
-        solution, info = lapack.dtbtrs(self.band.T, rows.T, uplo="U", diag="U")
+    def _triangular(self, rows: Floats, trans: str = "N") -> Floats:
+        solution, info = lapack.dtbtrs(self.band.T, rows.T, uplo="U", trans=trans, diag="U")
         if info != 0:
             raise AssertionError(f"the triangular solver reported {info}")
         return solution.T

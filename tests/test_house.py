@@ -31,6 +31,7 @@ ROOMS = (
     "trace_parts",
     "logprobs",
     "paths",
+    "tree_search",
     "resampling",
     "trace_limits",
     "prediction",

@@ -93,7 +93,7 @@ class Chain(Shape):
 
     def tree(self) -> Tree:
         """The shape node by node."""
-        return Tree(np.arange(-1, self.k - 1), np.ones(self.k))
+        return Tree(np.arange(-1, self.k - 1, dtype=np.int32), np.ones(self.k, dtype=np.int32))
 
     def __str__(self) -> str:
         """Short form for tables."""
@@ -147,7 +147,7 @@ class Batch(Shape):
 
     def tree(self) -> Tree:
         """The shape node by node."""
-        return Tree(np.full(self.k, -1), np.arange(1, self.k + 1))
+        return Tree(np.full(self.k, -1, dtype=np.int32), np.arange(1, self.k + 1, dtype=np.int32))
 
     def __str__(self) -> str:
         """Short form for tables."""
@@ -220,7 +220,7 @@ class KAry(Shape):
             ranks.append(np.tile(np.arange(1, b + 1), len(above)))
             start = sum(map(len, parents[:-1]))
             above = np.arange(start, start + len(parents[-1]))
-        return Tree(np.concatenate(parents), np.concatenate(ranks))
+        return Tree(np.concatenate(parents).astype(np.int32), np.concatenate(ranks).astype(np.int32))
 
     def __str__(self) -> str:
         """Short form for tables."""
@@ -316,6 +316,14 @@ class Tree(Shape):
         parents = [place[path[:-1]] for path in ordered]
         return cls(np.array(parents, dtype=np.int32), np.array([path[-1] for path in ordered], dtype=np.int32))
 
+    @classmethod
+    def trusted(cls, parents: Ints, ranks: Ints) -> Tree:
+        """The tree of arrays that are known to be right: nothing is checked."""
+        tree = object.__new__(cls)
+        object.__setattr__(tree, "parents", parents)
+        object.__setattr__(tree, "ranks", ranks)
+        return tree
+
     @property
     def nodes(self) -> int:
         """Drafted tokens per call; the target processes one more."""
@@ -325,12 +333,24 @@ class Tree(Shape):
     def depths(self) -> Ints:
         """Depth of each node, 1 below the root."""
         depths = np.ones(self.nodes, dtype=np.int32)
-        above, moved = self.parents.copy(), self.parents >= 0
-        while moved.any():  # one step towards the root at a time, for all nodes at once
-            depths[moved] += 1
-            above[moved] = self.parents[above[moved]]
-            moved = above >= 0
+        above = self.parents.copy()
+        inside = above >= 0
+        while inside.any():  # each node looks twice as far up as before
+            depths[inside] += depths[above[inside]]
+            above[inside] = above[above[inside]]
+            inside = above >= 0
         return depths
+
+    @cached_property
+    def levels(self) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], ...]:
+        """Per depth: the nodes there, and the places of their parents among the nodes one depth higher."""
+        order = np.argsort(self.depths, kind="stable")
+        counts = np.bincount(self.depths)[1:]
+        starts = np.cumsum(counts) - counts
+        place = np.empty(self.nodes, dtype=np.int64)
+        place[order] = np.arange(self.nodes) - np.repeat(starts, counts)
+        parts = np.split(order, starts[1:])
+        return tuple((nodes, np.where(self.parents[nodes] >= 0, place[self.parents[nodes]], 0)) for nodes in parts)
 
     @property
     def depth(self) -> int:

@@ -1,0 +1,70 @@
+"""S2 where the candidates of a position must be tried in order: children have ranks 1..m (``chen2024sequoia``)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectheory.drafting.shapes import Tree
+
+Floats = NDArray[np.float64]
+
+
+def best_consecutive_tree(law: Floats, budget: int, max_depth: int) -> Tree:
+    r"""The tree with the most expected tokens among those whose siblings have ranks 1..m (S2, exact).
+
+    Dynamic programme: with V_d(n) the most weight of n nodes below and including a root of weight 1 that may be d
+    deep, and W_d(r, n) the most of n nodes below it whose ranks start at r,
+
+    .. math:: V_d(n) = 1 + W_d(1, n - 1), \qquad
+        W_d(r, n) = \max_{1\le j\le n} \pi_r V_{d-1}(j) + W_d(r + 1, n - j), \qquad W_d(r, 0) = 0.
+
+    Parameters
+    ----------
+    law : array ``[A]``
+        P(R = r), r = 1..A, in any order of size.
+    budget : int
+        Nodes; quadratic time.
+    max_depth : int
+        Largest depth of a node.
+
+    Examples
+    --------
+    >>> best_consecutive_tree(np.array([0.1, 0.8]), 3, 3).paths
+    [(1,), (2,), (2, 1)]
+    """
+    unlimited = max_depth >= budget
+    tables = [_table(law, budget, None)] if unlimited else []
+    for _ in range(0 if unlimited else max_depth):
+        above = 1 + tables[-1][0][0] if tables else np.append(1.0, np.full(budget, -np.inf))
+        tables.append(_table(law, budget, above))
+    most = int(np.flatnonzero(np.isfinite(tables[-1][0][0]))[-1])
+    paths: list[tuple[int, ...]] = []
+    waiting: list[tuple[tuple[int, ...], int]] = [((), most)]
+    while waiting:
+        path, below = waiting.pop()
+        first = tables[0 if unlimited else max_depth - 1 - len(path)][1]
+        rank = 0
+        while below:
+            size = int(first[rank, below])
+            rank, below = rank + 1, below - size
+            paths.append((*path, rank))
+            waiting.append(((*path, rank), size - 1))
+    return Tree.from_paths(paths)
+
+
+def _table(law: Floats, budget: int, above: Floats | None) -> tuple[Floats, NDArray[np.int64]]:
+    """W_d(r, n) ``[A + 1, budget + 1]`` and the size of the first subtree there; `above` is V_{d-1}(1), V_{d-1}(2), ...
+
+    Without a limit on depth (None) V is the table's own.
+    """
+    values = np.zeros((len(law) + 1, budget + 1))
+    values[:, 1:] = -np.inf
+    first = np.zeros((len(law), budget + 1), dtype=np.int64)
+    for n in range(1, budget + 1):
+        subtree = (1 + values[0, :n]) if above is None else above[:n]
+        for r in range(len(law) - 1, -1, -1):
+            options = law[r] * subtree + values[r + 1, n - 1 :: -1][:n]
+            j = int(np.argmax(options))
+            values[r, n], first[r, n] = options[j], j + 1
+    return values, first

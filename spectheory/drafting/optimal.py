@@ -1,0 +1,90 @@
+"""S2: the draft tree with the most expected tokens, for ranks i.i.d. along the text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectheory.drafting.consecutive import best_consecutive_tree
+from spectheory.drafting.shapes import MOST_NODES, Tree
+from spectheory.drafting.weights import validate_rank_pmf
+from spectheory.errors import PmfError, SettingError
+from spectheory.kernels.tree import heaviest_nodes
+
+
+def optimal_tree(
+    rank_pmf: Any,
+    budget: int,
+    max_depth: int | None = None,
+    *,
+    max_width: int | None = None,
+    consecutive: bool = False,
+) -> Tree:
+    r"""The draft tree of `budget` nodes with the most expected tokens per call (S2, exact; ``kobus2025``).
+
+    The heaviest nodes, weight :math:`\pi(v) = \prod_j P(R = r_j(v))`: a child is never heavier than its parent, so they
+    form a tree, which is Tunstall's (``tunstall1967``). Ranks need not be in order of probability: races and top-k
+    drafts may leave out a rank. A limit on depth or width keeps the heaviest nodes of each depth, which is a tree too.
+
+    Parameters
+    ----------
+    rank_pmf : array ``[A]``
+        P(R = r), r = 1..A; what is missing to 1 is never drafted.
+    budget : int
+        Nodes, at least 1. The tree has fewer only if no further node has positive weight within the limits.
+    max_depth : int, optional
+        Largest depth of a node, at least 1: draft passes per call.
+    max_width : int, optional
+        Most nodes of one depth, at least 1: tokens of one draft pass.
+    consecutive : bool
+        Whether the children of a node must have ranks 1..m, as recursive rejection tries them in order. It matters
+        only where P(R = r) grows with r (without replacement); then a dynamic programme, quadratic in the budget,
+        finds the tree, and there is no limit on width.
+
+    Returns
+    -------
+    Tree
+        Nodes by weight, the heaviest first (of equal ones the shallowest), so that its first k nodes are the optimal
+        tree of k nodes; a tree of the dynamic programme is in no such order.
+
+    Raises
+    ------
+    PmfError
+        If `rank_pmf` is no law of a rank, or no rank has positive probability.
+    SettingError
+        If a number is out of range.
+
+    Examples
+    --------
+    >>> optimal_tree([0.6, 0.3], 4).paths
+    [(1,), (1, 1), (2,), (1, 1, 1)]
+    >>> optimal_tree([0.6, 0.3], 4, max_depth=2).paths
+    [(1,), (1, 1), (2,), (2, 1)]
+    >>> optimal_tree([0.001, 0.999], 1).paths
+    [(2,)]
+    """
+    law = np.asarray(validate_rank_pmf(rank_pmf), dtype=np.float64)
+    _validate(law, budget, max_depth, max_width)
+    depth = budget if max_depth is None else min(max_depth, budget)
+    if consecutive and (law[1:] > law[:-1]).any():
+        if max_width is not None:
+            raise SettingError(
+                f"max width is {max_width}", limit="none where ranks grow likelier", remedy="leave it out"
+            )
+        return best_consecutive_tree(law, budget, depth)
+    order = np.argsort(-law, kind="stable")
+    order = order[law[order] > 0]
+    parents, places = heaviest_nodes(law[order], budget, depth, max_width or budget)
+    return Tree.trusted(parents, (order + 1).astype(np.int32)[places])
+
+
+def _validate(law: NDArray[np.float64], budget: int, max_depth: int | None, max_width: int | None) -> None:
+    if law.ndim != 1:
+        raise PmfError(f"the rank pmf has shape {law.shape}", limit="one law", remedy="average it over positions")
+    if not law.max() > 0:
+        raise PmfError("no rank has positive probability", limit="needs one", remedy="there is nothing to draft")
+    for name, value in (("budget", budget), ("max depth", max_depth), ("max width", max_width)):
+        if value is not None and not 1 <= value <= MOST_NODES:
+            raise SettingError(f"{name} is {value}", limit=f"must be in 1..{MOST_NODES}", remedy="count nodes from 1")
