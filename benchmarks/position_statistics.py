@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from spectheory.distributions import Sampling
 from spectheory.measure.statistics import position_statistics
-from spectheory.trace import REJECTION_RANKS
+from spectheory.trace import RECORDED_RANKS
 
 POSITIONS, VOCABULARY, REPEATS = 64, 32_000, 7
 TOLERANCE = 2e-5
@@ -35,7 +35,7 @@ def numpy_statistics(
     p, q = np.exp(log_p), np.exp(log_q)
     c = np.exp(log_p[at] - log_q[at])
     rho, left, taken, ranks = 1 / c, np.ones_like(c), np.zeros_like(c), []
-    for _ in range(REJECTION_RANKS):
+    for _ in range(RECORDED_RANKS):
         ranks.append(np.minimum(np.maximum(1 - taken * rho, 0), left * rho))
         taken = taken + left
         left = np.maximum(p - taken[:, None] * q, 0).sum(-1)

@@ -21,8 +21,10 @@ from spectheory.files import write_whole
 
 SCHEMA_VERSION = 1
 METADATA_KEY = b"spectheory"
-REJECTION_RANKS = 8
-"""The recursive-rejection rank law is recorded for ranks 1 to this."""
+RECORDED_RANKS = 8
+"""Rank laws are recorded for ranks 1 to this."""
+UNO_SHARES = (0.0, 0.25, 0.5, 0.75)
+"""Shares of over-acceptance at which the loss of recovering from the target itself is recorded (Y5)."""
 
 GIVEN_TEXT, SAMPLED_TEXT = "given", "sampled from the target"
 """Origins of the text of a trace; limits over target samples hold for the second alone."""
@@ -42,7 +44,9 @@ COLUMNS: dict[str, str] = {
     "draft_rank": "place of the token in the draft's order, 1 the most probable",
     "target_rank": "place of the token in the target's order, 1 the most probable",
     "greedy_agreement": "whether the most probable tokens agree",
-    "rejection_rank": f"P(R = r | token) of recursive rejection with i.i.d. drafts, r = 1..{REJECTION_RANKS} (R3)",
+    "rejection_rank": f"P(R = r | token) of recursive rejection with i.i.d. drafts, r = 1..{RECORDED_RANKS} (R3)",
+    "race_rank": f"P(R = r | token) of the race over distinct tokens, r = 1..{RECORDED_RANKS} (R2)",
+    "uno_loss": f"bias when recovering from the target itself, at over-acceptance {UNO_SHARES} (Y5)",
 }
 """What each column means."""
 

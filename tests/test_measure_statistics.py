@@ -15,7 +15,7 @@ from spectheory.distributions import Sampling
 from spectheory.errors import LogitsError, ShapeError
 from spectheory.measure import statistics
 from spectheory.measure.statistics import position_statistics
-from spectheory.trace import COLUMNS, REJECTION_RANKS
+from spectheory.trace import COLUMNS, RECORDED_RANKS, UNO_SHARES
 from spectheory.verification import RaceVerification
 
 FLOAT32 = 3e-6
@@ -58,7 +58,16 @@ def reference(target: torch.Tensor, draft: torch.Tensor, tokens: torch.Tensor, s
         "target_rank": np.array([rank(row, x) for row, x in zip(log_p, at[1], strict=True)]),
         "greedy_agreement": log_p.argmax(-1) == log_q.argmax(-1),
         "rejection_rank": np.array([rejection_ranks(p[n], q[n], at[1][n]) for n in range(len(tokens))]),
+        "race_rank": RaceVerification().rank_pmf_given(p, q, at[1], RECORDED_RANKS),
+        "uno_loss": np.stack([uno_loss(p, q, share) for share in UNO_SHARES], axis=1),
     }
+
+
+def uno_loss(p: NDArray[np.float64], q: NDArray[np.float64], share: float) -> NDArray[np.float64]:
+    """Y5 as it is written: distance to p of the law that accepts with b and recovers from p."""
+    b = (1 - share) * np.minimum(1, np.divide(p, q, out=np.ones_like(p), where=q > 0)) + share
+    rejected = np.sum((1 - b) * q, axis=-1, keepdims=True)
+    return np.sum(np.abs(b * q + rejected * p - p), axis=-1) / 2
 
 
 def rank(row: NDArray[np.float64], x: int) -> int:
@@ -69,13 +78,13 @@ def rank(row: NDArray[np.float64], x: int) -> int:
 def rejection_ranks(p: NDArray[np.float64], q: NDArray[np.float64], x: int) -> list[float]:
     """R3 as it is written: normalise the residual after each rejection, multiply the rejection probabilities."""
     given, survival, current = [], 1.0, p
-    for _ in range(REJECTION_RANKS):
+    for _ in range(RECORDED_RANKS):
         given.append(survival * min(current[x], q[x]) / p[x])
         residual = np.maximum(current - q, 0)
         rejected = residual.sum()
         survival *= rejected
         if rejected <= 1e-13:  # only rounding is left: this rank accepts for certain
-            return [*given, *[0.0] * (REJECTION_RANKS - len(given))]
+            return [*given, *[0.0] * (RECORDED_RANKS - len(given))]
         current = residual / rejected
     return given
 
@@ -172,7 +181,7 @@ def test_half_precision_is_read_as_it_is() -> None:
 def test_without_the_race() -> None:
     target, draft = random_logits(3, 50, 1.0, 1.0, seed=12)
     columns = position_statistics(target, draft, torch.zeros(3, dtype=torch.int64), Sampling(), race=False)
-    assert set(columns) == set(COLUMNS) - {"race_acceptance"}
+    assert set(columns) == set(COLUMNS) - {"race_acceptance", "race_rank", "uno_loss"}
 
 
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(top_k=3), Sampling(temperature=0)], ids=str)

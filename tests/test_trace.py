@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from spectheory.errors import OutputError, TextError, TraceError
-from spectheory.trace import COLUMNS, METADATA_KEY, REJECTION_RANKS, TextInfo, Trace
+from spectheory.trace import COLUMNS, METADATA_KEY, RECORDED_RANKS, TextInfo, Trace
 from spectheory.trace_parts import PartStore, concatenate
 
 NAN = math.nan
@@ -32,7 +32,7 @@ def columns(tokens: int, seed: int = 1) -> dict[str, NDArray[Any]]:
         "race_g": np.where(rng.random(tokens) < 0.3, np.inf, rng.random(tokens)),
         "draft_rank": rng.integers(1, 9, tokens),
         "greedy_agreement": rng.random(tokens) < 0.5,
-        "rejection_rank": rng.random((tokens, REJECTION_RANKS)).astype(np.float32),
+        "rejection_rank": rng.random((tokens, RECORDED_RANKS)).astype(np.float32),
     }
 
 
@@ -69,7 +69,7 @@ def test_a_trace_survives_the_disk(tmp_path: Path) -> None:
     assert same(read, written)
     assert read.columns["kl"].dtype == np.float64
     assert read.columns["rejection_rank"].dtype == np.float64
-    assert read.columns["rejection_rank"].shape == (8, REJECTION_RANKS)
+    assert read.columns["rejection_rank"].shape == (8, RECORDED_RANKS)
     assert read.columns["greedy_agreement"].dtype == np.bool_
     assert read.columns["token"].dtype == np.int32
     assert [p.name for p in path.parent.iterdir()] == ["pair.parquet"], "no partial file is left"

@@ -46,7 +46,7 @@ def teacher_forced(
     chunk : int
         Tokens read in one pass.
     race : bool
-        Whether to compute ``race_acceptance``, the dearest column.
+        Whether to compute ``race_acceptance`` and ``race_rank``, the dearest columns.
     sampled : bool
         Whether the output is known to be drawn from this target with these settings; see
         :func:`~spectheory.measure.statistics.position_statistics`.

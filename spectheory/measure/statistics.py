@@ -16,7 +16,8 @@ from spectheory.errors import LogitsError, ShapeError
 from spectheory.measure.order import order_statistics
 from spectheory.measure.pmf import Pmf, make_pmf
 from spectheory.measure.race import race_acceptance
-from spectheory.trace import REJECTION_RANKS
+from spectheory.measure.race_ranks import race_ranks
+from spectheory.trace import RECORDED_RANKS, UNO_SHARES
 
 _CPU_BLOCK = 2**19
 """Entries of one array of a block on a CPU: 2 MB, so that the handful of arrays in use stays in the last cache."""
@@ -44,7 +45,7 @@ def position_statistics(
     sampling : Sampling
         Temperature, top-k and top-p that turn both models' logits into pmfs.
     race : bool
-        Whether to compute ``race_acceptance``, which needs a sort of every row and most of the time.
+        Whether to compute ``race_acceptance``, ``race_rank`` and ``uno_loss``, which take most of the time.
     sampled : bool
         Whether the tokens are known to be drawn from the target with these settings. Then each was possible when
         drawn; where logits computed anew round it just outside a cut (top-k, top-p, greedy), it is let in again.
@@ -52,7 +53,7 @@ def position_statistics(
     Returns
     -------
     dict of str to tensor ``[n]``
-        Probabilities, nats and nats squared in float64 (``rejection_rank`` is ``[n, 8]``), ranks and token ids as
+        Probabilities, nats and nats squared in float64 (rank laws are ``[n, 8]``), ranks and token ids as
         integers. Exact up to the rounding of float32. ``log_target`` is -inf where the target cannot output the token.
 
     Raises
@@ -126,6 +127,8 @@ def _statistics(
     columns |= order_statistics(p.order(), q.order(), at, buffers[4:])
     if race:
         columns["race_acceptance"] = race_acceptance(p.pmf, q.pmf, scratch).to(wide)
+        columns["race_rank"] = race_ranks(p.pmf, q.pmf, log_target, log_draft, scratch)
+        columns["uno_loss"] = _uno_loss(p.pmf, q.pmf, columns["total_variation"], buffers[4:])
     return columns
 
 
@@ -165,6 +168,22 @@ def _race_g(p: Tensor, q: Tensor, log_target: Tensor, log_draft: Tensor, scratch
     return g.masked_fill_(log_draft == -math.inf, math.inf)
 
 
+def _uno_loss(p: Tensor, q: Tensor, total_variation: Tensor, scratch: Tensor) -> Tensor:
+    r"""Bias ``[rows, shares]`` of over-acceptance b = (1-t) min(1, p/q) + t with recovery from p (Y5, UNO).
+
+    The output law is :math:`b q + c p`, c = (1-t) TV, and the bias its distance to p: the part of b q above (1-c) p.
+    """
+    both, above = scratch
+    torch.minimum(p, q, out=both)
+    losses = []
+    for share in UNO_SHARES:
+        kept = (1 - (1 - share) * total_variation).to(p.dtype)
+        torch.mul(p, -kept[:, None], out=above)
+        above.add_(both, alpha=1 - share).add_(q, alpha=share)
+        losses.append(above.clamp_(min=0.0).sum(dim=-1).to(total_variation.dtype))
+    return torch.stack(losses, dim=-1)
+
+
 def _rejection_ranks(p: Tensor, q: Tensor, log_rho: Tensor, scratch: Tensor) -> tuple[Tensor, Tensor]:
     r"""P(R = r | token), ``[rows, 8]``, of recursive rejection with i.i.d. drafts (R3), and TV.
 
@@ -173,7 +192,7 @@ def _rejection_ranks(p: Tensor, q: Tensor, log_rho: Tensor, scratch: Tensor) -> 
     So each rank is one pass, and :math:`P(R = r, X = x) = \min((p_x - s_r q_x)_+, G_{r-1} q_x)`.
     """
     left, taken = [torch.ones_like(p[:, :1])], [torch.zeros_like(p[:, :1])]
-    for _ in range(REJECTION_RANKS - 1):
+    for _ in range(RECORDED_RANKS - 1):
         taken.append(taken[-1] + left[-1])
         torch.addcmul(p, q, taken[-1], value=-1, out=scratch)
         left.append(torch.minimum(scratch.clamp_(min=0.0).sum(dim=-1, keepdim=True), left[-1]))
