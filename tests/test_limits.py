@@ -1,4 +1,7 @@
-"""T1 against every rank tree; B2, B2' and B6 against best trees grown in exact or simulated random trees."""
+"""T1 against every rank tree; B2, B2' and B6 against best trees grown in exact or simulated random trees.
+
+B3 and B3' have their own file, test_renewal.py.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +16,29 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from scipy.stats import t as student
 
 from proofs_check.strategies import Floats, theorem
-from spectheory.errors import SettingError, TextError
-from spectheory.limits import branching_bound, branching_bound_from_text, tunstall_bound
-from spectheory.limits.branching import Form, best_threshold, surprisal_walks, threshold_terms
+from spectheory.errors import PmfError, SettingError, ShapeError, TextError
+from spectheory.limits import (
+    StepLaw,
+    branching_bound,
+    branching_bound_from_text,
+    branching_speedup,
+    random_tree_totals,
+    random_tree_value,
+    renewal_bound,
+    stationary_tree_value,
+    tunstall_bound,
+)
+from spectheory.limits.branching import Form
+from spectheory.limits.text import best_threshold, surprisal_walks, threshold_terms
 
 ROUNDING = 1e-12
 """Sums of a few hundred terms of order one."""
 
 FALSE_ALARM = 1e-9
-"""Chance that the one simulated test here fails although the library is right."""
+"""Chance that any one simulated test here fails although the library is right."""
 
 FORMS: tuple[Form, ...] = ("sharp", "lorden", "best_t")
 
@@ -118,12 +133,36 @@ def test_the_channel_limit_fails_for_mixed_ranks() -> None:
 @theorem
 @given(st.integers(2, 10**5), st.integers(1, 10**4), st.floats(0, 1))
 def test_the_channel_limit_against_its_simple_form(alphabet: int, nodes: int, share: float) -> None:
-    """1 <= T1 <= min(k + 1, (log A + log(k+1)) / H)."""
+    """1 <= T1 <= min(k + 1, (log A + log(k+1)) / H), and the simple form is just that."""
     rank_entropy = share * math.log(alphabet)
     bound = tunstall_bound(rank_entropy, alphabet, nodes)
-    assert 1 - ROUNDING <= bound <= nodes + 1
+    simple = tunstall_bound(rank_entropy, alphabet, nodes, form="asymptotic")
+    assert 1 - ROUNDING <= bound <= simple * (1 + ROUNDING)
+    assert simple <= nodes + 1
     if rank_entropy > 0:
-        assert bound <= (math.log(alphabet) + math.log(nodes + 1)) / rank_entropy * (1 + ROUNDING)
+        expected = min((math.log(alphabet) + math.log(nodes + 1)) / rank_entropy, nodes + 1)
+        assert simple == pytest.approx(expected, rel=ROUNDING)
+
+
+@pytest.mark.parametrize("nodes", [1, 10, 1000, 20_000])
+@pytest.mark.parametrize("law", [law for law in RANK_LAWS if law.min() > 0], ids=str)
+def test_the_tunstall_tree_attains_the_channel_limit(law: Floats, nodes: int) -> None:
+    """log(leaves p_min) <= E[tokens] H(R) <= log(leaves): every leaf was split off a node no lighter than any leaf."""
+    tokens = stationary_tree_value(law, nodes) + 1
+    leaves = (nodes + 1) * (len(law) - 1) + 1
+    least = (math.log(leaves) + math.log(float(law.min()))) / entropy(law)
+    assert least <= tokens * (1 + ROUNDING)
+    assert tokens <= tunstall_bound(entropy(law), len(law), nodes) * (1 + ROUNDING)
+
+
+@pytest.mark.parametrize("nodes", [1, 5, 50, 500])
+@pytest.mark.parametrize("kept", [1, 2, 4])
+def test_the_channel_limit_of_lumped_ranks(kept: int, nodes: int) -> None:
+    """Geometric ranks without end, those beyond B lumped and never drafted: every tree on ranks up to B obeys T1."""
+    law = 0.6 * 0.4 ** np.arange(kept)
+    lumped = np.append(law, 0.4**kept)
+    tokens = 1 + best_tree(lambda _: law, nodes)
+    assert tokens <= tunstall_bound(entropy(lumped), kept + 1, nodes) + ROUNDING
 
 
 # B2, B2': i.i.d. conditional pmfs
@@ -268,6 +307,117 @@ def test_a_certain_target_predicts_everything(form: Form) -> None:
         assert branching_bound(1e-9, 1e-6, 17, form) == 17
 
 
+def test_the_base_of_the_published_logarithms_matters() -> None:
+    """B1 with every quantity in bits: slope (1 + mu2/(mu ln 2))/mu; B2 and B2' say the same in every base."""
+    mu, mu2, capacity, base = 1.2, 2.5, 1e6, math.log(2)
+    bits = mu / base, mu2 / base**2
+    # With moments in bits the formula still takes log P in nats; divided by ln 2 it takes it in bits.
+    published = branching_bound(*bits, capacity, "published") / base
+    assert published == pytest.approx((1 + mu2 / (mu * base)) / mu * math.log(capacity), rel=ROUNDING)
+    assert published > 1.2 * branching_bound(mu, mu2, capacity, "published")
+    lorden = math.log2(capacity) / bits[0] + bits[1] / bits[0] ** 2
+    assert lorden == pytest.approx(branching_bound(mu, mu2, capacity, "lorden"), rel=ROUNDING)
+
+
+@pytest.mark.parametrize("k", [1, 4, 64])
+def test_a_drafter_that_samples_escapes(k: int) -> None:
+    """B4: with draft = target a chain of k sampled tokens is accepted whole; every form of B says less at P = k."""
+    from spectheory.verification import TokenVerification
+
+    fair = np.full(16, 1 / 16)
+    assert k * float(TokenVerification().acceptance(fair, fair)) == k
+    for form in FORMS:
+        assert branching_bound(entropy(fair), second_moment(fair), k, form) < k or k == 1
+    assert stationary_tree_value(fair, k) < k
+
+
+@theorem
+@given(st.floats(0, 50), st.floats(1e-3, 1), st.floats(1, 3), st.floats(0, 1))
+def test_the_speed_limit_of_a_branching_bound(predicted: float, step: float, slower: float, draft: float) -> None:
+    """B5: tokens of a call at the bound, each as long as a plain step, over the time of the call."""
+    verification = slower * step
+    plain_seconds = (predicted + 1) * step
+    value = branching_speedup(predicted, step, verification, draft)
+    assert value * (verification + draft) == pytest.approx(plain_seconds, rel=ROUNDING)
+    assert value <= predicted + 1 + ROUNDING
+
+
+# The value itself: best trees in random trees
+
+
+@pytest.mark.parametrize("pmf", [[1.0], [0.5, 0.5], [0.7, 0.2, 0.1], [0.9, 0.1], [1.0, 0.0]], ids=str)
+@pytest.mark.parametrize("capacity", [1, 2, 5, 8])
+def test_the_stationary_tree_is_the_heaviest_prefixes(pmf: list[float], capacity: int) -> None:
+    """Every prefix of up to P tokens, sorted."""
+    prefixes = (prefix for depth in range(1, capacity + 1) for prefix in product(range(len(pmf)), repeat=depth))
+    weights = sorted((math.prod(pmf[token] for token in prefix) for prefix in prefixes), reverse=True)
+    assert stationary_tree_value(pmf, capacity) == pytest.approx(sum(weights[:capacity]), abs=ROUNDING)
+
+
+@pytest.mark.parametrize("concentration", [0.02, 0.3, 3.0])
+def test_random_trees_are_grown_as_by_the_plain_heap(concentration: float) -> None:
+    """The same pmfs to a heap that holds every child at once: equal at every capacity."""
+    capacity = 40
+    pmfs = np.random.default_rng(3).dirichlet(np.full(12, concentration), capacity + 1)
+    drawn = iter(pmfs)
+    totals = random_tree_totals(lambda _, n: [next(drawn) for _ in range(n)], capacity, 1)[0]
+    for nodes in (1, 2, 10, 40):
+        rows = iter(pmfs)  # a pmf for each prefix in the order in which the heap looks into them
+        assert totals[nodes - 1] == pytest.approx(best_tree(lambda _, rows=rows: next(rows), nodes), rel=ROUNDING)
+
+
+@pytest.mark.parametrize(("name", "capacity"), [(name, n) for name, n in ENUMERABLE if n > 1])
+def test_random_trees_have_the_enumerated_mean(name: str, capacity: int) -> None:
+    """E[X] against every assignment of pmfs to prefixes: two-sided empirical Bernstein at `FALSE_ALARM`, 4000 trees.
+
+    The mean is known to a twentieth of P, which tells the drawn pmfs from the most frequent one (negative control).
+    """
+    pmfs, shares = MIXTURES[name]
+
+    def sample(rng: np.random.Generator, n: int) -> Floats:
+        return np.array(pmfs)[rng.choice(len(pmfs), size=n, p=shares)]
+
+    trees, log = 4000, math.log(4 / FALSE_ALARM)
+    tokens = random_tree_totals(sample, capacity, trees, rng=9)[:, -1]
+    slack = math.sqrt(2 * tokens.var(ddof=1) * log / trees) + 7 * capacity * log / (3 * (trees - 1))
+    exact = exact_mean_of_best_trees(name, capacity)
+    assert slack < capacity / 20
+    assert abs(tokens.mean() - exact) <= slack
+    assert abs(stationary_tree_value(pmfs[0], capacity) - exact) > slack
+
+
+@pytest.mark.parametrize("tokens", [2, 5])
+def test_one_prefix_is_worth_the_largest_probability(tokens: int) -> None:
+    """P = 1: the largest entry of each pmf, on average H_V/V for uniform pmfs; Hoeffding at `FALSE_ALARM`."""
+    trees = 6000
+    drawn: list[Floats] = []
+
+    def sample(rng: np.random.Generator, n: int) -> Floats:
+        drawn.append(rng.dirichlet(np.ones(tokens), n))
+        return drawn[-1]
+
+    totals = random_tree_totals(sample, 1, trees, rng=4)[:, 0]
+    np.testing.assert_array_equal(totals, np.concatenate(drawn).max(axis=1))
+    harmonic = sum(1 / n for n in range(1, tokens + 1)) / tokens
+    assert abs(totals.mean() - harmonic) <= math.sqrt(math.log(2 / FALSE_ALARM) / (2 * trees))
+
+
+def test_the_value_of_random_trees_has_its_interval() -> None:
+    """The mean and Student interval of the trees' totals; a seed repeats it; equal trees have no width."""
+
+    def sample(rng: np.random.Generator, n: int) -> Floats:
+        return rng.dirichlet(np.full(8, 0.3), n)
+
+    value = random_tree_value(sample, 6, 50, rng=2)
+    tokens = random_tree_totals(sample, 6, 50, rng=np.random.default_rng(2))[:, -1]
+    assert value.best == tokens.mean()
+    wide = student.interval(0.95, 49, loc=tokens.mean(), scale=tokens.std(ddof=1) / math.sqrt(50))
+    assert (value.low, value.high) == pytest.approx(wide, rel=ROUNDING)
+    assert value.kind == "statistical"
+    still = random_tree_value(lambda _, n: [[0.5, 0.25, 0.25]] * n, 9, 3)
+    assert still.low == still.high == stationary_tree_value([0.5, 0.25, 0.25], 9)
+
+
 # B6: text, no i.i.d. assumption
 
 
@@ -305,6 +455,17 @@ def test_b6_is_a_bound_for_every_threshold(seed: int, tokens: int, capacity: int
     values = [float(shares @ threshold_terms(walks, t)) + capacity * math.exp(-t) for t in np.linspace(0, 12, 60)]
     assert exact <= min(values) + ROUNDING
     assert exact > 0.5 * min(values), "a bound that far off would prove little"
+
+
+def test_b6_without_memory_is_b3() -> None:
+    """One pmf at every prefix: B6 from every text, minimised over t, is B3', and both are the best tree."""
+    pmf, capacity = np.array([0.5, 0.25, 0.25]), 8
+    walks, shares = all_walks(lambda _: pmf, capacity)
+    lattice = math.log(2) * np.arange(8)
+    values = [float(shares @ threshold_terms(walks, t)) + capacity * math.exp(-t) for t in lattice]
+    numeric = renewal_bound(StepLaw.from_pmfs(pmf), capacity, grid=math.log(2)).high
+    assert min(values) == pytest.approx(numeric, rel=ROUNDING)
+    assert numeric == pytest.approx(best_tree(lambda _: pmf, capacity), rel=ROUNDING)
 
 
 class StickyTarget:
@@ -431,6 +592,16 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "t nan": (lambda: branching_bound_from_text([np.ones(3)], 1, math.nan), SettingError, "t is nan"),
     "short": (lambda: branching_bound_from_text([np.ones(3)], 4, 1), TextError, "the longest text has 3 tokens"),
     "no text": (lambda: branching_bound_from_text([], 4, 1), TextError, "text"),
+    "speedup": (lambda: branching_speedup(1.0, 0.0, 1.0), SettingError, "times are 0, 1, 0"),
+    "speedup nan": (lambda: branching_speedup(math.nan, 1.0, 1.0), SettingError, "predicted is nan"),
+    "tree capacity": (lambda: stationary_tree_value([1.0], 0), SettingError, "capacity is 0"),
+    "tree pmf": (lambda: stationary_tree_value([0.5, 0.6], 1), PmfError, "pmf sums to 1.1"),
+    "tree pmfs": (lambda: stationary_tree_value([[0.5, 0.5]] * 2, 1), ShapeError, "pmf has shape (2, 2)"),
+    "no random tree": (lambda: random_tree_totals(lambda _, n: [[1.0]] * n, 1, 0), SettingError, "trees is 0"),
+    "one random tree": (lambda: random_tree_value(lambda _, n: [[1.0]] * n, 1, 1), SettingError, "trees is 1"),
+    "drawn": (lambda: random_tree_value(lambda _, n: [[0.9]] * n, 1), PmfError, "sample_pmf(...) sums to 0.9"),
+    "drawn number": (lambda: random_tree_value(lambda _, n: [[1.0]], 9), ShapeError, "sample_pmf(rng, 8) has shape"),
+    "channel form": (lambda: tunstall_bound(0, 2, 1, form="b"), SettingError, "form is 'b'"),  # type: ignore[arg-type]
     "alphabet": (lambda: tunstall_bound(0, 0, 1), SettingError, "alphabet is 0"),
     "k": (lambda: tunstall_bound(0, 2, 0), SettingError, "k is 0"),
     "entropy": (lambda: tunstall_bound(1.0, 2, 1), SettingError, "rank entropy is 1"),

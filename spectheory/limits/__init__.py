@@ -1,6 +1,52 @@
-"""Limits: the channel limit (T1) and the speed of light of deterministic drafts (B1, B2, B2', B6)."""
+"""Limits: channel (T1), deterministic drafts' speed of light (B1-B6), rejections (Y1-Y4), bias (Y5, Y6)."""
 
-from spectheory.limits.branching import branching_bound, branching_bound_from_text
+from spectheory.limits.bias import (
+    BiasFrontier,
+    bias_frontier,
+    biased_loss,
+    mean_bias_frontier,
+    mixture_target,
+    optimal_recovery,
+    rejection_probability,
+    uno_loss,
+)
+from spectheory.limits.branching import branching_bound, branching_speedup
 from spectheory.limits.channel import tunstall_bound
+from spectheory.limits.random_trees import random_tree_totals, random_tree_value, stationary_tree_value
+from spectheory.limits.rejections import (
+    batch_expected_rejections,
+    batch_limit,
+    expected_calls,
+    expected_rejections,
+    rejection_profile,
+    rejections_of_text,
+)
+from spectheory.limits.renewal import renewal_bound
+from spectheory.limits.step_law import StepLaw
+from spectheory.limits.text import branching_bound_from_text
 
-__all__ = ["branching_bound", "branching_bound_from_text", "tunstall_bound"]
+__all__ = [
+    "BiasFrontier",
+    "StepLaw",
+    "batch_expected_rejections",
+    "batch_limit",
+    "bias_frontier",
+    "biased_loss",
+    "branching_bound",
+    "branching_bound_from_text",
+    "branching_speedup",
+    "expected_calls",
+    "expected_rejections",
+    "mean_bias_frontier",
+    "mixture_target",
+    "optimal_recovery",
+    "random_tree_totals",
+    "random_tree_value",
+    "rejection_probability",
+    "rejection_profile",
+    "rejections_of_text",
+    "renewal_bound",
+    "stationary_tree_value",
+    "tunstall_bound",
+    "uno_loss",
+]

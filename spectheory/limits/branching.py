@@ -1,8 +1,9 @@
-"""B: the speed of light of deterministic drafts (pankratov2026), in closed form and from text.
+"""B: the speed of light of deterministic drafts (pankratov2026), conditional pmfs i.i.d. across prefixes.
 
 X counts the correctly predicted tokens of a call, *without* the recovered or bonus token: tokens per call is X + 1.
 A deterministic drafter verifies P prefixes per call, chosen without looking at the target's sampling. A drafter that
-samples escapes these limits (B4): with draft = target even token verification accepts everything.
+samples escapes these limits (B4): with draft = target even token verification accepts everything. The limit of
+sampled rank trees is T1 (:func:`spectheory.limits.tunstall_bound`), under its own assumptions.
 """
 
 from __future__ import annotations
@@ -10,39 +11,62 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
+from spectheory.errors import SettingError
+from spectheory.limits.renewal import renewal_bound
+from spectheory.limits.step_law import StepLaw
+from spectheory.limits.text import best_threshold, branching_bound_from_text, surprisal_walks, threshold_terms
 
-from spectheory.errors import SettingError, TextError
+__all__ = [
+    "Form",
+    "best_threshold",
+    "branching_bound",
+    "branching_bound_from_text",
+    "branching_speedup",
+    "surprisal_walks",
+    "threshold_terms",
+]
 
-Form = Literal["published", "lorden", "best_t", "sharp"]
-Floats = NDArray[np.float64]
+Form = Literal["published", "lorden", "best_t", "sharp", "numeric"]
 
 
-def branching_bound(mu: float, mu2: float, capacity: float, form: Form = "sharp") -> float:
-    r"""Upper bound on the correctly predicted tokens E[X] of a call, bonus token left out (B1, B2, B2').
+def branching_bound(
+    mu: float | None,
+    mu2: float | None,
+    capacity: float,
+    form: Form = "sharp",
+    *,
+    step_law: StepLaw | None = None,
+) -> float:
+    r"""Upper bound on the correctly predicted tokens E[X] of a call, bonus token left out (B1, B2, B2', B3').
 
-    With :math:`K = \mu_2/\mu^2 - 1`:
+    With :math:`K = \mu_2/\mu^2 - 1`, all logarithms natural:
 
     - ``published`` (B1, ``pankratov2026``): :math:`(\mu+\mu_2)\log P/\mu^2`, the leading term alone; the paper's
-      additive constant is not known to us, so this form is **no** bound by itself;
+      additive constant is not known to us, so this form is **no** bound by itself. Nor is the base of its logarithms:
+      with every quantity in base b the slope in log P is :math:`(1 + \mu_2/(\mu\ln b))/\mu`, moments in nats; ours is
+      b = e. The slope of every other form is :math:`1/\mu`, whatever the base;
     - ``lorden`` (B2): :math:`\log P/\mu + \mu_2/\mu^2`;
     - ``best_t`` (B2): :math:`(\log P + \log\mu + 1)/\mu + K` for :math:`P\mu \ge 1`, else P;
-    - ``sharp`` (B2'): :math:`K + \log(1+\mu(P-K))/\mu` for :math:`P \ge K`, else P.
+    - ``sharp`` (B2'): :math:`K + \log(1+\mu(P-K))/\mu` for :math:`P \ge K`, else P;
+    - ``numeric`` (B3'): :func:`spectheory.limits.renewal_bound` of the step law, cut at ``sharp``, which it never
+      exceeds but by its grid: ``sharp`` is B3' with U replaced by Lorden's bound :math:`t/\mu + K`.
 
     Every form is cut at P. Assumes conditional pmfs i.i.d. across prefixes; on real text it is the i.i.d. *reading*
-    (:func:`branching_bound_from_text` needs no such assumption).
+    (:func:`branching_bound_from_text` needs no such assumption). From an estimated law the value is an estimate;
+    :func:`spectheory.limits.renewal_bound` gives its interval.
 
     Parameters
     ----------
-    mu : float
-        Mean entropy E[H(p)] of the target, nats.
-    mu2 : float
+    mu : float, optional
+        Mean entropy E[H(p)] of the target, nats; None takes both moments from the step law.
+    mu2 : float, optional
         Mean second log-moment E[M2(p)], nats squared, at least mu squared.
     capacity : float
         Draft nodes P per call, root excluded, at least 1.
-    form : {"published", "lorden", "best_t", "sharp"}
+    form : {"published", "lorden", "best_t", "sharp", "numeric"}
         Which form.
+    step_law : StepLaw, optional
+        Law of the surprisal of a token, needed by ``numeric``; moments given beside it must be its own.
 
     Returns
     -------
@@ -52,7 +76,7 @@ def branching_bound(mu: float, mu2: float, capacity: float, form: Form = "sharp"
     Raises
     ------
     SettingError
-        If an argument is out of range.
+        If an argument is out of range, or the moments are neither given nor those of the step law.
 
     Examples
     --------
@@ -60,114 +84,102 @@ def branching_bound(mu: float, mu2: float, capacity: float, form: Form = "sharp"
     4.6667
     >>> branching_bound(0.0, 0.0, 64)
     64.0
+    >>> fair = StepLaw.from_pmfs([0.5, 0.5])
+    >>> [round(branching_bound(None, None, 62, form, step_law=fair), 3) for form in ("sharp", "numeric")]
+    [5.459, 5.0]
     """
     if not capacity >= 1:
         raise SettingError(f"capacity is {capacity:g}", limit="must be >= 1", remedy="no draft means plain decoding")
+    mu, mu2 = _moments(mu, mu2, step_law)
+    if form != "numeric":
+        return min(_closed_form(mu, mu2, capacity, form), float(capacity))
+    if step_law is None:
+        raise SettingError("step_law is None", limit="numeric needs the law of a step", remedy="StepLaw.from_pmfs")
+    return min(renewal_bound(step_law, capacity).best, _closed_form(mu, mu2, capacity, "sharp"), float(capacity))
+
+
+def _moments(mu: float | None, mu2: float | None, law: StepLaw | None) -> tuple[float, float]:
+    """The two moments, given or those of the law."""
+    if mu is None or mu2 is None:
+        if law is None or mu is not mu2:
+            raise SettingError(
+                f"mu is {mu}, mu2 is {mu2}", limit="needs both, or neither and a step law", remedy="StepLaw.from_pmfs"
+            )
+        return law.mean, max(law.second_moment, law.mean**2)
     if not mu >= 0 or not mu2 >= mu * mu * (1 - 1e-12):
         raise SettingError(
             f"mu is {mu:g}, mu2 is {mu2:g}",
             limit="needs mu >= 0 and mu2 >= mu^2",
             remedy="mu2 is the mean of sum p log^2 p, in nats squared",
         )
+    if law and not (math.isclose(mu, law.mean, rel_tol=_SAME) and math.isclose(mu2, law.second_moment, rel_tol=_SAME)):
+        raise SettingError(
+            f"mu is {mu:g}, mu2 is {mu2:g}",
+            limit=f"the step law has {law.mean:g} and {law.second_moment:g}",
+            remedy="leave the moments out (None)",
+        )
+    return mu, mu2
+
+
+_SAME = 1e-6
+"""Moments summed from single-precision pmfs agree to this much with those of the law."""
+
+
+def _closed_form(mu: float, mu2: float, capacity: float, form: Form) -> float:
+    """One of the closed forms, not yet cut at P."""
+    if form not in ("published", "lorden", "best_t", "sharp"):
+        raise SettingError(
+            f"form is {form!r}",
+            limit="must be published, lorden, best_t, sharp or numeric",
+            remedy="sharp is the tightest closed form",
+        )
     if mu == 0:
         return float(capacity)
     spread = mu2 / mu / mu - 1  # mu squared may underflow
     if form == "published":
-        value = (1 + mu2 / mu) * math.log(capacity) / mu
-    elif form == "lorden":
-        value = math.log(capacity) / mu + spread + 1
-    elif form == "best_t":
-        value = (math.log(capacity * mu) + 1) / mu + spread if capacity * mu >= 1 else capacity
-    elif form == "sharp":
-        value = spread + math.log1p(mu * (capacity - spread)) / mu if capacity >= spread else capacity
-    else:
-        raise SettingError(
-            f"form is {form!r}", limit="must be published, lorden, best_t or sharp", remedy="sharp is the tightest"
-        )
-    return float(min(value, capacity))
+        return (1 + mu2 / mu) * math.log(capacity) / mu
+    if form == "lorden":
+        return math.log(capacity) / mu + spread + 1
+    if form == "best_t":
+        return (math.log(capacity * mu) + 1) / mu + spread if capacity * mu >= 1 else capacity
+    return spread + math.log1p(mu * (capacity - spread)) / mu if capacity >= spread else capacity
 
 
-def surprisal_walks(surprisals: Floats, lengths: NDArray[np.int64], depth: int) -> tuple[Floats, NDArray[np.bool_]]:
-    """Cumulative surprisal S_1..S_depth from each start, ``[N, depth]``, and which starts have `depth` tokens left.
+def branching_speedup(predicted: float, step: float, verification: float, draft: float = 0.0) -> float:
+    r"""Upper bound on the speed-up of a deterministic drafter over plain decoding (B5).
 
-    Past the end of a text the walk is infinite.
-    """
-    ends = np.repeat(np.cumsum(lengths), lengths)
-    rows = np.arange(len(surprisals))
-    padded = np.concatenate([surprisals, np.full(depth - 1, math.inf)])
-    walks = np.cumsum(np.lib.stride_tricks.sliding_window_view(padded, depth), axis=1)
-    inside = rows[:, None] + np.arange(1, depth + 1) <= ends[:, None]
-    return np.where(inside, walks, math.inf), rows + depth <= ends
-
-
-def best_threshold(walks: Floats, capacity: int) -> float:
-    """The t that makes B6 smallest on these walks ``[starts, depth]``.
-
-    The bound falls in t while the mean over starts of the sum of exp(S_i), S_i < t, stays below P, and rises after.
-    Choose it on other data than the bound is evaluated on: B6 is a bound for a t fixed beforehand.
-    """
-    steps = np.sort(walks[np.isfinite(walks)])
-    with np.errstate(over="ignore"):
-        weight = np.cumsum(np.exp(steps)) / len(walks)
-    at = int(np.searchsorted(weight, capacity))
-    # Too little text to reach P: beyond the last step only P exp(-t) moves, so go far.
-    return float(steps[at]) if at < len(steps) else float(steps[-1] if len(steps) else 0.0) + math.log(capacity) + 40.0
-
-
-def threshold_terms(walks: Floats, t: float) -> Floats:
-    r"""The part of B6 that comes from each start, :math:`\sum_i (1-e^{-(t-S_i)})_+`, ``[starts]``."""
-    return np.sum(-np.expm1(np.minimum(walks - t, 0.0)), axis=1)
-
-
-def branching_bound_from_text(surprisals: list[Floats], capacity: int, t: float) -> float:
-    r"""Upper bound on E[X] from target-sampled text, with no i.i.d. assumption (B6).
-
-    .. math:: E[X] \le E\sum_{i\le P}\big(1-e^{-(t-S_i)}\big)_+ + P e^{-t}, \qquad S_i = \text{surprisal of i tokens}
-
-    for every t; a tree of P nodes is at most P deep, so the sum stops there. The mean is over every start with P
-    tokens left: an *estimate* of the bound, statistical in the texts. Starts should be distributed as call starts
-    (uniform here), t must be fixed beforehand or chosen on other texts, and texts cut at a length, not ended by
-    themselves: leaving out starts near an end that the text chose would favour long texts.
+    .. math:: \frac{(E[X]+1)\, t_\text{target}(1)}{t_\text{target}(P+1) + t_\text{draft}}
 
     Parameters
     ----------
-    surprisals : list of array ``[tokens]``
-        -log p of the tokens of each text, nats, p the target's pmf with the sampling settings in use.
-    capacity : int
-        Draft nodes P per call, at least 1.
-    t : float
-        The threshold in nats, >= 0.
+    predicted : float
+        Bound on E[X], without the bonus token, from any form here or B6.
+    step : float
+        Time of a plain decoding step of the target, t_target(1), seconds.
+    verification : float
+        Time of the target pass over the P drafts and the token before them, t_target(P+1), seconds.
+    draft : float
+        Time to draft, seconds.
 
     Returns
     -------
     float
-        Tokens per call without the bonus token, at most P.
+        Times faster than plain decoding (upper bound, for these times).
 
     Raises
     ------
     SettingError
-        If capacity or t is out of range.
-    TextError
-        If no text has P tokens.
+        If an argument is out of range.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> round(branching_bound_from_text([np.full(50, 0.7)], 1, 0.7), 4)
-    0.4966
+    >>> branching_speedup(3.0, 0.02, 0.025, 0.015)
+    2.0
     """
-    if capacity < 1 or not t >= 0:
+    if not (predicted >= 0 and step > 0 and verification > 0 and draft >= 0):
         raise SettingError(
-            f"capacity is {capacity}, t is {t:g}",
-            limit="needs capacity >= 1 and t >= 0",
-            remedy="t near log P is a good start",
+            f"predicted is {predicted:g}, times are {step:g}, {verification:g}, {draft:g}",
+            limit="needs predicted >= 0, draft >= 0 and positive target times",
+            remedy="give times in seconds",
         )
-    lengths = np.array([len(text) for text in surprisals], dtype=np.int64)
-    if lengths.max(initial=0) < capacity:
-        raise TextError(
-            f"the longest text has {lengths.max(initial=0)} tokens",
-            limit=f"needs {capacity} tokens after a start",
-            remedy="use longer texts or a smaller capacity",
-        )
-    walks, whole = surprisal_walks(np.concatenate(surprisals), lengths, capacity)
-    return float(min(threshold_terms(walks[whole], t).mean() + capacity * math.exp(-t), capacity))
+    return (predicted + 1) * step / (verification + draft)

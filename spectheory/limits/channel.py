@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 from spectheory.errors import SettingError
 
+TunstallForm = Literal["leaves", "asymptotic"]
 
-def tunstall_bound(rank_entropy: float, alphabet: int, k: int) -> float:
+
+def tunstall_bound(rank_entropy: float, alphabet: int, k: int, *, form: TunstallForm = "leaves") -> float:
     r"""Upper bound on the expected tokens per call of any draft tree with k nodes (T1; ``kobus2025`` Theorem 4.1).
 
-    .. math:: E[\text{tokens}] \le \frac{\log((k+1)(A-1)+1)}{H(R)}, \qquad \text{and never more than } k+1.
+    .. math:: E[\text{tokens}] \le \frac{\log((k+1)(A-1)+1)}{H(R)} \le \frac{\log A + \log(k+1)}{H(R)},
+              \qquad \text{and never more than } k+1.
 
+    The first form (``leaves``) is E[tokens] H(R) = H(exit leaf) <= log(number of leaves) (S3); the second
+    (``asymptotic``) drops a term, and shows the growth log k / H(R), which the Tunstall tree attains.
     Tokens per call counts the recovered or bonus token. Assumes ranks i.i.d. along the text with entropy H(R) over
     a finite alphabet of A ranks (lump the ranks above some B, A = B + 1, and draft ranks up to B only). On real text,
     where the rank law changes from position to position, this is the i.i.d. *reading*, not a limit.
@@ -24,6 +30,8 @@ def tunstall_bound(rank_entropy: float, alphabet: int, k: int) -> float:
         Number A of possible ranks, at least 1.
     k : int
         Draft nodes per call, at least 1.
+    form : {"leaves", "asymptotic"}
+        The tighter form or the simpler one.
 
     Returns
     -------
@@ -49,7 +57,9 @@ def tunstall_bound(rank_entropy: float, alphabet: int, k: int) -> float:
             limit=f"must be in [0, log {alphabet} = {math.log(alphabet):.6g}] nats",
             remedy="give it in nats, of the lumped rank",
         )
-    leaves = (k + 1) * (alphabet - 1) + 1
+    if form not in ("leaves", "asymptotic"):
+        raise SettingError(f"form is {form!r}", limit="must be leaves or asymptotic", remedy="leaves is the tighter")
+    leaves = (k + 1) * (alphabet - 1) + 1 if form == "leaves" else (k + 1) * alphabet
     if rank_entropy * (k + 1) <= math.log(leaves):
         return float(k + 1)
     return math.log(leaves) / rank_entropy

@@ -1,0 +1,351 @@
+r"""Y1-Y4: how many drafts are rejected along a text, exactly, on Markov chains (yin2024).
+
+P is the target and Q the draft; yin2024 writes p for the draft and q for the target. The cost is the number of
+*rejections* among T tokens, and every position has a draft: each round drafts to the horizon T. No accepted, recovered
+or bonus token is counted here; a text takes 1 + (rejections before its last token) target calls.
+
+Y2: no unbiased algorithm rejects less than Y1 **in the class** that accepts the drafted token n with a probability
+that depends on that token and the tokens before it alone, and else samples a recovery law. Outside the class and below
+Y1: block verification (its decision looks at later drafts) and the batch of several drafts (Y3).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace
+from numpy.typing import NDArray
+
+from spectheory.distributions import Array, as_floats, sum_tolerance, validate_pair, validate_pmf
+from spectheory.errors import PmfError, SettingError, ShapeError, TextError
+
+
+def expected_rejections(target: Any, draft: Any, initial: Any, *, horizon: int | None = None) -> Array:
+    r"""Expected rejections of token verification over T tokens, the fewest of its class (Y1, Y2; exact; ``yin2024``).
+
+    .. math:: E[N_{rej}] = \sum_{n=1}^{T} E_{x_{<n} \sim P}\, TV(P_n, Q_n)(x_{<n})
+
+    Assumes drafts up to the horizon T and Markov chains, whose step n may differ from step n + 1. No smaller number is
+    possible without bias if each draft is accepted by its own token and prefix alone (Y2); block verification and
+    :func:`batch_expected_rejections` are outside that class and reject less. O(T V²).
+
+    Parameters
+    ----------
+    target, draft : array ``[T, V, V]`` or ``[V, V]``
+        Row-stochastic: entry ``[n, x, y]`` is the probability of y after x at step n. One matrix serves every step.
+    initial : array ``[V]``
+        Pmf of the token before the first step, which is not counted.
+    horizon : int, optional
+        T, needed where neither array has a step axis.
+
+    Returns
+    -------
+    array ``[]``
+        Rejections, in [0, T].
+
+    Raises
+    ------
+    PmfError
+        If a row is not a pmf; the message names matrix and row.
+    ShapeError, SettingError
+        If the shapes do not fit, or the horizon is missing or below 1.
+
+    Examples
+    --------
+    >>> float(expected_rejections([[0.5, 0.5], [0.5, 0.5]], [[1, 0], [0.5, 0.5]], [1, 0], horizon=3))
+    1.0
+    """
+    return batch_expected_rejections(target, draft, initial, drafts=1, horizon=horizon)
+
+
+def batch_expected_rejections(
+    target: Any, draft: Any, initial: Any, *, drafts: float, horizon: int | None = None
+) -> Array:
+    r"""Expected rejections over T tokens with a batch of M i.i.d. drafts (Y3, exact; ``yin2024``).
+
+    The first position of a round tries the first tokens of all M drafts, by recursive rejection; the rest of the round
+    follows the accepted draft by token verification. The output law is the target's. With
+    :math:`p^1 = P_n`, :math:`p^{m+1} = \mathrm{norm}(p^m - q)_+` and f the probability of a prefix at which a round
+    starts, :math:`f(\emptyset) = 1`,
+
+    .. math:: E[N_{rej}] = \sum_n E_P TV
+        - \sum_n\sum_{x_{<n}} f(x_{<n})\Big[TV(P_n, Q_n) - \prod_{m\le M} TV(p^m, q)\Big].
+
+    On Markov chains f is summed over the prefixes that end in one token: O(T V² M). This is the algorithm that tries
+    all M drafts; the paper's Algorithm 4 as printed ends the round at the first rejected first token, and then rejects
+    as often as M = 1. Never increases in M: between :func:`batch_limit` and :func:`expected_rejections`.
+
+    Parameters
+    ----------
+    target, draft, initial, horizon
+        As in :func:`expected_rejections`.
+    drafts : int
+        M, at least 1; ``math.inf`` for the limit.
+
+    Returns
+    -------
+    array ``[]``
+        Rejections, in [0, T].
+
+    Raises
+    ------
+    PmfError, ShapeError, SettingError
+        As :func:`expected_rejections`; also if M is not a whole number >= 1.
+
+    Examples
+    --------
+    >>> fair, biased = [[0.5, 0.5], [0.5, 0.5]], [[0.75, 0.25], [0.75, 0.25]]
+    >>> [float(batch_expected_rejections(fair, biased, [1, 0], drafts=m, horizon=1)) for m in (1, 2, 3)]
+    [0.25, 0.1875, 0.140625]
+    """
+    profile = rejection_profile(target, draft, initial, drafts=drafts, horizon=horizon)
+    return array_namespace(profile).sum(profile)
+
+
+def batch_limit(target: Any, draft: Any, initial: Any, *, horizon: int | None = None) -> Array:
+    r"""Expected rejections over T tokens as the batch grows without end, M → ∞ (Y4, exact; ``yin2024``).
+
+    With h = (P_n - Q_n)_+ and, for targets not covered by their draft,
+    :math:`o(x_{<n}) = P_n(\mathrm{outside\ supp}\,Q_n)`:
+
+    .. math:: f^\infty(x_{\le n}) = h(x_n)\,[P(x_{<n}) - f^\infty(x_{<n})] + 1[x_n \notin \mathrm{supp}\,Q_n]\,
+        P_n(x_n)\, f^\infty(x_{<n}), \qquad E[N_{rej}] = \sum_n E_P TV - E_{f^\infty}(TV - o).
+
+    The paper has the case o = 0. A lower bound on Y3 for every M. With o = 0 it is 0 at T = 1, and not beyond: past its
+    first position a round follows one draft.
+
+    Parameters
+    ----------
+    target, draft, initial, horizon
+        As in :func:`expected_rejections`.
+
+    Returns
+    -------
+    array ``[]``
+        Rejections, in [0, T].
+
+    Raises
+    ------
+    PmfError, ShapeError, SettingError
+        As :func:`expected_rejections`.
+
+    Examples
+    --------
+    >>> float(batch_limit([[0.5, 0.5], [0.5, 0.5]], [[0.75, 0.25], [0.75, 0.25]], [1, 0], horizon=2))
+    0.25
+    """
+    return batch_expected_rejections(target, draft, initial, drafts=math.inf, horizon=horizon)
+
+
+def expected_calls(target: Any, draft: Any, initial: Any, *, drafts: float = 1, horizon: int | None = None) -> Array:
+    r"""Expected target calls for T tokens, :math:`1 + \sum_{n<T} P(\text{reject at } n)` (Y1, Y3; exact; ``yin2024``).
+
+    Each round of drafts is one call, its M drafts verified together; a rejection at T needs no further call. Assumes
+    as :func:`expected_rejections`, or with M > 1 :func:`batch_expected_rejections`.
+
+    Parameters
+    ----------
+    target, draft, initial, drafts, horizon
+        As in :func:`batch_expected_rejections`.
+
+    Returns
+    -------
+    array ``[]``
+        Target calls, in [1, T]; tokens per call over the text are T over this.
+
+    Raises
+    ------
+    PmfError, ShapeError, SettingError
+        As :func:`batch_expected_rejections`.
+
+    Examples
+    --------
+    >>> float(expected_calls([[0.5, 0.5], [0.5, 0.5]], [[1, 0], [1, 0]], [1, 0], horizon=3))
+    2.0
+    """
+    profile = rejection_profile(target, draft, initial, drafts=drafts, horizon=horizon)
+    return 1 + array_namespace(profile).sum(profile[:-1])
+
+
+def rejection_profile(target: Any, draft: Any, initial: Any, *, drafts: float = 1, horizon: int | None = None) -> Array:
+    """Probability of a rejection at each of the T positions (the terms of Y1, Y3 and Y4; exact; ``yin2024``).
+
+    Parameters
+    ----------
+    target, draft, initial, drafts, horizon
+        As in :func:`batch_expected_rejections`.
+
+    Returns
+    -------
+    array ``[T]``
+        In [0, 1]; sums to the expected rejections.
+
+    Raises
+    ------
+    PmfError, ShapeError, SettingError
+        As :func:`batch_expected_rejections`.
+
+    Examples
+    --------
+    >>> rejection_profile([[0.5, 0.5], [0.5, 0.5]], [[1, 0], [0.5, 0.5]], [1, 0], horizon=3)
+    array([0.5 , 0.25, 0.25])
+    """
+    if not (drafts >= 1 and (drafts == math.inf or drafts == int(drafts))):
+        raise SettingError(f"drafts is {drafts}", limit="must be a whole number >= 1", remedy="1 is no batch")
+    p, q, reach, xp = _chains(target, draft, initial, horizon)
+    starts = reach  # the law of (token, here a round starts): a rejection is where the next round starts
+    profile = []
+    for n in range(p.shape[0]):
+        excess = xp.where(p[n, ...] > q[n, ...], p[n, ...] - q[n, ...], xp.zeros_like(p[n, ...]))
+        exhausted = _left_after(excess, p[n, ...], q[n, ...], drafts, xp)
+        starts = (reach - starts) @ excess + starts @ exhausted
+        reach = reach @ p[n, ...]
+        profile.append(xp.sum(starts))
+    return xp.stack(profile)
+
+
+def _left_after(excess: Array, p: Array, q: Array, drafts: float, xp: Any) -> Array:
+    """What M rejected drafts leave to recover from, prod_m TV(p^m, q) p^{M+1}: never normalised, so never 0/0."""
+    if drafts == math.inf:
+        return xp.where(q > 0, xp.zeros_like(p), p)
+    left = excess
+    for _ in range(int(drafts) - 1):
+        after = left - xp.sum(left, axis=-1, keepdims=True) * q
+        after = xp.where(after > 0, after, xp.zeros_like(after))
+        if bool(xp.all(after == left)):
+            break
+        left = after
+    return left
+
+
+def _chains(target: Any, draft: Any, initial: Any, horizon: int | None) -> tuple[Array, Array, Array, Any]:
+    """Both chains as ``[T, V, V]``, the initial pmf, and their namespace, checked."""
+    p, q, xp = validate_pair(_stochastic(target, "target"), _stochastic(draft, "draft"))
+    steps = [array.shape[0] for array in (p, q) if array.ndim == 3]
+    if not steps and horizon is None:
+        raise ShapeError(
+            "target and draft have no step axis", limit="needs [T, V, V] or a horizon", remedy="pass horizon=T"
+        )
+    length = max(steps) if horizon is None else horizon
+    if length < 1:
+        raise SettingError(f"horizon is {length}", limit="must be >= 1", remedy="give the number of tokens")
+    if any(count not in (1, length) for count in steps):
+        raise ShapeError(
+            f"horizon is {length} and the chains have {max(steps)} steps",
+            limit="must agree",
+            remedy="leave horizon out",
+        )
+    dtype = xp.result_type(p, q)
+    first = validate_pmf(xp.asarray(initial, dtype=dtype, device=p.device), "initial")
+    if tuple(first.shape) != (p.shape[-1],):
+        raise ShapeError(
+            f"initial has shape {tuple(first.shape)}",
+            limit=f"must be [{p.shape[-1]}], the tokens of the chains",
+            remedy="give the pmf of the token before the first step",
+        )
+    shape = (length, *p.shape[-2:])
+    p, q = (xp.broadcast_to(xp.astype(array, dtype), shape) for array in (p, q))
+    return p, q, first, xp
+
+
+def _stochastic(values: Any, name: str) -> Array:
+    """Transition matrices with every row a pmf; else the worst row is named."""
+    rows = as_floats(values)
+    xp = array_namespace(rows)
+    if rows.ndim not in (2, 3) or rows.shape[-1] != rows.shape[-2] or 0 in rows.shape:
+        raise ShapeError(
+            f"{name} has shape {tuple(rows.shape)}",
+            limit="must be [T, V, V], or [V, V] for every step",
+            remedy="row x is the pmf of the token after x",
+        )
+    if bool(xp.all(rows >= 0)):  # else the pmf door names the entry
+        total = xp.sum(rows, axis=-1)
+        off, tolerance = xp.abs(total - 1), sum_tolerance(rows.dtype, xp)
+        if bool(xp.any(off > tolerance)):
+            worst = int(xp.argmax(xp.reshape(off, (-1,))))
+            *step, row = (int(i) for i in np.unravel_index(worst, tuple(total.shape)))
+            at = "".join(f"[{n}]" for n in step)
+            sums = float(xp.reshape(total, (-1,))[worst])
+            raise PmfError(
+                f"row {row} of {name}{at} sums to {sums:.10g}, off by {sums - 1:.3g}",
+                limit=f"must sum to 1 within {tolerance:.1e}",
+                remedy="normalise the rows first",
+            )
+    return rows
+
+
+def rejections_of_text(
+    total_variation: Any, lengths: NDArray[np.int64] | list[int] | None = None
+) -> NDArray[np.float64]:
+    r"""Rejections of token verification from measured texts, :math:`\sum_n TV(P_n, Q_n)` along each (Y1, an estimate).
+
+    Over texts *sampled from the target* its mean is the expected number of rejections, whatever the order of the
+    dependence: no Markov chain is assumed. For texts that are given, it is no prediction: there the expected rejections
+    are :math:`\sum_n 1 - \min(1, q_n(x_n)/p_n(x_n))`. Assumes a draft at every position.
+
+    Parameters
+    ----------
+    total_variation : array ``[N]``
+        TV(p_n, q_n) at each token of the texts, one text after the other.
+    lengths : array ``[texts]``, optional
+        Tokens of each text; left out: one text.
+
+    Returns
+    -------
+    array ``[texts]``
+        Rejections of each text.
+
+    Raises
+    ------
+    SettingError
+        If a value is not in [0, 1].
+    TextError
+        If the lengths do not add up to N.
+
+    Examples
+    --------
+    >>> rejections_of_text([0.5, 0.25, 0.5], [2, 1])
+    array([0.75, 0.5 ])
+    """
+    values = np.asarray(validate_distances(np.asarray(total_variation, dtype=np.float64)))
+    counts = np.asarray([values.size] if lengths is None else lengths, dtype=np.int64)
+    if values.ndim != 1 or counts.ndim != 1 or counts.min(initial=0) < 0 or counts.sum() != values.size:
+        raise TextError(
+            f"total_variation has shape {values.shape} for texts of {counts.sum()} tokens",
+            limit="needs one value per token",
+            remedy="give the number of tokens of each text",
+        )
+    text_of_row = np.repeat(np.arange(counts.size), counts)
+    return np.bincount(text_of_row, weights=values, minlength=counts.size).astype(np.float64)
+
+
+def validate_distances(total_variation: Any) -> Array:
+    """Check that all values are total variation distances and return them as a floating array.
+
+    Traces sum pmfs in single precision, so a value may exceed 1 by its :func:`~spectheory.distributions.sum_tolerance`.
+
+    Raises
+    ------
+    SettingError
+        If a value is NaN or not in [0, 1].
+
+    Examples
+    --------
+    >>> validate_distances([0.5, 1.5])
+    Traceback (most recent call last):
+    spectheory.errors.SettingError: total_variation[1] is 1.5: must be in [0, 1]; TV is half the L1 distance
+    """
+    values = as_floats(total_variation)
+    xp = array_namespace(values)
+    wrong = ~((values >= 0) & (values <= 1 + sum_tolerance(xp.float32, xp)))
+    if bool(xp.any(wrong)):
+        at = int(xp.argmax(xp.astype(xp.reshape(wrong, (-1,)), xp.int32)))
+        index = ", ".join(str(int(i)) for i in np.unravel_index(at, tuple(values.shape)))
+        raise SettingError(
+            f"total_variation[{index}] is {float(xp.reshape(values, (-1,))[at]):g}",
+            limit="must be in [0, 1]",
+            remedy="TV is half the L1 distance",
+        )
+    return values

@@ -1,0 +1,226 @@
+r"""B3, B3': the branching bound from the whole law of a step, by a renewal recursion on a grid.
+
+S_n is the walk whose steps are i.i.d. from the law, :math:`U(t) = \sum_{n \ge 1} \Pr(S_n \le t)`. The expected weight
+of the prefixes of length n with a property of their surprisal is the probability of that property for S_n
+(many-to-one: each prefix weighs its own probability), and their expected number is :math:`E[e^{S_n}; \cdot]`.
+
+- B3. Of P prefixes, those more probable than e^-t weigh at most U(t-) in all, the others at most e^-t each.
+- B3'. For weights w and any t, :math:`\sum_{v \in T} w_v \le \sum_v (w_v - e^{-t})_+ + P e^{-t}`, and the mean of the
+  first sum over all prefixes is :math:`\sum_n E(1 - e^{S_n - t})_+ = \int_0^t U(s) e^{-(t-s)} ds`, by parts.
+
+On a grid of span h let m_j be the expected visits to jh. The slope of B3' in t is :math:`e^{-t}(G(t) - P)` with
+:math:`G(t) = \sum_{ih \le t} m_i e^{ih}`, the expected number of prefixes of probability >= e^-t. So the smallest value
+is at the first jh where G reaches P, and is :math:`U((j-1)h) + (P - G((j-1)h)) e^{-jh}`: the P heaviest prefixes of the
+*mean* tree, which for one pmf at every prefix is the best tree itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import islice
+from typing import Literal
+
+import numpy as np
+
+from spectheory.errors import SettingError
+from spectheory.intervals import CONFIDENCE, Interval
+from spectheory.limits.step_law import Floats, StepLaw
+
+RenewalForm = Literal["plain", "dual"]
+Rounding = Literal["down", "up", "spread"]
+
+_SNAP = 1e-14
+"""A step this close to a grid point, relative to itself, is on it: logarithm and division are rounded."""
+
+_MOST_POINTS = 1 << 20
+"""Grid points: 8 MB a vector; beyond, the recursion takes minutes."""
+
+_NEGLIGIBLE = 40.0
+"""Default of max_t beyond log P: what t > max_t could still gain is below e^-40 tokens."""
+
+
+def renewal_bound(
+    law: StepLaw,
+    capacity: float,
+    *,
+    form: RenewalForm = "dual",
+    grid: float = 1e-3,
+    max_t: float | None = None,
+) -> Interval:
+    r"""Upper bound on E[X], the correctly predicted tokens of a call without the bonus token (B3, B3').
+
+    .. math:: \text{dual (B3'):}\ \min_t \int_0^t U(s) e^{-(t-s)} ds + P e^{-t}
+              \qquad \text{plain (B3):}\ \min_t U(t-) + P e^{-t}, \qquad \text{both at most } P.
+
+    The interval holds the numerical value of the bound for the law as given. ``high`` is the number to use: never
+    below the bound, so itself an upper bound on E[X]. ``low`` is the other end of the *numerical* error, no lower
+    bound on E[X]. ``low`` takes every step rounded up to the grid. ``high`` takes it rounded down (plain), or (dual)
+    put on both neighbouring points with the mean of :math:`e^{step}` kept: :math:`(1 - e^{-t} \prod e^{step})_+` is
+    convex in each factor, so by Jensen's inequality this raises it, and never above what rounding down gives; for a law
+    of many atoms by the square of the grid only. Both ends agree if all steps lie on the grid. Certain up to float
+    rounding (all terms of the recursion are positive).
+
+    Assumes conditional pmfs i.i.d. across prefixes and drafts that do not sample (B4).
+
+    Parameters
+    ----------
+    law : StepLaw
+        Law of a step. If it is an estimate, the interval is *statistical*: the 95% interval of the bound (delta method
+        over independent draws, Student) joined to the numerical one. The estimate itself tends to be low, by a
+        second-order amount, as t is fitted to the sample.
+    capacity : float
+        Draft nodes P per call, root excluded, at least 1.
+    form : {"dual", "plain"}
+        B3' or B3.
+    grid : float
+        Span h of the grid, nats.
+    max_t : float, optional
+        Largest t tried; log P + 40 if left out. Every t gives a bound, so a small one only widens the interval.
+
+    Returns
+    -------
+    Interval
+        Tokens per call without the bonus token, ``best = high`` for a known law; ``bound`` or ``statistical``.
+
+    Raises
+    ------
+    SettingError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> fair = StepLaw.from_pmfs([0.5, 0.5])
+    >>> print(renewal_bound(fair, 62, grid=math.log(2)))  # 2 + 4 + ... + 32 prefixes: five whole levels
+    5.000
+    >>> round(renewal_bound(fair, 62, form="plain", grid=math.log(2)).high, 4)
+    5.9375
+    """
+    points = _points(capacity, grid, math.log(max(capacity, 1)) + _NEGLIGIBLE if max_t is None else max_t)
+    minimum = _dual if form == "dual" else _plain
+    if form not in ("dual", "plain"):
+        raise SettingError(f"form is {form!r}", limit="must be dual or plain", remedy="dual is the tighter")
+    above = _on_grid(law, grid, points, "spread" if form == "dual" else "down")
+    high, _, at = minimum(_visits(above), capacity, grid)
+    _, low, _ = minimum(_visits(_on_grid(law, grid, points, "up")), capacity, grid)
+    high = min(high, float(capacity))  # t = 0 gives P; rounding may exceed it
+    low = min(low, high)  # equal up to rounding where all steps are on the grid
+    if not law.estimated:
+        return Interval(low, high, high, "bound")
+    error = _sampling_error(law, _influence(above, at, form, grid), grid)
+    return Interval(max(low - error, 0.0), high, min(high + error, float(capacity)), "statistical")
+
+
+def _points(capacity: float, grid: float, max_t: float) -> int:
+    if not 1 <= capacity < math.inf:
+        raise SettingError(
+            f"capacity is {capacity:g}", limit="must be >= 1 and finite", remedy="no draft means plain decoding"
+        )
+    if not (0 < grid < math.inf and 0 <= max_t < math.inf and max_t / grid < _MOST_POINTS):
+        raise SettingError(
+            f"grid is {grid:g}, max_t is {max_t:g}",
+            limit=f"needs grid > 0, max_t >= 0 and at most {_MOST_POINTS} grid points",
+            remedy="a grid of 0.001 nats serves nearly every law",
+        )
+    return int(max_t / grid) + 1
+
+
+def _cells(law: StepLaw, grid: float) -> tuple[Floats, Floats, Floats]:
+    """The grid points below and above each step, and the share above that keeps the mean of e^step."""
+    position = law.steps / grid
+    nearest = np.rint(position)
+    position = np.where(np.abs(position - nearest) <= _SNAP * nearest, nearest, position)
+    below = np.floor(position)
+    return below, np.ceil(position), np.expm1((position - below) * grid) / math.expm1(grid)
+
+
+def _on_grid(law: StepLaw, grid: float, points: int, rounding: Rounding) -> Floats:
+    """The law of the rounded step, ``[points + 1]``; the last entry is all that lies beyond."""
+    below, above, share = _cells(law, grid)
+    if rounding != "spread":
+        share = np.full_like(share, float(rounding == "up"))
+    places = np.minimum(np.concatenate([below, above]), points).astype(np.int64)
+    masses = np.concatenate([law.weights * (1 - share), law.weights * share])
+    return np.bincount(places, masses, points + 1).astype(np.float64)
+
+
+def _visits(step: Floats) -> Iterator[float]:
+    """Expected visits m_0, m_1, ... of S_1, S_2, ... to the grid points, the last entry of `step` being out of reach.
+
+    The first step leads to j at once, or by i first: m_j = f_j + sum_{i<=j} f_i m_{j-i}. Solved for m_j, with
+    1 - f_0 written as the sum of the other f_i, all terms are positive. (For j = 0: m_0 = f_0 + f_0 m_0.)
+    """
+    moving = float(np.sum(step[1:]))
+    if moving == 0:  # the walk never leaves 0
+        yield math.inf
+        return
+    points = len(step) - 1
+    visits = np.empty(points)
+    longest = int(np.flatnonzero(step[:points]).max(initial=0))
+    backwards = step[points - 1 :: -1].copy()  # backwards[points - 1 - i] is f_i; BLAS wants it contiguous
+    for j in range(points):
+        first = max(0, j - longest)
+        visits[j] = (step[j] + visits[first:j] @ backwards[points - 1 - j + first : points - 1]) / moving
+        yield float(visits[j])
+
+
+def _dual(visits: Iterator[float], capacity: float, grid: float) -> tuple[float, float, int]:
+    """Smallest value of B3' on the grid, a number below its value at every t, and the grid point."""
+    inside = prefixes = 0.0
+    weight, at = 1.0, 0
+    for at, visit in enumerate(visits):
+        weight = math.exp(-at * grid)
+        if prefixes + visit / weight >= capacity:
+            value = inside + (capacity - prefixes) * weight
+            return value, value, at
+        inside += visit
+        prefixes += visit / weight
+    # Prefixes found beyond, at any t, only add to `inside`: each weighs more than the e^-t it takes from P.
+    return inside + (capacity - prefixes) * weight, inside, at
+
+
+def _plain(visits: Iterator[float], capacity: float, grid: float) -> tuple[float, float, int]:
+    """As :func:`_dual` for B3: U is constant on [jh, (j+1)h), so t = (j+1)h is the best there; t = 0 gives P."""
+    inside, best, at = 0.0, float(capacity), -1
+    for j, visit in enumerate(visits):
+        inside += visit
+        if inside >= best:  # U never falls again
+            return best, best, at
+        value = inside + capacity * math.exp(-(j + 1) * grid)
+        if value < best:
+            best, at = value, j
+    return best, min(best, inside), at
+
+
+def _influence(step: Floats, at: int, form: RenewalForm, grid: float) -> Floats:
+    r"""Derivative of the bound when mass is added to the law at each grid point up to `at`.
+
+    :math:`\sum_{n\ge 1} F^{*n}` changes by R * dF * R with :math:`R = \sum_{n\ge 0} F^{*n}`, and the bound adds it up
+    against :math:`1 - e^{s-t}` (dual) or 1 (plain) on [0, t]; t itself is at its best, so moving it adds nothing.
+    """
+    from scipy.signal import fftconvolve
+
+    if at < (1 if form == "dual" else 0):
+        return np.zeros(1)
+    renewals = np.fromiter(islice(_visits(step), at + 1), dtype=np.float64)
+    renewals[0] += 1
+    gain = -np.expm1(-grid * np.arange(at + 1)) if form == "dual" else np.ones(at + 1)
+    twice = fftconvolve(renewals, renewals)[: at + 1]
+    return fftconvolve(twice, gain)[at::-1]
+
+
+def _sampling_error(law: StepLaw, influence: Floats, grid: float) -> float:
+    """Half the width of the 95% interval from the influence of each independent draw."""
+    from scipy.stats import t as student
+
+    known, draw = np.unique(np.asarray(law.draws), return_inverse=True)
+    if len(known) < 2:
+        return math.inf
+    below, above, share = _cells(law, grid)
+    reach = np.append(influence, 0.0)
+    lower, upper = (reach[np.minimum(place, len(influence)).astype(np.int64)] for place in (below, above))
+    value = (1 - share) * lower + share * upper
+    centred = law.weights * (value - law.weights @ value)
+    per_draw = np.bincount(draw, centred)
+    spread = math.sqrt(len(known) / (len(known) - 1) * float(per_draw @ per_draw))
+    return float(student.ppf((1 + CONFIDENCE) / 2, len(known) - 1)) * spread

@@ -1,0 +1,184 @@
+"""The law of one step of the surprisal walk: what the numeric branching bound (B3, B3') takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectheory.distributions import validate_pmf
+from spectheory.errors import SettingError, ShapeError, TextError
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class StepLaw:
+    r"""Law of the surprisal :math:`-\log p_Y`, :math:`Y \sim p`, averaged over the contexts.
+
+    Parameters
+    ----------
+    steps : array ``[A]``
+        Surprisals :math:`-\log p_y` in nats, finite and >= 0.
+    weights : array ``[A]``
+        Their probabilities, summing to one.
+    draws : array ``[A]``, optional
+        Number of the independent draw (a context, a text) each atom comes from, if the law is an estimate; without
+        it the law is taken to be known.
+
+    Raises
+    ------
+    ShapeError
+        If the arrays do not fit.
+    SettingError
+        If a step is negative, infinite or NaN.
+    PmfError
+        If the weights are not a pmf.
+
+    Examples
+    --------
+    >>> round(StepLaw.from_pmfs([[0.5, 0.5], [1.0, 0.0]]).mean, 6)
+    0.346574
+    """
+
+    steps: Floats
+    weights: Floats
+    draws: NDArray[np.int64] | None = None
+
+    def __post_init__(self) -> None:
+        shapes = {np.shape(self.steps), np.shape(self.weights)}
+        if self.draws is not None:
+            shapes.add(np.shape(self.draws))
+        if len(shapes) > 1 or np.ndim(self.steps) != 1:
+            raise ShapeError(
+                f"steps, weights and draws have shapes {sorted(shapes)}",
+                limit="one axis, the same for all",
+                remedy="flatten them",
+            )
+        validate_pmf(self.weights, "weights")
+        if not np.all((self.steps >= 0) & np.isfinite(self.steps)):
+            worst = self.steps[~((self.steps >= 0) & np.isfinite(self.steps))][0]
+            raise SettingError(
+                f"a step is {worst:g}", limit="must be finite and >= 0", remedy="steps are -log p, in nats"
+            )
+
+    @property
+    def estimated(self) -> bool:
+        """Whether the law comes from a sample of contexts or tokens."""
+        return self.draws is not None
+
+    @property
+    def mean(self) -> float:
+        """Mean step, which is mu = E[H(p)], nats."""
+        return float(self.weights @ self.steps)
+
+    @property
+    def second_moment(self) -> float:
+        """Second moment of the step, which is mu2 = E[M2(p)], nats squared."""
+        return float(self.weights @ self.steps**2)
+
+    @classmethod
+    def from_pmfs(cls, pmfs: Any, shares: Any = None, *, sampled: bool = False) -> StepLaw:
+        r"""Every atom :math:`-\log p_y` with weight :math:`p_y`, averaged over the contexts (exact).
+
+        Parameters
+        ----------
+        pmfs : array ``[..., V]``
+            The target's pmfs, one per context.
+        shares : array ``[...]``, optional
+            Probabilities of the contexts; equal if left out.
+        sampled : bool
+            Whether the contexts are independent draws of a larger population: the law is then an estimate.
+
+        Raises
+        ------
+        PmfError, ShapeError
+            If they are not pmfs, or do not fit.
+
+        Examples
+        --------
+        >>> law = StepLaw.from_pmfs([[0.5, 0.5], [0.25, 0.75]], [0.9, 0.1])
+        >>> law.weights.round(3).tolist()
+        [0.45, 0.45, 0.025, 0.075]
+        """
+        p = np.asarray(validate_pmf(pmfs), dtype=np.float64)
+        p = p.reshape(-1, p.shape[-1])
+        known = np.full(len(p), 1 / len(p)) if shares is None else np.ravel(np.asarray(shares, dtype=np.float64))
+        if len(known) != len(p):
+            raise ShapeError(f"{len(known)} shares for {len(p)} pmfs", limit="one each", remedy="leave them out")
+        context, token = np.nonzero(p)
+        chances = p[context, token]
+        # An entry that rounding put above one has no surprisal.
+        return cls(np.maximum(-np.log(chances), 0.0), chances * known[context], context if sampled else None)
+
+    @classmethod
+    def from_surprisals(cls, texts: Sequence[Any]) -> StepLaw:
+        r"""One sampled step per position of target-sampled texts: an *estimate* of the law (statistical).
+
+        It needs the log-probabilities of the text's own tokens alone; with the full pmfs at hand :meth:`from_pmfs`
+        has less noise. Texts count as independent draws, the positions of one text do not.
+
+        Parameters
+        ----------
+        texts : sequence of array ``[tokens]``
+            :math:`-\log p(x_n)` at each position of each text, nats.
+
+        Raises
+        ------
+        TextError
+            If there is no token, a surprisal is negative, infinite or NaN, or a text is not one axis.
+
+        Examples
+        --------
+        >>> StepLaw.from_surprisals([[0.5, 1.5], [1.0]]).mean
+        1.0
+        """
+        walks = [np.asarray(text, dtype=np.float64) for text in texts]
+        for walk in walks:
+            if walk.ndim != 1:
+                raise TextError(f"a text has shape {walk.shape}", limit="[tokens]", remedy="pass a list of texts")
+        steps = np.concatenate([np.zeros(0), *walks])
+        if not len(steps) or not np.all((steps >= 0) & np.isfinite(steps)):
+            raise TextError(
+                f"a surprisal is not a number in [0, inf) in {len(walks)} texts of {len(steps)} tokens",
+                limit="every token must have positive probability",
+                remedy="use the sampling settings the text was drawn with",
+            )
+        return cls(steps, np.full(len(steps), 1 / len(steps)), np.repeat(np.arange(len(walks)), [*map(len, walks)]))
+
+    @classmethod
+    def from_surprisal_histogram(cls, edges: Any, mass: Any) -> StepLaw:
+        r"""The law known up to bins, each step taken at its bin's *lower* edge.
+
+        Steps rounded down raise U everywhere, so what is a bound for this law is a bound for the one behind it.
+
+        Parameters
+        ----------
+        edges : array ``[B + 1]``
+            Edges of the bins, increasing, the first >= 0; the last may be infinite.
+        mass : array ``[B]``
+            Probability of a step in each bin (the pmf's own mass there, :math:`\sum p_y`, not a count of tokens).
+
+        Raises
+        ------
+        ShapeError, SettingError, PmfError
+            If the edges do not fit or do not increase, or the mass is not a pmf.
+
+        Examples
+        --------
+        >>> StepLaw.from_surprisal_histogram([0.0, 1.0, float("inf")], [0.25, 0.75]).mean
+        0.75
+        """
+        bounds, weights = np.asarray(edges, dtype=np.float64), np.asarray(mass, dtype=np.float64)
+        if bounds.ndim != 1 or weights.shape != (len(bounds) - 1,):
+            raise ShapeError(
+                f"edges have shape {bounds.shape}, mass {weights.shape}",
+                limit="one more edge than bins",
+                remedy="numpy.histogram returns both",
+            )
+        if not np.all(bounds[1:] > bounds[:-1]):
+            raise SettingError("edges do not increase", limit="each above the one before", remedy="sort them")
+        return cls(bounds[:-1], weights)
