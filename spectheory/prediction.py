@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from spectheory.cost import CostModel, iid_tokens_per_call
-from spectheory.drafting import Chain
+from spectheory.drafting import Chain, Shape, expected_tokens
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
-from spectheory.paths import calls_of_chains
 from spectheory.resampling import PromptSums
+from spectheory.shape_calls import ShapeCalls, Wanted, calls_by_shape, takes
 from spectheory.trace import Trace
 from spectheory.trace_limits import Limits, add_limit_sums, limits_at
-from spectheory.verification import BlockVerification, PathRule, RaceVerification, TokenVerification
+from spectheory.verification import BlockVerification, PathRule, RaceVerification, RankRule, TokenVerification
+from spectheory.verification.biased import BiasedVerification
 
 DEFAULT_RULES: tuple[PathRule, ...] = (TokenVerification(), BlockVerification(), RaceVerification())
 MOST_RESAMPLES = 100_000
@@ -33,6 +34,8 @@ class Prediction:
     ----------
     rule, shape
         What was predicted.
+    wanted : Shape or BestTree
+        What was asked for: the shape itself, or the search that found it.
     tokens_per_call : Interval
         Output tokens per target call, recovered and bonus tokens counted. Exact for the trace's texts by the path
         theorem (§7); the range is over prompts.
@@ -41,7 +44,8 @@ class Prediction:
     acceptance : Interval
         Acceptance rate of a call's first draft, averaged over positions.
     iid_tokens_per_call : float
-        What C1 (``leviathan2023``) says with that acceptance rate; its distance from `tokens_per_call` is its error.
+        What the i.i.d. formula says: C1 (``leviathan2023``) with that acceptance rate for a chain, S1 with the mean
+        rank law for another shape; its distance from `tokens_per_call` is its error.
     speedup : Interval, optional
         Tokens per second against plain decoding, if a cost model was given (C2).
     limits : Limits
@@ -51,7 +55,8 @@ class Prediction:
     """
 
     rule: PathRule
-    shape: Chain
+    shape: Shape
+    wanted: Wanted
     tokens_per_call: Interval
     accepted_length: Interval
     acceptance: Interval
@@ -65,7 +70,10 @@ class Prediction:
         return {
             "rule": self.rule.name,
             "shape": str(self.shape),
+            "wanted": str(self.wanted),
+            "paths": None if isinstance(self.shape, Chain) else self.shape.tree().paths,
             "k": self.shape.nodes,
+            "depth": self.shape.depth,
             "tokens_per_call": self.tokens_per_call.as_dict(),
             "accepted_length": self.accepted_length.as_dict(),
             "acceptance": self.acceptance.as_dict(),
@@ -98,7 +106,7 @@ class Plan:
 def predict(
     trace: Trace,
     rule: PathRule,
-    shape: Chain,
+    shape: Wanted,
     cost: CostModel | None = None,
     *,
     resamples: int = 1000,
@@ -113,8 +121,8 @@ def predict(
         Measured statistics along texts.
     rule : PathRule
         Verification rule.
-    shape : Chain
-        What each call drafts.
+    shape : Shape or BestTree
+        What each call drafts; another shape than a chain needs a rule with ranks.
     cost : CostModel, optional
         Needed for the speed-up.
     resamples, seed : int
@@ -128,7 +136,7 @@ def predict(
     TraceError
         If the trace lacks what the rule reads.
     SettingError
-        If a setting is out of range.
+        If a setting is out of range, or the rule does not take the shape.
 
     Examples
     --------
@@ -154,14 +162,15 @@ def plan(
     cost: CostModel | None = None,
     *,
     rules: Sequence[PathRule] | None = None,
-    shapes: Sequence[Chain] = DEFAULT_SHAPES,
+    shapes: Sequence[Wanted] = DEFAULT_SHAPES,
     resamples: int = 1000,
     seed: int = 0,
     prefill_emits_token: bool = False,
 ) -> Plan:
-    """Predict every rule with every shape and find the best; arguments as in :func:`predict`.
+    """Predict every rule with every shape it takes and find the best; arguments as in :func:`predict`.
 
-    Without `rules`: token, block and race, as far as the trace has what they read.
+    Without `rules`: token, block and race, as far as the trace has what they read. Shapes other than chains go to the
+    rules with ranks alone.
 
     Examples
     --------
@@ -179,53 +188,81 @@ def plan(
         )
     if seed < 0:
         raise SettingError(f"seed is {seed}", limit="must be >= 0", remedy="0 is the default")
+    if any(isinstance(rule, BiasedVerification) for rule in rules):
+        raise SettingError(
+            "a biased rule is asked for",
+            limit="its text is no sample of the target",
+            remedy="use bias_tradeoff, or --bias on the command line",
+        )
     if not rules or not shapes:
         raise SettingError("there is nothing to predict", limit="needs a rule and a shape", remedy="name both")
     sums = PromptSums(trace.texts, resamples, seed)
     sums.add("tokens", trace.lengths.astype(float))
     prefilled = int(prefill_emits_token)
     sums.add("decoded", (trace.lengths - prefilled).astype(float))
-    ks = [shape.k for shape in shapes]
+    found: list[tuple[PathRule, ShapeCalls]] = []
     for rule in rules:
-        rule.require(trace.columns)
-        survival = rule.path_survival(trace.columns, max(ks))
-        sums.add_rows(f"accepted {rule.name}", survival[:, 0])
-        for k, calls in calls_of_chains(survival, trace.lengths, ks, prefill_emits_token=prefill_emits_token).items():
-            sums.add(f"calls {rule.name} {k}", calls.expected)
-            sums.add(f"verifying {rule.name} {k}", calls.expected - prefilled)
-            sums.add(f"full {rule.name} {k}", calls.full)
+        wanted = [shape for shape in shapes if takes(rule, shape) or len(rules) == len(shapes) == 1]
+        of_rule = {c.wanted: c for c in calls_by_shape(trace, rule, wanted, prefill_emits_token=prefill_emits_token)}
+        found += [(rule, of_rule[shape]) for shape in wanted]
+    if not found:
+        raise SettingError(
+            f"no rule of {', '.join(rule.name for rule in rules)} takes such a shape",
+            limit="shapes other than chains need a rule with ranks",
+            remedy="use race, poisson, recursive or topk",
+        )
+    for number, (_, shape) in enumerate(found):
+        sums.add_rows(f"accepted {number}", shape.first)
+        sums.add(f"calls {number}", shape.calls.expected)
+        sums.add(f"verifying {number}", shape.calls.expected - prefilled)
+        sums.add(f"full {number}", shape.calls.full)
+    ks = sorted({c.shape.nodes for _, c in found})
     add_limit_sums(sums, trace, ks)
     sums.draw()
-    limits = {k: limits_at(sums, trace, k) for k in set(ks)}
+    limits = {k: limits_at(sums, trace, k) for k in ks}
     predictions = tuple(
-        _prediction(sums, trace, rule, shape, cost, limits[shape.k]) for rule in rules for shape in shapes
+        _prediction(sums, trace, number, rule, calls, cost, limits[calls.shape.nodes])
+        for number, (rule, calls) in enumerate(found)
     )
     return Plan(predictions, max(predictions, key=lambda p: (p.speedup or p.tokens_per_call).best))
 
 
-def _speedup(sums: PromptSums, rule: PathRule, shape: Chain, cost: CostModel) -> Interval | None:
-    """Decoding alone: a token that the prompt's own pass emits, and that pass, count on neither side."""
-    verifying = f"verifying {rule.name} {shape.k}"
-    if sums.total(verifying) <= 0:
-        return None
-    per_call = sums.ratio("decoded", verifying, limits=(1.0, shape.depth + 1.0))
-    return cost.speedup(per_call, shape, sums.total(f"full {rule.name} {shape.k}") / sums.total(verifying))
-
-
 def _prediction(
-    sums: PromptSums, trace: Trace, rule: PathRule, shape: Chain, cost: CostModel | None, limits: Limits
+    sums: PromptSums,
+    trace: Trace,
+    number: int,
+    rule: PathRule,
+    found: ShapeCalls,
+    cost: CostModel | None,
+    limits: Limits,
 ) -> Prediction:
-    calls = f"calls {rule.name} {shape.k}"
-    tokens_per_call = sums.ratio("tokens", calls, limits=(1.0, shape.depth + 1.0))
-    acceptance = sums.ratio(f"accepted {rule.name}", "tokens", limits=(0.0, 1.0))
+    shape = found.shape
+    tokens_per_call = sums.ratio("tokens", f"calls {number}", limits=(1.0, shape.depth + 1.0))
+    acceptance = sums.ratio(f"accepted {number}", "tokens", limits=(0.0, 1.0))
     return Prediction(
         rule=rule,
         shape=shape,
+        wanted=found.wanted,
         tokens_per_call=tokens_per_call,
         accepted_length=tokens_per_call + (-1.0),
         acceptance=acceptance,
-        iid_tokens_per_call=iid_tokens_per_call(min(acceptance.best, 1.0), shape.k),
-        speedup=_speedup(sums, rule, shape, cost) if cost else None,
-        limits=limits,
+        iid_tokens_per_call=_iid_tokens(trace, rule, shape, min(acceptance.best, 1.0)),
+        speedup=_speedup(sums, number, shape, cost) if cost else None,
+        limits=limits.of(rule, shape, trace),
         provenance=trace.provenance,
     )
+
+
+def _iid_tokens(trace: Trace, rule: PathRule, shape: Shape, acceptance: float) -> float:
+    if isinstance(shape, Chain) or not isinstance(rule, RankRule):
+        return iid_tokens_per_call(acceptance, shape.depth)
+    return float(expected_tokens(shape, rule.rank_law(trace.columns, shape.max_rank).mean(axis=0)))
+
+
+def _speedup(sums: PromptSums, number: int, shape: Shape, cost: CostModel) -> Interval | None:
+    """Decoding alone: a token that the prompt's own pass emits, and that pass, count on neither side."""
+    verifying = f"verifying {number}"
+    if sums.total(verifying) <= 0:
+        return None
+    per_call = sums.ratio("decoded", verifying, limits=(1.0, shape.depth + 1.0))
+    return cost.speedup(per_call, shape, sums.total(f"full {number}") / sums.total(verifying))

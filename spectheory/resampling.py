@@ -54,6 +54,10 @@ class PromptSums:
         text_of_row = np.repeat(np.arange(len(lengths)), lengths)
         self.add(name, np.bincount(text_of_row, per_row, len(lengths)).astype(float))
 
+    def has(self, name: str) -> bool:
+        """Whether a quantity of this name was added."""
+        return name in self._sums
+
     def total(self, name: str) -> float:
         """Sum over all prompts."""
         return float(self._sums[name].sum())

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spectheory.drafting import Chain, Shape
+from spectheory.errors import TraceError
 from spectheory.intervals import Interval
 from spectheory.limits import branching_bound, tunstall_bound
 from spectheory.limits.branching import best_threshold, surprisal_walks, threshold_terms
 from spectheory.paths import one_call_terms
 from spectheory.resampling import PromptSums
-from spectheory.trace import GIVEN_TEXT, Trace
+from spectheory.trace import GIVEN_TEXT, RECORDED_RANKS, Trace
+from spectheory.verification import PathRule, RankRule
 
 
 @dataclass(frozen=True)
@@ -35,13 +39,24 @@ class Limits:
     iid_branching : float, optional
         B2': the same under i.i.d. conditional pmfs; on real text a reading, no limit.
     iid_channel : float, optional
-        T1: for ranks i.i.d. along the text (recursive rejection, ranks beyond 8 lumped); a reading, no limit.
+        T1: for ranks i.i.d. along the text, ranks beyond 8 lumped (of the rule itself where it has ranks, else of
+        recursive rejection); a reading, no limit.
     """
 
     one_call: Interval | None = None
     text: Interval | None = None
     iid_branching: float | None = None
     iid_channel: float | None = None
+
+    def of(self, rule: PathRule, shape: Shape, trace: Trace) -> Limits:
+        """The limits of one rule and shape: no one-call bound but for chains, T1 with the rule's own ranks."""
+        own = self
+        if not isinstance(shape, Chain):
+            own = replace(own, one_call=None)
+        if isinstance(rule, RankRule):
+            with suppress(TraceError):  # one rank may be known without the law of the others
+                own = replace(own, iid_channel=_channel(rule.rank_law(trace.columns, RECORDED_RANKS), shape.nodes))
+        return own
 
     def as_dict(self) -> dict[str, Any]:
         """The limits as a JSON-ready dictionary."""
@@ -110,15 +125,20 @@ def limits_at(sums: PromptSums, trace: Trace, k: int) -> Limits:
         mu, mu2 = float(columns["target_entropy"].mean()), float(columns["target_second_moment"].mean())
         branching = branching_bound(mu, max(mu2, mu * mu), k) + 1
     if "rejection_rank" in columns:
-        law = columns["rejection_rank"].mean(axis=0)
-        law = np.append(law, max(0.0, 1 - law.sum()))
-        channel = tunstall_bound(-float(np.sum(law[law > 0] * np.log(law[law > 0]))), len(law), k)
+        channel = _channel(columns["rejection_rank"], k)
     return Limits(
         one_call=sums.ratio(f"one call {k}", f"starts {k}", limits=most) if counted else None,
         text=_cut(sums.ratio(f"text {k}", f"starts {k}", limits=most), k + 1.0) if counted else None,
         iid_branching=branching,
         iid_channel=channel,
     )
+
+
+def _channel(rank_law: NDArray[np.float64], k: int) -> float:
+    """T1 with the mean law of the ranks, those beyond the recorded ones lumped."""
+    law = rank_law.mean(axis=0)
+    law = np.append(law, max(0.0, 1 - law.sum()))
+    return tunstall_bound(-float(np.sum(law[law > 0] * np.log(law[law > 0]))), len(law), k)
 
 
 def _cut(interval: Interval, most: float) -> Interval:

@@ -95,7 +95,15 @@ class RankRule(PositionRule):
     """A rule that says which of several candidates is output: R is its rank, above k if none of the first k is (§3).
 
     The rank laws of different positions are independent given the text, so any draft tree has a survival (§4, §7).
+
+    Attributes
+    ----------
+    consecutive : bool
+        Whether candidates must be tried in order, so that a rank needs all lower ones drafted; otherwise ranks may be
+        skipped.
     """
+
+    consecutive: ClassVar[bool] = False
 
     @abstractmethod
     def rank_pmf(self, target: Any, draft: Any, max_rank: int) -> Array:

@@ -1,0 +1,155 @@
+"""Tokens per call against the bias paid: over-acceptance along a measured text (Y5, Y6, §7)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectheory.cost import CostModel
+from spectheory.drafting import Chain
+from spectheory.errors import SettingError, TraceError
+from spectheory.intervals import Interval
+from spectheory.paths import calls_and_visits
+from spectheory.resampling import PromptSums
+from spectheory.trace import UNO_SHARES, Trace
+from spectheory.verification import TokenVerification
+from spectheory.verification.biased import BiasedVerification
+
+
+@dataclass(frozen=True)
+class BiasPoint:
+    """What one share of over-acceptance gives and costs.
+
+    Attributes
+    ----------
+    rule : BiasedVerification
+        With its share.
+    k : int
+        Drafts per call.
+    tokens_per_call : Interval
+        Of calls that start where lossless ones do; exact for one call, first order in the share over several, as the
+        prefixes of a biased decoder drift to the mixture.
+    bias : Interval
+        Total variation between output and target per token, with the best recovery (OPT): share times mean TV.
+    uno_bias : Interval, optional
+        The same with recovery from the target itself (UNO), never below; between recorded shares an upper bound.
+    speedup : Interval, optional
+        Against plain decoding, if a cost model was given.
+    """
+
+    rule: BiasedVerification
+    k: int
+    tokens_per_call: Interval
+    bias: Interval
+    uno_bias: Interval | None
+    speedup: Interval | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The point as a JSON-ready dictionary."""
+        return {
+            "share": self.rule.share,
+            "k": self.k,
+            "tokens_per_call": self.tokens_per_call.as_dict(),
+            "bias": self.bias.as_dict(),
+            "uno_bias": self.uno_bias.as_dict() if self.uno_bias else None,
+            "speedup": self.speedup.as_dict() if self.speedup else None,
+        }
+
+
+def bias_tradeoff(
+    trace: Trace,
+    k: int,
+    shares: Sequence[float],
+    cost: CostModel | None = None,
+    *,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> tuple[BiasPoint, ...]:
+    r"""Tokens per call of a chain of k drafts against the bias paid, per share of over-acceptance (Y5, Y6).
+
+    With f(n) the lossless calls that start at n, a biased call from there has
+    :math:`P(\tau\ge i) = E \prod_{l\le i} \min((1-t)+t\rho_{n+l}, \rho_{n+l})` over target-sampled continuations, so
+    the sums over the text are unbiased for calls from these starts: at share 0 they are the prediction of token
+    verification. An *estimate*: the starts of a biased decoder differ.
+
+    Parameters
+    ----------
+    trace : Trace
+        Of text sampled from the target.
+    k : int
+        Drafts per call, at least 1.
+    shares : sequence of float
+        Over-acceptance, each in [0, 1].
+    cost : CostModel, optional
+        Needed for the speed-up.
+    resamples, seed : int
+        Bootstrap over prompts.
+
+    Raises
+    ------
+    SettingError
+        If a share is out of range.
+    TraceError
+        If the trace has no total variations.
+
+    Examples
+    --------
+    >>> columns = {
+    ...     "log_target": np.log([0.5, 0.5]), "log_draft": np.log([0.25, 0.75]), "total_variation": np.full(2, 0.25)
+    ... }
+    >>> from spectheory.trace import TextInfo
+    >>> trace = Trace(columns, (TextInfo("a", 1), TextInfo("b", 1)))
+    >>> [round(point.bias.best, 3) for point in bias_tradeoff(trace, 1, [0.0, 0.5, 1.0])]
+    [0.0, 0.125, 0.25]
+    """
+    if "total_variation" not in trace.columns:
+        raise TraceError(
+            "the trace has no total_variation", limit="the bias is a share of it", remedy="measure the pair"
+        )
+    if not shares:
+        raise SettingError("there is no share", limit="needs one in [0, 1]", remedy="0 is lossless")
+    chain = Chain(k)
+    lossless = TokenVerification().path_survival(trace.columns, k)
+    _, visits = calls_and_visits(lossless, trace.lengths)
+    left = np.repeat(np.cumsum(trace.lengths), trace.lengths) - np.arange(len(trace))
+    sums = PromptSums(trace.texts, resamples, seed)
+    sums.add("tokens", trace.lengths.astype(float))
+    sums.add_rows("calls", visits)
+    sums.add_rows("bias", trace.columns["total_variation"])
+    rules = [BiasedVerification(share) for share in shares]
+    for rule in rules:
+        survival = rule.weighted_survival(trace.columns, k)
+        inside = np.where(np.arange(k) < left[:, None], survival, 0.0)
+        sums.add_rows(f"tokens {rule.share}", visits * (1 + inside.sum(axis=1)))
+        sums.add_rows(f"full {rule.share}", visits * inside[:, -1])
+        if "uno_loss" in trace.columns:
+            sums.add_rows(f"uno {rule.share}", _uno(trace, rule.share))
+    sums.draw()
+    return tuple(_point(sums, rule, chain, cost) for rule in rules)
+
+
+def _uno(trace: Trace, share: float) -> NDArray[np.float64]:
+    """UNO's loss at each position: convex in the share, so a chord of the recorded values lies above."""
+    shares = np.array([*UNO_SHARES, 1.0])
+    losses = np.column_stack([trace.columns["uno_loss"], trace.columns["total_variation"]])
+    after = int(np.clip(np.searchsorted(shares, share), 1, len(shares) - 1))
+    part = (share - shares[after - 1]) / (shares[after] - shares[after - 1])
+    return (1 - part) * losses[:, after - 1] + part * losses[:, after]
+
+
+def _point(sums: PromptSums, rule: BiasedVerification, chain: Chain, cost: CostModel | None) -> BiasPoint:
+    # The weights have mean 1 but no bound, so neither has the estimate.
+    tokens = sums.ratio(f"tokens {rule.share}", "calls", limits=(1.0, np.inf))
+    uno = f"uno {rule.share}"
+    return BiasPoint(
+        rule=rule,
+        k=chain.k,
+        tokens_per_call=tokens,
+        bias=sums.ratio("bias", "tokens", limits=(0.0, 1.0)) * rule.share,
+        uno_bias=sums.ratio(uno, "tokens", limits=(0.0, 1.0)) if sums.has(uno) else None,
+        speedup=cost.speedup(tokens, chain, sums.total(f"full {rule.share}") / sums.total("calls")) if cost else None,
+    )

@@ -1,0 +1,130 @@
+"""Calls of a rule with any shape along the texts of a trace (§7), the shape given or searched for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectheory.drafting import Chain, Shape
+from spectheory.errors import SettingError
+from spectheory.paths import TextCalls, calls_of_chains, calls_of_tree, tree_survival
+from spectheory.trace import RECORDED_RANKS, Trace
+from spectheory.tree_search import text_tree
+from spectheory.verification import PathRule, RankRule
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class BestTree:
+    """Asks for the best draft tree of a size: found per rule on the trace itself (S4), with ranks up to 8.
+
+    Parameters
+    ----------
+    nodes : int
+        Draft nodes per call, at least 1.
+    max_depth : int, optional
+        Largest depth of a node: draft passes per call.
+
+    Raises
+    ------
+    SettingError
+        If a number is below 1.
+
+    Examples
+    --------
+    >>> str(BestTree(8))
+    'best tree of 8'
+    """
+
+    nodes: int
+    max_depth: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("nodes", self.nodes), ("max depth", self.max_depth)):
+            if value is not None and value < 1:
+                raise SettingError(f"{name} is {value}", limit="must be >= 1", remedy="no draft means plain decoding")
+
+    def __str__(self) -> str:
+        """Short form for tables."""
+        return f"best tree of {self.nodes}" + (f", depth {self.max_depth}" if self.max_depth else "")
+
+
+Wanted = Shape | BestTree
+"""A shape, or one to be found."""
+
+
+@dataclass(frozen=True)
+class ShapeCalls:
+    """What one shape gives on the texts of a trace.
+
+    Attributes
+    ----------
+    wanted : Shape or BestTree
+        What was asked for.
+    shape : Shape
+        The shape it became.
+    calls : TextCalls
+        Calls of each text (exact).
+    first : array ``[N]``
+        P(tau >= 1) of a call that starts at each position.
+    """
+
+    wanted: Wanted
+    shape: Shape
+    calls: TextCalls
+    first: Floats
+
+
+def takes(rule: PathRule, wanted: Wanted) -> bool:
+    """Whether the rule has a law for the shape: every rule for a chain, a rule with ranks for every shape."""
+    return isinstance(wanted, Chain) or isinstance(rule, RankRule)
+
+
+def calls_by_shape(
+    trace: Trace, rule: PathRule, wanted: Sequence[Wanted], *, prefill_emits_token: bool = False
+) -> Iterator[ShapeCalls]:
+    """The calls of each shape, chains first; chains share one survival and one system.
+
+    Raises
+    ------
+    TraceError
+        If the trace lacks what the rule reads.
+    SettingError
+        If a rule without ranks is asked for another shape than a chain.
+    """
+    rule.require(trace.columns)
+    chains = [shape for shape in wanted if isinstance(shape, Chain)]
+    if chains:
+        survival = rule.path_survival(trace.columns, max(shape.k for shape in chains))
+        ks = [shape.k for shape in chains]
+        of_chain = calls_of_chains(survival, trace.lengths, ks, prefill_emits_token=prefill_emits_token)
+        for shape in chains:
+            yield ShapeCalls(shape, shape, of_chain[shape.k], survival[:, 0])
+    for other in wanted:
+        if not isinstance(other, Chain):
+            yield _with_ranks(trace, rule, other, prefill_emits_token)
+
+
+def _with_ranks(trace: Trace, rule: PathRule, wanted: Wanted, prefill_emits_token: bool) -> ShapeCalls:
+    if not isinstance(rule, RankRule):
+        raise SettingError(
+            f"{rule.name} verification is asked for {wanted}",
+            limit="it judges one chain of drafts",
+            remedy="use a chain, or a rule with ranks: race, poisson, recursive, topk",
+        )
+    if isinstance(wanted, BestTree):
+        law = rule.rank_law(trace.columns, min(wanted.nodes, RECORDED_RANKS))
+        tree = text_tree(
+            law, trace.lengths, wanted.nodes, max_depth=wanted.max_depth, consecutive=rule.consecutive
+        ).tree
+    else:
+        tree = wanted.tree()
+        law = rule.rank_law(trace.columns, tree.max_rank)
+    survival, leaves = tree_survival(law, tree)
+    calls = calls_of_tree(survival, leaves, trace.lengths, prefill_emits_token=prefill_emits_token)
+    shape: Shape = tree if isinstance(wanted, BestTree) else wanted
+    return ShapeCalls(wanted, shape, calls, survival[:, 0])
