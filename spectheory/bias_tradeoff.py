@@ -123,7 +123,7 @@ def bias_tradeoff(
     rules = [BiasedVerification(share) for share in shares]
     for rule in rules:
         survival = rule.weighted_survival(trace.columns, k)
-        inside = np.where(np.arange(k) < left[:, None], survival, 0.0)
+        inside = np.where(np.arange(1, k + 1) < left[:, None], survival, 0.0)  # the text ends with the last token
         sums.add_rows(f"tokens {rule.share}", visits * (1 + inside.sum(axis=1)))
         sums.add_rows(f"full {rule.share}", visits * inside[:, -1])
         if "uno_loss" in trace.columns:

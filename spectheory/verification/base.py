@@ -23,6 +23,10 @@ Columns = Mapping[str, NDArray[Any]]
 """Per-position statistics of a text by name, each ``[N]``; the names are those of :mod:`spectheory.trace`."""
 
 
+_SINGLE_ROUNDING = 1e-4
+"""How far the sums of recorded laws may be off: they come from float32 sums over the vocabulary."""
+
+
 class Rule(ABC):
     """A verification rule: how a call decides which drafted tokens are output.
 
@@ -154,10 +158,12 @@ def at_least_one(name: str, value: int) -> None:
 def recorded_ranks(columns: Columns, name: str, max_rank: int) -> NDArray[np.float64]:
     """The first `max_rank` columns of a rank law ``[N, r]`` that a trace recorded under `name`.
 
+    Laws are recorded from sums in single precision; rows that rounding brought above 1 are scaled back to it.
+
     Raises
     ------
     TraceError
-        If the trace has none.
+        If the trace has none, or a row is no law by more than rounding.
     SettingError
         If it recorded fewer ranks.
     """
@@ -175,7 +181,14 @@ def recorded_ranks(columns: Columns, name: str, max_rank: int) -> NDArray[np.flo
             limit=f"{name} records ranks up to {law.shape[1]}",
             remedy="draft fewer candidates per position",
         )
-    return law[:, :max_rank]
+    total = law.sum(axis=1, keepdims=True)
+    if not (law.min(initial=0.0) >= 0 and total.max(initial=0.0) <= 1 + _SINGLE_ROUNDING):
+        raise TraceError(
+            f"{name} of the trace sums to {total.max():.6g} at a position, its smallest entry is {law.min():.3g}",
+            limit=f"a law of a rank is >= 0 and sums to at most 1 within {_SINGLE_ROUNDING:g}",
+            remedy="measure the pair again",
+        )
+    return law[:, :max_rank] / np.maximum(total, 1.0)
 
 
 def at_token(values: Array, token: Any, xp: Any) -> Array:
