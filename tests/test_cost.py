@@ -1,4 +1,4 @@
-"""C1 in closed form and against simulated sums; C2's measured table, its intervals and its file."""
+"""C1 in closed form, inverted and against simulated sums; C2's table, intervals and file; C5 played out; B5."""
 
 from __future__ import annotations
 
@@ -18,20 +18,31 @@ from hypothesis import strategies as st
 from proofs_check.strategies import theorem
 from spectheory import Interval
 from spectheory.cost import (
+    FREE_DRAFTS,
     ConstantRatio,
     CostModel,
     LatencyTable,
     best_chain_length,
+    iid_operations,
     iid_speedup,
     iid_tokens_per_call,
+    parallel_replicas,
+    parallel_speedup,
+    parallel_time,
+    required_acceptance,
+    required_ratio,
 )
-from spectheory.drafting import Chain
+from spectheory.drafting import Batch, Chain, KAry, Shape, Tree
 from spectheory.errors import OutputError, SettingError, TraceError
 from spectheory.intervals import Kind
+from spectheory.limits import branching_speedup
 from spectheory.paths import calls_of_texts
 
 ROUNDING = 1e-12
 """Horner's rule on at most a hundred terms."""
+
+ROOT = 1e-13
+"""A root of a sum of at most 61 powers, each step of a float in the sum moving it by as much at most."""
 
 alphas, ratios, lengths = st.floats(0, 1), st.floats(0, 2), st.integers(1, 60)
 
@@ -108,6 +119,121 @@ def test_the_best_length_where_there_is_no_finite_best() -> None:
     assert best_chain_length(0.2, 0.3, 50) == 1
 
 
+@theorem
+@given(st.fractions(0, 1, max_denominator=50), st.fractions(0, 2, max_denominator=50))
+def test_the_speedup_is_unimodal_in_k_proof(alpha: Fraction, c: Fraction) -> None:
+    """S(k+1) - S(k) has the sign of d(k) = alpha^(k+1) (kc+1) - c T(k), and d never rises: once down, down for good."""
+    tokens = [sum((alpha**i for i in range(k + 1)), Fraction(0)) for k in range(12)]
+    speedups = [tokens[k] / (k * c + 1) for k in range(12)]
+    d = [alpha ** (k + 1) * (k * c + 1) - c * tokens[k] for k in range(11)]
+    for k in range(10):
+        assert (d[k] > 0) == (speedups[k + 1] > speedups[k])
+        assert (d[k] < 0) == (speedups[k + 1] < speedups[k])
+        assert d[k + 1] - d[k] == -(1 - alpha) * alpha ** (k + 1) * ((k + 1) * c + 1) <= 0
+
+
+def test_mixed_acceptances_are_not_their_mean() -> None:
+    """Alpha .5 and .9, constant within a call, k = 4: 3.016 tokens, where the mean alpha gives 2.773."""
+    mixed = (iid_tokens_per_call(0.5, 4) + iid_tokens_per_call(0.9, 4)) / 2
+    assert round(mixed, 3) == 3.016
+    assert round(iid_tokens_per_call(0.7, 4), 3) == 2.773
+
+
+def operations_played_out(alpha: Fraction, k: int, c_hat: Fraction) -> Fraction:
+    """Mean operations of a call over its mean tokens, by all outcomes; a token costs the target 1."""
+    tokens = operations = Fraction(0)
+    for outcome in itertools.product((True, False), repeat=k):
+        chance = math.prod((alpha if right else 1 - alpha for right in outcome), start=Fraction(1))
+        accepted = (*outcome, False).index(False)
+        tokens += chance * (accepted + 1)
+        operations += chance * (sum(c_hat for _ in outcome) + sum(1 for _ in (*outcome, "bonus")))
+    return operations / tokens
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+@pytest.mark.parametrize("alpha", [Fraction(0), Fraction(1, 3), Fraction(9, 10), Fraction(1)])
+def test_operations_against_all_outcomes(alpha: Fraction, k: int) -> None:
+    """The formula, and that it is never below 1; negative control: a target that skips the bonus token."""
+    for c_hat in (Fraction(0), Fraction(1, 8), Fraction(2)):
+        exact = operations_played_out(alpha, k, c_hat)
+        assert iid_operations(float(alpha), k, float(c_hat)) == pytest.approx(float(exact), rel=ROUNDING)
+        assert exact >= 1
+        wrong = (k * c_hat + k) / sum(alpha**i for i in range(k + 1))
+        assert abs(wrong - exact) > 1e-3
+
+
+def brackets(alpha: float, speedup: float, k: int, c: float) -> bool:
+    """Whether the root of sum alpha^i = S(kc+1) is within ROOT of alpha, by signs of exact fractions."""
+    below, above = (Fraction(max(0.0, min(1.0, alpha + sign * ROOT))) for sign in (-1, 1))
+    wanted = Fraction(speedup) * (k * Fraction(c) + 1)
+    low, high = (sum(a**i for i in range(k + 1)) for a in (below, above))
+    rounded = Fraction(2) ** -50  # the speed-up itself, at the ends 0 and 1
+    return low <= wanted * (1 + rounded) and high >= wanted * (1 - rounded)
+
+
+@theorem
+@given(alphas, lengths, ratios)
+def test_the_required_acceptance_gives_the_speedup(alpha: float, k: int, c: float) -> None:
+    """It is the root, and the alpha that the speed-up came from."""
+    speedup = iid_speedup(alpha, k, c)
+    found = required_acceptance(speedup, k, c)
+    assert brackets(found, speedup, k, c)
+    assert found == pytest.approx(alpha, abs=ROOT)
+
+
+def test_the_bracket_can_fail() -> None:
+    """Negative control: 1e-9 beside the root."""
+    speedup = iid_speedup(0.7, 4, 0.1)
+    assert brackets(0.7, speedup, 4, 0.1)
+    assert not brackets(0.7 + 1e-9, speedup, 4, 0.1)
+
+
+@theorem
+@given(st.floats(0.1, 20), lengths, ratios)
+def test_a_speedup_has_an_acceptance_iff_its_tokens_are_within_reach(speedup: float, k: int, c: float) -> None:
+    """1 <= S(kc+1) <= k+1."""
+    tokens = speedup * (k * c + 1)
+    assume(abs(tokens - 1) > 1e-9 and abs(tokens - k - 1) > 1e-9)
+    if 1 <= tokens <= k + 1:
+        assert 0 <= required_acceptance(speedup, k, c) <= 1
+    else:
+        with pytest.raises(SettingError, match=r"needs 1 <= S\(kc\+1\) <= k\+1"):
+            required_acceptance(speedup, k, c)
+
+
+@theorem
+@given(st.floats(0.01, 0.99), st.floats(0.001, 0.9), st.integers(1, 30))
+def test_requirements_at_the_best_length(alpha: float, c: float, k_max: int) -> None:
+    """What the best k needs is what gives the speed-up at it, and no k gets by with less."""
+    speedup = iid_speedup(alpha, best_chain_length(alpha, c, k_max), c)
+    needed = required_acceptance(speedup, None, c, k_max=k_max)
+    assert needed == pytest.approx(alpha, abs=ROOT)
+    allowed = required_ratio(speedup, alpha, None, k_max=k_max)
+    assert allowed == pytest.approx(c, rel=1e-9, abs=1e-12)
+    for k in range(1, k_max + 1):
+        assert iid_speedup(max(needed - 1e-6, 0.0), k, c) < speedup
+        assert iid_speedup(alpha, k, allowed * (1 + 1e-9) + 1e-9) < speedup
+
+
+@theorem
+@given(alphas, lengths, ratios)
+def test_the_required_ratio_gives_the_speedup(alpha: float, k: int, c: float) -> None:
+    """The largest c: more is too slow."""
+    speedup = iid_speedup(alpha, k, c)
+    allowed = required_ratio(speedup, alpha, k)
+    assert iid_speedup(alpha, k, allowed) == pytest.approx(speedup, rel=1e-11)
+    assert iid_speedup(alpha, k, allowed + 1e-6) < speedup
+
+
+def test_requirements_at_their_ends() -> None:
+    """Alpha = 0 and 1, c = 0, and plain decoding."""
+    assert required_acceptance(5.0, 4, 0.0) == 1
+    assert required_acceptance(1.0, 4, 0.0) == 0
+    assert required_acceptance(1 / 1.1, None, 0.1) == 0
+    assert required_ratio(5.0, 1.0, 4) == 0
+    assert required_ratio(1.0, 0.6, 1) == pytest.approx(0.6, rel=ROUNDING), "some k improves iff alpha > c"
+
+
 BAD_C1: list[tuple[Callable[[], Any], str]] = [
     (lambda: iid_tokens_per_call(1.1, 4), "alpha is 1.1: must be in [0, 1]"),
     (lambda: iid_tokens_per_call(math.nan, 4), "alpha is nan"),
@@ -118,6 +244,16 @@ BAD_C1: list[tuple[Callable[[], Any], str]] = [
     (lambda: ConstantRatio(-1.0), "c is -1"),
     (lambda: ConstantRatio(math.nan), "c is nan"),
     (lambda: Chain(0), "k is 0"),
+    (lambda: iid_operations(0.5, 4, -1.0), "c_hat is -1"),
+    (lambda: required_acceptance(0.0, 4, 0.1), "the speed-up is 0"),
+    (lambda: required_acceptance(math.nan, 4, 0.1), "the speed-up is nan"),
+    (lambda: required_acceptance(2.0, 0, 0.1), "k is 0"),
+    (lambda: required_acceptance(2.0, None, 0.1, k_max=0), "k is 0"),
+    (lambda: required_acceptance(4.0, 4, 0.1), "with k=4 and c=0.1: needs 1 <= S(kc+1) <= k+1, which allows 0.714286"),
+    (lambda: required_acceptance(0.5, None, 0.1, k_max=8), "with k=1..8 and c=0.1: needs 1 <= S(kc+1) <= k+1"),
+    (lambda: required_ratio(3.0, 0.5, 4), "alpha=0.5 and k=4: is at most 1.9375 tokens per call, even if drafts"),
+    (lambda: required_ratio(3.0, 0.5, None), "k=1..64: is at most 2"),
+    (lambda: required_ratio(3.0, 1.5, 4), "alpha is 1.5"),
 ]
 
 
@@ -172,6 +308,47 @@ def test_a_full_acceptance_makes_the_next_draft_pass_longer(table: LatencyTable)
     assert extra == pytest.approx(0.5 * (0.14 - 0.1), rel=1e-9)
     noisy = LatencyTable(table.target, {1: spread(0.1), 2: spread(0.09)}, context=1)
     assert noisy.call(Chain(2), full_share=1.0) == noisy.call(Chain(2))
+
+
+SHAPES: tuple[tuple[Shape, tuple[int, ...]], ...] = (
+    (Chain(3), (1, 1, 1)),
+    (Batch(5), (1,)),
+    (KAry((2, 2)), (1, 2)),
+    (KAry((1, 1, 3, 1)), (1, 1, 1, 3)),
+    (Tree.from_paths([(1,), (2,), (1, 1), (2, 1), (2, 2), (2, 1, 1)]), (1, 2, 1)),
+)
+"""Shapes with the tokens of their draft passes, by hand."""
+
+
+@pytest.mark.parametrize(("shape", "passes"), SHAPES, ids=lambda value: str(value))
+def test_a_call_pays_every_draft_pass(shape: Shape, passes: tuple[int, ...]) -> None:
+    """Affine times, so that the sums are simple: the target on nodes + 1 tokens, the draft on each pass."""
+    table = LatencyTable(
+        {m: spread(1.0 + 0.01 * m) for m in (1, 4, 16)}, {m: spread(0.1 + 0.02 * m) for m in (1, 2, 8)}, context=1
+    )
+    verify, drafting = 1.0 + 0.01 * (shape.nodes + 1), sum(0.1 + 0.02 * m for m in passes)
+    assert table.call(shape).best == pytest.approx(verify + drafting, rel=ROUNDING)
+    assert table.call(shape, 0.25).best == pytest.approx(verify + drafting + 0.25 * 0.02, rel=ROUNDING)
+    assert ConstantRatio(0.3).call(shape).best == pytest.approx(1 + 0.3 * len(passes), rel=ROUNDING)
+    if max(passes) > 1:
+        assert abs(drafting - shape.depth * 0.12) > 0.01, "negative control: passes on one token each"
+
+
+def test_a_wider_draft_pass_than_measured_is_refused(table: LatencyTable) -> None:
+    """As in tables from before the draft was measured on more than two tokens; chains and batches go on."""
+    assert table.call(Batch(16)).best == pytest.approx(2.6 + 0.1)
+    with pytest.raises(SettingError, match=r"a draft pass is on 3 tokens: .* up to 2; use a narrower tree"):
+        table.call(KAry((3, 1)))
+
+
+def test_free_drafts(table: LatencyTable, tmp_path: Path) -> None:
+    """No draft in a table, or no cost in C1; in a file too."""
+    free = LatencyTable(table.target, {}, context=512)
+    assert free.ratio == 0
+    assert free.call(KAry((2, 2)), 1.0) == free.target_pass(7)
+    free.write(tmp_path / "latency.json")
+    assert LatencyTable.read(tmp_path / "latency.json") == free
+    assert FREE_DRAFTS.speedup(Interval.exact(2.5), Chain(9)) == Interval.exact(2.5)
 
 
 def test_the_ratio_is_the_measured_c(table: LatencyTable) -> None:
@@ -295,3 +472,93 @@ def test_the_good_file_is_good(tmp_path: Path) -> None:
     path = tmp_path / "latency.json"
     path.write_text(json.dumps(good_content()))
     assert LatencyTable.read(path).ratio == 1
+
+
+# C5
+
+
+def parallel_played_out(right: tuple[bool, ...], t_target: int, t_draft: int, replicas: int) -> int:
+    """When the last of len(right) + 1 tokens is known, event by event; right[i]: whether the draft of token i is.
+
+    Each prefix, as soon as it is drafted, asks for a target pass, first come first served. A right draft gives the
+    next prefix t_draft after the last; a wrong one is found at the end of its prefix's pass, and then every pass on the
+    wrong branch stops.
+    """
+    free_at, prefix_at = [0] * replicas, 0
+    for good in (*right, False):
+        free_at.sort()
+        started = max(prefix_at, free_at[0])
+        free_at[0] = known = started + t_target
+        prefix_at += t_draft
+        if not good:
+            prefix_at = known
+            free_at = [min(at, known) for at in free_at]
+    return known
+
+
+def expected_parallel(n: int, alpha: Fraction, t_target: int, t_draft: int, replicas: int) -> Fraction:
+    """Mean over all patterns of right and wrong drafts."""
+    return sum(
+        (
+            math.prod((alpha if good else 1 - alpha for good in right), start=Fraction(1))
+            * parallel_played_out(right, t_target, t_draft, replicas)
+            for right in itertools.product((True, False), repeat=n - 1)
+        ),
+        Fraction(0),
+    )
+
+
+@pytest.mark.parametrize(("t_target", "t_draft"), [(10, 10), (10, 5), (10, 3), (7, 1)])
+@pytest.mark.parametrize("alpha", [Fraction(0), Fraction(2, 5), Fraction(1)])
+def test_parallel_time_played_out(alpha: Fraction, t_target: int, t_draft: int) -> None:
+    """Exact for 9 tokens with enough targets; one target fewer is slower where drafts are right."""
+    needed = parallel_replicas(t_target, t_draft)
+    exact = expected_parallel(9, alpha, t_target, t_draft, needed)
+    assert parallel_time(9, float(alpha), t_target, t_draft) == pytest.approx(float(exact), rel=ROUNDING)
+    if alpha > 0 and needed > 1:
+        assert expected_parallel(9, alpha, t_target, t_draft, needed - 1) > exact
+
+
+@theorem
+@given(st.integers(1, 1000), alphas, st.floats(1e-3, 1), st.integers(1, 30))
+def test_parallel_is_never_slower(n: int, alpha: float, c: float, k: int) -> None:
+    """Than plain decoding; and per token than a chain of any length (C1)."""
+    assert parallel_time(n, alpha, 1.0, c) <= n * (1 + ROUNDING)
+    assert parallel_speedup(n, alpha, 1.0, c) >= 1 - ROUNDING
+    assert 1 / (alpha * c + 1 - alpha) >= iid_speedup(alpha, k, c) * (1 - ROUNDING)
+
+
+BAD_TIMES: list[tuple[Callable[[], Any], str]] = [
+    (lambda: parallel_time(0, 0.5, 1.0, 0.1), "tokens is 0"),
+    (lambda: parallel_time(5, 1.5, 1.0, 0.1), "alpha is 1.5"),
+    (lambda: parallel_time(5, 0.5, 1.0, 1.1), "t_draft is 1.1, t_target is 1: needs 0 < t_draft <= t_target"),
+    (lambda: parallel_replicas(1.0, 0.0), "t_draft is 0"),
+    (lambda: parallel_speedup(5, 0.5, math.nan, 0.1), "t_target is nan"),
+]
+
+
+@pytest.mark.parametrize(("call", "fragment"), BAD_TIMES, ids=[fragment for _, fragment in BAD_TIMES])
+def test_bad_times(call: Callable[[], Any], fragment: str) -> None:
+    with pytest.raises(SettingError) as caught:
+        call()
+    assert fragment in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+# B5
+
+
+@theorem
+@given(st.floats(0, 20), st.floats(0.01, 1), st.floats(0, 1), st.floats(0, 1), st.integers(1, 20))
+def test_the_timing_bound_is_the_speedup_at_the_limit(
+    accepted: float, plain: float, more: float, drafting: float, k: int
+) -> None:
+    """C2's speed-up with E[X] + 1 tokens per call and the same times; free drafts bound every draft."""
+    table = LatencyTable(
+        {1: Interval.exact(plain), k + 1: Interval.exact(plain + more)},
+        {m: Interval.exact(drafting / k + 1e-3) for m in (1, 2)},
+        context=1,
+    )
+    bound = branching_speedup(accepted, plain, plain + more, drafting + 1e-3 * k)
+    assert table.speedup(Interval.exact(accepted + 1), Chain(k)).best == pytest.approx(bound, rel=ROUNDING)
+    assert bound <= branching_speedup(accepted, plain, plain + more)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from spectheory.drafting import Batch, KAry
 from spectheory.errors import ModelError, SettingError
 from spectheory.measure import ModelPair, measure_latency
 from spectheory.measure.latency import _median
@@ -25,7 +26,7 @@ def test_table(tiny_pair: ModelPair) -> None:
         on_progress=lambda done, total: rounds.append((done, total)),
     )
     assert set(table.target) == {1, 4, 28}, "100 + 29 tokens do not fit a window of 128"
-    assert set(table.draft) == {1, 2}
+    assert set(table.draft) == {1, 2, 4, 28}
     for entry in (*table.target.values(), *table.draft.values()):
         assert 0 < entry.low <= entry.best <= entry.high
         assert entry.kind == "statistical"
@@ -36,6 +37,7 @@ def test_table(tiny_pair: ModelPair) -> None:
     assert provenance["batch"] == 1
     assert provenance["target"]["dtype"] == "float32"
     low, high = provenance["quartiles"]["target 4"]
+    assert table.call(KAry((2, 4))).best > table.call(Batch(10)).best, "a pass on two tokens more"
     assert table.target[4].low <= high
     assert low <= table.target[4].high
     assert provenance["hardware"]["cpu"]

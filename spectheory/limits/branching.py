@@ -176,7 +176,9 @@ def branching_speedup(predicted: float, step: float, verification: float, draft:
     >>> branching_speedup(3.0, 0.02, 0.025, 0.015)
     2.0
     """
-    if not (predicted >= 0 and step > 0 and verification > 0 and draft >= 0):
+    if not (
+        0 <= predicted < math.inf and 0 < step < math.inf and 0 < verification < math.inf and 0 <= draft < math.inf
+    ):
         raise SettingError(
             f"predicted is {predicted:g}, times are {step:g}, {verification:g}, {draft:g}",
             limit="needs predicted >= 0, draft >= 0 and positive target times",

@@ -18,7 +18,7 @@ from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.reading import Reading
 
 DRAFT_TOKENS = (1, 2)
-"""A draft step takes one token, and two after a call in which every draft was accepted."""
+"""A step of a drafted chain takes one token, and two after a call in which every draft was accepted."""
 BURST = 4
 """Draft passes in a row, as a call makes them, and plain steps in a row; a round counts their mean."""
 Round = dict[tuple[str, int], float]
@@ -36,12 +36,13 @@ def measure_latency(
     warm_up: int = 5,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> LatencyTable:
-    """Measure what a pass takes: the draft on 1 and 2 tokens, the target on each of `tokens`, at batch 1.
+    """Measure what a pass takes: the target on each of `tokens`, the draft on these and on 1 and 2, at batch 1.
 
     Rounds are interleaved: each measures every size, so that a machine that slows down slows all alike. Within a round
     passes come as in decoding, since what the processor's caches hold decides small models: draft passes one after
-    the other, then a pass of the target that verifies; the target's plain step follows a pass of its own. Key-value
-    caches are cut back between passes, outside the measured time.
+    the other, as for a chain, then one on many tokens, as for the last level of a tree, then a pass of the target that
+    verifies; the target's plain step follows a pass of its own. Key-value caches are cut back between passes, outside
+    the measured time.
 
     Each pass is set against the plain step of its own round, so that a slow round cancels: an entry is the median of
     these ratios times the median plain step, with the distribution-free 95% interval of the median ratio from order
@@ -55,7 +56,7 @@ def measure_latency(
     context : int
         Tokens in the caches.
     tokens : sequence of int
-        Numbers of tokens in one target pass; 1 is needed, and those past the window are left out.
+        Numbers of tokens in one pass; 1 is measured anyhow, and those past the window are left out.
     repeats, warm_up : int
         Rounds measured, and rounds before them that are not.
     on_progress : callable, optional
@@ -117,6 +118,8 @@ def _round(draft: _Filled, target: _Filled, sizes: Sequence[int], number: int) -
         turn = (index + number) % len(DRAFT_TOKENS)
         for tokens in DRAFT_TOKENS if len(sizes) == 1 else DRAFT_TOKENS[turn : turn + 1]:
             bursts[tokens] += [draft.run(tokens, keep=1) for _ in range(BURST)]
+        if m not in DRAFT_TOKENS:
+            taken["draft", m] = draft.run(m, keep=m)  # children are drafted for each
         taken["target", m] = target.run(m, keep=m)
         if m == 1:
             taken["target", m] = float(np.mean([target.run(m, keep=m) for _ in range(BURST)]))

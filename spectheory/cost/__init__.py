@@ -1,0 +1,47 @@
+"""Time: constant ratio (C1), measured latencies (C2), roofline and affine fit (C3), batches (C4), parallel (C5)."""
+
+from spectheory.cost.affine import AffineCost, AffineTime
+from spectheory.cost.architecture import ModelShape
+from spectheory.cost.batch import BatchPoint, batch_table, break_even_batch, knee_batch
+from spectheory.cost.hardware import ACCELERATORS, Accelerator
+from spectheory.cost.iid import (
+    best_chain_length,
+    iid_operations,
+    iid_speedup,
+    iid_tokens_per_call,
+    required_acceptance,
+    required_ratio,
+)
+from spectheory.cost.model import FREE_DRAFTS, ConstantRatio, CostModel, PassCost
+from spectheory.cost.parallel import parallel_replicas, parallel_speedup, parallel_time
+from spectheory.cost.roofline import Roofline, RooflineTime
+from spectheory.cost.table import LATENCY_SCHEMA, LatencyTable
+
+__all__ = [
+    "ACCELERATORS",
+    "FREE_DRAFTS",
+    "LATENCY_SCHEMA",
+    "Accelerator",
+    "AffineCost",
+    "AffineTime",
+    "BatchPoint",
+    "ConstantRatio",
+    "CostModel",
+    "LatencyTable",
+    "ModelShape",
+    "PassCost",
+    "Roofline",
+    "RooflineTime",
+    "batch_table",
+    "best_chain_length",
+    "break_even_batch",
+    "iid_operations",
+    "iid_speedup",
+    "iid_tokens_per_call",
+    "knee_batch",
+    "parallel_replicas",
+    "parallel_speedup",
+    "parallel_time",
+    "required_acceptance",
+    "required_ratio",
+]

@@ -1,0 +1,206 @@
+"""C4: throughput at batch B under the roofline: the knee, the break-even batch, and a table."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from spectheory.cost.roofline import Roofline, RooflineTime
+from spectheory.drafting import Shape
+from spectheory.errors import SettingError
+
+Term = tuple[float, RooflineTime, int]
+"""So many times the seconds of a pass of this model on so many tokens."""
+
+
+@dataclass(frozen=True)
+class BatchPoint:
+    """Decoding `batch` sequences together (C4, values of the roofline).
+
+    Attributes
+    ----------
+    batch : int
+        Sequences.
+    plain, call : float
+        Seconds of a plain step, and of a call (drafting and verifying), for all sequences together.
+    tokens_per_second : float
+        Output tokens of all sequences per second, with speculative decoding.
+    speedup : float
+        That over plain decoding at the same batch.
+    compute_bound : bool
+        Whether verifying is beyond its knee.
+    """
+
+    batch: int
+    plain: float
+    call: float
+    tokens_per_second: float
+    speedup: float
+    compute_bound: bool
+
+
+def batch_table(
+    cost: Roofline, shape: Shape, tokens_per_call: float, batches: Iterable[int], full_share: float = 0.0
+) -> list[BatchPoint]:
+    r"""Throughput at several batches (C4, values of the roofline): :math:`B\,\tau/t_{call}(B)` tokens per second.
+
+    All sequences make their calls together and have the same context; `cost.batch` is not used.
+
+    Parameters
+    ----------
+    cost : Roofline
+        The pair and the accelerator.
+    shape : Shape
+        What each sequence drafts per call.
+    tokens_per_call : float
+        Output tokens per call and sequence, recovered and bonus tokens counted; it does not depend on the batch.
+    batches : iterable of int
+        Sequences, at least 1.
+    full_share : float
+        Share of calls that follow a full acceptance.
+
+    Raises
+    ------
+    SettingError
+        If tokens per call are not in 1..depth + 1, or a batch is below 1.
+
+    Examples
+    --------
+    >>> from spectheory.cost import ACCELERATORS, ModelShape
+    >>> from spectheory.drafting import Chain
+    >>> large = ModelShape(32, 4096, 14336, heads=32, kv_heads=8, head_dim=128, vocabulary=128256)
+    >>> free = Roofline(large, None, ACCELERATORS["H100-SXM"], context=512)
+    >>> [(p.batch, round(p.speedup, 2)) for p in batch_table(free, Chain(4), 2.0, [1, 64, 256, 1024])]
+    [(1, 2.0), (64, 2.0), (256, 0.97), (1024, 0.63)]
+    """
+    _check_tokens(tokens_per_call, shape)
+    points = []
+    for batch in batches:
+        at = replace(cost, batch=batch)
+        plain, call = at.target_step().best, at.call(shape, full_share).best
+        points.append(
+            BatchPoint(
+                batch=batch,
+                plain=plain,
+                call=call,
+                tokens_per_second=batch * tokens_per_call / call,
+                speedup=tokens_per_call * plain / call,
+                compute_bound=batch > knee_batch(cost, shape),
+            )
+        )
+    return points
+
+
+def knee_batch(cost: Roofline, shape: Shape) -> float:
+    """The batch, not rounded, at which verifying computes as long as it reads (C4, exact for the roofline).
+
+    Infinite if reading the cache of one sequence takes at least as long as computing its nodes + 1 tokens: then no
+    batch makes verifying compute-bound, and it takes as long as a plain step whatever the batch.
+
+    Parameters
+    ----------
+    cost : Roofline
+        The pair and the accelerator; `cost.batch` is not used.
+    shape : Shape
+        What each sequence drafts per call.
+
+    Examples
+    --------
+    >>> from spectheory.cost import ACCELERATORS, ModelShape
+    >>> from spectheory.drafting import Chain
+    >>> large = ModelShape(32, 4096, 14336, heads=32, kv_heads=8, head_dim=128, vocabulary=128256)
+    >>> card = ACCELERATORS["H100-SXM"]
+    >>> [round(knee_batch(Roofline(large, None, card, context=n), Chain(4)), 1) for n in (0, 1024, 4096)]
+    [59.1, 116.4, inf]
+    """
+    return cost.target_time.knee(shape.nodes + 1)
+
+
+def break_even_batch(cost: Roofline, shape: Shape, tokens_per_call: float, full_share: float = 0.0) -> float | None:
+    """The batch, not rounded, beyond which speculative decoding is no faster (C4, exact for the roofline).
+
+    The batches B >= 1 with a speed-up above 1 are an interval: up to the knee of the plain step, tokens per call times
+    plain step minus call is concave in B (the step is affine there, each pass of the call convex); beyond it, it falls,
+    as tokens per call are at most nodes + 1. Returned is the upper end of that interval; below its lower end, which may
+    exceed 1 where overheads of the draft weigh much at small batches, speculative decoding does not pay either.
+
+    ``math.inf`` if it pays at every large batch: if, per sequence, tokens per call times the seconds to read the cache
+    are at least those of the call, max(cache, (nodes + 1) token) of the target and max(cache, tokens · token) of each
+    draft pass. With free drafts this holds wherever verifying has no knee (:func:`knee_batch`) and tokens per call
+    exceed 1, and in part where it has one; with a draft that has a cache to read, no knee is not enough.
+
+    Parameters
+    ----------
+    cost : Roofline
+        The pair and the accelerator; `cost.batch` is not used.
+    shape : Shape
+        What each sequence drafts per call.
+    tokens_per_call : float
+        Output tokens per call and sequence, recovered and bonus tokens counted.
+    full_share : float
+        Share of calls that follow a full acceptance.
+
+    Returns
+    -------
+    float or None
+        The batch; infinite if there is no end; None if the speed-up is above 1 at no batch.
+
+    Raises
+    ------
+    SettingError
+        If tokens per call are not in 1..depth + 1.
+
+    Examples
+    --------
+    >>> from spectheory.cost import ACCELERATORS, ModelShape
+    >>> from spectheory.drafting import Chain
+    >>> large = ModelShape(32, 4096, 14336, heads=32, kv_heads=8, head_dim=128, vocabulary=128256)
+    >>> card = ACCELERATORS["H100-SXM"]
+    >>> [round(break_even_batch(Roofline(large, None, card, n), Chain(4), 2.0), 1) for n in (0, 512, 1024)]
+    [118.2, 241.3, inf]
+    """
+    _check_tokens(tokens_per_call, shape)
+    terms = _terms(cost, shape, tokens_per_call, full_share)
+    knees = {time.knee(tokens) for _, time, tokens in terms}
+    corners = [1.0, *sorted(knee for knee in knees if 1 < knee < math.inf), math.inf]
+    for left, right in reversed(list(itertools.pairwise(corners))):
+        constant, slope = _line(terms, (left + right) / 2 if right < math.inf else 2 * left)
+        if right == math.inf and slope > 0:
+            return math.inf
+        if constant + slope * left > 0:  # and it is not at the right end, unless that is infinite
+            return min(-constant / slope, right) if slope < 0 else right
+    return None
+
+
+def _terms(cost: Roofline, shape: Shape, tokens_per_call: float, full_share: float) -> list[Term]:
+    """Tokens per call times plain step, minus call."""
+    terms: list[Term] = [(tokens_per_call, cost.target_time, 1), (-1.0, cost.target_time, shape.nodes + 1)]
+    if cost.draft_time:
+        first = shape.passes[0]
+        passes = Counter[int]()
+        for tokens, count in [*Counter(shape.passes).items(), (first, -full_share), (first + 1, full_share)]:
+            passes[tokens] += count  # type: ignore[assignment]  # shares of passes
+        terms += [(-count, cost.draft_time, tokens) for tokens, count in passes.items()]
+    return terms
+
+
+def _line(terms: list[Term], batch: float) -> tuple[float, float]:
+    """Constant and slope in the batch of a sum of passes, near `batch`."""
+    constant = slope = 0.0
+    for factor, time, tokens in terms:
+        computing = batch > time.knee(tokens)
+        constant += factor * ((0.0 if computing else time.weights) + time.overhead)
+        slope += factor * (tokens * time.token if computing else time.cache)
+    return constant, slope
+
+
+def _check_tokens(tokens_per_call: float, shape: Shape) -> None:
+    if not 1 <= tokens_per_call <= shape.depth + 1:
+        raise SettingError(
+            f"tokens per call are {tokens_per_call:g}",
+            limit=f"must be in 1..{shape.depth + 1} with {shape}",
+            remedy="count the recovered or bonus token too",
+        )

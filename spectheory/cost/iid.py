@@ -1,0 +1,275 @@
+"""C1: speed-up and operations of a chain under i.i.d. acceptances, and what they need (``leviathan2023``)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from spectheory.errors import SettingError
+
+K_MAX = 64
+"""Longest chain tried where the best k is asked for."""
+
+# S(k) = T(k)/(kc+1) is unimodal in k: S(k+1) > S(k) iff d(k) = alpha^(k+1) (kc+1) - c T(k) > 0, and
+# d(k+1) - d(k) = -(1-alpha) alpha^(k+1) ((k+1)c+1) <= 0.
+
+
+def iid_tokens_per_call(alpha: float, k: int) -> float:
+    r"""Expected tokens per call of a chain when every draft is accepted independently, :math:`\sum_{i=0}^k\alpha^i`.
+
+    C1 (``leviathan2023``), exact under its assumption of i.i.d. acceptances. The recovered or bonus token counts.
+    On real text acceptances are mixed and dependent, and this formula errs in either direction.
+
+    Parameters
+    ----------
+    alpha : float
+        Acceptance rate, in [0, 1].
+    k : int
+        Drafted tokens per call, at least 1.
+
+    Raises
+    ------
+    SettingError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> iid_tokens_per_call(0.5, 2)
+    1.75
+    """
+    check_alpha(alpha)
+    check_length(k)
+    tokens = 1.0
+    for _ in range(k):
+        tokens = tokens * alpha + 1
+    return tokens
+
+
+def iid_speedup(alpha: float, k: int, c: float) -> float:
+    r"""Speed-up of a chain under i.i.d. acceptances, :math:`\sum_{i=0}^k\alpha^i/(kc+1)` (C1, ``leviathan2023``).
+
+    Exact if acceptances are i.i.d., a draft step costs c target steps, and the target checks k + 1 tokens in the
+    time of one.
+
+    Parameters
+    ----------
+    alpha : float
+        Acceptance rate, in [0, 1].
+    k : int
+        Drafted tokens per call, at least 1.
+    c : float
+        Draft step over target step, >= 0.
+
+    Raises
+    ------
+    SettingError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> round(iid_speedup(0.8, 4, 0.1), 6)
+    2.401143
+    """
+    check_ratio(c)
+    return iid_tokens_per_call(alpha, k) / (k * c + 1)
+
+
+def iid_operations(alpha: float, k: int, c_hat: float) -> float:
+    r"""Arithmetic operations per output token over those of plain decoding (C1, ``leviathan2023``).
+
+    .. math:: \frac{k\hat c + k + 1}{\sum_{i=0}^k\alpha^i}
+
+    A call works on k draft tokens in the draft and on k + 1 tokens in the target; plain decoding on one token in the
+    target per output token. At least 1 for any alpha: speculative decoding saves time, never operations. Exact under
+    C1's assumption; the draft's work on the last token after a full acceptance (:math:`\alpha^k\hat c` more per call)
+    is left out, as in the paper.
+
+    Parameters
+    ----------
+    alpha : float
+        Acceptance rate, in [0, 1].
+    k : int
+        Drafted tokens per call, at least 1.
+    c_hat : float
+        Draft operations per token over target operations per token, >= 0; not the ratio of times.
+
+    Raises
+    ------
+    SettingError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> iid_operations(0.5, 2, 0.125)
+    1.8571428571428572
+    """
+    check_ratio(c_hat, "c_hat")
+    return (k * c_hat + k + 1) / iid_tokens_per_call(alpha, k)
+
+
+def best_chain_length(alpha: float, c: float, k_max: int) -> int:
+    """The k in 1..k_max with the largest :func:`iid_speedup` (C1); the speed-up is unimodal in k.
+
+    With alpha = 1 > c or c = 0 < alpha more is always better, so the answer is `k_max`; with 0 < alpha <= c no k
+    beats plain decoding and the answer is 1.
+
+    Raises
+    ------
+    SettingError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> best_chain_length(0.8, 0.1, 64)
+    6
+    """
+    check_alpha(alpha)
+    check_length(k_max)
+    check_ratio(c)
+    if c == 0 < alpha:
+        return k_max  # the speed-up grows on where floats no longer show it
+    return max(range(1, k_max + 1), key=lambda k: iid_speedup(alpha, k, c))
+
+
+def required_acceptance(speedup: float, k: int | None, c: float, *, k_max: int = K_MAX) -> float:
+    r"""The alpha that gives a speed-up, the inverse of :func:`iid_speedup` (C1, ``leviathan2023``; exact).
+
+    Solves :math:`\sum_{i=0}^k\alpha^i = S(kc+1)`, which has a solution iff :math:`1 \le S(kc+1) \le k+1`; it is unique,
+    as the speed-up rises in alpha.
+
+    Parameters
+    ----------
+    speedup : float
+        Speed-up S asked for, over plain decoding.
+    k : int or None
+        Drafted tokens per call; None for the best k of 1..k_max (the smallest alpha that gives S at some k).
+    c : float
+        Draft step over target step, >= 0.
+    k_max : int
+        Longest chain where k is None.
+
+    Raises
+    ------
+    SettingError
+        If an argument is out of range, or no alpha in [0, 1] gives this speed-up.
+
+    Examples
+    --------
+    >>> round(required_acceptance(3.0, 4, 0.05), 4)
+    0.8349
+    >>> round(required_acceptance(3.0, None, 0.05), 4)
+    0.7907
+    """
+    check_ratio(c)
+    _check_speedup(speedup)
+    lengths = _lengths(k, k_max)
+    low = max(iid_speedup(0.0, n, c) for n in lengths)
+    high = max(iid_speedup(1.0, n, c) for n in lengths)
+    if not low <= speedup <= high:
+        raise SettingError(
+            f"a speed-up of {speedup:g} with k={_named(lengths)} and c={c:g}",
+            limit=f"needs 1 <= S(kc+1) <= k+1, which allows {low:g} to {high:g}",
+            remedy="ask for less, or for another k or c" if speedup > high else "any acceptance rate gives more",
+        )
+    return min(_solve_alpha(speedup, n, c) for n in lengths if speedup <= iid_speedup(1.0, n, c))
+
+
+def required_ratio(speedup: float, alpha: float, k: int | None, *, k_max: int = K_MAX) -> float:
+    r"""The largest c that still gives a speed-up S, :math:`(\sum_{i=0}^k\alpha^i/S - 1)/k` (C1, ``leviathan2023``).
+
+    Exact under C1's assumption.
+
+    Parameters
+    ----------
+    speedup : float
+        Speed-up S asked for, over plain decoding.
+    alpha : float
+        Acceptance rate, in [0, 1].
+    k : int or None
+        Drafted tokens per call; None for the best k of 1..k_max.
+    k_max : int
+        Longest chain where k is None.
+
+    Returns
+    -------
+    float
+        Draft step over target step.
+
+    Raises
+    ------
+    SettingError
+        If an argument is out of range, or a draft of no cost (c = 0) is still too slow.
+
+    Examples
+    --------
+    >>> round(required_ratio(2.0, 0.8, 4), 4)
+    0.1702
+    """
+    _check_speedup(speedup)
+    lengths = _lengths(k, k_max)
+    free = iid_speedup(alpha, lengths[-1], 0.0)
+    if speedup > free:
+        raise SettingError(
+            f"a speed-up of {speedup:g} with alpha={alpha:g} and k={_named(lengths)}",
+            limit=f"is at most {free:g} tokens per call, even if drafts cost nothing",
+            remedy="ask for less, or draft more tokens or better ones",
+        )
+    return max((iid_tokens_per_call(alpha, n) / speedup - 1) / n for n in lengths)
+
+
+def check_length(k: int) -> None:
+    """Refuse k < 1.
+
+    Raises
+    ------
+    SettingError
+        If k < 1.
+    """
+    if k < 1:
+        raise SettingError(f"k is {k}", limit="must be >= 1", remedy="no draft means plain decoding")
+
+
+def check_ratio(c: float, name: str = "c") -> None:
+    """Refuse a ratio of draft to target that is negative or not finite.
+
+    Raises
+    ------
+    SettingError
+        If it is.
+    """
+    if not 0 <= c < math.inf:
+        raise SettingError(f"{name} is {c:g}", limit="must be >= 0", remedy="pass the draft's step over the target's")
+
+
+def check_alpha(alpha: float) -> None:
+    """Refuse an acceptance rate outside [0, 1].
+
+    Raises
+    ------
+    SettingError
+        If it is.
+    """
+    if not 0 <= alpha <= 1:
+        raise SettingError(f"alpha is {alpha:g}", limit="must be in [0, 1]", remedy="pass an acceptance rate")
+
+
+def _check_speedup(speedup: float) -> None:
+    if not 0 < speedup < math.inf:
+        raise SettingError(f"the speed-up is {speedup:g}", limit="must be > 0", remedy="1 is plain decoding")
+
+
+def _lengths(k: int | None, k_max: int) -> Sequence[int]:
+    check_length(k_max if k is None else k)
+    return range(1, k_max + 1) if k is None else [k]
+
+
+def _named(lengths: Sequence[int]) -> str:
+    return str(lengths[0]) if len(lengths) == 1 else f"{lengths[0]}..{lengths[-1]}"
+
+
+def _solve_alpha(speedup: float, k: int, c: float) -> float:
+    """The root in [0, 1]; the caller has seen that both ends have their sign."""
+    from scipy.optimize import brentq
+
+    # Half a step of floats below 1: a root is as sharp as the sum allows.
+    return float(brentq(lambda alpha: iid_speedup(alpha, k, c) - speedup, 0.0, 1.0, xtol=2**-53))

@@ -1,0 +1,119 @@
+"""What a cost model is: the time of a target step and of a call, whatever the shape of the drafts (C1, C2)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from dataclasses import dataclass
+
+from spectheory.cost.iid import check_ratio
+from spectheory.drafting import Shape
+from spectheory.intervals import Interval, weakest
+
+
+class CostModel(ABC):
+    """What a target step and a call take, in one unit of time."""
+
+    @abstractmethod
+    def target_step(self) -> Interval:
+        """Time of one plain decoding step."""
+
+    @abstractmethod
+    def call(self, shape: Shape, full_share: float = 0.0) -> Interval:
+        """Time of one call: drafting and verifying.
+
+        Parameters
+        ----------
+        shape : Shape
+            What is drafted.
+        full_share : float
+            Share of calls that follow a full acceptance: the draft's first pass then is on two tokens. With trees,
+            the share that follow the acceptance of any node without children, which the draft has not read yet.
+        """
+
+    def speedup(self, tokens_per_call: Interval, shape: Shape, full_share: float = 0.0) -> Interval:
+        """Tokens per second against plain decoding, decoding alone (the prompt's own pass is left out on both sides).
+
+        tokens per call · target step / call time (C2). The range multiplies the ranges of its factors, so it is
+        never too narrow.
+        """
+        step, call = self.target_step(), self.call(shape, full_share)
+        per_call = Interval(
+            step.low / call.high, step.best / call.best, step.high / call.low, weakest(step.kind, call.kind)
+        )
+        return tokens_per_call * per_call
+
+
+class PassCost(CostModel):
+    """A cost model that knows what one pass of each model takes on m tokens (C2).
+
+    A call makes the draft passes of its shape, then one target pass on nodes + 1 tokens.
+    """
+
+    @abstractmethod
+    def target_pass(self, tokens: int) -> Interval:
+        """Time of a target pass on so many tokens."""
+
+    @abstractmethod
+    def draft_pass(self, tokens: int) -> Interval:
+        """Time of a draft pass on so many tokens; 0 where drafts are free."""
+
+    def target_step(self) -> Interval:
+        """Time of the target on one token."""
+        return self.target_pass(1)
+
+    def call(self, shape: Shape, full_share: float = 0.0) -> Interval:
+        """Time of the draft passes and of the target on nodes + 1 tokens."""
+        verify = self.target_pass(shape.nodes + 1)
+        drafts = [(count, self.draft_pass(tokens)) for tokens, count in Counter(shape.passes).items()]
+        first, longer = (self.draft_pass(shape.passes[0] + more) for more in (0, 1))
+        ends = []
+        for end in ("low", "best", "high"):
+            drafting = sum(count * getattr(draft, end) for count, draft in drafts)
+            # A pass on more tokens that was measured as faster is no faster.
+            extra = full_share * max(getattr(longer, end) - getattr(first, end), 0.0)
+            ends.append(getattr(verify, end) + drafting + extra)
+        low, best, high = sorted(ends)  # in order but for rounding
+        return Interval(low, best, high, weakest(verify.kind, longer.kind, *(draft.kind for _, draft in drafts)))
+
+
+@dataclass(frozen=True)
+class ConstantRatio(CostModel):
+    """C1: a draft pass costs c target steps, and verifying costs one, both whatever their length.
+
+    Parameters
+    ----------
+    c : float
+        Draft pass over target step, >= 0.
+
+    Raises
+    ------
+    SettingError
+        If c is negative or not finite.
+
+    Examples
+    --------
+    >>> from spectheory.drafting import Batch, Chain
+    >>> ConstantRatio(0.1).speedup(Interval.exact(2.8), Chain(4))
+    Interval(low=2.0, best=2.0, high=2.0, kind='exact')
+    >>> ConstantRatio(0.1).call(Batch(4)).best
+    1.1
+    """
+
+    c: float
+
+    def __post_init__(self) -> None:
+        check_ratio(self.c)
+
+    def target_step(self) -> Interval:
+        """One, the unit."""
+        return Interval.exact(1.0)
+
+    def call(self, shape: Shape, full_share: float = 0.0) -> Interval:
+        """1 + draft passes · c."""
+        return Interval.exact(1 + len(shape.passes) * self.c)
+
+
+FREE_DRAFTS = ConstantRatio(0.0)
+"""Drafts that cost nothing, such as prompt lookup (n-grams of the text); heads on the target cost little but something.
+The speed-up then is the tokens per call, if verifying costs one target step."""

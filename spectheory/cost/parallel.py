@@ -1,0 +1,102 @@
+"""C5: speculation parallelism, where targets verify while the draft goes on (``timor2025``)."""
+
+from __future__ import annotations
+
+import math
+
+from spectheory.cost.iid import check_alpha
+from spectheory.errors import SettingError
+
+
+def parallel_time(tokens: int, alpha: float, t_target: float, t_draft: float) -> float:
+    r"""Expected seconds for N tokens with speculation parallelism.
+
+    .. math:: t_{target} + (N-1)\,(\alpha\,t_{draft} + (1-\alpha)\,t_{target})
+
+    C5 (``timor2025``), exact under its assumptions: acceptances are i.i.d. of rate alpha; lookahead 1 (every drafted
+    token starts a target pass at once); at least :func:`parallel_replicas` targets, so that none waits; passes take
+    constant times with t_draft <= t_target; starting, stopping and telling each other cost nothing. A right draft
+    token leads the text on after t_draft, a wrong one after t_target, and the last token is a target's.
+
+    Never above plain decoding's N t_target, and per token never above that of any chain (C1) with the same pair.
+
+    Parameters
+    ----------
+    tokens : int
+        Output tokens N, at least 1.
+    alpha : float
+        Acceptance rate, in [0, 1].
+    t_target, t_draft : float
+        Seconds of a pass, 0 < t_draft <= t_target.
+
+    Raises
+    ------
+    SettingError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> parallel_time(11, 0.5, 1.0, 0.2)
+    7.0
+    """
+    _check(tokens, alpha, t_target, t_draft)
+    return t_target + (tokens - 1) * (alpha * t_draft + (1 - alpha) * t_target)
+
+
+def parallel_speedup(tokens: int, alpha: float, t_target: float, t_draft: float) -> float:
+    r"""Plain decoding's N t_target over :func:`parallel_time` (C5, ``timor2025``; same assumptions), at least 1.
+
+    Tends to :math:`1/(\alpha t_{draft}/t_{target} + 1 - \alpha)` with N.
+
+    Parameters
+    ----------
+    tokens, alpha, t_target, t_draft
+        As in :func:`parallel_time`.
+
+    Raises
+    ------
+    SettingError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> round(parallel_speedup(11, 0.5, 1.0, 0.2), 4)
+    1.5714
+    """
+    return tokens * t_target / parallel_time(tokens, alpha, t_target, t_draft)
+
+
+def parallel_replicas(t_target: float, t_draft: float) -> int:
+    r"""Targets that :func:`parallel_time` needs, :math:`\lceil t_{target}/t_{draft}\rceil` (C5, ``timor2025``; exact).
+
+    A target pass starts every t_draft and lasts t_target, so that many run at once.
+
+    Parameters
+    ----------
+    t_target, t_draft : float
+        Seconds of a pass, 0 < t_draft <= t_target.
+
+    Raises
+    ------
+    SettingError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> parallel_replicas(1.0, 0.3)
+    4
+    """
+    _check(1, 0.0, t_target, t_draft)
+    return math.ceil(t_target / t_draft)
+
+
+def _check(tokens: int, alpha: float, t_target: float, t_draft: float) -> None:
+    check_alpha(alpha)
+    if tokens < 1:
+        raise SettingError(f"tokens is {tokens}", limit="must be >= 1", remedy="count output tokens")
+    if not 0 < t_draft <= t_target < math.inf:
+        raise SettingError(
+            f"t_draft is {t_draft:g}, t_target is {t_target:g}",
+            limit="needs 0 < t_draft <= t_target",
+            remedy="a draft slower than its target is no draft",
+        )

@@ -1,0 +1,153 @@
+"""C3: the time of a pass from a data sheet, for hardware that is not at hand."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from spectheory.cost.architecture import ModelShape
+from spectheory.cost.hardware import Accelerator
+from spectheory.cost.model import PassCost
+from spectheory.errors import SettingError
+from spectheory.intervals import Interval
+
+
+@dataclass(frozen=True)
+class RooflineTime:
+    r"""Seconds of a pass on m tokens of each of B sequences: the longer of reading and computing (C3).
+
+    .. math:: t(m, B) = \max(\text{weights} + B\,\text{cache},\; B\,m\,\text{token}) + \text{overhead}
+
+    Parameters
+    ----------
+    weights : float
+        Seconds to read the weights, once per pass.
+    cache : float
+        Seconds to read the cached keys and values of one sequence, once per pass.
+    token : float
+        Seconds to compute one token.
+    overhead : float
+        Seconds beside.
+
+    Raises
+    ------
+    SettingError
+        If weights or token is not positive, or another is negative.
+
+    Examples
+    --------
+    >>> time = RooflineTime(weights=8e-3, cache=1e-4, token=2e-5)
+    >>> round(time.seconds(5), 6), round(time.seconds(512), 6)
+    (0.0081, 0.01024)
+    >>> round(time.knee(5 + 5), 6)
+    80.0
+    """
+
+    weights: float
+    cache: float
+    token: float
+    overhead: float = 0.0
+
+    def __post_init__(self) -> None:
+        # The conditions are positive so that NaN fails them.
+        if not (0 < self.weights < math.inf and 0 < self.token < math.inf and self.cache >= 0 and self.overhead >= 0):
+            raise SettingError(f"{self}", limit="needs weights and token > 0, the rest >= 0", remedy="give seconds")
+
+    @classmethod
+    def of(cls, model: ModelShape, accelerator: Accelerator, context: int, dtype: str = "bf16") -> RooflineTime:
+        """The coefficients of a model after `context` tokens on an accelerator.
+
+        The pass is short against the context: each of its tokens attends to `context` tokens.
+
+        Raises
+        ------
+        SettingError
+            If the context is negative or the accelerator has no peak for `dtype`.
+        """
+        if context < 0:
+            raise SettingError(f"context is {context}", limit="must be >= 0", remedy="count cached tokens")
+        return cls(
+            weights=model.read_bytes / accelerator.bandwidth,
+            cache=context * model.kv_bytes_per_token / accelerator.bandwidth,
+            token=model.operations_per_token(context) / accelerator.peak_of(dtype),
+            overhead=accelerator.overhead,
+        )
+
+    def seconds(self, tokens: float, batch: float = 1) -> float:
+        """Seconds of a pass on `tokens` tokens of each of `batch` sequences."""
+        return max(self.weights + batch * self.cache, batch * tokens * self.token) + self.overhead
+
+    def knee(self, tokens: float) -> float:
+        """The batch at which computing takes as long as reading; infinite if the cache of a sequence alone does."""
+        gain = tokens * self.token - self.cache
+        return self.weights / gain if gain > 0 else math.inf
+
+
+@dataclass(frozen=True)
+class Roofline(PassCost):
+    """C3: the cost of a pair of dense models on an accelerator, from sizes and a data sheet.
+
+    Intervals are ``exact`` in the sense that they are the model's own value. Of the machine it is an *estimate*, and
+    an optimistic one: each pass takes at least as long as its reading and computing at peak speed. The speed-up is a
+    ratio of such times and may err in either direction; kernels that reach the same share of the peak in all passes
+    cancel, overheads do not. Weights are read once per pass, the cache once per sequence and pass; tokens of a draft
+    tree cost the same as those of a chain. Whether all fits the memory is not asked. Mixtures of experts differ
+    (:class:`ModelShape`).
+
+    Parameters
+    ----------
+    target, draft : ModelShape
+        The pair; without a draft, drafts are free.
+    accelerator : Accelerator
+        Where both run, one after the other.
+    context : int
+        Cached tokens of each sequence.
+    batch : int
+        Sequences decoded together.
+    dtype : str
+        The type computed in.
+
+    Raises
+    ------
+    SettingError
+        If batch or context is out of range, or the accelerator has no peak for `dtype`.
+
+    Examples
+    --------
+    >>> from spectheory.cost import ACCELERATORS
+    >>> from spectheory.drafting import Chain
+    >>> small = ModelShape(16, 2048, 8192, heads=32, kv_heads=8, head_dim=64, vocabulary=128256, tied=True)
+    >>> large = ModelShape(32, 4096, 14336, heads=32, kv_heads=8, head_dim=128, vocabulary=128256)
+    >>> cost = Roofline(large, small, ACCELERATORS["H100-SXM"], context=1024)
+    >>> round(1e3 * cost.target_step().best, 3), round(1e3 * cost.draft_pass(1).best, 3)
+    (4.521, 0.748)
+    >>> print(cost.speedup(Interval.exact(3.0), Chain(4)))
+    1.805
+    """
+
+    target: ModelShape
+    draft: ModelShape | None
+    accelerator: Accelerator
+    context: int
+    batch: int = 1
+    dtype: str = "bf16"
+    target_time: RooflineTime = field(init=False, repr=False, compare=False)
+    draft_time: RooflineTime | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.batch < 1:
+            raise SettingError(f"batch is {self.batch}", limit="must be >= 1", remedy="count sequences")
+        times = [
+            RooflineTime.of(model, self.accelerator, self.context, self.dtype) if model else None
+            for model in (self.target, self.draft)
+        ]
+        object.__setattr__(self, "target_time", times[0])
+        object.__setattr__(self, "draft_time", times[1])
+
+    def target_pass(self, tokens: int) -> Interval:
+        """Seconds of the target on so many tokens of every sequence."""
+        return Interval.exact(self.target_time.seconds(tokens, self.batch))
+
+    def draft_pass(self, tokens: int) -> Interval:
+        """Seconds of the draft on so many tokens of every sequence; 0 without a draft."""
+        return Interval.exact(self.draft_time.seconds(tokens, self.batch) if self.draft_time else 0.0)

@@ -1,0 +1,141 @@
+"""C2: measured seconds of a pass, and their file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spectheory.cost.model import PassCost
+from spectheory.errors import SettingError, TraceError
+from spectheory.files import write_whole
+from spectheory.intervals import Interval, weakest
+
+LATENCY_SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class LatencyTable(PassCost):
+    """C2: measured seconds of one pass on m tokens with a filled cache; linear between measured m.
+
+    Parameters
+    ----------
+    target, draft : mapping of int to Interval
+        Seconds of a pass on m tokens, the median with its 95% interval. The target needs m = 1, the draft m = 1 and
+        m = 2, and what the shapes need: the target their nodes + 1, the draft their widest pass. An empty draft means
+        drafts of no cost (prompt lookup).
+    context : int
+        Tokens in the cache while measured.
+    provenance : mapping
+        Machine, versions, repeats.
+
+    Raises
+    ------
+    SettingError
+        If an entry is missing, or a pass needs more tokens than were measured.
+
+    Examples
+    --------
+    >>> from spectheory.drafting import Chain, KAry
+    >>> second = Interval.exact
+    >>> table = LatencyTable({1: second(1.0), 4: second(1.3)}, {1: second(0.1), 2: second(0.2)}, context=64)
+    >>> round(table.call(Chain(2)).best, 6)
+    1.4
+    >>> round(table.call(KAry((1, 2))).best, 6)
+    1.5
+    >>> round(table.ratio, 6)
+    0.1
+    """
+
+    target: Mapping[int, Interval]
+    draft: Mapping[int, Interval]
+    context: int
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if 1 not in self.target or (self.draft and not {1, 2} <= set(self.draft)):
+            raise SettingError(
+                f"latencies cover target {sorted(self.target)} and draft {sorted(self.draft)} tokens",
+                limit="needs the target on 1 token and the draft on 1 and 2",
+                remedy="measure again",
+            )
+
+        for tokens, entry in [*self.target.items(), *self.draft.items()]:
+            if tokens < 1 or not 0 < entry.low <= entry.high < np.inf:
+                raise SettingError(
+                    f"the latency on {tokens} tokens is {entry}", limit="needs seconds > 0", remedy="measure again"
+                )
+
+    @property
+    def ratio(self) -> float:
+        """Measured c: draft step over target step."""
+        return self.draft_pass(1).best / self.target[1].best
+
+    def target_pass(self, tokens: int) -> Interval:
+        """Seconds of the target on so many tokens."""
+        return _between(self.target, tokens, "call verifies", "lower k or measure longer calls")
+
+    def draft_pass(self, tokens: int) -> Interval:
+        """Seconds of the draft on so many tokens; 0 without a draft."""
+        if not self.draft:
+            return Interval.exact(0.0)
+        return _between(self.draft, tokens, "draft pass is on", "use a narrower tree or measure longer draft passes")
+
+    def write(self, path: Path) -> None:
+        """Write as JSON; the file appears when whole.
+
+        Raises
+        ------
+        OutputError
+            If the file cannot be written.
+        """
+        content = {
+            "schema": LATENCY_SCHEMA,
+            "unit": "seconds",
+            "context": self.context,
+            "target": {str(m): interval.as_dict() for m, interval in self.target.items()},
+            "draft": {str(m): interval.as_dict() for m, interval in self.draft.items()},
+            "provenance": dict(self.provenance),
+        }
+        write_whole(path, lambda partial: partial.write_text(json.dumps(content, indent=2) + "\n"))
+
+    @classmethod
+    def read(cls, path: Path) -> LatencyTable:
+        """Read a latency table.
+
+        Raises
+        ------
+        TraceError
+            If the file is missing or no latency table.
+        """
+        try:
+            content = json.loads(path.read_text())
+            if content["schema"] != LATENCY_SCHEMA:
+                raise ValueError(f"schema {content['schema']}")
+            target = {int(m): Interval(**v) for m, v in content["target"].items()}
+            draft = {int(m): Interval(**v) for m, v in content["draft"].items()}
+            return cls(target, draft, content["context"], content["provenance"])
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise TraceError(
+                f"{path} is no latency table ({error})",
+                limit=f"needs JSON of schema {LATENCY_SCHEMA}",
+                remedy="run spectheory measure",
+            ) from error
+
+
+def _between(entries: Mapping[int, Interval], tokens: int, what: str, remedy: str) -> Interval:
+    """Linear between the measured numbers of tokens, never beyond them."""
+    measured = sorted(entries)
+    if tokens > measured[-1]:
+        raise SettingError(
+            f"a {what} {tokens} tokens", limit=f"latencies were measured up to {measured[-1]}", remedy=remedy
+        )
+    low, best, high = (
+        float(np.interp(tokens, measured, [getattr(entries[m], end) for m in measured]))
+        for end in ("low", "best", "high")
+    )
+    return Interval(low, best, high, weakest(*(entries[m].kind for m in measured)))
