@@ -23,28 +23,23 @@ COLOURS = {
     "independent": "#CC79A7",
     "argmax": "#E69F00",
     "greedy": "#56B4E9",
+    "recursive": "#0072B2",
+    "topk": "#E69F00",
+    "poisson": "#CC79A7",
 }
-"""One colour per rule (Okabe and Ito's palette, distinct for every kind of colour vision)."""
+"""One colour per rule (Okabe and Ito's palette, distinct for every kind of colour vision); rules that accept the same
+single draft share theirs."""
 LIMIT_COLOUR = "#555555"
+Label = tuple[float, float, str, str]
+"""Where a line ends, its name and its colour."""
 
 
 def tokens_per_call(ax: Axes, plan: Plan) -> list[Artist]:
-    """Tokens per call against k: every rule with its interval, the i.i.d. formula, and the limits."""
-    artists: list[Artist] = []
-    labels: list[tuple[float, float, str, str]] = []
-    for rule, predictions in _by_rule(plan).items():
-        artists += _band(ax, predictions, lambda p: p.tokens_per_call, COLOURS[rule])
-        labels.append(
-            (predictions[-1].shape.k, predictions[-1].tokens_per_call.best, f"{rule} verification", COLOURS[rule])
-        )
-    first = next(iter(_by_rule(plan).values()))
-    ks = [p.shape.k for p in first]
-    for label, style, value in _LIMIT_LINES:
-        heights = [height for p in first if (height := value(p)) is not None]
-        if len(heights) < len(first):
-            continue
-        artists += ax.plot(ks, heights, linestyle=style, color=LIMIT_COLOUR, linewidth=1.2)
-        labels.append((ks[-1], heights[-1], label, LIMIT_COLOUR))
+    """Tokens per call of chains against k: every rule with its interval, the i.i.d. formula, and the limits."""
+    artists, labels = _curves(ax, plan, plan.chains, _tokens_of, lambda label, _: f"{label} verification")
+    first = plan.of(plan.chains[0])
+    lines = [(label, style, [value(p) for p in first]) for label, style, value in _LIMIT_LINES]
+    artists += _limits(ax, [p.shape.nodes for p in first], lines, labels)
     _label_ends(ax, labels)
     ax.set_xlabel("drafted tokens per call, k")
     ax.set_ylabel("tokens per target call")
@@ -52,22 +47,31 @@ def tokens_per_call(ax: Axes, plan: Plan) -> list[Artist]:
     return artists
 
 
+def trees(ax: Axes, plan: Plan) -> list[Artist]:
+    """Tokens per call of trees against their nodes: every rule with ranks, and the limits of such trees."""
+    names = plan.trees
+    artists, labels = _curves(ax, plan, names, _tokens_of, lambda label, _: label)
+    first = plan.of(names[0])
+    lines = [(label, style, [value(p) for p in first]) for label, style, value in _LIMIT_LINES if label in _OF_TREES]
+    artists += _limits(ax, [p.shape.nodes for p in first], lines, labels)
+    for name in names:
+        channel = [p.limits.iid_channel for p in plan.of(name)]
+        line = (f"i.i.d. reading T1, {name.split()[0]}", (0, (5, 1, 1, 1, 1, 1)), channel)
+        artists += _limits(ax, [p.shape.nodes for p in plan.of(name)], [line], labels)
+    _label_ends(ax, labels)
+    ax.set_xlabel("draft nodes per call, k")
+    ax.set_ylabel("tokens per target call")
+    ax.set_title("Draft trees: best found (colour), and limits (grey)", loc="left")
+    return artists
+
+
 def speedup(ax: Axes, plan: Plan) -> list[Artist]:
-    """Predicted speed-up against k for every rule, with its interval, and where each is best."""
-    artists: list[Artist] = []
-    labels: list[tuple[float, float, str, str]] = []
-    for rule, predictions in _by_rule(plan).items():
-        artists += _band(ax, predictions, _speedup_of, COLOURS[rule])
-        top = max(predictions, key=lambda p: _speedup_of(p).best)
-        artists += ax.plot([top.shape.k], [_speedup_of(top).best], "o", color=COLOURS[rule], markersize=6)
-        labels.append(
-            (
-                predictions[-1].shape.k,
-                _speedup_of(predictions[-1]).best,
-                f"{rule}: {_speedup_of(top).best:.2f}x at k = {top.shape.k}",
-                COLOURS[rule],
-            )
-        )
+    """Predicted speed-up against k for every rule and kind of shape, with its interval, and where each is best."""
+
+    def name(label: str, top: Prediction) -> str:
+        return f"{label}: {_speedup_of(top).best:.2f}x at k = {top.shape.nodes}"
+
+    artists, labels = _curves(ax, plan, plan.labels, _speedup_of, name, mark_best=True)
     artists.append(ax.axhline(1.0, color=LIMIT_COLOUR, linewidth=1.0, linestyle=":"))
     ax.annotate("plain decoding", (1, 1.0), textcoords="offset points", xytext=(2, 4), color=LIMIT_COLOUR, fontsize=8)
     _label_ends(ax, labels)
@@ -78,7 +82,7 @@ def speedup(ax: Axes, plan: Plan) -> list[Artist]:
 
 
 def write_figures(plan: Plan, folder: Path) -> list[Path]:
-    """Write ``tokens_per_call`` and, with costs, ``speedup`` as PNG and SVG; return the paths.
+    """Write ``tokens_per_call``, ``trees`` and, with costs, ``speedup`` as PNG and SVG; return the paths.
 
     Raises
     ------
@@ -88,7 +92,11 @@ def write_figures(plan: Plan, folder: Path) -> list[Path]:
         If the folder cannot be written.
     """
     figure_module = load_extra("matplotlib.figure", extra="plots")
-    figures: dict[str, Callable[[Axes, Plan], list[Artist]]] = {"tokens_per_call": tokens_per_call}
+    figures: dict[str, Callable[[Axes, Plan], list[Artist]]] = {}
+    if plan.chains:
+        figures["tokens_per_call"] = tokens_per_call
+    if plan.trees:
+        figures["trees"] = trees
     if plan.best.speedup is not None:
         figures["speedup"] = speedup
     written = []
@@ -116,9 +124,11 @@ _LIMIT_LINES: Sequence[tuple[str, Any, Callable[[Prediction], float | None]]] = 
 )
 
 
-def _by_rule(plan: Plan) -> dict[str, list[Prediction]]:
-    rules = dict.fromkeys(p.rule.name for p in plan.predictions)
-    return {rule: sorted(plan.of(rule), key=lambda p: p.shape.k) for rule in rules}
+_OF_TREES = ("drafts that do not sample ≤ (B6)", "i.i.d. reading B2'")
+
+
+def _tokens_of(prediction: Prediction) -> Interval:
+    return prediction.tokens_per_call
 
 
 def _speedup_of(prediction: Prediction) -> Interval:
@@ -126,20 +136,60 @@ def _speedup_of(prediction: Prediction) -> Interval:
     return prediction.speedup
 
 
-def _band(
-    ax: Axes, predictions: Sequence[Prediction], value: Callable[[Prediction], Interval], colour: str
+def _curves(
+    ax: Axes,
+    plan: Plan,
+    names: Sequence[str],
+    value: Callable[[Prediction], Interval],
+    describe: Callable[[str, Prediction], str],
+    *,
+    mark_best: bool = False,
+) -> tuple[list[Artist], list[Label]]:
+    """A line with its interval for every rule and kind of shape; trees are dotted with their sizes."""
+    artists: list[Artist] = []
+    labels: list[Label] = []
+    for name in names:
+        predictions, colour = plan.of(name), COLOURS[name.split()[0]]
+        artists += _band(ax, predictions, value, colour, marker="." if " " in name else None)
+        top = max(predictions, key=lambda p: value(p).best)
+        if mark_best:
+            artists += ax.plot([top.shape.nodes], [value(top).best], "o", color=colour, markersize=6)
+        labels.append((predictions[-1].shape.nodes, value(predictions[-1]).best, describe(name, top), colour))
+    return artists, labels
+
+
+def _limits(
+    ax: Axes, ks: Sequence[int], lines: Sequence[tuple[str, Any, list[float | None]]], labels: list[Label]
 ) -> list[Artist]:
-    ks = [p.shape.k for p in predictions]
+    """Grey lines of what is known at every size; their names join `labels`."""
+    artists: list[Artist] = []
+    for label, style, values in lines:
+        heights = [height for height in values if height is not None]
+        if len(heights) == len(ks):
+            artists += ax.plot(ks, heights, linestyle=style, color=LIMIT_COLOUR, linewidth=1.2)
+            labels.append((ks[-1], heights[-1], label, LIMIT_COLOUR))
+    return artists
+
+
+def _band(
+    ax: Axes,
+    predictions: Sequence[Prediction],
+    value: Callable[[Prediction], Interval],
+    colour: str,
+    marker: str | None,
+) -> list[Artist]:
+    ks = [p.shape.nodes for p in predictions]
     intervals = [value(p) for p in predictions]
+    marker = "o" if len(ks) == 1 else marker
     artists: list[Artist] = list(
-        ax.plot(ks, [i.best for i in intervals], color=colour, linewidth=2, marker="o" if len(ks) == 1 else None)
+        ax.plot(ks, [i.best for i in intervals], color=colour, linewidth=2 if marker is None else 1.2, marker=marker)
     )
     low, high = [i.low for i in intervals], [i.high for i in intervals]
     artists.append(ax.fill_between(ks, low, high, color=colour, alpha=0.2, linewidth=0))
     return artists
 
 
-def _label_ends(ax: Axes, labels: Sequence[tuple[float, float, str, str]]) -> None:
+def _label_ends(ax: Axes, labels: Sequence[Label]) -> None:
     """Write each line's name at its right end, with a leader to the line, pushed apart so that no two overlap."""
     ax.spines[["top", "right"]].set_visible(False)
     left, right = 1.0, max(2.0, *(x for x, *_ in labels))

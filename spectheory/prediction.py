@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spectheory.cost import CostModel, iid_tokens_per_call
-from spectheory.drafting import Chain, Shape, expected_tokens
+from spectheory.drafting import Batch, Chain, KAry, Shape, expected_tokens
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from spectheory.resampling import PromptSums
@@ -65,6 +65,14 @@ class Prediction:
     limits: Limits
     provenance: Mapping[str, Any]
 
+    @property
+    def label(self) -> str:
+        """Rule and kind of shape, for a column or a line over the number of nodes."""
+        if isinstance(self.shape, Chain) and self.wanted == self.shape:
+            return self.rule.name
+        kind = "batch" if isinstance(self.shape, Batch) else "k-ary" if isinstance(self.shape, KAry) else "tree"
+        return f"{self.rule.name} {kind}"
+
     def as_dict(self) -> dict[str, Any]:
         """The prediction as a JSON-ready dictionary."""
         return {
@@ -98,9 +106,28 @@ class Plan:
     predictions: tuple[Prediction, ...]
     best: Prediction
 
-    def of(self, rule: str) -> list[Prediction]:
-        """The predictions of one rule by name, in the order of the shapes."""
-        return [p for p in self.predictions if p.rule.name == rule]
+    def of(self, label: str) -> list[Prediction]:
+        """The predictions of one rule and kind of shape by label, by the number of nodes."""
+        return sorted((p for p in self.predictions if p.label == label), key=lambda p: p.shape.nodes)
+
+    @property
+    def labels(self) -> list[str]:
+        """Rules and kinds of shape in the order asked for."""
+        return list(dict.fromkeys(p.label for p in self.predictions))
+
+    @property
+    def chains(self) -> list[str]:
+        """The labels of chains."""
+        return [label for label in self.labels if " " not in label]
+
+    @property
+    def trees(self) -> list[str]:
+        """The labels of other shapes."""
+        return [label for label in self.labels if " " in label]
+
+    def __add__(self, other: Plan) -> Plan:
+        """The predictions of two plans for one trace, and the better of their best."""
+        return Plan(self.predictions + other.predictions, max(self.best, other.best, key=_gain))
 
 
 def predict(
@@ -224,7 +251,11 @@ def plan(
         _prediction(sums, trace, number, rule, calls, cost, limits[calls.shape.nodes])
         for number, (rule, calls) in enumerate(found)
     )
-    return Plan(predictions, max(predictions, key=lambda p: (p.speedup or p.tokens_per_call).best))
+    return Plan(predictions, max(predictions, key=_gain))
+
+
+def _gain(prediction: Prediction) -> float:
+    return (prediction.speedup or prediction.tokens_per_call).best
 
 
 def _prediction(

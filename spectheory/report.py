@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from spectheory.drafting import Chain
 from spectheory.intervals import Interval
 from spectheory.prediction import Plan, Prediction
+from spectheory.shape_calls import BestTree
 from spectheory.trace import GIVEN_TEXT
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from spectheory.bias_tradeoff import BiasPoint
 
 SIDES = {
     "C1": "tokens per call if acceptances were i.i.d. at the first draft's rate (leviathan2023); not a limit",
     "1 call": "upper bound for any lossless verification of a chain drawn from the draft, over starts all alike",
     "B6": "upper bound for drafts that do not sample (deterministic trees of k nodes), over starts all alike",
     "B2'": "what B6 would be for i.i.d. conditional pmfs: a reading on real text, no limit",
-    "T1": "channel limit for i.i.d. ranks, recursive rejection, trees of k nodes on ranks up to 8: a reading, no limit",
+    "T1": "channel limit for i.i.d. ranks up to 8, trees of k nodes (recursive rejection beside rules without ranks): "
+    "a reading, no limit",
 }
 """What each comparison column claims, and when."""
 
@@ -41,12 +46,18 @@ def plan_as_dict(plan: Plan) -> dict[str, Any]:
 def headline(plan: Plan) -> str:
     """The answer in one sentence."""
     best = plan.best
+    setting = f"{best.rule.name} verification, {_shape(best)}"
     tokens = f"{best.tokens_per_call} tokens per target call"
     if best.speedup is None:
-        return f"Most tokens per call: {best.rule.name} verification, k = {best.shape.k}: {tokens}"
+        return f"Most tokens per call: {setting}: {tokens}"
     if best.speedup.high < 1:
-        return f"Do not speculate: the best setting ({best.rule.name}, k = {best.shape.k}) gives {best.speedup}x"
-    return f"Best: {best.rule.name} verification, k = {best.shape.k}: speed-up {best.speedup}x, {tokens}"
+        return f"Do not speculate: the best setting ({setting}) gives {best.speedup}x"
+    return f"Best: {setting}: speed-up {best.speedup}x, {tokens}"
+
+
+def _shape(prediction: Prediction) -> str:
+    shape = prediction.shape
+    return f"k = {shape.nodes}" if isinstance(shape, Chain) else str(shape)
 
 
 def notes(plan: Plan) -> list[str]:
@@ -68,6 +79,8 @@ def notes(plan: Plan) -> list[str]:
     ]
     if absent:
         lines.append(f"Absent, as they need full pmfs: the race rule, {', '.join(absent)}.")
+    if any(isinstance(p.wanted, BestTree) for p in plan.predictions):
+        lines.append("Trees were chosen on these texts, one for each rule and size.")
     if plan.best.speedup is None:
         lines.append("No speed-up without costs: give --c or a latency table.")
     if any(p.tokens_per_call.kind == "bound" for p in plan.predictions):
@@ -76,29 +89,48 @@ def notes(plan: Plan) -> list[str]:
 
 
 def tokens_table(plan: Plan) -> Table:
-    """Tokens per target call with a row per k: each rule, then the i.i.d. formula and the limits."""
-    rules = list(dict.fromkeys(p.rule.name for p in plan.predictions))
-    table = _table("Tokens per target call", ["k", *rules])
-    for name in (f"C1 {rules[0]}", "1 call ≤", "B6 ≤", "B2'", "T1"):
+    """Tokens per target call of chains with a row per k: each rule, then the i.i.d. formula and the limits."""
+    labels = plan.chains
+    table = _table("Tokens per target call", ["k", *labels])
+    for name in (f"C1 {labels[0]}", "1 call ≤", "B6 ≤", "B2'", "T1"):
         table.add_column(name, justify="right", style="dim")
-    for row in _rows(plan):
-        limits = row[0].limits
+    for nodes, row in _rows(plan, labels):
+        first = row[0]
+        limits = first.limits
         table.add_row(
-            str(row[0].shape.k),
-            *(_cell(p.tokens_per_call, p is plan.best) for p in row),
-            f"{row[0].iid_tokens_per_call:.2f}",
+            str(nodes),
+            *_cells(row, labels, plan, lambda p: p.tokens_per_call),
+            f"{first.iid_tokens_per_call:.2f}",
             *(_plain(i.best if i else None) for i in (limits.one_call, limits.text)),
             *(_plain(value) for value in (limits.iid_branching, limits.iid_channel)),
         )
     return table
 
 
+def trees_table(plan: Plan) -> Table:
+    """Tokens per target call of the other shapes with a row per number of nodes, then the limits."""
+    labels = plan.trees
+    table = _table("Tokens per target call, trees of k nodes", ["k", *labels])
+    channels = [label for label in labels if plan.of(label)[0].limits.iid_channel is not None]
+    for name in ("B6 ≤", "B2'", *(f"T1 {label.split()[0]}" for label in channels)):
+        table.add_column(name, justify="right", style="dim")
+    for nodes, row in _rows(plan, labels):
+        by_label = {p.label: p for p in row}
+        text, branching = row[0].limits.text, row[0].limits.iid_branching
+        table.add_row(
+            str(nodes),
+            *_cells(row, labels, plan, lambda p: p.tokens_per_call),
+            *(_plain(value) for value in (text.best if text else None, branching)),
+            *(_plain(by_label[name].limits.iid_channel if name in by_label else None) for name in channels),
+        )
+    return table
+
+
 def speedup_table(plan: Plan) -> Table:
-    """Predicted speed-up over plain decoding with a row per k and a column per rule."""
-    table = _table("Speed-up over plain decoding", ["k", *dict.fromkeys(p.rule.name for p in plan.predictions)])
-    for row in _rows(plan):
-        cells = (_cell(p.speedup, p is plan.best) for p in row if p.speedup is not None)
-        table.add_row(str(row[0].shape.k), *cells)
+    """Predicted speed-up over plain decoding with a row per number of nodes and a column per rule and shape."""
+    table = _table("Speed-up over plain decoding", ["k", *plan.labels])
+    for nodes, row in _rows(plan, plan.labels):
+        table.add_row(str(nodes), *_cells(row, plan.labels, plan, lambda p: p.speedup))
     return table
 
 
@@ -111,10 +143,24 @@ def _table(title: str, columns: Sequence[str]) -> Table:
     return table
 
 
-def _rows(plan: Plan) -> list[list[Prediction]]:
-    """Predictions by k, the rules in the order asked for."""
-    ks = sorted({p.shape.k for p in plan.predictions})
-    return [[p for p in plan.predictions if p.shape.k == k] for k in ks]
+def _rows(plan: Plan, labels: Sequence[str]) -> list[tuple[int, list[Prediction]]]:
+    """Predictions by their number of nodes, in the order of the columns."""
+    of_label = {label: {p.shape.nodes: p for p in plan.of(label)} for label in labels}
+    sizes = sorted({nodes for found in of_label.values() for nodes in found})
+    return [(nodes, [found[nodes] for found in of_label.values() if nodes in found]) for nodes in sizes]
+
+
+def _cells(
+    row: Sequence[Prediction], labels: Sequence[str], plan: Plan, value: Callable[[Prediction], Interval | None]
+) -> list[str]:
+    """One cell per column, the best of all marked; "-" where the column has no such size or value."""
+    by_label = {p.label: p for p in row}
+    cells = []
+    for label in labels:
+        prediction = by_label.get(label)
+        interval = value(prediction) if prediction else None
+        cells.append("-" if interval is None else _cell(interval, prediction is plan.best))
+    return cells
 
 
 def _cell(interval: Interval, best: bool) -> str:
@@ -130,6 +176,22 @@ def short(interval: Interval) -> str:
     if interval.kind != "statistical":
         return f"{interval.best:.2f}"
     return f"{interval.best:.2f}±{(interval.high - interval.low) / 2:.2f}"
+
+
+def bias_table(points: Sequence[BiasPoint]) -> Table:
+    """Tokens per call against the bias paid, a row per share of over-acceptance."""
+    table = _table(
+        f"Biased acceptance, chains of k = {points[0].k}",
+        ["share", "tokens per call", "speed-up", "bias per token", "UNO's bias"],
+    )
+    for point in points:
+        table.add_row(
+            f"{point.rule.share:g}",
+            short(point.tokens_per_call),
+            short(point.speedup) if point.speedup else "-",
+            *(f"{i.best:.4f}" if i else "-" for i in (point.bias, point.uno_bias)),
+        )
+    return table
 
 
 def check_table(records: Sequence[Mapping[str, Any]]) -> Table:

@@ -55,7 +55,11 @@ def test_folder_of_a_trace_and_json(trace_file: Path, capsys: pytest.CaptureFixt
     content = json.loads(out)
     assert err == ""
     assert content["best"]["by"] == "speedup"
-    assert len(content["predictions"]) == 48
+    # Three rules with chains, and trees for recursive rejection, the one rule whose ranks are recorded.
+    assert len(content["predictions"]) == 4 * 16
+    assert {p["wanted"] for p in content["predictions"] if p["rule"] == "recursive"} == {
+        f"best tree of {k}" for k in range(1, 17)
+    }
     assert content["provenance"]["origin"] == "sampled from the target"
 
 
@@ -63,7 +67,8 @@ def test_figures_and_json_are_written(trace_file: Path, tmp_path: Path, capsys: 
     out = tmp_path / "new" / "folder"
     assert main(["predict", str(trace_file), "--c", "0.1", "--k-max", "4", "--out", str(out)]) == 0
     names = {path.name for path in out.iterdir()}
-    assert names == {"prediction.json", "tokens_per_call.png", "tokens_per_call.svg", "speedup.png", "speedup.svg"}
+    drawn = {f"{name}.{kind}" for name in ("tokens_per_call", "trees", "speedup") for kind in ("png", "svg")}
+    assert names == {"prediction.json", *drawn}
     assert (out / "speedup.png").read_bytes().startswith(b"\x89PNG")
     assert json.loads((out / "prediction.json").read_text())["k"] >= 1
 
@@ -73,6 +78,37 @@ def test_log_probabilities_need_no_models(tmp_path: Path, capsys: pytest.Capture
     file.write_text('{"target": [-1, -0.5], "draft": [-2, -0.1]}\n{"target": [-1], "draft": [-2]}\n')
     assert main(["predict", "--logprobs", str(file), "--k-max", "2"]) == 0
     assert "Absent, as they need full pmfs" in capsys.readouterr().out.replace("\n", " ")
+
+
+def test_shapes_chosen(trace_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--rule", "recursive", "--shape", "2x2", "--shape", "1,2,1-1", "--shape", "batch", "--k-max", "2"]
+    assert main(["predict", str(trace_file), *arguments, "--c", "0.1", "--json"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    shapes = [p["shape"] for p in content["predictions"]]
+    assert shapes == ["k-ary 2x2", "tree 1 2 1-1", "batch k=1", "batch k=2"]
+    assert content["predictions"][1]["paths"] == [[1], [2], [1, 1]]
+    assert main(["predict", str(trace_file), *arguments, "--c", "0.1"]) == 0
+    out = capsys.readouterr().out
+    assert "trees of k nodes" in out
+    assert "1 call" not in out.split("Best")[0]
+
+
+def test_bias_against_tokens(trace_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = Trace.read(trace_file)
+    accepted = np.minimum(1, np.exp(trace.columns["log_draft"] - trace.columns["log_target"]))
+    columns = {**trace.columns, "total_variation": np.full(200, 1 - accepted.mean())}
+    Trace(columns, trace.texts, trace.provenance).write(trace_file)
+    arguments = ["predict", str(trace_file), "--k-max", "3", "--bias", "0", "--bias", "0.5"]
+    assert main([*arguments, "--json"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    lossless = max(p["tokens_per_call"]["best"] for p in content["predictions"] if p["rule"] == "token")
+    none, half = content["bias"]
+    assert none["tokens_per_call"]["best"] == pytest.approx(lossless, rel=1e-12)
+    assert none["bias"]["best"] == 0
+    assert half["bias"]["best"] == pytest.approx((1 - accepted.mean()) / 2, rel=1e-12)
+    assert half["tokens_per_call"]["best"] > lossless
+    assert main(arguments) == 0
+    assert "Biased acceptance" in capsys.readouterr().out
 
 
 def test_one_rule_chosen(trace_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,6 +134,13 @@ def test_one_rule_chosen(trace_file: Path, capsys: pytest.CaptureFixture[str]) -
         (["--target", "x", "--top-p", "7"], "--target, --top-p given with a recorded trace"),
         (["--seed", "-1"], "seed is -1"),
         (["--k-max", "2000000"], "--k-max is 2000000"),
+        (["--shape", "star"], "shape 'star' is unknown: there are chain, batch, tree"),
+        (["--shape", "1,1-1-1"], "path 1-1-1 has no parent"),
+        (["--shape", "2x0"], "branching is 0"),
+        (["--rule", "token", "--shape", "2x2"], "token verification is asked for k-ary 2x2"),
+        (["--rule", "race", "--shape", "2x2"], "the trace has no race_rank"),
+        (["--bias", "1.5"], "bias share is 1.5"),
+        (["--bias", "0.5"], "the trace has no total_variation"),
     ],
 )
 def test_bad_options(trace_file: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

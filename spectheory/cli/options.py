@@ -60,9 +60,24 @@ class PredictOptions:
         Path | None, Option(help="JSON lines with `target` and `draft` log-probabilities per token.")
     ] = None
     k_max: Annotated[int, Option(help="Longest chain of drafts.")] = 16
-    rule: Annotated[list[str] | None, Option(help="token, block, race, independent, argmax or greedy; repeatable.")] = (
-        None
-    )
+    rule: Annotated[
+        list[str] | None,
+        Option(
+            help="token, block, race, poisson, recursive, topk, independent, argmax or greedy; repeatable. "
+            "If absent: token, block and race with chains; race, recursive and topk with trees."
+        ),
+    ] = None
+    shape: Annotated[
+        list[str] | None,
+        Option(
+            help="chain, tree (the best found), batch, a k-ary shape as 2x2x1 or the paths of a tree as 1,2,1-1; "
+            "repeatable. Other shapes than chains need a rule with ranks: race, poisson, recursive, topk."
+        ),
+    ] = None
+    bias: Annotated[
+        list[float] | None,
+        Option(help="Share of over-acceptance in [0, 1]: tokens per call against the bias paid; repeatable."),
+    ] = None
     c: Annotated[float | None, Option("--c", help="Draft step over target step, in place of latencies.")] = None
     latency: Annotated[Path | None, Option(help="A latency table of spectheory measure.")] = None
     prefill_token: Annotated[

@@ -9,17 +9,31 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from spectheory.bias_tradeoff import BiasPoint, bias_tradeoff
 from spectheory.cli.console import answers, ready_folder, remarks
 from spectheory.cli.options import LATENCY_FILE, TRACE_FILE, PairOptions, PredictOptions, TextOptions
+from spectheory.cli.shapes import read_shapes, tree_sizes, with_ranks
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError
 from spectheory.files import write_whole
 from spectheory.logprobs import read_log_probabilities
-from spectheory.prediction import plan
-from spectheory.report import SIDES, check_table, headline, notes, plan_as_dict, speedup_table, tokens_table
+from spectheory.prediction import Plan, plan
+from spectheory.report import (
+    SIDES,
+    bias_table,
+    check_table,
+    headline,
+    notes,
+    plan_as_dict,
+    speedup_table,
+    tokens_table,
+    trees_table,
+)
+from spectheory.shape_calls import BestTree, Wanted
 from spectheory.trace import Trace
 from spectheory.verification import RULES, PathRule
+from spectheory.verification.biased import BiasedVerification
 
 if TYPE_CHECKING:
     from spectheory.cli.measure import Session
@@ -32,23 +46,25 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions) 
     """Answer the question and show the answer."""
     _validate(question, pair, text)
     rules = _rules(question.rule)
+    shapes = read_shapes(question.shape, question.k_max) if question.shape else None
+    for share in question.bias or ():
+        BiasedVerification(share)
     if question.out:
         ready_folder(question.out)
     trace, cost, session = _evidence(question, pair, text)
-    answer = plan(
-        trace,
-        cost,
-        rules=rules,
-        shapes=[Chain(k) for k in range(1, question.k_max + 1)],
-        resamples=question.resamples,
-        seed=text.seed,
-        prefill_emits_token=question.prefill_token,
-    )
+    answer = _answer(question, text.seed, trace, cost, rules, shapes)
+    biased = _bias(question, text.seed, trace, cost, answer)
     content = plan_as_dict(answer)
+    content["bias"] = [point.as_dict() for point in biased]
     if not question.json:
-        answers.print(tokens_table(answer))
+        if answer.chains:
+            answers.print(tokens_table(answer))
+        if answer.trees:
+            answers.print(trees_table(answer))
         if answer.best.speedup:
             answers.print(speedup_table(answer))
+        if biased:
+            answers.print(bias_table(biased))
         answers.print(headline(answer), style="bold", highlight=False)
         for line in notes(answer):
             answers.print(line, style="dim", highlight=False)
@@ -64,6 +80,44 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions) 
         print(json.dumps(content, indent=2, allow_nan=False))
     if question.out and content.get("check"):
         _write_json(content, question.out)
+
+
+def _answer(
+    question: PredictOptions,
+    seed: int,
+    trace: Trace,
+    cost: CostModel | None,
+    rules: Sequence[PathRule] | None,
+    shapes: Sequence[Wanted] | None,
+) -> Plan:
+    """Every rule with every shape asked for; without shapes chains, and trees for the rules whose ranks are known."""
+    settings: dict[str, Any] = {
+        "resamples": question.resamples,
+        "seed": seed,
+        "prefill_emits_token": question.prefill_token,
+    }
+    if shapes:
+        return plan(trace, cost, rules=rules or with_ranks(trace), shapes=shapes, **settings)
+    answer = plan(trace, cost, rules=rules, shapes=[Chain(k) for k in range(1, question.k_max + 1)], **settings)
+    ranked = with_ranks(trace, rules)
+    if ranked:
+        try:
+            trees = [BestTree(k) for k in tree_sizes(question.k_max)]
+            answer += plan(trace, cost, rules=ranked, shapes=trees, **settings)
+        except SettingError as error:  # latencies of chains alone
+            remarks.print(f"trees are left out: {error}", markup=False)
+    return answer
+
+
+def _bias(
+    question: PredictOptions, seed: int, trace: Trace, cost: CostModel | None, answer: Plan
+) -> tuple[BiasPoint, ...]:
+    """The bias trade-off at the chain length that is best for token verification."""
+    if not question.bias:
+        return ()
+    chains = answer.of("token")
+    k = max(chains, key=lambda p: (p.speedup or p.tokens_per_call).best).shape.nodes if chains else question.k_max
+    return bias_tradeoff(trace, k, question.bias, cost, resamples=question.resamples, seed=seed)
 
 
 def _validate(question: PredictOptions, pair: PairOptions, text: TextOptions) -> None:
