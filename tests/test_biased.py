@@ -1,0 +1,137 @@
+"""Y5-Y6 as a rule and along a text: tokens per call against the bias paid."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proofs_check import enumeration
+from proofs_check.strategies import pairs
+from spectheory.bias_tradeoff import bias_tradeoff
+from spectheory.cost import ConstantRatio
+from spectheory.divergences import total_variation
+from spectheory.drafting import Chain
+from spectheory.errors import SettingError, TraceError
+from spectheory.limits import bias_frontier, mixture_target, uno_loss
+from spectheory.prediction import predict
+from spectheory.trace import UNO_SHARES, TextInfo, Trace
+from spectheory.verification import TokenVerification
+from spectheory.verification.biased import BiasedVerification
+
+ROUNDING = 1e-13
+"""Sums of a few dozen float64 products of order one."""
+
+
+def target_model(prefix: enumeration.Prefix) -> enumeration.Pmf:
+    return enumeration.normalised((Fraction(1 + sum(prefix)), Fraction(2), Fraction(1 + len(prefix))))
+
+
+def draft_model(prefix: enumeration.Prefix) -> enumeration.Pmf:
+    return enumeration.normalised((Fraction(2), Fraction(1 + len(prefix)), Fraction(3)))
+
+
+def columns_of(texts: list[tuple[int, ...]]) -> dict[str, np.ndarray]:
+    """Log p and log q along texts of the two models."""
+    at = [(text[:n], text[n]) for text in texts for n in range(len(text))]
+    pmfs = [(target_model(prefix), draft_model(prefix), x) for prefix, x in at]
+    return {
+        "log_target": np.log([float(p[x]) for p, _, x in pmfs]),
+        "log_draft": np.log([float(q[x]) for _, q, x in pmfs]),
+        "total_variation": np.array(
+            [float(total_variation(list(map(float, p)), list(map(float, q)))) for p, q, _ in pmfs]
+        ),
+    }
+
+
+@given(pairs(max_tokens=6), st.floats(0, 1))
+def test_the_rule_is_token_verification_for_the_mixture(pair: tuple[np.ndarray, np.ndarray], share: float) -> None:
+    p, q = pair
+    rule, mixture = BiasedVerification(share), mixture_target(p, q, share)
+    assert rule.acceptance(p, q) == pytest.approx(float(TokenVerification().acceptance(mixture, q)), abs=ROUNDING)
+    assert rule.acceptance(p, q) == pytest.approx(1 - (1 - share) * float(total_variation(p, q)), abs=ROUNDING)
+    drawn = mixture > 0
+    given_output = TokenVerification().acceptance_given(mixture, q)
+    np.testing.assert_allclose(rule.acceptance_given(p, q)[drawn], given_output[drawn], atol=ROUNDING)
+
+
+@pytest.mark.parametrize("share", [Fraction(0), Fraction(1, 4), Fraction(1)])
+def test_weighted_survival_is_unbiased(share: Fraction) -> None:
+    """Averaged over target texts it is the survival of one call of the biased algorithm, enumerated in fractions."""
+    k = 2
+
+    def mixture(prefix: enumeration.Prefix) -> enumeration.Pmf:
+        both = zip(target_model(prefix), draft_model(prefix), strict=True)
+        return tuple((1 - share) * a + share * b for a, b in both)
+
+    law = enumeration.token_verification(mixture, draft_model, (), k)
+    exact = [float(sum(w for (_, accepted), w in law.items() if accepted >= i)) for i in (1, 2)]
+    texts = list(product(range(3), repeat=k))
+    survival = BiasedVerification(float(share)).weighted_survival(columns_of(texts), k)
+    probability = [float(enumeration.text_law(target_model, k)[text]) for text in texts]
+    averaged = np.array(probability) @ survival[::k]
+    np.testing.assert_allclose(averaged, exact, atol=ROUNDING)
+    conditional = BiasedVerification(float(share)).path_survival(columns_of(texts), k)
+    if 0 < share < 1:
+        assert abs(np.array(probability) @ conditional[::k] - exact).max() > 1e-3, "the control: weights left out"
+
+
+def test_share_zero_is_the_prediction_of_token_verification() -> None:
+    rng = np.random.default_rng(1)
+    texts = [tuple(rng.integers(3, size=int(n))) for n in rng.integers(1, 9, size=20)]
+    trace = Trace(columns_of(texts), tuple(TextInfo(str(i), len(t)) for i, t in enumerate(texts)))
+    cost = ConstantRatio(0.2)
+    (point,) = bias_tradeoff(trace, 3, [0.0], cost)
+    lossless = predict(trace, TokenVerification(), Chain(3), cost)
+    assert point.tokens_per_call.best == pytest.approx(lossless.tokens_per_call.best, rel=ROUNDING)
+    assert point.speedup is not None
+    assert lossless.speedup is not None
+    assert point.speedup.best == pytest.approx(lossless.speedup.best, rel=ROUNDING)
+    assert point.bias.high == 0
+
+
+def test_bias_of_the_text_and_uno() -> None:
+    rng = np.random.default_rng(2)
+    p, q = rng.dirichlet(np.ones(5), 30), rng.dirichlet(np.ones(5), 30)
+    tokens = np.array([rng.choice(5, p=row) for row in p])
+    at = np.arange(30), tokens
+    losses = [uno_loss(p, q, (1 - t) * np.minimum(1, p / q) + t) for t in UNO_SHARES]
+    columns = {
+        "log_target": np.log(p[at]),
+        "log_draft": np.log(q[at]),
+        "total_variation": total_variation(p, q),
+        "uno_loss": np.stack(losses, axis=1),
+    }
+    trace = Trace(columns, tuple(TextInfo(str(i), 10) for i in range(3)))
+    shares = [0.0, 0.1, 0.25, 0.5, 0.9, 1.0]
+    for point in bias_tradeoff(trace, 2, shares):
+        front = bias_frontier(p, q, points=101)
+        at_share = round(100 * point.rule.share)
+        assert point.bias.best == pytest.approx(front.loss[..., at_share].mean(), rel=1e-12)
+        assert point.uno_bias is not None
+        exact = front.uno[..., at_share].mean()
+        if point.rule.share in (*UNO_SHARES, 1.0):
+            assert point.uno_bias.best == pytest.approx(exact, rel=1e-12)
+        else:
+            assert exact <= point.uno_bias.best <= exact + 0.05
+        assert point.uno_bias.best >= point.bias.best - ROUNDING
+    assert [p.tokens_per_call.best for p in bias_tradeoff(trace, 2, shares)] == sorted(
+        p.tokens_per_call.best for p in bias_tradeoff(trace, 2, shares)
+    )
+
+
+def test_bad_input() -> None:
+    trace = Trace.from_log_probabilities([([-1.0], [-1.0])])
+    with pytest.raises(TraceError, match="no total_variation"):
+        bias_tradeoff(trace, 1, [0.5])
+    with pytest.raises(SettingError, match="bias share is"):
+        BiasedVerification(1.5)
+    with pytest.raises(SettingError, match="no sample of the target"):
+        predict(trace, BiasedVerification(0.5), Chain(1))
+    columns = {**trace.columns, "total_variation": np.zeros(1)}
+    with pytest.raises(SettingError, match="there is no share"):
+        bias_tradeoff(Trace(columns, trace.texts), 1, [])

@@ -1,0 +1,156 @@
+"""R2: the rank of the output among the race's distinct drafts, exactly, by simulation, and along a text."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from proofs_check import race_ranks
+from proofs_check.oracle import MP, exactly
+from proofs_check.strategies import extreme_pairs
+from spectheory.errors import SettingError, ShapeError, TraceError
+from spectheory.verification import PoissonRace, RaceVerification
+
+Floats = NDArray[np.float64]
+RACE = RaceVerification()
+
+QUADRATURE = 2e-15
+"""The trapezoid rule with 361 nodes and the rounding of its sum."""
+RELATIVE = 1e-13
+"""First ranks come in closed form."""
+
+
+def weights(*parts: int) -> tuple[Fraction, ...]:
+    return tuple(Fraction(part, sum(parts)) for part in parts)
+
+
+def floats(pmf: tuple[Fraction, ...]) -> Floats:
+    return np.array([float(share) for share in pmf])
+
+
+SMALL = [
+    (weights(5, 3, 2), weights(2, 3, 5)),
+    (weights(1, 2), weights(2, 1)),
+    (weights(1, 0, 3), weights(1, 3, 0)),
+    (weights(4, 1, 1, 2), weights(1, 4, 2, 1)),
+    (weights(9, 1, 1, 1, 1), weights(1, 1, 1, 1, 9)),
+    (weights(1, 1, 1), weights(1, 1, 1)),
+    (weights(997, 1, 1, 1), weights(1, 997, 1, 1)),
+]
+
+
+@pytest.mark.parametrize(("p", "q"), SMALL, ids=str)
+def test_rank_law_in_fractions(p: tuple[Fraction, ...], q: tuple[Fraction, ...]) -> None:
+    """Joint law of rank and output, rank law and E[R] equal the integrals multiplied out."""
+    size = len(p)
+    for token in range(size):
+        exact = race_ranks.rank_given(p, q, token)
+        given = RACE.rank_pmf_given(floats(p), floats(q), token, size)
+        np.testing.assert_allclose(given, [float(share) for share in exact], rtol=0, atol=QUADRATURE)
+    law = race_ranks.rank_law(p, q)
+    np.testing.assert_allclose(
+        RACE.rank_pmf(floats(p), floats(q), size), [float(s) for s in law], rtol=0, atol=QUADRATURE
+    )
+    unseen = 1 - sum(law)
+    assert unseen == sum((a for a, b in zip(p, q, strict=True) if b == 0), Fraction(0))
+    mean = sum((r * share for r, share in enumerate(law, 1)), Fraction(0))
+    expected = float(mean) if unseen == 0 else math.inf
+    assert RACE.expected_rank(floats(p), floats(q)) == pytest.approx(expected, rel=RELATIVE)
+    assert RACE.acceptance(floats(p), floats(q), 2) == pytest.approx(float(law[0] + law[1]), abs=QUADRATURE)
+
+
+def test_a_wrong_rate_is_seen() -> None:
+    """Negative control: target and draft exchanged in the rates give another law."""
+    p, q = SMALL[0]
+    wrong = RACE.rank_pmf(floats(q), floats(p), 3)
+    assert abs(float(race_ranks.rank_law(p, q)[0]) - wrong[0]) < 1e-12, "the first rank alone is symmetric"
+    p, q = weights(5, 3, 2), weights(1, 1, 8)
+    wrong = RACE.rank_pmf(floats(q), floats(p), 3)
+    assert abs(float(race_ranks.rank_law(p, q)[1]) - wrong[1]) > 1e-3
+    poisson = PoissonRace().rank_pmf(floats(p), floats(q), 3)
+    assert abs(float(race_ranks.rank_law(p, q)[1]) - poisson[1]) > 1e-2
+
+
+@pytest.mark.parametrize("name", sorted(name for name, (p, _) in extreme_pairs().items() if len(p) <= 4))
+def test_extreme_pairs_at_fifty_digits(name: str) -> None:
+    p, q = extreme_pairs()[name]
+    exact = race_ranks.rank_law(exactly(p), exactly(q))
+    law = RACE.rank_pmf(p, q, len(p))
+    for r, share in enumerate(exact):
+        assert abs(MP.mpf(float(law[r])) - share) <= QUADRATURE
+    assert abs(MP.mpf(float(law[0])) - exact[0]) <= RELATIVE * exact[0]
+
+
+@pytest.mark.parametrize("name", ["random", "peaked", "nearly equal", "equal"])
+def test_ranks_add_up(name: str) -> None:
+    """All ranks together are certain, their mean is E[R], and the first is the race's acceptance rate."""
+    p, q = extreme_pairs()[name]
+    law = RACE.rank_pmf(p, q, len(p))
+    assert law.sum() == pytest.approx(1, abs=1e-13)
+    assert law @ np.arange(1, len(p) + 1) == pytest.approx(float(RACE.expected_rank(p, q)), rel=1e-12)
+    assert law[0] == pytest.approx(float(RACE.acceptance(p, q)), rel=RELATIVE)
+
+
+def test_simulated_races() -> None:
+    """400,000 dense races: every P(R = r) within 5.6 standard errors (2e-8 each); replacement would be 40 off."""
+    rng = np.random.default_rng(5)
+    p, q = rng.dirichlet(np.full(9, 0.7)), rng.dirichlet(np.full(9, 0.7))
+    trials, size = 400_000, len(p)
+    clocks = rng.exponential(size=(trials, size))
+    output = np.argmin(clocks / p, axis=1)
+    arrivals = clocks / q
+    ranks = 1 + np.sum(arrivals < arrivals[np.arange(trials), output][:, None], axis=1)
+    counted = np.bincount(ranks, minlength=size + 1)[1:] / trials
+    law = RACE.rank_pmf(p, q, size)
+    errors = np.sqrt(law * (1 - law) / trials)
+    limit = norm.isf(1e-8)
+    assert (np.abs(counted - law) <= limit * errors + 1e-9).all()
+    wrong = PoissonRace().rank_pmf(p, q, size)
+    assert np.max(np.abs(counted - wrong) / np.sqrt(wrong * (1 - wrong) / trials)) > 2 * limit
+
+
+def test_batches_and_libraries() -> None:
+    rng = np.random.default_rng(6)
+    p, q = rng.dirichlet(np.ones(6), (2, 3)), rng.dirichlet(np.ones(6), (1, 3))
+    law = RACE.rank_pmf(p, q, 4)
+    assert law.shape == (2, 3, 4)
+    for at in np.ndindex(2, 3):
+        np.testing.assert_allclose(law[at], RACE.rank_pmf(p[at], q[0, at[1]], 4), atol=QUADRATURE)
+    tokens = rng.integers(6, size=(2, 3))
+    given = RACE.rank_pmf_given(p, q, tokens, 4)
+    for at in np.ndindex(2, 3):
+        expected = RACE.rank_pmf_given(p[at], q[0, at[1]], int(tokens[at]), 4)
+        np.testing.assert_allclose(given[at], expected, atol=QUADRATURE)
+    ours = RACE.rank_pmf(torch.from_numpy(p), torch.from_numpy(q), 4)
+    assert isinstance(ours, torch.Tensor)
+    np.testing.assert_allclose(ours.numpy(), law, atol=QUADRATURE)
+
+
+def test_a_recorded_law() -> None:
+    """One rank needs race_g alone; more are read, and a row that rounding brought above one is scaled."""
+    columns = {"race_g": np.array([1.0, math.inf])}
+    np.testing.assert_array_equal(RACE.rank_law(columns, 1), [[0.5], [0.0]])
+    with pytest.raises(TraceError, match="no race_rank"):
+        RACE.rank_law(columns, 2)
+    columns["race_rank"] = np.array([[0.5, 0.5 + 1e-7], [0.0, 0.0]])
+    assert RACE.rank_law(columns, 2).sum(axis=1).max() <= 1
+    with pytest.raises(SettingError, match="records ranks up to 2"):
+        RACE.rank_law(columns, 3)
+    columns["race_rank"] = np.array([[0.5, 0.6], [0.0, 0.0]])
+    with pytest.raises(TraceError, match=r"sums to 1\.1"):
+        RACE.rank_law(columns, 2)
+
+
+def test_bad_input() -> None:
+    with pytest.raises(SettingError, match="max_rank is 0"):
+        RACE.rank_pmf([1.0], [1.0], 0)
+    with pytest.raises(ShapeError, match=r"token is 3: ids are 0\.\.1"):
+        RACE.rank_pmf_given([0.5, 0.5], [0.5, 0.5], 3, 1)
+    with pytest.raises(ShapeError, match="do not broadcast"):
+        RACE.rank_pmf_given(np.full((2, 2), 0.5), [0.5, 0.5], np.zeros(3, dtype=int), 1)
