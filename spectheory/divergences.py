@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
+from spectheory import kernels
 from spectheory.distributions import Array, ratio, validate_pair, validate_pmf
 from spectheory.errors import SettingError
 
@@ -330,6 +331,10 @@ def hockey_stick_at_ratios(target: Array, draft: Array, xp: Any) -> Array:
 
     Inputs are trusted. Tokens outside the draft's support get inf.
     """
+    if kernels.usable(target, draft):
+        from spectheory.kernels.race import hockey_stick_at_ratios as compiled
+
+        return compiled(target, draft)
     ratios = ratio(target, draft, xp)
     order = xp.argsort(ratios, axis=-1)
     p = xp.cumulative_sum(xp.take_along_axis(target + 0 * draft, order, axis=-1), axis=-1)

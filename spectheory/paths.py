@@ -143,7 +143,8 @@ def tree_survival(law: Floats, tree: Tree) -> tuple[Floats, Floats]:
 def shifted_product(weight: Floats, column: Floats, shift: int) -> Floats:
     """``weight[n] * column[n + shift]``, 0 past the end."""
     product = np.zeros_like(weight)
-    np.multiply(weight[: len(weight) - shift], column[shift:], out=product[: len(weight) - shift])
+    inside = max(len(weight) - shift, 0)
+    np.multiply(weight[:inside], column[shift:], out=product[:inside])
     return product
 
 

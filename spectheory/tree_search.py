@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.drafting import Tree
-from spectheory.errors import SettingError, ShapeError
-from spectheory.paths import calls_and_visits, shifted_product, tree_survival
+from spectheory.drafting.shapes import at_least_one
+from spectheory.drafting.weights import validate_rank_pmf
+from spectheory.errors import ShapeError
+from spectheory.paths import calls_and_visits, tree_survival
 
 Floats = NDArray[np.float64]
 Worth = Callable[[int], Floats]
@@ -37,7 +39,7 @@ class FoundTree:
     Attributes
     ----------
     tree : Tree
-        Nodes in the order they were added.
+        Nodes by depth.
     calls : float
         Expected target calls for all texts (§7, exact for these texts).
     greedy_calls : float
@@ -52,7 +54,7 @@ class FoundTree:
 def text_tree(
     law: Floats, lengths: NDArray[np.int64], budget: int, *, max_depth: int | None = None, consecutive: bool = False
 ) -> FoundTree:
-    r"""A draft tree for the rank laws along a text: a local minimum of its target calls (S4; ``kobus2025``).
+    r"""A draft tree of few target calls for the rank laws along a text, by local search (S4; ``kobus2025``).
 
     The tree of the heaviest average weights is best for a start drawn uniformly along the text, and calls start
     elsewhere. So it is the beginning: with C(n) the calls left and f(n) the calls that start at n under the last tree,
@@ -69,7 +71,7 @@ def text_tree(
     law : array ``[N, A]``
         P(R = r | text) at each position, r = 1..A, texts concatenated.
     lengths : array ``[texts]``
-        Tokens of each text, N in all.
+        Tokens of each text, at least 1, N in all.
     budget : int
         Nodes of the tree, at least 1.
     max_depth : int, optional
@@ -80,9 +82,11 @@ def text_tree(
     Raises
     ------
     SettingError
-        If a number is out of range.
+        If a number is no integer or out of range.
+    PmfError
+        If a row of `law` is no law of a rank.
     ShapeError
-        If the lengths do not add up to N.
+        If the lengths do not add up to N, or a text is empty.
 
     Examples
     --------
@@ -96,8 +100,8 @@ def text_tree(
     _validate(law, lengths, budget, max_depth)
     depth = min(budget, max_depth or budget, int(lengths.max()))
     grower = _Grower(law, depth, consecutive)
-    uniform = np.ones(len(law))
-    best = grower.grow(budget, lambda _: uniform)
+    left = _left(lengths)
+    best = grower.grow(budget, lambda depth: np.where(left >= depth, 1.0, 0.0))
     calls = greedy = _calls(law, lengths, best)
     for _ in range(_ROUNDS):
         tree = grower.grow(budget, _worth(law, lengths, best))
@@ -117,9 +121,12 @@ def _validate(law: Floats, lengths: NDArray[np.int64], budget: int, max_depth: i
             limit="needs [N, A] and texts of N tokens",
             remedy="pass one row per token",
         )
+    if lengths.min() < 1:
+        raise ShapeError(f"a text has {lengths.min()} tokens", limit="must be >= 1", remedy="leave it out")
+    validate_rank_pmf(law)
     for name, value in (("budget", budget), ("max depth", max_depth)):
-        if value is not None and value < 1:
-            raise SettingError(f"{name} is {value}", limit="must be >= 1", remedy="no draft means plain decoding")
+        if value is not None:
+            at_least_one(name, value)
 
 
 def _exchanged(
@@ -156,7 +163,7 @@ def _calls(law: Floats, lengths: NDArray[np.int64], tree: Tree) -> float:
 def _worth(law: Floats, lengths: NDArray[np.int64], tree: Tree) -> Worth:
     """First-order gain of accepting one draft more at each depth, where this tree's calls start."""
     calls, visits = calls_and_visits(tree_survival(law, tree)[0], lengths)
-    left = np.repeat(np.cumsum(lengths), lengths) - np.arange(len(law))
+    left = _left(lengths)
 
     def worth(depth: int) -> Floats:
         after, beyond = (_ahead(calls, left, depth + step) for step in (0, 1))
@@ -165,10 +172,15 @@ def _worth(law: Floats, lengths: NDArray[np.int64], tree: Tree) -> Worth:
     return worth
 
 
+def _left(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Tokens from each position to the end of its text, its own included."""
+    return np.repeat(np.cumsum(lengths), lengths) - np.arange(int(np.sum(lengths)))
+
+
 def _ahead(calls: Floats, left: NDArray[np.int64], steps: int) -> Floats:
     """C(n + steps), 0 from the end of the text on."""
     ahead = np.zeros_like(calls)
-    ahead[: len(calls) - steps] = calls[steps:]
+    ahead[: max(len(calls) - steps, 0)] = calls[steps:]
     return np.where(left > steps, ahead, 0.0)
 
 
@@ -182,10 +194,10 @@ class _Grower:
     def grow(self, budget: int, worth: Worth) -> Tree:
         """The first `budget` nodes."""
         worths: dict[int, Floats] = {}
-        waiting: list[tuple[float, int, tuple[int, ...]]] = []
-        siblings: dict[tuple[int, ...], Floats] = {}
+        waiting: list[tuple[float, int, Path]] = []
+        siblings: dict[Path, Floats] = {}
 
-        def offer(path: tuple[int, ...]) -> None:
+        def offer(path: Path) -> None:
             """Put the children of a node among the candidates."""
             depth = len(path) + 1
             if depth > self.depth:
@@ -207,7 +219,7 @@ class _Grower:
             paths.append(path)
             if self.consecutive and path[-1] < len(self.columns):
                 gain = siblings[path[:-1]][path[-1]]
-                heapq.heappush(waiting, (-float(gain), depth, (*path[:-1], path[-1] + 1)))
+                heapq.heappush(waiting, (-float(gain), depth, _next_sibling(path)))
             offer(path)
         return Tree.from_paths(paths)
 
@@ -219,12 +231,13 @@ class _Grower:
         candidates: list[Scored] = []
         for path in inside:
             depth = len(path) + 1
-            if path and path not in inner:
+            if path and path not in inner and not (self.consecutive and _next_sibling(path) in inside):
                 leaves.append((float(self._weight(path) @ worth(depth - 1)), path))
             if depth <= self.depth:
                 here = self._weight(path) * worth(depth)
                 gains = self.columns[:, depth - 1 :] @ here[: len(here) - depth + 1]
-                candidates += [(float(g), (*path, r)) for r, g in enumerate(gains, 1) if (*path, r) not in inside]
+                missing = [(float(g), (*path, r)) for r, g in enumerate(gains, 1) if (*path, r) not in inside]
+                candidates += missing[:1] if self.consecutive else missing
         return sorted(leaves)[:_RIM], sorted(candidates)[: -_RIM - 1 : -1]
 
     def allowed(self, paths: list[Path]) -> bool:
@@ -232,8 +245,15 @@ class _Grower:
         inside = set(paths)
         return not self.consecutive or all(p[-1] == 1 or (*p[:-1], p[-1] - 1) in inside for p in inside)
 
-    def _weight(self, path: tuple[int, ...]) -> Floats:
+    def _weight(self, path: Path) -> Floats:
+        """Probability that a node is accepted by a call that starts at each position."""
         weight = np.ones(len(self.law))
         for shift, rank in enumerate(path):
-            weight = shifted_product(weight, self.columns[rank - 1], shift)
+            inside = len(weight) - shift
+            weight[:inside] *= self.columns[rank - 1, shift:]
+            weight[inside:] = 0.0
         return weight
+
+
+def _next_sibling(path: Path) -> Path:
+    return (*path[:-1], path[-1] + 1)

@@ -22,6 +22,7 @@ ROOMS = (
     "distributions",
     "kernels",
     "divergences",
+    "logit_statistics",
     "verification",
     "truncated",
     "drafting",
@@ -39,6 +40,7 @@ ROOMS = (
     "bias_tradeoff",
     "plots",
     "report",
+    "theory_report",
     "prompts",
     "measure",
     "pairs",
@@ -57,7 +59,11 @@ ORACLES = (
     "proofs_check/batch_algorithm.py",
     "proofs_check/enumeration.py",
     "proofs_check/path_theorem.py",
+    "proofs_check/tree_enumeration.py",
+    "proofs_check/tree_theorem.py",
     "proofs_check/oracle.py",
+    "proofs_check/rank_laws.py",
+    "proofs_check/race_ranks.py",
     "simulations/reference.py",
 )
 """What the library is checked against calls none of its closed forms."""

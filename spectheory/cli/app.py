@@ -8,6 +8,7 @@ from typing import Annotated
 from typer import Option, Typer
 
 from spectheory.cli.options import PairOptions, PredictOptions, TextOptions, grouped
+from spectheory.cli.theory_options import BoundsOptions, DrawOptions, RulesOptions, TreeOptions
 
 app = Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -40,3 +41,30 @@ def predict(question: PredictOptions, pair: PairOptions, text: TextOptions) -> N
     from spectheory.cli.predict import run_predict
 
     run_predict(question, pair, text)
+
+
+@app.command()
+@grouped
+def rules(question: RulesOptions, draws: DrawOptions) -> None:
+    """What every verification rule accepts with k candidates: of two pmfs, or on average along a trace."""
+    from spectheory.cli.rules import run_rules
+
+    run_rules(question, draws)
+
+
+@app.command()
+@grouped
+def bounds(question: BoundsOptions, draws: DrawOptions) -> None:
+    """The most tokens per call that drafts can give: from moments, pmfs, the law of a rank, or a trace."""
+    from spectheory.cli.bounds import run_bounds
+
+    run_bounds(question, draws)
+
+
+@app.command()
+@grouped
+def tree(question: TreeOptions, draws: DrawOptions) -> None:
+    """The best draft tree of a size: for i.i.d. ranks, or for the texts of a trace."""
+    from spectheory.cli.tree import run_tree
+
+    run_tree(question, draws)

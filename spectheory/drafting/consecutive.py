@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from spectheory.drafting.shapes import Tree
 
 Floats = NDArray[np.float64]
+Path = tuple[int, ...]
 
 
 def best_consecutive_tree(law: Floats, budget: int, max_depth: int) -> Tree:
@@ -33,30 +34,45 @@ def best_consecutive_tree(law: Floats, budget: int, max_depth: int) -> Tree:
     >>> best_consecutive_tree(np.array([0.1, 0.8]), 3, 3).paths
     [(1,), (2,), (2, 1)]
     """
+    law = law[:budget]
     unlimited = max_depth >= budget
     tables = [_table(law, budget, None)] if unlimited else []
+    above = np.ones(1)
     for _ in range(0 if unlimited else max_depth):
-        above = 1 + tables[-1][0][0] if tables else np.append(1.0, np.full(budget, -np.inf))
         tables.append(_table(law, budget, above))
-    most = int(np.flatnonzero(np.isfinite(tables[-1][0][0]))[-1])
-    paths: list[tuple[int, ...]] = []
-    waiting: list[tuple[tuple[int, ...], int]] = [((), most)]
+        most = tables[-1][0][0]
+        above = 1 + most[np.isfinite(most)]
+    paths: list[Path] = []
+    waiting: list[tuple[Path, int]] = [((), int(np.flatnonzero(np.isfinite(tables[-1][0][0]))[-1]))]
     while waiting:
         path, below = waiting.pop()
-        first = tables[0 if unlimited else max_depth - 1 - len(path)][1]
-        rank = 0
-        while below:
-            size = int(first[rank, below])
-            rank, below = rank + 1, below - size
-            paths.append((*path, rank))
-            waiting.append(((*path, rank), size - 1))
-    return Tree.from_paths(paths)
+        sizes = _sizes(tables[0 if unlimited else max_depth - 1 - len(path)][1], below)
+        while sizes and not law[len(sizes) - 1]:  # a rank that never occurs is drafted for the sake of later ones only
+            sizes.pop()
+        children = [(*path, rank) for rank in range(1, len(sizes) + 1)]
+        paths += children
+        waiting += [
+            (child, size - 1)
+            for child, size in zip(children, sizes, strict=True)
+            if size > 1 and law[child[-1] - 1] > 0
+        ]
+    return Tree.from_paths(paths or [(1,)])
+
+
+def _sizes(first: NDArray[np.int64], below: int) -> list[int]:
+    """Nodes of the subtree of each child, of a node with so many below it."""
+    sizes: list[int] = []
+    while below:
+        sizes.append(int(first[len(sizes), below]))
+        below -= sizes[-1]
+    return sizes
 
 
 def _table(law: Floats, budget: int, above: Floats | None) -> tuple[Floats, NDArray[np.int64]]:
-    """W_d(r, n) ``[A + 1, budget + 1]`` and the size of the first subtree there; `above` is V_{d-1}(1), V_{d-1}(2), ...
+    """W_d(r, n) ``[A + 1, budget + 1]`` and the size of the first subtree there.
 
-    Without a limit on depth (None) V is the table's own.
+    `above` is V_{d-1}(1), V_{d-1}(2), ... as far as there are so many nodes; without a limit on depth (None) V is the
+    table's own.
     """
     values = np.zeros((len(law) + 1, budget + 1))
     values[:, 1:] = -np.inf
@@ -64,7 +80,7 @@ def _table(law: Floats, budget: int, above: Floats | None) -> tuple[Floats, NDAr
     for n in range(1, budget + 1):
         subtree = (1 + values[0, :n]) if above is None else above[:n]
         for r in range(len(law) - 1, -1, -1):
-            options = law[r] * subtree + values[r + 1, n - 1 :: -1][:n]
+            options = law[r] * subtree + values[r + 1, n - 1 :: -1][: len(subtree)]
             j = int(np.argmax(options))
             values[r, n], first[r, n] = options[j], j + 1
     return values, first

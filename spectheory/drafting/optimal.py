@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.drafting.consecutive import best_consecutive_tree
-from spectheory.drafting.shapes import MOST_NODES, Tree
+from spectheory.drafting.shapes import MOST_NODES, Tree, at_least_one
 from spectheory.drafting.weights import validate_rank_pmf
 from spectheory.errors import PmfError, SettingError
 from spectheory.kernels.tree import heaviest_nodes
@@ -54,7 +54,7 @@ def optimal_tree(
     PmfError
         If `rank_pmf` is no law of a rank, or no rank has positive probability.
     SettingError
-        If a number is out of range.
+        If a number is no integer or out of range, or `max_width` is asked for where the dynamic programme is needed.
 
     Examples
     --------
@@ -86,5 +86,8 @@ def _validate(law: NDArray[np.float64], budget: int, max_depth: int | None, max_
     if not law.max() > 0:
         raise PmfError("no rank has positive probability", limit="needs one", remedy="there is nothing to draft")
     for name, value in (("budget", budget), ("max depth", max_depth), ("max width", max_width)):
-        if value is not None and not 1 <= value <= MOST_NODES:
-            raise SettingError(f"{name} is {value}", limit=f"must be in 1..{MOST_NODES}", remedy="count nodes from 1")
+        if value is None:
+            continue
+        at_least_one(name, value)
+        if value > MOST_NODES:
+            raise SettingError(f"{name} is {value}", limit=f"at most {MOST_NODES}", remedy="nodes are 32-bit numbers")

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import index
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -58,7 +59,7 @@ class Chain(Shape):
     Raises
     ------
     SettingError
-        If k < 1.
+        If k is no integer or below 1.
 
     Examples
     --------
@@ -69,7 +70,7 @@ class Chain(Shape):
     k: int
 
     def __post_init__(self) -> None:
-        _at_least_one("k", self.k)
+        at_least_one("k", self.k)
 
     @property
     def nodes(self) -> int:
@@ -112,7 +113,7 @@ class Batch(Shape):
     Raises
     ------
     SettingError
-        If k < 1.
+        If k is no integer or below 1.
 
     Examples
     --------
@@ -123,7 +124,7 @@ class Batch(Shape):
     k: int
 
     def __post_init__(self) -> None:
-        _at_least_one("k", self.k)
+        at_least_one("k", self.k)
 
     @property
     def nodes(self) -> int:
@@ -166,7 +167,7 @@ class KAry(Shape):
     Raises
     ------
     SettingError
-        If it is empty, an entry is below 1, or the nodes are beyond 32-bit numbers.
+        If it is empty, an entry is no integer or below 1, or the nodes are beyond 32-bit numbers.
 
     Examples
     --------
@@ -178,10 +179,11 @@ class KAry(Shape):
     branching: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "branching", tuple(self.branching))
-        if not self.branching:
+        if not len(self.branching):
             raise SettingError("branching is empty", limit="needs one number per depth", remedy="(2, 2) is one")
-        _at_least_one("branching", min(self.branching))
+        for b in self.branching:
+            at_least_one("branching", b)
+        object.__setattr__(self, "branching", tuple(map(int, self.branching)))
         if self.nodes > MOST_NODES:
             raise SettingError(
                 f"branching {self.branching} has {self.nodes} nodes", limit=f"at most {MOST_NODES}", remedy="cut it"
@@ -241,7 +243,8 @@ class Tree(Shape):
     Raises
     ------
     ShapeError
-        If there is no node, the lengths differ, a parent does not come first, a rank is below 1, or siblings agree.
+        If there is no node, the lengths differ, an entry is no 32-bit integer, a parent does not come first, a rank is
+        below 1, or siblings agree.
 
     Examples
     --------
@@ -295,7 +298,7 @@ class Tree(Shape):
         Raises
         ------
         ShapeError
-            If a path is empty, comes twice, or its parent is missing.
+            If a path is empty, comes twice, or its parent is missing, or a rank is no positive integer.
 
         Examples
         --------
@@ -314,7 +317,7 @@ class Tree(Shape):
                 )
             place[path] = number
         parents = [place[path[:-1]] for path in ordered]
-        return cls(np.array(parents, dtype=np.int32), np.array([path[-1] for path in ordered], dtype=np.int32))
+        return cls(np.array(parents, dtype=np.int32), np.array([path[-1] for path in ordered]))
 
     @classmethod
     def trusted(cls, parents: Ints, ranks: Ints) -> Tree:
@@ -396,11 +399,24 @@ class Tree(Shape):
 
 def _integers(name: str, values: ArrayLike) -> Ints:
     array = np.asarray(values)
-    if array.dtype.kind not in "iu" and not (array == np.floor(array)).all():
-        raise ShapeError(f"{name} hold fractions", limit="needs integers", remedy="count nodes and ranks")
+    if array.dtype.kind not in "iuf" or not (array == np.floor(array)).all():
+        raise ShapeError(f"{name} are not all integers", limit="needs integers", remedy="count nodes and ranks")
+    if (np.abs(array.astype(np.float64)) > MOST_NODES).any():
+        raise ShapeError(f"{name} reach beyond {MOST_NODES}", limit="needs 32-bit integers", remedy="cut the tree")
     return array.astype(np.int32, copy=False)
 
 
-def _at_least_one(name: str, value: int) -> None:
-    if value < 1:
+def at_least_one(name: str, value: int) -> None:
+    """Check a number of nodes, depths or candidates.
+
+    Raises
+    ------
+    SettingError
+        If it is no integer or below 1.
+    """
+    try:
+        number = index(value)
+    except TypeError:
+        raise SettingError(f"{name} is {value}", limit="must be an integer", remedy="count nodes from 1") from None
+    if number < 1:
         raise SettingError(f"{name} is {value}", limit="must be >= 1", remedy="no draft means plain decoding")

@@ -30,9 +30,11 @@ def validate_rank_pmf(rank_pmf: Any) -> Array:
             limit="probabilities are >= 0",
             remedy="pass P(R = 1), P(R = 2), ...",
         )
-    total = float(xp.max(xp.sum(law, axis=-1)))
-    if total > 1 + sum_tolerance(law.dtype, xp):
-        raise PmfError(f"the rank pmf sums to {total:.10g}", limit="at most 1", remedy="normalise it first")
+    total = xp.sum(law, axis=-1)
+    if bool(xp.any(total > 1 + sum_tolerance(law.dtype, xp))):
+        raise PmfError(
+            f"the rank pmf sums to {float(xp.max(total)):.10g}", limit="at most 1", remedy="normalise it first"
+        )
     return law
 
 
@@ -162,7 +164,7 @@ def exit_law(shape: Shape, rank_pmf: Any) -> Array:
     weights = node_weights(shape, law)
     inside = xp.concat([xp.ones_like(weights[..., :1]), weights], axis=-1)
     leaves = inside[..., :, None] * letters[..., None, :]
-    inner = xp.zeros((tree.nodes + 1) * letters.shape[-1], dtype=xp.bool, device=law.device)
-    inner[xp.asarray((tree.parents + 1).astype("int64") * letters.shape[-1] + tree.ranks - 1, device=law.device)] = True
-    flat = xp.reshape(leaves, (*leaves.shape[:-2], -1))
-    return xp.where(inner, xp.zeros_like(flat), flat)
+    inner = np.zeros((tree.nodes + 1, letters.shape[-1]), dtype=np.bool_)
+    inner[tree.parents + 1, tree.ranks - 1] = True
+    left = xp.where(xp.asarray(inner, device=law.device), xp.zeros_like(leaves), leaves)
+    return xp.reshape(left, (*left.shape[:-2], inner.size))

@@ -77,8 +77,8 @@ def _grow(law, budget, max_depth, max_width):  # type: ignore[no-untyped-def]
             weights[found], depths[found] = heaviest, depth
             if depth < max_depth:
                 for rank in range(in_use):
-                    if heads[rank] == found:  # its queue had run dry
-                        waiting[rank] = heaviest * law[rank]
+                    if waiting[rank] == 0.0:  # its queue had run dry
+                        heads[rank], waiting[rank] = found, heaviest * law[rank]
         head += 1
         while head <= found and depths[head] == max_depth:
             head += 1

@@ -113,5 +113,6 @@ def _series(tail: Tensor, u: Tensor) -> Tensor:
     ]
     series = [torch.where(alive, log[0].exp(), 0.0)]
     for n in range(1, RECORDED_RANKS):
-        series.append(sum(k * log[k] * series[n - k] for k in range(1, min(n, 4) + 1)) / n)
+        terms = [k * log[k] * series[n - k] for k in range(1, min(n, 4) + 1)]
+        series.append(torch.stack(terms).sum(dim=0) / n)
     return torch.stack(series)

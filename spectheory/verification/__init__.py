@@ -1,9 +1,28 @@
-"""Verification rules, one file each (A1, A2, A4, block; §2 and §7 of the theory)."""
+"""Verification rules, one file each, and what their ranks say (A, R, block; §2, §3 and §7 of the theory)."""
 
 from spectheory.verification.base import Columns, PathRule, PositionRule, RankRule, Rule
+from spectheory.verification.biased import BiasedVerification
 from spectheory.verification.block import BlockVerification
-from spectheory.verification.matching import ArgmaxDraft, GreedyMatch, IndependentMatch
+from spectheory.verification.channel_simulation import RankInformation, entropy_at_least_kl
+from spectheory.verification.gumbel_list import GumbelList
+from spectheory.verification.kseq import KSeq
+from spectheory.verification.matching import ArgmaxDraft, GreedyMatch, IndependentMatch, TopKMatch
+from spectheory.verification.optimal import optimal_acceptance, optimal_acceptances, optimal_rejections
+from spectheory.verification.order import RuleStanding, rule_order
+from spectheory.verification.poisson import PoissonRace
 from spectheory.verification.race import RaceVerification
+from spectheory.verification.race_bounds import race_enclosure
+from spectheory.verification.race_inequalities import RaceInequalities, race_inequalities
+from spectheory.verification.rank_entropy import (
+    expected_log_rank,
+    poisson_rank_entropy,
+    poisson_rank_entropy_given,
+    poisson_rank_log_bound,
+    rank_entropy,
+    rank_entropy_bound,
+)
+from spectheory.verification.recursive import RecursiveRejection
+from spectheory.verification.recursive_entropy import recursive_rank_entropies
 from spectheory.verification.token import TokenVerification
 
 RULES: dict[str, PathRule] = {
@@ -12,9 +31,12 @@ RULES: dict[str, PathRule] = {
         TokenVerification(),
         BlockVerification(),
         RaceVerification(),
+        PoissonRace(),
+        RecursiveRejection(),
         IndependentMatch(),
         ArgmaxDraft(),
         GreedyMatch(),
+        TopKMatch(),
     )
 }
 """Every rule with a path form by its name; a new rule's file is listed here and nowhere else."""
@@ -22,14 +44,37 @@ RULES: dict[str, PathRule] = {
 __all__ = [
     "RULES",
     "ArgmaxDraft",
+    "BiasedVerification",
     "BlockVerification",
     "Columns",
     "GreedyMatch",
+    "GumbelList",
     "IndependentMatch",
+    "KSeq",
     "PathRule",
+    "PoissonRace",
     "PositionRule",
+    "RaceInequalities",
     "RaceVerification",
+    "RankInformation",
     "RankRule",
+    "RecursiveRejection",
     "Rule",
+    "RuleStanding",
     "TokenVerification",
+    "TopKMatch",
+    "entropy_at_least_kl",
+    "expected_log_rank",
+    "optimal_acceptance",
+    "optimal_acceptances",
+    "optimal_rejections",
+    "poisson_rank_entropy",
+    "poisson_rank_entropy_given",
+    "poisson_rank_log_bound",
+    "race_enclosure",
+    "race_inequalities",
+    "rank_entropy",
+    "rank_entropy_bound",
+    "recursive_rank_entropies",
+    "rule_order",
 ]

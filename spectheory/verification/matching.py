@@ -1,4 +1,4 @@
-"""A4: rules that engines really use and that are often mistaken for token verification."""
+"""A4, R7: rules that engines really use and that are often mistaken for token verification."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.distributions import Array, validate_pair
-from spectheory.verification.base import Columns, PositionRule, single_candidate
+from spectheory.verification.base import (
+    Columns,
+    PositionRule,
+    RankRule,
+    at_least_one,
+    at_token,
+    single_candidate,
+)
 
 
 @dataclass(frozen=True)
@@ -97,6 +104,50 @@ class GreedyMatch(PositionRule):
     def accepted_at(self, columns: Columns) -> NDArray[np.float64]:
         """1 where the first choices agree; meant for greedily decoded text."""
         return columns["greedy_agreement"].astype(np.float64)
+
+
+@dataclass(frozen=True)
+class TopKMatch(RankRule):
+    """The draft's k most probable tokens against a sampled output, as Medusa and EAGLE heads draft them (R7).
+
+    R is the place of the output in the draft's descending order (ties: lowest index first), so P(R <= k) is the mass
+    the target has on the draft's top k. A greedy target is the same with its one-hot pmf. Candidates are distinct and
+    not drawn from q: the rule may accept more than R4. R names the output, so H(R) = H(p), which may be below KL.
+
+    Examples
+    --------
+    >>> TopKMatch().rank_pmf([0.5, 0.3, 0.2], [0.2, 0.3, 0.5], 2)
+    array([0.2, 0.3])
+    """
+
+    name: ClassVar[str] = "topk"
+    needs: ClassVar[tuple[str, ...]] = ("draft_rank",)
+
+    def acceptance_given(self, target: Any, draft: Any) -> Array:
+        """Acceptance of one draft given the output: 1 at the draft's first choice, else 0, ``[..., V]`` (R7, exact)."""
+        return ArgmaxDraft().acceptance_given(target, draft)
+
+    def rank_pmf(self, target: Any, draft: Any, max_rank: int) -> Array:
+        """P(R = r), r = 1..max_rank: the target in the draft's order, ``[..., max_rank]``, 0 past V (R7, exact)."""
+        at_least_one("max_rank", max_rank)
+        p, q, xp = validate_pair(target, draft)
+        order = xp.argsort(-(q + 0 * p), axis=-1, stable=True)
+        law = xp.take_along_axis(p + 0 * q, order, axis=-1)[..., : min(max_rank, p.shape[-1])]
+        past = xp.zeros((*law.shape[:-1], max_rank - law.shape[-1]), dtype=law.dtype, device=law.device)
+        return xp.concat([law, past], axis=-1)
+
+    def rank_pmf_given(self, target: Any, draft: Any, token: Any, max_rank: int) -> Array:
+        """P(R = r | output `token`), r = 1..max_rank: 1 at its place, ``[..., max_rank]`` (R7, exact)."""
+        at_least_one("max_rank", max_rank)
+        p, q, xp = validate_pair(target, draft)
+        place = xp.argsort(xp.argsort(-(q + 0 * p), axis=-1, stable=True), axis=-1)
+        ranks = xp.arange(max_rank, device=p.device)
+        return xp.astype(at_token(place, token, xp)[..., None] == ranks, p.dtype)
+
+    def rank_law(self, columns: Columns, max_rank: int) -> NDArray[np.float64]:
+        """1 at the recorded place of the text's token, ``[N, max_rank]`` (R7, exact)."""
+        at_least_one("max_rank", max_rank)
+        return (columns["draft_rank"][:, None] == np.arange(1, max_rank + 1)).astype(np.float64)
 
 
 def _first_choice(pmf: Array, xp: Any) -> Array:

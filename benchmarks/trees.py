@@ -1,0 +1,159 @@
+"""Draft trees: the optimal tree of a million nodes, and a tree for the laws along a text of 100,000 positions.
+
+(a) ``optimal_tree`` against the usual heap, which pushes a node's first child and next sibling when it is taken; equal
+expected tokens first. The floor is writing what the search must: 16 bytes per node (weight, parent, rank).
+(b) ``text_tree`` against the same greedy in plain numpy, which works a node's weight out anew from its path and
+multiplies rank by rank; equal calls of the first tree are asserted. The peer is one growth of the search's several.
+"""
+
+from __future__ import annotations
+
+import heapq
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+from _machine import print_machine
+from numpy.typing import NDArray
+
+from spectheory.drafting import Tree, expected_tokens, optimal_tree
+from spectheory.paths import calls_of_tree, tree_survival
+from spectheory.tree_search import text_tree
+
+Floats = NDArray[np.float64]
+
+NODES, REPEATS = 1_000_000, 5
+EQUAL = 1e-9
+"""Relative: a million weights added in two orders, and calls in two."""
+POSITIONS, TEXTS, BUDGET, RANKS = 100_000, 100, 1024, 8
+
+
+def seconds(work: Callable[[], object], repeats: int = REPEATS) -> float:
+    """Median thread CPU time."""
+    times = []
+    for _ in range(repeats):
+        began = time.thread_time()
+        work()
+        times.append(time.thread_time() - began)
+    return statistics.median(times)
+
+
+def heap_tree(law: Floats, budget: int) -> tuple[list[int], list[int], float]:
+    """Parents, ranks and expected tokens of the heaviest nodes, from a heap of one child or sibling each."""
+    order = sorted(range(len(law)), key=lambda r: -law[r])
+    shares = [float(law[r]) for r in order]
+    waiting = [(-shares[0], 0, -1, 1.0)]  # weight, place in the order, parent, parent's weight
+    parents, ranks, total = [], [], 1.0
+    while waiting and len(parents) < budget:
+        weight, place, parent, above = heapq.heappop(waiting)
+        node = len(parents)
+        parents.append(parent)
+        ranks.append(order[place] + 1)
+        total -= weight
+        if place + 1 < len(shares):
+            heapq.heappush(waiting, (-above * shares[place + 1], place + 1, parent, above))
+        heapq.heappush(waiting, (weight * shares[0], 0, node, -weight))
+    return parents, ranks, total
+
+
+def write_nodes() -> None:
+    """The floor: 16 bytes for each node."""
+    np.empty(NODES, np.float64).fill(1.0)
+    np.empty(NODES, np.int32).fill(1)
+    np.empty(NODES, np.int32).fill(1)
+
+
+def rank_laws() -> dict[str, Floats]:
+    """Laws of one position."""
+    geometric = 0.3 * 0.7 ** np.arange(RANKS)
+    laws = {"acceptance .8, 4 ranks": np.array([0.8, 0.12, 0.05, 0.03]), "geometric, 8 ranks": geometric}
+    for ranks in (2, 16, 64, 1000):
+        zipf = 1 / np.arange(1, ranks + 1)
+        laws[f"1/r, {ranks} ranks"] = zipf / zipf.sum()
+    return laws
+
+
+def optimal() -> None:
+    """Part (a)."""
+    optimal_tree([0.5, 0.5], NODES)  # compiles, or reads what was compiled before
+    floor = seconds(write_nodes)
+    print(f"optimal_tree, {NODES:,} nodes; writing them takes {1e3 * floor:.1f} ms")
+    print(f"{'rank law':<26}{'ours ms':>9}{'heap ms':>9}{'heap/ours':>11}{'ours/floor':>12}   (limits: 50x, 40 ms)")
+    for name, law in rank_laws().items():
+        began = time.thread_time()
+        *_, tokens = heap_tree(law, NODES)
+        peer = time.thread_time() - began
+        tree = optimal_tree(law, NODES)
+        assert abs(float(expected_tokens(tree, law)) - tokens) <= EQUAL * tokens
+        own = seconds(lambda law=law: optimal_tree(law, NODES))
+        print(f"{name:<26}{1e3 * own:>9.1f}{1e3 * peer:>9.0f}{peer / own:>11.0f}{own / floor:>12.1f}")
+
+
+def text_laws() -> dict[str, Floats]:
+    """Laws along a text: easy and hard positions mixed, runs of both, and nearly certain ones (deep trees)."""
+    rng = np.random.default_rng(0)
+    others = 0.5 ** np.arange(1, RANKS)
+
+    def laws(first: Floats) -> Floats:
+        return np.concatenate([first[:, None], (1 - first)[:, None] * others], axis=1)
+
+    runs = np.where(np.repeat(rng.random(POSITIONS // 20) < 0.5, 20), 0.95, 0.3)
+    return {
+        "mixed": laws(rng.beta(2, 1, POSITIONS)),
+        "runs": laws(runs),
+        "nearly certain": laws(rng.beta(40, 1, POSITIONS)),
+    }
+
+
+def numpy_greedy(law: Floats, left: NDArray[np.int64], budget: int) -> Tree:
+    """The tree of the heaviest average weights, each candidate's worked out from its whole path."""
+
+    def gain(path: tuple[int, ...]) -> float:
+        whole = len(law) - len(path) + 1
+        weight = np.where(left[:whole] >= len(path), 1.0, 0.0)
+        for depth, rank in enumerate(path):
+            weight = weight * law[depth : depth + whole, rank - 1]
+        return float(weight.sum())
+
+    waiting = [(-gain((r,)), (r,)) for r in range(1, RANKS + 1)]
+    heapq.heapify(waiting)
+    paths = []
+    while len(paths) < budget:
+        _, path = heapq.heappop(waiting)
+        paths.append(path)
+        for r in range(1, RANKS + 1):
+            heapq.heappush(waiting, (-gain((*path, r)), (*path, r)))
+    return Tree.from_paths(paths)
+
+
+def along_text() -> None:
+    """Part (b)."""
+    lengths = np.full(TEXTS, POSITIONS // TEXTS)
+    left = np.repeat(np.cumsum(lengths), lengths) - np.arange(POSITIONS)
+    print(f"text_tree, {POSITIONS:,} positions, {BUDGET:,} nodes, {RANKS} ranks")
+    columns = f"{'ours s':>9}{'peer s':>9}{'peer/ours':>11}{'depth':>8}{'calls':>10}{'greedy':>10}"
+    print(f"{'laws':<26}{columns}   (limit: 10 s)")
+    for name, law in text_laws().items():
+        found = text_tree(law, lengths, BUDGET)
+        own = seconds(lambda law=law: text_tree(law, lengths, BUDGET), 3)
+        began = time.thread_time()
+        greedy = numpy_greedy(law, left, BUDGET)
+        peer = time.thread_time() - began
+        calls = float(calls_of_tree(*tree_survival(law, greedy), lengths).expected.sum())
+        assert abs(calls - found.greedy_calls) <= EQUAL * calls
+        print(
+            f"{name:<26}{own:>9.2f}{peer:>9.1f}{peer / own:>11.1f}{found.tree.depth:>8}"
+            f"{found.calls:>10.1f}{found.greedy_calls:>10.1f}"
+        )
+
+
+def main() -> None:
+    """Check equality, then time."""
+    print_machine()
+    optimal()
+    along_text()
+
+
+if __name__ == "__main__":
+    main()

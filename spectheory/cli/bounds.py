@@ -1,0 +1,40 @@
+"""``spectheory bounds``: limits on tokens per call, from moments, pmfs, the law of a rank, or a trace."""
+
+from __future__ import annotations
+
+from spectheory.cli.answer import show
+from spectheory.cli.iid_bounds import of_moments, of_pmfs, of_ranks
+from spectheory.cli.inputs import in_range, one_source, read_pmfs, read_rank_law, read_trace
+from spectheory.cli.theory_options import DEFAULT_NODES, BoundsOptions, DrawOptions
+from spectheory.cli.trace_bounds import of_trace
+from spectheory.errors import SettingError
+from spectheory.theory_report import BoundsAnswer, bounds_report
+
+MOST_NODES = 1_000_000
+
+
+def run_bounds(question: BoundsOptions, draws: DrawOptions) -> None:
+    """Answer the question and show the answer."""
+    draws.check()
+    nodes = sorted(set(question.nodes or DEFAULT_NODES))
+    for value in nodes:
+        in_range("--nodes", value, MOST_NODES)
+    show(bounds_report(_answer(question, nodes, draws)), as_json=draws.json)
+
+
+def _answer(question: BoundsOptions, nodes: list[int], draws: DrawOptions) -> BoundsAnswer:
+    given = {
+        "a trace": question.trace is not None,
+        "--mu with --mu2": question.mu is not None or question.mu2 is not None,
+        "--target": question.target is not None,
+        "--rank-pmf": question.rank_pmf is not None,
+    }
+    if one_source(given) != "--target" and question.trees is not None:
+        raise SettingError("--trees is given without --target", limit="random trees need pmfs", remedy="leave it out")
+    if question.trace is not None:
+        return of_trace(read_trace(question.trace), nodes, draws)
+    if question.target is not None:
+        return of_pmfs(read_pmfs(question.target, "--target"), nodes, question.trees, draws.seed)
+    if question.rank_pmf is not None:
+        return of_ranks(read_rank_law(question.rank_pmf, "--rank-pmf"), nodes)
+    return of_moments(question.mu, question.mu2, nodes)

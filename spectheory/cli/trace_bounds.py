@@ -1,0 +1,104 @@
+"""Limits along the texts of a trace, and what the i.i.d. formulas read there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from spectheory.cli.console import remarks
+from spectheory.cli.iid_bounds import CLOSED_FORMS, Cells, closed_forms
+from spectheory.cli.theory_options import DrawOptions
+from spectheory.drafting import Chain
+from spectheory.errors import TraceError
+from spectheory.limits import StepLaw, renewal_bound
+from spectheory.resampling import PromptSums
+from spectheory.theory_report import BoundsAnswer, Column
+from spectheory.theory_report.bounds import DETERMINISTIC, ON_TEXT, READING, READINGS, SAMPLED
+from spectheory.trace import GIVEN_TEXT, Trace
+from spectheory.trace_limits import Limits, add_limit_sums, limits_at
+from spectheory.verification import RULES, RankRule
+
+MOST_WALK = 1 << 27
+"""Entries of the walks along a trace: 1 GB."""
+
+
+def of_trace(trace: Trace, nodes: list[int], draws: DrawOptions) -> BoundsAnswer:
+    """B6 and the one-call bound of target-sampled text, and what the i.i.d. forms read there."""
+    ranked = [rule for rule in RULES.values() if isinstance(rule, RankRule) and _channel(rule, trace, 1) is not None]
+    with remarks.status("working out the limits"):
+        limits, notes = _measured(trace, nodes, draws)
+        moments, law = _moments(trace), _sampled_steps(trace)
+        rows: dict[int, Cells] = {}
+        for capacity in nodes:
+            found = limits.get(capacity, Limits())
+            rows[capacity] = {
+                "text": found.text,
+                **(closed_forms(*moments, capacity) if moments else dict.fromkeys(CLOSED_FORMS, None)),
+                "numeric": renewal_bound(law, capacity) + 1 if law else None,
+                "one_call": found.one_call,
+                **{f"channel_{rule.name}": _channel(rule, trace, capacity) for rule in ranked},
+            }
+    facts: dict[str, object] = {"texts": len(trace.texts), "positions": len(trace)}
+    if moments:
+        facts |= {"mu": moments[0], "mu2": moments[1]}
+    else:
+        notes.append("The trace has no entropies: the closed forms need full pmfs.")
+    return BoundsAnswer("trace", facts, _tables(ranked), rows, notes)
+
+
+def _tables(ranked: Iterable[RankRule]) -> dict[str, Mapping[str, Column]]:
+    sampled = {"one_call": Column("1 call ≤", "any lossless verification of a drafted chain", ON_TEXT)}
+    for rule in ranked:
+        sampled[f"channel_{rule.name}"] = Column(f"T1 {rule.name}", "trees on its ranks up to 8", READING)
+    return {
+        DETERMINISTIC: {"text": Column("B6 ≤", "drafts that do not sample", ON_TEXT), **READINGS},
+        SAMPLED: sampled,
+    }
+
+
+def _measured(trace: Trace, nodes: list[int], draws: DrawOptions) -> tuple[dict[int, Limits], list[str]]:
+    """B6 and the one-call bound for the sizes that texts have room for, and why others are missing."""
+    if trace.provenance.get("origin") == GIVEN_TEXT:
+        return {}, ["The text was given, not sampled from the target: no B6, 1 call or numeric, which need samples."]
+    longest, notes = int(trace.lengths.max()), []
+    served = [k for k in nodes if k <= longest and k * len(trace) <= MOST_WALK]
+    if len(served) < len(nodes):
+        notes.append(f"B6 and 1 call need P tokens after a start, and memory: the longest text has {longest} tokens.")
+    if not served:
+        return {}, notes
+    sums = PromptSums(trace.texts, draws.resamples, draws.seed)
+    add_limit_sums(sums, trace, served)
+    sums.draw()
+    if sums.prompts == 1:
+        notes.append("A single prompt cannot be resampled: its intervals are the trivial bounds.")
+    return {k: limits_at(sums, trace, k) for k in served}, notes
+
+
+def _moments(trace: Trace) -> tuple[float, float] | None:
+    if not {"target_entropy", "target_second_moment"} <= set(trace.columns):
+        return None
+    mu, mu2 = (float(trace.columns[name].mean()) for name in ("target_entropy", "target_second_moment"))
+    return mu, max(mu2, mu * mu)
+
+
+def _sampled_steps(trace: Trace) -> StepLaw | None:
+    """The law of a step from the text's own tokens, the texts of one prompt one draw; none if they are no samples."""
+    if trace.provenance.get("origin") == GIVEN_TEXT:
+        return None
+    prompts = PromptSums(trace.texts).prompt_of_text
+    surprisals = np.split(-trace.columns["log_target"], np.cumsum(trace.lengths)[:-1])
+    groups: dict[int, list[np.ndarray]] = {}
+    for prompt, text in zip(prompts.tolist(), surprisals, strict=True):
+        groups.setdefault(prompt, []).append(text)
+    return StepLaw.from_surprisals([np.concatenate(group) for group in groups.values()])
+
+
+def _channel(rule: RankRule, trace: Trace, capacity: int) -> float | None:
+    """T1 with the rule's own mean rank law; None if the trace does not record it."""
+    try:
+        rule.require(trace.columns)
+        rule.rank_law(trace.columns, 2)
+    except TraceError:
+        return None
+    return Limits().of(rule, Chain(capacity), trace).iid_channel

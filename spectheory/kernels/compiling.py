@@ -1,0 +1,55 @@
+"""How kernels are compiled, and the memory they work in. Imported by kernels alone: it needs numba."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectheory.errors import load_extra
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_numba = load_extra("numba", extra="fast")
+_held = threading.local()
+
+
+def compiled(function: F) -> F:
+    """Compile a function on its first call, and keep it on disk where there is a place for it.
+
+    Products may be fused into sums, nothing else: sums keep their order, and infinities and NaN their meaning.
+    Functions compiled into one another must share a file: what is kept on disk is renewed when *its* file changes.
+    """
+    return _compiled(function, {"contract"})
+
+
+def compiled_in_any_order(function: F) -> F:
+    """Compile an addition whose order does not matter, so that a loop of it runs in many lanes.
+
+    Only for a function that adds two numbers. The freedom is tied to that addition; an exponential compiled with it
+    would be silently wrong.
+    """
+    return _compiled(function, {"reassoc"})
+
+
+def _compiled(function: F, freedoms: set[str]) -> F:
+    options = {"error_model": "numpy", "fastmath": freedoms}
+    try:
+        return cast(F, _numba.njit(cache=True, **options)(function))
+    except RuntimeError:  # neither the package's folder nor the user's cache can be written
+        return cast(F, _numba.njit(**options)(function))
+
+
+def scratch(name: str, size: int, dtype: Any = np.float64) -> NDArray[Any]:
+    """Uninitialised memory of this thread, valid until the same name is asked for again.
+
+    It is kept, about 60 bytes per token of the largest vocabulary: fresh pages would cost more time than the sort.
+    """
+    array = getattr(_held, name, None)
+    if array is None or array.size < size:
+        array = np.empty(size, dtype=dtype)
+        setattr(_held, name, array)
+    return cast(NDArray[Any], array[:size])

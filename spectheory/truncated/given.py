@@ -1,0 +1,184 @@
+"""Acceptance given the output token, from truncated pmfs, as certified intervals: the factors of the path theorem."""
+
+from __future__ import annotations
+
+import math
+
+import spectheory.divergences as exact
+from spectheory.errors import SettingError
+from spectheory.intervals import Interval
+from spectheory.truncated.acceptance import RACE_SCALE
+from spectheory.truncated.completions import all_known, best_completion, disjoint_tails, overlap
+from spectheory.truncated.outward import outward, rounding_slack, settled
+from spectheory.truncated.top import TopLogProbs
+from spectheory.verification.base import at_least_one
+
+
+def token_acceptance_given(target: TopLogProbs, draft: TopLogProbs, token: int) -> Interval:
+    r"""Acceptance by token verification given the output x, :math:`\min(1, q_x/p_x)` (A1, §9; certified, attained).
+
+    Parameters
+    ----------
+    target, draft : TopLogProbs
+        Over one vocabulary.
+    token : int
+        The output; ``exact`` if both know it.
+
+    Returns
+    -------
+    Interval
+        In [0, 1]; ends are suprema over completions in which the token can be output.
+
+    Raises
+    ------
+    SettingError
+        If the target cannot output the token, or it is outside the vocabulary.
+    ShapeError
+        If the vocabularies differ.
+
+    Examples
+    --------
+    >>> p, q = TopLogProbs.from_pmf([0.5, 0.25, 0.25], 1), TopLogProbs.from_pmf([0.125, 0.25, 0.625], 3)
+    >>> print(token_acceptance_given(p, q, 0), token_acceptance_given(p, q, 1))
+    0.250 0.750 [0.500, 1.000]
+    """
+    (p_low, p_high), (q_low, q_high) = _ranges(target, draft, token)
+    # Cut at 1 before dividing: the quotient cannot overflow.
+    low = 1.0 if q_low >= p_high else q_low / p_high
+    high = float(q_high > 0) if q_high >= p_low else q_high / p_low
+    if q_high == 0 or (p_low, q_low) == (p_high, q_high):
+        return settled(low, 2.0, target, draft)
+    return outward(low, high, 2 * rounding_slack(target, draft), ceiling=1.0)
+
+
+def race_acceptance_given(target: TopLogProbs, draft: TopLogProbs, token: int) -> Interval:
+    r"""Acceptance by the exponential race given the output x, :math:`1/(1+g(p_x/q_x))` (A2, §9; certified bound).
+
+    High end: the least g at the least ratio p_x/q_x the token can have. It is attained: at that ratio the token adds
+    nothing to g, and moving it there takes mass from tokens that add. Low end: disjoint tails and the largest ratio,
+    which is 0 unless the draft must give the token something.
+
+    Parameters
+    ----------
+    target, draft : TopLogProbs
+        Over one vocabulary.
+    token : int
+        The output.
+
+    Returns
+    -------
+    Interval
+        In [0, 1].
+
+    Raises
+    ------
+    SettingError
+        If the target cannot output the token, or it is outside the vocabulary.
+    ShapeError
+        If the vocabularies differ.
+
+    Examples
+    --------
+    >>> p, q = TopLogProbs.from_pmf([0.5, 0.25, 0.25], 1), TopLogProbs.from_pmf([0.25, 0.5, 0.25], 2)
+    >>> print(race_acceptance_given(p, q, 0))
+    0.450 [0.400, 0.500]
+    """
+    (p_low, p_high), (q_low, q_high) = _ranges(target, draft, token)
+    known = (p_low, q_low) == (p_high, q_high)
+    if q_high == 0:
+        return Interval.exact(0.0)
+    high = 1 / (1 + float(exact.hockey_stick(*best_completion(target, draft), p_low / q_high)))
+    if all_known(target, draft) and known:
+        return settled(high, RACE_SCALE, target, draft)
+    low = 0.0
+    if q_low > 0:
+        farthest = float(exact.hockey_stick(*disjoint_tails(target, draft), p_high / q_low))
+        # A token at this very ratio adds nothing; a tail of the draft would count it as p.
+        low = 1 / (1 + max(0.0, farthest - (0.0 if known else p_high)))
+    return outward(min(low, high), high, RACE_SCALE * rounding_slack(target, draft), ceiling=1.0)
+
+
+def poisson_race_acceptance_given(target: TopLogProbs, draft: TopLogProbs, token: int, k: int) -> Interval:
+    r"""P(R <= k | x) of the Poisson race, :math:`1-(g_x/(1+g_x))^k` (R1, §9; certified bound).
+
+    R is geometric with the success of :func:`race_acceptance_given`, and grows with it.
+
+    Parameters
+    ----------
+    target, draft : TopLogProbs
+        Over one vocabulary.
+    token : int
+        The output.
+    k : int
+        Candidates, at least 1.
+
+    Returns
+    -------
+    Interval
+        In [0, 1].
+
+    Raises
+    ------
+    SettingError
+        If k is below 1, the target cannot output the token, or it is outside the vocabulary.
+    ShapeError
+        If the vocabularies differ.
+
+    Examples
+    --------
+    >>> p, q = TopLogProbs.from_pmf([0.5, 0.25, 0.25], 1), TopLogProbs.from_pmf([0.25, 0.5, 0.25], 2)
+    >>> print(poisson_race_acceptance_given(p, q, 0, 2))
+    0.695 [0.640, 0.750]
+    """
+    at_least_one("k", k)
+    one = race_acceptance_given(target, draft, token)
+    low, best, high = (_within(success, k) for success in (one.low, one.best, one.high))
+    if one.kind == "exact":
+        return Interval.exact(best)
+    return outward(low, high, rounding_slack(target, draft), ceiling=1.0)
+
+
+def independent_acceptance_given(draft: TopLogProbs, token: int) -> Interval:
+    """Acceptance by an independent match given the output x, q_x (A4, §9; certified, both ends attained).
+
+    Parameters
+    ----------
+    draft : TopLogProbs
+        What is known of the draft.
+    token : int
+        The output.
+
+    Returns
+    -------
+    Interval
+        In [0, 1].
+
+    Raises
+    ------
+    SettingError
+        If the token is outside the vocabulary.
+
+    Examples
+    --------
+    >>> print(independent_acceptance_given(TopLogProbs.from_pmf([0.5, 0.25, 0.25], 1), 2))
+    0.250 [0.000, 0.500]
+    """
+    low, high = draft.range(token)
+    return settled(low, 1.0, draft) if low == high else outward(low, high, rounding_slack(draft), ceiling=1.0)
+
+
+def _ranges(target: TopLogProbs, draft: TopLogProbs, token: int) -> tuple[tuple[float, float], tuple[float, float]]:
+    overlap(target, draft)
+    p, q = target.range(token), draft.range(token)
+    if p[1] == 0:
+        raise SettingError(
+            f"token {token} has target probability 0",
+            limit="the output must be possible",
+            remedy="check that text and settings belong together",
+        )
+    return p, q
+
+
+def _within(success: float, k: int) -> float:
+    """P(R <= k) = 1 - (1 - success)^k of a geometric rank, without loss for small successes."""
+    return 1.0 if success >= 1 else -math.expm1(k * math.log1p(-success))

@@ -1,0 +1,104 @@
+"""The door of truncated knowledge: lists of log-probabilities checked, masses made to fit (§9)."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectheory.errors import PmfError, SettingError, ShapeError
+
+Floats = NDArray[np.float64]
+Ids = NDArray[np.int64]
+
+MASS_TOLERANCE = 1e-5
+"""How far masses may miss what is possible: servers compute in single precision, where logits of size 30 carry 2e-6."""
+
+LOWEST = math.log(sys.float_info.min)
+"""Log of the smallest float with all its digits, -708 nats; below it a probability and zero would be confused."""
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+def column(tokens: Any, log_probs: Any, vocabulary: int, name: str) -> tuple[Ids, Floats]:
+    """Return both as one-dimensional arrays of one length, entries checked.
+
+    Raises
+    ------
+    ShapeError, SettingError, PmfError
+        If the lengths differ, a token is outside the vocabulary, or an entry is no log-probability.
+    """
+    ids, logs = np.atleast_1d(np.array(tokens)), np.atleast_1d(np.array(log_probs, dtype=np.float64))
+    if ids.ndim != 1 or ids.shape != logs.shape:
+        raise ShapeError(
+            f"{name} has shape {ids.shape} and their log-probabilities {logs.shape}",
+            limit="needs one log-probability per token",
+            remedy="pass two lists of one length",
+        )
+    if vocabulary < 1:
+        raise SettingError(f"vocabulary is {vocabulary}", limit="must be >= 1", remedy="give the number of tokens")
+    if len(ids) and ids.dtype.kind not in "iu":
+        raise ShapeError(f"{name} are {ids.dtype}", limit="must be integer ids", remedy="look them up in the tokenizer")
+    outside = ids[(ids < 0) | (ids >= vocabulary)] if len(ids) else ids
+    if len(outside):
+        raise SettingError(
+            f"{name} has token {outside[0]}", limit=f"must be 0 to {vocabulary - 1}", remedy="check the tokenizer"
+        )
+    bad = ~((logs <= MASS_TOLERANCE) & ((logs >= LOWEST) | (logs == -math.inf)))
+    if bad.any():
+        raise PmfError(
+            f"token {ids[bad][0]} has log-probability {logs[bad][0]:g}",
+            limit=f"must be -inf or {LOWEST:.0f} to 0",
+            remedy="leave out a token whose value is a stand-in such as -9999",
+        )
+    return ids.astype(np.int64), np.minimum(logs, 0.0)
+
+
+def check_distinct(ids: Ids) -> None:
+    """Refuse a token that comes twice.
+
+    Raises
+    ------
+    PmfError
+        If one does.
+    """
+    values, counts = np.unique(ids, return_counts=True)
+    if len(values) < len(ids):
+        raise PmfError(
+            f"token {values[counts > 1][0]} comes {counts.max()} times",
+            limit="each token comes once",
+            remedy="leave an extra token out if it is among the top ones",
+        )
+
+
+def fit(p: Floats, cap: float, vocabulary: int) -> tuple[Floats, float, float, float]:
+    """Probabilities, cap, unseen mass and miss, after the scaling that makes the masses possible.
+
+    Raises
+    ------
+    PmfError
+        If they miss by more than :data:`MASS_TOLERANCE`.
+    """
+    hidden = vocabulary - len(p)
+    unseen = math.fsum([1.0, *(-p)])  # rounded once, so relatively exact however small
+    room = hidden * cap
+    if unseen < -MASS_TOLERANCE:
+        raise PmfError(
+            f"the known tokens have mass {1 - unseen:.10g}",
+            limit=f"at most 1 within {MASS_TOLERANCE:g}",
+            remedy="give natural logarithms of one pmf",
+        )
+    if unseen > room + MASS_TOLERANCE:
+        raise PmfError(
+            f"the {hidden} unseen tokens have mass {unseen:.6g}",
+            limit=f"at most {room:.6g}, as none exceeds the smallest of the top ones, {cap:.6g}",
+            remedy="check the vocabulary size, and that the list holds the most probable tokens",
+        )
+    if 0 <= unseen <= room:
+        return p, cap, unseen, 0.0
+    left = room if unseen > 0 else 0.0
+    total = 1 - unseen + left
+    return p / total, cap / total, left / total, abs(1 - total)

@@ -1,0 +1,201 @@
+"""TopLogProbs: what a server tells of one pmf, and the ranges of what it leaves out (§9)."""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from spectheory.distributions import validate_pmf
+from spectheory.errors import PmfError, SettingError, ShapeError
+from spectheory.truncated.masses import EPS, MASS_TOLERANCE, Floats, Ids, check_distinct, column, fit
+
+ROUNDING_ULPS = 16
+"""Rounding slack in units of 2.2e-16 per term summed: a term passes through fewer operations than this."""
+
+
+@dataclass(frozen=True, eq=False)
+class TopLogProbs:
+    r"""The m largest log-probabilities of one pmf, and perhaps those of a few tokens more (§9).
+
+    Every token that is not known has at most the m-th largest probability, the *cap*; together they have the
+    *unseen* mass :math:`1 - \sum_{known} p`. A separately returned token (the sampled one) joins the known ones but
+    does not lower the cap. The unseen mass is known up to rounding only: a sum of one does not say that all other
+    tokens are impossible, -inf in the list does. Masses that miss what is possible by at most
+    :data:`MASS_TOLERANCE` are scaled to fit, and ``miss`` tells by how much.
+
+    Parameters
+    ----------
+    tokens : ids ``[m]``
+        The m most probable tokens, in any order; m at least 1.
+    log_probs : array ``[m]``
+        Their log-probabilities in nats, with the sampling settings in use; -inf says that all unseen are impossible.
+    vocabulary : int
+        Tokens V.
+    extra_tokens, extra_log_probs : ``[e]``, optional
+        Known tokens beyond the top m.
+    error : float
+        By how much the server may have rounded a log-probability, nats; it widens every interval. 0 takes them as
+        they are, 1e-6 is right for a softmax in single precision.
+
+    Attributes
+    ----------
+    known, probabilities : ``[K]``
+        The known tokens in ascending order and their probabilities.
+    cap, unseen : float
+        Largest possible probability of an unseen token, and the mass of all of them.
+    miss : float
+        Relative change of the probabilities by the scaling, 0 as a rule.
+    slack : float
+        How far the completions may be from those of the unrounded data, as a total variation distance.
+
+    Raises
+    ------
+    ShapeError
+        If tokens and log-probabilities do not fit, or there is none.
+    SettingError
+        If the vocabulary has no token, a token is outside it, or the error is not in [0, 1e-2].
+    PmfError
+        If a token comes twice; a log-probability is positive, NaN or below :data:`LOWEST` but not -inf; an extra one
+        exceeds the cap; the known mass exceeds 1; or the unseen mass is more than V - K tokens can hold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> top = TopLogProbs([7, 2], np.log([0.5, 0.25]), vocabulary=10)
+    >>> top.cap, top.unseen, top.range(2), top.range(0)
+    (0.25, 0.25, (0.25, 0.25), (0.0, 0.25))
+    """
+
+    tokens: Any
+    log_probs: Any
+    vocabulary: int
+    extra_tokens: Any = ()
+    extra_log_probs: Any = ()
+    error: float = 0.0
+    known: Ids = field(init=False, repr=False)
+    probabilities: Floats = field(init=False, repr=False)
+    cap: float = field(init=False, repr=False)
+    unseen: float = field(init=False, repr=False)
+    miss: float = field(init=False, repr=False)
+    slack: float = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        tokens, log_probs = column(self.tokens, self.log_probs, self.vocabulary, "tokens")
+        extra, extra_logs = column(self.extra_tokens, self.extra_log_probs, self.vocabulary, "extra_tokens")
+        if not len(tokens):
+            raise ShapeError("there are no log-probabilities", limit="needs at least 1", remedy="ask the server for 1")
+        ids, logs = np.concatenate([tokens, extra]), np.concatenate([log_probs, extra_logs])
+        check_distinct(ids)
+        lowest = float(log_probs.min())
+        if len(extra) and extra_logs.max() > lowest + MASS_TOLERANCE:
+            raise PmfError(
+                f"an extra token has log-probability {extra_logs.max():g}",
+                limit=f"must not exceed the smallest of the top ones, {lowest:g}",
+                remedy="list it among the top ones",
+            )
+        if not 0 <= self.error <= 1e-2:
+            raise SettingError(
+                f"error is {self.error:g}", limit="must be 0 to 0.01 nats", remedy="1e-6 suits single precision"
+            )
+        p, cap, unseen, miss = fit(np.exp(logs), math.exp(lowest), self.vocabulary)
+        order = np.argsort(ids)
+        ranked = np.lexsort((tokens, -log_probs))
+        slack = ROUNDING_ULPS * EPS * (len(ids) + 3) + 2 * (miss + self.error)
+        self._set(tokens=tokens[ranked], log_probs=log_probs[ranked], extra_tokens=extra, extra_log_probs=extra_logs)
+        self._set(known=ids[order], probabilities=p[order], cap=cap, unseen=unseen, miss=miss, slack=slack)
+
+    def _set(self, **values: Any) -> None:
+        for name, value in values.items():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_pmf(cls, pmf: Any, m: int, extra: Any = ()) -> TopLogProbs:
+        """What a server that returns m log-probabilities, and those of `extra` tokens, would tell of a pmf ``[V]``.
+
+        Parameters
+        ----------
+        pmf : array ``[V]``
+            The pmf; ties go to the lowest index.
+        m : int
+            How many, 1 to V.
+        extra : ids
+            Tokens asked for by name; those of the top m are not repeated.
+
+        Raises
+        ------
+        PmfError
+            If it is not a pmf.
+        SettingError
+            If m is out of range.
+
+        Examples
+        --------
+        >>> TopLogProbs.from_pmf([0.25, 0.5, 0.125, 0.0625, 0.0625], 2, extra=[3]).known
+        array([0, 1, 3])
+        """
+        p = np.asarray(validate_pmf(pmf), dtype=np.float64)
+        if not 1 <= m <= len(p):
+            raise SettingError(f"m is {m}", limit=f"must be 1 to {len(p)}", remedy="there are no more tokens")
+        with np.errstate(divide="ignore"):
+            logs = np.log(p)
+        top = np.argsort(-p, kind="stable")[:m]
+        more = np.array([token for token in extra if token not in top], dtype=np.int64)
+        return cls(top, logs[top], len(p), more, logs[more])
+
+    @property
+    def hidden(self) -> int:
+        """Number of tokens that are not known."""
+        return self.vocabulary - len(self.known)
+
+    def range(self, token: int) -> tuple[float, float]:
+        """Smallest and largest probability that a token can have (certified; equal where it is known).
+
+        Parameters
+        ----------
+        token : int
+            Its id.
+
+        Raises
+        ------
+        SettingError
+            If it is outside the vocabulary.
+
+        Examples
+        --------
+        >>> import math
+        >>> TopLogProbs([0], [math.log(0.25)], 5).range(3)
+        (0.0, 0.25)
+        """
+        if not 0 <= token < self.vocabulary:
+            raise SettingError(
+                f"token is {token}", limit=f"must be 0 to {self.vocabulary - 1}", remedy="check the tokenizer"
+            )
+        at = int(np.searchsorted(self.known, token))
+        if at < len(self.known) and self.known[at] == token:
+            return float(self.probabilities[at]), float(self.probabilities[at])
+        return self.least_unseen, min(self.cap, self.unseen_range[1])
+
+    @property
+    def complete(self) -> bool:
+        """Whether no unseen token is possible."""
+        return self.hidden == 0 or self.cap == 0
+
+    @property
+    def unseen_range(self) -> tuple[float, float]:
+        """The unseen mass with its rounding."""
+        if self.complete:
+            return 0.0, 0.0
+        room = max(self.unseen, self.hidden * self.cap)
+        return max(0.0, self.unseen - self.slack), min(self.unseen + self.slack, room)
+
+    @property
+    def least_unseen(self) -> float:
+        """Smallest probability an unseen token can have: the others together hold no more than their caps."""
+        least = self.unseen_range[0] - (self.hidden - 1) * self.cap
+        return least if least > sys.float_info.min else 0.0

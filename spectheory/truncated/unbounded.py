@@ -1,0 +1,177 @@
+"""D1 of two truncated pmfs where a token that the draft lacks makes it infinite: KL, chi-square, Rényi."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import spectheory.divergences as exact
+from spectheory.distributions import ratio
+from spectheory.errors import SettingError
+from spectheory.intervals import Interval
+from spectheory.truncated.completions import (
+    Value,
+    all_known,
+    best_completion,
+    disjoint_tails,
+    farthest_ratios,
+)
+from spectheory.truncated.masses import Floats
+from spectheory.truncated.outward import outward, rounding_slack, settled
+from spectheory.truncated.top import TopLogProbs
+
+
+def kl_divergence(target: TopLogProbs, draft: TopLogProbs) -> Interval:
+    r"""Kullback-Leibler divergence :math:`\sum_x p_x\log(p_x/q_x)` in nats over all completions (D1, §9; certified).
+
+    The low end is attained. The high one is infinite, as a rule: a token that the draft does not know may have q = 0;
+    it is finite, certain and loose if the draft's unseen mass leaves none of its tokens out.
+
+    Parameters
+    ----------
+    target, draft : TopLogProbs
+        Over one vocabulary.
+
+    Returns
+    -------
+    Interval
+        In [0, inf]; ``best`` is the low end where the high one is infinite.
+
+    Raises
+    ------
+    ShapeError
+        If the vocabularies differ.
+
+    Examples
+    --------
+    >>> p, q = TopLogProbs.from_pmf([0.5, 0.25, 0.125, 0.125], 2), TopLogProbs.from_pmf([0.25, 0.5, 0.125, 0.125], 2)
+    >>> print(kl_divergence(p, q))
+    0.173 [0.173, inf]
+    """
+    return _unbounded(target, draft, exact.kl_divergence, lambda masses, ratios: float(np.sum(masses * np.log(ratios))))
+
+
+def chi_square(target: TopLogProbs, draft: TopLogProbs) -> Interval:
+    r"""Chi-square divergence :math:`\sum_x p_x^2/q_x-1` over all completions (D1, §9; certified bound).
+
+    Ends as for :func:`kl_divergence`.
+
+    Parameters
+    ----------
+    target, draft : TopLogProbs
+        Over one vocabulary.
+
+    Returns
+    -------
+    Interval
+        In [0, inf].
+
+    Raises
+    ------
+    ShapeError
+        If the vocabularies differ.
+
+    Examples
+    --------
+    >>> p, q = TopLogProbs.from_pmf([0.5, 0.25, 0.25, 0], 4), TopLogProbs.from_pmf([0.25, 0.5, 0.25, 0], 3)
+    >>> print(chi_square(p, q), chi_square(p, q).kind)
+    0.375 exact
+    """
+
+    def value(masses: Floats, ratios: Floats) -> float:
+        with np.errstate(over="ignore"):  # beyond the floats is infinite
+            return float(np.sum(masses * ratios)) - 1
+
+    return _unbounded(target, draft, exact.chi_square, value, relative=True)
+
+
+def renyi_divergence(target: TopLogProbs, draft: TopLogProbs, order: float) -> Interval:
+    r"""Rényi divergence :math:`\frac{1}{a-1}\log\sum_x p_x^aq_x^{1-a}` of order a > 0 over all completions (D1, §9).
+
+    The low end is attained. The high end is that of disjoint tails below order 1, and as for :func:`kl_divergence`
+    from order 1 on.
+
+    Parameters
+    ----------
+    target, draft : TopLogProbs
+        Over one vocabulary.
+    order : float
+        The order a, in (0, inf].
+
+    Returns
+    -------
+    Interval
+        In [0, inf], nats.
+
+    Raises
+    ------
+    SettingError
+        If the order is not positive.
+    ShapeError
+        If the vocabularies differ.
+
+    Examples
+    --------
+    >>> p, q = TopLogProbs.from_pmf([0.5, 0.25, 0.125, 0.125], 2), TopLogProbs.from_pmf([0.25, 0.5, 0.125, 0.125], 2)
+    >>> print(renyi_divergence(p, q, 0.5))
+    0.390 [0.088, 0.693]
+    """
+    if order == 1:
+        return kl_divergence(target, draft)
+    if not order > 0:
+        raise SettingError(f"order is {order:g}", limit="must be > 0", remedy="1 is the KL divergence")
+
+    def whole(p: Floats, q: Floats) -> Any:
+        return exact.renyi_divergence(p, q, order)
+
+    def value(masses: Floats, ratios: Floats) -> float:
+        return _renyi(masses, ratios, order)
+
+    factor = 1.0 if order == math.inf else (1 + order) / abs(order - 1)
+    return _unbounded(target, draft, whole, value, factor, bounded=order < 1)
+
+
+def _renyi(masses: Floats, ratios: Floats, order: float) -> float:
+    """Rényi divergence from target masses and ratios p/q."""
+    logs = np.log(ratios)
+    if order == math.inf or (order > 1 and logs.max() == math.inf):
+        return float(logs.max())
+    total = float(np.logaddexp.reduce(np.log(masses) + (order - 1) * logs))
+    return total / (order - 1)
+
+
+def _unbounded(
+    target: TopLogProbs,
+    draft: TopLogProbs,
+    whole: Callable[[Floats, Floats], Any],
+    value: Value,
+    factor: float = 1.0,
+    *,
+    relative: bool = False,
+    bounded: bool = False,
+) -> Interval:
+    """Interval of a divergence: `whole` of two known pmfs, `value` of target masses and ratios, at both far ends.
+
+    A draft's mass of nothing makes these infinite, so the low end takes its unseen mass with the rounding added. From
+    order 1 on, a sum of p^a q^(1-a) falls in q and (beyond x log x, which the slack covers) rises in p; below, rises
+    in both. `bounded` ones are largest at the disjoint tails.
+    """
+    (least, most), (_, spare) = target.unseen_range, draft.unseen_range
+    nearest = _ratios(*best_completion(target, draft, most if bounded else least, spare))
+    finite = nearest[1][nearest[1] < math.inf]
+    slack = rounding_slack(target, draft)
+    # A mean log-ratio moves with the masses by the largest log-ratio, x log x by e log e.
+    scale = factor * (3 - 2 * math.log(slack) + float(np.abs(np.log(finite)).max(initial=0.0)))
+    if all_known(target, draft) and target.complete:
+        return settled(float(whole(*disjoint_tails(target, draft))), scale, target, draft, relative=relative)
+    low = value(*nearest)
+    farthest = _ratios(*disjoint_tails(target, draft)) if bounded else farthest_ratios(target, draft)
+    return outward(low, max(low, value(*farthest)), scale * slack, relative=relative)
+
+
+def _ratios(p: Floats, q: Floats) -> tuple[Floats, Floats]:
+    """Target masses and their ratios p/q, inf where the draft has none."""
+    return p[p > 0], ratio(p, q, np)[p > 0]

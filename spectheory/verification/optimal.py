@@ -1,0 +1,134 @@
+"""R4: the most that any rule can accept from k candidates drawn i.i.d. from the draft (khisti2025, hu2025)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spectheory import kernels
+from spectheory.distributions import Array, ratio, validate_pair
+from spectheory.errors import SettingError
+
+
+def optimal_acceptance(target: Any, draft: Any, k: int) -> Array:
+    r"""Largest acceptance of a lossless rule with k i.i.d. candidates, ``[..., V]`` to ``[...]`` (R4, exact).
+
+    .. math:: \alpha^*_k = 1 + \min_H \big[p(H) - q(H)^k\big]
+
+    over sets H of tokens. Equals the optimal-transport linear programme (``khisti2025``, ``hu2025``). Rules whose
+    candidates are not i.i.d. (distinct tokens, races without replacement) may exceed it.
+
+    Parameters
+    ----------
+    target, draft : array ``[..., V]``
+        Pmfs over one vocabulary; leading dimensions broadcast.
+    k : int
+        Number of candidates, at least 1.
+
+    Returns
+    -------
+    array ``[...]``
+        In [0, 1]; k = 1 gives 1 - TV.
+
+    Raises
+    ------
+    SettingError
+        If k is below 1.
+    PmfError, ShapeError
+        If the arrays are not pmfs, or do not fit.
+
+    Examples
+    --------
+    >>> round(float(optimal_acceptance([0.5, 0.3, 0.2], [0.2, 0.3, 0.5], 2)), 6)
+    0.86
+    """
+    return optimal_acceptances(target, draft, k)[..., -1]
+
+
+def optimal_acceptances(target: Any, draft: Any, max_k: int) -> Array:
+    """All of :func:`optimal_acceptance` for k = 1..max_k, ``[..., V]`` to ``[..., max_k]``, from one sort (R4, exact).
+
+    Examples
+    --------
+    >>> optimal_acceptances([0.5, 0.3, 0.2], [0.2, 0.3, 0.5], 3).round(6)
+    array([0.7  , 0.86 , 0.988])
+    """
+    return 1 - optimal_rejections(target, draft, max_k)
+
+
+def optimal_rejections(target: Any, draft: Any, max_k: int) -> Array:
+    r"""What even the best rule rejects, :math:`1-\alpha^*_k = \max_H [q(H)^k - p(H)]`, ``[..., max_k]`` (R4, exact).
+
+    The maximum is on a prefix in ascending order of p/q, q = 0 last, so one sort serves every k; there can be several
+    local maxima, so every prefix is looked at. Each is evaluated on the smaller of its two sides: what is nearly
+    always accepted keeps the digits of its rejection.
+
+    Parameters
+    ----------
+    target, draft : array ``[..., V]``
+        Pmfs over one vocabulary; leading dimensions broadcast.
+    max_k : int
+        Largest number of candidates, at least 1.
+
+    Returns
+    -------
+    array ``[..., max_k]``
+        In [0, 1], falling in k; the first is the total variation distance.
+
+    Raises
+    ------
+    SettingError
+        If max_k is below 1.
+    PmfError, ShapeError
+        If the arrays are not pmfs, or do not fit.
+
+    Examples
+    --------
+    >>> optimal_rejections([0.5, 0.3, 0.2], [0.2, 0.3, 0.5], 3).round(6)
+    array([0.3  , 0.14 , 0.012])
+    """
+    if max_k < 1:
+        raise SettingError(f"k is {max_k}", limit="must be >= 1", remedy="count candidates from 1")
+    p, q, xp = validate_pair(target, draft)
+    if kernels.usable(p, q):
+        from spectheory.kernels.optimal import prefix_gaps
+
+        gaps = prefix_gaps(p, q, max_k)
+    else:
+        gaps = _prefix_gaps(p, q, max_k, xp)
+    return xp.concat([_distance(p, q, xp)[..., None], gaps[..., 1:]], axis=-1)
+
+
+def _distance(target: Array, draft: Array, xp: Any) -> Array:
+    """The case k = 1, TV, as a sum of differences over the tokens with p > q or with p < q.
+
+    Both say the same of exact pmfs; a side that weighs more than half carries the rounding of its large entries, so it
+    is left out, and of two light sides the larger one is right: the other lacks what tokens that round to ties differ.
+    """
+    sides = []
+    for excess in (target - draft, draft - target):
+        zero = xp.zeros_like(excess)
+        weight = xp.sum(xp.where(excess > 0, target + draft, zero), axis=-1)
+        sides.append(xp.where(weight <= 1, xp.sum(xp.where(excess > 0, excess, zero), axis=-1), xp.zeros_like(weight)))
+    return xp.maximum(*sides)
+
+
+def _prefix_gaps(target: Array, draft: Array, max_k: int, xp: Any) -> Array:
+    """Largest gap of the prefixes for each k, by the array API."""
+    order = xp.argsort(ratio(target, draft, xp), axis=-1)
+    p, q = (xp.take_along_axis(x, order, axis=-1) for x in (target + 0 * draft, draft + 0 * target))
+    below_p, below_q = xp.cumulative_sum(p, axis=-1), xp.cumulative_sum(q, axis=-1)
+    above_p, above_q = _sums_above(p, xp), _sums_above(q, xp)
+    power, missed, gaps = xp.ones_like(q), xp.zeros_like(q), []
+    for _ in range(max_k):
+        power = power * below_q
+        missed = missed + above_q * (1 - missed)  # 1 - (1 - q(rest))^k, by sums of non-negative terms
+        gap = xp.where(power + below_p <= 1, power - below_p, above_p - missed)
+        largest = xp.max(gap, axis=-1)
+        gaps.append(xp.where(largest > 0, largest, xp.zeros_like(largest)))
+    return xp.stack(gaps, axis=-1)
+
+
+def _sums_above(values: Array, xp: Any) -> Array:
+    """Sum of the entries after each, added from the far end."""
+    from_end = xp.cumulative_sum(xp.flip(values, axis=-1), axis=-1)
+    return xp.flip(xp.concat([xp.zeros_like(from_end[..., :1]), from_end[..., :-1]], axis=-1), axis=-1)

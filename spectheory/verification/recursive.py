@@ -1,0 +1,196 @@
+"""R3: recursive rejection, with i.i.d. candidates (miao2024specinfer) or distinct ones (chen2024sequoia)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectheory.distributions import Array, ratio, validate_pair
+from spectheory.errors import SettingError, TraceError
+from spectheory.verification.base import Columns, RankRule, at_least_one, at_token, recorded_ranks
+from spectheory.verification.distinct import check_size, distinct_ranks, estimated_ranks
+from spectheory.verification.token import TokenVerification
+
+
+@dataclass(frozen=True)
+class RecursiveRejection(RankRule):
+    r"""Judge the candidates one after another, each by token verification against what the last left over (R3).
+
+    Candidate m is accepted with probability :math:`\min(1, p^m_x/q^m_x)`; after a rejection
+    :math:`p^{m+1} = \mathrm{norm}(p^m - q^m)_+`. Candidates are i.i.d. (:math:`q^m = q`, ``miao2024specinfer``), or
+    distinct (``chen2024sequoia``): a rejected token is taken out of q, and when nothing is left of q candidates are
+    uniform over the tokens not yet rejected. The output law is p either way.
+
+    With i.i.d. candidates and without normalising, after m rejections :math:`(p - s_{m+1} q)_+` is left, of mass
+    :math:`G_m = P(R > m)`, with :math:`s_1 = 0`, :math:`G_0 = 1`, :math:`s_{m+1} = s_m + G_{m-1}`. So a rank costs
+    O(V), and R is almost surely finite if the draft lacks no token of the target. Distinct candidates are no i.i.d.
+    rule: they may accept more than R4, and H(R) may fall below KL.
+
+    Parameters
+    ----------
+    replacement : bool
+        Whether candidates are i.i.d.; if not they are distinct.
+
+    Examples
+    --------
+    >>> RecursiveRejection().rank_pmf([0.5, 0.3, 0.2], [0.2, 0.3, 0.5], 3).round(6)
+    array([0.7  , 0.06 , 0.048])
+    >>> RecursiveRejection(replacement=False).rank_pmf([0.5, 0.3, 0.2], [0.2, 0.3, 0.5], 3).round(6)
+    array([0.7 , 0.12, 0.18])
+    """
+
+    replacement: bool = True
+
+    name: ClassVar[str] = "recursive"
+    needs: ClassVar[tuple[str, ...]] = ("log_target", "log_draft")
+
+    def __post_init__(self) -> None:
+        if not self.replacement:
+            object.__setattr__(self, "name", "recursive-distinct")
+
+    def acceptance_given(self, target: Any, draft: Any) -> Array:
+        """Acceptance of the first candidate given the output: that of token verification, ``[..., V]`` (A1, exact)."""
+        return TokenVerification().acceptance_given(target, draft)
+
+    def rank_pmf(self, target: Any, draft: Any, max_rank: int) -> Array:
+        """P(R = r), r = 1..max_rank, ``[..., max_rank]`` (R3, exact): O(V) a rank; distinct candidates: O(V^max_rank).
+
+        Raises
+        ------
+        SettingError
+            If max_rank < 1, or V^max_rank is beyond :data:`spectheory.verification.distinct.MOST_WORK` and candidates
+            are distinct; :meth:`rank_pmf_estimate` serves there.
+        PmfError, ShapeError
+            If the arrays are not pmfs, or do not fit.
+        """
+        p, q, xp = self._door(target, draft, max_rank)
+        return xp.stack([xp.sum(share, axis=-1) for share in self._ranks(p, q, max_rank, xp)], axis=-1)
+
+    def rank_pmf_given(self, target: Any, draft: Any, token: Any, max_rank: int) -> Array:
+        """P(R = r | output `token`), r = 1..max_rank, ``[..., max_rank]`` (R3, exact); cost and errors as above."""
+        p, q, xp = self._door(target, draft, max_rank)
+        joint = xp.stack([at_token(share, token, xp) for share in self._ranks(p, q, max_rank, xp)], axis=-1)
+        own = at_token(p, token, xp)[..., None]
+        return joint / xp.where(own > 0, own, xp.ones_like(own))
+
+    def expected_rank(self, target: Any, draft: Any) -> Array:
+        r"""E[R] :math:`= \max_x p_x/q_x`, ``[...]``, with i.i.d. candidates (R3, exact).
+
+        The sum of the :math:`G_m` is the limit of :math:`s_m`, and it is reached where nothing is left. Infinite where
+        the draft lacks a token of the target.
+
+        Raises
+        ------
+        SettingError
+            If candidates are distinct: their mean has no such form.
+        PmfError, ShapeError
+            If the arrays are not pmfs, or do not fit.
+        """
+        if not self.replacement:
+            raise SettingError(
+                "candidates are distinct",
+                limit="their mean rank has no closed form",
+                remedy="sum r P(R = r), R is at most V",
+            )
+        p, q, xp = validate_pair(target, draft)
+        return xp.max(ratio(p + 0 * q, q + 0 * p, xp), axis=-1)
+
+    def rank_pmf_estimate(
+        self, target: Any, draft: Any, max_rank: int, trials: int, *, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
+        r"""Unbiased estimate of P(R = r) with distinct candidates, for vocabularies too large to enumerate (R3).
+
+        Each trial draws the rejected tokens alone, :math:`x_m \sim \mathrm{norm}(q^m - p^m)_+`; rank r contributes
+        :math:`\sum_x \min(p^r_x, q^r_x) \prod_{m<r} TV(p^m, q^m)`, so rank 1 has no error. Time and memory O(V) a trial
+        and rank.
+
+        Parameters
+        ----------
+        target, draft : array ``[..., V]``
+            Pmfs over one vocabulary.
+        max_rank : int
+            Ranks asked for, at least 1.
+        trials : int
+            Independent trials, at least 2.
+        rng : numpy.random.Generator
+            Source of the trials; numpy's for arrays of every library.
+
+        Returns
+        -------
+        mean, error : array ``[..., max_rank]``
+            The estimate, and its standard error (itself estimated from the trials).
+
+        Raises
+        ------
+        SettingError
+            If candidates are i.i.d. (the exact law is at hand), or max_rank < 1, or trials < 2.
+        PmfError, ShapeError
+            If the arrays are not pmfs, or do not fit.
+
+        Examples
+        --------
+        >>> rule, rng = RecursiveRejection(replacement=False), np.random.default_rng(1)
+        >>> mean, error = rule.rank_pmf_estimate([0.5, 0.3, 0.2], [0.2, 0.3, 0.5], 2, 100, rng=rng)
+        >>> mean.round(6), error.round(6)
+        (array([0.7 , 0.12]), array([0., 0.]))
+        """
+        if self.replacement:
+            raise SettingError(
+                "candidates are i.i.d.", limit="estimates are for distinct ones", remedy="rank_pmf is exact"
+            )
+        at_least_one("max_rank", max_rank)
+        if trials < 2:
+            raise SettingError(f"trials is {trials}", limit="must be >= 2", remedy="an error needs two trials")
+        p, q, xp = validate_pair(target, draft)
+        return estimated_ranks(p + 0 * q, q + 0 * p, max_rank, trials, rng, xp)
+
+    def rank_law(self, columns: Columns, max_rank: int) -> NDArray[np.float64]:
+        """P(R = r | text), ``[N, max_rank]``, as recorded; one rank needs the two log-probabilities alone (R3, exact).
+
+        Raises
+        ------
+        TraceError
+            If several ranks are asked for and candidates are distinct, or the trace recorded none.
+        SettingError
+            If the trace recorded fewer ranks.
+        """
+        if max_rank == 1:
+            return TokenVerification().accepted_at(columns)[:, None]
+        if not self.replacement:
+            raise TraceError(
+                f"a trace has no ranks of {self.name}",
+                limit="their law is no product along the candidates, and is not recorded",
+                remedy="use recursive rejection with replacement, the race, or one candidate",
+            )
+        return recorded_ranks(columns, "rejection_rank", max_rank)
+
+    def _door(self, target: Any, draft: Any, max_rank: int) -> tuple[Array, Array, Any]:
+        at_least_one("max_rank", max_rank)
+        p, q, xp = validate_pair(target, draft)
+        if not self.replacement:
+            check_size(p.shape[-1], max_rank)
+        return p + 0 * q, q + 0 * p, xp
+
+    def _ranks(self, p: Array, q: Array, max_rank: int, xp: Any) -> Iterator[Array]:
+        """P(R = r, X = x), ``[..., V]``, for r = 1..max_rank."""
+        if self.replacement:
+            return islice(iid_ranks(p, q, xp), max_rank)
+        return distinct_ranks(p, q, max_rank, xp)
+
+
+def iid_ranks(p: Array, q: Array, xp: Any) -> Iterator[Array]:
+    r"""P(R = r, X = x) :math:`= \min((p_x - s_r q_x)_+, G_{r-1} q_x)`, ``[..., V]``, for r = 1, 2, ... without end.
+
+    What is left is carried from rank to rank, not taken off p anew: small remainders keep their digits.
+    """
+    left, mass = p, xp.ones_like(p[..., :1])
+    while True:
+        taken = mass * q
+        yield xp.minimum(left, taken)
+        left = xp.where(left > taken, left - taken, xp.zeros_like(left))
+        mass = xp.minimum(mass, xp.sum(left, axis=-1, keepdims=True))

@@ -1,0 +1,280 @@
+"""R4 against the transport programme it solves, every set of tokens in fractions, and 50 digits."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import chain, combinations, pairwise, product
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from proofs_check import oracle
+from proofs_check.oracle import MP, Real
+from proofs_check.strategies import Floats, extreme_pairs, pairs, theorem
+from spectheory import kernels, total_variation
+from spectheory.errors import PmfError, SettingError, ShapeError
+from spectheory.kernels.optimal import prefix_gaps
+from spectheory.verification.optimal import optimal_acceptance, optimal_acceptances, optimal_rejections
+
+PROGRAMME = 1e-8
+"""What the linear programme's solver promises."""
+
+ROUNDING = 1e-14
+"""Sums of a few terms of order one, and their powers."""
+
+RELATIVE = 1e-12
+"""Sums of up to 2000 terms of one sign, each rounded by 1e-16."""
+
+LARGE_SUMS = 1e-11
+"""The array form adds 262,144 terms one after another, each rounded by 1e-16, and takes the 16th power."""
+
+TINIEST = 1e-307
+"""Below it floats lose digits; squares of 1e-300 are nothing."""
+
+PAIRS = extreme_pairs()
+MAX_K = 8
+
+
+@pytest.fixture(params=sorted(PAIRS))
+def pair(request: pytest.FixtureRequest) -> tuple[Floats, Floats]:
+    return PAIRS[request.param]
+
+
+def transport(p: Floats, q: Floats, k: int) -> float:
+    """The most that an output ~ p can lie in a list of k tokens i.i.d. ~ q: the best coupling, a linear programme."""
+    tokens = len(p)
+    lists = list(product(range(tokens), repeat=k))
+    cells = [(chosen, output) for chosen in lists for output in range(tokens)]
+    hit = [-float(output in chosen) for chosen, output in cells]
+    rows = [[float(chosen == fixed) for chosen, _ in cells] for fixed in lists]
+    rows += [[float(output == token) for _, output in cells] for token in range(tokens)]
+    margins = [math.prod(float(q[token]) for token in fixed) for fixed in lists] + p.tolist()
+    # The last margin follows from the others; stated too, rounding would make them contradict each other.
+    return -float(linprog(hit, A_eq=np.array(rows)[:-1], b_eq=np.array(margins)[:-1], bounds=(0, None)).fun)
+
+
+def over_all_sets(p: tuple[Fraction, ...], q: tuple[Fraction, ...], k: int) -> Fraction:
+    """1 + min over every set H of tokens of p(H) - q(H)^k."""
+    tokens = range(len(p))
+    sets = chain.from_iterable(combinations(tokens, size) for size in range(len(p) + 1))
+    return 1 + min(sum((p[x] for x in h), Fraction(0)) - sum((q[x] for x in h), Fraction(0)) ** k for h in sets)
+
+
+def rejections_by_one_sort(p: Floats, q: Floats, max_k: int) -> list[Real]:
+    """R4's rejections at 50 digits, from exact ratios in exact order; of the entries divided by their exact sums."""
+    pairs_ = zip(oracle.normalised(p), oracle.normalised(q), strict=True)
+    ordered = sorted((a / b if b > 0 else MP.inf, a, b) for a, b in pairs_ if a + b > 0)
+    best, below_p, below_q = [MP.zero] * max_k, MP.zero, MP.zero
+    for _, a, b in ordered:
+        below_p, below_q = below_p + a, below_q + b
+        for k in range(1, max_k + 1):
+            best[k - 1] = max(best[k - 1], below_q**k - below_p)
+    return best
+
+
+def fractions(weights: tuple[int, ...]) -> tuple[Fraction, ...]:
+    return tuple(Fraction(weight, sum(weights)) for weight in weights)
+
+
+def floats(pmf: tuple[Fraction, ...]) -> Floats:
+    return np.array([float(share) for share in pmf])
+
+
+weights = st.integers(1, 6).flatmap(
+    lambda tokens: st.tuples(*[st.tuples(*[st.integers(0, 9)] * tokens).filter(any)] * 2)
+)
+"""Two lists of integer weights over up to six tokens."""
+
+
+# The definition
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize("tokens", [1, 2, 3, 4])
+def test_it_is_the_transport_programme(tokens: int, k: int) -> None:
+    """R4 solves the programme it is the dual of: every lossless rule with i.i.d. candidates is a coupling."""
+    rng = np.random.default_rng([tokens, k])
+    for concentration in (0.3, 1.0, 1.0, 5.0):
+        p, q = rng.dirichlet(np.full(tokens, concentration), 2)
+        assert optimal_acceptance(p, q, k) == pytest.approx(transport(p, q, k), abs=PROGRAMME)
+    p, q = np.eye(1, tokens)[0], np.full(tokens, 1 / tokens)
+    for one, other in ((p, q), (q, p)):
+        assert optimal_acceptance(one, other, k) == pytest.approx(transport(one, other, k), abs=PROGRAMME)
+
+
+def test_wrong_forms_differ_from_the_programme() -> None:
+    """Negative control: prefixes in the order of q, one candidate's value, or the first local minimum alone."""
+    p, q = np.array([0.4, 1.0, 1.0, 0.05]) / 2.45, np.array([0.35, 0.8, 0.35, 0.45]) / 1.95
+    best = transport(p, q, 2)
+    assert optimal_acceptance(p, q, 2) == pytest.approx(best, abs=PROGRAMME)
+    by_q, by_ratio = np.argsort(q), np.argsort(p / q)
+    assert 1 + np.min(np.cumsum(p[by_q]) - np.cumsum(q[by_q]) ** 2) > best + 1e-3
+    assert 1 - total_variation(p, q) < best - 1e-3
+    gaps = np.cumsum(p[by_ratio]) - np.cumsum(q[by_ratio]) ** 2
+    first = next(gap for gap, after in pairwise(gaps) if after > gap)
+    assert 1 + first > best + 1e-3
+
+
+@theorem
+@given(weights, st.integers(1, 5))
+def test_it_is_the_minimum_over_all_sets(drawn: tuple[tuple[int, ...], tuple[int, ...]], k: int) -> None:
+    """Every set in fractions, not only prefixes: the array form and the kernel."""
+    p, q = (fractions(weights) for weights in drawn)
+    exact = float(over_all_sets(p, q, k))
+    assert optimal_acceptance(floats(p), floats(q), k) == pytest.approx(exact, abs=ROUNDING)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "SMALLEST", 1)
+        assert optimal_acceptance(floats(p), floats(q), k) == pytest.approx(exact, abs=ROUNDING)
+
+
+# Digits
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_rejections_at_fifty_digits(
+    pair: tuple[Floats, Floats], compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Absolute here: where p(H) nearly cancels against q(H)^k, the entries' own rounding decides the digits."""
+    monkeypatch.setattr(kernels, "SMALLEST", 1 if compiled else math.inf)
+    for p, q in (pair, pair[::-1]):
+        found = optimal_rejections(p, q, MAX_K)
+        for value, exact in zip(found, rejections_by_one_sort(p, q, MAX_K), strict=True):
+            assert abs(MP.mpf(float(value)) - exact) <= ROUNDING
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("share", [1e-3, 1e-9, 1e-15, 1e-300])
+def test_small_rejections_keep_their_digits(share: float, compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rare tokens the draft hardly has, or the target: an acceptance near one has lost its distance from one."""
+    monkeypatch.setattr(kernels, "SMALLEST", 1 if compiled else math.inf)
+    rare = share * np.array([1.0, 0.5, 0.25, 2.0])
+    p, q = (np.append(x, 1 - x.sum()) for x in (rare, rare * np.array([0.01, 0.02, 1.5, 0.3])))
+    for one, other in ((p, q), (q, p)):
+        for value, exact in zip(optimal_rejections(one, other, 3), of_rare_tokens(one, other, 3), strict=True):
+            assert abs(MP.mpf(float(value)) - exact) <= RELATIVE * exact + TINIEST
+
+
+def of_rare_tokens(p: Floats, q: Floats, max_k: int) -> list[Real]:
+    """Every set in deep precision, the last entry taken as one minus the others exactly."""
+    with MP.workdps(oracle.DEEP):
+        a, b = ([*oracle.exactly(x[:-1]), 1 - MP.fsum(oracle.exactly(x[:-1]))] for x in (p, q))
+        sets = [h for size in range(len(a) + 1) for h in combinations(range(len(a)), size)]
+        sums = [(MP.fsum(a[x] for x in h), MP.fsum(b[x] for x in h)) for h in sets]
+        return [max(in_q**k - in_p for in_p, in_q in sums) for k in range(1, max_k + 1)]
+
+
+def test_digits_are_lost_where_sides_are_not_chosen() -> None:
+    """Negative control: prefix sums alone, or one less the acceptance, keep none at 1e-18."""
+    p, q = np.array([1 - 1e-18, 1e-18]), np.array([1 - 1e-20, 1e-20])
+    assert optimal_rejections(p, q, 2)[1] == pytest.approx(1e-18 - 2e-20, rel=RELATIVE)
+    assert 1 - optimal_acceptance(p, q, 2) == 0
+    assert q[0] ** 2 - p[0] == 0
+
+
+def test_a_large_vocabulary() -> None:
+    """Kernel and array form at V = 262,144, where the kernel looks inside few blocks alone."""
+    rng = np.random.default_rng(0)
+    values = 3 * rng.standard_normal(262_144)
+    p, q = (np.exp(x - x.max()) for x in (values, values + rng.standard_normal(values.size)))
+    p, q = p / p.sum(), q / q.sum()
+    found = optimal_rejections(p, q, 16)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "installed", lambda: False)
+        np.testing.assert_allclose(found, optimal_rejections(p, q, 16), rtol=0, atol=LARGE_SUMS)
+    q_equal = optimal_rejections(p, p.copy(), 16)
+    np.testing.assert_array_equal(q_equal[1:], 0)
+    one_hot = np.eye(1, p.size)[0]
+    np.testing.assert_allclose(
+        optimal_rejections(one_hot, q, 16), (1 - q[0]) ** np.arange(1, 17), rtol=RELATIVE, atol=0
+    )
+
+
+@theorem
+@given(st.integers(1, 700), st.integers(0, 10**6), st.sampled_from([1e-9, 0.1, 1.0, 5.0]))
+def test_kernel_and_arrays_agree(tokens: int, seed: int, spread: float) -> None:
+    """Blocks of every filling, ties, and tokens that one of the two lacks."""
+    rng = np.random.default_rng(seed)
+    q = rng.dirichlet(np.full(tokens, 0.3)) * (rng.random(tokens) < 0.9) + 1e-30
+    p = np.round(q * np.exp(spread * rng.standard_normal(tokens)), 12) + 1e-30 * (rng.random(tokens) < 0.5)
+    p[0] += 1e-20
+    p, q = p / p.sum(), q / q.sum()
+    q[rng.random(tokens) < 0.1] = 0
+    q[-1] += 1 - q.sum()
+    expected = optimal_rejections(p, q, MAX_K)[1:]
+    np.testing.assert_allclose(prefix_gaps(p, q, MAX_K)[1:], expected, rtol=0, atol=10 * ROUNDING)
+
+
+# Theorems
+
+
+@theorem
+@given(pairs())
+def test_between_one_candidate_and_the_union_bound(pair: tuple[Floats, Floats]) -> None:
+    """alpha*_1 = 1 - TV; it grows with k; a list of k candidates is hit at most sum min(p, kq) (a union bound)."""
+    p, q = pair
+    values = optimal_acceptances(p, q, MAX_K)
+    assert values[0] == pytest.approx(1 - total_variation(p, q), abs=ROUNDING)
+    assert np.all(np.diff(values) >= -ROUNDING)
+    for k, value in enumerate(values, 1):
+        assert -ROUNDING <= value <= np.minimum(p, k * q).sum() + ROUNDING
+
+
+@theorem
+@given(pairs(), st.integers(1, MAX_K))
+def test_no_worse_than_rules_with_candidates_drawn_alone(pair: tuple[Floats, Floats], k: int) -> None:
+    """An output drawn independently lies in the list with probability sum p (1 - (1-q)^k); also k-fold token trials."""
+    p, q = pair
+    best = optimal_acceptance(p, q, k)
+    with np.errstate(divide="ignore"):
+        assert np.sum(p * -np.expm1(k * np.log1p(-np.minimum(q, 1)))) <= best + ROUNDING
+    rejected, residual = 1.0, p
+    for _ in range(k):
+        left = np.maximum(residual - q, 0)
+        rejected *= left.sum()
+        residual = left / left.sum() if left.sum() > 1e-9 else q
+    if rejected > 1e-9:
+        assert 1 - rejected <= best + ROUNDING
+
+
+# Arrays and bad input
+
+
+def test_batches_broadcast_and_libraries_agree() -> None:
+    rng = np.random.default_rng(4)
+    p, q = rng.dirichlet(np.ones(6), (3, 1)), rng.dirichlet(np.ones(6), 4)
+    found = optimal_acceptances(p, q, 3)
+    assert found.shape == (3, 4, 3)
+    for i, j in product(range(3), range(4)):
+        np.testing.assert_allclose(found[i, j], optimal_acceptances(p[i, 0], q[j], 3), rtol=ROUNDING)
+    np.testing.assert_array_equal(optimal_acceptance(p, q, 3), found[..., 2])
+    tensors = optimal_acceptances(torch.from_numpy(p), torch.from_numpy(q), 3)
+    assert isinstance(tensors, torch.Tensor)
+    np.testing.assert_allclose(tensors.numpy(), found, rtol=ROUNDING)
+    strict = pytest.importorskip("array_api_strict")
+    other = optimal_acceptances(strict.asarray(p[0, 0]), strict.asarray(q[0]), 3)
+    np.testing.assert_allclose(np.asarray([float(value) for value in other]), found[0, 0], rtol=ROUNDING)
+    large = rng.dirichlet(np.ones(5000), (2, 1))
+    assert optimal_acceptances(large, large[:, 0][None], 2).shape == (2, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("target", "draft", "k", "error", "fragment"),
+    [
+        ([0.5, 0.5], [0.5, 0.5], 0, SettingError, "k is 0"),
+        ([0.5, 0.6], [0.5, 0.5], 1, PmfError, "target sums to 1.1"),
+        ([0.5, 0.5], [1.0], 1, ShapeError, "2 tokens and draft 1"),
+    ],
+)
+def test_bad_input_is_named(
+    target: list[float], draft: list[float], k: int, error: type[Exception], fragment: str
+) -> None:
+    for function in (optimal_acceptance, optimal_acceptances, optimal_rejections):
+        with pytest.raises(error) as caught:
+            function(target, draft, k)
+        assert fragment in str(caught.value)
+        assert "\n" not in str(caught.value)

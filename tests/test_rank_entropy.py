@@ -1,0 +1,342 @@
+"""The entropy of R: certain intervals against sums at fifty digits, KL <= H(R|X) <= H(R), and what is false."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+
+from proofs_check import oracle
+from proofs_check.strategies import Floats, extreme_pairs, pairs, theorem
+from spectheory import entropy, kl_divergence
+from spectheory.errors import PmfError, SettingError, ShapeError
+from spectheory.intervals import Interval
+from spectheory.verification import (
+    GumbelList,
+    IndependentMatch,
+    KSeq,
+    PoissonRace,
+    RaceVerification,
+    RecursiveRejection,
+    Rule,
+    TopKMatch,
+    entropy_at_least_kl,
+    expected_log_rank,
+    poisson_rank_entropy,
+    poisson_rank_entropy_given,
+    poisson_rank_log_bound,
+    rank_entropy,
+    rank_entropy_bound,
+    recursive_rank_entropies,
+)
+
+RELATIVE = 1e-12
+"""Sums of up to 2000 terms, each rounded a few times by 1e-16."""
+ROUNDING = 1e-11
+"""What "certain up to rounding" leaves: a million blocks and a sum of p log p."""
+PRINTED = 5e-4
+"""Half a unit of the last digit of numbers printed with three digits after the point."""
+
+MP = oracle.MP
+PAIRS = extreme_pairs()
+FINITE = sorted(name for name, (p, q) in PAIRS.items() if not np.any((p > 0) & (q == 0)))
+
+
+def contains(interval: Interval, value: Any) -> bool:
+    """Whether a number is in the interval, up to rounding."""
+    return interval.low - ROUNDING <= float(value) <= interval.high + ROUNDING
+
+
+def odds(p: Floats, q: Floats) -> list[tuple[Any, Any]]:
+    """(p_x, g_x) at fifty digits, by the definition of g."""
+    exact = list(zip(oracle.exactly(p), oracle.exactly(q), strict=True))
+    return [(x, MP.fsum(max(b * x / y - a, 0) for a, b in exact)) for x, y in exact if x > 0]
+
+
+def mixture(p: Floats, q: Floats, ranks: int) -> list[Any]:
+    """P(R = r) of the Poisson race, r = 1..ranks, at fifty digits."""
+    law = [MP.mpf(0)] * ranks
+    for x, g in odds(p, q):
+        share = x / (1 + g)
+        for r in range(ranks):
+            law[r] += share
+            share *= g / (1 + g)
+    return law
+
+
+# The entropy of a rank that is cut
+
+
+def test_the_cut_rank_has_one_more_letter() -> None:
+    """Ranks beyond the cut are lumped: the entropy of the lumped pmf, and it grows with the cut."""
+    law = np.array([0.5, 0.2, 0.15])
+    assert rank_entropy(law) == pytest.approx(float(entropy([0.5, 0.2, 0.15, 0.15])), rel=RELATIVE)
+    assert rank_entropy(law[:2]) < rank_entropy(law)
+    assert rank_entropy([1.0]) == 0
+    assert rank_entropy([0.0, 0.0]) == 0
+    for p, q in (PAIRS["random"], PAIRS["draft lacks a token"]):
+        grown = [float(rank_entropy(PoissonRace().rank_pmf(p, q, k))) for k in (1, 2, 4, 8, 16)]
+        assert grown == sorted(grown)
+
+
+def test_the_cut_rank_in_batches_of_any_library() -> None:
+    strict = pytest.importorskip("array_api_strict")
+    batch = np.array([[0.5, 0.25], [1.0, 0.0]])
+    expected = [float(entropy([0.5, 0.25, 0.25])), 0.0]
+    for wrap in (np.asarray, torch.tensor, strict.asarray):
+        np.testing.assert_allclose(np.asarray(rank_entropy(wrap(batch))), expected, rtol=RELATIVE)
+
+
+@pytest.mark.parametrize(
+    ("law", "fragment"),
+    [([], "empty"), ([0.5, -0.1], "negative"), ([math.nan], "NaN"), ([0.7, 0.4], "sums to 1.1"), (0.5, "empty")],
+)
+def test_what_is_no_rank_law_is_refused(law: Any, fragment: str) -> None:
+    with pytest.raises(PmfError, match=fragment):
+        rank_entropy(law)
+
+
+# R1: certain intervals of the whole rank
+
+
+@pytest.mark.parametrize("tolerance", [1e-2, 1e-5, 1e-9])
+def test_poisson_entropies_are_their_sums(tolerance: float) -> None:
+    """H(R) and E log R lie in intervals no wider than asked; sums at fifty digits, the tails below 1e-15."""
+    rng = np.random.default_rng(3)
+    for p, q in [rng.dirichlet(np.ones(5), 2) for _ in range(3)] + [([0.5, 0.5], [0.25, 0.75])]:
+        heaviest = max(g for _, g in odds(p, q))
+        law = mixture(p, q, int(50 * (1 + heaviest)))
+        exact = {
+            poisson_rank_entropy: -MP.fsum(share * MP.log(share) for share in law if share > 0),
+            expected_log_rank: MP.fsum(share * MP.log(r) for r, share in enumerate(law, 1)),
+        }
+        for function, value in exact.items():
+            interval = function(p, q, tolerance=tolerance)
+            assert contains(interval, value)
+            assert interval.high - interval.low <= tolerance
+            assert abs(interval.best - float(value)) <= tolerance / 4 + ROUNDING
+
+
+@pytest.mark.parametrize("drawn", [0.5, 1e-2, 1e-12, 1e-100, 1e-300])
+def test_heavy_tails(drawn: float) -> None:
+    """A target of one token of draft mass q: R is geometric, H(R) = H(R|X), E log R -> log(1/q) - Euler's constant."""
+    p, q = np.array([1.0, 0.0]), np.array([drawn, 1 - drawn])
+    exact = (-MP.log(MP.mpf(drawn)) * drawn - (1 - MP.mpf(drawn)) * MP.log1p(-MP.mpf(drawn))) / drawn
+    assert contains(poisson_rank_entropy(p, q), exact)
+    assert poisson_rank_entropy_given(p, q) == pytest.approx(float(exact), rel=RELATIVE)
+    mean = expected_log_rank(p, q)
+    if drawn <= 1e-12:
+        assert mean.low - 1e-9 <= -math.log(drawn) - float(MP.euler) <= mean.high + 1e-9
+    else:
+        law = [drawn * (1 - MP.mpf(drawn)) ** r for r in range(6_000)] if drawn < 0.1 else mixture(p, q, 400)
+        assert contains(mean, MP.fsum(share * MP.log(r) for r, share in enumerate(law, 1)))
+
+
+@pytest.mark.parametrize("name", FINITE)
+def test_entropy_given_the_output_at_fifty_digits(name: str) -> None:
+    """Sum p [log(1+g) + g log(1+1/g)]; absolute, as g is a difference of two prefix sums."""
+    p, q = (pmf[:60] / pmf[:60].sum() for pmf in PAIRS[name])
+    exact = MP.fsum(x * (MP.log1p(g) + (g * MP.log1p(1 / g) if g > 0 else 0)) for x, g in odds(p, q))
+    assert poisson_rank_entropy_given(p, q) == pytest.approx(float(exact), rel=RELATIVE, abs=1e-13)
+
+
+@pytest.mark.parametrize("name", FINITE)
+def test_the_log_bound_at_fifty_digits(name: str) -> None:
+    """Sum p log(1 + p/q), ratios beyond the floats included."""
+    p, q = PAIRS[name]
+    both = zip(oracle.exactly(p), oracle.exactly(q), strict=True)
+    exact = MP.fsum(x * MP.log1p(x / y) for x, y in both if x > 0)
+    assert poisson_rank_log_bound(p, q) == pytest.approx(float(exact), rel=RELATIVE)
+    assert poisson_rank_log_bound([0.5, 0.5], [3e-310, 1.0]) == pytest.approx(0.5 * (713.5 + 0.405), rel=1e-2)
+
+
+@settings(theorem, max_examples=60)
+@given(pairs(max_tokens=5))
+def test_the_chain_of_channel_simulation(pair: tuple[Floats, Floats]) -> None:
+    """KL <= H(R|X) <= H(R) <= E + log(E+1) + 1 in nats and in bits, E = E log R <= sum p log(1 + p/q) <= KL + log 2."""
+    p, q = pair
+    kl = float(kl_divergence(p, q))
+    if math.isinf(kl):
+        assert expected_log_rank(p, q).low == math.inf == poisson_rank_log_bound(p, q)
+        return
+    info, mean = entropy_at_least_kl(PoissonRace(), p, q, tolerance=1e-3), expected_log_rank(p, q, tolerance=1e-3)
+    bound = float(poisson_rank_log_bound(p, q))
+    assert info.kl <= info.conditional.high + ROUNDING
+    assert info.conditional.low <= info.entropy.high + ROUNDING
+    assert mean.low <= bound + ROUNDING
+    assert bound <= kl + math.log(2) + ROUNDING
+    bits = math.log(2)
+    assert info.entropy.low <= rank_entropy_bound(mean.high) + ROUNDING
+    assert info.entropy.low / bits <= rank_entropy_bound(mean.high / bits, unit="bits") + ROUNDING
+
+
+def test_the_bound_of_the_entropy_needs_its_last_term() -> None:
+    """Negative control: without the 1 it fails for a fair rank of two; the two units are two bounds."""
+    mean, uniform = math.log(2) / 2, math.log(2)
+    assert mean + math.log1p(mean) < uniform <= rank_entropy_bound(mean)
+    converted = rank_entropy_bound(mean * math.log(2), unit="nats") / math.log(2)
+    assert converted != pytest.approx(rank_entropy_bound(mean, unit="bits"), rel=1e-2)
+    for value, unit in ((-1.0, "nats"), (math.nan, "bits"), (1.0, "hartleys")):
+        with pytest.raises(SettingError):
+            rank_entropy_bound(value, unit)  # type: ignore[arg-type]
+
+
+# R3 with i.i.d. candidates
+
+
+@pytest.mark.parametrize(
+    ("p", "q"), [([0.5, 0.5], [0.25, 0.75]), ([0.5, 0.3, 0.2], [0.2, 0.3, 0.5]), ([1.0, 0], [0.1, 0.9])]
+)
+def test_recursive_entropies_are_their_sums(p: list[float], q: list[float]) -> None:
+    """Both entropies from 600 ranks of the law and of the laws given the output; the tails are below 1e-20."""
+    law = RecursiveRejection().rank_pmf(p, q, 600)
+    laws = [(x, RecursiveRejection().rank_pmf_given(p, q, i, 600)) for i, x in enumerate(p) if x > 0]
+    conditional, whole = recursive_rank_entropies(p, q)
+    assert whole == pytest.approx(float(rank_entropy(law)), abs=ROUNDING)
+    assert conditional == pytest.approx(sum(x * float(rank_entropy(given_x)) for x, given_x in laws), abs=ROUNDING)
+    info = entropy_at_least_kl(RecursiveRejection(), p, q)
+    assert info.kl <= info.conditional.low <= info.entropy.low + ROUNDING
+
+
+@settings(theorem, max_examples=60)
+@given(pairs(max_tokens=5))
+def test_recursive_entropies_whatever_the_tail(pair: tuple[Floats, Floats]) -> None:
+    """Pieces of ranks against single ranks: 3000 of them and certain ends for what is left; the chain; E[R].
+
+    After m ranks a mass G is left and E[R - m] in it is (max p/q - s)/G, so its entropy is at most the geometric one's.
+    """
+    p, q = pair
+    if np.any((p > 0) & (q == 0)):
+        return
+    most = float(RecursiveRejection().expected_rank(p, q))
+    assert most == np.max(p[p > 0] / q[p > 0])
+    conditional, whole = recursive_rank_entropies(p, q)
+    assert float(kl_divergence(p, q)) <= conditional + ROUNDING
+    assert conditional <= whole + ROUNDING
+    law = RecursiveRejection().rank_pmf(p, q, 3000)
+    left = float(max(1 - law.sum(), 0.0))
+    taken = float(np.maximum(1 - np.concatenate([[0.0], np.cumsum(law)[:-1]]), 0).sum())
+    assert taken <= most * (1 + RELATIVE) + ROUNDING
+    if left < 1e-9:
+        assert taken == pytest.approx(most, rel=1e-6)
+        assert whole == pytest.approx(float(rank_entropy(law)), abs=1e-6)
+    else:
+        odds_left = max((most - taken) / left - 1, 0.0)
+        rest = math.log1p(odds_left) + (odds_left * math.log1p(1 / odds_left) if odds_left > 0 else 0)
+        lumped = float(rank_entropy(law))
+        assert lumped - ROUNDING <= whole <= lumped + left * rest * (1 + 1e-9) + ROUNDING
+
+
+@pytest.mark.parametrize("drawn", [0.5, 1e-5, 1e-300])
+def test_heavy_recursive_tails(drawn: float) -> None:
+    """One token of draft mass q is output at a geometric rank, whatever q."""
+    exact = float((-MP.log(MP.mpf(drawn)) * drawn - (1 - MP.mpf(drawn)) * MP.log1p(-MP.mpf(drawn))) / drawn)
+    for value in recursive_rank_entropies([1.0, 0.0], [drawn, 1 - drawn]):
+        assert value == pytest.approx(exact, rel=RELATIVE)
+
+
+# What is false
+
+
+def test_distinct_tokens_may_have_less_entropy_than_kl() -> None:
+    """Refuted: H(R) >= KL for the race. p = (.999, .001), q = (.001, .999): 6.893 against .0144, R from fractions."""
+    p, q = (Fraction(999, 1000), Fraction(1, 1000)), (Fraction(1, 1000), Fraction(999, 1000))
+    first = sum(
+        a / (1 + sum(max(b * a / c - d, Fraction(0)) for d, b in zip(p, q, strict=True)))
+        for a, c in zip(p, q, strict=True)
+    )
+    law = [MP.mpf(share.numerator) / share.denominator for share in (first, 1 - first)]
+    exact = -MP.fsum(share * MP.log(share) for share in law)
+    kl = MP.fsum(
+        MP.mpf(a.numerator) / a.denominator * MP.log(MP.mpf((a / b).numerator) / (a / b).denominator)
+        for a, b in zip(p, q, strict=True)
+    )
+    assert float(exact) == pytest.approx(0.0144, abs=PRINTED / 10)
+    assert float(kl) == pytest.approx(6.893, abs=PRINTED)
+    floats = [[float(share) for share in pmf] for pmf in (p, q)]
+    assert rank_entropy(RaceVerification().rank_pmf(*floats, 2)) == pytest.approx(float(exact), abs=ROUNDING)
+    # The same pair with i.i.d. candidates keeps the order.
+    assert entropy_at_least_kl(PoissonRace(), *floats).entropy.low > float(kl)
+
+
+def test_a_cut_rank_may_have_less_entropy_than_kl() -> None:
+    """Refuted: H(R) >= KL for a cut rank. p = (.999, .001), q = (.01, .99), one candidate: 4.59 against .06."""
+    p, q = (Fraction(999, 1000), Fraction(1, 1000)), (Fraction(1, 100), Fraction(99, 100))
+    accepted = sum(
+        a / (1 + sum(max(b * a / c - d, Fraction(0)) for d, b in zip(p, q, strict=True)))
+        for a, c in zip(p, q, strict=True)
+    )
+    assert accepted == Fraction(11, 1000)
+    exact = -sum(float(share) * math.log(share) for share in (accepted, 1 - accepted))
+    assert exact == pytest.approx(0.06, abs=PRINTED * 2)
+    floats = [[float(share) for share in pmf] for pmf in (p, q)]
+    assert kl_divergence(*floats) == pytest.approx(4.59, abs=10 * PRINTED)
+    for rule in (PoissonRace(), RecursiveRejection()):
+        assert rank_entropy(rule.rank_pmf(*floats, 1)) == pytest.approx(exact, abs=ROUNDING)
+        assert entropy_at_least_kl(rule, *floats).entropy.low > float(kl_divergence(*floats))
+
+
+def test_top_k_ranks_name_the_output() -> None:
+    """R7: H(R) = H(p), whatever KL is."""
+    p, q = PAIRS["peaked"]
+    assert rank_entropy(TopKMatch().rank_pmf(p, q, len(p))) == pytest.approx(float(entropy(p)), abs=ROUNDING)
+    assert entropy(p) < kl_divergence(p, q)
+
+
+REFUSED: list[tuple[Rule, str]] = [
+    (RaceVerification(), "candidates are distinct"),
+    (RecursiveRejection(replacement=False), "candidates are distinct"),
+    (TopKMatch(), "candidates are distinct"),
+    (KSeq(), "cut at k candidates"),
+    (GumbelList(), "cut at k candidates"),
+    (IndependentMatch(), "not known to have i.i.d. candidates"),
+]
+
+
+@pytest.mark.parametrize(("rule", "why"), REFUSED, ids=lambda value: getattr(value, "name", ""))
+def test_the_false_form_cannot_be_asked_for(rule: Rule, why: str) -> None:
+    with pytest.raises(SettingError, match=why) as caught:
+        entropy_at_least_kl(rule, [0.5, 0.5], [0.25, 0.75])
+    assert repr(rule.name) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_bad_input_is_named() -> None:
+    lacking, batch = ([0.5, 0.5], [1.0, 0.0]), (np.full((2, 2), 0.5), np.full((2, 2), 0.5))
+    for function in (poisson_rank_entropy, recursive_rank_entropies):
+        with pytest.raises(SettingError, match=r"lacks tokens of target probability 0\.5"):
+            function(*lacking)
+    with pytest.raises(SettingError, match="lacks a token"):
+        entropy_at_least_kl(PoissonRace(), *lacking)
+    assert expected_log_rank(*lacking) == Interval.exact(math.inf)
+    assert poisson_rank_entropy_given(*lacking) == math.inf
+    for call in (poisson_rank_entropy, expected_log_rank, recursive_rank_entropies):
+        with pytest.raises(ShapeError, match="one pair"):
+            call(*batch)
+    for call in (poisson_rank_entropy, expected_log_rank):
+        for tolerance in (0.0, 2.0, math.nan):
+            with pytest.raises(SettingError, match="tolerance"):
+                call([0.5, 0.5], [0.25, 0.75], tolerance=tolerance)
+
+
+def test_torch_and_batches() -> None:
+    """Entropies per pair take tensors; the closed forms keep the arrays' library and their batches."""
+    p, q = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.3, 0.5])
+    tensors = torch.tensor(p), torch.tensor(q)
+    assert poisson_rank_entropy(*tensors) == poisson_rank_entropy(p, q)
+    assert recursive_rank_entropies(*tensors) == recursive_rank_entropies(p, q)
+    assert entropy_at_least_kl(PoissonRace(), *tensors) == entropy_at_least_kl(PoissonRace(), p, q)
+    strict = pytest.importorskip("array_api_strict")
+    for function in (poisson_rank_entropy_given, poisson_rank_log_bound):
+        value = function(*tensors)
+        assert isinstance(value, torch.Tensor)
+        assert value.item() == pytest.approx(float(function(p, q)), rel=RELATIVE)
+        assert float(function(strict.asarray(p), strict.asarray(q))) == pytest.approx(value.item(), rel=RELATIVE)
+        batch = function(np.stack([p, q])[:, None], np.stack([q, p, q]))
+        assert batch.shape == (2, 3)
+        assert batch[0, 0] == pytest.approx(value.item(), rel=RELATIVE)

@@ -1,0 +1,133 @@
+"""The predictor with every shape: which rules take which shapes, and the numbers they give."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spectheory.cost import ConstantRatio
+from spectheory.drafting import Batch, Chain, KAry, Shape, Tree, expected_tokens, optimal_tree
+from spectheory.errors import SettingError, TraceError
+from spectheory.limits import tunstall_bound
+from spectheory.paths import calls_of_texts, calls_of_tree, tree_survival
+from spectheory.prediction import plan, predict
+from spectheory.report import plan_as_dict
+from spectheory.shape_calls import BestTree
+from spectheory.trace import TextInfo, Trace
+from spectheory.tree_search import text_tree
+from spectheory.verification import (
+    BlockVerification,
+    PoissonRace,
+    RaceVerification,
+    RecursiveRejection,
+    TokenVerification,
+    TopKMatch,
+)
+
+EXACT = 1e-12
+"""Two float64 routes to one number of order one."""
+RANKED = (RaceVerification(), PoissonRace(), RecursiveRejection(), TopKMatch())
+
+
+def ranked_trace(seed: int = 0, texts: int = 5, tokens: int = 24) -> Trace:
+    """A trace with the columns of every rule with ranks, of made-up but consistent laws."""
+    rng = np.random.default_rng(seed)
+    rows = texts * tokens
+    race, recursive = (rng.dirichlet([6, 2, 1, 1, 1, 1, 1, 1, 2], rows)[:, :8] for _ in range(2))
+    log_target = -rng.exponential(1.5, rows)
+    log_draft = np.minimum(0.0, log_target + rng.normal(0.0, 0.8, rows))
+    first = np.minimum(1.0, np.exp(log_draft - log_target))  # the first rank is token verification
+    recursive *= ((1 - first) / (1 - recursive[:, 0]))[:, None]
+    recursive[:, 0] = first
+    columns = {
+        "log_target": log_target,
+        "log_draft": log_draft,
+        "race_g": 1 / race[:, 0] - 1,
+        "race_rank": race,
+        "rejection_rank": recursive,
+        "draft_rank": rng.geometric(0.6, rows),
+    }
+    return Trace(columns, tuple(TextInfo(str(i), tokens) for i in range(texts)))
+
+
+SHAPES: list[Shape] = [Batch(3), KAry((2, 2)), Tree.from_paths([(1,), (1, 1), (2,), (1, 1, 2)])]
+
+
+@pytest.mark.parametrize("rule", RANKED, ids=lambda rule: rule.name)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_any_shape_with_any_rule_that_has_ranks(rule: RaceVerification, shape: Shape) -> None:
+    """Tokens per call, acceptance and full calls are those of the tree's survival; a chain as a tree is a chain."""
+    trace, cost = ranked_trace(), ConstantRatio(0.1)
+    if rule.consecutive and not isinstance(shape, Batch | KAry):
+        shape = Tree.from_paths([(1,), (1, 1), (2,), (1, 1, 1)])
+    prediction = predict(trace, rule, shape, cost)
+    law = rule.rank_law(trace.columns, 3)
+    survival, leaves = tree_survival(law, shape.tree())
+    calls = calls_of_tree(survival, leaves, trace.lengths)
+    assert prediction.tokens_per_call.best == pytest.approx(len(trace) / calls.expected.sum(), rel=EXACT)
+    assert prediction.acceptance.best == pytest.approx(survival[:, 0].mean(), rel=EXACT)
+    assert prediction.iid_tokens_per_call == pytest.approx(float(expected_tokens(shape, law.mean(axis=0))), rel=EXACT)
+    assert prediction.limits.one_call is None
+    full = rule.rank_law(trace.columns, 8).mean(axis=0)
+    letters = np.append(full, max(0.0, 1 - full.sum()))
+    entropy = -np.sum(letters[letters > 0] * np.log(letters[letters > 0]))
+    assert prediction.limits.iid_channel == pytest.approx(tunstall_bound(entropy, 9, shape.nodes), rel=EXACT)
+    as_chain = predict(trace, rule, Chain(3).tree(), cost)
+    chain = predict(trace, rule, Chain(3), cost)
+    assert as_chain.tokens_per_call.best == pytest.approx(chain.tokens_per_call.best, rel=EXACT)
+    assert as_chain.speedup is not None
+    assert chain.speedup is not None
+    assert as_chain.speedup.best == pytest.approx(chain.speedup.best, rel=EXACT)
+    by_hand = calls_of_texts(rule.path_survival(trace.columns, 3), trace.lengths).expected.sum()
+    assert chain.tokens_per_call.best == pytest.approx(len(trace) / by_hand, rel=EXACT)
+
+
+def test_the_best_tree_is_searched_per_rule() -> None:
+    trace = ranked_trace(1)
+    for rule in RANKED:
+        prediction = predict(trace, rule, BestTree(5))
+        law = rule.rank_law(trace.columns, 5)
+        found = text_tree(law, trace.lengths, 5, consecutive=rule.consecutive)
+        assert prediction.shape == found.tree
+        assert prediction.tokens_per_call.best == pytest.approx(len(trace) / found.calls, rel=EXACT)
+        for other in (Chain(5), optimal_tree(law.mean(axis=0), 5, consecutive=rule.consecutive)):
+            assert prediction.tokens_per_call.best >= predict(trace, rule, other).tokens_per_call.best - EXACT
+    assert predict(trace, RaceVerification(), BestTree(5, max_depth=1)).shape.depth == 1
+
+
+def test_a_plan_gives_shapes_to_the_rules_that_take_them() -> None:
+    trace = ranked_trace(2)
+    answer = plan(trace, rules=[BlockVerification(), RaceVerification()], shapes=[Chain(2), Batch(2), BestTree(3)])
+    assert [(p.label, p.shape.nodes) for p in answer.predictions] == [
+        ("block", 2),
+        ("race", 2),
+        ("race batch", 2),
+        ("race tree", 3),
+    ]
+    assert answer.chains == ["block", "race"]
+    assert answer.trees == ["race batch", "race tree"]
+    both = answer + plan(trace, rules=[TokenVerification()], shapes=[Chain(9)])
+    assert len(both.predictions) == 5
+    assert both.best.tokens_per_call.best == max(p.tokens_per_call.best for p in both.predictions)
+    content = plan_as_dict(both)
+    assert content["predictions"][3]["wanted"] == "best tree of 3"
+    assert len(content["predictions"][3]["paths"]) == 3
+    assert content["predictions"][0]["paths"] is None
+
+
+def test_what_cannot_be_predicted_is_named() -> None:
+    trace = ranked_trace(3)
+    with pytest.raises(SettingError, match="block verification is asked for batch k=2: it judges one chain"):
+        predict(trace, BlockVerification(), Batch(2))
+    with pytest.raises(SettingError, match="no rule of block, token takes such a shape"):
+        plan(trace, rules=[BlockVerification(), TokenVerification()], shapes=[Batch(2), Batch(3)])
+    with pytest.raises(SettingError, match="race_rank records ranks up to 8"):
+        predict(trace, RaceVerification(), Batch(9))
+    without = Trace({name: c for name, c in trace.columns.items() if name != "race_rank"}, trace.texts)
+    with pytest.raises(TraceError, match="no race_rank"):
+        predict(without, RaceVerification(), Batch(2))
+    with pytest.raises(SettingError, match="nodes is 0"):
+        BestTree(0)
+    with pytest.raises(SettingError, match="max depth is 0"):
+        BestTree(2, max_depth=0)
+    assert predict(trace, TopKMatch(), Batch(30)).tokens_per_call.best <= 2
