@@ -131,3 +131,18 @@ def test_what_cannot_be_predicted_is_named() -> None:
     with pytest.raises(SettingError, match="max depth is 0"):
         BestTree(2, max_depth=0)
     assert predict(trace, TopKMatch(), Batch(30)).tokens_per_call.best <= 2
+
+
+def test_trees_of_recursive_rejection_try_ranks_in_order() -> None:
+    """A law that favours rank 2: the race may skip rank 1, recursive rejection cannot."""
+    trace = ranked_trace(4)
+    rows = len(trace)
+    late = np.tile([0.1, 0.8, 0, 0, 0, 0, 0, 0], (rows, 1))
+    columns = {**trace.columns, "race_rank": late, "rejection_rank": late}
+    favoured = Trace(columns, trace.texts)
+    race, recursive = (
+        predict(favoured, rule, BestTree(3)).shape for rule in (RaceVerification(), RecursiveRejection())
+    )
+    assert race.tree().paths == [(2,), (2, 2), (2, 2, 2)]
+    siblings = set(recursive.tree().paths)
+    assert all(path[-1] == 1 or (*path[:-1], path[-1] - 1) in siblings for path in siblings)

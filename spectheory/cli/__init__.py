@@ -1,4 +1,4 @@
-"""The command line: ``spectheory measure | predict``. The only place that prints, and the only one that exits.
+"""The command line: ``spectheory measure | predict | rules | bounds | tree``. All that prints or exits is here.
 
 Bad input ends with one line on stderr and status 2; an interruption with status 130.
 """

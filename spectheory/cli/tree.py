@@ -21,7 +21,7 @@ from spectheory.theory_report import TreeAnswer, tree_report
 from spectheory.trace import GIVEN_TEXT, RECORDED_RANKS, Trace
 from spectheory.trace_limits import Limits
 from spectheory.tree_search import text_tree
-from spectheory.verification import RULES, RankRule, RecursiveRejection, rank_entropy
+from spectheory.verification import RULES, RankRule, rank_entropy
 
 MOST_NODES = 4096
 """The paths of a chain of this length are eight million ranks."""
@@ -156,7 +156,7 @@ def of_trace(trace: Trace, rule: RankRule, question: TreeOptions, draws: DrawOpt
     rule.require(trace.columns)
     law = rule.rank_law(trace.columns, min(question.nodes, RECORDED_RANKS))
     # Recursive rejection judges its candidates in order, whatever is asked for.
-    consecutive = rule.consecutive or isinstance(rule, RecursiveRejection) or question.consecutive
+    consecutive = rule.consecutive or question.consecutive
     texts = _Texts(law, trace.lengths, question.nodes, question.max_depth, consecutive)
     sums = PromptSums(trace.texts, draws.resamples, draws.seed)
     sums.add("tokens", trace.lengths.astype(float))

@@ -90,30 +90,29 @@ def optimal_rejections(target: Any, draft: Any, max_k: int) -> Array:
         raise SettingError(f"k is {max_k}", limit="must be >= 1", remedy="count candidates from 1")
     p, q, xp = validate_pair(target, draft)
     if kernels.usable(p, q):
-        from spectheory.kernels.optimal import prefix_gaps
+        from spectheory.kernels.optimal import largest_gaps
 
-        gaps = prefix_gaps(p, q, max_k)
-    else:
-        gaps = _prefix_gaps(p, q, max_k, xp)
-    return xp.concat([_distance(p, q, xp)[..., None], gaps[..., 1:]], axis=-1)
+        return largest_gaps(p, q, max_k)
+    gaps = [_distance(p, q, xp), *_prefix_gaps(p, q, max_k, xp)[1:]]
+    return xp.stack(gaps, axis=-1)
 
 
 def _distance(target: Array, draft: Array, xp: Any) -> Array:
     """The case k = 1, TV, as a sum of differences over the tokens with p > q or with p < q.
 
-    Both say the same of exact pmfs; a side that weighs more than half carries the rounding of its large entries, so it
-    is left out, and of two light sides the larger one is right: the other lacks what tokens that round to ties differ.
+    Both say the same of exact pmfs. A side with most of the mass carries the rounding of its large entries and is left
+    out; of two light sides the larger one is right, since the other lacks the tokens that rounding made ties.
     """
     sides = []
     for excess in (target - draft, draft - target):
         zero = xp.zeros_like(excess)
         weight = xp.sum(xp.where(excess > 0, target + draft, zero), axis=-1)
-        sides.append(xp.where(weight <= 1, xp.sum(xp.where(excess > 0, excess, zero), axis=-1), xp.zeros_like(weight)))
+        sides.append(xp.where(weight < 1.5, xp.sum(xp.where(excess > 0, excess, zero), axis=-1), xp.zeros_like(weight)))
     return xp.maximum(*sides)
 
 
-def _prefix_gaps(target: Array, draft: Array, max_k: int, xp: Any) -> Array:
-    """Largest gap of the prefixes for each k, by the array API."""
+def _prefix_gaps(target: Array, draft: Array, max_k: int, xp: Any) -> list[Array]:
+    """The largest gap of any prefix for each k."""
     order = xp.argsort(ratio(target, draft, xp), axis=-1)
     p, q = (xp.take_along_axis(x, order, axis=-1) for x in (target + 0 * draft, draft + 0 * target))
     below_p, below_q = xp.cumulative_sum(p, axis=-1), xp.cumulative_sum(q, axis=-1)
@@ -125,7 +124,7 @@ def _prefix_gaps(target: Array, draft: Array, max_k: int, xp: Any) -> Array:
         gap = xp.where(power + below_p <= 1, power - below_p, above_p - missed)
         largest = xp.max(gap, axis=-1)
         gaps.append(xp.where(largest > 0, largest, xp.zeros_like(largest)))
-    return xp.stack(gaps, axis=-1)
+    return gaps
 
 
 def _sums_above(values: Array, xp: Any) -> Array:

@@ -48,6 +48,7 @@ class RecursiveRejection(RankRule):
 
     name: ClassVar[str] = "recursive"
     needs: ClassVar[tuple[str, ...]] = ("log_target", "log_draft")
+    consecutive: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not self.replacement:
