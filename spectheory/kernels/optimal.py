@@ -49,7 +49,7 @@ def _plus(total: float, term: float) -> float:
 
 @compiled
 def _distance(target: Floats, draft: Floats) -> float:
-    """k = 1, TV, as a sum of differences on a side without most of the mass; its array twin says why."""
+    """TV, the gap for k = 1, as a sum of differences on a side without most of the mass; its array twin says why."""
     above = below = weight_above = weight_below = 0.0
     for i in range(target.size):
         excess, both = target[i] - draft[i], target[i] + draft[i]

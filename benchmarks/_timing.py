@@ -1,0 +1,83 @@
+"""How the benchmarks of the kernels time, and what they write."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _machine import print_machine
+from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
+
+Row = dict[str, float | str]
+
+
+def nanoseconds(work: Callable[[Any], object], inputs: Sequence[Any], entries: int, repeats: int = 15) -> float:
+    """Median thread CPU time per entry of `work` over all inputs, in turn."""
+    for item in inputs:
+        work(item)
+    times = []
+    for _ in range(repeats):
+        started = time.thread_time()
+        for item in inputs:
+            work(item)
+        times.append(time.thread_time() - started)
+    return statistics.median(times) * 1e9 / (entries * len(inputs))
+
+
+def dispatch() -> str:
+    """The instruction sets beyond its baseline that numpy uses here."""
+    return " ".join(name for name in __cpu_dispatch__ if __cpu_features__[name]) or "baseline"
+
+
+def _wide() -> list[str]:
+    """Those of them with vectors of 512 bits."""
+    return [name for name in dispatch().split() if "AVX512" in name or name == "X86_V4"]
+
+
+def run(measure: Callable[[], list[Row]]) -> None:
+    """Print the rows of `measure`; again in a process where numpy goes without 512 bits; write JSON where asked."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--json", type=Path, help="write the results there")
+    parser.add_argument("--here-only", action="store_true", help="with the instruction sets numpy chooses, no others")
+    options = parser.parse_args()
+    if not options.here_only:
+        print_machine()
+    print(f"numpy dispatch: {dispatch()}")
+    rows = measure()
+    width = max(len(str(row["work"])) for row in rows) + 2
+    print(f"{'':<{width}}{'ours':>8}{'peer':>9}{'limit':>8}{'peer/ours':>11}{'ours/limit':>12}   ns per entry")
+    for row in rows:
+        ours, peer, limit = (float(row[name]) for name in ("ours", "peer", "limit"))
+        print(f"{row['work']:<{width}}{ours:>8.2f}{peer:>9.2f}{limit:>8.2f}{peer / ours:>11.1f}{ours / limit:>12.2f}")
+    results = [{"numpy_dispatch": dispatch(), "rows": rows}]
+    if not options.here_only and _wide():
+        results += _without_wide(_wide())
+    if options.json:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(json.dumps(results, indent=1) + "\n")
+
+
+def _without_wide(wide: list[str]) -> list[dict[str, Any]]:
+    sys.stdout.flush()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.json"
+        environment = os.environ | {"NPY_DISABLE_CPU_FEATURES": " ".join(wide)}
+        subprocess.run([sys.executable, sys.argv[0], "--here-only", "--json", path], env=environment, check=True)
+        return json.loads(path.read_text())
+
+
+def language_logits(tokens: int, count: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Pairs of rows as language models have them: 3 x normal, and the same with normal noise."""
+    rng = np.random.default_rng(0)
+    targets = [3 * rng.standard_normal(tokens) for _ in range(count)]
+    return [(target, target + rng.standard_normal(tokens)) for target in targets]

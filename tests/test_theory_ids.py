@@ -1,0 +1,77 @@
+"""The theory page states every statement; each id stands in a docstring that names its source, and in a test."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
+
+IDS = (
+    *(f"D{i}" for i in range(1, 4)),
+    *(f"A{i}" for i in range(1, 5)),
+    *(f"R{i}" for i in range(1, 9)),
+    *(f"S{i}" for i in range(1, 5)),
+    "T1",
+    *("B1", "B2", "B2'", "B3", "B3'", "B4", "B5", "B6"),
+    *(f"Y{i}" for i in range(1, 7)),
+    "§7",
+    *(f"C{i}" for i in range(1, 6)),
+    "§9",
+)
+"""Every statement of the theory."""
+
+SIDES = ("exact", "upper bound", "lower bound", "estimate", "bound", "refuted", "optimal", "identity", "escapes")
+
+
+def docstrings() -> Iterator[tuple[str, str]]:
+    """Every docstring of the library, with its file."""
+    for path in sorted((ROOT / "spectheory").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                yield str(path.relative_to(ROOT)), ast.get_docstring(node) or ""
+
+
+def mentions(text: str, identifier: str) -> bool:
+    """Whether the id stands in the text by itself; B2 is neither B2' nor B21, ranges (Y1-Y4) count."""
+    if re.search(rf"(?<![A-Za-z0-9]){re.escape(identifier)}(?![0-9'′])", text.replace("′", "'")):
+        return True
+    letter, number = identifier[0], identifier[1:]
+    ranges = re.findall(rf"{letter}(\d+)\s*[-–]\s*{letter}?(\d+)", text)
+    return number.isdigit() and any(int(a) <= int(number) <= int(b) for a, b in ranges)
+
+
+DOCSTRINGS = list(docstrings())
+TESTS = {
+    path.name: path.read_text(encoding="utf-8")
+    for path in sorted((ROOT / "tests").glob("test_*.py"))
+    if path.name != Path(__file__).name
+}
+
+
+@pytest.mark.parametrize("identifier", IDS)
+def test_every_statement_is_on_the_page_in_a_docstring_and_in_a_test(identifier: str) -> None:
+    heading = "## 7." if identifier == "§7" else identifier
+    assert heading in PAGE.replace("′", "'"), "the theory page"
+    stated = [text for _, text in DOCSTRINGS if mentions(text, identifier)]
+    assert any(any(side in text.lower() for side in SIDES) for text in stated), "no docstring says on which side it is"
+    assert any(mentions(text, identifier) for text in TESTS.values()), "no test names it"
+
+
+def test_the_page_shows_calls() -> None:
+    assert PAGE.count(">>> ") > 50
+    sections = re.split(r"^## ", PAGE, flags=re.M)[1:]
+    assert all(">>> " in section for section in sections), "a section without a call"
+
+
+def test_ids_are_told_apart() -> None:
+    """Negative controls."""
+    assert not mentions("B2' alone", "B2")
+    assert mentions("limits (B1-B6)", "B4")
+    assert not mentions("B21 and AB2", "B2")
+    assert not mentions("(Y1-Y4)", "Y5")
