@@ -43,6 +43,8 @@ PRINTED = 5e-4
 """Half a unit of the last digit of numbers printed with three digits after the point."""
 
 MP = oracle.MP
+MANY_PIECES = ([7 / 15, 2 / 15, 1 / 15, 5 / 15], [2 / 11, 3 / 11, 5 / 11, 1 / 11])
+"""Ratios that are passed at ranks 1, 1 and 7, and one that never is."""
 PAIRS = extreme_pairs()
 FINITE = sorted(name for name, (p, q) in PAIRS.items() if not np.any((p > 0) & (q == 0)))
 
@@ -190,7 +192,7 @@ def test_the_bound_of_the_entropy_needs_its_last_term() -> None:
 
 
 @pytest.mark.parametrize(
-    ("p", "q"), [([0.5, 0.5], [0.25, 0.75]), ([0.5, 0.3, 0.2], [0.2, 0.3, 0.5]), ([1.0, 0], [0.1, 0.9])]
+    ("p", "q"), [([0.5, 0.5], [0.25, 0.75]), ([0.5, 0.3, 0.2], [0.2, 0.3, 0.5]), ([1.0, 0], [0.1, 0.9]), MANY_PIECES]
 )
 def test_recursive_entropies_are_their_sums(p: list[float], q: list[float]) -> None:
     """Both entropies from 600 ranks of the law and of the laws given the output; the tails are below 1e-20."""

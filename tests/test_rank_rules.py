@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from numpy.typing import NDArray
 
 from proofs_check import enumeration, oracle, rank_laws
@@ -233,8 +233,8 @@ def test_the_mean_rank_of_recursive_rejection_is_the_largest_ratio() -> None:
         if any(a > 0 and b == 0 for a, b in zip(p, q, strict=True)):
             assert mean == math.inf
             continue
-        law = RecursiveRejection().rank_pmf(floats(p), floats(q), 1500)
-        assert mean == pytest.approx(float(law @ np.arange(1, 1501)), rel=1e-9)
+        law = RecursiveRejection().rank_pmf(floats(p), floats(q), 1000)
+        assert mean == pytest.approx(float(law @ np.arange(1, 1001)), rel=1e-9)
     batch = RecursiveRejection().expected_rank(torch.full((2, 2), 0.5), torch.tensor([0.25, 0.75]))
     assert batch.tolist() == [2, 2]
     with pytest.raises(SettingError, match="no closed form"):
@@ -342,11 +342,11 @@ def test_the_poisson_race_along_a_text() -> None:
 # R5: k-SEQ
 
 
-@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize("k", [2, 3])
 def test_kseq_is_lossless_at_its_rho_and_no_smaller(k: int) -> None:
     """At the library's rho the algorithm has a recovery law (it raises if not), one part in 1e9 below it has none."""
     rule = KSeq()
-    for p, q in [*CASES[::2], *ODD]:
+    for p, q in [*CASES[::3], *ODD]:
         rho = Fraction(float(rule.rho(floats(p), floats(q), k)))
         joint = rank_laws.k_seq(p, q, k, rho * (1 + Fraction(1, 10**13)))
         assert rank_laws.output_law(joint, len(p)) == p
@@ -439,6 +439,14 @@ def test_gumbel_lists_at_the_ends(name: str) -> None:
             assert given_output[x] == pytest.approx(exact, rel=SORTED, abs=0)
 
 
+@pytest.mark.parametrize("drawn", [1e-3, 1e-6, 1e-9, 1e-12])
+def test_gumbel_lists_over_all_scales(drawn: float) -> None:
+    """What the other races add at large g is small and lives at small times; it is there to the last digits."""
+    p, q = np.array([0.5, 0.5]), np.array([drawn, 1 - drawn])
+    exact = rank_laws.gumbel_list_hit(*(tuple(Fraction(float(v)) for v in pmf) for pmf in (p, q)), 0, 3)
+    assert GumbelList().acceptance_given(p, q, 3)[0] == pytest.approx(float(exact), rel=1e-14, abs=0)
+
+
 def printed_bound(p: Floats, q: Floats, k: int) -> float:
     """rowan2025's double sum."""
     both = [x for x in range(len(p)) if p[x] > 0 and q[x] > 0]
@@ -446,7 +454,7 @@ def printed_bound(p: Floats, q: Floats, k: int) -> float:
     return float(sum(k / total for total in sums))
 
 
-@theorem
+@settings(theorem, max_examples=60)
 @given(pairs())
 def test_the_gumbel_bound(pair: tuple[Floats, Floats]) -> None:
     """The printed double sum; below the exact value, which is below R4 and above it at k = 1 alone: there it is A2."""
@@ -504,7 +512,7 @@ def test_top_k_ties_greedy_targets_and_texts() -> None:
 # R8: the order at equal k
 
 
-@theorem
+@settings(theorem, max_examples=80)
 @given(pairs(max_tokens=5))
 def test_iid_rules_never_exceed_r4(pair: tuple[Floats, Floats]) -> None:
     """R1, R3 with i.i.d. candidates and R5 are at most R4; R5 is at least 1 - (1-1/k)^k of it, and so 1 - 1/e."""
@@ -585,8 +593,6 @@ def test_arrays_of_three_libraries_and_batches(rule: Rule, name: str) -> None:
         assert isinstance(value, torch.Tensor)
         assert value.dtype == torch.float64
         np.testing.assert_allclose(value.numpy(), alone, rtol=RELATIVE, atol=ROUNDING)
-        if isinstance(rule, RaceVerification):
-            continue  # its blocks are sliced past the end, which strict arrays refuse
         np.testing.assert_allclose(
             np.asarray(call(strict.asarray(p), strict.asarray(q))), alone, rtol=RELATIVE, atol=ROUNDING
         )

@@ -128,7 +128,8 @@ def _rank_law(p: Array, q: Array, own_p: Array, own_q: Array, max_rank: int, xp:
     if max_rank > 1:
         flat = xp.reshape(rates, (-1, rates.shape[-1]))
         rows = max(1, _BLOCK // (_NODES * max_rank))
-        parts = [_counted(flat[i : i + rows, :], max_rank, xp) for i in range(0, flat.shape[0], rows)]
+        starts = range(0, flat.shape[0], rows)
+        parts = [_counted(flat[i : min(i + rows, flat.shape[0]), :], max_rank, xp) for i in starts]
         counted = xp.reshape(xp.concat(parts, axis=0), law.shape)
         law = xp.concat([law[..., :1], counted[..., 1:]], axis=-1)
     drawn = (own_q > 0)[..., None] & (law == law)

@@ -15,13 +15,16 @@ from spectheory.errors import ShapeError
 from spectheory.intervals import Interval
 
 WIDTH = 5e-10
-"""Width left to the cells that are not summed exactly; rounding may add as much, and 1e-9 is kept in all."""
+"""Width left to the cells that are not summed exactly; rounding may add as much and 1e-9 is still kept."""
 
-ERRORS_PER_ADDITION = 16
-"""The result moves by at most this many half-precisions per addition in the longest chain behind a sum.
+ROUNDOFFS_PER_ADDITION = 16
+"""How many units of roundoff (2^-53) either end moves by at most, per addition in the longest chain behind a sum.
 
-A chain of n additions of non-negative terms is off by n half-precisions, relative. Cells: N >= 1/2 takes its two sums
-with a factor of 6, an upper end 10 in all, a lower end, where the place in the cell counts too, 13. Sort: 3.
+n additions of non-negative terms leave a relative error of n units. Every N(t), at least 1/2, is made of two such sums
+weighed 1 - t and t, the first one a difference from the whole: 6 n units at a cell's mean t, 4 n at an edge. With the
+cell's own masses and the last sum an upper end is off by 10 n; a lower end by 6 n, and as the slope of F is at most 3
+and all masses weigh 2, by another 6 n for the place in the cell. The sorted form is off by 3 n. Terms without n, the
+order of ratios that round to ties among them, are below 100 units, less than the 16 times 8 that are added to n.
 """
 
 
@@ -69,6 +72,6 @@ def race_enclosure(target: Any, draft: Any) -> Interval:
     else:
         low = high = float(np.sum(p / (1 + hockey_stick_at_ratios(p, q, np))))
         additions = p.size
-    off = abs(float(np.sum(p)) - 1) + ERRORS_PER_ADDITION * (additions + 8) * sys.float_info.epsilon / 2
+    off = abs(float(np.sum(p)) - 1) + ROUNDOFFS_PER_ADDITION * (additions + 8) * sys.float_info.epsilon / 2
     low, high = max(low - off, 0.0), high + off
     return Interval(low, (low + high) / 2, high, "bound")
