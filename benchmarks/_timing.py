@@ -45,35 +45,41 @@ def _wide() -> list[str]:
 
 
 def run(measure: Callable[[], list[Row]]) -> None:
-    """Print the rows of `measure`; again in a process where numpy goes without 512 bits; write JSON where asked."""
+    """Print the rows of `measure` under each dispatch of numpy, one process and one thread each; JSON where asked."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--json", type=Path, help="write the results there")
-    parser.add_argument("--here-only", action="store_true", help="with the instruction sets numpy chooses, no others")
+    parser.add_argument("--here", action="store_true", help="in this process, with the environment as it is")
     options = parser.parse_args()
-    if not options.here_only:
+    if options.here:
+        results = [_show(measure())]
+    else:
         print_machine()
-    print(f"numpy dispatch: {dispatch()}")
-    rows = measure()
-    width = max(len(str(row["work"])) for row in rows) + 2
-    print(f"{'':<{width}}{'ours':>8}{'peer':>9}{'limit':>8}{'peer/ours':>11}{'ours/limit':>12}   ns per entry")
-    for row in rows:
-        ours, peer, limit = (float(row[name]) for name in ("ours", "peer", "limit"))
-        print(f"{row['work']:<{width}}{ours:>8.2f}{peer:>9.2f}{limit:>8.2f}{peer / ours:>11.1f}{ours / limit:>12.2f}")
-    results = [{"numpy_dispatch": dispatch(), "rows": rows}]
-    if not options.here_only and _wide():
-        results += _without_wide(_wide())
+        results = [_in_a_process({})]
+        if _wide():
+            results.append(_in_a_process({"NPY_DISABLE_CPU_FEATURES": " ".join(_wide())}))
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(results, indent=1) + "\n")
 
 
-def _without_wide(wide: list[str]) -> list[dict[str, Any]]:
+def _show(rows: list[Row]) -> dict[str, Any]:
+    width = max(len(str(row["work"])) for row in rows) + 2
+    print(f"numpy dispatch: {dispatch()}")
+    print(f"{'':<{width}}{'ours':>8}{'peer':>9}{'limit':>8}{'peer/ours':>11}{'ours/limit':>12}   ns per entry")
+    for row in rows:
+        ours, peer, limit = (float(row[name]) for name in ("ours", "peer", "limit"))
+        print(f"{row['work']:<{width}}{ours:>8.2f}{peer:>9.2f}{limit:>8.2f}{peer / ours:>11.1f}{ours / limit:>12.2f}")
+    return {"numpy": np.__version__, "numpy_dispatch": dispatch(), "rows": rows}
+
+
+def _in_a_process(environment: dict[str, str]) -> dict[str, Any]:
+    """The results of this script with its environment changed before numpy is loaded."""
     sys.stdout.flush()
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "rows.json"
-        environment = os.environ | {"NPY_DISABLE_CPU_FEATURES": " ".join(wide)}
-        subprocess.run([sys.executable, sys.argv[0], "--here-only", "--json", path], env=environment, check=True)
-        return json.loads(path.read_text())
+        path = Path(folder) / "results.json"
+        whole = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"} | environment
+        subprocess.run([sys.executable, sys.argv[0], "--here", "--json", path], env=whole, check=True)
+        return json.loads(path.read_text())[0]
 
 
 def language_logits(tokens: int, count: int) -> list[tuple[np.ndarray, np.ndarray]]:

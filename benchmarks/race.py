@@ -1,8 +1,8 @@
 """The race's acceptance, its enclosure and all optimal acceptances: nanoseconds per entry, float64, V = 131,072.
 
-The peer is numpy: one argsort and prefix sums. The limit is one np.sort of the ratios. numpy's sort is several times
-slower with 512-bit vectors on some processors, so everything is timed under both dispatches, each in one process. A sort
-of one array again and again is learnt by the branch predictor, so there are two tables: one pair, and eight in turn.
+The peer is numpy: one argsort and prefix sums. The limit is one np.sort of the ratios. On some processors numpy sorts
+several times slower with 512-bit vectors, so everything is timed under both dispatches. The branch predictor learns an
+array that is sorted again and again, so there is one pair, and eight in turn.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 from _timing import Row, language_logits, nanoseconds, run
 
-from spectheory.kernels.race import race_acceptance
-from spectheory.verification import optimal_rejections, race_enclosure
+from spectheory.verification import RaceVerification, optimal_rejections, race_enclosure
 
+RACE = RaceVerification()
 VOCABULARY, PAIRS, MAX_K = 131_072, 8, 16
 EQUAL = 1e-12
 """The peer adds V terms one after another, each rounded by 1e-16."""
@@ -49,7 +49,7 @@ def numpy_optimal(pair: Pair) -> np.ndarray:
 def check(pair: Pair) -> None:
     """Ours is the peer's."""
     exact, found = numpy_race(pair), race_enclosure(*pair)
-    assert abs(race_acceptance(*pair) - exact) <= EQUAL
+    assert abs(float(RACE.acceptance(*pair)) - exact) <= EQUAL
     assert found.low <= exact <= found.high <= found.low + 1e-9
     np.testing.assert_allclose(optimal_rejections(*pair, MAX_K), numpy_optimal(pair), rtol=0, atol=EQUAL)
 
@@ -65,7 +65,7 @@ def measure() -> list[Row]:
         limit = nanoseconds(np.sort, ratios, VOCABULARY)
         argsort = nanoseconds(numpy_race, chosen, VOCABULARY, 3)
         for work, ours, peer in (
-            ("race, exact", lambda pair: race_acceptance(*pair), argsort),
+            ("race, exact", lambda pair: float(RACE.acceptance(*pair)), argsort),
             ("race, enclosure below 1e-9", lambda pair: race_enclosure(*pair), argsort),
             (
                 f"optimal, k = 1..{MAX_K}",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         total_variation,
     )
     from spectheory.intervals import Interval
+    from spectheory.logit_statistics import pair_statistics
     from spectheory.prediction import Prediction, plan, predict
     from spectheory.trace import Trace
 
@@ -35,6 +36,7 @@ _HOME = {
     "second_log_moment": "divergences",
     "total_variation": "divergences",
     "Interval": "intervals",
+    "pair_statistics": "logit_statistics",
     "Prediction": "prediction",
     "plan": "prediction",
     "predict": "prediction",
@@ -51,6 +53,7 @@ __all__ = [
     "harmonic_mean_similarity",
     "hockey_stick",
     "kl_divergence",
+    "pair_statistics",
     "plan",
     "predict",
     "renyi_divergence",

@@ -111,12 +111,13 @@ def _check_shapes(target: Array, draft: Array) -> None:
 def _compiled(target: Array, draft: Array) -> PairStatistics:
     from spectheory.kernels.logits import sums_of_logits
 
-    for logits in (target, draft):
-        if not np.all(np.isfinite(logits.max(axis=-1))):
-            Sampling().log_pmf(logits)  # names the row
     found = np.empty((*np.broadcast_shapes(target.shape[:-1], draft.shape[:-1]), 6))
     for at, (p, q) in kernels.rows(target, draft):
-        found[at] = sums_of_logits(p, q)
+        best_p, best_q = float(p.max()), float(q.max())
+        if not (math.isfinite(best_p) and math.isfinite(best_q)):
+            for logits in (target, draft):
+                Sampling().log_pmf(logits)  # refuses, and names the row
+        found[at] = sums_of_logits(p, q, best_p, best_q)
     return PairStatistics(*(found[..., i][()] for i in range(6)))
 
 

@@ -26,15 +26,18 @@ _TO_INTEGER = 1.5 * 2.0**52  # adding it rounds to an integer, which then stands
 _E2, _E3, _E4, _E5, _E6, _E7, _E8, _E9, _E10, _E11, _E12, _E13 = (1 / math.factorial(n) for n in range(2, 14))
 
 
-def sums_of_logits(target: NDArray[np.floating], draft: NDArray[np.floating]) -> tuple[float, ...]:
+def sums_of_logits(
+    target: NDArray[np.floating], draft: NDArray[np.floating], best_p: float, best_q: float
+) -> tuple[float, ...]:
     """TV, KL, H(p), M2(p), cross entropy and S_HM of two rows ``[V]`` of float32 or float64 logits, trusted.
+
+    `best_p` and `best_q` are the largest of each row, finite.
 
     Examples
     --------
-    >>> [round(value, 6) for value in sums_of_logits(np.log([0.5, 0.5]), np.log([0.25, 0.75]))]
+    >>> [round(value, 6) for value in sums_of_logits(np.log([1.0, 1.0]), np.log([1.0, 3.0]), 0.0, np.log(3.0))]
     [0.25, 0.143841, 0.693147, 0.480453, 0.836988, 0.933333]
     """
-    best_p, best_q = float(target.max()), float(draft.max())
     p, q = scratch("grown target", target.size), scratch("grown draft", target.size)
     sum_p, sum_q, first, second, cross = _weigh(target, draft, best_p, best_q, p, q)
     log_p, log_q = math.log(sum_p), math.log(sum_q)

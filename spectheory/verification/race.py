@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from spectheory import kernels
 from spectheory.distributions import Array, ratio, validate_pair
 from spectheory.divergences import hockey_stick_at_ratios
 from spectheory.verification.base import Columns, RankRule, at_least_one, at_token, recorded_ranks
@@ -63,6 +64,10 @@ class RaceVerification(RankRule):
         if k != 1:
             return super().acceptance(target, draft, k)
         p, q, xp = validate_pair(target, draft)
+        if kernels.usable(p, q):
+            from spectheory.kernels.race import race_acceptance
+
+            return race_acceptance(p, q)
         return xp.sum(p / (1 + hockey_stick_at_ratios(p, q, xp)), axis=-1)
 
     def acceptance_given(self, target: Any, draft: Any) -> Array:
