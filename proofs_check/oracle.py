@@ -1,8 +1,8 @@
 """The definitions at 50 digits: what D1-D3 and A2 are, written as their sums and nothing more.
 
 Arguments are sequences of floats, taken as the exact numbers they are. Divergences whose terms vanish to second order
-at p = q (KL, chi-square, the harmonic-mean distance) are those of the exactly normalised pmfs: the rounding of the
-entries moves them by a relative 1e-16 only. The others are evaluated on the entries as given.
+at p = q (KL, Rényi, chi-square, the harmonic-mean distance) are those of the exactly normalised pmfs: the rounding of
+the entries moves them by a relative 1e-16 only. The others are evaluated on the entries as given.
 """
 
 from __future__ import annotations
@@ -63,13 +63,14 @@ def second_log_moment(p: Sequence[float]) -> Real:
 
 def renyi_divergence(p: Sequence[float], q: Sequence[float], order: float) -> Real:
     """Logarithm of the sum of p^a q^(1-a), over a - 1; order inf: log max p/q."""
-    pairs = [(a, b) for a, b in zip(exactly(p), exactly(q), strict=True) if a > 0]
+    pairs = [(a, b) for a, b in zip(normalised(p), normalised(q), strict=True) if a > 0]
     if order > 1 and any(b == 0 for _, b in pairs):
         return MP.inf
     if order == float("inf"):
         return MP.log(max(a / b for a, b in pairs))
-    total = MP.fsum(a**order * b ** (1 - order) for a, b in pairs if b > 0)
-    return MP.log(total) / (order - 1) if total > 0 else MP.inf
+    power = MP.mpf(order)
+    total = MP.fsum(a**power * b ** (1 - power) for a, b in pairs if b > 0)
+    return MP.log(total) / (power - 1) if total > 0 else MP.inf
 
 
 def chi_square(p: Sequence[float], q: Sequence[float]) -> Real:

@@ -31,8 +31,8 @@ class BiasPoint:
     k : int
         Drafts per call.
     tokens_per_call : Interval
-        Of calls that start where lossless ones do; exact for one call, first order in the share over several, as the
-        prefixes of a biased decoder drift to the mixture.
+        Of calls that start where lossless ones do, after prefixes from the target; the range is over prompts. A biased
+        decoder's own starts and prefixes differ, an effect of the order of the share that the range does not hold.
     bias : Interval
         Total variation between output and target per token, with the best recovery (OPT): share times mean TV.
     uno_bias : Interval, optional
@@ -74,7 +74,8 @@ def bias_tradeoff(
     With f(n) the lossless calls that start at n, a biased call from there has
     :math:`P(\tau\ge i) = E \prod_{l\le i} \min((1-t)+t\rho_{n+l}, \rho_{n+l})` over target-sampled continuations, so
     the sums over the text are unbiased for calls from these starts: at share 0 they are the prediction of token
-    verification. An *estimate*: the starts of a biased decoder differ.
+    verification. For a biased decoder they are an *estimate*: its starts and prefixes drift, which moves its tokens per
+    call by as much, in order of the share, as the number itself moves.
 
     Parameters
     ----------
@@ -125,7 +126,8 @@ def bias_tradeoff(
         survival = rule.weighted_survival(trace.columns, k)
         inside = np.where(np.arange(1, k + 1) < left[:, None], survival, 0.0)  # the text ends with the last token
         sums.add_rows(f"tokens {rule.share}", visits * (1 + inside.sum(axis=1)))
-        sums.add_rows(f"full {rule.share}", visits * inside[:, -1])
+        # A full acceptance counts where another call follows, as in the calls recursion.
+        sums.add_rows(f"full {rule.share}", visits * np.where(k + 1 < left, survival[:, -1], 0.0))
         if "uno_loss" in trace.columns:
             sums.add_rows(f"uno {rule.share}", _uno(trace, rule.share))
     sums.draw()

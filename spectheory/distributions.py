@@ -130,6 +130,13 @@ def ratio(target: Array, draft: Array, xp: Any) -> Array:
         return xp.where(draft > 0, target / safe, infinite)
 
 
+def widened(values: Array, xp: Any) -> Array:
+    """The same numbers in double precision, for prefix sums and differences; as they are where a device has none."""
+    if values.dtype == xp.float64 or str(values.device).startswith("mps"):
+        return values
+    return xp.astype(values, xp.float64)
+
+
 @dataclass(frozen=True)
 class Sampling:
     """How tokens are drawn from logits, in the order engines apply it: temperature, then top-k, then top-p.

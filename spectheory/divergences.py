@@ -9,11 +9,15 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from spectheory import kernels
-from spectheory.distributions import Array, ratio, validate_pair, validate_pmf
+from spectheory.distributions import Array, ratio, validate_pair, validate_pmf, widened
 from spectheory.errors import SettingError
 
 _SERIES_TERMS = 22
 """Terms of the series of (1+u)log(1+u) - u on |u| <= 1/5; the first one left out is below 1e-17 of the sum."""
+
+
+_SMALL_STEP, _POWER_TERMS = 0.2, 26
+"""Where the binomial series of the Rényi sum serves, and its terms there; the first left out is below 1e-16."""
 
 
 def total_variation(target: Any, draft: Any) -> Array:
@@ -185,18 +189,49 @@ def renyi_divergence(target: Any, draft: Any, order: float) -> Array:
     if order == 1:
         return kl_divergence(target, draft)
     p, q, xp = validate_pair(target, draft)
-    log_ratio = xp.where(p > 0, _log(p, xp) - _log(q, xp), 0 * (p + q))
+    log_ratio = xp.where((p > 0) & (q > 0), _log(p, xp) - _log(q, xp), 0 * (p + q))
     missing = xp.any((p > 0) & (q == 0), axis=-1)
     if order == math.inf:
-        value = xp.max(xp.where(p > 0, log_ratio, xp.full_like(log_ratio, -math.inf)), axis=-1)
-        return xp.where(missing, xp.full_like(value, math.inf), value)
-    exponent = xp.where((p > 0) & (q > 0), _log(p, xp) + (order - 1) * log_ratio, xp.full_like(log_ratio, -math.inf))
-    top = xp.max(exponent, axis=-1, keepdims=True)
-    shift = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
-    total = xp.sum(xp.exp(exponent - shift), axis=-1)
-    log_total = xp.where(total > 0, _log(total, xp) + shift[..., 0], xp.full_like(total, -math.inf))
-    value = log_total / (order - 1)
+        value = xp.max(xp.where((p > 0) & (q > 0), log_ratio, xp.full_like(log_ratio, -math.inf)), axis=-1)
+        value = xp.where(value > 0, value, xp.zeros_like(value))
+    else:
+        exponent = _log(p, xp) + (order - 1) * log_ratio
+        exponent = xp.where((p > 0) & (q > 0), exponent, xp.full_like(log_ratio, -math.inf))
+        top = xp.max(exponent, axis=-1, keepdims=True)
+        shift = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
+        total = xp.sum(xp.exp(exponent - shift), axis=-1)
+        log_total = xp.where(total > 0, _log(total, xp) + shift[..., 0], xp.full_like(total, -math.inf))
+        # Near one the sum says little: there its distance from one is added up, of terms of one sign.
+        excess = xp.sum(_power_excess(p, q, log_ratio, order, xp), axis=-1)
+        near = xp.abs(log_total) < math.log(2)
+        value = xp.where(near, xp.log1p(xp.where(near, excess, xp.zeros_like(excess))), log_total) / (order - 1)
     return xp.where(missing, xp.full_like(value, math.inf), value) if order > 1 else value
+
+
+def _power_excess(p: Array, q: Array, log_ratio: Array, order: float, xp: Any) -> Array:
+    r"""Terms :math:`p^a q^{1-a} - a p - (1-a) q` of the Rényi sum less one: of the sign of a (a - 1), 0 at p = q.
+
+    With p = (1 + u) q a term is :math:`q((1+u)^a - 1 - au)`: the binomial series from its second term for small u, else
+    a form whose parts do not cancel.
+    """
+    step = order - 1
+    with np.errstate(over="ignore", invalid="ignore"):
+        if order < 0.5:
+            direct = q * xp.expm1(order * log_ratio) - order * (p - q)
+        else:
+            direct = p * xp.expm1(step * log_ratio) - step * (p - q)
+    direct = xp.where((p > 0) & (q > 0), direct, -order * p - (1 - order) * q)
+    u = (p - q) / xp.where(q > 0, q, xp.ones_like(q))
+    small = (q > 0) & (xp.abs(u) * max(order, 1.0) <= _SMALL_STEP)
+    u = xp.where(small, u, xp.zeros_like(u))
+    series, coefficient, power = xp.zeros_like(u), order * step / 2, u * u
+    for j in range(2, _POWER_TERMS):
+        series = series + coefficient * power
+        power, coefficient = power * u, coefficient * (order - j) / (j + 1)
+    terms = xp.where(small, q * series, direct)
+    # Rounding may leave the wrong sign, never the right one.
+    kept = terms > 0 if order > 1 else terms < 0
+    return xp.where(kept, terms, xp.zeros_like(terms))
 
 
 def chi_square(target: Any, draft: Any) -> Array:
@@ -331,17 +366,18 @@ def hockey_stick_at_ratios(target: Array, draft: Array, xp: Any) -> Array:
 
     Inputs are trusted. Tokens outside the draft's support get inf.
     """
-    if kernels.usable(target, draft):
+    p, q = widened(target, xp), widened(draft, xp)
+    if kernels.usable(p, q):
         from spectheory.kernels.race import hockey_stick_at_ratios as compiled
 
-        return compiled(target, draft)
-    ratios = ratio(target, draft, xp)
+        return xp.astype(compiled(p, q), target.dtype)
+    ratios = ratio(p, q, xp)
     order = xp.argsort(ratios, axis=-1)
-    p = xp.cumulative_sum(xp.take_along_axis(target + 0 * draft, order, axis=-1), axis=-1)
-    q = xp.cumulative_sum(xp.take_along_axis(draft + 0 * target, order, axis=-1), axis=-1)
+    below_p = xp.cumulative_sum(xp.take_along_axis(p + 0 * q, order, axis=-1), axis=-1)
+    below_q = xp.cumulative_sum(xp.take_along_axis(q + 0 * p, order, axis=-1), axis=-1)
     # At its own ratio a token contributes r q - p = 0, so inclusive sums serve, and ties may come in any order.
     r = xp.take_along_axis(ratios, order, axis=-1)
     infinite = r == math.inf
-    g = xp.where(infinite, r, xp.where(infinite, xp.zeros_like(r), r) * q - p)
+    g = xp.where(infinite, r, xp.where(infinite, xp.zeros_like(r), r) * below_q - below_p)
     g = xp.where(g > 0, g, xp.zeros_like(g))
-    return xp.take_along_axis(g, xp.argsort(order, axis=-1), axis=-1)
+    return xp.astype(xp.take_along_axis(g, xp.argsort(order, axis=-1), axis=-1), target.dtype)

@@ -10,6 +10,7 @@ from spectheory.intervals import Interval
 from spectheory.prediction import Plan, Prediction
 from spectheory.shape_calls import BestTree
 from spectheory.trace import GIVEN_TEXT
+from spectheory.verification import RankRule
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -21,8 +22,8 @@ SIDES = {
     "1 call": "upper bound for any lossless verification of a chain drawn from the draft, over starts all alike",
     "B6": "upper bound for drafts that do not sample (deterministic trees of k nodes), over starts all alike",
     "B2'": "what B6 would be for i.i.d. conditional pmfs: a reading on real text, no limit",
-    "T1": "channel limit for i.i.d. ranks up to 8, trees of k nodes (recursive rejection beside rules without ranks): "
-    "a reading, no limit",
+    "T1": "channel limit for i.i.d. ranks up to 8 (recursive-distinct: 4), trees of k nodes (recursive rejection beside "
+    "rules without ranks): a reading, no limit",
 }
 """What each comparison column claims, and when."""
 
@@ -63,10 +64,16 @@ def _shape(prediction: Prediction) -> str:
 def notes(plan: Plan) -> list[str]:
     """What a reader must know to trust the numbers, one sentence each."""
     provenance = plan.best.provenance
+    estimated = dict.fromkeys(p.rule.name for p in plan.predictions if _from_estimates(p))
     lines = [
         "Tokens per call count accepted drafts and the recovered or bonus token of each target call.",
         "They are exact for the texts of the trace; intervals (95%) are over prompts.",
         "Limits are estimates for one call; calls in a row start where the last one ended, and may exceed them.",
+    ]
+    lines += [
+        f"{name} with several candidates is not exact: unbiased estimates of its rank laws, whose noise the intervals "
+        "cover."
+        for name in estimated
     ]
     if provenance.get("origin") == GIVEN_TEXT:
         lines.append("The text was given, not sampled from the target: the numbers are for that text as output.")
@@ -86,6 +93,11 @@ def notes(plan: Plan) -> list[str]:
     if any(p.tokens_per_call.kind == "bound" for p in plan.predictions):
         lines.append("A single prompt cannot be resampled: its intervals are the trivial bounds.")
     return lines
+
+
+def _from_estimates(prediction: Prediction) -> bool:
+    rule = prediction.rule
+    return isinstance(rule, RankRule) and rule.estimated and prediction.shape.max_rank > 1
 
 
 def tokens_table(plan: Plan) -> Table:
@@ -181,7 +193,7 @@ def short(interval: Interval) -> str:
 def bias_table(points: Sequence[BiasPoint]) -> Table:
     """Tokens per call against the bias paid, a row per share of over-acceptance."""
     table = _table(
-        f"Biased acceptance, chains of k = {points[0].k}",
+        f"Biased acceptance, calls from lossless starts, chains of k = {points[0].k}",
         ["share", "tokens per call", "speed-up", "bias per token", "UNO's bias"],
     )
     for point in points:

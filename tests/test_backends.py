@@ -44,7 +44,9 @@ PAIR_FUNCTIONS |= {
     "race k=2": lambda p, q: verification.RaceVerification().acceptance(p, q, 2),
     "k-seq": lambda p, q: verification.KSeq().acceptance(p, q, 2),
     "biased": lambda p, q: BiasedVerification(0.5).acceptance_given(p, q),
-    "rejections": lambda p, q: limits.biased_loss(p, q, 1 + 0 * p),
+    "biased loss": lambda p, q: limits.biased_loss(p, q, 1 + 0 * p),
+    "gumbel": lambda p, q: verification.GumbelList().acceptance(p, q, 2),
+    "distinct": lambda p, q: verification.RecursiveRejection(replacement=False).rank_pmf(p, q, 2),
 }
 for _rule in verification.RULES.values():
     PAIR_FUNCTIONS[f"{_rule.name} acceptance"] = _rule.acceptance
@@ -92,3 +94,28 @@ def test_a_copy_would_be_seen(no_way_to_the_host: None) -> None:
     """Negative control."""
     with pytest.raises(AssertionError, match="copied to the host"):
         np.asarray(torch.ones(3))
+
+
+@pytest.mark.parametrize("name", sorted(PAIR_FUNCTIONS))
+def test_no_position_gives_no_number(name: str) -> None:
+    """Batches of zero positions are batches."""
+    none = np.empty((0, 3))
+    if name.endswith("ranks given"):
+        return  # one token per position is asked for
+    expected = np.shape(PAIR_FUNCTIONS[name](np.full((1, 3), 1 / 3), np.full((1, 3), 1 / 3)))
+    assert np.shape(PAIR_FUNCTIONS[name](none, none)) == (0, *expected[1:])
+
+
+def test_single_precision_keeps_what_it_can() -> None:
+    """Prefix sums run in double precision: at 262,144 tokens no more than the rounding of the pmfs is lost."""
+    rng = np.random.default_rng(8)
+    logits = 3 * rng.standard_normal(262_144)
+    pmfs = [np.exp(x - np.logaddexp.reduce(x)) for x in (logits, logits + rng.standard_normal(262_144))]
+    single = [pmf.astype(np.float32) for pmf in pmfs]
+    for rule in (verification.RaceVerification(), verification.PoissonRace()):
+        exact = float(rule.acceptance(*pmfs))
+        assert rule.acceptance(*single).dtype == np.float32
+        assert float(rule.acceptance(*single)) == pytest.approx(exact, abs=1e-6)
+        assert float(rule.acceptance(*map(torch.from_numpy, single))) == pytest.approx(exact, abs=1e-6)
+    exact = verification.optimal_acceptances(*pmfs, 3)
+    np.testing.assert_allclose(verification.optimal_acceptances(*single, 3), exact, atol=1e-6)

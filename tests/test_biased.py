@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 from proofs_check import enumeration
 from proofs_check.strategies import pairs
 from spectheory.bias_tradeoff import bias_tradeoff
-from spectheory.cost import ConstantRatio
+from spectheory.cost import LatencyTable
 from spectheory.divergences import total_variation
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TraceError
+from spectheory.intervals import Interval
 from spectheory.limits import bias_frontier, mixture_target, uno_loss
+from spectheory.paths import calls_and_visits
 from spectheory.prediction import predict
 from spectheory.trace import UNO_SHARES, TextInfo, Trace
 from spectheory.verification import TokenVerification
@@ -84,7 +86,9 @@ def test_share_zero_is_the_prediction_of_token_verification() -> None:
     rng = np.random.default_rng(1)
     texts = [tuple(rng.integers(3, size=int(n))) for n in rng.integers(1, 9, size=20)]
     trace = Trace(columns_of(texts), tuple(TextInfo(str(i), len(t)) for i, t in enumerate(texts)))
-    cost = ConstantRatio(0.2)
+    second = Interval.exact
+    # A costly first pass on two tokens: full acceptances must be counted alike.
+    cost = LatencyTable({1: second(1.0), 8: second(1.0)}, {1: second(0.1), 2: second(0.5)}, context=8)
     (point,) = bias_tradeoff(trace, 3, [0.0], cost)
     lossless = predict(trace, TokenVerification(), Chain(3), cost)
     assert point.tokens_per_call.best == pytest.approx(lossless.tokens_per_call.best, rel=ROUNDING)
@@ -92,6 +96,51 @@ def test_share_zero_is_the_prediction_of_token_verification() -> None:
     assert lossless.speedup is not None
     assert point.speedup.best == pytest.approx(lossless.speedup.best, rel=ROUNDING)
     assert point.bias.high == 0
+
+
+@pytest.mark.parametrize("share", [Fraction(1, 10), Fraction(1, 2), Fraction(1)])
+def test_biased_calls_from_lossless_starts(share: Fraction) -> None:
+    """Over all target texts the estimate is exactly that of biased calls from the starts of a lossless decoder.
+
+    A whole biased decoder, whose own starts and prefixes drift, gives another number: no bound either way is claimed.
+    """
+    k, length = 2, 4
+
+    def mixture(prefix: enumeration.Prefix) -> enumeration.Pmf:
+        both = zip(target_model(prefix), draft_model(prefix), strict=True)
+        return tuple((1 - share) * a + share * b for a, b in both)
+
+    def tokens_and_calls(starts: enumeration.Model, biased: enumeration.Model) -> tuple[Fraction, Fraction]:
+        running: dict[enumeration.Prefix, Fraction] = {(): Fraction(1)}
+        tokens = calls = Fraction(0)
+        while running:
+            following: dict[enumeration.Prefix, Fraction] = {}
+            for prefix, weight in running.items():
+                calls += weight
+                for (_, accepted), chance in enumeration.token_verification(biased, draft_model, prefix, k).items():
+                    tokens += weight * chance * min(accepted + 1, length - len(prefix))
+                for (output, _), chance in enumeration.token_verification(starts, draft_model, prefix, k).items():
+                    if len(prefix) + len(output) < length:
+                        key = prefix + output
+                        following[key] = following.get(key, Fraction(0)) + weight * chance
+            running = following
+        return tokens, calls
+
+    texts = list(product(range(3), repeat=length))
+    chances = [float(share) for share in enumeration.text_law(target_model, length).values()]
+    ours = np.zeros(2)
+    for text, chance in zip(texts, chances, strict=True):
+        columns = columns_of([text])
+        _, visits = calls_and_visits(TokenVerification().path_survival(columns, k), np.array([length]))
+        survival = BiasedVerification(float(share)).weighted_survival(columns, k)
+        left = length - np.arange(length)
+        inside = np.where(np.arange(1, k + 1) < left[:, None], survival, 0.0)
+        ours += chance * np.array([np.sum(visits * (1 + inside.sum(axis=1))), np.sum(visits)])
+    exact = tokens_and_calls(target_model, mixture)
+    np.testing.assert_allclose(ours, [float(value) for value in exact], rtol=ROUNDING)
+    whole_tokens, whole_calls = tokens_and_calls(mixture, mixture)
+    assert whole_tokens == length
+    assert abs(float(exact[0] / exact[1]) - float(whole_tokens / whole_calls)) > 1e-4 * float(share)
 
 
 def test_bias_of_the_text_and_uno() -> None:

@@ -332,3 +332,28 @@ def test_a_wrong_formula_is_caught() -> None:
     assert not close(divergences.kl_divergence(q, p), oracle.kl_divergence(p, q), 1e-3)
     assert not close(divergences.entropy(p) / math.log(2), oracle.entropy(p), 1e-3)
     assert not close(2 * divergences.total_variation(p, q), oracle.total_variation(p, q), 1e-3)
+
+
+@theorem
+@given(pairs(max_tokens=6), st.sampled_from([1e-9, 0.3, 1 - 1e-12, 1 + 1e-12, 1.0001, 2.0, 40.0]), st.integers(0, 9))
+def test_renyi_of_near_pmfs_and_orders_near_one(pair: tuple[Floats, Floats], order: float, digits: int) -> None:
+    """Fifty digits wherever the pmfs differ by more than their rounding; never negative."""
+    p, other = pair
+    q = p + 10.0**-digits * (other - p)
+    q = q / q.sum()
+    value = float(divergences.renyi_divergence(p, q, order))
+    assert value >= 0
+    exact = oracle.renyi_divergence(p, q, order)
+    distance = float(divergences.total_variation(p, q))
+    if distance > 1e-12 and exact < 1e300:
+        # The rounding of the entries, 1e-16, against their distance, to second order as the divergence itself.
+        assert abs(value - exact) <= (RELATIVE + 64 * (1e-16 / distance) ** 2) * exact
+
+
+def test_renyi_by_its_sum_alone_would_fail() -> None:
+    """Negative control: the logarithm of the sum over order - 1 has no digit left at 1 - 1e-15."""
+    p, q, order = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.3, 0.5]), 1 - 1e-15
+    naive = np.log(np.sum(p**order * q ** (1 - order))) / (order - 1)
+    kl = float(divergences.kl_divergence(p, q))
+    assert abs(naive - kl) > 1e-2
+    assert float(divergences.renyi_divergence(p, q, order)) == pytest.approx(kl, rel=1e-12)

@@ -277,3 +277,16 @@ def test_bad_input_is_named(
             function(target, draft, k)
         assert fragment in str(caught.value)
         assert "\n" not in str(caught.value)
+
+
+def test_rare_acceptances_keep_their_digits() -> None:
+    """Almost disjoint pmfs: relative digits of what is accepted, and no rule with i.i.d. candidates above."""
+    p, q = np.array([1 - 1e-15, 1e-15]), np.array([1e-15, 1 - 1e-15])
+    exact_p, exact_q = oracle.normalised(p), oracle.normalised(q)
+    for k in (1, 2, 5):
+        prefixes = ((), (0,), (1,))
+        masses = [(MP.fsum(exact_p[i] for i in h), MP.fsum(exact_q[i] for i in h)) for h in prefixes]
+        least = min(1 + a - b**k for a, b in masses)
+        assert abs(MP.mpf(float(optimal_acceptance(p, q, k))) - least) <= 1e-13 * least
+    lost = abs(float(1 - optimal_rejections(p, q, 2)[-1]) / float(optimal_acceptance(p, q, 2)) - 1)
+    assert lost > 1e-4, "the control: one minus the rejection"

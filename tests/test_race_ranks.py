@@ -132,6 +132,27 @@ def test_batches_and_libraries() -> None:
     np.testing.assert_allclose(ours.numpy(), law, atol=QUADRATURE)
 
 
+def test_a_ratio_beyond_the_floats() -> None:
+    """p/q of the winner overflows: the other token comes before it for certain, in every precision."""
+    for p, q in (
+        (np.array([0.5, 0.5]), np.array([5e-324, 1.0])),
+        (np.array([0.5, 0.5], np.float32), np.array([1e-39, 1.0], np.float32)),
+    ):
+        np.testing.assert_allclose(RACE.rank_pmf(p, q, 2), [0.5, 0.5], rtol=1e-6)
+        assert float(RACE.expected_rank(p, q)) == pytest.approx(1.5, rel=1e-6)
+    # Two tokens of subnormal mass: relative to each other they are ordinary.
+    law = RACE.rank_pmf_given([0.5, 0.25, 0.25], [2e-320, 1e-320, 1.0], 0, 3)
+    rate = 0.5 * 0.5 - 0.25
+    np.testing.assert_allclose(law, [0, 1 / (1 + rate), rate / (1 + rate)], atol=1e-3)
+
+
+@pytest.mark.parametrize("size", [60, 200, 400])
+def test_high_ranks(size: int) -> None:
+    """A certain output against a uniform draft stands at every place alike; the nodes follow the ranks."""
+    law = RACE.rank_pmf_given(np.eye(size)[0], np.full(size, 1 / size), 0, size)
+    np.testing.assert_allclose(law * size, 1, rtol=1e-13)
+
+
 def test_a_recorded_law() -> None:
     """One rank needs race_g alone; more are read, and a row that rounding brought above one is scaled."""
     columns = {"race_g": np.array([1.0, math.inf])}

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -12,39 +10,15 @@ from spectheory.cli.answer import show
 from spectheory.cli.console import remarks
 from spectheory.cli.inputs import Floats, Pmfs, in_range, one_source, read_pmfs, read_trace
 from spectheory.cli.theory_options import DrawOptions, RulesOptions
-from spectheory.distributions import validate_pair
 from spectheory.divergences import kl_divergence, total_variation
 from spectheory.errors import SettingError, ShapeError, SpectheoryError
-from spectheory.intervals import CONFIDENCE, Interval
+from spectheory.intervals import Interval
 from spectheory.resampling import PromptSums
-from spectheory.theory_report import RuleRow, RulesAnswer, rules_report
+from spectheory.theory_report import RulesAnswer, rules_report
 from spectheory.trace import GIVEN_TEXT, Trace
-from spectheory.verification import (
-    RULES,
-    ArgmaxDraft,
-    BlockVerification,
-    GreedyMatch,
-    GumbelList,
-    IndependentMatch,
-    KSeq,
-    PathRule,
-    PoissonRace,
-    RaceVerification,
-    RankRule,
-    RecursiveRejection,
-    Rule,
-    TokenVerification,
-    TopKMatch,
-    entropy_at_least_kl,
-    optimal_acceptance,
-)
+from spectheory.verification import RULES, PathRule, RankRule, RuleStanding, rule_order
 
 MOST_CANDIDATES = 1024
-MOST_WORK = 1 << 23
-"""Steps of a rule that costs more than its share: ten seconds or so."""
-_BATCHES = 20
-"""Independent estimates, from whose spread the interval comes."""
-_ENTROPY_WIDTH = 1e-5
 
 
 def run_rules(question: RulesOptions, draws: DrawOptions) -> None:
@@ -73,32 +47,6 @@ def _pair(question: RulesOptions) -> tuple[Pmfs, Pmfs]:
 # Two pmfs
 
 
-@dataclass(frozen=True)
-class _Case:
-    """A rule in the table: how many candidates it takes, and whether R4 is a limit for it."""
-
-    rule: Rule
-    k: int
-    limited: bool = True
-
-
-def _cases(k: int) -> list[_Case]:
-    return [
-        _Case(TokenVerification(), 1),
-        _Case(BlockVerification(), 1),
-        _Case(IndependentMatch(), 1),
-        _Case(ArgmaxDraft(), 1, limited=False),
-        _Case(GreedyMatch(), 1, limited=False),
-        _Case(RaceVerification(), k, limited=k == 1),
-        _Case(PoissonRace(), k),
-        _Case(RecursiveRejection(), k),
-        _Case(RecursiveRejection(replacement=False), k, limited=k == 1),
-        _Case(KSeq(), k),
-        _Case(GumbelList(), k),
-        _Case(TopKMatch(), k, limited=False),
-    ]
-
-
 def of_pmfs(target: Pmfs, draft: Pmfs, k: int, seed: int) -> RulesAnswer:
     """Every rule on pairs of pmfs, means over the pairs.
 
@@ -107,81 +55,24 @@ def of_pmfs(target: Pmfs, draft: Pmfs, k: int, seed: int) -> RulesAnswer:
     ShapeError
         If the pmfs do not fit together.
     """
-    p, q = _matched(target.rows, draft.rows)
-    optimum = {j: float(np.mean(optimal_acceptance(p, q, j))) for j in sorted({1, k})}
-    with remarks.status("working out the acceptances"):
-        rows = [_row(case, p, q, optimum, seed) for case in _cases(k)]
-    notes = [*target.notes, *draft.notes, "Block verification judges a call's drafts together; at one it is token."]
-    if len(p) > 1:
-        notes.insert(0, f"Every number is the mean over {len(p)} pairs of pmfs.")
-    distance, divergence = _mean_of(total_variation(p, q)), _mean_of(kl_divergence(p, q))
-    return RulesAnswer("pmfs", k, len(p), rows, distance, divergence, optimum, notes)
-
-
-def _matched(p: Floats, q: Floats) -> tuple[Floats, Floats]:
-    """Both tables with as many rows; a single row serves for all."""
-    validate_pair(p[0], q[0])
+    p, q = target.rows, draft.rows
     if len(p) != len(q) and 1 not in (len(p), len(q)):
         raise ShapeError(
             f"--target has {len(p)} rows and --draft {len(q)}", limit="as many, or one", remedy="pair them row by row"
         )
-    return p + 0 * q, q + 0 * p
-
-
-def _row(case: _Case, p: Floats, q: Floats, optimum: dict[int, float], seed: int) -> RuleRow:
-    rule, k = case.rule, case.k
-    best = None if isinstance(rule, GreedyMatch) else optimum[k]  # whose output is not the target's sample
-    acceptance, side, reason = _acceptance(rule, p, q, k, seed)
-    return RuleRow(rule.name, k, acceptance, side, best, case.limited, _entropy(rule, p, q), reason)
-
-
-def _acceptance(rule: Rule, p: Floats, q: Floats, k: int, seed: int) -> tuple[Interval, str, str]:
-    """Mean acceptance, what it claims, and why it is not exact where that would take minutes."""
-    pairs, tokens = p.shape
-    if isinstance(rule, RaceVerification) and k > 1 and pairs * tokens**2 * k > MOST_WORK:
-        reason = f"O(V^2 k) at {pairs} x {tokens} tokens; the bound is the Poisson race"
-        return _mean_of(PoissonRace().acceptance(p, q, k)), "lower bound", reason
-    if isinstance(rule, GumbelList) and 16 * p.size > MOST_WORK:
-        reason = f"200 passes over {pairs} x {tokens} tokens; the bound is the printed one"
-        return _mean_of(rule.acceptance_bound(p, q, k)), "lower bound", reason
-    if isinstance(rule, RecursiveRejection) and not rule.replacement and k > 1:
-        if k >= tokens:  # the last of as many candidates as tokens is the output for sure
-            return Interval.exact(1.0), "exact", ""
-        if pairs * tokens**k > MOST_WORK:
-            reason = f"{pairs} x {tokens}^{k} orders of rejection; drawn at random, 95% interval"
-            return _estimated(rule, p, q, k, seed), "estimate", reason
-    return _mean_of(rule.acceptance(p, q, k)), "exact", ""
-
-
-def _mean_of(values: Any) -> Interval:
-    return Interval.exact(float(np.mean(values)))
-
-
-def _estimated(rule: RecursiveRejection, p: Floats, q: Floats, k: int, seed: int) -> Interval:
-    """P(R <= k) of distinct candidates from drawn rejections: the mean of independent batches, Student."""
-    from scipy.stats import t as student
-
-    rng = np.random.default_rng(seed)
-    trials = max(2, min(1000, MOST_WORK // (_BATCHES * p.size * k)))
-    means = [float(np.mean(rule.rank_pmf_estimate(p, q, k, trials, rng=rng)[0].sum(axis=-1))) for _ in range(_BATCHES)]
-    best = float(np.mean(means))
-    width = float(student.ppf((1 + CONFIDENCE) / 2, _BATCHES - 1) * np.std(means, ddof=1)) / _BATCHES**0.5
-    return Interval(max(best - width, 0.0), best, max(min(best + width, 1.0), best), "statistical")
-
-
-def _entropy(rule: Rule, p: Floats, q: Floats) -> Interval | None:
-    """Mean H(R) over the pairs where channel simulation bounds it by KL; None elsewhere, and for very many pairs."""
-    channel = isinstance(rule, PoissonRace) or (isinstance(rule, RecursiveRejection) and rule.replacement)
-    if not channel or p.size * 16 > MOST_WORK or bool(np.any((p > 0) & (q == 0))):
-        return None
-    found = [entropy_at_least_kl(rule, *pair, tolerance=_ENTROPY_WIDTH).entropy for pair in zip(p, q, strict=True)]
-    low, best, high = (float(np.mean([getattr(i, end) for i in found])) for end in ("low", "best", "high"))
-    return Interval(low, best, high, "bound")
+    with remarks.status("working out the acceptances"):
+        rows = rule_order(p, q, k, rng=np.random.default_rng(seed))[1:]  # R4 stands beside each of them
+    distance, divergence = (Interval.exact(float(np.mean(of(p, q)))) for of in (total_variation, kl_divergence))
+    pairs = max(len(p), len(q))
+    notes = [*target.notes, *draft.notes, "Block verification judges a call's drafts together; at one it is token."]
+    if pairs > 1:
+        notes.insert(0, f"Every number is the mean over {pairs} pairs of pmfs.")
+    return RulesAnswer("pmfs", k, pairs, rows, distance, divergence, notes)
 
 
 # A trace
 
-_PMF_ONLY = ("recursive-distinct", "kseq", "gumbel-list")
+_PMF_ONLY = [name for name in ("recursive-distinct", "kseq", "gumbel-list") if name not in RULES]
 
 
 def of_trace(trace: Trace, k: int, draws: DrawOptions) -> RulesAnswer:
@@ -195,12 +86,12 @@ def of_trace(trace: Trace, k: int, draws: DrawOptions) -> RulesAnswer:
             sums.add_rows(name, values)
     sums.draw()
     rows = [
-        RuleRow(rule.name, _candidates(rule, k), None, reason=missing[rule.name])
-        if missing[rule.name]
-        else RuleRow(rule.name, _candidates(rule, k), sums.ratio(rule.name, "positions", limits=(0, 1)), "estimate")
-        for rule in RULES.values()
+        RuleStanding(name, _candidates(rule, k), None, "none", note=missing[name])
+        if missing[name]
+        else RuleStanding(name, _candidates(rule, k), sums.ratio(name, "positions", limits=(0, 1)), "estimate")
+        for name, rule in RULES.items()
     ]
-    rows += [RuleRow(name, k, None, reason="needs full pmfs, --target and --draft") for name in _PMF_ONLY]
+    rows += [RuleStanding(name, k, None, "none", note="needs full pmfs, --target and --draft") for name in _PMF_ONLY]
     mean = {
         name: sums.ratio(name, "positions", limits=(0, 1 if name == "total_variation" else np.inf))
         if sums.has(name)
@@ -208,7 +99,7 @@ def of_trace(trace: Trace, k: int, draws: DrawOptions) -> RulesAnswer:
         for name in means
     }
     notes = _trace_notes(trace, sums)
-    return RulesAnswer("trace", k, len(trace), rows, mean.get("total_variation"), mean.get("kl"), notes=notes)
+    return RulesAnswer("trace", k, len(trace), rows, mean.get("total_variation"), mean.get("kl"), notes)
 
 
 def _candidates(rule: PathRule, k: int) -> int:
@@ -235,6 +126,8 @@ def _trace_notes(trace: Trace, sums: PromptSums) -> list[str]:
         f"Means over {len(trace)} positions of P(R <= k | text), exact for these texts; "
         "intervals (95%) are over prompts."
     ]
+    if "distinct_rank" in trace.columns:
+        notes.append("recursive-distinct with several candidates is not exact: it comes from unbiased estimates.")
     if trace.provenance.get("origin") == GIVEN_TEXT:
         notes.append("The text was given, not sampled from the target: the numbers are for that text as output.")
     if sums.prompts == 1:

@@ -95,7 +95,10 @@ def batch_table(
 
 
 def knee_batch(cost: Roofline, shape: Shape) -> float:
-    """The batch, not rounded, at which verifying computes as long as it reads (C4, exact for the roofline).
+    r"""The batch, not rounded, at which verifying computes as long as it reads (C4, exact for the roofline).
+
+    .. math:: B = \frac{\text{seconds to read the weights}}{(\text{nodes} + 1) \cdot \text{seconds to compute a token} -
+        \text{seconds to read a sequence's cache}}
 
     Infinite if reading the cache of one sequence takes at least as long as computing its nodes + 1 tokens: then no
     batch makes verifying compute-bound, and it takes as long as a plain step whatever the batch.

@@ -32,10 +32,12 @@ class CostModel(ABC):
         """
 
     def speedup(self, tokens_per_call: Interval, shape: Shape, full_share: float = 0.0) -> Interval:
-        """Tokens per second against plain decoding, decoding alone (the prompt's own pass is left out on both sides).
+        r"""Tokens per second against plain decoding, decoding alone (the prompt's own pass is left out on both sides).
 
-        tokens per call · target step / call time (C2). The range multiplies the ranges of its factors, so it is
-        never too narrow.
+        .. math:: \text{tokens per call} \cdot \frac{t_\text{target}(1)}{t_\text{draft}(\text{shape}) +
+            t_\text{target}(\text{nodes} + 1)}
+
+        C2, exact for these times. The range multiplies the ranges of its factors, so it is never too narrow.
         """
         step, call = self.target_step(), self.call(shape, full_share)
         per_call = Interval(

@@ -146,7 +146,7 @@ def _closed_form(mu: float, mu2: float, capacity: float, form: Form) -> float:
 
 
 def branching_speedup(predicted: float, step: float, verification: float, draft: float = 0.0) -> float:
-    r"""Upper bound on the speed-up of a deterministic drafter over plain decoding (B5).
+    r"""Upper bound on the speed-up of a deterministic drafter over plain decoding (B5, ``pankratov2026``).
 
     .. math:: \frac{(E[X]+1)\, t_\text{target}(1)}{t_\text{target}(P+1) + t_\text{draft}}
 

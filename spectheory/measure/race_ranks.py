@@ -14,14 +14,14 @@ _SINGLED_OUT = 256
 _LARGEST_RATE = 1e9
 """A token of a larger rate comes first but for a probability of one in a billion."""
 _LOG_TIMES, _NODES = (-21.0, 4.0), 64
-"""Trapezoid rule in the logarithm of the winner's time, good to 1e-7 here."""
+"""Trapezoid rule in the logarithm of the winner's time, good to 1e-6 for eight ranks."""
 _MOST_ARRIVALS = 100.0
 _BLOCK = 2**22
 """Entries of the largest array at a time."""
 
 
 def race_ranks(p: Tensor, q: Tensor, log_target: Tensor, log_draft: Tensor, scratch: Tensor) -> Tensor:
-    r"""P(R = r | token), ``[rows, 8]``, of the race over distinct tokens (R2; exact to 1e-6).
+    r"""P(R = r | token), ``[rows, 8]``, of the race over distinct tokens (R2; exact to 3e-6).
 
     Given the token and its time u ~ Exp(1), R - 1 counts independent arrivals of probability :math:`1-e^{-u\lambda_y}`,
     :math:`\lambda_y = (c q_y - p_y)_+`, c = p/q of the token. The largest rates are counted exactly, as a product of

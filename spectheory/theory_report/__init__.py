@@ -2,14 +2,13 @@
 
 from spectheory.theory_report.base import Report
 from spectheory.theory_report.bounds import BoundsAnswer, Column, bounds_report
-from spectheory.theory_report.rules import RuleRow, RulesAnswer, rules_report
+from spectheory.theory_report.rules import RulesAnswer, rules_report
 from spectheory.theory_report.trees import TreeAnswer, tree_report
 
 __all__ = [
     "BoundsAnswer",
     "Column",
     "Report",
-    "RuleRow",
     "RulesAnswer",
     "TreeAnswer",
     "bounds_report",

@@ -3,73 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from spectheory.intervals import Interval
 from spectheory.theory_report.base import Report, number, table
+from spectheory.verification import RuleStanding
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 
-@dataclass(frozen=True)
-class RuleRow:
-    """What one rule accepts at a position.
-
-    Attributes
-    ----------
-    rule : str
-        Its name.
-    k : int
-        Candidates it was given.
-    acceptance : Interval or None
-        Probability that the output is among them; None for a `reason`.
-    side : str
-        What the acceptance claims.
-    optimum : float or None
-        alpha*_k (R4) for as many candidates, where it is known and the output law is the target's.
-    limited : bool
-        Whether the candidates are i.i.d. from the draft, so that R4 is a limit.
-    entropy : Interval or None
-        H(R) of the whole rank, nats, where it is at least KL.
-    reason : str
-        Why something is missing.
-    """
-
-    rule: str
-    k: int
-    acceptance: Interval | None
-    side: str = "exact"
-    optimum: float | None = None
-    limited: bool = True
-    entropy: Interval | None = None
-    reason: str = ""
-
-    @property
-    def gap(self) -> float | None:
-        """What is missing to the optimum, negative where R4 is no limit; at most this if `side` is a lower bound."""
-        return None if self.acceptance is None or self.optimum is None else self.optimum - self.acceptance.best
-
-    def as_dict(self) -> dict[str, Any]:
-        """The fields and the gap."""
-        return {
-            "rule": self.rule,
-            "k": self.k,
-            "acceptance": self.acceptance,
-            "side": self.side if self.acceptance else None,
-            "optimum": self.optimum,
-            "gap": self.gap,
-            "optimum_is_limit": self.limited if self.optimum is not None else None,
-            "rank_entropy": self.entropy,
-            "reason": self.reason or None,
-        }
 
 
 @dataclass(frozen=True)
 class RulesAnswer:
-    """Every rule on one pair.
+    """Every rule on one pair, or in the mean over several.
 
     Attributes
     ----------
@@ -79,12 +29,10 @@ class RulesAnswer:
         Candidates asked for.
     positions : int
         Pairs of pmfs, or positions of the trace.
-    rows : sequence of RuleRow
-        In any order.
+    rows : sequence of RuleStanding
+        In any order; of a trace without R4 and H(R).
     total_variation, kl : Interval or None
         Means over the positions; KL infinite where the draft lacks a token of the target.
-    optimum : mapping of int to float
-        alpha*_k by k, as far as known.
     notes : sequence of str
         About the source.
     """
@@ -92,11 +40,15 @@ class RulesAnswer:
     source: str
     k: int
     positions: int
-    rows: Sequence[RuleRow]
+    rows: Sequence[RuleStanding]
     total_variation: Interval | None
     kl: Interval | None
-    optimum: Mapping[int, float] = field(default_factory=dict)
     notes: Sequence[str] = ()
+
+    @property
+    def optimum(self) -> dict[int, float]:
+        """alpha*_k by k, as far as known."""
+        return {row.k: row.optimum for row in self.rows if row.optimum is not None}
 
 
 def rules_report(answer: RulesAnswer) -> Report:
@@ -112,9 +64,28 @@ def rules_report(answer: RulesAnswer) -> Report:
         "optimum": answer.optimum or dict.fromkeys([answer.k]),
         "total_variation": answer.total_variation,
         "kl": answer.kl,
-        "rules": [row.as_dict() for row in rows],
+        "rules": [_as_dict(row) for row in rows],
     }
     return Report(content, [_rules_table(answer, rows)], ", ".join(known), _rule_notes(answer, rows, of_pmfs))
+
+
+def _as_dict(row: RuleStanding) -> dict[str, Any]:
+    return {
+        "rule": row.rule,
+        "k": row.k,
+        "acceptance": row.acceptance,
+        "side": row.side if row.acceptance else None,
+        "optimum": row.optimum,
+        "gap": row.gap,
+        "optimum_is_limit": row.limited if row.optimum is not None else None,
+        "rank_entropy": _code(row),
+        "reason": row.note or None,
+    }
+
+
+def _code(row: RuleStanding) -> Interval | None:
+    """H(R) where it is at least KL: a smaller one beside KL would mislead."""
+    return row.rank_entropy if row.iid else None
 
 
 def _divergence(kl: Interval | None) -> str:
@@ -123,7 +94,7 @@ def _divergence(kl: Interval | None) -> str:
     return f"= {number(kl, 4)} nats" if math.isfinite(kl.best) else "infinite"
 
 
-def _rules_table(answer: RulesAnswer, rows: Sequence[RuleRow]) -> Table:
+def _rules_table(answer: RulesAnswer, rows: Sequence[RuleStanding]) -> Table:
     of_pmfs = answer.source == "pmfs"
     columns = ["rule", "side", "k", "acceptance", *(["gap to R4", "H(R)"] if of_pmfs else [])]
     made = table(f"Acceptance with k = {answer.k} candidates", columns, words=2)
@@ -132,12 +103,12 @@ def _rules_table(answer: RulesAnswer, rows: Sequence[RuleRow]) -> Table:
         if of_pmfs:
             mark = " " if row.limited or row.gap is None else "†"
             gap = "-" if row.gap is None else f"{round(row.gap, 4) + 0.0:.4f}"  # no negative zero
-            cells += [("≤" if row.side == "lower bound" else "") + gap + mark, number(row.entropy, 4)]
+            cells += [("≤" if row.side == "lower bound" else "") + gap + mark, number(_code(row), 4)]
         made.add_row(*cells)
     return made
 
 
-def _rule_notes(answer: RulesAnswer, rows: Sequence[RuleRow], of_pmfs: bool) -> list[str]:
+def _rule_notes(answer: RulesAnswer, rows: Sequence[RuleStanding], of_pmfs: bool) -> list[str]:
     notes = list(answer.notes)
     if any(row.k != answer.k for row in rows):
         notes.append("Rules with k = 1 judge one candidate.")
@@ -154,5 +125,5 @@ def _rule_notes(answer: RulesAnswer, rows: Sequence[RuleRow], of_pmfs: bool) -> 
         )
     if answer.kl is not None and not math.isfinite(answer.kl.best):
         notes.append("KL is infinite: the draft lacks a token of the target.")
-    reasons = list(dict.fromkeys(row.reason for row in rows if row.reason))
-    return notes + [f"{', '.join(row.rule for row in rows if row.reason == reason)}: {reason}." for reason in reasons]
+    why = dict.fromkeys(row.note for row in rows if row.note)
+    return notes + [f"{', '.join(row.rule for row in rows if row.note == note)}: {note}." for note in why]

@@ -33,6 +33,7 @@ RULES: dict[str, PathRule] = {
         RaceVerification(),
         PoissonRace(),
         RecursiveRejection(),
+        RecursiveRejection(replacement=False),
         IndependentMatch(),
         ArgmaxDraft(),
         GreedyMatch(),

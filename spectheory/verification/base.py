@@ -105,9 +105,15 @@ class RankRule(PositionRule):
     consecutive : bool
         Whether candidates must be tried in order, so that a rank needs all lower ones drafted; otherwise ranks may be
         skipped.
+    recorded_in : str
+        Column of a trace that the law of several ranks is read from.
+    estimated : bool
+        Whether that column holds unbiased estimates, independent from position to position, in place of the law.
     """
 
     consecutive: ClassVar[bool] = False
+    recorded_in: ClassVar[str]
+    estimated: ClassVar[bool] = False
 
     @abstractmethod
     def rank_pmf(self, target: Any, draft: Any, max_rank: int) -> Array:
@@ -123,7 +129,12 @@ class RankRule(PositionRule):
 
     @abstractmethod
     def rank_law(self, columns: Columns, max_rank: int) -> NDArray[np.float64]:
-        """P(R = r | text) at each position, r = 1..max_rank, ``[N, max_rank]`` (§7, exact)."""
+        """P(R = r | text) at each position, r = 1..max_rank, ``[N, max_rank]`` (§7, exact unless `estimated`)."""
+
+    def known_ranks(self, columns: Columns, most: int) -> int:
+        """How many ranks :meth:`rank_law` gives, at most `most`: as many as a recorded law has."""
+        law = columns.get(self.recorded_in)
+        return most if law is None or law.ndim == 1 else min(most, law.shape[1])
 
     def acceptance(self, target: Any, draft: Any, k: int = 1) -> Array:
         """Probability ``[...]`` that the output is among the first k candidates, P(R <= k) (exact).

@@ -42,14 +42,14 @@ def distinct_ranks(p: Array, q: Array, max_rank: int, xp: Any) -> Iterator[Array
     """P(R = r, X = x), ``[..., V]``, for r = 1..max_rank (exact)."""
     shape, size = p.shape, p.shape[-1]
     rows_p, rows_q = xp.reshape(p, (-1, size)), xp.reshape(q, (-1, size))
-    laws = []
+    laws: list[list[Array]] = []
     for row in range(rows_p.shape[0]):
         law = [xp.zeros_like(rows_p[row, :]) for _ in range(max_rank)]
         state = rows_p[row : row + 1, :], rows_q[row : row + 1, :]
         _visit(law, *state, xp.ones_like(state[0]) > 0, xp.ones_like(state[0][:, 0]), 0, xp)
         laws.append(law)
     for rank in range(max_rank):
-        yield xp.reshape(xp.stack([law[rank] for law in laws]), shape)
+        yield xp.reshape(xp.stack([law[rank] for law in laws]), shape) if laws else xp.zeros_like(p)
 
 
 def _visit(law: list[Array], p: Array, q: Array, open_: Array, weight: Array, rank: int, xp: Any) -> None:

@@ -122,6 +122,7 @@ class TopKMatch(RankRule):
 
     name: ClassVar[str] = "topk"
     needs: ClassVar[tuple[str, ...]] = ("draft_rank",)
+    recorded_in: ClassVar[str] = "draft_rank"
 
     def acceptance_given(self, target: Any, draft: Any) -> Array:
         """Acceptance of one draft given the output: 1 at the draft's first choice, else 0, ``[..., V]`` (R7, exact)."""

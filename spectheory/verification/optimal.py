@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from spectheory import kernels
-from spectheory.distributions import Array, ratio, validate_pair
+from spectheory.distributions import Array, ratio, validate_pair, widened
 from spectheory.errors import SettingError
+
+_RARE = 1e-3
+"""Acceptance below which one minus the rejection has lost digits worth a second look."""
 
 
 def optimal_acceptance(target: Any, draft: Any, k: int) -> Array:
@@ -52,7 +55,10 @@ def optimal_acceptances(target: Any, draft: Any, max_k: int) -> Array:
     >>> optimal_acceptances([0.5, 0.3, 0.2], [0.2, 0.3, 0.5], 3).round(6)
     array([0.7  , 0.86 , 0.988])
     """
-    return 1 - optimal_rejections(target, draft, max_k)
+    accepted = 1 - optimal_rejections(target, draft, max_k)
+    p, q, xp = validate_pair(target, draft)
+    rare = accepted < _RARE
+    return xp.where(rare, _rare_acceptances(p, q, max_k, xp), accepted) if bool(xp.any(rare)) else accepted
 
 
 def optimal_rejections(target: Any, draft: Any, max_k: int) -> Array:
@@ -89,12 +95,13 @@ def optimal_rejections(target: Any, draft: Any, max_k: int) -> Array:
     if max_k < 1:
         raise SettingError(f"k is {max_k}", limit="must be >= 1", remedy="count candidates from 1")
     p, q, xp = validate_pair(target, draft)
-    if kernels.usable(p, q):
+    wide = widened(p, xp), widened(q, xp)
+    if kernels.usable(*wide):
         from spectheory.kernels.optimal import largest_gaps
 
-        return largest_gaps(p, q, max_k)
-    gaps = [_distance(p, q, xp), *_prefix_gaps(p, q, max_k, xp)[1:]]
-    return xp.stack(gaps, axis=-1)
+        return xp.astype(largest_gaps(*wide, max_k), p.dtype)
+    gaps = [_distance(*wide, xp), *_prefix_gaps(*wide, max_k, xp)[1:]]
+    return xp.astype(xp.stack(gaps, axis=-1), p.dtype)
 
 
 def _distance(target: Array, draft: Array, xp: Any) -> Array:
@@ -113,11 +120,8 @@ def _distance(target: Array, draft: Array, xp: Any) -> Array:
 
 def _prefix_gaps(target: Array, draft: Array, max_k: int, xp: Any) -> list[Array]:
     """The largest gap of any prefix for each k."""
-    order = xp.argsort(ratio(target, draft, xp), axis=-1)
-    p, q = (xp.take_along_axis(x, order, axis=-1) for x in (target + 0 * draft, draft + 0 * target))
-    below_p, below_q = xp.cumulative_sum(p, axis=-1), xp.cumulative_sum(q, axis=-1)
-    above_p, above_q = _sums_above(p, xp), _sums_above(q, xp)
-    power, missed, gaps = xp.ones_like(q), xp.zeros_like(q), []
+    below_p, below_q, above_p, above_q = _prefixes(target, draft, xp)
+    power, missed, gaps = xp.ones_like(below_q), xp.zeros_like(below_q), []
     for _ in range(max_k):
         power = power * below_q
         missed = missed + above_q * (1 - missed)  # 1 - (1 - q(rest))^k, by sums of non-negative terms
@@ -125,6 +129,23 @@ def _prefix_gaps(target: Array, draft: Array, max_k: int, xp: Any) -> list[Array
         largest = xp.max(gap, axis=-1)
         gaps.append(xp.where(largest > 0, largest, xp.zeros_like(largest)))
     return gaps
+
+
+def _rare_acceptances(target: Array, draft: Array, max_k: int, xp: Any) -> Array:
+    """Acceptances as sums of non-negative terms, p(H) + 1 - q(H)^k, which keep the digits of small ones."""
+    below_p, _, _, above_q = _prefixes(target, draft, xp)
+    missed, found = xp.zeros_like(above_q), []
+    for _ in range(max_k):
+        missed = missed + above_q * (1 - missed)
+        found.append(xp.min(below_p + missed, axis=-1))
+    return xp.stack(found, axis=-1)
+
+
+def _prefixes(target: Array, draft: Array, xp: Any) -> tuple[Array, Array, Array, Array]:
+    """Masses p and q of every prefix in ascending order of p/q, then of what is left."""
+    order = xp.argsort(ratio(target, draft, xp), axis=-1)
+    p, q = (xp.take_along_axis(x, order, axis=-1) for x in (target + 0 * draft, draft + 0 * target))
+    return xp.cumulative_sum(p, axis=-1), xp.cumulative_sum(q, axis=-1), _sums_above(p, xp), _sums_above(q, xp)
 
 
 def _sums_above(values: Array, xp: Any) -> Array:

@@ -37,6 +37,7 @@ class PoissonRace(RankRule):
 
     name: ClassVar[str] = "poisson"
     needs: ClassVar[tuple[str, ...]] = ("race_g",)
+    recorded_in: ClassVar[str] = "race_g"
 
     def acceptance(self, target: Any, draft: Any, k: int = 1) -> Array:
         r"""P(R <= k) :math:`= \sum_x p_x [1 - (g_x/(1+g_x))^k]`, ``[..., V]`` to ``[...]`` (R1, exact): O(V log V).

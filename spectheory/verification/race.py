@@ -14,9 +14,11 @@ from spectheory.distributions import Array, ratio, validate_pair
 from spectheory.divergences import hockey_stick_at_ratios
 from spectheory.verification.base import Columns, RankRule, at_least_one, at_token, recorded_ranks
 
-_NODES = 361
 _LOG_TIMES = (-40.0, 5.0)
-"""Trapezoid rule in log u: the integrand is analytic and dies off at both ends, so these give the last digits."""
+"""Trapezoid rule in log u: the integrand is analytic and dies off at both ends."""
+_NODES, _UP_TO_RANK = 361, 50
+"""These give the last digits up to this rank; the r-th arrival has a width of 1/sqrt(r) in log u, so higher ranks take
+nodes as much closer."""
 _BLOCK = 1 << 22
 """Entries of the largest array at a time."""
 
@@ -29,9 +31,9 @@ class RaceVerification(RankRule):
 
     .. math:: \alpha = \sum_x \Big(\sum_y \max(p_y/p_x, q_y/q_x)\Big)^{-1} = \sum_x \frac{p_x}{1 + g(p_x/q_x)},
 
-    exact, by one sort: O(V log V). The rank of the output among the draft race's arrivals, distinct tokens in order of
-    :math:`E_y/q_y`, is R (R2): the winner i ~ p and its time u ~ Exp(1) are independent, and given both, R - 1 counts
-    independent events, one for each other token y, of probability
+    exact, by one sort: O(V log V) (``kobus2025``). The rank of the output among the draft race's arrivals, distinct
+    tokens in order of :math:`E_y/q_y`, is R (R2): the winner i ~ p and its time u ~ Exp(1) are independent, and given
+    both, R - 1 counts independent events, one for each other token y, of probability
 
     .. math:: 1 - e^{-u\lambda_y}, \qquad \lambda_y = (q_y p_i/q_i - p_y)_+ .
 
@@ -48,6 +50,7 @@ class RaceVerification(RankRule):
 
     name: ClassVar[str] = "race"
     needs: ClassVar[tuple[str, ...]] = ("race_g",)
+    recorded_in: ClassVar[str] = "race_rank"
 
     def acceptance(self, target: Any, draft: Any, k: int = 1) -> Array:
         """P(R <= k), ``[..., V]`` to ``[...]``; for k = 1 the race's acceptance rate (A2, R2, exact; ``kobus2025``).
@@ -121,8 +124,14 @@ class RaceVerification(RankRule):
 def _rates(p: Array, q: Array, own_p: Array, own_q: Array, xp: Any) -> Array:
     """The rates lambda_y ``[..., V]`` of the tokens that may come before a winner of masses `own_p`, `own_q`."""
     c = ratio(own_p, own_q, xp)[..., None]
+    beyond = xp.isinf(c)
+    own = own_q[..., None]
     with np.errstate(over="ignore"):
-        rates = xp.where(q > 0, xp.where(xp.isinf(c), 0 * q, c) * q - p, 0 * q)
+        scaled = xp.where(beyond, 0 * q, c) * q
+        # p/q of the winner is beyond the floats: relative to its q the other tokens' are not.
+        relative = q / xp.where(beyond & (own > 0), own, xp.ones_like(own))
+        rates = xp.where(beyond, own_p[..., None] * relative, scaled) - p
+    rates = xp.where((q > 0) & (own > 0), rates, xp.zeros_like(rates))
     return xp.where(rates > 0, rates, xp.zeros_like(rates))
 
 
@@ -130,11 +139,12 @@ def _rank_law(p: Array, q: Array, own_p: Array, own_q: Array, max_rank: int, xp:
     """P(R = r | winner), ``[..., max_rank]``: the law of the count, integrated over the winner's time."""
     rates = _rates(p, q, own_p, own_q, xp)
     law = xp.stack([_first(rates, xp), *(xp.zeros_like(rates[..., 0]) for _ in range(max_rank - 1))], axis=-1)
-    if max_rank > 1:
+    if max_rank > 1 and math.prod(rates.shape) > 0:
         flat = xp.reshape(rates, (-1, rates.shape[-1]))
-        rows = max(1, _BLOCK // (_NODES * max_rank))
+        nodes = _nodes(max_rank)
+        rows = max(1, _BLOCK // (nodes * max_rank))
         starts = range(0, flat.shape[0], rows)
-        parts = [_counted(flat[i : min(i + rows, flat.shape[0]), :], max_rank, xp) for i in starts]
+        parts = [_counted(flat[i : min(i + rows, flat.shape[0]), :], max_rank, nodes, xp) for i in starts]
         counted = xp.reshape(xp.concat(parts, axis=0), law.shape)
         law = xp.concat([law[..., :1], counted[..., 1:]], axis=-1)
     drawn = (own_q > 0)[..., None] & (law == law)
@@ -146,11 +156,16 @@ def _first(rates: Array, xp: Any) -> Array:
     return 1 / (1 + xp.sum(rates, axis=-1))
 
 
-def _counted(rates: Array, max_rank: int, xp: Any) -> Array:
+def _nodes(max_rank: int) -> int:
+    """Nodes of the trapezoid rule for ranks up to `max_rank`."""
+    return 1 + math.ceil((_NODES - 1) * math.sqrt(max(1.0, max_rank / _UP_TO_RANK)))
+
+
+def _counted(rates: Array, max_rank: int, nodes: int, xp: Any) -> Array:
     """Law of the number of tokens before the winner, 0..max_rank - 1, ``[rows, V]`` to ``[rows, max_rank]``."""
-    log_u = xp.linspace(*_LOG_TIMES, _NODES, dtype=rates.dtype, device=rates.device)
+    log_u = xp.linspace(*_LOG_TIMES, nodes, dtype=rates.dtype, device=rates.device)
     u = xp.exp(log_u)
-    weight = u * xp.exp(-u) * ((_LOG_TIMES[1] - _LOG_TIMES[0]) / (_NODES - 1))
+    weight = u * xp.exp(-u) * ((_LOG_TIMES[1] - _LOG_TIMES[0]) / (nodes - 1))
     counts = [xp.ones_like(rates[:, :1] * u)] + [xp.zeros_like(rates[:, :1] * u) for _ in range(max_rank - 1)]
     for y in range(rates.shape[1]):
         with np.errstate(over="ignore"):

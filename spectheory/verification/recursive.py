@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.distributions import Array, ratio, validate_pair
-from spectheory.errors import SettingError, TraceError
+from spectheory.errors import SettingError
 from spectheory.verification.base import Columns, RankRule, at_least_one, at_token, recorded_ranks
 from spectheory.verification.distinct import check_size, distinct_ranks, estimated_ranks
 from spectheory.verification.token import TokenVerification
@@ -19,7 +19,7 @@ from spectheory.verification.token import TokenVerification
 
 @dataclass(frozen=True)
 class RecursiveRejection(RankRule):
-    r"""Judge the candidates one after another, each by token verification against what the last left over (R3).
+    r"""Judge the candidates one after another, each by token verification against what the last left over (R3, exact).
 
     Candidate m is accepted with probability :math:`\min(1, p^m_x/q^m_x)`; after a rejection
     :math:`p^{m+1} = \mathrm{norm}(p^m - q^m)_+`. Candidates are i.i.d. (:math:`q^m = q`, ``miao2024specinfer``), or
@@ -49,10 +49,13 @@ class RecursiveRejection(RankRule):
     name: ClassVar[str] = "recursive"
     needs: ClassVar[tuple[str, ...]] = ("log_target", "log_draft")
     consecutive: ClassVar[bool] = True
+    recorded_in: ClassVar[str] = "rejection_rank"
 
     def __post_init__(self) -> None:
         if not self.replacement:
-            object.__setattr__(self, "name", "recursive-distinct")
+            own = {"name": "recursive-distinct", "recorded_in": "distinct_rank", "estimated": True}
+            for name, value in own.items():
+                object.__setattr__(self, name, value)
 
     def acceptance_given(self, target: Any, draft: Any) -> Array:
         """Acceptance of the first candidate given the output: that of token verification, ``[..., V]`` (A1, exact)."""
@@ -153,22 +156,21 @@ class RecursiveRejection(RankRule):
     def rank_law(self, columns: Columns, max_rank: int) -> NDArray[np.float64]:
         """P(R = r | text), ``[N, max_rank]``, as recorded; one rank needs the two log-probabilities alone (R3, exact).
 
+        Exact with i.i.d. candidates. With distinct ones ranks from 2 on are recorded as unbiased estimates, independent
+        from position to position. Expected calls are affine in the law of each single position, since a path of calls
+        passes a position once: the next call starts behind the position where the last one ended (§7). So calls
+        computed from such estimates are unbiased. They would not be if positions of one text shared their noise.
+
         Raises
         ------
         TraceError
-            If several ranks are asked for and candidates are distinct, or the trace recorded none.
+            If several ranks are asked for and the trace recorded none.
         SettingError
             If the trace recorded fewer ranks.
         """
         if max_rank == 1:
             return TokenVerification().accepted_at(columns)[:, None]
-        if not self.replacement:
-            raise TraceError(
-                f"a trace has no ranks of {self.name}",
-                limit="their law is no product along the candidates, and is not recorded",
-                remedy="use recursive rejection with replacement, the race, or one candidate",
-            )
-        return recorded_ranks(columns, "rejection_rank", max_rank)
+        return recorded_ranks(columns, self.recorded_in, max_rank)
 
     def _door(self, target: Any, draft: Any, max_rank: int) -> tuple[Array, Array, Any]:
         at_least_one("max_rank", max_rank)
