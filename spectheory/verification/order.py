@@ -116,10 +116,10 @@ class RuleStanding:
 def rule_order(target: Any, draft: Any, k: int, *, rng: np.random.Generator | None = None) -> list[RuleStanding]:
     r"""Every rule at one pair: acceptance, gap to R4, rank entropy against KL (R8, exact); of several pairs the means.
 
-    With as many candidates, :math:`\alpha_{R1}, \alpha_{R3}, \alpha_{R5}, \alpha_{R6} \le \alpha^*_k` (R3 i.i.d.) and
-    :math:`\alpha_{R2} \ge \alpha_{R1}`; R2, R7 and R3 with distinct candidates may exceed R4. A rule that would take much
-    more than ten seconds is bounded from below, estimated or left out, and the note says so. H(R) of R2 and of R3 with
-    distinct candidates is given at small V alone (a pair of 64 and 8 tokens).
+    With as many candidates, :math:`\alpha_{R1}, \alpha_{R3}, \alpha_{R5}, \alpha_{R6} \le \alpha^*_k` (R3 i.i.d.)
+    and :math:`\alpha_{R2} \ge \alpha_{R1}`; R2, R7 and R3 with distinct candidates may exceed R4. A rule that would
+    take much more than ten seconds is bounded from below, estimated or left out, and the note says so. H(R) of R2
+    and of R3 with distinct candidates is given at small V alone (a pair of 64 and 8 tokens).
 
     Parameters
     ----------
