@@ -10,6 +10,13 @@ from spectheory.truncated.acceptance import (
     race_acceptance,
     token_acceptance,
 )
+from spectheory.truncated.candidates import (
+    gumbel_list_acceptance,
+    gumbel_list_acceptance_bound,
+    kseq_acceptance,
+    recursive_acceptance,
+)
+from spectheory.truncated.distinct import distinct_race_acceptance
 from spectheory.truncated.divergences import (
     harmonic_mean_distance,
     harmonic_mean_similarity,
@@ -31,6 +38,14 @@ from spectheory.truncated.matching import (
 )
 from spectheory.truncated.moments import entropy, second_log_moment
 from spectheory.truncated.outward import mean_interval
+from spectheory.truncated.rank_entropy import largest_rank_entropy, poisson_rank_entropy
+from spectheory.truncated.ranks import (
+    poisson_rank_pmf,
+    poisson_rank_pmf_given,
+    recursive_acceptance_given,
+    recursive_rank_pmf,
+    recursive_rank_pmf_given,
+)
 from spectheory.truncated.top import TopLogProbs
 from spectheory.truncated.unbounded import chi_square, kl_divergence, renyi_divergence
 
@@ -38,20 +53,32 @@ __all__ = [
     "TopLogProbs",
     "argmax_acceptance",
     "chi_square",
+    "distinct_race_acceptance",
     "entropy",
     "greedy_acceptance",
+    "gumbel_list_acceptance",
+    "gumbel_list_acceptance_bound",
     "harmonic_mean_distance",
     "harmonic_mean_similarity",
     "hockey_stick",
     "independent_acceptance",
     "independent_acceptance_given",
     "kl_divergence",
+    "kseq_acceptance",
+    "largest_rank_entropy",
     "mean_interval",
     "optimal_acceptance",
     "poisson_race_acceptance",
     "poisson_race_acceptance_given",
+    "poisson_rank_entropy",
+    "poisson_rank_pmf",
+    "poisson_rank_pmf_given",
     "race_acceptance",
     "race_acceptance_given",
+    "recursive_acceptance",
+    "recursive_acceptance_given",
+    "recursive_rank_pmf",
+    "recursive_rank_pmf_given",
     "renyi_divergence",
     "second_log_moment",
     "token_acceptance",

@@ -1,0 +1,201 @@
+"""Several i.i.d. candidates and two truncated pmfs, as certified intervals: R3, R5, R6."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from spectheory.intervals import Interval
+from spectheory.truncated.acceptance import RACE_SCALE
+from spectheory.truncated.completions import all_known, best_completion, between, disjoint_tails, overlap
+from spectheory.truncated.outward import outward, rounding_slack, settled
+from spectheory.truncated.remainder import Remainders, remainder_scale, remainders
+from spectheory.truncated.top import TopLogProbs
+from spectheory.verification import optimal
+from spectheory.verification.base import at_least_one
+from spectheory.verification.gumbel_list import GumbelList
+from spectheory.verification.kseq import KSeq
+from spectheory.verification.recursive import RecursiveRejection
+
+_INTEGRAL = 1e-12
+"""Error of R6's integral over the winning time."""
+
+
+def recursive_acceptance(target: TopLogProbs, draft: TopLogProbs, k: int) -> Interval:
+    r"""P(R <= k) of recursive rejection with i.i.d. candidates, :math:`1-G_k` (R3, §9; certified bound).
+
+    One candidate is token verification, ends as there. For k > 1 it is not monotone in the order of channels: the ends
+    are those proved in :mod:`spectheory.truncated.remainder`, certain but not attained; the high one is at most R4's.
+
+    Parameters
+    ----------
+    target, draft : TopLogProbs
+        Over one vocabulary.
+    k : int
+        Candidates, i.i.d. from the draft, at least 1.
+
+    Returns
+    -------
+    Interval
+        In [0, 1]; grows with k.
+
+    Raises
+    ------
+    SettingError
+        If k is below 1.
+    ShapeError
+        If the vocabularies differ.
+
+    Examples
+    --------
+    >>> p, q = TopLogProbs.from_pmf([0.5, 0.25, 0.125, 0.125], 2), TopLogProbs.from_pmf([0.25, 0.5, 0.125, 0.125], 2)
+    >>> print(recursive_acceptance(p, q, 2))
+    0.726 [0.625, 0.827]
+    """
+    at_least_one("k", k)
+    if all_known(target, draft):
+        value = float(RecursiveRejection().acceptance(*disjoint_tails(target, draft), k))
+        return settled(value, remainder_scale(k), target, draft)
+    return recursive_ends(target, draft, remainders(target, draft, k), k)
+
+
+def recursive_ends(target: TopLogProbs, draft: TopLogProbs, left: Remainders, k: int) -> Interval:
+    """P(R <= k) of recursive rejection from what is left over after k or more rejections, not all being known."""
+    best = float(optimal.optimal_acceptance(*best_completion(target, draft), k))
+    low, high = 1 - float(left.left_high[k]), 1 - float(left.left_low[k])
+    return outward(low, max(low, min(high, best)), remainder_scale(k) * rounding_slack(target, draft), ceiling=1.0)
+
+
+def kseq_acceptance(target: TopLogProbs, draft: TopLogProbs, k: int) -> Interval:
+    r"""Acceptance of k-SEQ (R5, §9; certified bound; ``sun2023spectr``).
+
+    With :math:`\rho\beta(\rho) = \rho-g(\rho)` it is :math:`\max_{1\le\rho\le k}\min\big(1-(g(\rho)/\rho)^k,
+    \rho-g(\rho)\big)`: the first falls in :math:`\rho`, the second rises, and they cross at the root. Both fall in g,
+    so the acceptance is largest at the best completion, where every g is least, and least at the disjoint tails. Ends
+    as for :func:`token_acceptance`.
+
+    Parameters
+    ----------
+    target, draft : TopLogProbs
+        Over one vocabulary.
+    k : int
+        Candidates, i.i.d. from the draft, at least 1.
+
+    Returns
+    -------
+    Interval
+        In [0, 1]; grows with k.
+
+    Raises
+    ------
+    SettingError
+        If k is below 1.
+    ShapeError
+        If the vocabularies differ.
+
+    Examples
+    --------
+    >>> p, q = TopLogProbs.from_pmf([0.5, 0.25, 0.125, 0.125], 2), TopLogProbs.from_pmf([0.25, 0.5, 0.125, 0.125], 2)
+    >>> print(kseq_acceptance(p, q, 2))
+    0.748 [0.648, 0.848]
+    """
+    at_least_one("k", k)
+    return between(target, draft, lambda p, q: float(KSeq().acceptance(p, q, k)), scale=float(k))
+
+
+def gumbel_list_acceptance_bound(target: TopLogProbs, draft: TopLogProbs, k: int) -> Interval:
+    r"""The printed lower bound of Gumbel list sampling, :math:`\sum_x p_x/(1+g_x/k)` (R6, §9; certified bound).
+
+    An interval of the *bound*, which lies below the list's acceptance (:func:`gumbel_list_acceptance`; ``rowan2025``).
+    It is monotone in the order of channels for the reason that the race is: 1 + g(r)/k is the largest of lines A + B r,
+    A and B >= 0, r/(A + B r) is concave in r, and a merger lowers g. Ends as for :func:`token_acceptance`.
+
+    Parameters
+    ----------
+    target, draft : TopLogProbs
+        Over one vocabulary.
+    k : int
+        Races, at least 1; one is the exponential race.
+
+    Returns
+    -------
+    Interval
+        In [0, 1]; grows with k.
+
+    Raises
+    ------
+    SettingError
+        If k is below 1.
+    ShapeError
+        If the vocabularies differ.
+
+    Examples
+    --------
+    >>> p, q = TopLogProbs.from_pmf([0.5, 0.25, 0.125, 0.125], 2), TopLogProbs.from_pmf([0.25, 0.5, 0.125, 0.125], 2)
+    >>> print(gumbel_list_acceptance_bound(p, q, 2))
+    0.674 [0.543, 0.806]
+    """
+    at_least_one("k", k)
+    rule = GumbelList()
+    return between(target, draft, lambda p, q: float(rule.acceptance_bound(p, q, k)), scale=RACE_SCALE * k)
+
+
+def gumbel_list_acceptance(target: TopLogProbs, draft: TopLogProbs, k: int) -> Interval:
+    r"""Acceptance of Gumbel list sampling with k races (R6, §9; certified bound; ``rowan2025``).
+
+    Not monotone in the order of channels for k > 1: halves of a split token are a poorer match, as the output may be
+    one and the candidate of another race the other. (Halve the first token of p = (1/2, 1/2), q = (1/4, 3/4): .844
+    instead of .854 for k = 2.) But of the tokens other than x only sums :math:`\sum_{y\ne x}(\alpha q_y-\beta p_y)_+`
+    count; the acceptance given x falls in them, and for an x known to both each is least at the best completion and
+    largest at the disjoint tails. Low end: these outputs at the disjoint tails, so never below
+    :func:`gumbel_list_acceptance_bound`; attained as there. High end: these at the best completion and, for any other
+    output, the lesser of its probability and that of a candidate not known to both; at most R4's; certain, not
+    attained. k = 1 is the exponential race.
+
+    Parameters
+    ----------
+    target, draft : TopLogProbs
+        Over one vocabulary.
+    k : int
+        Races, at least 1.
+
+    Returns
+    -------
+    Interval
+        In [0, 1].
+
+    Raises
+    ------
+    SettingError
+        If k is below 1.
+    ShapeError
+        If the vocabularies differ.
+
+    Examples
+    --------
+    >>> p, q = TopLogProbs.from_pmf([0.5, 0.25, 0.125, 0.125], 2), TopLogProbs.from_pmf([0.25, 0.5, 0.125, 0.125], 2)
+    >>> print(gumbel_list_acceptance(p, q, 2))
+    0.713 [0.572, 0.854]
+    """
+    at_least_one("k", k)
+    rule, scale = GumbelList(), 2 * RACE_SCALE * k
+    if k == 1:
+        return gumbel_list_acceptance_bound(target, draft, 1)
+    low = float(rule.acceptance(*disjoint_tails(target, draft), k))
+    if all_known(target, draft):
+        return settled(low, scale, target, draft)
+    p, q = best_completion(target, draft)
+    both = len(overlap(target, draft).both_target)
+    of_known = float(np.sum(p[:both] * rule.acceptance_given(p, q, k)[:both]))
+    drawn = 1 - min(1.0, float(np.sum(q[:both]))) ** k
+    high = min(of_known + min(reachable(target, draft), drawn), float(optimal.optimal_acceptance(p, q, k)))
+    return outward(low, max(low, high), scale * rounding_slack(target, draft) + _INTEGRAL, ceiling=1.0)
+
+
+def reachable(target: TopLogProbs, draft: TopLogProbs) -> float:
+    """The most target mass on tokens that are not known to both and that the draft may draw."""
+    parts, unseen = overlap(target, draft), target.unseen_range[1]
+    if draft.complete:
+        return min(unseen, target.cap * int(np.count_nonzero(parts.draft_only)))
+    return math.fsum([unseen, *parts.target_only])

@@ -1,0 +1,141 @@
+"""The entropy of the Poisson race's rank from two truncated pmfs, as a certified interval (R1, §3)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+import spectheory.divergences as exact
+from spectheory.errors import SettingError
+from spectheory.intervals import Interval
+from spectheory.truncated.completions import (
+    all_known,
+    best_completion,
+    disjoint_tails,
+    farthest_ratios,
+    overlap,
+)
+from spectheory.truncated.masses import Floats
+from spectheory.truncated.outward import outward, rounding_slack
+from spectheory.truncated.top import TopLogProbs
+from spectheory.truncated.unbounded import kl_divergence
+from spectheory.verification.rank_entropy import poisson_rank_entropy as entropy_of_pmfs
+
+_EXPONENTS = (1 + 1e-9, 60.0)
+"""Zeta laws r^-s that are tried: of huge ranks and, with 1e-18 beyond rank 1, of none."""
+
+
+def poisson_rank_entropy(target: TopLogProbs, draft: TopLogProbs, *, tolerance: float = 1e-6) -> Interval:
+    r"""H(R) of the whole rank of the Poisson race over all completions, nats (R1, §9; certified bound; ``li2018``).
+
+    Completions in which the draft lacks a token of the target are left out: R is infinite there. Low end: the larger of
+    KL at the best completion and of :math:`H(R|X) = \sum_x p_x[(1+g_x)\log(1+g_x)-g_x\log g_x]` over the tokens the
+    target knows, with the least g at the least ratio (it rises in g); KL <= H(R|X) <= H(R). High end, infinite as a
+    rule and rightly so: an output with q near 0 has any rank. It is finite if the draft's unseen mass leaves none of
+    its tokens out; then :math:`E\log R \le \sum_x p_x\log(1+g_x)` (Jensen), with g_x at most p_x/q_x, and
+    H(R) is at most the largest entropy that goes with it (:func:`largest_rank_entropy`).
+
+    Parameters
+    ----------
+    target, draft : TopLogProbs
+        Over one vocabulary.
+    tolerance : float
+        Largest width if all is known, nats, in [1e-11, 1].
+
+    Returns
+    -------
+    Interval
+        In [0, inf]; ``best`` is the low end where the high one is infinite.
+
+    Raises
+    ------
+    SettingError
+        If the draft lacks a token of the target in every completion, or the tolerance is out of range.
+    ShapeError
+        If the vocabularies differ.
+
+    Examples
+    --------
+    >>> p, q = TopLogProbs.from_pmf([0.5, 0.25, 0.125, 0.125], 2), TopLogProbs.from_pmf([0.25, 0.5, 0.125, 0.125], 2)
+    >>> print(poisson_rank_entropy(p, q))
+    0.693 [0.693, inf]
+    """
+    kl = kl_divergence(target, draft)
+    if kl.low == math.inf:
+        raise SettingError(
+            "the draft lacks a token of the target in every completion",
+            limit="its rank is infinite, and H(R) of a finite rank is asked for",
+            remedy="use the law of the cut rank, poisson_rank_pmf",
+        )
+    if all_known(target, draft) and target.complete and not (target.error or draft.error):
+        return entropy_of_pmfs(*disjoint_tails(target, draft), tolerance=tolerance)
+    low = max(kl.low, _least_conditional(target, draft))
+    masses, ratios = farthest_ratios(target, draft)
+    if np.any(ratios == math.inf):
+        return Interval(low, low, math.inf, "bound")
+    slack = rounding_slack(target, draft)
+    g = np.asarray(exact.hockey_stick(*disjoint_tails(target, draft), ratios)) + (1 + ratios) * slack
+    mean = float(masses @ np.log1p(np.minimum(g, ratios))) + slack * (1 + float(np.log1p(ratios.max())))
+    return outward(low, max(low, largest_rank_entropy(mean)), slack, relative=True)
+
+
+def _least_conditional(target: TopLogProbs, draft: TopLogProbs) -> float:
+    """A lower bound on H(R|X), nats: over the tokens the target knows, with rounding taken off."""
+    parts, slack = overlap(target, draft), rounding_slack(target, draft)
+    largest = min(draft.cap, draft.unseen_range[1])
+    p = np.concatenate([parts.both_target, parts.target_only])
+    q = np.concatenate([parts.both_draft, np.full(len(parts.target_only), largest)])
+    can = (p > 0) & (q > 0)
+    p, c = p[can], p[can] / q[can]
+    g = np.asarray(exact.hockey_stick(*best_completion(target, draft), c)) - 2 * (1 + c) * slack
+    return float((p * (1 - slack)) @ _geometric_entropy(np.maximum(g, 0.0)))
+
+
+def _geometric_entropy(g: Floats) -> Floats:
+    """(1+g) log(1+g) - g log g, the entropy of a geometric rank with odds g of going on."""
+    safe = np.where(g > 0, g, 1.0)
+    return np.log1p(g) + np.where(g > 0, g * np.log1p(1 / safe), 0.0)
+
+
+def largest_rank_entropy(mean_log_rank: float) -> float:
+    r"""Upper bound :math:`\min_{s>1} sE+\log\zeta(s)` on H(R), nats, of any rank with :math:`E\log R \le E` nats (§3).
+
+    For any s the entropy is at most the mean of :math:`-\log(R^{-s}/\zeta(s))`. No law allows less, since
+    one with :math:`P(R=r)` in proportion to :math:`r^{-s}` attains it. It is below both forms of ``li2018``: they
+    are s = 1 + 1/E, in nats and in bits, with :math:`\zeta(s) \le s/(s-1)`.
+
+    Parameters
+    ----------
+    mean_log_rank : float
+        E log R or an upper bound on it, nats, >= 0.
+
+    Returns
+    -------
+    float
+        Nats; certain for the s that is found.
+
+    Raises
+    ------
+    SettingError
+        If the argument is negative or NaN.
+
+    Examples
+    --------
+    >>> round(largest_rank_entropy(1.0), 6)
+    2.419549
+    """
+    from scipy.optimize import minimize_scalar
+    from scipy.special import zeta
+
+    if not mean_log_rank >= 0:
+        raise SettingError(f"E log R is {mean_log_rank:g}", limit="must be >= 0", remedy="ranks are counted from 1")
+    if mean_log_rank == math.inf:
+        return math.inf
+
+    def entropy(log_excess: float) -> float:
+        s = 1 + math.exp(log_excess)
+        return s * mean_log_rank + math.log(float(zeta(s)))
+
+    bounds = tuple(math.log(s - 1) for s in _EXPONENTS)
+    return float(minimize_scalar(entropy, bounds=bounds, method="bounded").fun)

@@ -1,0 +1,596 @@
+"""§9 with several candidates: no completion leaves an interval of R1, R2, R3, R5, R6; naive ends would be left."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from itertools import pairwise, permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import brentq
+
+from proofs_check.race_ranks import rank_law
+from proofs_check.rank_laws import gumbel_list_hit
+from proofs_check.strategies import Floats, extreme_pairs, pairs, theorem
+from spectheory import truncated
+from spectheory.errors import SettingError, ShapeError, SpectheoryError
+from spectheory.intervals import Interval
+from spectheory.truncated import TopLogProbs, remainder
+from spectheory.truncated.completions import best_completion, disjoint_tails
+from spectheory.verification import (
+    GumbelList,
+    KSeq,
+    PoissonRace,
+    RaceVerification,
+    RecursiveRejection,
+    poisson_rank_entropy,
+    rank_entropy_bound,
+)
+
+ROUNDING = 5e-12
+"""Sums of a few terms of order one; R6's integral is good to 1e-12, and its ends are widened by as much."""
+
+EDGE = 1e-14
+"""Rounding of a definition's own sum and root, which shows where an end is cut to the possible range."""
+
+CHECKED = 1e-6
+"""Width of the library's own H(R), which a completion's value is known to."""
+
+Pair = tuple[TopLogProbs, TopLogProbs]
+Bound = Callable[[TopLogProbs, TopLogProbs], Interval]
+Slow = Callable[[Floats, Floats], float]
+
+MOST = 4
+"""Ranks of the laws."""
+
+
+# Quantities by their definitions, on full pmfs
+
+
+def slow_hockey(p: Floats, q: Floats, c: float) -> float:
+    return float(sum(max(0.0, c * b - a) for a, b in zip(p, q, strict=True)))
+
+
+def poisson_given(p: Floats, q: Floats, x: int, r: int) -> float:
+    if q[x] == 0:
+        return 0.0
+    g = slow_hockey(p, q, p[x] / q[x])
+    return (g / (1 + g)) ** (r - 1) / (1 + g)
+
+
+def slow_poisson(p: Floats, q: Floats, r: int) -> float:
+    return sum(p[x] * poisson_given(p, q, x, r) for x in range(len(p)) if p[x] > 0)
+
+
+def recursive_joint(p: Floats, q: Floats, ranks: int) -> Floats:
+    """P(R = r, X = x), ``[ranks, V]``: token verification of each candidate against the normalised residual."""
+    law, mass, left = np.zeros((ranks, len(p))), 1.0, p
+    for r in range(ranks):
+        law[r] = mass * np.minimum(left, q)
+        residual = np.maximum(left - q, 0.0)
+        if residual.sum() <= ROUNDING:  # p = q: what rounding leaves is not judged again
+            break
+        mass, left = mass * residual.sum(), residual / residual.sum()
+    return law
+
+
+def slow_recursive(p: Floats, q: Floats, k: int) -> float:
+    return float(recursive_joint(p, q, k).sum())
+
+
+def slow_recursive_rank(p: Floats, q: Floats, r: int) -> float:
+    return float(recursive_joint(p, q, r)[-1].sum())
+
+
+def slow_kseq(p: Floats, q: Floats, k: int) -> float:
+    """The acceptance at the root of R5's equation."""
+
+    def one(rho: float) -> float:
+        return float(np.minimum(q, p / rho).sum())
+
+    def above(rho: float) -> float:
+        return 1 - (1 - one(rho)) ** k - rho * one(rho)
+
+    # At k = 1, and where p and q are equal or disjoint, the two sides are equal at 1.
+    rho = float(brentq(above, 1, k, xtol=1e-15)) if k > 1 and above(1) > 0 > above(k) else 1.0
+    return 1 - (1 - one(rho)) ** k
+
+
+def slow_list_bound(p: Floats, q: Floats, k: int) -> float:
+    """As printed."""
+    can = [x for x in range(len(p)) if p[x] > 0 and q[x] > 0]
+    return sum(k / sum(max(c / p[x], d / q[x]) + (k - 1) * c / p[x] for c, d in zip(p, q, strict=True)) for x in can)
+
+
+def slow_list(p: Floats, q: Floats, k: int) -> float:
+    """Exponentials integrated one by one."""
+    can = [x for x in range(len(p)) if p[x] > 0 and q[x] > 0]
+    return float(sum(p[x] * gumbel_list_hit(tuple(p), tuple(q), x, k) for x in can))
+
+
+def slow_distinct(p: Floats, q: Floats, k: int) -> float:
+    """Every set of tokens that may come before the winner."""
+    return float(sum(rank_law([float(x) for x in p], [float(x) for x in q])[:k]))
+
+
+@lru_cache(maxsize=4)
+def laws(target: TopLogProbs, draft: TopLogProbs) -> tuple[tuple[Interval, ...], tuple[Interval, ...]]:
+    """The laws of R1 and R3, made once for all ranks."""
+    return truncated.poisson_rank_pmf(target, draft, MOST), truncated.recursive_rank_pmf(target, draft, MOST)
+
+
+def with_k(
+    bound: Callable[[TopLogProbs, TopLogProbs, int], Interval], slow: Callable[[Floats, Floats, int], float], k: int
+) -> tuple[Bound, Slow]:
+    return (lambda target, draft: bound(target, draft, k)), (lambda p, q: slow(p, q, k))
+
+
+QUANTITIES: dict[str, tuple[Bound, Slow]] = {
+    f"{name} {k}": with_k(bound, slow, k)
+    for name, bound, slow, most in (
+        ("recursive", truncated.recursive_acceptance, slow_recursive, 4),
+        ("kseq", truncated.kseq_acceptance, slow_kseq, 3),
+        ("list bound", truncated.gumbel_list_acceptance_bound, slow_list_bound, 3),
+        ("list", truncated.gumbel_list_acceptance, slow_list, 3),
+        ("distinct", truncated.distinct_race_acceptance, slow_distinct, 3),
+        ("poisson rank", lambda t, d, r: laws(t, d)[0][r - 1], slow_poisson, MOST),
+        ("recursive rank", lambda t, d, r: laws(t, d)[1][r - 1], slow_recursive_rank, MOST),
+    )
+    for k in range(1, most + 1)
+}
+
+ATTAINED = ("recursive 1", "kseq 2", "kseq 3", "list bound 2", "list bound 3", "poisson rank 1")
+"""Those whose high end is their value at the best completion."""
+
+ATTAINED_LOW = (*ATTAINED, "list 2", "list 3")
+"""Those whose low end is their value where the tails avoid each other."""
+
+
+def library(p: Floats, q: Floats) -> dict[str, float]:
+    """The same, by the functions of full pmfs."""
+    values = {}
+    poisson, recursive = PoissonRace().rank_pmf(p, q, MOST), RecursiveRejection().rank_pmf(p, q, MOST)
+    for r in range(MOST):
+        values[f"poisson rank {r + 1}"], values[f"recursive rank {r + 1}"] = float(poisson[r]), float(recursive[r])
+    for k in (1, 2, 3):
+        values[f"recursive {k}"] = float(recursive[:k].sum())
+        values[f"kseq {k}"] = float(KSeq().acceptance(p, q, k))
+        values[f"list bound {k}"] = float(GumbelList().acceptance_bound(p, q, k))
+        values[f"list {k}"] = float(GumbelList().acceptance(p, q, k))
+        values[f"distinct {k}"] = float(RaceVerification().acceptance(p, q, k))
+    return values
+
+
+# Completions
+
+
+def corners(top: TopLogProbs) -> list[Floats]:
+    """The full pmfs with extreme tails: all unseen tokens but one at 0 or at the cap."""
+    return [spread(top, tail) for tail in vertices(top.hidden, top.cap, top.unseen)]
+
+
+def vertices(tokens: int, cap: float, mass: float) -> Iterator[Floats]:
+    full = min(math.floor(mass / cap), tokens) if cap > 0 else 0
+    for chosen in permutations(range(tokens), full + (full < tokens)):
+        if list(chosen[:full]) == sorted(chosen[:full]):
+            z = np.zeros(tokens)
+            z[list(chosen[:full])] = cap
+            z[list(chosen[full:])] = max(0.0, mass - full * cap)
+            yield z
+
+
+def spread(top: TopLogProbs, tail: Floats) -> Floats:
+    p = np.zeros(top.vocabulary)
+    p[top.known] = top.probabilities
+    p[np.setdiff1d(np.arange(top.vocabulary), top.known)] = tail
+    return p
+
+
+def some(top: TopLogProbs, rng: np.random.Generator, count: int) -> list[Floats]:
+    """Extreme completions and random mixtures of them, half of each."""
+    ends = np.array(corners(top))
+    shares = [rng.dirichlet(np.full(len(ends), 10.0 ** rng.uniform(-2, 1))) for _ in range(count // 2)]
+    return [*(ends[rng.integers(len(ends))] for _ in shares), *(share @ ends for share in shares)]
+
+
+def small_pairs(seed: int, count: int) -> list[Pair]:
+    """Truncated pairs on 2 to 5 tokens: random and rounded pmfs (ties, zeros), lists of 1 to 3, some extra tokens."""
+    rng = np.random.default_rng(seed)
+    found: list[Pair] = []
+    while len(found) < count:
+        tokens = int(rng.integers(2, 6))
+        tops = []
+        for _ in range(2):
+            p = rng.dirichlet(np.full(tokens, 10.0 ** rng.uniform(-0.7, 1)))
+            if rng.random() < 0.3:
+                p = np.floor(p * 8) + (np.arange(tokens) == 0)
+                p /= p.sum()
+            extra = rng.integers(0, tokens, size=int(rng.random() < 0.3))
+            tops.append(TopLogProbs.from_pmf(p, min(tokens, int(rng.integers(1, 4))), extra))
+        found.append((tops[0], tops[1]))
+    return found
+
+
+SMALL = small_pairs(seed=31, count=30)
+
+
+def holds(interval: Interval, value: float, tolerance: float = EDGE) -> bool:
+    if interval.kind == "exact":
+        return abs(interval.best - value) <= ROUNDING
+    return interval.low - tolerance <= value <= interval.high + tolerance
+
+
+# Certain
+
+
+@pytest.mark.parametrize("name", QUANTITIES)
+def test_no_completion_leaves_the_interval(name: str) -> None:
+    """Extreme and random tails of 30 pairs, without any tolerance beyond the interval's own."""
+    interval, slow = QUANTITIES[name]
+    rng = np.random.default_rng(2)
+    for target, draft in SMALL:
+        within = interval(target, draft)
+        assert 0 <= within.low <= within.high <= 1
+        for p, q in zip(some(target, rng, 12), some(draft, rng, 12), strict=True):
+            assert holds(within, slow(p, q)), (name, target, draft, p, q)
+
+
+def cut(pmf: Floats) -> Floats:
+    """Without what a server's logarithms would not tell from zero."""
+    return np.where(pmf < 1e-290, 0.0, pmf)
+
+
+@settings(theorem, max_examples=100)
+@given(pairs(), st.integers(1, 6), st.integers(1, 6), st.integers(0, 5))
+def test_the_whole_pmfs_are_a_completion(pair: tuple[Floats, Floats], m: int, other: int, token: int) -> None:
+    """Any two pmfs, 1e-18 and zeros among their entries, cut to lists of any length: the library's value is inside."""
+    p, q = (cut(pmf) for pmf in pair)
+    token = min(token, len(p) - 1)
+    target = TopLogProbs.from_pmf(p, min(m, len(p)), [token])
+    draft = TopLogProbs.from_pmf(q, min(other, len(p)), [token])
+    for name, value in library(p, q).items():
+        assert holds(QUANTITIES[name][0](target, draft), value, ROUNDING), name
+
+
+@pytest.mark.parametrize("m", [1, 5, 40])
+@pytest.mark.parametrize("name", sorted(set(extreme_pairs()) - {"large"}))
+def test_the_library_on_whole_pmfs_is_inside(name: str, m: int) -> None:
+    p, q = extreme_pairs()[name]
+    target, draft = (TopLogProbs.from_pmf(pmf, min(m, len(p))) for pmf in (p, q))
+    for quantity, value in library(p, q).items():
+        assert holds(QUANTITIES[quantity][0](target, draft), value, ROUNDING), quantity
+
+
+def test_everything_known_is_exact() -> None:
+    rng = np.random.default_rng(10)
+    p, q = rng.dirichlet(np.ones(8)), rng.dirichlet(np.ones(8))
+    target, draft = TopLogProbs.from_pmf(p, 8), TopLogProbs.from_pmf(q, 8)
+    for name, value in library(p, q).items():
+        ends = QUANTITIES[name][0](target, draft)
+        assert ends.kind == "exact", name
+        assert ends.best == pytest.approx(value, abs=ROUNDING), name
+    for token in range(8):
+        rules = (
+            (truncated.poisson_rank_pmf_given, PoissonRace()),
+            (truncated.recursive_rank_pmf_given, RecursiveRejection()),
+        )
+        for bound, rule in rules:
+            found, expected = bound(target, draft, token, MOST), rule.rank_pmf_given(p, q, token, MOST)
+            assert all(interval.kind == "exact" for interval in found)
+            np.testing.assert_allclose([interval.best for interval in found], expected, atol=ROUNDING)
+    known, whole = truncated.poisson_rank_entropy(target, draft), poisson_rank_entropy(p, q)
+    assert known.low == pytest.approx(whole.low, abs=CHECKED)
+    assert known.high == pytest.approx(whole.high, abs=CHECKED)
+
+
+@pytest.mark.parametrize("name", QUANTITIES)
+def test_intervals_close_as_the_lists_grow(name: str) -> None:
+    rng = np.random.default_rng(12)
+    logits = 4 * rng.standard_normal(300)
+    p, q = (np.exp(x) / np.exp(x).sum() for x in (logits, logits + rng.standard_normal(300)))
+    widths = []
+    for m in (3, 30, 150):
+        ends = QUANTITIES[name][0](TopLogProbs.from_pmf(p, m), TopLogProbs.from_pmf(q, m))
+        widths.append(ends.high - ends.low)
+    assert widths[0] > 3 * widths[1] > 9 * widths[2]
+    assert widths[2] < 0.02
+
+
+@settings(theorem, max_examples=60)
+@given(pairs(), st.integers(1, 6), st.integers(0, 2**32 - 1))
+def test_the_stated_error_covers_the_server(pair: tuple[Floats, Floats], m: int, seed: int) -> None:
+    """Log-probabilities shaken by 1e-6: with that error stated, the unshaken truth is inside."""
+    rng = np.random.default_rng(seed)
+    tops = []
+    for pmf in (cut(pmf) for pmf in pair):
+        top = TopLogProbs.from_pmf(pmf, min(m, len(pmf)))
+        noise = rng.uniform(-1e-6, 1e-6, len(top.tokens)) * (top.log_probs > -math.inf)
+        tops.append(TopLogProbs(top.tokens, np.minimum(0.0, top.log_probs + noise), len(pmf), error=1e-6))
+    for name, value in library(*(cut(pmf) for pmf in pair)).items():
+        assert holds(QUANTITIES[name][0](*tops), value, ROUNDING), name
+
+
+# Attained, or beyond the naive
+
+
+@pytest.mark.parametrize("name", ATTAINED)
+def test_the_high_end_is_the_value_at_the_best_completion(name: str) -> None:
+    interval, slow = QUANTITIES[name]
+    for target, draft in SMALL:
+        assert interval(target, draft).high == pytest.approx(slow(*best_completion(target, draft)), abs=ROUNDING)
+
+
+def test_the_low_end_is_attained_by_tails_that_avoid_each_other() -> None:
+    count = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        target, draft = (TopLogProbs.from_pmf(rng.dirichlet(np.ones(12)), int(rng.integers(2, 6))) for _ in "pq")
+        outside = np.setdiff1d(np.arange(12), np.union1d(target.known, draft.known))
+        full = [math.floor(top.unseen / top.cap) for top in (target, draft)]
+        if sum(full) + 2 > len(outside):
+            continue
+        count += 1
+        pmfs = []
+        for top, places, whole in ((target, outside, full[0]), (draft, outside[::-1], full[1])):
+            pmf = spread(top, np.zeros(top.hidden))
+            pmf[places[:whole]] = top.cap
+            pmf[places[whole]] = top.unseen - whole * top.cap
+            pmfs.append(pmf)
+        for name in ATTAINED_LOW:
+            interval, slow = QUANTITIES[name]
+            value = library(*pmfs)[name] if name.startswith("list ") else slow(*pmfs)
+            assert interval(target, draft).low == pytest.approx(value, abs=ROUNDING), name
+    assert count >= 5
+
+
+def naive(name: str, target: TopLogProbs, draft: TopLogProbs) -> Interval:
+    """The interval there would be, were the quantity monotone in the order of channels."""
+    slow = QUANTITIES[name][1]
+    ends = sorted(slow(*pair) for pair in (disjoint_tails(target, draft), best_completion(target, draft)))
+    return Interval(ends[0], ends[0], ends[1], "bound")
+
+
+@pytest.mark.parametrize(("name", "monotone"), [
+    *((name, True) for name in ("kseq 2", "kseq 3", "list bound 2", "list bound 3")),
+    *((name, False) for name in ("recursive 2", "recursive 3", "distinct 2", "distinct 3", "poisson rank 2")),
+])  # fmt: skip
+def test_naive_ends_would_be_left(name: str, monotone: bool) -> None:
+    """Negative control: the two extreme completions alone are no bounds of R2, of R3 beyond rank 1, and of laws."""
+    rng = np.random.default_rng(3)
+    left = 0
+    for target, draft in SMALL:
+        within = naive(name, target, draft)
+        for p, q in zip(some(target, rng, 40), some(draft, rng, 40), strict=True):
+            left += not holds(within, QUANTITIES[name][1](p, q), ROUNDING)
+    assert (left == 0) == monotone
+
+
+def test_the_exact_list_and_the_distinct_race_see_splits() -> None:
+    """Two halves of a token are a poorer match than the whole, down to R6's printed bound and to the Poisson race."""
+    p, q = np.array([0.5, 0.5]), np.array([0.25, 0.75])
+    first, second = (np.append(np.repeat(pmf[:1] / 2, 2), pmf[1:]) for pmf in (p, q))
+    assert slow_list(p, q, 2) == pytest.approx(0.8541666666666666, abs=ROUNDING)
+    assert slow_list(first, second, 2) == pytest.approx(0.84375, abs=ROUNDING)
+    first, second = (np.append(pmf[:1], np.repeat(pmf[1:] / 2, 2)) for pmf in (p, q))
+    assert slow_distinct(first, second, 2) < slow_distinct(p, q, 2) - 0.05
+    for parts in (1, 4, 16, 256):
+        fine_p, fine_q = (np.repeat(pmf / parts, parts) for pmf in (p, q))
+        poisson, listed = float(PoissonRace().acceptance(p, q, 2)), slow_list_bound(p, q, 2)
+        above = [float(RaceVerification().acceptance(fine_p, fine_q, 2)) - poisson] if parts <= 16 else []
+        above.append(float(GumbelList().acceptance(fine_p, fine_q, 2)) - listed)
+        assert all(0 < gap < 0.3 / parts for gap in above)
+
+
+def test_a_merger_may_lower_recursive_rejection() -> None:
+    p, q = np.array([0.8, 0.15, 0.05, 0.0]), np.array([0.2, 0.1, 0.1, 0.6])
+    assert slow_recursive(p, q, 2) == pytest.approx(0.53, abs=ROUNDING)
+    assert slow_recursive(np.array([0.8, 0.2, 0.0]), np.array([0.2, 0.2, 0.6]), 2) == pytest.approx(0.52, abs=ROUNDING)
+
+
+def test_remainders_lie_in_their_ranges_however_few_the_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The steps s are monotone and attained; the masses G are certain with one cell, and tighter with more."""
+    rng = np.random.default_rng(7)
+    widths = {}
+    for cells in (1, 8, 512):
+        monkeypatch.setattr(remainder, "_CELLS", cells)
+        widths[cells] = 0.0
+        for target, draft in SMALL:
+            ranges = remainder.remainders(target, draft, 4)
+            widths[cells] += float(np.sum(ranges.left_high - ranges.left_low))
+            for p, q in zip(some(target, rng, 8), some(draft, rng, 8), strict=True):
+                left = np.append(1.0, 1 - np.cumsum(recursive_joint(p, q, 4).sum(axis=1)))
+                s = np.append(0.0, np.cumsum(left)[:-1])
+                assert np.all((ranges.s_low - ROUNDING <= s) & (s <= ranges.s_high + ROUNDING))
+                assert np.all((ranges.left_low - ROUNDING <= left) & (left <= ranges.left_high + ROUNDING))
+    assert widths[1] > widths[8] > widths[512]
+
+
+def test_a_wrong_cap_is_found_out() -> None:
+    """Negative control: the sampled token's probability taken as the cap, and the truth leaves the intervals."""
+    p, q = np.array([0.2, 0.3, 0.3, 0.18, 0.02]), np.array([0.3, 0.25, 0.25, 0.18, 0.02])
+    right = [TopLogProbs.from_pmf(pmf, 1, extra=[4]) for pmf in (p, q)]
+    longer = [np.append(pmf, np.zeros(95)) for pmf in (p, q)]
+    right = [TopLogProbs(top.tokens, top.log_probs, 100, top.extra_tokens, top.extra_log_probs) for top in right]
+    wrong = [TopLogProbs([*t.tokens, 4], [*t.log_probs, *t.extra_log_probs], 100) for t in right]
+    truth = library(*longer)
+    for name in ("recursive 2", "kseq 2", "list bound 2", "list 2", "poisson rank 1"):
+        assert holds(QUANTITIES[name][0](*right), truth[name]), name
+        assert QUANTITIES[name][0](*wrong).high < truth[name], name
+
+
+def test_the_order_of_the_rules() -> None:
+    """Ends keep the order that their rules have (R8)."""
+    for target, draft in SMALL:
+        for k in (1, 2, 3):
+            best = truncated.optimal_acceptance(target, draft, k)
+            poisson = truncated.poisson_race_acceptance(target, draft, k)
+            listed = truncated.gumbel_list_acceptance(target, draft, k)
+            assert truncated.distinct_race_acceptance(target, draft, k).low >= poisson.low - ROUNDING
+            assert listed.low >= truncated.gumbel_list_acceptance_bound(target, draft, k).low - ROUNDING
+            for ends in (listed, truncated.recursive_acceptance(target, draft, k)):
+                assert ends.high <= best.high + ROUNDING
+
+
+def test_what_the_draft_cannot_draw_is_not_accepted() -> None:
+    """A complete draft list: the target's mass beyond it is lost to every rule and any number of candidates."""
+    target = TopLogProbs([0, 1], np.log([0.5, 0.3]), 50)
+    with np.errstate(divide="ignore"):
+        draft = TopLogProbs([0, 2, 3], np.log([0.75, 0.25, 0.0]), 50)
+    assert draft.complete
+    for k in (1, 2, 3, 10):
+        for bound in (truncated.distinct_race_acceptance, truncated.gumbel_list_acceptance):
+            assert bound(target, draft, k).high <= 0.7 + ROUNDING
+    assert truncated.distinct_race_acceptance(target, draft, 10).low == pytest.approx(0.5, abs=ROUNDING)
+
+
+# Laws of the rank
+
+
+def test_laws_fall_and_add_up() -> None:
+    """P(R <= k) is in the sum of the law's intervals, and neither end of the law rises in r."""
+    for target, draft in SMALL:
+        poisson, recursive = laws(target, draft)
+        for law, total in (
+            (poisson, truncated.poisson_race_acceptance(target, draft, MOST)),
+            (recursive, truncated.recursive_acceptance(target, draft, MOST)),
+        ):
+            assert sum(interval.low for interval in law) <= total.high + ROUNDING
+            assert sum(interval.high for interval in law) >= total.low - ROUNDING
+            assert all(a.low >= b.low - ROUNDING for a, b in pairwise(law))
+            assert all(a.high >= b.high - ROUNDING for a, b in pairwise(law))
+
+
+def test_laws_given_the_output_in_every_completion() -> None:
+    """Tokens known to both, to one and to none."""
+    rng = np.random.default_rng(9)
+    for target, draft in SMALL:
+        completions = list(zip(some(target, rng, 12), some(draft, rng, 12), strict=True))
+        for token in range(target.vocabulary):
+            if target.range(token)[1] == 0:
+                continue
+            poisson = truncated.poisson_rank_pmf_given(target, draft, token, MOST)
+            recursive = truncated.recursive_rank_pmf_given(target, draft, token, MOST)
+            accepted = [truncated.recursive_acceptance_given(target, draft, token, k + 1) for k in range(MOST)]
+            for p, q in completions:
+                if p[token] <= ROUNDING:  # may be rounding of an impossible output
+                    continue
+                share = recursive_joint(p, q, MOST)[:, token] / p[token]
+                rounding = EDGE / p[token]
+                for r in range(MOST):
+                    assert holds(poisson[r], poisson_given(p, q, token, r + 1))
+                    assert holds(recursive[r], float(share[r]), rounding)
+                    assert holds(accepted[r], float(share[: r + 1].sum()), rounding)
+
+
+def test_peaks_inside_the_range_are_seen() -> None:
+    """Negative control: of a rank's law given the output, the values at the two ends of a are no bounds."""
+    target, draft = TopLogProbs.from_pmf([0.5, 0.2, 0.15, 0.15], 2), TopLogProbs.from_pmf([0.15, 0.45, 0.2, 0.2], 2)
+    one = truncated.race_acceptance_given(target, draft, 0)
+    third = truncated.poisson_rank_pmf_given(target, draft, 0, 3)[2]
+    assert one.low < 1 / 3 < one.high
+    assert third.high == pytest.approx(4 / 27, abs=ROUNDING)
+    assert third.high > max(a * (1 - a) ** 2 for a in (one.low, one.high)) + 1e-5
+
+
+# Entropy of the rank
+
+
+def test_the_entropy_of_the_rank_in_every_completion() -> None:
+    """Finite ends need a draft whose unseen mass leaves none of its tokens out; low ends hold for any finite rank."""
+    rng = np.random.default_rng(8)
+    finite, compared = 0, 0
+    made = [
+        (TopLogProbs.from_pmf([0.5, 0.2, 0.2, 0.1], 2), TopLogProbs.from_pmf([0.3, 0.3, 0.25, 0.15], 2)),
+        (TopLogProbs.from_pmf([0.3, 0.3, 0.2, 0.2], 3), TopLogProbs.from_pmf([0.28, 0.26, 0.24, 0.22], 2)),
+    ]
+    for target, draft in [*SMALL, *made]:
+        if truncated.kl_divergence(target, draft).low == math.inf:
+            continue
+        ends = truncated.poisson_rank_entropy(target, draft)
+        finite += ends.high < math.inf and not target.complete
+        assert ends.low >= truncated.kl_divergence(target, draft).low - ROUNDING
+        for p, q in zip(some(target, rng, 6), some(draft, rng, 6), strict=True):
+            if np.all(q[p > 0] > 1e-6):
+                compared += 1
+                value = poisson_rank_entropy(p, q)
+                assert value.high >= ends.low - ROUNDING
+                assert value.low <= ends.high + ROUNDING
+    assert finite >= 2
+    assert compared >= 60
+
+
+def test_the_entropy_of_the_rank_beats_kl() -> None:
+    """The low end from H(R|X) is above KL's, and no completion's H(R|X) is below it: KL alone would be loose."""
+    gains = [
+        truncated.poisson_rank_entropy(target, draft).low - truncated.kl_divergence(target, draft).low
+        for target, draft in SMALL
+        if truncated.kl_divergence(target, draft).low < math.inf
+    ]
+    assert max(gains) > 0.3
+
+
+def test_an_infinite_rank_is_refused() -> None:
+    with np.errstate(divide="ignore"):
+        draft = TopLogProbs([0, 1], np.log([1.0, 0.0]), 5)
+    with pytest.raises(SettingError, match="lacks a token of the target in every completion"):
+        truncated.poisson_rank_entropy(TopLogProbs([0, 1], np.log([0.5, 0.5]), 5), draft)
+
+
+def test_the_largest_entropy_of_a_rank() -> None:
+    """Attained by the zeta laws, and below both forms of li2018; without the normalisation it would fail."""
+    ranks = np.arange(1, 2_000_001, dtype=np.float64)
+    for s in (2.5, 3.0, 5.0):
+        law = ranks**-s / np.sum(ranks**-s)
+        mean, entropy = float(law @ np.log(ranks)), -float(law @ np.log(law))
+        assert truncated.largest_rank_entropy(mean) == pytest.approx(entropy, abs=1e-6), "the tail beyond 2e6 ranks"
+        assert s * mean < entropy - 0.01, "negative control"
+    for mean in (0.0, 1e-12, 1e-3, 0.1, 1.0, 5.0, 50.0, 1e4):
+        bits = rank_entropy_bound(mean / math.log(2), unit="bits") * math.log(2)
+        assert mean <= truncated.largest_rank_entropy(mean) <= min(rank_entropy_bound(mean), bits) + ROUNDING
+    assert truncated.largest_rank_entropy(0.0) < ROUNDING
+    assert truncated.largest_rank_entropy(math.inf) == math.inf
+
+
+# Edges
+
+
+ONE_OF_EACH: Pair = (TopLogProbs([0], [math.log(0.5)], 5), TopLogProbs([0], [math.log(0.5)], 6))
+
+EVERY: tuple[Callable[[TopLogProbs, TopLogProbs, int], object], ...] = (
+    truncated.recursive_acceptance,
+    truncated.kseq_acceptance,
+    truncated.gumbel_list_acceptance,
+    truncated.gumbel_list_acceptance_bound,
+    truncated.distinct_race_acceptance,
+    truncated.poisson_rank_pmf,
+    truncated.recursive_rank_pmf,
+)
+
+
+@pytest.mark.parametrize("bound", EVERY)
+def test_bad_input_is_named(bound: Callable[[TopLogProbs, TopLogProbs, int], object]) -> None:
+    with pytest.raises(SettingError, match="is 0: must be >= 1"):
+        bound(*SMALL[0], 0)
+    for k in (1, 2):
+        with pytest.raises(ShapeError, match="target has 5 tokens and draft 6"):
+            bound(*ONE_OF_EACH, k)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: truncated.poisson_rank_pmf_given(*SMALL[0], 0, 0), "max_rank is 0"),
+        (lambda: truncated.recursive_rank_pmf_given(*SMALL[0], 0, 0), "max_rank is 0"),
+        (lambda: truncated.recursive_acceptance_given(*SMALL[0], 0, 0), "k is 0"),
+        (lambda: truncated.recursive_acceptance_given(*SMALL[0], 99, 1), "token is 99"),
+        (lambda: truncated.largest_rank_entropy(-1.0), "E log R is -1"),
+    ],
+)
+def test_bad_settings_are_named(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(SpectheoryError, match=message) as caught:
+        make()
+    assert "\n" not in str(caught.value)
