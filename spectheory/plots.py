@@ -24,11 +24,12 @@ COLOURS = {
     "argmax": "#E69F00",
     "greedy": "#56B4E9",
     "recursive": "#0072B2",
+    "recursive-distinct": "#56B4E9",
     "topk": "#E69F00",
     "poisson": "#CC79A7",
 }
-"""One colour per rule (Okabe and Ito's palette, distinct for every kind of colour vision); rules that accept the same
-single draft share theirs."""
+"""One colour per rule (Okabe and Ito's palette, distinct for every kind of colour vision); rules share one that accept
+the same single draft, or that are hardly drawn together."""
 LIMIT_COLOUR = "#555555"
 Label = tuple[float, float, str, str]
 """Where a line ends, its name and its colour."""

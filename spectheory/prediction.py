@@ -236,7 +236,7 @@ def plan(
         raise SettingError(
             f"no rule of {', '.join(rule.name for rule in rules)} takes such a shape",
             limit="shapes other than chains need a rule with ranks",
-            remedy="use race, poisson, recursive or topk",
+            remedy="use race, poisson, recursive, recursive-distinct or topk",
         )
     for number, (_, shape) in enumerate(found):
         sums.add_rows(f"accepted {number}", shape.first)

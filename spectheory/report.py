@@ -22,8 +22,8 @@ SIDES = {
     "1 call": "upper bound for any lossless verification of a chain drawn from the draft, over starts all alike",
     "B6": "upper bound for drafts that do not sample (deterministic trees of k nodes), over starts all alike",
     "B2'": "what B6 would be for i.i.d. conditional pmfs: a reading on real text, no limit",
-    "T1": "channel limit for i.i.d. ranks up to 8 (recursive-distinct: 4), trees of k nodes (recursive rejection beside "
-    "rules without ranks): a reading, no limit",
+    "T1": "channel limit for i.i.d. ranks up to 8 (recursive-distinct: 4), trees of k nodes (recursive rejection "
+    "beside rules without ranks): a reading, no limit",
 }
 """What each comparison column claims, and when."""
 

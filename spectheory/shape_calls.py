@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class BestTree:
-    """Asks for the best draft tree of a size: found per rule on the trace itself (S4), with ranks up to 8.
+    """Asks for the best draft tree of a size: found per rule on the trace itself (S4), with ranks up to 8 if recorded.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class ShapeCalls:
     shape : Shape
         The shape it became.
     calls : TextCalls
-        Calls of each text (exact).
+        Calls of each text (exact; unbiased estimates if the rule's ranks are `estimated`).
     first : array ``[N]``
         P(tau >= 1) of a call that starts at each position.
     """
@@ -114,10 +114,11 @@ def _with_ranks(trace: Trace, rule: PathRule, wanted: Wanted, prefill_emits_toke
         raise SettingError(
             f"{rule.name} verification is asked for {wanted}",
             limit="it judges one chain of drafts",
-            remedy="use a chain, or a rule with ranks: race, poisson, recursive, topk",
+            remedy="use a chain, or a rule with ranks: race, poisson, recursive, recursive-distinct, topk",
         )
     if isinstance(wanted, BestTree):
-        law = rule.rank_law(trace.columns, min(wanted.nodes, RECORDED_RANKS))
+        known = rule.known_ranks(trace.columns, RECORDED_RANKS)
+        law = rule.rank_law(trace.columns, min(wanted.nodes, known))
         tree = text_tree(
             law, trace.lengths, wanted.nodes, max_depth=wanted.max_depth, consecutive=rule.consecutive
         ).tree

@@ -23,6 +23,8 @@ SCHEMA_VERSION = 1
 METADATA_KEY = b"spectheory"
 RECORDED_RANKS = 8
 """Rank laws are recorded for ranks 1 to this."""
+DISTINCT_RANKS = 4
+"""That of recursive rejection over distinct candidates, which is estimated, to this."""
 UNO_SHARES = (0.0, 0.25, 0.5, 0.75)
 """Shares of over-acceptance at which the loss of recovering from the target itself is recorded (Y5)."""
 
@@ -46,6 +48,8 @@ COLUMNS: dict[str, str] = {
     "greedy_agreement": "whether the most probable tokens agree",
     "rejection_rank": f"P(R = r | token) of recursive rejection with i.i.d. drafts, r = 1..{RECORDED_RANKS} (R3)",
     "race_rank": f"P(R = r | token) of the race over distinct tokens, r = 1..{RECORDED_RANKS} (R2)",
+    "distinct_rank": "estimate of P(R = r | token) of recursive rejection over distinct candidates, "
+    f"r = 1..{DISTINCT_RANKS}; unbiased (R3)",
     "uno_loss": f"bias when recovering from the target itself, at over-acceptance {UNO_SHARES} (Y5)",
 }
 """What each column means."""

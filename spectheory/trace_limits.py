@@ -39,8 +39,8 @@ class Limits:
     iid_branching : float, optional
         B2': the same under i.i.d. conditional pmfs; on real text a reading, no limit.
     iid_channel : float, optional
-        T1: for ranks i.i.d. along the text, ranks beyond 8 lumped (of the rule itself where it has ranks, else of
-        recursive rejection); a reading, no limit.
+        T1: for ranks i.i.d. along the text, ranks beyond 8 (or beyond what is recorded) lumped (of the rule itself
+        where it has ranks, else of recursive rejection); a reading, no limit.
     """
 
     one_call: Interval | None = None
@@ -55,7 +55,8 @@ class Limits:
             own = replace(own, one_call=None)
         if isinstance(rule, RankRule):
             with suppress(TraceError):  # one rank may be known without the law of the others
-                own = replace(own, iid_channel=_channel(rule.rank_law(trace.columns, RECORDED_RANKS), shape.nodes))
+                law = rule.rank_law(trace.columns, rule.known_ranks(trace.columns, RECORDED_RANKS))
+                own = replace(own, iid_channel=_channel(law, shape.nodes))
         return own
 
     def as_dict(self) -> dict[str, Any]:

@@ -8,8 +8,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 
 from spectheory.cli import main
+from spectheory.cli.shapes import with_ranks
+from spectheory.prediction import plan
+from spectheory.report import trees_table
+from spectheory.shape_calls import BestTree
 from spectheory.trace import METADATA_KEY, TextInfo, Trace
 
 
@@ -109,6 +114,29 @@ def test_bias_against_tokens(trace_file: Path, tmp_path: Path, capsys: pytest.Ca
     assert half["tokens_per_call"]["best"] > lossless
     assert main(arguments) == 0
     assert "Biased acceptance" in capsys.readouterr().out
+
+
+def test_trees_of_distinct_candidates_take_the_place_of_iid_ones(
+    trace_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where the trace records them; the table still fits 110 columns, and says what is estimated."""
+    trace = Trace.read(trace_file)
+    columns = {
+        **trace.columns,
+        "distinct_rank": np.tile([0.5, 0.2, 0.1, 0.05], (200, 1)),
+        "race_rank": trace.columns["rejection_rank"],
+        "draft_rank": np.ones(200, dtype=int),
+    }
+    Trace(columns, trace.texts, trace.provenance).write(trace_file)
+    assert main(["predict", str(trace_file), "--k-max", "20"]) == 0
+    out = capsys.readouterr().out
+    assert "recursive-distinct with several candidates is not exact" in " ".join(out.split())
+    trace = Trace.read(trace_file)
+    answer = plan(trace, rules=with_ranks(trace), shapes=[BestTree(20)])
+    assert [p.rule.name for p in answer.predictions] == ["race", "recursive-distinct", "topk"]
+    assert Console(width=400).measure(trees_table(answer)).maximum <= 110
+    assert main(["predict", str(trace_file), "--rule", "recursive", "--k-max", "2", "--json"]) == 0
+    assert {p["rule"] for p in json.loads(capsys.readouterr().out)["predictions"]} == {"recursive"}
 
 
 def test_one_rule_chosen(trace_file: Path, capsys: pytest.CaptureFixture[str]) -> None:

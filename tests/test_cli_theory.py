@@ -92,6 +92,7 @@ def full_trace(path: Path, *, texts: int = 6, tokens: int = 30, drop: tuple[str,
         "greedy_agreement": rng.random(rows) < 0.7,
         "kl": rng.exponential(0.3, rows),
         "total_variation": rng.random(rows),
+        "distinct_rank": rng.dirichlet([4.0, 3.0, *[1.0] * 3], rows)[:, :4],
     }
     kept = {name: column for name, column in columns.items() if name not in drop}
     infos = tuple(TextInfo(f"t{i}", tokens, prompt=f"p{i // 2}") for i in range(texts))
@@ -264,6 +265,7 @@ def test_rules_of_a_trace(ask: Ask, trace_file: Path) -> None:
         "race": columns["race_rank"][:, :3].sum(axis=1),
         "poisson": 1 - missed**3,
         "recursive": columns["rejection_rank"][:, :3].sum(axis=1),
+        "recursive-distinct": columns["distinct_rank"][:, :3].sum(axis=1),
         "independent": np.exp(columns["log_draft"]),
         "argmax": columns["draft_rank"] == 1,
         "greedy": columns["greedy_agreement"],
@@ -274,10 +276,11 @@ def test_rules_of_a_trace(ask: Ask, trace_file: Path) -> None:
         assert found["best"] == pytest.approx(np.mean(values), abs=EXACT), name
         assert found["kind"] == "statistical"
         assert found["low"] < found["best"] < found["high"]
-    for name in ("recursive-distinct", "kseq", "gumbel-list"):
+    for name in ("kseq", "gumbel-list"):
         assert rows[name]["acceptance"] is None
         assert "needs full pmfs" in rows[name]["reason"]
-    assert set(rows) == {*expected, "recursive-distinct", "kseq", "gumbel-list"}
+    assert set(rows) == {*expected, "kseq", "gumbel-list"}
+    assert "recursive-distinct with several candidates is not exact" in " ".join(content["notes"])
     assert content["kl"]["best"] == pytest.approx(columns["kl"].mean(), abs=EXACT)
     assert content["optimum"] == {"3": None}
     assert ask("rules", trace_file.parent, "--k", 3) == content
@@ -285,13 +288,15 @@ def test_rules_of_a_trace(ask: Ask, trace_file: Path) -> None:
     many = by_rule(ask("rules", trace_file, "--k", 9))
     assert many["race"]["acceptance"] is None
     assert "up to 8" in many["race"]["reason"]
+    assert "up to 4" in many["recursive-distinct"]["reason"]
     assert many["poisson"]["acceptance"]["best"] == pytest.approx(np.mean(1 - missed**9), abs=EXACT)
 
 
 def test_a_trace_without_pmfs_or_of_one_prompt(ask: Ask, tmp_path: Path) -> None:
     path = tmp_path / "trace.parquet"
-    few = ("race_g", "kl", "total_variation", "race_rank", "draft_rank", "greedy_agreement", "rejection_rank")
-    full_trace(path, texts=2, drop=few, origin=GIVEN_TEXT)
+    few = ("race_g", "kl", "total_variation", "draft_rank", "greedy_agreement")
+    laws = ("race_rank", "rejection_rank", "distinct_rank")
+    full_trace(path, texts=2, drop=few + laws, origin=GIVEN_TEXT)
     content = ask("rules", path)
     known = {name for name, row in by_rule(content).items() if row["acceptance"]}
     assert known == {"token", "block", "independent"}
@@ -523,7 +528,10 @@ def calls_by_hand(law: np.ndarray, paths: list[list[int]]) -> float:
     return calls[0]
 
 
-@pytest.mark.parametrize(("rule", "column"), [("race", "race_rank"), ("recursive", "rejection_rank")])
+LAWS = [("race", "race_rank"), ("recursive", "rejection_rank"), ("recursive-distinct", "distinct_rank")]
+
+
+@pytest.mark.parametrize(("rule", "column"), LAWS)
 def test_tree_of_a_trace(ask: Ask, trace_file: Path, rule: str, column: str) -> None:
     content = ask("tree", trace_file, "--rule", rule, "--nodes", 5)
     trace = Trace.read(trace_file)
@@ -657,7 +665,10 @@ BAD_INPUT = [
     (["bounds", "--rank-pmf", "0.5", "--nodes", "999999"], "--nodes is 999999"),
     (["tree"], "no input is given: needs one of a trace, --rank-pmf"),
     (["tree", "T", "--rank-pmf", "0.5"], "a trace and --rank-pmf are given"),
-    (["tree", "T", "--rule", "magic"], "rule 'magic' is unknown: a tree needs one of race, poisson, recursive, topk"),
+    (
+        ["tree", "T", "--rule", "magic"],
+        "rule 'magic' is unknown: a tree needs one of race, poisson, recursive, recursive-distinct, topk",
+    ),
     (["tree", "T", "--rule", "token"], "rule 'token' has no ranks"),
     (["tree", "T", "--max-width", "2"], "--max-width is given with a trace"),
     (["tree", "--rank-pmf", "0.5", "--rule", "race"], "--rule is given without a trace"),

@@ -15,11 +15,13 @@ from spectheory.distributions import Sampling
 from spectheory.errors import LogitsError, ShapeError
 from spectheory.measure import statistics
 from spectheory.measure.statistics import position_statistics
-from spectheory.trace import COLUMNS, RECORDED_RANKS, UNO_SHARES
+from spectheory.trace import COLUMNS, DISTINCT_RANKS, RECORDED_RANKS, UNO_SHARES
 from spectheory.verification import RaceVerification
 
 FLOAT32 = 3e-6
 """Relative and absolute: sums of a few hundred float32 terms, each with a rounding of 6e-8, of logs up to 60."""
+FLOAT64 = 1e-12
+"""Absolute: sums of four numbers in double precision."""
 FLOAT32_RATIO = 2e-5
 """Relative: a ratio is the exponential of a difference of two logs up to 100 with a rounding of 4e-6 each."""
 SETTINGS = [
@@ -104,7 +106,14 @@ def possible_tokens(target: torch.Tensor, sampling: Sampling, seed: int) -> torc
 
 
 def assert_equal(ours: dict[str, torch.Tensor], expected: Arrays) -> None:
-    assert set(ours) == set(expected) == set(COLUMNS)
+    """All columns but the estimated one, whose mean test_distinct_ranks.py checks; here that it is a law."""
+    assert set(ours) == {*expected, "distinct_rank"} == set(COLUMNS)
+    law = ours["distinct_rank"].numpy()
+    assert law.shape == (len(ours["token"]), DISTINCT_RANKS)
+    assert law.min() >= 0
+    assert law.sum(axis=1).max() <= 1 + FLOAT64
+    first = np.exp(np.minimum(expected["log_draft"] - expected["log_target"], 0))
+    np.testing.assert_allclose(law[:, 0], first, rtol=FLOAT32_RATIO, atol=FLOAT32)
     for name, values in expected.items():
         bound = 0 if values.dtype.kind in "bi" else FLOAT32
         relative = FLOAT32_RATIO if name == "race_g" else bound
@@ -181,7 +190,7 @@ def test_half_precision_is_read_as_it_is() -> None:
 def test_without_the_race() -> None:
     target, draft = random_logits(3, 50, 1.0, 1.0, seed=12)
     columns = position_statistics(target, draft, torch.zeros(3, dtype=torch.int64), Sampling(), race=False)
-    assert set(columns) == set(COLUMNS) - {"race_acceptance", "race_rank", "uno_loss"}
+    assert set(columns) == set(COLUMNS) - {"race_acceptance", "race_rank", "distinct_rank", "uno_loss"}
 
 
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(top_k=3), Sampling(temperature=0)], ids=str)

@@ -254,7 +254,7 @@ def test_a_large_vocabulary_is_enumerated_in_blocks() -> None:
 
 
 def test_names_and_traces_of_recursive_rejection() -> None:
-    """One rank is token verification, more are read from the trace; distinct candidates have none there."""
+    """One rank is token verification, more are read from the trace, each kind from a column of its own."""
     iid, distinct = RecursiveRejection(), RecursiveRejection(replacement=False)
     assert (iid.name, distinct.name) == ("recursive", "recursive-distinct")
     assert iid == RecursiveRejection(True)
@@ -264,12 +264,16 @@ def test_names_and_traces_of_recursive_rejection() -> None:
         np.testing.assert_allclose(rule.rank_law(columns, 1), [[0.5], [1.0]], rtol=RELATIVE)
     with pytest.raises(TraceError, match="no rejection_rank"):
         iid.rank_law(columns, 2)
-    with pytest.raises(TraceError, match="no ranks of recursive-distinct"):
-        distinct.rank_law(columns, 2)
+    with pytest.raises(TraceError, match="no distinct_rank"):
+        distinct.rank_law({**columns, "rejection_rank": np.ones((2, 2)) / 2}, 2)
     recorded: NDArray[np.float64] = np.array([[0.5, 0.2], [1.0, 0.0]])
     np.testing.assert_array_equal(iid.rank_law({**columns, "rejection_rank": recorded}, 2), recorded)
     with pytest.raises(SettingError, match="ranks up to 2"):
         iid.rank_law({**columns, "rejection_rank": recorded}, 3)
+    np.testing.assert_array_equal(distinct.rank_law({**columns, "distinct_rank": recorded}, 2), recorded)
+    assert (iid.estimated, distinct.estimated) == (False, True)
+    assert [rule.known_ranks({"distinct_rank": recorded}, 8) for rule in (iid, distinct)] == [8, 2]
+    assert TopKMatch().known_ranks({"draft_rank": np.array([1, 3])}, 8) == 8
 
 
 # R1: the Poisson race

@@ -11,14 +11,15 @@ from spectheory.errors import SettingError, TraceError
 from spectheory.limits import tunstall_bound
 from spectheory.paths import calls_of_texts, calls_of_tree, tree_survival
 from spectheory.prediction import plan, predict
-from spectheory.report import plan_as_dict
+from spectheory.report import notes, plan_as_dict
 from spectheory.shape_calls import BestTree
-from spectheory.trace import TextInfo, Trace
+from spectheory.trace import DISTINCT_RANKS, RECORDED_RANKS, TextInfo, Trace
 from spectheory.tree_search import text_tree
 from spectheory.verification import (
     BlockVerification,
     PoissonRace,
     RaceVerification,
+    RankRule,
     RecursiveRejection,
     TokenVerification,
     TopKMatch,
@@ -26,7 +27,8 @@ from spectheory.verification import (
 
 EXACT = 1e-12
 """Two float64 routes to one number of order one."""
-RANKED = (RaceVerification(), PoissonRace(), RecursiveRejection(), TopKMatch())
+DISTINCT = RecursiveRejection(replacement=False)
+RANKED = (RaceVerification(), PoissonRace(), RecursiveRejection(), DISTINCT, TopKMatch())
 
 
 def ranked_trace(seed: int = 0, texts: int = 5, tokens: int = 24) -> Trace:
@@ -45,9 +47,15 @@ def ranked_trace(seed: int = 0, texts: int = 5, tokens: int = 24) -> Trace:
         "race_g": 1 / race[:, 0] - 1,
         "race_rank": race,
         "rejection_rank": recursive,
+        "distinct_rank": recursive[:, :DISTINCT_RANKS],
         "draft_rank": rng.geometric(0.6, rows),
     }
     return Trace(columns, tuple(TextInfo(str(i), tokens) for i in range(texts)))
+
+
+def known(rule: RankRule) -> int:
+    """Ranks that the trace records, or that are looked at."""
+    return DISTINCT_RANKS if rule == DISTINCT else RECORDED_RANKS
 
 
 SHAPES: list[Shape] = [Batch(3), KAry((2, 2)), Tree.from_paths([(1,), (1, 1), (2,), (1, 1, 2)])]
@@ -68,10 +76,12 @@ def test_any_shape_with_any_rule_that_has_ranks(rule: RaceVerification, shape: S
     assert prediction.acceptance.best == pytest.approx(survival[:, 0].mean(), rel=EXACT)
     assert prediction.iid_tokens_per_call == pytest.approx(float(expected_tokens(shape, law.mean(axis=0))), rel=EXACT)
     assert prediction.limits.one_call is None
-    full = rule.rank_law(trace.columns, 8).mean(axis=0)
+    full = rule.rank_law(trace.columns, known(rule)).mean(axis=0)
     letters = np.append(full, max(0.0, 1 - full.sum()))
     entropy = -np.sum(letters[letters > 0] * np.log(letters[letters > 0]))
-    assert prediction.limits.iid_channel == pytest.approx(tunstall_bound(entropy, 9, shape.nodes), rel=EXACT)
+    assert prediction.limits.iid_channel == pytest.approx(
+        tunstall_bound(entropy, len(full) + 1, shape.nodes), rel=EXACT
+    )
     as_chain = predict(trace, rule, Chain(3).tree(), cost)
     chain = predict(trace, rule, Chain(3), cost)
     assert as_chain.tokens_per_call.best == pytest.approx(chain.tokens_per_call.best, rel=EXACT)
@@ -86,7 +96,7 @@ def test_the_best_tree_is_searched_per_rule() -> None:
     trace = ranked_trace(1)
     for rule in RANKED:
         prediction = predict(trace, rule, BestTree(5))
-        law = rule.rank_law(trace.columns, 5)
+        law = rule.rank_law(trace.columns, min(5, known(rule)))
         found = text_tree(law, trace.lengths, 5, consecutive=rule.consecutive)
         assert prediction.shape == found.tree
         assert prediction.tokens_per_call.best == pytest.approx(len(trace) / found.calls, rel=EXACT)
@@ -138,11 +148,29 @@ def test_trees_of_recursive_rejection_try_ranks_in_order() -> None:
     trace = ranked_trace(4)
     rows = len(trace)
     late = np.tile([0.1, 0.8, 0, 0, 0, 0, 0, 0], (rows, 1))
-    columns = {**trace.columns, "race_rank": late, "rejection_rank": late}
+    columns = {**trace.columns, "race_rank": late, "rejection_rank": late, "distinct_rank": late[:, :DISTINCT_RANKS]}
     favoured = Trace(columns, trace.texts)
-    race, recursive = (
-        predict(favoured, rule, BestTree(3)).shape for rule in (RaceVerification(), RecursiveRejection())
-    )
-    assert race.tree().paths == [(2,), (2, 2), (2, 2, 2)]
-    siblings = set(recursive.tree().paths)
-    assert all(path[-1] == 1 or (*path[:-1], path[-1] - 1) in siblings for path in siblings)
+    assert predict(favoured, RaceVerification(), BestTree(3)).shape.tree().paths == [(2,), (2, 2), (2, 2, 2)]
+    for rule in (RecursiveRejection(), DISTINCT):
+        siblings = set(predict(favoured, rule, BestTree(3)).shape.tree().paths)
+        assert all(path[-1] == 1 or (*path[:-1], path[-1] - 1) in siblings for path in siblings)
+
+
+def test_what_comes_from_estimates_is_said() -> None:
+    """Of distinct candidates one alone is exact; more than are recorded cannot be had."""
+    trace = ranked_trace(5)
+    for rules, shape, said in (
+        ([DISTINCT], Chain(3), False),
+        ([DISTINCT], Batch(2), True),
+        ([RecursiveRejection(), RaceVerification()], KAry((2, 3)), False),
+        ([RaceVerification(), DISTINCT], KAry((2, 3)), True),
+    ):
+        found = " ".join(notes(plan(trace, rules=rules, shapes=[shape], resamples=10)))
+        assert ("recursive-distinct with several candidates is not exact" in found) == said
+    with pytest.raises(SettingError, match="distinct_rank records ranks up to 4"):
+        predict(trace, DISTINCT, Batch(5))
+    without = Trace({name: c for name, c in trace.columns.items() if name != "distinct_rank"}, trace.texts)
+    with pytest.raises(TraceError, match="no distinct_rank"):
+        predict(without, DISTINCT, BestTree(2))
+    chains = [predict(without, rule, Chain(4)).tokens_per_call.best for rule in (DISTINCT, TokenVerification())]
+    assert chains[0] == chains[1]

@@ -63,15 +63,17 @@ class PredictOptions:
     rule: Annotated[
         list[str] | None,
         Option(
-            help="token, block, race, poisson, recursive, topk, independent, argmax or greedy; repeatable. "
-            "If absent: token, block and race with chains; race, recursive and topk with trees."
+            help="token, block, race, poisson, recursive, recursive-distinct (candidates that differ), topk, "
+            "independent, argmax or greedy; repeatable. If absent: token, block and race with chains; race, "
+            "recursive-distinct (recursive if the trace has no other) and topk with trees."
         ),
     ] = None
     shape: Annotated[
         list[str] | None,
         Option(
             help="chain, tree (the best found), batch, a k-ary shape as 2x2x1 or the paths of a tree as 1,2,1-1; "
-            "repeatable. Other shapes than chains need a rule with ranks: race, poisson, recursive, topk."
+            "repeatable. Other shapes than chains need a rule with ranks: race, poisson, recursive, "
+            "recursive-distinct, topk."
         ),
     ] = None
     bias: Annotated[

@@ -8,23 +8,19 @@ from spectheory.drafting import Batch, Chain, KAry, Tree
 from spectheory.errors import SettingError
 from spectheory.shape_calls import BestTree, Wanted
 from spectheory.trace import Trace
-from spectheory.verification import RULES, PathRule
+from spectheory.verification import RULES, PathRule, RankRule
 
 _EVERY_SIZE = 16
 """Trees of every size up to this are searched for, then each twice the one before."""
-_COLUMN_OF_RANKS = {
-    "race": "race_rank",
-    "recursive": "rejection_rank",
-    "topk": "draft_rank",
-    "poisson": "race_g",
-}
-_USUAL = ("race", "recursive", "topk")
+_USUAL = (("race",), ("recursive-distinct", "recursive"), ("topk",))
+"""Of each kind the first rule that the trace records."""
 
 
 def with_ranks(trace: Trace, rules: Sequence[PathRule] | None = None) -> list[PathRule]:
-    """Those of `rules` (without: of race, recursive and topk) whose law of several candidates the trace records."""
-    names = _USUAL if rules is None else [rule.name for rule in rules]
-    return [RULES[name] for name in names if _COLUMN_OF_RANKS.get(name) in trace.columns]
+    """Those of `rules` (without: of the usual ones) whose law of several candidates the trace records."""
+    if rules is None:
+        return [rule for names in _USUAL for rule in with_ranks(trace, [RULES[name] for name in names])[:1]]
+    return [rule for rule in rules if isinstance(rule, RankRule) and rule.recorded_in in trace.columns]
 
 
 def tree_sizes(k_max: int) -> list[int]:

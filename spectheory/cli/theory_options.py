@@ -77,7 +77,11 @@ class TreeOptions:
 
     trace: Annotated[Path | None, Argument(help="A trace or the folder of one.", show_default=False)] = None
     rule: Annotated[
-        str | None, Option(help="With a trace: race, poisson, recursive or topk; race if absent.", show_default=False)
+        str | None,
+        Option(
+            help="With a trace: race, poisson, recursive, recursive-distinct or topk; race if absent.",
+            show_default=False,
+        ),
     ] = None
     rank_pmf: Annotated[
         str | None, Option(help="P(R = 1), P(R = 2), ...: .npy, .json, text file, or numbers as 0.6,0.3.")

@@ -154,7 +154,7 @@ def of_trace(trace: Trace, rule: RankRule, question: TreeOptions, draws: DrawOpt
         If the trace has no ranks of the rule.
     """
     rule.require(trace.columns)
-    law = rule.rank_law(trace.columns, min(question.nodes, RECORDED_RANKS))
+    law = rule.rank_law(trace.columns, min(question.nodes, rule.known_ranks(trace.columns, RECORDED_RANKS)))
     # Recursive rejection judges its candidates in order, whatever is asked for.
     consecutive = rule.consecutive or question.consecutive
     texts = _Texts(law, trace.lengths, question.nodes, question.max_depth, consecutive)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from spectheory.distributions import Sampling
 from spectheory.errors import LogitsError, TextError
+from spectheory.measure.noise import DEFAULT_KEY, position_keys
 from spectheory.measure.pair import ModelPair
 from spectheory.measure.reading import Reading, read_last
 from spectheory.measure.statistics import position_statistics
@@ -26,6 +27,7 @@ def teacher_forced(
     chunk: int = 256,
     race: bool = True,
     sampled: bool = False,
+    key: int = DEFAULT_KEY,
     name: str = "",
 ) -> dict[str, NDArray[Any]]:
     """Statistics at every output token of one text, by the names of :data:`spectheory.trace.COLUMNS`.
@@ -46,10 +48,13 @@ def teacher_forced(
     chunk : int
         Tokens read in one pass.
     race : bool
-        Whether to compute ``race_acceptance`` and ``race_rank``, the dearest columns.
+        Whether to compute the dearest columns: ``race_acceptance``, ``race_rank``, ``distinct_rank``, ``uno_loss``.
     sampled : bool
         Whether the output is known to be drawn from this target with these settings; see
         :func:`~spectheory.measure.statistics.position_statistics`.
+    key : int
+        Randomness of the estimated column (:func:`~spectheory.measure.noise.text_key`); each text needs its own. What
+        it gives does not depend on `chunk`, but for rounding.
     name : str
         How errors call the text.
 
@@ -70,8 +75,11 @@ def teacher_forced(
     parts, done = [], 0
     for target, draft in zip(*readings, strict=True):
         tokens = output_ids[done : done + len(target)].to(target.device)
+        keys = position_keys(key, done, len(target))
         try:
-            part = position_statistics(target, draft.to(target.device), tokens, sampling, race=race, sampled=sampled)
+            part = position_statistics(
+                target, draft.to(target.device), tokens, sampling, race=race, sampled=sampled, keys=keys
+            )
         except LogitsError as error:
             raise TextError(
                 f"text {name!r}, token {done + error.row + 1}: {error.what}", limit=error.limit, remedy=error.remedy

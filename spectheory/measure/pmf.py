@@ -39,6 +39,10 @@ class Pmf:
         """Values ``[rows, V]`` in the order of the probabilities: logarithms tell apart what these round together."""
         return self.log if self.cut is None else self.log.masked_fill(self.cut, -math.inf)
 
+    def order_of(self, rows: Tensor) -> Tensor:
+        """The same ``[n, V]`` of some rows, given by their indices."""
+        return self.log[rows] if self.cut is None else self.log[rows].masked_fill(self.cut[rows], -math.inf)
+
 
 def make_pmf(logits: Tensor, sampling: Sampling, buffers: Tensor, admitted: Tensor | None = None) -> Pmf:
     """The pmfs of a block of logits; one exponential per entry.

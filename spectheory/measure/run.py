@@ -18,6 +18,7 @@ from spectheory.distributions import Sampling
 from spectheory.errors import SettingError, TextError, TraceError
 from spectheory.measure.forward import teacher_forced
 from spectheory.measure.machine import hardware, versions
+from spectheory.measure.noise import text_key
 from spectheory.measure.pair import ModelPair
 from spectheory.measure.sampling import sample_continuations
 from spectheory.measure.tokens import check_window, encode_output, encode_prompt
@@ -39,7 +40,7 @@ class MeasureSettings:
     count : int
         Texts sampled per prompt.
     seed : int
-        Root of all randomness; each prompt has its own stream.
+        Root of all randomness; each prompt has its own stream, and each text its own key for estimated columns.
     given_text : bool
         Measure on the outputs the prompt file gives, in place of texts sampled from the target.
     stop_at_end : bool
@@ -49,7 +50,7 @@ class MeasureSettings:
     chunk : int
         Tokens read in one pass; decides memory.
     race : bool
-        Whether to compute the race's acceptance rate, the dearest column.
+        Whether to compute the dearest columns: the race's, and those of distinct candidates and of biased rules.
 
     Raises
     ------
@@ -199,6 +200,7 @@ def _part(
             chunk=settings.chunk,
             race=settings.race,
             sampled=given is None,
+            key=text_key(settings.seed, index, j),
             name=name,
         )
         ended = settings.stop_at_end and int(text[-1]) in pair.end_of_text

@@ -13,6 +13,8 @@ from torch import Tensor
 
 from spectheory.distributions import Sampling
 from spectheory.errors import LogitsError, ShapeError
+from spectheory.measure.distinct_ranks import distinct_ranks
+from spectheory.measure.noise import DEFAULT_KEY, Keys, position_keys
 from spectheory.measure.order import order_statistics
 from spectheory.measure.pmf import Pmf, make_pmf
 from spectheory.measure.race import race_acceptance
@@ -33,6 +35,7 @@ def position_statistics(
     *,
     race: bool = True,
     sampled: bool = False,
+    keys: Keys | None = None,
 ) -> dict[str, Tensor]:
     """Statistics of positions by the names of :data:`spectheory.trace.COLUMNS`.
 
@@ -45,16 +48,21 @@ def position_statistics(
     sampling : Sampling
         Temperature, top-k and top-p that turn both models' logits into pmfs.
     race : bool
-        Whether to compute ``race_acceptance``, ``race_rank`` and ``uno_loss``, which take most of the time.
+        Whether to compute ``race_acceptance``, ``race_rank``, ``distinct_rank`` and ``uno_loss``, which take most of
+        the time.
     sampled : bool
         Whether the tokens are known to be drawn from the target with these settings. Then each was possible when
         drawn; where logits computed anew round it just outside a cut (top-k, top-p, greedy), it is let in again.
+    keys : array ``[n]`` of uint64, optional
+        Randomness of ``distinct_rank`` at each position (:mod:`spectheory.measure.noise`); without them that of the
+        first n positions of a text with key 0. Positions of one text, and texts, need keys of their own.
 
     Returns
     -------
     dict of str to tensor ``[n]``
-        Probabilities, nats and nats squared in float64 (rank laws are ``[n, 8]``), ranks and token ids as
-        integers. Exact up to the rounding of float32. ``log_target`` is -inf where the target cannot output the token.
+        Probabilities, nats and nats squared in float64 (rank laws are ``[n, 8]``, the estimated one ``[n, 4]``),
+        ranks and token ids as integers. Exact up to the rounding of float32, but for ``distinct_rank``, an unbiased
+        estimate. ``log_target`` is -inf where the target cannot output the token.
 
     Raises
     ------
@@ -79,11 +87,13 @@ def position_statistics(
     size = _CPU_BLOCK if target_logits.device.type == "cpu" else _DEVICE_BLOCK
     rows = max(1, size // max(target_logits.shape[1], 1))
     buffers = torch.empty((6, min(rows, len(tokens)), target_logits.shape[1]), device=target_logits.device)
+    keys = position_keys(DEFAULT_KEY, 0, len(tokens)) if keys is None else keys
     parts = []
     for start in range(0, len(tokens), rows):
         target, draft, token = (x[start : start + rows] for x in (target_logits, draft_logits, tokens))
+        own = keys[start : start + rows] if race else None
         try:
-            part = _statistics(target, draft, token, sampling, buffers[:, : len(token)], race=race, sampled=sampled)
+            part = _statistics(target, draft, token, sampling, buffers[:, : len(token)], keys=own, sampled=sampled)
         except LogitsError as error:
             raise LogitsError(
                 error.what.replace(f"row {error.row}", f"row {start + error.row}"),
@@ -102,10 +112,10 @@ def _statistics(
     sampling: Sampling,
     buffers: Tensor,
     *,
-    race: bool,
+    keys: Keys | None,
     sampled: bool,
 ) -> dict[str, Tensor]:
-    """All columns of one block; `buffers` ``[6, rows, V]`` are overwritten."""
+    """All columns of one block, without keys but the dear ones; `buffers` ``[6, rows, V]`` are overwritten."""
     at, wide, scratch = tokens[:, None], _wide(target), buffers[5]
     p = make_pmf(target, sampling, buffers[:2], at if sampled else None)
     q = make_pmf(draft, sampling, buffers[2:4])
@@ -125,9 +135,10 @@ def _statistics(
     ranks = _rejection_ranks(p.pmf, q.pmf, log_draft - log_target, scratch)
     columns["rejection_rank"], columns["total_variation"] = ranks
     columns |= order_statistics(p.order(), q.order(), at, buffers[4:])
-    if race:
+    if keys is not None:
         columns["race_acceptance"] = race_acceptance(p.pmf, q.pmf, scratch).to(wide)
         columns["race_rank"] = race_ranks(p.pmf, q.pmf, log_target, log_draft, scratch)
+        columns["distinct_rank"] = distinct_ranks(p, q, at, log_target, log_draft, keys, buffers[4:])
         columns["uno_loss"] = _uno_loss(p.pmf, q.pmf, columns["total_variation"], buffers[4:])
     return columns
 

@@ -1,0 +1,192 @@
+r"""The law of the rank of recursive rejection over distinct candidates, estimated at every position (R3).
+
+**What is estimated.** Let :math:`P^1 = p, W_1 = 1` and, with candidate m drawn from :math:`q^m`,
+
+.. math:: P^{m+1} = (P^m - W_m q^m)_+, \qquad W_{m+1} = \sum_x P^{m+1}_x,
+
+so that :math:`P^m = W_m p^m`: the residual before it is normalised. After a rejection of y, :math:`q^{m+1}` is
+:math:`q^m` without y, normalised; uniform over the tokens not yet rejected when nothing is left. The rule rejects y
+at rank m with probability :math:`(q^m_y - p^m_y)_+`. Here rejected tokens are drawn outright,
+:math:`y_m \sim (W_m q^m - P^m)_+ / W_{m+1}` (the mass is :math:`W_{m+1}`, since :math:`q^m` and :math:`p^m` have equal
+sums): a sequence comes up in the rule :math:`W_r` times as often as here. So
+:math:`E[W_r \min(p^r_x, q^r_x)] = P(R = r, X = x)`, without bias, and rank 1 has no error.
+
+**It is a law.** :math:`W_r \min(p^r_x, q^r_x) = P^r_x - P^{r+1}_x`: the terms of one sequence telescope to at most
+:math:`p_x`, so its ranks, and means over sequences, sum to at most 1 given x.
+
+**One pass a rank.** A rejected token has no residual left, then or later. On the others :math:`q^m = q/Z_m`, and
+:math:`(v_+ - a)_+ = (v - a)_+` for :math:`a \ge 0` gives :math:`P^m = (p - s_m q)_+`, :math:`s_{m+1} = s_m + W_m/Z_m`,
+:math:`s_1 = 0`: of all rejections two numbers are kept.
+
+**In a text.** Expected calls are affine in the law of each single position, as a path of calls passes it once (§7). So
+independent estimates at the positions of a text give an unbiased number of expected calls.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from spectheory.measure.noise import Keys, uniforms
+from spectheory.measure.pmf import Pmf
+from spectheory.trace import DISTINCT_RANKS
+
+SEQUENCES = 4
+"""Sequences of rejected tokens per position, whose laws are averaged."""
+_LEAST_LEFT = 1e-20
+"""Where less of a draft is left, its entries are below single precision and come from logarithms."""
+_MOST = 700.0
+"""Logarithm of a ratio that is still finite; above 0 they are all alike."""
+_PARTS = 8
+"""Rows of that kind come in as many parts, which bounds the memory they take."""
+
+
+@dataclass(frozen=True)
+class _Output:
+    """The output token of each row, ``[rows, 1]``: its id, log p and log q."""
+
+    token: Tensor
+    log_target: Tensor
+    log_draft: Tensor
+
+    @property
+    def ratio(self) -> Tensor:
+        """q/p at the token, finite."""
+        return torch.exp((self.log_draft - self.log_target).nan_to_num_(nan=0.0).clamp_(max=_MOST))
+
+
+def distinct_ranks(
+    p: Pmf, q: Pmf, tokens: Tensor, log_target: Tensor, log_draft: Tensor, keys: Keys, scratch: Tensor
+) -> Tensor:
+    """P(R = r | token), ``[rows, 4]``, of recursive rejection over distinct candidates (R3; unbiased estimate).
+
+    Rank 1 is exact. The first rejected tokens of a position's sequences come from equal shares of their law, the later
+    ones independently. The noise of a position depends on its key and its pmfs alone.
+
+    Parameters
+    ----------
+    p, q : Pmf
+        Target and draft ``[rows, V]``; the draft is as it was afterwards.
+    tokens : tensor ``[rows, 1]`` of int
+        The output token.
+    log_target, log_draft : tensor ``[rows]``
+        Logarithms of both at the token; -inf in the target gives no rank.
+    keys : array ``[rows]`` of uint64
+        See :mod:`spectheory.measure.noise`.
+    scratch : tensor ``[2, rows, V]`` of float32
+        Overwritten.
+    """
+    out = _Output(tokens, log_target[:, None], log_draft[:, None])
+    heights = _heights(keys).to(log_target)
+    torch.sub(q.pmf, p.pmf, out=scratch[0])
+    first, mass = _rejected(heights[:, :, 0], scratch)
+    laws, starved = [], torch.zeros_like(log_target, dtype=torch.bool)
+    for sequence in range(SEQUENCES):
+        one = slice(sequence, sequence + 1)
+        law, short = _sequence(p.pmf, q.pmf, out, first[:, one], mass[:, one], heights[:, sequence, 1:], scratch)
+        laws.append(law)
+        starved |= short
+    law = torch.stack(laws).mean(dim=0)
+    (rows,) = torch.nonzero(starved, as_tuple=True)
+    for part in rows.split(max(1, len(starved) // _PARTS)):
+        law[part] = _from_logarithms(p, q, out, heights, part, scratch[:, : len(part)])
+    return law.masked_fill_(out.log_target == -math.inf, 0.0)
+
+
+def _heights(keys: Keys) -> Tensor:
+    """Uniform numbers ``[rows, sequences, ranks - 1]``, those of the first rank one in each share of [0, 1)."""
+    heights = uniforms(keys, SEQUENCES * (DISTINCT_RANKS - 1)).reshape(len(keys), SEQUENCES, DISTINCT_RANKS - 1)
+    heights[:, :, 0] = (np.arange(SEQUENCES) + heights[:, :, 0]) / SEQUENCES
+    return torch.from_numpy(heights)
+
+
+def _rejected(heights: Tensor, scratch: Tensor) -> tuple[Tensor, Tensor]:
+    """Tokens drawn by the positive entries of ``scratch[0]``, and their mass, both ``[rows, n]``.
+
+    Where there is none, or a scan whose sums are out of order points to one without mass, the mass is 0 and the
+    sequence ends: a token without mass is never rejected.
+    """
+    density, cumulative = scratch
+    density.clamp_(min=0.0)
+    torch.cumsum(density, dim=-1, out=cumulative)
+    total = cumulative[:, -1:]
+    # Below the total whatever the rounding.
+    height = torch.minimum((heights * total).to(total.dtype), torch.nextafter(total, torch.zeros_like(total)))
+    found = torch.searchsorted(cumulative, height, right=True).clamp_(max=density.shape[1] - 1)
+    return found, torch.where(density.gather(1, found) > 0, total, 0.0)
+
+
+def _sequence(
+    p: Tensor, q: Tensor, out: _Output, token: Tensor, mass: Tensor, heights: Tensor, scratch: Tensor
+) -> tuple[Tensor, Tensor]:
+    """One sequence's law ``[rows, 4]``, and the rows ``[rows]`` where single precision has no draft left.
+
+    Rejected tokens are taken out of `q` and put back in the end.
+    """
+    ratio = out.ratio
+    accepted = ratio.clamp(max=1.0)
+    shares, left = [accepted], 1 - accepted
+    taken, open_ = torch.ones_like(mass), torch.ones_like(out.token, dtype=torch.bool)
+    starved, rejected = torch.zeros_like(open_), []
+    for rank in range(1, DISTINCT_RANKS):
+        rejected.append((token, q.gather(1, token)))
+        q.scatter_(1, token, 0.0)
+        open_ &= token != out.token
+        rest = q.sum(dim=-1, keepdim=True)
+        starved |= (mass > 0) & (rest < _LEAST_LEFT)
+        # What each token of the draft now weighs: W / Z.
+        weight = mass / rest.clamp(min=_LEAST_LEFT)
+        shares.append(torch.minimum(left, weight.to(ratio.dtype) * ratio * open_))
+        left = left - shares[-1]
+        if rank + 1 < DISTINCT_RANKS:
+            density = torch.addcmul(p, q, taken, value=-1, out=scratch[0]).clamp_(min=0.0).neg_()
+            density.addcmul_(q, weight)
+            token, mass = _rejected(heights[:, rank - 1 : rank], scratch)
+            taken = taken + weight
+    for token, value in reversed(rejected):  # where a sequence had ended, a token may stand here twice
+        q.scatter_(1, token, value)
+    return torch.cat(shares, dim=1), starved[:, 0]
+
+
+def _from_logarithms(p: Pmf, q: Pmf, out: _Output, heights: Tensor, rows: Tensor, scratch: Tensor) -> Tensor:
+    """The law of some rows ``[n, 4]`` step by step as it is defined, the draft normalised anew at each rank."""
+    out = _Output(out.token[rows], out.log_target[rows], out.log_draft[rows])
+    target, log_draft = p.pmf[rows], q.order_of(rows)
+    laws = []
+    for sequence in range(SEQUENCES):
+        left, residual, shares = torch.ones_like(out.log_target), target, []
+        mass, kept = torch.ones_like(target[:, :1]), log_draft.clone()
+        open_ = torch.ones_like(target, dtype=torch.bool)
+        for rank in range(DISTINCT_RANKS):
+            draft, own = _shortened(kept, open_, out.token)
+            draft *= mass
+            ratio = (mass.to(left.dtype).log() + own - out.log_target).clamp_(max=_MOST).exp_() if rank else out.ratio
+            shares.append(torch.minimum(left, ratio))
+            left = left - shares[-1]
+            if rank + 1 < DISTINCT_RANKS:
+                torch.sub(draft, residual, out=scratch[0])
+                residual = (residual - draft).clamp_(min=0.0)
+                token, mass = _rejected(heights[rows, sequence, rank, None], scratch)
+                open_.scatter_(1, token, False)
+                kept.scatter_(1, token, -math.inf)
+        laws.append(torch.cat(shares, dim=1))
+    return torch.stack(laws).mean(dim=0)
+
+
+def _shortened(kept: Tensor, open_: Tensor, token: Tensor) -> tuple[Tensor, Tensor]:
+    """The draft from the logarithms of what is left of it, and its logarithm at one token, ``[n, 1]``.
+
+    Uniform over the tokens not yet rejected if nothing is left.
+    """
+    best = kept.amax(dim=-1, keepdim=True)
+    draft = torch.softmax(kept, dim=-1)
+    (empty,) = torch.nonzero(best[:, 0] == -math.inf, as_tuple=True)
+    uniform = open_[empty].to(draft.dtype)
+    draft[empty] = uniform / uniform.sum(dim=-1, keepdim=True).clamp(min=1.0)
+    # The largest logarithm gives the normaliser: the others may be below single precision.
+    own = kept.gather(1, token) - best + draft.amax(dim=-1, keepdim=True).log()
+    return draft, torch.where(best == -math.inf, draft.gather(1, token).log(), own)
