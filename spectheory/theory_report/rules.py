@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-
-
 @dataclass(frozen=True)
 class RulesAnswer:
     """Every rule on one pair, or in the mean over several.
