@@ -87,25 +87,23 @@ def disjoint_tails(target: TopLogProbs, draft: TopLogProbs) -> tuple[Floats, Flo
     return np.append(parts.both_target, [p_tail, 0.0]), np.append(parts.both_draft, [0.0, q_tail])
 
 
-def best_completion(
-    target: TopLogProbs, draft: TopLogProbs, s: float | None = None, t: float | None = None
-) -> tuple[Floats, Floats]:
+def best_completion(target: TopLogProbs, draft: TopLogProbs) -> tuple[Floats, Floats]:
     r"""Pmfs of the completion with the least g(c) for every c, equal tokens merged.
 
     On tokens that one side alone knows, the other follows it in proportion up to its cap: min(b, lambda p), or
     min(a, kappa q). What is left lies outside both with ratio q/p = rho: the n tokens there take the q-mass
     min(n b, t - Qa(rho)) and the p-mass min(n a, s - Pb(1/rho)), rho solving q-mass = rho p-mass. These are the
     optimality conditions of every f-divergence at once: an uncapped token has the common ratio of its side, a capped
-    one less. They hold with the caps of the n tokens too, which bind when n is small. Unseen masses s and t other
-    than the nearest floats may be given, within their rounding.
+    one less. They hold with the caps of the n tokens too, which bind when n is small.
+
+    It is good to rounding in total variation; divergences that are steep in the draft's small masses must not be taken
+    of it, but of its ratios (:func:`best_log_ratios`).
     """
-    parts = overlap(target, draft)
-    s = target.unseen if s is None else s
-    t = draft.unseen if t is None else t
+    parts, s, t = overlap(target, draft), target.unseen, draft.unseen
     p_out, q_out = _mass_outside(target.cap, s, draft.cap, t, parts)
     p_filled, p_left = _fill(s - p_out, target.cap, parts.draft_only)
     q_filled, q_left = _fill(t - q_out, draft.cap, parts.target_only)
-    # What rounding leaves over is nothing: it would make divergences infinite.
+    # What rounding leaves over is nothing.
     p_left, q_left = p_left * (p_left > _REST * s), q_left * (q_left > _REST * t)
     p = np.concatenate([parts.both_target, parts.target_only, p_filled, [p_out, p_left, 0.0]])
     q = np.concatenate([parts.both_draft, q_filled, parts.draft_only, [q_out, 0.0, q_left]])
@@ -114,9 +112,18 @@ def best_completion(
 
 def _mass_outside(a: float, s: float, b: float, t: float, parts: Overlap) -> tuple[float, float]:
     """The p-mass and q-mass that the best completion puts on tokens known to none, by bisection on their ratio."""
-    n = parts.outside
-    if n == 0 or s == 0 or t == 0:
+    if parts.outside == 0 or s == 0 or t == 0:
         return 0.0, 0.0
+    rho, mass = _ratio_outside(a, s, b, t, parts)
+    return mass / rho, min(mass, t)
+
+
+def _ratio_outside(a: float, s: float, b: float, t: float, parts: Overlap) -> tuple[float, float]:
+    """The ratio q/p on tokens known to none, and their q-mass; if there is none, the smallest ratio that keeps it so.
+
+    The ratio is good to the last digits, the mass only to those of s and t.
+    """
+    n = parts.outside
 
     def offered(rho: float) -> float:
         return float(min(n * b, t - np.minimum(b, rho * parts.target_only).sum()))
@@ -131,24 +138,50 @@ def _mass_outside(a: float, s: float, b: float, t: float, parts: Overlap) -> tup
             break
         low, high = (middle, high) if max(offered(middle), 0.0) > max(wanted(middle), 0.0) else (low, middle)
     # Nothing lies outside where one side has nothing to give; else both masses from one, in the exact ratio.
-    mass = wanted(high) if min(offered(low), wanted(high)) > 0 else 0.0
-    return mass / high, min(mass, t)
+    return high, wanted(high) if min(offered(low), wanted(high)) > 0 else 0.0
 
 
 def _fill(mass: float, cap: float, like: Floats) -> tuple[Floats, float]:
     """Shares min(cap, x * like) that sum to `mass`, and what exceeds the caps of the tokens with like > 0."""
     mass = max(mass, 0.0)
+    level = _level(mass, cap, like)
+    if level == math.inf:
+        positive = like > 0
+        return np.where(positive, cap, 0.0), mass - int(np.count_nonzero(positive)) * cap
+    return np.minimum(cap, level * like), 0.0
+
+
+def _level(mass: float, cap: float, like: Floats) -> float:
+    """The x for which the shares min(cap, x * like) sum to `mass`; infinite if they cannot exceed it."""
     positive = int(np.count_nonzero(like))
-    left = mass - positive * cap
-    if left >= 0:
-        return np.where(like > 0, cap, 0.0), left
-    order = np.argsort(-like, kind="stable")
-    falling = like[order][:positive]
+    if mass - positive * cap >= 0:
+        return math.inf
+    falling = np.sort(like)[::-1][:positive]
     rest = np.cumsum(falling[::-1])[::-1]
     scale = (mass - cap * np.arange(positive)) / rest  # if so many of the largest are at the cap
     fits = scale * falling <= cap + _REST * mass
-    at = int(np.argmax(fits)) if fits.any() else positive - 1
-    return np.minimum(cap, scale[at] * like), 0.0
+    return float(scale[int(np.argmax(fits)) if fits.any() else positive - 1])
+
+
+def best_log_ratios(parts: Overlap, a: float, s: float, b: float, t: float) -> Floats:
+    """Logarithms of p/q at the best completion: tokens known to both, to the target, to the draft, to none (one entry).
+
+    They come from the common ratios of the uncapped tokens, not from masses: those outside are differences, and where
+    the other side has next to nothing no digit of their quotient is right. The ratio of a side's uncapped tokens is at
+    most what all of its unseen mass gives them, at least what is left with the outside tokens at their cap, and in
+    between that of the outside tokens.
+    """
+    rho = _ratio_outside(a, s, b, t, parts)[0] if parts.outside else 1.0
+    kappa, lam = (
+        min(max(ratio, _level(max(mass - parts.outside * cap, 0.0), cap, like)), _level(mass, cap, like))
+        for ratio, mass, cap, like in ((rho, t, b, parts.target_only), (1 / rho, s, a, parts.draft_only))
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        both = np.log(parts.both_target) - np.log(parts.both_draft)
+        ours = np.maximum(np.log(parts.target_only) - np.log(b), -np.log(kappa))
+        theirs = np.minimum(np.log(a) - np.log(parts.draft_only), np.log(lam))
+    logs = np.concatenate([both, ours, theirs, [-math.log(rho)]])
+    return np.where(np.isnan(logs), 0.0, logs)  # where both have nothing
 
 
 def farthest_ratios(target: TopLogProbs, draft: TopLogProbs) -> tuple[Floats, Floats]:

@@ -1,8 +1,12 @@
-"""D1 of two truncated pmfs where a token that the draft lacks makes it infinite: KL, chi-square, Rényi."""
+"""D1 of two truncated pmfs where a token that the draft lacks makes it infinite: KL, chi-square, Rényi.
+
+Their low ends are in :mod:`spectheory.truncated.tangents`.
+"""
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -15,13 +19,16 @@ from spectheory.intervals import Interval
 from spectheory.truncated.completions import (
     Value,
     all_known,
-    best_completion,
     disjoint_tails,
     farthest_ratios,
 )
-from spectheory.truncated.masses import Floats
+from spectheory.truncated.masses import EPS, Floats
 from spectheory.truncated.outward import outward, rounding_slack, settled
+from spectheory.truncated.tangents import least_renyi_divergence
 from spectheory.truncated.top import TopLogProbs
+
+_LARGEST_LOG = math.log(sys.float_info.max) - EPS * 1000
+"""Beyond it an exponential is infinite, which is no lower bound."""
 
 
 def kl_divergence(target: TopLogProbs, draft: TopLogProbs) -> Interval:
@@ -51,7 +58,11 @@ def kl_divergence(target: TopLogProbs, draft: TopLogProbs) -> Interval:
     >>> print(kl_divergence(p, q))
     0.173 [0.173, inf]
     """
-    return _unbounded(target, draft, exact.kl_divergence, lambda masses, ratios: float(np.sum(masses * np.log(ratios))))
+
+    def value(masses: Floats, ratios: Floats) -> float:
+        return float(np.sum(masses * np.log(ratios)))
+
+    return _unbounded(target, draft, exact.kl_divergence, value, 1.0)
 
 
 def chi_square(target: TopLogProbs, draft: TopLogProbs) -> Interval:
@@ -85,7 +96,7 @@ def chi_square(target: TopLogProbs, draft: TopLogProbs) -> Interval:
         with np.errstate(over="ignore"):  # beyond the floats is infinite
             return float(np.sum(masses * ratios)) - 1
 
-    return _unbounded(target, draft, exact.chi_square, value, relative=True)
+    return _unbounded(target, draft, exact.chi_square, value, 2.0, squared=True)
 
 
 def renyi_divergence(target: TopLogProbs, draft: TopLogProbs, order: float) -> Interval:
@@ -130,8 +141,7 @@ def renyi_divergence(target: TopLogProbs, draft: TopLogProbs, order: float) -> I
     def value(masses: Floats, ratios: Floats) -> float:
         return _renyi(masses, ratios, order)
 
-    factor = 1.0 if order == math.inf else (1 + order) / abs(order - 1)
-    return _unbounded(target, draft, whole, value, factor, bounded=order < 1)
+    return _unbounded(target, draft, whole, value, order)
 
 
 def _renyi(masses: Floats, ratios: Floats, order: float) -> float:
@@ -148,28 +158,30 @@ def _unbounded(
     draft: TopLogProbs,
     whole: Callable[[Floats, Floats], Any],
     value: Value,
-    factor: float = 1.0,
+    order: float,
     *,
-    relative: bool = False,
-    bounded: bool = False,
+    squared: bool = False,
 ) -> Interval:
-    """Interval of a divergence: `whole` of two known pmfs, `value` of target masses and ratios, at both far ends.
+    """Interval of a divergence: `whole` of two known pmfs, `value` of target masses and ratios, at the far end.
 
-    A draft's mass of nothing makes these infinite, so the low end takes its unseen mass with the rounding added. From
-    order 1 on, a sum of p^a q^(1-a) falls in q and (beyond x log x, which the slack covers) rises in p; below, rises
-    in both. `bounded` ones are largest at the disjoint tails.
+    `order` is that of the Rényi divergence it goes with, `squared` says that it is chi-square. From order 1 on, a sum
+    of p^a q^(1-a) falls in q and (beyond x log x, which the slack covers) rises in p; below order 1 it rises in both,
+    and the divergence is largest at the disjoint tails.
     """
-    (least, most), (_, spare) = target.unseen_range, draft.unseen_range
-    nearest = _ratios(*best_completion(target, draft, most if bounded else least, spare))
-    finite = nearest[1][nearest[1] < math.inf]
     slack = rounding_slack(target, draft)
+    farthest = _ratios(*disjoint_tails(target, draft)) if order < 1 else farthest_ratios(target, draft)
+    finite = farthest[1][farthest[1] < math.inf]
     # A mean log-ratio moves with the masses by the largest log-ratio, x log x by e log e.
+    factor = 1.0 if squared or order in (1, math.inf) else (1 + order) / abs(order - 1)
     scale = factor * (3 - 2 * math.log(slack) + float(np.abs(np.log(finite)).max(initial=0.0)))
     if all_known(target, draft) and target.complete:
-        return settled(float(whole(*disjoint_tails(target, draft))), scale, target, draft, relative=relative)
-    low = value(*nearest)
-    farthest = _ratios(*disjoint_tails(target, draft)) if bounded else farthest_ratios(target, draft)
-    return outward(low, max(low, value(*farthest)), scale * slack, relative=relative)
+        return settled(float(whole(*disjoint_tails(target, draft))), scale, target, draft, relative=squared)
+    low = least_renyi_divergence(target, draft, order)
+    if squared:
+        low = math.expm1(min(low, _LARGEST_LOG)) * (1 - 4 * EPS) if low < math.inf else low
+    far = value(*farthest)
+    high = outward(far, far, scale * slack, relative=squared).high
+    return outward(low, max(low, high), 0.0)
 
 
 def _ratios(p: Floats, q: Floats) -> tuple[Floats, Floats]:
