@@ -370,7 +370,7 @@ def hockey_stick_at_ratios(target: Array, draft: Array, xp: Any) -> Array:
     if kernels.usable(p, q):
         from spectheory.kernels.race import hockey_stick_at_ratios as compiled
 
-        return xp.astype(compiled(p, q), target.dtype)
+        return compiled(p, q) if p is target else xp.astype(compiled(p, q), target.dtype)
     ratios = ratio(p, q, xp)
     order = xp.argsort(ratios, axis=-1)
     below_p = xp.cumulative_sum(xp.take_along_axis(p + 0 * q, order, axis=-1), axis=-1)
