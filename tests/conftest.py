@@ -1,4 +1,4 @@
-"""Tiny random models shared by the tests that need torch; it is imported only when one of them runs."""
+"""What all tests share: repeatable property tests, and tiny random models for those that need torch."""
 
 from __future__ import annotations
 
@@ -7,6 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# The same examples everywhere and always, however slow the machine.
+settings.register_profile(
+    "repeatable", derandomize=True, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("repeatable")
 
 VOCABULARY = 64
 WINDOW = 128
