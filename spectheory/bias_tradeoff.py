@@ -51,6 +51,7 @@ class BiasPoint:
     def as_dict(self) -> dict[str, Any]:
         """The point as a JSON-ready dictionary."""
         return {
+            "rule": "token verification with over-acceptance, calls from lossless starts",
             "share": self.rule.share,
             "k": self.k,
             "tokens_per_call": self.tokens_per_call.as_dict(),
@@ -121,7 +122,7 @@ def bias_tradeoff(
     sums.add("tokens", trace.lengths.astype(float))
     sums.add_rows("calls", visits)
     sums.add_rows("bias", trace.columns["total_variation"])
-    rules = [BiasedVerification(share) for share in shares]
+    rules = [BiasedVerification(share) for share in dict.fromkeys(shares)]
     for rule in rules:
         survival = rule.weighted_survival(trace.columns, k)
         inside = np.where(np.arange(1, k + 1) < left[:, None], survival, 0.0)  # the text ends with the last token

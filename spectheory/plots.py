@@ -55,7 +55,8 @@ def trees(ax: Axes, plan: Plan) -> list[Artist]:
     first = plan.of(names[0])
     lines = [(label, style, [value(p) for p in first]) for label, style, value in _LIMIT_LINES if label in _OF_TREES]
     artists += _limits(ax, [p.shape.nodes for p in first], lines, labels)
-    for name in names:
+    of_rule = {name.split()[0]: name for name in reversed(names)}  # T1 once per rule
+    for name in of_rule.values():
         channel = [p.limits.iid_channel for p in plan.of(name)]
         line = (f"i.i.d. reading T1, {name.split()[0]}", (0, (5, 1, 1, 1, 1, 1)), channel)
         artists += _limits(ax, [p.shape.nodes for p in plan.of(name)], [line], labels)

@@ -15,7 +15,7 @@ from spectheory.drafting import Batch, Chain, KAry, Shape, expected_tokens
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from spectheory.resampling import PromptSums
-from spectheory.shape_calls import ShapeCalls, Wanted, calls_by_shape, takes
+from spectheory.shape_calls import BestTree, ShapeCalls, Wanted, calls_by_shape, takes
 from spectheory.trace import Trace
 from spectheory.trace_limits import Limits, add_limit_sums, limits_at
 from spectheory.verification import BlockVerification, PathRule, RaceVerification, RankRule, TokenVerification
@@ -23,6 +23,8 @@ from spectheory.verification.biased import BiasedVerification
 
 DEFAULT_RULES: tuple[PathRule, ...] = (TokenVerification(), BlockVerification(), RaceVerification())
 MOST_RESAMPLES = 100_000
+_PATHS_SHOWN = 8
+"""Nodes of a tree that a label writes out."""
 DEFAULT_SHAPES = tuple(Chain(k) for k in range(1, 17))
 
 
@@ -68,10 +70,18 @@ class Prediction:
     @property
     def label(self) -> str:
         """Rule and kind of shape, for a column or a line over the number of nodes."""
-        if isinstance(self.shape, Chain) and self.wanted == self.shape:
+        if isinstance(self.wanted, Chain):
             return self.rule.name
-        kind = "batch" if isinstance(self.shape, Batch) else "k-ary" if isinstance(self.shape, KAry) else "tree"
-        return f"{self.rule.name} {kind}"
+        if isinstance(self.wanted, Batch):
+            return f"{self.rule.name} batch"
+        if isinstance(self.wanted, BestTree):
+            return f"{self.rule.name} tree" + (f" ≤{self.wanted.max_depth}" if self.wanted.max_depth else "")
+        # A shape written by hand stands for itself.
+        if isinstance(self.shape, KAry):
+            return f"{self.rule.name} {'x'.join(map(str, self.shape.branching))}"
+        paths = self.shape.tree().paths
+        written = ",".join("-".join(map(str, path)) for path in paths[:_PATHS_SHOWN])
+        return f"{self.rule.name} {written}" + (f",... {len(paths)} nodes" if len(paths) > _PATHS_SHOWN else "")
 
     def as_dict(self) -> dict[str, Any]:
         """The prediction as a JSON-ready dictionary."""

@@ -10,7 +10,7 @@ from spectheory.intervals import Interval
 from spectheory.prediction import Plan, Prediction
 from spectheory.shape_calls import BestTree
 from spectheory.trace import GIVEN_TEXT
-from spectheory.verification import RankRule
+from spectheory.verification import GreedyMatch, RankRule
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -26,6 +26,8 @@ SIDES = {
     "beside rules without ranks): a reading, no limit",
 }
 """What each comparison column claims, and when."""
+OF_CHAINS = ("C1", "1 call")
+"""Those that stand beside chains alone."""
 
 
 def plan_as_dict(plan: Plan) -> dict[str, Any]:
@@ -90,9 +92,26 @@ def notes(plan: Plan) -> list[str]:
         lines.append("Trees were chosen on these texts, one for each rule and size.")
     if plan.best.speedup is None:
         lines.append("No speed-up without costs: give --c or a latency table.")
+    if any(isinstance(p.rule, GreedyMatch) for p in plan.predictions) and not _greedy(provenance):
+        lines.append("Greedy verification outputs the target's first choices: on other text its numbers are a reading.")
     if any(p.tokens_per_call.kind == "bound" for p in plan.predictions):
         lines.append("A single prompt cannot be resampled: its intervals are the trivial bounds.")
     return lines
+
+
+def _greedy(provenance: Mapping[str, Any]) -> bool:
+    """Whether the text was decoded at temperature 0."""
+    settings = provenance.get("settings")
+    sampling = settings.get("sampling") if isinstance(settings, dict) else None
+    return isinstance(sampling, dict) and sampling.get("temperature") == 0
+
+
+def bias_notes(points: Sequence[BiasPoint]) -> list[str]:
+    """What the columns of the bias table mean."""
+    share = "share: of over-acceptance, b = (1 - share) min(1, p/q) + share; 0 is lossless, 1 outputs the draft."
+    starts = "The starts and prefixes of a biased decoder drift; these calls start where lossless ones do."
+    paid = "Bias: total variation per token with the best recovery (Y6), and with recovery from the target (UNO)."
+    return [share, starts, paid] if points else []
 
 
 def _from_estimates(prediction: Prediction) -> bool:
@@ -104,7 +123,9 @@ def tokens_table(plan: Plan) -> Table:
     """Tokens per target call of chains with a row per k: each rule, then the i.i.d. formula and the limits."""
     labels = plan.chains
     table = _table("Tokens per target call", ["k", *labels])
-    for name in (f"C1 {labels[0]}", "1 call ≤", "B6 ≤", "B2'", "T1"):
+    ranked = plan.of(labels[0])[0].rule
+    channel = ranked.name if isinstance(ranked, RankRule) else "recursive"
+    for name in (f"C1 {labels[0]}", "1 call ≤", "B6 ≤", "B2'", "T1" if channel == "recursive" else f"T1 {channel}"):
         table.add_column(name, justify="right", style="dim")
     for nodes, row in _rows(plan, labels):
         first = row[0]
@@ -123,17 +144,18 @@ def trees_table(plan: Plan) -> Table:
     """Tokens per target call of the other shapes with a row per number of nodes, then the limits."""
     labels = plan.trees
     table = _table("Tokens per target call, trees of k nodes", ["k", *labels])
-    channels = [label for label in labels if plan.of(label)[0].limits.iid_channel is not None]
-    for name in ("B6 ≤", "B2'", *(f"T1 {label.split()[0]}" for label in channels)):
+    known = (p for label in labels for p in plan.of(label) if p.limits.iid_channel is not None)
+    channels = list(dict.fromkeys(p.rule.name for p in known))
+    for name in ("B6 ≤", "B2'", *(f"T1 {rule}" for rule in channels)):
         table.add_column(name, justify="right", style="dim")
     for nodes, row in _rows(plan, labels):
-        by_label = {p.label: p for p in row}
+        of_rule = {p.rule.name: p.limits.iid_channel for p in row}
         text, branching = row[0].limits.text, row[0].limits.iid_branching
         table.add_row(
             str(nodes),
             *_cells(row, labels, plan, lambda p: p.tokens_per_call),
             *(_plain(value) for value in (text.best if text else None, branching)),
-            *(_plain(by_label[name].limits.iid_channel if name in by_label else None) for name in channels),
+            *(_plain(of_rule.get(rule)) for rule in channels),
         )
     return table
 
@@ -193,7 +215,7 @@ def short(interval: Interval) -> str:
 def bias_table(points: Sequence[BiasPoint]) -> Table:
     """Tokens per call against the bias paid, a row per share of over-acceptance."""
     table = _table(
-        f"Biased acceptance, calls from lossless starts, chains of k = {points[0].k}",
+        f"Token verification with over-acceptance, calls from lossless starts, chains of k = {points[0].k}",
         ["share", "tokens per call", "speed-up", "bias per token", "UNO's bias"],
     )
     for point in points:

@@ -21,6 +21,9 @@ from spectheory.resampling import PromptSums
 from spectheory.trace import GIVEN_TEXT, RECORDED_RANKS, Trace
 from spectheory.verification import PathRule, RankRule
 
+_SHARE_OF_STARTS = 1 / 8
+"""Starts with room for a call that a limit needs, of all positions: fewer are those near the prompts alone."""
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -120,7 +123,8 @@ def limits_at(sums: PromptSums, trace: Trace, k: int) -> Limits:
     """The limits at k draft nodes, from drawn sums."""
     columns = trace.columns
     most = (1.0, k + 1.0)
-    counted = trace.provenance.get("origin") != GIVEN_TEXT and sums.total(f"starts {k}") > 0
+    starts = sums.total(f"starts {k}") if sums.has(f"starts {k}") else 0.0
+    counted = starts > 0 and starts >= _SHARE_OF_STARTS * len(trace)
     branching = channel = None
     if "target_entropy" in columns:
         mu, mu2 = float(columns["target_entropy"].mean()), float(columns["target_second_moment"].mean())

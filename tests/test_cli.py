@@ -113,7 +113,7 @@ def test_bias_against_tokens(trace_file: Path, tmp_path: Path, capsys: pytest.Ca
     assert half["bias"]["best"] == pytest.approx((1 - accepted.mean()) / 2, rel=1e-12)
     assert half["tokens_per_call"]["best"] > lossless
     assert main(arguments) == 0
-    assert "Biased acceptance" in capsys.readouterr().out
+    assert "with over-acceptance, calls" in capsys.readouterr().out
 
 
 def test_trees_of_distinct_candidates_take_the_place_of_iid_ones(

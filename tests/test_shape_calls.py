@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pytest
+from rich.console import Console
 
 from spectheory.cost import ConstantRatio
 from spectheory.drafting import Batch, Chain, KAry, Shape, Tree, expected_tokens, optimal_tree
@@ -11,7 +14,7 @@ from spectheory.errors import SettingError, TraceError
 from spectheory.limits import tunstall_bound
 from spectheory.paths import calls_of_texts, calls_of_tree, tree_survival
 from spectheory.prediction import plan, predict
-from spectheory.report import notes, plan_as_dict
+from spectheory.report import notes, plan_as_dict, tokens_table, trees_table
 from spectheory.shape_calls import BestTree
 from spectheory.trace import DISTINCT_RANKS, RECORDED_RANKS, TextInfo, Trace
 from spectheory.tree_search import text_tree
@@ -174,3 +177,25 @@ def test_what_comes_from_estimates_is_said() -> None:
         predict(without, DISTINCT, BestTree(2))
     chains = [predict(without, rule, Chain(4)).tokens_per_call.best for rule in (DISTINCT, TokenVerification())]
     assert chains[0] == chains[1]
+
+
+def test_shapes_of_one_size_stay_apart() -> None:
+    """A searched tree, a k-ary one and one written by hand have columns of their own, and T1 stands once per rule."""
+    trace = ranked_trace(5)
+    shapes = [BestTree(3), Tree.from_paths([(1,), (2,), (1, 1)]), KAry((1, 2)), KAry((3,)), Chain(3)]
+    answer = plan(trace, rules=[RaceVerification()], shapes=shapes)
+    assert answer.labels == ["race tree", "race 1,2,1-1", "race 1x2", "race 3", "race"]
+    console = Console(width=200, file=io.StringIO())
+    console.print(trees_table(answer))
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    for prediction in answer.predictions[:-1]:
+        assert f"{prediction.tokens_per_call.best:.2f}" in shown
+    assert shown.count("T1 race") == 1
+
+
+def test_t1_names_its_rule() -> None:
+    """Beside a rule with ranks it is that rule's, whatever stands in the next column."""
+    trace = ranked_trace(6)
+    for rules, heading in (((TopKMatch(), TokenVerification()), "T1 topk"), ((TokenVerification(), TopKMatch()), "T1")):
+        table = tokens_table(plan(trace, rules=rules, shapes=[Chain(2)]))
+        assert table.columns[-1].header == heading

@@ -18,6 +18,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         from spectheory.cli.app import app
 
+        if sys.stdout is None:
+            return _fail("stdout is closed: answers go there; leave it open", 2)
         sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
         status = app(args=arguments, standalone_mode=False, prog_name="spectheory")
     except SpectheoryError as error:

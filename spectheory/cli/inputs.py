@@ -170,7 +170,7 @@ def _read(source: str, name: str) -> NDArray[Any]:
 def _numbers(text: str) -> list[float]:
     """The numbers of a line, separated by commas or blanks; none if it holds anything else."""
     try:
-        return [float(word) for word in text.replace(",", " ").split()]
+        return [float(word) for part in text.strip(", ").split(",") for word in part.split() or [part]]
     except ValueError:
         return []
 

@@ -20,7 +20,9 @@ from spectheory.files import write_whole
 from spectheory.logprobs import read_log_probabilities
 from spectheory.prediction import Plan, plan
 from spectheory.report import (
+    OF_CHAINS,
     SIDES,
+    bias_notes,
     bias_table,
     check_table,
     headline,
@@ -65,10 +67,13 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions) 
             answers.print(speedup_table(answer))
         if biased:
             answers.print(bias_table(biased))
+            for line in bias_notes(biased):
+                answers.print(line, style="dim", highlight=False)
         answers.print(headline(answer), style="bold", highlight=False)
         for line in notes(answer):
             answers.print(line, style="dim", highlight=False)
-        for name, claim in SIDES.items():
+        shown = SIDES if answer.chains else {name: claim for name, claim in SIDES.items() if name not in OF_CHAINS}
+        for name, claim in shown.items():
             answers.print(f"{name}: {claim}.", style="dim", highlight=False)
     if question.out:
         _write(answer, content, question.out)
@@ -98,7 +103,15 @@ def _answer(
     }
     if shapes:
         return plan(trace, cost, rules=rules or with_ranks(trace), shapes=shapes, **settings)
-    answer = plan(trace, cost, rules=rules, shapes=[Chain(k) for k in range(1, question.k_max + 1)], **settings)
+    chains = [Chain(k) for k in range(1, question.k_max + 1)]
+    try:
+        answer = plan(trace, cost, rules=rules, shapes=chains, **settings)
+    except SettingError as error:
+        if not isinstance(cost, LatencyTable):
+            raise
+        cost = None  # latencies of shorter calls: tokens are known all the same
+        answer = plan(trace, cost, rules=rules, shapes=chains, **settings)
+        remarks.print(f"speed-ups are left out: {error}, or give --c", markup=False)
     ranked = with_ranks(trace, rules)
     if ranked:
         try:

@@ -15,9 +15,9 @@ from spectheory.limits import StepLaw, renewal_bound
 from spectheory.resampling import PromptSums
 from spectheory.theory_report import BoundsAnswer, Column
 from spectheory.theory_report.bounds import DETERMINISTIC, ON_TEXT, READING, READINGS, SAMPLED
-from spectheory.trace import GIVEN_TEXT, Trace
+from spectheory.trace import GIVEN_TEXT, RECORDED_RANKS, Trace
 from spectheory.trace_limits import Limits, add_limit_sums, limits_at
-from spectheory.verification import RULES, RankRule
+from spectheory.verification import RULES, Columns, RankRule
 
 MOST_WALK = 1 << 27
 """Entries of the walks along a trace: 1 GB."""
@@ -44,13 +44,15 @@ def of_trace(trace: Trace, nodes: list[int], draws: DrawOptions) -> BoundsAnswer
         facts |= {"mu": moments[0], "mu2": moments[1]}
     else:
         notes.append("The trace has no entropies: the closed forms need full pmfs.")
-    return BoundsAnswer("trace", facts, _tables(ranked), rows, notes)
+    return BoundsAnswer("trace", facts, _tables(ranked, trace.columns), rows, notes)
 
 
-def _tables(ranked: Iterable[RankRule]) -> dict[str, Mapping[str, Column]]:
+def _tables(ranked: Iterable[RankRule], columns: Columns) -> dict[str, Mapping[str, Column]]:
     sampled = {"one_call": Column("1 call ≤", "any lossless verification of a drafted chain", ON_TEXT)}
     for rule in ranked:
-        sampled[f"channel_{rule.name}"] = Column(f"T1 {rule.name}", "trees on its ranks up to 8", READING)
+        sampled[f"channel_{rule.name}"] = Column(
+            f"T1 {rule.name}", f"trees on its ranks up to {rule.known_ranks(columns, RECORDED_RANKS)}", READING
+        )
     return {
         DETERMINISTIC: {"text": Column("B6 ≤", "drafts that do not sample", ON_TEXT), **READINGS},
         SAMPLED: sampled,

@@ -201,7 +201,8 @@ def _notes(trace: Trace, rule: RankRule, sums: PromptSums, chain: Tree, question
         "The tree was chosen on these texts. Held out: searched on half the prompts, judged on the other half, and the "
         "other way round; nearer to what fresh texts give.",
         "Greedy tree: best for a start drawn uniformly along the texts, where the search begins (no interval).",
-        "T1, from the mean law of ranks up to 8, is the i.i.d. reading on text, no limit.",
+        f"T1, from the mean law of ranks up to {rule.known_ranks(trace.columns, RECORDED_RANKS)}, is the i.i.d. "
+        "reading on text, no limit.",
         "Ranks in the paths are counted from 1.",
     ]
     if chain.nodes < question.nodes:

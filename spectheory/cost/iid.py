@@ -238,7 +238,9 @@ def check_ratio(c: float, name: str = "c") -> None:
         If it is.
     """
     if not 0 <= c < math.inf:
-        raise SettingError(f"{name} is {c:g}", limit="must be >= 0", remedy="pass the draft's step over the target's")
+        raise SettingError(
+            f"{name} is {c:g}", limit="must be >= 0 and finite", remedy="pass the draft's step over the target's"
+        )
 
 
 def check_alpha(alpha: float) -> None:

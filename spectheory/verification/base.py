@@ -160,8 +160,10 @@ def at_least_one(name: str, value: int) -> None:
     Raises
     ------
     SettingError
-        If it is below 1.
+        If it is no whole number, or below 1.
     """
+    if not isinstance(value, (int, np.integer)):
+        raise SettingError(f"{name} is {value!r}", limit="must be a whole number >= 1", remedy="count candidates")
     if value < 1:
         raise SettingError(f"{name} is {value}", limit="must be >= 1", remedy="ranks are counted from 1")
 

@@ -58,7 +58,9 @@ class BiasedVerification(PositionRule):
         p, q, xp = validate_pair(target, draft)
         mixture = (1 - self.share) * p + self.share * q
         safe = xp.where(mixture > 0, mixture, xp.ones_like(mixture))
-        return xp.where(mixture > 0, xp.minimum(q / safe, xp.ones_like(mixture)), xp.zeros_like(mixture))
+        with np.errstate(over="ignore"):  # a quotient beyond the floats is cut to 1
+            accepted = xp.minimum(q / safe, xp.ones_like(mixture))
+        return xp.where(mixture > 0, accepted, xp.zeros_like(mixture))
 
     def accepted_at(self, columns: Columns) -> NDArray[np.float64]:
         """a(x) at each position of a text that *this rule* output, a sample of the mixture."""
