@@ -225,6 +225,15 @@ def plan(
         )
     if seed < 0:
         raise SettingError(f"seed is {seed}", limit="must be >= 0", remedy="0 is the default")
+    for rule in rules:
+        if not isinstance(rule, PathRule):
+            raise SettingError(
+                f"{rule!r} is no rule with a path form",
+                limit="a text says nothing about others",
+                remedy="use one of spectheory.verification.RULES",
+            )
+    if cost is not None and not isinstance(cost, CostModel):
+        raise SettingError(f"cost is {cost!r}", limit="needs a cost model", remedy="ConstantRatio(0.1) is one")
     if any(isinstance(rule, BiasedVerification) for rule in rules):
         raise SettingError(
             "a biased rule is asked for",

@@ -12,6 +12,8 @@ from rich.console import Console
 
 from spectheory.cli import main
 from spectheory.cli.shapes import with_ranks
+from spectheory.cost import LatencyTable
+from spectheory.intervals import Interval
 from spectheory.prediction import plan
 from spectheory.report import trees_table
 from spectheory.shape_calls import BestTree
@@ -162,6 +164,7 @@ def test_one_rule_chosen(trace_file: Path, capsys: pytest.CaptureFixture[str]) -
         (["--target", "x", "--top-p", "7"], "--target, --top-p given with a recorded trace"),
         (["--seed", "-1"], "seed is -1"),
         (["--k-max", "2000000"], "--k-max is 2000000"),
+        (["--c", "inf"], "c is inf: must be >= 0 and finite"),
         (["--shape", "star"], "shape 'star' is unknown: there are chain, batch, tree"),
         (["--shape", "1,1-1-1"], "path 1-1-1 has no parent"),
         (["--shape", "2x0"], "branching is 0"),
@@ -226,6 +229,25 @@ def test_no_command_and_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert "predict" in capsys.readouterr().out
     assert "unknown" in refused(["unknown"], capsys)
     assert "--out" in refused(["measure"], capsys)
+
+
+def test_latencies_of_short_calls_leave_out_the_speedup(
+    trace_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    second = Interval.exact
+    table = LatencyTable({1: second(1.0), 3: second(1.2)}, {1: second(0.1), 2: second(0.2)}, context=8)
+    table.write(tmp_path / "short.json")
+    assert main(["predict", str(trace_file), "--k-max", "4", "--latency", str(tmp_path / "short.json")]) == 0
+    out, err = capsys.readouterr()
+    assert "Tokens per target call" in out
+    assert "Speed-up over" not in out
+    assert "speed-ups are left out: a call verifies 4 tokens" in " ".join(err.split())
+
+
+def test_a_closed_stdout_is_named(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", None)
+    assert main(["--help"]) == 2
+    assert "stdout is closed" in capsys.readouterr().err
 
 
 def test_a_bug_ends_with_one_line_too(

@@ -663,6 +663,7 @@ BAD_INPUT = [
     (["bounds", "--rank-pmf", "0,0"], "--rank-pmf is zero everywhere"),
     (["bounds", "--rank-pmf", "table.npy"], "--rank-pmf holds 3 rows"),
     (["bounds", "--rank-pmf", "0.5", "--nodes", "999999"], "--nodes is 999999"),
+    (["rules", "--target", "0.5,,0.5", "--draft", "0.5,0.5"], "'0.5,,0.5' is neither numbers nor a file"),
     (["tree"], "no input is given: needs one of a trace, --rank-pmf"),
     (["tree", "T", "--rank-pmf", "0.5"], "a trace and --rank-pmf are given"),
     (

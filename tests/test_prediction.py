@@ -17,7 +17,7 @@ from spectheory.limits.branching import best_threshold, surprisal_walks
 from spectheory.prediction import plan, predict
 from spectheory.report import headline, notes, plan_as_dict
 from spectheory.trace import GIVEN_TEXT, TextInfo, Trace
-from spectheory.verification import BlockVerification, GreedyMatch, RaceVerification, TokenVerification
+from spectheory.verification import BlockVerification, GreedyMatch, KSeq, RaceVerification, TokenVerification
 
 EXACT = 1e-12
 """Two float64 routes to one number of order one, some hundred operations each."""
@@ -191,6 +191,12 @@ def test_missing_columns_and_settings_are_named() -> None:
         predict(trace, RaceVerification(), Chain(1))
     with pytest.raises(TraceError, match="greedy_agreement"):
         predict(trace, GreedyMatch(), Chain(1))
+    with pytest.raises(SettingError, match="'token' is no rule with a path form"):
+        predict(trace, "token", Chain(1))  # type: ignore[arg-type]
+    with pytest.raises(SettingError, match=r"KSeq\(\) is no rule with a path form"):
+        predict(trace, KSeq(), Chain(1))  # type: ignore[arg-type]
+    with pytest.raises(SettingError, match=r"cost is 0\.1: needs a cost model"):
+        predict(trace, TokenVerification(), Chain(1), 0.1)  # type: ignore[arg-type]
     with pytest.raises(SettingError, match="resamples is 0"):
         predict(trace, TokenVerification(), Chain(1), resamples=0)
     with pytest.raises(SettingError, match="k is 0"):

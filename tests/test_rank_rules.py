@@ -611,6 +611,7 @@ BAD: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
     (lambda rule: rule.acceptance_given([0.5, 0.5], [0.5, math.nan]), PmfError, "draft[1] is nan"),
     (lambda rule: rule.acceptance([1.0], [0.5, 0.5], 2), ShapeError, "one vocabulary"),
     (lambda rule: rule.acceptance([1.0], [1.0], 0), SettingError, " is 0: must be >= 1"),
+    (lambda rule: rule.acceptance([1.0], [1.0], 1.5), SettingError, " is 1.5: must be a whole number"),
 ]
 BAD_RANKS: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
     (lambda rule: rule.rank_pmf([1.0], [0.5, 0.5], 2), ShapeError, "one vocabulary"),
