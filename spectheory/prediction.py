@@ -219,6 +219,32 @@ def plan(
     """
     if rules is None:
         rules = [rule for rule in DEFAULT_RULES if set(rule.needs) <= set(trace.columns)]
+    _check(rules, shapes, cost, resamples, seed)
+    found = _found(trace, rules, shapes, prefill_emits_token)
+    sums = PromptSums(trace.texts, resamples, seed)
+    sums.add("tokens", trace.lengths.astype(float))
+    prefilled = int(prefill_emits_token)
+    sums.add("decoded", (trace.lengths - prefilled).astype(float))
+    for number, (_, shape) in enumerate(found):
+        sums.add_rows(f"accepted {number}", shape.first)
+        sums.add(f"calls {number}", shape.calls.expected)
+        sums.add(f"verifying {number}", shape.calls.expected - prefilled)
+        sums.add(f"full {number}", shape.calls.full)
+    ks = sorted({c.shape.nodes for _, c in found})
+    add_limit_sums(sums, trace, ks)
+    sums.draw()
+    limits = {k: limits_at(sums, trace, k) for k in ks}
+    predictions = tuple(
+        _prediction(sums, trace, number, rule, calls, cost, limits[calls.shape.nodes])
+        for number, (rule, calls) in enumerate(found)
+    )
+    return Plan(predictions, max(predictions, key=_gain))
+
+
+def _check(
+    rules: Sequence[PathRule], shapes: Sequence[Wanted], cost: CostModel | None, resamples: int, seed: int
+) -> None:
+    """Refuse what cannot be asked for."""
     if not 1 <= resamples <= MOST_RESAMPLES:
         raise SettingError(
             f"resamples is {resamples}", limit=f"must be in 1..{MOST_RESAMPLES}", remedy="1000 is a good number"
@@ -242,10 +268,12 @@ def plan(
         )
     if not rules or not shapes:
         raise SettingError("there is nothing to predict", limit="needs a rule and a shape", remedy="name both")
-    sums = PromptSums(trace.texts, resamples, seed)
-    sums.add("tokens", trace.lengths.astype(float))
-    prefilled = int(prefill_emits_token)
-    sums.add("decoded", (trace.lengths - prefilled).astype(float))
+
+
+def _found(
+    trace: Trace, rules: Sequence[PathRule], shapes: Sequence[Wanted], prefill_emits_token: bool
+) -> list[tuple[PathRule, ShapeCalls]]:
+    """Every rule with every shape it takes; a single pair that does not fit is refused with its reason."""
     found: list[tuple[PathRule, ShapeCalls]] = []
     for rule in rules:
         wanted = [shape for shape in shapes if takes(rule, shape) or len(rules) == len(shapes) == 1]
@@ -257,20 +285,7 @@ def plan(
             limit="shapes other than chains need a rule with ranks",
             remedy="use race, poisson, recursive, recursive-distinct or topk",
         )
-    for number, (_, shape) in enumerate(found):
-        sums.add_rows(f"accepted {number}", shape.first)
-        sums.add(f"calls {number}", shape.calls.expected)
-        sums.add(f"verifying {number}", shape.calls.expected - prefilled)
-        sums.add(f"full {number}", shape.calls.full)
-    ks = sorted({c.shape.nodes for _, c in found})
-    add_limit_sums(sums, trace, ks)
-    sums.draw()
-    limits = {k: limits_at(sums, trace, k) for k in ks}
-    predictions = tuple(
-        _prediction(sums, trace, number, rule, calls, cost, limits[calls.shape.nodes])
-        for number, (rule, calls) in enumerate(found)
-    )
-    return Plan(predictions, max(predictions, key=_gain))
+    return found
 
 
 def _gain(prediction: Prediction) -> float:
