@@ -89,7 +89,7 @@ def notes(plan: Plan) -> list[str]:
     if absent:
         lines.append(f"Absent, as they need full pmfs: the race rule, {', '.join(absent)}.")
     if any(isinstance(p.wanted, BestTree) for p in plan.predictions):
-        lines.append("Trees were chosen on these texts, one for each rule and size.")
+        lines.append("Trees are the best that a local search found on these texts, one for each rule and size.")
     if plan.best.speedup is None:
         lines.append("No speed-up without costs: give --c or a latency table.")
     if any(isinstance(p.rule, GreedyMatch) for p in plan.predictions) and not _greedy(provenance):

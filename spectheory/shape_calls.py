@@ -20,7 +20,9 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class BestTree:
-    """Asks for the best draft tree of a size: found per rule on the trace itself (S4), with ranks up to 8 if recorded.
+    """Asks for the best draft tree of a size that a local search finds, per rule on the trace itself (S4).
+
+    Ranks go up to 8, or to what is recorded. That no other tree is better is not claimed.
 
     Parameters
     ----------

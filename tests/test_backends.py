@@ -96,12 +96,10 @@ def test_a_copy_would_be_seen(no_way_to_the_host: None) -> None:
         np.asarray(torch.ones(3))
 
 
-@pytest.mark.parametrize("name", sorted(PAIR_FUNCTIONS))
+@pytest.mark.parametrize("name", sorted(name for name in PAIR_FUNCTIONS if not name.endswith("ranks given")))
 def test_no_position_gives_no_number(name: str) -> None:
-    """Batches of zero positions are batches."""
+    """Batches of zero positions are batches (where the call does not fix their tokens)."""
     none = np.empty((0, 3))
-    if name.endswith("ranks given"):
-        return  # one token per position is asked for
     expected = np.shape(PAIR_FUNCTIONS[name](np.full((1, 3), 1 / 3), np.full((1, 3), 1 / 3)))
     assert np.shape(PAIR_FUNCTIONS[name](none, none)) == (0, *expected[1:])
 

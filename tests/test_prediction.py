@@ -252,6 +252,25 @@ def test_a_prefill_token_is_left_out_of_the_speedup() -> None:
     assert prediction.tokens_per_call.best == pytest.approx(4.5, rel=EXACT)
 
 
+def test_limits_need_starts_with_room() -> None:
+    """Where fewer than an eighth of the positions leave room for a call, only those near the prompts would count."""
+    trace = full_trace(np.random.default_rng(16), texts=10, tokens=64)
+    near, far = (predict(trace, TokenVerification(), Chain(k)).limits for k in (56, 58))
+    assert near.one_call is not None
+    assert near.text is not None
+    assert far.one_call is None
+    assert far.text is None
+
+
+def test_greedy_verification_of_sampled_text_is_a_reading() -> None:
+    trace = full_trace(np.random.default_rng(17))
+    columns = {**trace.columns, "greedy_agreement": np.ones(len(trace), dtype=bool)}
+    for temperature, said in ((1.0, True), (0, False)):
+        provenance = {"settings": {"sampling": {"temperature": temperature}}}
+        answer = plan(Trace(columns, trace.texts, provenance), rules=[GreedyMatch()], shapes=[Chain(1)])
+        assert any("Greedy verification" in line for line in notes(answer)) is said
+
+
 def test_seed_and_resamples_out_of_range() -> None:
     trace = full_trace(np.random.default_rng(15))
     with pytest.raises(SettingError, match="seed is -1"):

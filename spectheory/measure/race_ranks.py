@@ -16,6 +16,7 @@ _LARGEST_RATE = 1e9
 _LOG_TIMES, _NODES = (-21.0, 4.0), 64
 """Trapezoid rule in the logarithm of the winner's time, good to 1e-6 for eight ranks."""
 _MOST_ARRIVALS = 100.0
+"""Expected arrivals beyond which seven or fewer have a probability below 1e-30."""
 _BLOCK = 2**22
 """Entries of the largest array at a time."""
 
@@ -96,7 +97,7 @@ def _series(tail: Tensor, u: Tensor) -> Tensor:
     Its logarithm is :math:`\sum_m (-1)^{m-1} (z-1)^m S_m / m`, :math:`S_m = \sum_y (1-e^{-u\lambda_y})^m`, and each S_m
     a series in u with the moments of the rates.
     """
-    # Beyond so many expected arrivals seven or fewer do not happen, and the moments overflow.
+    # Beyond, the moments may overflow.
     alive = tail[:, 0, None] * u < _MOST_ARRIVALS
     m1, m2, m3, m4 = (torch.where(alive, tail[:, i, None] * u ** (i + 1), 0.0) for i in range(4))
     s1 = m1 - m2 / 2 + m3 / 6 - m4 / 24
