@@ -1,0 +1,183 @@
+"""One way to write a statement, evaluated in any arithmetic: fractions, floats, certified intervals, solver terms.
+
+A statement written with +, -, *, / and the functions here can be checked exactly on fractions, enclosed by intervals
+where logarithms enter, searched on floats, and handed to a solver for every pmf at once. Python's own ``max``, ``if``
+and ``math.log`` tie it to numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Real = Any
+"""A fraction, a float, an mpmath interval or a solver's term."""
+
+
+class Transcendental(ArithmeticError):
+    """A logarithm was asked of a fraction: the statement needs certified intervals."""
+
+
+def is_term(value: object) -> bool:
+    """Whether the value is a term of the solver (z3)."""
+    return type(value).__module__.startswith("z3.")
+
+
+def is_interval(value: object) -> bool:
+    """Whether the value is an mpmath interval."""
+    return type(value).__name__ == "ivmpf"
+
+
+def is_zero(value: Real) -> bool:
+    """Whether a number is exactly zero; a solver's term is never known to be.
+
+    Examples
+    --------
+    >>> is_zero(Fraction(0)), is_zero(1e-300)
+    (True, False)
+    """
+    return not is_term(value) and bool(value == 0)
+
+
+def larger(a: Real, b: Real) -> Real:
+    """The larger of two numbers.
+
+    Examples
+    --------
+    >>> larger(Fraction(1, 2), 1)
+    1
+    """
+    if is_term(a) or is_term(b):
+        import z3
+
+        return z3.If(a >= b, a, b)
+    if is_interval(a) or is_interval(b):
+        return _interval_larger(a, b)
+    return max(a, b)
+
+
+def smaller(a: Real, b: Real) -> Real:
+    """The smaller of two numbers."""
+    return -larger(-a, -b)
+
+
+def positive_part(a: Real) -> Real:
+    """The number if it is positive, else 0."""
+    return larger(a, 0)
+
+
+def absolute(a: Real) -> Real:
+    """The distance from 0."""
+    return larger(a, -a)
+
+
+def log(a: Real) -> Real:
+    """The natural logarithm of a float or an interval.
+
+    Raises
+    ------
+    Transcendental
+        Of a fraction or an integer but 1: it has no exact value; judges then go on with intervals.
+    """
+    if is_interval(a):
+        from mpmath import iv  # type: ignore[import-untyped]
+
+        return iv.log(a)
+    if isinstance(a, Fraction | int):
+        if a == 1:
+            return 0
+        raise Transcendental("the logarithm of a fraction")
+    if is_term(a):
+        raise Transcendental("the logarithm of a solver's term")
+    return math.log(a)
+
+
+def exp(a: Real) -> Real:
+    """The exponential of a float or an interval.
+
+    Raises
+    ------
+    Transcendental
+        Of a fraction or an integer but 0.
+    """
+    if is_interval(a):
+        from mpmath import iv
+
+        return iv.exp(a)
+    if isinstance(a, Fraction | int):
+        if a == 0:
+            return 1
+        raise Transcendental("the exponential of a fraction")
+    if is_term(a):
+        raise Transcendental("the exponential of a solver's term")
+    return math.exp(a)
+
+
+def every(conditions: Iterable[Any]) -> Any:
+    """Whether all conditions hold, of numbers or of a solver's terms.
+
+    Examples
+    --------
+    >>> every(share > 0 for share in (Fraction(1, 2), Fraction(0)))
+    False
+    """
+    listed = list(conditions)
+    if any(is_term(condition) for condition in listed):
+        import z3
+
+        return z3.And(*listed)
+    return all(listed)
+
+
+def product(values: Iterable[Real]) -> Real:
+    """The product; an exact one of none.
+
+    Examples
+    --------
+    >>> product([Fraction(1, 2), 4])
+    Fraction(2, 1)
+    """
+    result: Real = 1
+    for value in values:
+        result = result * value
+    return result
+
+
+def floats(values: Iterable[Real]) -> NDArray[np.float64]:
+    """Fractions or intervals rounded to double precision, for the library's calculators.
+
+    Examples
+    --------
+    >>> floats([Fraction(1, 2), 1])
+    array([0.5, 1. ])
+    """
+    return np.array([float(value.mid.a) if is_interval(value) else float(value) for value in values])
+
+
+def interval(value: Any) -> Any:
+    """The same value with every fraction in it enclosed by an interval at the precision in force.
+
+    Tuples, lists and dictionaries keep their shape; integers, being exact in any arithmetic, stay.
+    """
+    from mpmath import iv
+
+    if isinstance(value, Fraction):
+        return iv.mpf(value.numerator) / iv.mpf(value.denominator)
+    if isinstance(value, tuple | list):
+        return type(value)(interval(item) for item in value)
+    if isinstance(value, dict):
+        return {key: interval(item) for key, item in value.items()}
+    return value
+
+
+def _interval_larger(a: Real, b: Real) -> Real:
+    """The enclosure of the larger of two intervals."""
+    from mpmath import iv
+
+    left, right = iv.mpf(a), iv.mpf(b)
+    return iv.mpf([max(left.a, right.a), max(left.b, right.b)])

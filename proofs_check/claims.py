@@ -1,0 +1,158 @@
+"""A claim: what is stated of every pair of pmfs (or tree, or chain), under which assumptions.
+
+It is written once, with :mod:`proofs_check.arithmetic`, and judged by every kind of evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from proofs_check.arithmetic import every
+from spectheory.errors import SpectheoryError
+
+Case = Mapping[str, Any]
+"""What a claim is about: names to values, as p and q to pmfs."""
+
+Relation = Literal["==", "<=", "~"]
+
+
+class ClaimError(SpectheoryError):
+    """A claim that cannot be judged: not a number, not a comparison."""
+
+
+class AssumptionError(SpectheoryError):
+    """An assumption of a claim is not met."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Two sides and how they are said to stand.
+
+    Attributes
+    ----------
+    left, right : number, tuple or dict of numbers
+        Tuples and dictionaries stand for ``==`` alone.
+    relation : ``"=="``, ``"<="`` or ``"~"``
+        ``"~"`` says that a double-precision number (left) is the exact one (right) but for its rounding.
+    """
+
+    left: Any
+    relation: Relation
+    right: Any
+
+
+def equal(left: Any, right: Any) -> Compared:
+    """The two sides are equal."""
+    return Compared(left, "==", right)
+
+
+def at_most(left: Any, right: Any) -> Compared:
+    """The left side is no larger than the right one."""
+    return Compared(left, "<=", right)
+
+
+def at_least(left: Any, right: Any) -> Compared:
+    """The left side is no smaller than the right one."""
+    return Compared(right, "<=", left)
+
+
+def computed(value: Any, exact: Any) -> Compared:
+    """The library's double-precision value is the exact one, but for :data:`proofs_check.judge.ROUNDING`."""
+    return Compared(float(value), "~", exact)
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """What a claim needs of its case.
+
+    Attributes
+    ----------
+    says : str
+        In words.
+    met : callable
+        Takes the entries of the case by name; must work on fractions, and on a solver's terms for a proof attempt.
+    """
+
+    says: str
+    met: Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement about every case that meets the assumptions.
+
+    Parameters
+    ----------
+    says : str
+        The statement in words.
+    holds : callable
+        Takes the entries of a case by name (``p`` and ``q`` of a pair) and returns one :class:`Compared` or several.
+    assumes : tuple of Assumption
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> claim = Claim("TV is at most 1", lambda p, q: at_most(sum(abs(a - b) for a, b in zip(p, q)) / 2, 1))
+    >>> third = Fraction(1, 3)
+    >>> claim.compare({"p": (third, 2 * third), "q": (2 * third, third)})
+    [Compared(left=Fraction(1, 3), relation='<=', right=1)]
+    """
+
+    says: str
+    holds: Callable[..., Compared | Iterable[Compared]]
+    assumes: tuple[Assumption, ...] = ()
+
+    def unmet(self, case: Case) -> Assumption | None:
+        """The first assumption the case does not meet."""
+        return next((each for each in self.assumes if not each.met(**case)), None)
+
+    def compare(self, case: Case) -> list[Compared]:
+        """Both sides at a case.
+
+        Raises
+        ------
+        ClaimError
+            If the claim gives no comparison there.
+        """
+        try:
+            given = self.holds(**case)
+        except (ZeroDivisionError, ValueError, TypeError, IndexError, OverflowError, KeyError, AttributeError) as error:
+            if isinstance(error, SpectheoryError):
+                raise
+            raise ClaimError(
+                f"claim {self.says!r} has no value at {shown(case)} ({type(error).__name__}: {error})",
+                limit="needs numbers on every case that meets its assumptions",
+                remedy="state what it needs in assumes, POSITIVE for instance",
+            ) from error
+        compared = [given] if isinstance(given, Compared) else list(given) if isinstance(given, Iterable) else [given]
+        if not compared or not all(isinstance(each, Compared) for each in compared):
+            raise ClaimError(
+                f"claim {self.says!r} gives {given!r} at {shown(case)}",
+                limit="needs at_most(left, right), at_least(left, right) or equal(left, right)",
+                remedy="return one of them, or a list",
+            )
+        return compared
+
+
+POSITIVE = Assumption("p and q are positive everywhere", lambda p, q: every(share > 0 for share in (*p, *q)))
+"""Both pmfs have full support."""
+
+
+def shown(value: Any) -> str:
+    """A case or a value on one line, fractions as 1/3.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> shown({"p": (Fraction(1, 3), Fraction(2, 3)), "k": 2})
+    'p = (1/3, 2/3), k = 2'
+    """
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} = {shown(item)}" for name, item in value.items())
+    if isinstance(value, tuple | list):
+        return "(" + ", ".join(shown(item) for item in value) + ")"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return str(value)

@@ -1,0 +1,74 @@
+"""Makers of evidence: a claim or a proof, the cases, and the wrong variant the same check must reject."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from proofs_check.claims import Case, Claim
+from proofs_check.entries import Control, Evidence
+from proofs_check.findings import Effort, Finding, Kind
+from proofs_check.judge import judge_all
+from proofs_check.search import Space, search_claim
+from proofs_check.symbolic import Step, prove, prove_claim
+
+Cases = Callable[[Effort], Iterable[Case]]
+"""Effort to the cases it allows."""
+
+
+def proof(says: str, steps: Sequence[Step], *, wrong: Step | Sequence[Step]) -> Evidence:
+    """A proof in steps; `wrong` is a step (or proof) of a false variant, which the checkers must not accept."""
+    wrong_steps = (wrong,) if isinstance(wrong, Step) else tuple(wrong)
+    control = Control("; ".join(step.says for step in wrong_steps), lambda effort: prove(wrong_steps, effort))
+    return Evidence("symbolic", says, lambda effort: prove(tuple(steps), effort), control, tuple(steps))
+
+
+def solved(claim: Claim, tokens: Sequence[int], *, wrong: Claim) -> Evidence:
+    """The solver's proof for every pair of pmfs on each of these numbers of tokens."""
+
+    def check(given: Claim, effort: Effort) -> Finding:
+        seconds = effort.pick(60.0, 600.0)
+        found = [prove_claim(given, n, seconds) for n in tokens]
+        worst = next((f for f in found if f.status != "held"), None)
+        return worst or Finding("held", len(tokens), note="every pmf on " + " and ".join(f"{n} tokens" for n in tokens))
+
+    says = f"{claim.says}: no counterexample among all pmfs on {' or '.join(map(str, tokens))} tokens"
+    step = Step(says, "solver", lambda seconds: check(claim, Effort()))
+    control = Control(wrong.says, lambda effort: check(wrong, effort))
+    return Evidence("symbolic", says, lambda effort: check(claim, effort), control, (step,))
+
+
+def exact(claim: Claim, cases: Cases, *, over: str, wrong: Claim) -> Evidence:
+    """The claim in fractions at every case: identities with ==, inequalities without slack; `over` describes them."""
+    return _judged("exact", claim, cases, over, wrong)
+
+
+def certified(claim: Claim, cases: Cases, *, over: str, wrong: Claim) -> Evidence:
+    """The claim enclosed by intervals at every case, where logarithms enter."""
+    return _judged("certified", claim, cases, over, wrong)
+
+
+def agreement(claim: Claim, cases: Cases, *, over: str, wrong: Claim) -> Evidence:
+    """The library's calculator against the exact value (claims of :func:`proofs_check.claims.computed`)."""
+    return _judged("certified", claim, cases, over, wrong)
+
+
+def searched(claim: Claim, strategy: Any, *, over: str, wrong: Claim, spaces: Sequence[Space] = ()) -> Evidence:
+    """Draws of a Hypothesis strategy (a function that makes it, so that it is made when used), then the optimiser."""
+
+    def check(given: Claim, effort: Effort) -> Finding:
+        return search_claim(given, strategy(), effort, spaces)
+
+    control = Control(wrong.says, lambda effort: check(wrong, effort))
+    return Evidence("search", f"{claim.says}, {over}", lambda effort: check(claim, effort), control)
+
+
+def counterexample(claim: Claim, cases: Cases, *, over: str, true: Claim, kind: Kind = "exact") -> Evidence:
+    """The first case, of cases in order of size, at which a false claim fails; `true` holds at all of them."""
+    control = Control(true.says, lambda effort: judge_all(true, cases(effort)))
+    return Evidence(kind, f"{claim.says} fails, {over}", lambda effort: judge_all(claim, cases(effort)), control)
+
+
+def _judged(kind: Kind, claim: Claim, cases: Cases, over: str, wrong: Claim) -> Evidence:
+    control = Control(wrong.says, lambda effort: judge_all(wrong, cases(effort)))
+    return Evidence(kind, f"{claim.says}, {over}", lambda effort: judge_all(claim, cases(effort)), control)

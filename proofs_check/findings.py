@@ -1,0 +1,69 @@
+"""What a check found, and how much effort it was given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
+
+Status = Literal["held", "refuted", "undecided"]
+Kind = Literal["symbolic", "exact", "certified", "search", "simulation"]
+
+KINDS: tuple[Kind, ...] = ("symbolic", "exact", "certified", "search", "simulation")
+"""Kinds of evidence, the strongest first."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long a check may look.
+
+    Attributes
+    ----------
+    deep : bool
+        Whether larger grids, more starts and other random cases are tried.
+    seed : int
+        Root of every random case; without `deep` the cases are the same in every run of a seed.
+    """
+
+    deep: bool = False
+    seed: int = 0
+
+    def pick(self, default: T, deep: T) -> T:
+        """One value for the default run, one for the deep one.
+
+        Examples
+        --------
+        >>> Effort(deep=True).pick(4, 6)
+        6
+        """
+        return deep if self.deep else default
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The outcome of one check.
+
+    Attributes
+    ----------
+    status : {"held", "refuted", "undecided"}
+        Whether every case held, one failed, or neither could be shown.
+    cases : int
+        Cases judged; steps, for a proof.
+    gap : float or None
+        The least right side minus left side of an inequality; None where nothing was compared by ``<=``.
+    at : str
+        The case that attains the gap; of a refutation, the counterexample.
+    note : str
+        What a reader should know besides.
+    values : dict
+        The counterexample by name, where a solver found it.
+    """
+
+    status: Status
+    cases: int
+    gap: float | None = None
+    at: str = ""
+    note: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)

@@ -1,0 +1,216 @@
+"""Proofs in small steps, each checked: identities by algebra (sympy), inequalities by a solver over the reals (z3).
+
+A step says what it shows and how it is checked. :func:`same` is an identity of rational functions or sums; with
+:func:`valid` the negation of a statement is unsatisfiable over the reals; :func:`cited` names a theorem of the
+literature and checks nothing, and says so wherever the proof is shown.
+"""
+
+from __future__ import annotations
+
+import inspect
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from proofs_check.arithmetic import Transcendental, every
+from proofs_check.claims import Claim, ClaimError, Compared, shown
+from proofs_check.findings import Effort, Finding
+from proofs_check.judge import judge
+from spectheory.errors import load_extra
+
+SECONDS = 60
+"""Time a solver has for one step; what is not decided by then is undecided, never proved."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a proof.
+
+    Attributes
+    ----------
+    says : str
+        What the step shows, in words and formulas.
+    how : str
+        The checker: algebra, solver, or the citation.
+    check : callable
+        Seconds to a :class:`Finding`.
+    """
+
+    says: str
+    how: str
+    check: Callable[[float], Finding]
+
+
+def same(says: str, sides: Callable[..., tuple[Any, Any]], *, integers: Sequence[str] = ()) -> Step:
+    """A step: the two sides are the same expression.
+
+    Parameters
+    ----------
+    says : str
+    sides : callable
+        Takes one symbol for each of its parameters and returns both sides; sums may be sympy's.
+    integers : sequence of str
+        Parameters that are positive integers; the others are positive reals.
+
+    Examples
+    --------
+    >>> same("the square", lambda a, b: ((a + b) ** 2, a**2 + 2 * a * b + b**2)).check(1).status
+    'held'
+    >>> same("not the square", lambda a, b: ((a + b) ** 2, a**2 + b**2)).check(1).status
+    'refuted'
+    """
+
+    def check(_: float) -> Finding:
+        sympy = load_extra("sympy", extra="proofs")
+        names = list(inspect.signature(sides).parameters)
+        symbols = [sympy.Symbol(name, positive=True, integer=name in integers or None) for name in names]
+        left, right = sides(*symbols)
+        difference = sympy.sympify(left - right).doit()
+        if sympy.simplify(difference) == 0:
+            return Finding("held", 1)
+        rng = random.Random(1)
+        point = {s: rng.randint(1, 9) if s.is_integer else sympy.Rational(rng.randint(1, 99), 37) for s in symbols}
+        away = abs(sympy.N(difference.subs(point).doit(), 30))
+        at = shown({str(symbol): value for symbol, value in point.items()})
+        return Finding("refuted" if away > sympy.Rational(1, 10**20) else "undecided", 1, at=at)
+
+    return Step(says, "algebra", check)
+
+
+def valid(
+    says: str,
+    statement: Callable[..., Compared | Iterable[Compared]],
+    where: Callable[..., Iterable[Any]] | None = None,
+) -> Step:
+    """A step: the statement holds for all reals that meet the conditions.
+
+    Parameters
+    ----------
+    says : str
+    statement : callable
+        Takes one real for each of its parameters and returns comparisons.
+    where : callable, optional
+        Takes the same parameters and returns the conditions.
+
+    Examples
+    --------
+    >>> from proofs_check.claims import at_most
+    >>> valid("AM-GM", lambda a, b: at_most(4 * a * b, (a + b) * (a + b))).check(5).status
+    'held'
+    >>> found = valid("not so", lambda a: at_most(a, a * a), lambda a: [a > 0]).check(5)
+    >>> found.status, found.at
+    ('refuted', 'a = 1/2')
+    """
+
+    def check(seconds: float) -> Finding:
+        z3 = load_extra("z3", extra="proofs")
+        reals = {name: z3.Real(name) for name in inspect.signature(statement).parameters}
+        given = statement(**reals)
+        goals = [given] if isinstance(given, Compared) else list(given)
+        conditions = list(where(**reals)) if where else []
+        return _decide(conditions, goals, list(reals.values()), seconds)
+
+    return Step(says, "solver", check)
+
+
+def cited(says: str, source: str) -> Step:
+    """A step that is a theorem of the literature, named and not checked."""
+    return Step(says, f"cited: {source}", lambda _: Finding("held", 0))
+
+
+def prove(steps: Sequence[Step], effort: Effort, seconds: float = SECONDS) -> Finding:
+    """Check every step; the first that is not shown decides.
+
+    Examples
+    --------
+    >>> prove([same("double", lambda a: (a + a, 2 * a))], Effort())
+    Finding(status='held', cases=1, gap=None, at='', note='')
+    """
+    cited_steps = 0
+    for step in steps:
+        found = step.check(effort.pick(seconds, 10 * seconds))
+        if found.status != "held":
+            return Finding(found.status, len(steps), at=found.at, note=f"{step.says} ({found.note or step.how})")
+        cited_steps += found.cases == 0
+    return Finding("held", len(steps), note=f"{cited_steps} cited" if cited_steps else "")
+
+
+def prove_claim(claim: Claim, tokens: int, seconds: float = SECONDS) -> Finding:
+    """Ask the solver whether a claim about p and q holds for every pair of pmfs on this many tokens.
+
+    Raises
+    ------
+    ClaimError
+        If the claim cannot be written as a solver's term: logarithms, Python's own max, numpy.
+
+    Examples
+    --------
+    >>> from proofs_check.claims import at_most
+    >>> prove_claim(Claim("p.q <= 1", lambda p, q: at_most(sum(a * b for a, b in zip(p, q)), 1)), 2, 5).status
+    'held'
+    """
+    z3 = load_extra("z3", extra="proofs")
+    p, q = ([z3.Real(f"{name}{i}") for i in range(tokens)] for name in "pq")
+    conditions = [*(share >= 0 for share in (*p, *q)), sum(p) == 1, sum(q) == 1]
+    case = {"p": tuple(p), "q": tuple(q)}
+    try:
+        conditions += [each.met(**case) for each in claim.assumes]
+        goals = claim.compare(case)
+    except (Transcendental, ClaimError, z3.Z3Exception, TypeError) as error:
+        raise ClaimError(
+            f"claim {claim.says!r} is no term of a solver ({' '.join(str(error).split())})",
+            limit="a proof attempt needs + - * / and proofs_check.arithmetic",
+            remedy="write it with larger, smaller and positive_part, or go without a proof",
+        ) from error
+    return _confirmed(claim, _decide(conditions, goals, [*p, *q], seconds), tokens)
+
+
+def _confirmed(claim: Claim, found: Finding, tokens: int) -> Finding:
+    """The finding, a counterexample of the solver judged in fractions."""
+    if found.status != "refuted":
+        return found
+    case = {name: tuple(found.values[f"{name}{i}"] for i in range(tokens)) for name in "pq"}
+    try:
+        judged = judge(claim, case)
+    except ClaimError:
+        return Finding("undecided", 1, at=shown(case), note="the solver's counterexample divides by zero")
+    if judged.status != "refuted":
+        return Finding("undecided", 1, at=shown(case), note="the solver's counterexample does not stand in fractions")
+    return Finding("refuted", 1, judged.gap, shown(case), found.note)
+
+
+def _decide(conditions: Sequence[Any], goals: Sequence[Compared], reals: Sequence[Any], seconds: float) -> Finding:
+    """Whether the conditions and the negation of the goals can hold together.
+
+    A division by zero has any value for the solver: a proof covers all of them, a refutation may rest on one.
+    """
+    import z3
+
+    solver = z3.Solver()
+    solver.set("timeout", max(1, int(1000 * seconds)))
+    solver.add(*conditions, z3.Not(every(_term(goal) for goal in goals)))
+    answer = solver.check()
+    if answer == z3.unsat:
+        return Finding("held", 1)
+    if answer == z3.sat:
+        model = solver.model()
+        values = {str(real): _value(model.eval(real, model_completion=True)) for real in reals}
+        return Finding("refuted", 1, at=shown(values), note="the solver's counterexample", values=values)
+    return Finding("undecided", 1, note=f"undecided by the solver within {seconds:g} s")
+
+
+def _term(goal: Compared) -> Any:
+    import z3
+
+    term = goal.left == goal.right if goal.relation == "==" else goal.left <= goal.right
+    return term if not isinstance(term, bool) else z3.BoolVal(term)
+
+
+def _value(value: Any) -> Any:
+    """A solver's number as a fraction, or as it prints if it is irrational."""
+    try:
+        return Fraction(value.numerator_as_long(), value.denominator_as_long())
+    except AttributeError:
+        return str(value)

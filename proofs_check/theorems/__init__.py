@@ -1,0 +1,1 @@
+"""The statements, a file for each group: every file lists its ``ENTRIES``."""

@@ -1,0 +1,167 @@
+"""A3: the bounds of the race's acceptance, each a chain of steps that hold term by term."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from proofs_check import cases
+from proofs_check.arithmetic import Real, absolute, is_zero, larger, smaller
+from proofs_check.claims import POSITIVE, Claim, Compared, at_most, equal
+from proofs_check.entries import Entry
+from proofs_check.evidence import counterexample, exact, proof, searched, solved
+from proofs_check.search import pair_space
+from proofs_check.strategies import exact_pairs
+from proofs_check.symbolic import Step, valid
+
+Pmf = Sequence[Real]
+
+
+def race(p: Pmf, q: Pmf) -> Real:
+    """The race's acceptance (A2): the probability that both races have one winner."""
+    winners = (x for x in range(len(p)) if not is_zero(p[x]) and not is_zero(q[x]))
+    return sum(1 / sum(larger(b / p[x], d / q[x]) for b, d in zip(p, q, strict=True)) for x in winners)
+
+
+def similarity(p: Pmf, q: Pmf) -> Real:
+    """The harmonic-mean similarity S (D2)."""
+    return sum(2 * a * b / (a + b) for a, b in zip(p, q, strict=True) if not (is_zero(a) and is_zero(b)))
+
+
+def overlap(p: Pmf, q: Pmf) -> Real:
+    """1 - TV."""
+    return sum(smaller(a, b) for a, b in zip(p, q, strict=True))
+
+
+def reciprocal(p: Pmf, q: Pmf) -> Real:
+    """The sum of 1/(1/p + 1/q - 1)."""
+    return sum(1 / (1 / a + 1 / b - 1) for a, b in zip(p, q, strict=True) if not (is_zero(a) or is_zero(b)))
+
+
+def chain(p: Pmf, q: Pmf) -> Iterator[Compared]:
+    """Every inequality of A3."""
+    alpha, tv = race(p, q), 1 - overlap(p, q)
+    yield at_most(similarity(p, q) / 2, reciprocal(p, q))
+    yield at_most(reciprocal(p, q), alpha)
+    yield at_most((1 - tv) / (1 + tv), alpha)
+    yield at_most(alpha, 1 - tv)
+    yield at_most(1 - tv, similarity(p, q))
+
+
+def shares(**values: Real) -> list[Real]:
+    """The conditions 0 < v <= 1."""
+    return [bound for value in values.values() for bound in (value > 0, value <= 1)]
+
+
+TERM_BY_TERM: tuple[Step, ...] = (
+    valid(
+        "pq/(p+q) <= 1/(1/p + 1/q - 1), a term of S/2 against a term of the second sum",
+        lambda p, q: at_most(p * q / (p + q), 1 / (1 / p + 1 / q - 1)),
+        lambda p, q: shares(p=p, q=q),
+    ),
+    valid(
+        "max(a, b) <= a + b for y != x; at y = x the race's denominator has 1 = 1 + 1 - 1",
+        lambda a, b: at_most(larger(a, b), a + b),
+        lambda a, b: [a >= 0, b >= 0],
+    ),
+    valid(
+        "so with s = sum over y != x of the maxima, s <= (1-p)/p + (1-q)/q, and 1/(1/p + 1/q - 1) <= 1/(1 + s)",
+        lambda p, q, s: at_most(1 / (1 / p + 1 / q - 1), 1 / (1 + s)),
+        lambda p, q, s: [*shares(p=p, q=q), s >= 0, s <= (1 - p) / p + (1 - q) / q],
+    ),
+    valid(
+        "max(a/p, b/q) <= max(a, b)/min(p, q)",
+        lambda a, b, p, q: at_most(larger(a / p, b / q), larger(a, b) / smaller(p, q)),
+        lambda a, b, p, q: [a >= 0, b >= 0, *shares(p=p, q=q)],
+    ),
+    valid(
+        "max(a, b) = (a + b + |a - b|)/2, so the maxima of p and q sum to 1 + TV and each term of the race is at least "
+        "min(p, q)/(1 + TV): (1 - TV)/(1 + TV) <= race",
+        lambda a, b: equal(larger(a, b), (a + b + absolute(a - b)) / 2),
+    ),
+    valid(
+        "the race's denominator D is at least 1/p and at least 1/q, the sums of either side, so its term is at most "
+        "min(p, q): race <= 1 - TV",
+        lambda p, q, D: at_most(1 / D, smaller(p, q)),
+        lambda p, q, D: [*shares(p=p, q=q), p * D >= 1, q * D >= 1],
+    ),
+    valid(
+        "min(a, b) <= 2ab/(a + b): 1 - TV <= S",
+        lambda a, b: at_most(smaller(a, b), 2 * a * b / (a + b)),
+        lambda a, b: [a > 0, b > 0],
+    ),
+)
+"""A3 for every number of tokens."""
+
+BOUNDS = Claim("S/2 <= sum 1/(1/p+1/q-1) <= race and (1-TV)/(1+TV) <= race <= 1-TV <= S", chain)
+
+LOOK_ALIKE = Claim("S/(2-S) <= race", lambda p, q: at_most(similarity(p, q) / (2 - similarity(p, q)), race(p, q)))
+
+HALF = Claim("S/2 <= race", lambda p, q: at_most(similarity(p, q) / 2, race(p, q)))
+
+ENTRIES = (
+    Entry(
+        id="A3",
+        title="Bounds of the race's acceptance",
+        kind="bounds",
+        plain="S/2 <= sum 1/(1/p + 1/q - 1) <= race; (1-TV)/(1+TV) <= race <= 1-TV <= S",
+        latex=r"\tfrac12 S \le \sum_x \frac{1}{1/p_x+1/q_x-1} \le \alpha_{race},\quad "
+        r"\frac{1-TV}{1+TV} \le \alpha_{race} \le 1-TV \le S",
+        source=("kobus2025", "daliri2025"),
+        number="Lemma 3.1",
+        assumptions=("p and q are pmfs on one finite vocabulary",),
+        calculators=("spectheory.verification.race_inequalities", "spectheory.verification.RaceInequalities"),
+        evidence=(
+            proof(
+                "term by term, for any number of tokens",
+                TERM_BY_TERM,
+                wrong=valid(
+                    "min(a, b) <= ab/(a + b)",
+                    lambda a, b: at_most(smaller(a, b), a * b / (a + b)),
+                    lambda a, b: [a > 0, b > 0],
+                ),
+            ),
+            solved(
+                Claim(HALF.says, HALF.holds, (POSITIVE,)),
+                (2,),
+                wrong=Claim(LOOK_ALIKE.says, LOOK_ALIKE.holds, (POSITIVE,)),
+            ),
+            exact(
+                BOUNDS,
+                lambda effort: cases.all_pairs(3, effort.pick(7, 10)),
+                over="every pair on 2 and 3 tokens of denominator up to 7",
+                wrong=LOOK_ALIKE,
+            ),
+            searched(
+                BOUNDS,
+                exact_pairs,
+                over="2 to 5 tokens",
+                spaces=(pair_space(2), pair_space(3)),
+                wrong=LOOK_ALIKE,
+            ),
+        ),
+        without={"certified": "no logarithm enters"},
+    ),
+    Entry(
+        id="A3/look-alike",
+        title="A bound that only looks like A3",
+        kind="refuted",
+        plain="S/(2-S) <= race",
+        latex=r"\frac{S}{2-S} \le \alpha_{race}",
+        source=(),
+        assumptions=("p and q are pmfs on one finite vocabulary",),
+        evidence=(
+            counterexample(
+                LOOK_ALIKE,
+                lambda effort: cases.all_pairs(2, 6),
+                over="first among the pairs on 2 tokens by their denominator",
+                true=HALF,
+            ),
+        ),
+        without={
+            "symbolic": "a counterexample settles it",
+            "certified": "no logarithm enters",
+            "search": "a counterexample settles it",
+        },
+    ),
+)
+"""What this file states."""
