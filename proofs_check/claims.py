@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Literal
 
 from proofs_check.arithmetic import every
@@ -118,14 +119,18 @@ class Claim:
         """
         try:
             given = self.holds(**case)
-        except (ZeroDivisionError, ValueError, TypeError, IndexError, OverflowError, KeyError, AttributeError) as error:
+        except TypeError as error:
+            if "argument" not in str(error):
+                raise self._valueless(case, error) from error
+            raise ClaimError(
+                f"claim {self.says!r} does not take {', '.join(case)} ({error})",
+                limit=f"is called with {', '.join(case)} by name",
+                remedy="give its function these parameters",
+            ) from error
+        except (ZeroDivisionError, ValueError, IndexError, OverflowError, KeyError, AttributeError) as error:
             if isinstance(error, SpectheoryError):
                 raise
-            raise ClaimError(
-                f"claim {self.says!r} has no value at {shown(case)} ({type(error).__name__}: {error})",
-                limit="needs numbers on every case that meets its assumptions",
-                remedy="state what it needs in assumes, POSITIVE for instance",
-            ) from error
+            raise self._valueless(case, error) from error
         compared = [given] if isinstance(given, Compared) else list(given) if isinstance(given, Iterable) else [given]
         if not compared or not all(isinstance(each, Compared) for each in compared):
             raise ClaimError(
@@ -135,13 +140,24 @@ class Claim:
             )
         return compared
 
+    def _valueless(self, case: Case, error: Exception) -> ClaimError:
+        return ClaimError(
+            f"claim {self.says!r} has no value at {shown(case)} ({type(error).__name__}: {error})",
+            limit="needs numbers on every case that meets its assumptions",
+            remedy="state what it needs in assumes, POSITIVE for instance",
+        )
+
 
 POSITIVE = Assumption("p and q are positive everywhere", lambda p, q: every(share > 0 for share in (*p, *q)))
 """Both pmfs have full support."""
 
 
-def shown(value: Any) -> str:
-    """A case or a value on one line, fractions as 1/3.
+LONG = 10**4
+"""Denominators above this are shown as decimals where brevity is asked for."""
+
+
+def shown(value: Any, *, brief: bool = False) -> str:
+    """A case or a value on one line, fractions as 1/3; brief ones with long denominators as decimals.
 
     Examples
     --------
@@ -150,9 +166,11 @@ def shown(value: Any) -> str:
     'p = (1/3, 2/3), k = 2'
     """
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} = {shown(item)}" for name, item in value.items())
+        return ", ".join(f"{name} = {shown(item, brief=brief)}" for name, item in value.items())
     if isinstance(value, tuple | list):
-        return "(" + ", ".join(shown(item) for item in value) + ")"
+        return "(" + ", ".join(shown(item, brief=brief) for item in value) + ")"
+    if brief and isinstance(value, Fraction) and value.denominator > LONG:
+        return f"{float(value):.6g}"
     if isinstance(value, float):
         return f"{value:.6g}"
     return str(value)

@@ -70,7 +70,7 @@ def judge_all(claim: Claim, cases: Iterable[Case], *, stop: bool = True) -> Find
         if judged.status == "undecided":
             undecided = undecided or shown(case)
         if judged.gap is not None and (tight is None or judged.gap < tight):
-            tight, at = judged.gap, shown(case)
+            tight, at = judged.gap, shown(case, brief=True)
     if not seen:
         raise AssumptionError(
             f"no case for {claim.says!r} meets the assumption {skipped or 'that there be a case'!r}",

@@ -132,7 +132,7 @@ def _drawn(claim: Claim, strategy: Any, effort: Effort) -> Finding:
         if judged.status == "undecided":
             state["undecided"] = shown(case)
         elif judged.gap is not None and (state["gap"] is None or judged.gap < state["gap"]):
-            state["gap"], state["at"] = judged.gap, shown(case)
+            state["gap"], state["at"] = judged.gap, shown(case, brief=True)
 
     profile = settings(
         max_examples=effort.pick(*DRAWS),

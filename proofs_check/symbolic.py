@@ -160,7 +160,7 @@ def prove_claim(claim: Claim, tokens: int, seconds: float = SECONDS) -> Finding:
         goals = claim.compare(case)
     except (Transcendental, ClaimError, z3.Z3Exception, TypeError) as error:
         raise ClaimError(
-            f"claim {claim.says!r} is no term of a solver ({' '.join(str(error).split())})",
+            f"the claim is no term of a solver ({' '.join(str(error).split())})",
             limit="a proof attempt needs + - * / and proofs_check.arithmetic",
             remedy="write it with larger, smaller and positive_part, or go without a proof",
         ) from error

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from typer import Option, Typer
+from typer import Exit, Option, Typer
 
 from spectheory.cli.options import PairOptions, PredictOptions, TextOptions, grouped
-from spectheory.cli.theory_options import BoundsOptions, DrawOptions, RulesOptions, TreeOptions
+from spectheory.cli.theory_options import BoundsOptions, DrawOptions, RulesOptions, TreeOptions, VerifyOptions
 
 app = Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -68,3 +68,15 @@ def tree(question: TreeOptions, draws: DrawOptions) -> None:
     from spectheory.cli.tree import run_tree
 
     run_tree(question, draws)
+
+
+@app.command()
+@grouped
+def verify(question: VerifyOptions) -> None:
+    """Check the theory: every statement with its evidence and its negative controls, or a claim of your own.
+
+    Status 0 if everything came out as the ledger says, 1 if not.
+    """
+    from spectheory.cli.verify import run_verify
+
+    raise Exit(run_verify(question))

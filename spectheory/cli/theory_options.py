@@ -1,4 +1,4 @@
-"""The options of ``spectheory rules``, ``bounds`` and ``tree``."""
+"""The options of ``spectheory rules``, ``bounds``, ``tree`` and ``verify``."""
 
 from __future__ import annotations
 
@@ -92,3 +92,28 @@ class TreeOptions:
     consecutive: Annotated[
         bool, Option("--consecutive", help="Siblings have ranks 1..m, as recursive rejection tries them in order.")
     ] = False
+
+
+@dataclass(frozen=True)
+class VerifyOptions:
+    """Which statements are checked, and how long."""
+
+    ids: Annotated[
+        list[str] | None, Argument(help="Ids of statements, as A3 or B2'; all if absent.", show_default=False)
+    ] = None
+    paper: Annotated[str | None, Option(help="Statements of one paper by its key, as kobus2025.")] = None
+    kind: Annotated[str | None, Option(help="One kind of evidence: symbolic, exact, certified, search.")] = None
+    deep: Annotated[bool, Option("--deep", help="Larger grids, longer and other searches: an hour, not minutes.")] = (
+        False
+    )
+    seed: Annotated[int, Option(help="Seed of random cases: the same seed checks the same cases.")] = 0
+    workers: Annotated[
+        int | None, Option(help="Processes; as many as there are cores if absent.", show_default=False)
+    ] = None
+    out: Annotated[
+        Path | None, Option(help="File that keeps every finished check; the same command goes on from it.")
+    ] = None
+    claim: Annotated[
+        Path | None, Option(help="A Python file with claims of your own, tried instead of the ledger.")
+    ] = None
+    json: Annotated[bool, Option("--json", help="One JSON object on stdout, nothing else.")] = False

@@ -1,0 +1,100 @@
+"""Results of long runs as they come: a line of JSON for each finished check, so that a kill loses nothing finished.
+
+A rerun takes the lines that the same code, effort and versions have written, and runs the rest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import importlib.util
+import json
+import platform
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from proofs_check.findings import Effort, Finding
+from proofs_check.verify import Checked, Key
+from spectheory.errors import OutputError
+
+PACKAGES = ("proofs_check", "spectheory")
+VERSIONS = ("numpy", "scipy", "sympy", "z3-solver", "mpmath", "hypothesis")
+
+
+@cache
+def fingerprint() -> str:
+    """A digest of the code that is checked and that checks, and of the libraries' versions."""
+    digest = hashlib.sha256(platform.python_version().encode())
+    for name in VERSIONS:
+        digest.update(f"{name} {importlib.metadata.version(name)}".encode())
+    for package in PACKAGES:
+        spec = importlib.util.find_spec(package)
+        for root in sorted(spec.submodule_search_locations or []) if spec else []:
+            for path in sorted(Path(root).rglob("*.py")):
+                digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def read_record(path: Path, effort: Effort) -> tuple[dict[Key, Checked], str]:
+    """The checks of this code and effort in a file, and a remark on what else it holds.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be read.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    except (OSError, UnicodeError) as error:
+        raise OutputError(
+            f"{path} cannot be read ({error})", limit="needs a file of an earlier run", remedy="choose another --out"
+        ) from error
+    known: dict[Key, Checked] = {}
+    other = torn = 0
+    for line in lines:
+        try:
+            row = json.loads(line)
+            if row["run"] != _run(effort):
+                other += 1
+                continue
+            checked = _checked(row["checked"])
+        except (ValueError, KeyError, TypeError):
+            torn += 1
+            continue
+        known[checked.id, checked.place] = checked
+    remarks = [f"{other} lines of other code or effort are not used"] * (other > 0)
+    remarks += [f"{torn} torn lines are dropped"] * (torn > 0)
+    return known, "; ".join(remarks)
+
+
+def append(path: Path, checked: Checked, effort: Effort) -> None:
+    """Add a finished check.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be written.
+    """
+    line = json.dumps({"run": _run(effort), "checked": asdict(checked)}, default=str)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        torn = path.exists() and path.stat().st_size > 0 and not path.read_bytes().endswith(b"\n")
+        with path.open("a", encoding="utf-8") as file:
+            file.write("\n" * torn + line + "\n")
+    except OSError as error:
+        raise OutputError(
+            f"{path} cannot be written ({error.strerror or error})",
+            limit="needs a writable file with room",
+            remedy="choose another --out",
+        ) from error
+
+
+def _run(effort: Effort) -> dict[str, Any]:
+    return {"code": fingerprint(), **asdict(effort)}
+
+
+def _checked(row: dict[str, Any]) -> Checked:
+    parts = {name: Finding(**row[name]) if row[name] else None for name in ("finding", "control")}
+    return Checked(**{**row, **parts})

@@ -1,0 +1,151 @@
+"""A new claim on trial: a proof attempt, a search, and a counterexample or the tightest case, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from proofs_check import cases
+from proofs_check.claims import Claim, ClaimError
+from proofs_check.findings import Effort, Finding
+from proofs_check.judge import judge_all
+from proofs_check.search import pair_space, search_claim
+from proofs_check.symbolic import prove_claim
+
+GRID = (6, 10)
+"""Largest denominator of the grid on two and three tokens, in a default and a deep trial."""
+
+SOLVER_SECONDS = (10.0, 300.0)
+"""Time the solver has for each number of tokens, in a default and a deep trial."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What came out.
+
+    Attributes
+    ----------
+    claim : Claim
+    proofs : dict
+        Number of tokens to the solver's finding; empty if the claim is no term of a solver.
+    no_proof : str
+        Why no proof was attempted.
+    grid, search : Finding or None
+        Every pair of a grid; draws and optimiser. None once the claim is refuted.
+    """
+
+    claim: Claim
+    proofs: dict[int, Finding]
+    no_proof: str
+    grid: Finding
+    search: Finding | None
+
+    @property
+    def counterexample(self) -> Finding | None:
+        """The simplest counterexample found."""
+        found = [self.grid, *([self.search] if self.search else []), *self.proofs.values()]
+        return next((each for each in found if each.status == "refuted"), None)
+
+    @property
+    def verdict(self) -> Literal["refuted", "proved", "undecided", "not refuted"]:
+        """refuted; proved for every pmf on the tokens tried; undecided; or not refuted by any case.
+
+        A proof on 2 and 3 tokens is no proof for all vocabularies.
+        """
+        if self.counterexample:
+            return "refuted"
+        if self.proofs and all(found.status == "held" for found in self.proofs.values()):
+            return "proved"
+        statuses = {found.status for found in (self.grid, self.search) if found}
+        return "undecided" if "undecided" in statuses else "not refuted"
+
+    def as_dict(self) -> dict[str, Any]:
+        """The trial as one JSON object."""
+        return {
+            "claim": self.claim.says,
+            "verdict": self.verdict,
+            "proofs": {str(tokens): _plain(found) for tokens, found in self.proofs.items()},
+            "no_proof": self.no_proof,
+            "grid": _plain(self.grid),
+            "search": _plain(self.search) if self.search else None,
+        }
+
+    def __str__(self) -> str:
+        """A few lines for a reader."""
+        lines = [f"{self.claim.says}: {self.verdict}", *self._proof_lines()]
+        if self.counterexample:
+            lines.append(f"  counterexample: {self.counterexample.at}{_missed(self.counterexample)}")
+            return "\n".join(lines)
+        lines.append(f"  grid: {self.grid.cases} pairs in fractions, {self.grid.status}")
+        if self.search:
+            lines.append(f"  search: {self.search.cases} cases, {self.search.status}")
+            if self.search.gap is not None:
+                lines.append(f"  tightest: {self.search.gap:.3g} at {self.search.at}")
+        return "\n".join(lines)
+
+    def _proof_lines(self) -> list[str]:
+        if self.no_proof:
+            return [f"  proof: not attempted, {self.no_proof}"]
+        words = {"held": "proved", "refuted": "refuted"}
+        return [
+            f"  proof, every pmf on {tokens} tokens: {words.get(found.status, found.note)}"
+            for tokens, found in self.proofs.items()
+        ]
+
+
+def try_claim(claim: Claim, *, tokens: Sequence[int] = (2, 3), effort: Effort | None = None) -> Trial:
+    """Put a claim about every pair of pmfs p and q on trial.
+
+    Parameters
+    ----------
+    claim : Claim
+    tokens : sequence of int
+        Sizes of the vocabulary the solver is asked about.
+    effort : Effort, optional
+
+    Raises
+    ------
+    ClaimError
+        If the claim is not a number on a pair that meets its assumptions.
+    AssumptionError
+        If no pair meets them.
+
+    Examples
+    --------
+    >>> from proofs_check import Claim, at_most, smaller, try_claim
+    >>> def overlap(p, q):
+    ...     return sum(smaller(a, b) for a, b in zip(p, q))
+    >>> def affinity(p, q):
+    ...     return sum(a * b for a, b in zip(p, q))
+    >>> print(try_claim(Claim("p.q <= 1 - TV", lambda p, q: at_most(affinity(p, q), overlap(p, q)))).verdict)
+    proved
+    >>> print(try_claim(Claim("1 - TV <= 2 p.q", lambda p, q: at_most(overlap(p, q), 2 * affinity(p, q)))))
+    1 - TV <= 2 p.q: refuted
+      proof, every pmf on 2 tokens: proved
+      proof, every pmf on 3 tokens: refuted
+      counterexample: p = (0, 1/3, 2/3), q = (2/3, 1/3, 0) (left - right = 0.111)
+    """
+    from proofs_check.strategies import exact_pairs
+
+    effort = effort or Effort()
+    grid = judge_all(claim, cases.all_pairs(3, effort.pick(*GRID)))
+    proofs: dict[int, Finding] = {}
+    no_proof = ""
+    try:
+        for size in tokens:
+            proofs[size] = prove_claim(claim, size, effort.pick(*SOLVER_SECONDS))
+    except ClaimError as error:
+        no_proof = error.what
+    search = None
+    if grid.status != "refuted":
+        search = search_claim(claim, exact_pairs(), effort, (pair_space(2), pair_space(3), pair_space(4)))
+    return Trial(claim, proofs, no_proof, grid, search)
+
+
+def _plain(found: Finding) -> dict[str, Any]:
+    return {name: getattr(found, name) for name in ("status", "cases", "gap", "at", "note")}
+
+
+def _missed(found: Finding) -> str:
+    return "" if found.gap is None else f" (left - right = {-found.gap:.3g})"

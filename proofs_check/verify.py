@@ -1,0 +1,149 @@
+"""Running the ledger: every piece of evidence and its negative control, on as many workers as there are.
+
+The outcome does not depend on the number of workers: each check draws its cases from the effort's seed alone.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from typing import Literal
+
+from proofs_check.entries import Entry, Evidence
+from proofs_check.findings import Effort, Finding, Kind
+from proofs_check.ledger import ledger
+
+Outcome = Literal["proved", "holds", "refuted", "undecided", "failed"]
+
+Key = tuple[str, int]
+"""A check: the id of its entry and its place among the evidence."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One piece of evidence that was run.
+
+    Attributes
+    ----------
+    id : str
+        The entry.
+    place : int
+        Which of its evidence, from 0.
+    kind : str
+    finding, control : Finding or None
+        Of the statement and of its negative control; None if the check broke.
+    expected : {"held", "refuted"}
+        What the finding must be; the control must be the other.
+    seconds : float
+        Wall-clock time of both.
+    error : str
+        Why the check broke.
+    """
+
+    id: str
+    place: int
+    kind: Kind
+    finding: Finding | None
+    control: Finding | None
+    expected: Literal["held", "refuted"]
+    seconds: float
+    error: str = ""
+
+    @property
+    def outcome(self) -> Outcome:
+        """Proved (by steps), holds (in every case), refuted (as stated), undecided, or failed."""
+        if self.finding is None or self.control is None:
+            return "failed"
+        wanted_control = "refuted" if self.expected == "held" else "held"
+        if "undecided" in (self.finding.status, self.control.status):
+            return "undecided"
+        if self.finding.status != self.expected or self.control.status != wanted_control:
+            return "failed"
+        if self.expected == "refuted":
+            return "refuted"
+        return "proved" if self.kind == "symbolic" else "holds"
+
+    @property
+    def trouble(self) -> str:
+        """What went wrong, in words; empty if nothing did."""
+        if self.error:
+            return self.error
+        if self.finding is None or self.control is None:
+            return "not run"
+        if self.outcome == "undecided":
+            return self.finding.note or self.finding.at or "the negative control is undecided"
+        if self.outcome != "failed":
+            return ""
+        if self.finding.status != self.expected:
+            found = "no counterexample was found" if self.expected == "refuted" else "a counterexample was found"
+            return f"{found}: {self.finding.at} {self.finding.note}".strip()
+        return "the negative control is not told from the statement: this check proves nothing"
+
+
+def check_one(key: Key, effort: Effort) -> Checked:
+    """Run one check and its negative control."""
+    name, place = key
+    entry = ledger()[name]
+    evidence = entry.evidence[place]
+    expected: Literal["held", "refuted"] = "refuted" if entry.refuted else "held"
+    began = time.perf_counter()
+    try:
+        finding, control = evidence.check(effort), evidence.control.check(effort)
+    except Exception as error:
+        message = " ".join(f"{type(error).__name__}: {error}".split())
+        return Checked(name, place, evidence.kind, None, None, expected, time.perf_counter() - began, message)
+    return Checked(name, place, evidence.kind, finding, control, expected, time.perf_counter() - began)
+
+
+def keys_of(entries: Iterable[Entry], kind: Kind | None = None) -> list[Key]:
+    """The checks of some entries, of one kind or of all."""
+    return [(e.id, i) for e in entries for i, evidence in enumerate(e.evidence) if kind in (None, evidence.kind)]
+
+
+def evidence_of(key: Key) -> Evidence:
+    """The evidence a key names."""
+    return ledger()[key[0]].evidence[key[1]]
+
+
+def verify(
+    keys: Sequence[Key], effort: Effort, *, executor: Executor | None = None, known: Mapping[Key, Checked] | None = None
+) -> Iterator[Checked]:
+    """Run checks and yield each as it finishes; those `known` come first and are not run again.
+
+    Without an executor they run here, one after the other, in order. A check whose worker dies is run again, here.
+
+    Examples
+    --------
+    >>> [checked.outcome for checked in verify([("A3/look-alike", 0)], Effort())]
+    ['refuted']
+    """
+    done = known or {}
+    yield from (done[key] for key in keys if key in done)
+    waiting = [key for key in keys if key not in done]
+    if executor is None:
+        yield from (check_one(key, effort) for key in waiting)
+        return
+    futures: dict[Future[Checked], Key] = {executor.submit(check_one, key, effort): key for key in waiting}
+    for future in as_completed(futures):
+        try:
+            yield future.result()
+        except BrokenExecutor:
+            yield _alone(futures[future], effort)
+
+
+def workers(count: int) -> ProcessPoolExecutor:
+    """A pool of fresh processes, which share nothing with this one but its files."""
+    return ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"))
+
+
+def _alone(key: Key, effort: Effort) -> Checked:
+    """A check whose worker died, in a process of its own: if that dies too, this one lives."""
+    try:
+        with workers(1) as pool:
+            return pool.submit(check_one, key, effort).result()
+    except BrokenExecutor:
+        expected: Literal["held", "refuted"] = "refuted" if ledger()[key[0]].refuted else "held"
+        return Checked(*key, evidence_of(key).kind, None, None, expected, 0.0, "the process that ran it died twice")
