@@ -106,8 +106,24 @@ class Claim:
     assumes: tuple[Assumption, ...] = ()
 
     def unmet(self, case: Case) -> Assumption | None:
-        """The first assumption the case does not meet."""
-        return next((each for each in self.assumes if not each.met(**case)), None)
+        """The first assumption the case does not meet.
+
+        Raises
+        ------
+        ClaimError
+            If one cannot be told.
+        """
+        for each in self.assumes:
+            try:
+                if not each.met(**case):
+                    return each
+            except (ArithmeticError, ValueError, LookupError, TypeError, AttributeError) as error:
+                raise ClaimError(
+                    f"assumption {each.says!r} has no answer at {shown(case)} ({type(error).__name__}: {error})",
+                    limit=f"is called with {', '.join(case)} by name and says yes or no",
+                    remedy="mend the assumption",
+                ) from error
+        return None
 
     def compare(self, case: Case) -> list[Compared]:
         """Both sides at a case.

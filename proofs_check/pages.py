@@ -50,18 +50,18 @@ def _table(entries: list[Entry]) -> Iterator[str]:
 def _section(entry: Entry) -> Iterator[str]:
     yield f"## {_heading(entry)}"
     yield ""
-    yield f"*{_side(entry)}*, {_source(entry)}. {_sentence(entry.plain)}"
+    yield f"*{_side(entry)}*, {_source(entry)}. {_sentence(_code(entry.plain))}"
     yield ""
     yield f"$${entry.latex}$$"
     yield ""
     if entry.assumptions:
-        yield f"Assumes: {_sentence('; '.join(entry.assumptions))}"
+        yield f"Assumes: {_sentence(_code('; '.join(entry.assumptions)))}"
         yield ""
     for evidence in entry.evidence:
         yield from _evidence(evidence, refuted=entry.refuted)
     for kind in KINDS:
         if kind in entry.without:
-            yield f"- no *{MARKS[kind]}*: {_sentence(entry.without[kind])}"
+            yield f"- no *{MARKS[kind]}*: {_sentence(_code(entry.without[kind]))}"
     if entry.calculators:
         yield ""
         yield "Computed by " + ", ".join(f"`{name}`" for name in entry.calculators) + "."

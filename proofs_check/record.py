@@ -69,6 +69,21 @@ def read_record(path: Path, effort: Effort) -> tuple[dict[Key, Checked], str]:
     return known, "; ".join(remarks)
 
 
+def ready(path: Path) -> None:
+    """Make sure that lines can be added, before any work is done for them.
+
+    Raises
+    ------
+    OutputError
+        If not.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.open("a", encoding="utf-8").close()
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
 def append(path: Path, checked: Checked, effort: Effort) -> None:
     """Add a finished check.
 
@@ -79,16 +94,19 @@ def append(path: Path, checked: Checked, effort: Effort) -> None:
     """
     line = json.dumps({"run": _run(effort), "checked": asdict(checked)}, default=str)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         torn = path.exists() and path.stat().st_size > 0 and not path.read_bytes().endswith(b"\n")
         with path.open("a", encoding="utf-8") as file:
             file.write("\n" * torn + line + "\n")
     except OSError as error:
-        raise OutputError(
-            f"{path} cannot be written ({error.strerror or error})",
-            limit="needs a writable file with room",
-            remedy="choose another --out",
-        ) from error
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> OutputError:
+    return OutputError(
+        f"{path} cannot be written ({error.strerror or error})",
+        limit="needs a writable file with room",
+        remedy="choose another --out",
+    )
 
 
 def _run(effort: Effort) -> dict[str, Any]:

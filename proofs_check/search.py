@@ -28,6 +28,9 @@ STARTS = (16, 200)
 STEPS = 60
 """Evaluations of the optimiser per start and dimension."""
 
+WALL = 1e30
+"""What the optimiser sees where an assumption is not met or a claim has no value: finite, as it takes differences."""
+
 
 @dataclass(frozen=True)
 class Space:
@@ -212,11 +215,11 @@ def _simplest(claim: Claim, space: Space, x: NDArray[np.float64]) -> tuple[float
 
 
 def _float_gap(claim: Claim, space: Space, x: NDArray[np.float64]) -> float:
-    """The least right minus left, at floats; plus infinity where there is no value."""
+    """The least right minus left, at floats; WALL where there is no value."""
     case = space.weights(x)
     try:
         if claim.unmet(case) is not None:
-            return math.inf
+            return WALL
         compared = claim.compare(case)
         gaps = [
             float(each.right - each.left) if each.relation == "<=" else -abs(float(each.right - each.left))
@@ -224,8 +227,8 @@ def _float_gap(claim: Claim, space: Space, x: NDArray[np.float64]) -> float:
             if each.relation != "~"
         ]
     except (ClaimError, OverflowError, TypeError):
-        return math.inf
-    return min((gap if gap == gap else math.inf for gap in gaps), default=math.inf)
+        return WALL
+    return min((gap if math.isfinite(gap) else WALL for gap in gaps), default=WALL)
 
 
 def _starts(rng: np.random.Generator, dimension: int, count: int) -> Iterator[NDArray[np.float64]]:

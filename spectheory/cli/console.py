@@ -14,7 +14,7 @@ remarks = Console(stderr=True, soft_wrap=True, highlight=False)
 
 
 def progress() -> Progress:
-    """A progress bar on stderr."""
+    """A progress bar on stderr, where that is a terminal."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -22,6 +22,7 @@ def progress() -> Progress:
         TimeRemainingColumn(),
         console=remarks,
         transient=True,
+        disable=not remarks.is_terminal,
     )
 
 

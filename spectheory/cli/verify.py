@@ -72,11 +72,13 @@ def _run_ledger(question: VerifyOptions, effort: Effort) -> int:
 def _collect(question: VerifyOptions, effort: Effort, entries: list[Entry], count: int, checks: list[Checked]) -> None:
     """Run the checks, each added to `checks`, and to the file if there is one, as it finishes."""
     from proofs_check.findings import KINDS
-    from proofs_check.record import append, read_record
+    from proofs_check.record import append, read_record, ready
     from proofs_check.verify import keys_of, verify, workers
 
     keys = keys_of(entries, next((each for each in KINDS if each == question.kind), None))
     known, remark = read_record(question.out, effort) if question.out else ({}, "")
+    if question.out:
+        ready(question.out)
     if remark:
         remarks.print(f"{question.out}: {remark}")
     with ExitStack() as stack:

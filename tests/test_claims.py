@@ -1,0 +1,275 @@
+"""Claims and their judges: every kind of evidence accepts what is true and rejects what is false, or says it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import mpmath  # type: ignore[import-untyped]
+import pytest
+from hypothesis import find, given
+from hypothesis import strategies as st
+
+from proofs_check import POSITIVE, Claim, absolute, at_least, at_most, cases, equal, larger, log, smaller, strategies
+from proofs_check.claims import Assumption, AssumptionError, ClaimError, Compared, computed
+from proofs_check.findings import Effort
+from proofs_check.judge import judge, judge_all
+from proofs_check.search import pair_space, rational, search_claim
+from proofs_check.symbolic import cited, prove, prove_claim, same, valid
+from proofs_check.trial import try_claim
+from spectheory.errors import SpectheoryError
+
+THIRD = Fraction(1, 3)
+PAIR = {"p": (THIRD, 2 * THIRD), "q": (2 * THIRD, THIRD)}
+
+
+def overlap(p: Sequence[Any], q: Sequence[Any]) -> Any:
+    return sum(smaller(a, b) for a, b in zip(p, q, strict=True))
+
+
+def distance(p: Sequence[Any], q: Sequence[Any]) -> Any:
+    return sum(absolute(a - b) for a, b in zip(p, q, strict=True)) / 2
+
+
+def kl(p: Sequence[Any], q: Sequence[Any]) -> Any:
+    return sum(a * log(a / b) for a, b in zip(p, q, strict=True))
+
+
+COUPLING = Claim("TV = 1 - sum min", lambda p, q: equal(distance(p, q), 1 - overlap(p, q)))
+PINSKER = Claim("2 TV^2 <= KL", lambda p, q: at_most(2 * distance(p, q) ** 2, kl(p, q)), (POSITIVE,))
+TOO_MUCH = Claim("3 TV^2 <= KL", lambda p, q: at_most(3 * distance(p, q) ** 2, kl(p, q)), (POSITIVE,))
+
+
+def test_one_claim_in_every_arithmetic() -> None:
+    assert judge(COUPLING, PAIR).status == "held"
+    assert prove_claim(COUPLING, 2).status == prove_claim(COUPLING, 3).status == "held"
+    assert judge(PINSKER, PAIR).status == "held"
+    assert not judge(PINSKER, PAIR).exact
+
+
+def test_fractions_are_compared_without_slack() -> None:
+    tiny = Fraction(1, 10**60)
+    assert judge(Claim("x <= 1", lambda x: at_most(x, 1)), {"x": 1 + tiny}).status == "refuted"
+    assert judge(Claim("x = 1", lambda x: equal(x, 1)), {"x": 1 + tiny}).status == "refuted"
+    assert judge(Claim("x >= 1", lambda x: at_least(x, 1)), {"x": Fraction(1)}).status == "held"
+    assert judge(Claim("(x, x)", lambda x: equal((x, {"a": x}), (x, {"a": x}))), {"x": THIRD}).status == "held"
+
+
+@pytest.mark.parametrize(("factor", "status"), [(1 + 10**-9, "held"), (1 - 10**-9, "refuted")])
+def test_intervals_decide_at_once_what_differs(factor: float, status: str) -> None:
+    """The logarithm of 2 against itself times a number a billionth away from one."""
+    near = Fraction(factor)
+    assert judge(Claim("", lambda x: at_most(log(x), near_log(x, near))), {"x": Fraction(2)}).status == status
+
+
+def near_log(x: Any, factor: Fraction) -> Any:
+    return log(x) * factor.numerator / factor.denominator
+
+
+def test_equal_logarithms_are_certified_up_to_the_slack() -> None:
+    doubled = Claim("2 log x = log x^2", lambda x: equal(2 * log(x), log(x * x)))
+    assert judge(doubled, {"x": THIRD}).status == "held"
+    assert judge(Claim("not", lambda x: equal(2 * log(x), log(x * x * x))), {"x": THIRD}).status == "refuted"
+
+
+def test_more_digits_are_taken_where_they_are_needed() -> None:
+    """A difference far below the first precision: still told apart, or within the slack."""
+    huge = Fraction(10**200)
+    claim = Claim("log(1 + x) <= log x + 1/x", lambda x: at_most(log(1 + x), log(x) + 1 / x))
+    assert judge(claim, {"x": huge}).status == "held"
+    scaled = Claim("x (log(1 + x) - log x) <= 1", lambda x: at_most(x * (log(1 + x) - log(x)), 1))
+    assert judge(scaled, {"x": huge}).status == "held"
+    wrong = Claim("x (log(1 + x) - log x) <= 1/2", lambda x: at_most(2 * x * (log(1 + x) - log(x)), 1))
+    assert judge(wrong, {"x": huge}).status == "refuted"
+
+
+def test_the_precision_in_force_is_left_alone() -> None:
+    before = mpmath.iv.dps
+    judge(PINSKER, PAIR)
+    assert mpmath.iv.dps == before
+
+
+def test_floats_agree_but_for_their_rounding() -> None:
+    tenth = Claim("0.1", lambda x: computed(0.1, x))
+    assert judge(tenth, {"x": Fraction(1, 10)}).status == "held"
+    assert judge(tenth, {"x": Fraction(1, 10) + Fraction(1, 10**11)}).status == "refuted"
+    assert judge(Claim("log", lambda x: computed(-1.0986122886681098, log(x))), {"x": THIRD}).status == "held"
+    assert judge(Claim("log", lambda x: computed(-1.0986122886, log(x))), {"x": THIRD}).status == "refuted"
+    for value in (float("nan"), float("inf")):
+        assert judge(Claim("no", lambda x, v=value: computed(v, x)), {"x": THIRD}).status == "refuted"
+
+
+def test_the_first_counterexample_is_the_smallest() -> None:
+    sum_of_squares = Claim("p.p <= 1/2", lambda p, q: at_most(2 * sum(a * a for a in p), 1))
+    found = judge_all(sum_of_squares, cases.pairs(2, 5))
+    assert (found.status, found.cases, found.at) == ("refuted", 1, "p = (0, 1), q = (0, 1)")
+
+
+def test_grids_are_whole_and_without_repetition() -> None:
+    drawn = [(case["p"], case["q"]) for case in cases.pairs(3, 4)]
+    assert len(set(drawn)) == len(drawn)
+    shared = {tuple(Fraction(w, d) for w in (a, b, d - a - b)) for d in (4,) for a in range(5) for b in range(5 - a)}
+    assert {(p, q) for p in shared for q in shared} <= set(drawn)
+    assert all(sum(p) == sum(q) == 1 for p, q in drawn)
+
+
+# Proofs
+
+
+def test_proofs_stop_at_the_first_step_that_is_not_shown() -> None:
+    true = same("binomial", lambda a, b: ((a - b) * (a + b), a**2 - b**2))
+    false = valid("a <= a^2", lambda a: at_most(a, a * a), lambda a: [a > 0])
+    assert prove([true, cited("Jensen", "jensen1906")], Effort()).note == "1 cited"
+    found = prove([true, false, true], Effort())
+    assert (found.status, found.at) == ("refuted", "a = 1/2")
+
+
+def test_a_timeout_is_undecided_and_no_proof() -> None:
+    hard = Claim("S/2 <= race", lambda p, q: at_most(half_similarity(p, q), race(p, q)), (POSITIVE,))
+    found = prove_claim(hard, 3, 0.01)
+    assert found.status == "undecided"
+    assert "0.01 s" in found.note
+    trial = try_claim(hard, tokens=(2,))
+    assert trial.verdict == "proved"
+
+
+def half_similarity(p: Sequence[Any], q: Sequence[Any]) -> Any:
+    return sum(a * b / (a + b) for a, b in zip(p, q, strict=True))
+
+
+def race(p: Sequence[Any], q: Sequence[Any]) -> Any:
+    pairs = list(zip(p, q, strict=True))
+    return sum(1 / sum(larger(b / a_x, d / b_x) for b, d in pairs) for a_x, b_x in pairs)
+
+
+def test_a_refutation_that_divides_by_zero_is_none() -> None:
+    """Of z3 1/0 is any number; a pmf with a zero is no counterexample to a claim that has no value there."""
+    claim = Claim("p0/p0 = 1", lambda p, q: equal(p[0] / p[0], 1))
+    assert prove_claim(claim, 2).status == "undecided"
+    assert prove_claim(Claim(claim.says, claim.holds, (POSITIVE,)), 2).status == "held"
+
+
+def test_what_no_solver_can_take_is_said() -> None:
+    for holds in (lambda p, q: at_most(kl(p, q), 1), lambda p, q: at_most(max(p[0], q[0]), 1)):
+        with pytest.raises(ClaimError, match="no term of a solver"):
+            prove_claim(Claim("", holds), 2)
+
+
+# Search
+
+
+def test_the_search_finds_what_is_false_and_shrinks_it() -> None:
+    false = Claim("p.q <= 0.9", lambda p, q: at_most(10 * sum(a * b for a, b in zip(p, q, strict=True)), 9))
+    found = search_claim(false, strategies.exact_pairs(), Effort())
+    assert found.status == "refuted"
+    assert "1" in found.at
+
+
+def test_the_optimiser_walks_to_the_tightest_case() -> None:
+    """The largest p.p of three tokens within 1/1000 of the boundary p0 <= 1/2 that the assumption draws."""
+    half = Assumption("every share is at most 1/2", lambda p, q: all(2 * share <= 1 for share in p))
+    claim = Claim("p.p <= 1/2", lambda p, q: at_most(2 * sum(a * a for a in p), 1), (half,))
+    found = search_claim(claim, strategies.exact_pairs(3, 3), Effort(), (pair_space(3),))
+    assert found.status == "held"
+    assert found.gap is not None
+    assert 0 <= found.gap < 1e-3
+    wrong = Claim("p.p <= 49/100", lambda p, q: at_most(100 * sum(a * a for a in p), 49), (half,))
+    nowhere = st.just({"p": (THIRD,) * 3, "q": (THIRD,) * 3})
+    assert search_claim(wrong, nowhere, Effort(), (pair_space(3),)).status == "refuted"
+
+
+def test_a_search_is_the_same_every_time_and_another_when_deep() -> None:
+    runs = [search_claim(PINSKER, strategies.exact_pairs(3), Effort(), (pair_space(2),)) for _ in range(2)]
+    assert runs[0] == runs[1]
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=4).filter(lambda w: sum(w) > 0))
+def test_floats_become_exact_pmfs(weights: list[float]) -> None:
+    assert sum(rational(weights)) == 1
+
+
+@pytest.mark.parametrize("distance_wanted", [Fraction(0), Fraction(1, 7), Fraction(1)])
+def test_pairs_of_a_given_distance(distance_wanted: Fraction) -> None:
+    found = find(strategies.pairs_at(distance_wanted), lambda case: True)
+    assert distance(found["p"], found["q"]) == distance_wanted
+
+    @given(strategies.pairs_at(distance_wanted))
+    def check(case: dict[str, Any]) -> None:
+        assert sum(case["p"]) == sum(case["q"]) == 1
+        assert distance(case["p"], case["q"]) == distance_wanted
+
+    check()
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        strategies.markov_chains(2, 2).map(lambda chain: [row for rows in chain for row in rows]),
+        strategies.models(2, 2).map(lambda model: list(model.values())),
+        strategies.ensembles().map(list),
+        strategies.rank_laws().map(lambda law: [law]),
+        strategies.sparse_pmfs(5).map(lambda pmf: [pmf]),
+    ],
+    ids=["chains", "models", "ensembles", "ranks", "sparse"],
+)
+def test_what_is_drawn_sums_to_one(strategy: st.SearchStrategy[list[tuple[Fraction, ...]]]) -> None:
+    @given(strategy)
+    def check(pmfs: list[tuple[Fraction, ...]]) -> None:
+        assert all(sum(pmf) == 1 and min(pmf) >= 0 for pmf in pmfs)
+
+    check()
+
+
+@given(strategies.draft_trees())
+def test_drawn_trees_are_closed(tree: frozenset[tuple[int, ...]]) -> None:
+    assert all(path[:-1] in tree | {()} for path in tree)
+
+
+# Trials and bad input
+
+
+def test_a_trial_of_a_true_claim_a_false_one_and_one_with_logarithms() -> None:
+    affinity = Claim(
+        "p.q <= 1 - TV", lambda p, q: at_most(sum(a * b for a, b in zip(p, q, strict=True)), overlap(p, q))
+    )
+    assert try_claim(affinity).verdict == "proved"
+    trial = try_claim(PINSKER)
+    assert (trial.verdict, trial.proofs) == ("not refuted", {})
+    assert "logarithm" in trial.no_proof
+    assert try_claim(TOO_MUCH).verdict == "refuted"
+    assert "counterexample" in str(try_claim(TOO_MUCH))
+
+
+BAD: dict[str, tuple[Claim, str]] = {
+    "no comparison": (Claim("c", lambda p, q: overlap(p, q)), "needs at_most"),
+    "a float": (Claim("c", lambda p, q: at_most(0.5 * overlap(p, q), 1)), "fractions give fractions"),
+    "no number": (Claim("c", lambda p, q: at_most("1", 1)), "str"),
+    "a truth": (Claim("c", lambda p, q: Compared(True, "==", True)), "bool"),
+    "division by zero": (Claim("c", lambda p, q: at_most(kl(p, q), 1)), "POSITIVE"),
+    "other parameters": (Claim("c", lambda a: at_most(a, 1)), "is called with p, q"),
+    "nothing": (Claim("c", lambda p, q: []), "needs at_most"),
+    "an assumption that breaks": (
+        Claim("c", lambda p, q: at_most(0, 1), (Assumption("odd", lambda p, q: 1 / p[0] > 0),)),
+        "assumption 'odd'",
+    ),
+    "an assumption never met": (
+        Claim("c", lambda p, q: at_most(0, 1), (Assumption("p sums to 2", lambda p, q: sum(p) == 2),)),
+        "meets the assumption 'p sums to 2'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_claims_are_named_in_one_line(case: str) -> None:
+    claim, fragment = BAD[case]
+    with pytest.raises(SpectheoryError) as caught:
+        try_claim(claim)
+    assert fragment in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_search_whose_draws_never_meet_the_assumption_says_which() -> None:
+    never = Assumption("p0 is 7", lambda p, q: p[0] == 7)
+    with pytest.raises(AssumptionError, match="p0 is 7"):
+        search_claim(Claim("c", lambda p, q: at_most(0, 1), (never,)), strategies.exact_pairs(), Effort())

@@ -1,0 +1,248 @@
+"""`spectheory verify`: runs the ledger on any number of workers, survives kills, and says plainly what fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proofs_check import Claim, at_most, verify
+from proofs_check.entries import Control, Entry, Evidence
+from proofs_check.evidence import exact, proof
+from proofs_check.findings import Effort, Finding
+from proofs_check.ledger import ledger, select
+from proofs_check.record import append, read_record, ready
+from proofs_check.report import Report
+from proofs_check.symbolic import same
+from spectheory.cli import console, main
+from spectheory.errors import SettingError
+
+CASES: list[dict[str, Any]] = [{"x": Fraction(n, 7)} for n in range(8)]
+TRUE = Claim("x <= 1", lambda x: at_most(x, 1))
+FALSE = Claim("x <= 6/7", lambda x: at_most(7 * x, 6))
+
+
+def entry(evidence: Evidence, *, refuted: bool = False) -> Entry:
+    kind = "refuted" if refuted else "upper bound"
+    return Entry("A1", "t", kind, "x <= 1", "x", (), (), (evidence,))  # type: ignore[arg-type]
+
+
+def outcome(evidence: Evidence, monkeypatch: pytest.MonkeyPatch, *, refuted: bool = False) -> verify.Checked:
+    monkeypatch.setattr(verify, "ledger", lambda: {"A1": entry(evidence, refuted=refuted)})
+    return verify.check_one(("A1", 0), Effort())
+
+
+def judged(claim: Claim, wrong: Claim) -> Evidence:
+    return exact(claim, lambda effort: CASES, over="eight numbers", wrong=wrong)
+
+
+def test_what_a_check_can_come_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert outcome(judged(TRUE, FALSE), monkeypatch).outcome == "holds"
+    assert outcome(judged(FALSE, TRUE), monkeypatch, refuted=True).outcome == "refuted"
+    step = same("double", lambda a: (a + a, 2 * a))
+    wrong = same("treble", lambda a: (a + a, 3 * a))
+    assert outcome(proof("a step", [step], wrong=wrong), monkeypatch).outcome == "proved"
+
+
+def test_a_false_statement_and_a_blind_check_are_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = outcome(judged(FALSE, FALSE), monkeypatch)
+    assert (found.outcome, "x = 1" in found.trouble) == ("failed", True)
+    found = outcome(judged(TRUE, TRUE), monkeypatch)
+    assert (found.outcome, found.trouble.startswith("the negative control")) == ("failed", True)
+    found = outcome(judged(TRUE, FALSE), monkeypatch, refuted=True)
+    assert (found.outcome, found.trouble.startswith("no counterexample")) == ("failed", True)
+
+
+def test_undecided_is_neither_proved_nor_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
+    unsure = Evidence("symbolic", "s", lambda _: Finding("undecided", 1, note="not within 1 s"), Control("c", refuted))
+    found = outcome(unsure, monkeypatch)
+    assert (found.outcome, found.trouble) == ("undecided", "not within 1 s")
+    assert not Report([entry(unsure)], [found], Effort(), 0).as_expected
+
+
+def refuted(_: Effort) -> Finding:
+    return Finding("refuted", 1)
+
+
+def test_a_check_that_breaks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = Evidence("exact", "s", lambda _: 1 / 0, Control("c", refuted))  # type: ignore[arg-type,return-value]
+    found = outcome(broken, monkeypatch)
+    assert (found.outcome, found.trouble) == ("failed", "ZeroDivisionError: division by zero")
+
+
+def test_workers_change_nothing() -> None:
+    keys = verify.keys_of(select(["A3"]))
+    alone = {(c.id, c.place): replace(c, seconds=0) for c in verify.verify(keys, Effort())}
+    with verify.workers(2) as pool:
+        shared = {(c.id, c.place): replace(c, seconds=0) for c in verify.verify(keys, Effort(), executor=pool)}
+    assert alone == shared
+
+
+class Dying(Executor):
+    """Workers that die with every check they are given."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """A future that is broken."""
+        future: Future[Any] = Future()
+        future.set_exception(BrokenProcessPool("a worker died"))
+        return future
+
+
+def test_a_check_whose_worker_died_is_run_again() -> None:
+    key = ("A3/look-alike", 0)
+    (found,) = verify.verify([key], Effort(), executor=Dying())
+    assert found.outcome == "refuted"
+
+
+# The record
+
+
+def test_the_record_is_read_back_by_the_same_code_and_effort(tmp_path: Path) -> None:
+    path, key = tmp_path / "deep" / "run.jsonl", ("A3/look-alike", 0)
+    ready(path)
+    checked = verify.check_one(key, Effort())
+    append(path, checked, Effort())
+    assert read_record(path, Effort()) == ({key: checked}, "")
+    known, remark = read_record(path, Effort(seed=1))
+    assert (known, remark) == ({}, "1 lines of other code or effort are not used")
+    assert read_record(tmp_path / "none", Effort()) == ({}, "")
+
+
+def test_a_torn_row_is_dropped_and_the_next_one_stands_alone(tmp_path: Path) -> None:
+    path, key = tmp_path / "run.jsonl", ("A3/look-alike", 0)
+    checked = verify.check_one(key, Effort())
+    append(path, checked, Effort())
+    path.write_text(path.read_text()[:-40])
+    known, remark = read_record(path, Effort())
+    assert (known, remark) == ({}, "1 torn lines are dropped")
+    append(path, checked, Effort())
+    assert read_record(path, Effort())[0] == {key: checked}
+
+
+def test_what_is_recorded_is_not_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked = verify.check_one(("A3/look-alike", 0), Effort())
+    monkeypatch.setattr(verify, "check_one", lambda *_: pytest.fail("run again"))
+    assert list(verify.verify([("A3/look-alike", 0)], Effort(), known={("A3/look-alike", 0): checked})) == [checked]
+
+
+# The command line
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str, str]]:
+    """Status, stdout and stderr of `spectheory verify`."""
+    monkeypatch.setattr(console.answers, "_width", 100)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        status = main(["verify", *arguments])
+        return (status, *capsys.readouterr())
+
+    return call
+
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+def test_one_id_shows_every_check(run: Run) -> None:
+    status, out, err = run("a3/LOOK-alike", "--workers", "1")
+    assert (status, err) == (0, "")
+    assert "counterexample: p = (1/3, 2/3), q = (2/3, 1/3)" in out
+    assert "1 statements: 1 refuted; 1 checks" in out
+
+
+def test_json_is_one_object(run: Run) -> None:
+    status, out, _ = run("A3", "--kind", "symbolic", "--json", "--workers", "1")
+    answer = json.loads(out)
+    assert (status, answer["as_expected"]) == (0, True)
+    assert [entry["id"] for entry in answer["entries"]] == ["A3"]
+    check = answer["entries"][0]["evidence"][0]
+    assert (check["status"], check["control"]["status"]) == ("proved", "refuted")
+
+
+def test_a_paper_has_its_statements(run: Run) -> None:
+    assert {entry.id for entry in select([], "daliri2025")} >= {"A3"}
+    assert all("daliri2025" in entry.source for entry in select([], "daliri2025"))
+    with pytest.raises(SettingError, match="did you mean daliri2025"):
+        select([], "daliri")
+    with pytest.raises(SettingError, match="none of A3"):
+        select(["A3"], "yin2024")
+
+
+def test_failures_have_status_one(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = replace(ledger()["A3/look-alike"], kind="upper bound")
+    monkeypatch.setattr(verify, "ledger", lambda: {"A3/look-alike": wrong})
+    monkeypatch.setattr("proofs_check.ledger.ledger", lambda: {"A3/look-alike": wrong})
+    status, out, _ = run("A3/look-alike", "--workers", "1")
+    assert status == 1
+    assert "failed: a counterexample was found" in out
+
+
+def test_an_interrupted_run_shows_what_is_finished(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    checked = verify.check_one(("A3/look-alike", 0), Effort())
+
+    def interrupted(*_: Any, **__: Any) -> Any:
+        yield checked
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(verify, "verify", interrupted)
+    status, out, err = run("A3", "--workers", "1")
+    assert status == 130
+    assert "1 checks" in out
+    assert "interrupted" in err
+
+
+CLAIM = """
+from proofs_check import Claim, at_most, smaller
+claim = Claim("{says}", lambda p, q: at_most(sum(a * b for a, b in zip(p, q)), {right}))
+"""
+
+
+def test_a_claim_of_ones_own(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "claim.py"
+    path.write_text(CLAIM.format(says="p.q <= 1", right=1))
+    status, out, _ = run("--claim", str(path))
+    assert (status, out.splitlines()[0]) == (0, "p.q <= 1: proved")
+    path.write_text(CLAIM.format(says="p.q <= 1/2", right="Claim and 1 - p[0]"))
+    status, out, _ = run("--claim", str(path), "--json")
+    assert status == 1
+    (trial,) = json.loads(out)
+    assert trial["verdict"] == "refuted"
+
+
+BAD: dict[str, tuple[list[str], str]] = {
+    "an unknown id": (["A33"], "did you mean A3"),
+    "an unknown paper": (["--paper", "kobus"], "did you mean kobus2025"),
+    "an unknown kind": (["--kind", "magic"], "symbolic, exact, certified, search"),
+    "no worker": (["--workers", "0"], "must be in 1.."),
+    "a negative seed": (["--seed", "-1"], "must be >= 0"),
+    "no evidence of the kind": (["A3/look-alike", "--kind", "certified"], "none of the statements"),
+    "no claim file": (["--claim", "nowhere.py"], "needs a Python file"),
+    "a claim and an id": (["A3", "--claim", "nowhere.py"], "needs one of"),
+    "a claim that breaks": (["--claim", "{folder}/breaks.py"], "ZeroDivisionError"),
+    "a file without claims": (["--claim", "{folder}/empty.py"], "defines no claim"),
+    "a claim that is no number": (["--claim", "{folder}/number.py"], "needs at_most"),
+    "an unwritable record": (["A3/look-alike", "--out", "/proc/none/run.jsonl"], "cannot be"),
+    "a folder as record": (["A3/look-alike", "--out", "{folder}"], "cannot be read"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_line(case: str, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "breaks.py").write_text("1 / 0")
+    (tmp_path / "empty.py").write_text("")
+    (tmp_path / "number.py").write_text("from proofs_check import Claim\nc = Claim('c', lambda p, q: p[0])")
+    arguments, fragment = BAD[case]
+    status, out, err = run(*(argument.format(folder=tmp_path) for argument in arguments))
+    assert (status, out) == (2, "")
+    assert fragment in err
+    assert err.startswith("spectheory: ")
+    assert err.count("\n") == 1
