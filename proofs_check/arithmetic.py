@@ -8,9 +8,11 @@ and ``math.log`` tie it to numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,45 +79,61 @@ def absolute(a: Real) -> Real:
 
 
 def log(a: Real) -> Real:
-    """The natural logarithm of a float or an interval.
+    """The natural logarithm.
 
     Raises
     ------
     Transcendental
-        Of a fraction or an integer but 1: it has no exact value; judges then go on with intervals.
+        Of a fraction or an integer but 1, where exact values are asked for; judges then go on with intervals.
     """
-    if is_interval(a):
-        from mpmath import iv  # type: ignore[import-untyped]
-
-        return iv.log(a)
-    if isinstance(a, Fraction | int):
-        if a == 1:
-            return 0
-        raise Transcendental("the logarithm of a fraction")
-    if is_term(a):
-        raise Transcendental("the logarithm of a solver's term")
-    return math.log(a)
+    return _transcendental("log", a, trivial=1, value=0)
 
 
 def exp(a: Real) -> Real:
-    """The exponential of a float or an interval.
+    """The exponential.
 
     Raises
     ------
     Transcendental
-        Of a fraction or an integer but 0.
+        Of a fraction or an integer but 0, where exact values are asked for.
     """
-    if is_interval(a):
-        from mpmath import iv
+    return _transcendental("exp", a, trivial=0, value=1)
 
-        return iv.exp(a)
-    if isinstance(a, Fraction | int):
-        if a == 0:
-            return 1
-        raise Transcendental("the exponential of a fraction")
+
+Mode = Literal["exact", "interval", "float"]
+
+_mode: ContextVar[Mode] = ContextVar("mode", default="exact")
+
+
+@contextmanager
+def evaluated_in(mode: Mode) -> Iterator[None]:
+    """What the logarithm of a number that a claim writes down, as 2, is: none, an interval, or a float.
+
+    Examples
+    --------
+    >>> with evaluated_in("float"):
+    ...     log(2)
+    0.6931471805599453
+    """
+    token = _mode.set(mode)
+    try:
+        yield
+    finally:
+        _mode.reset(token)
+
+
+def _transcendental(name: Literal["log", "exp"], a: Real, *, trivial: int, value: int) -> Real:
     if is_term(a):
-        raise Transcendental("the exponential of a solver's term")
-    return math.exp(a)
+        raise Transcendental(f"the {name} of a solver's term")
+    if isinstance(a, Fraction | int) and a == trivial:
+        return value
+    if is_interval(a) or (isinstance(a, Fraction | int) and _mode.get() == "interval"):
+        from mpmath import iv  # type: ignore[import-untyped]
+
+        return getattr(iv, name)(interval(Fraction(a)) if isinstance(a, Fraction | int) else a)
+    if isinstance(a, Fraction | int) and _mode.get() == "exact":
+        raise Transcendental(f"the {name} of a fraction")
+    return getattr(math, name)(a)
 
 
 def every(conditions: Iterable[Any]) -> Any:

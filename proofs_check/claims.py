@@ -143,7 +143,15 @@ class Claim:
                 limit=f"is called with {', '.join(case)} by name",
                 remedy="give its function these parameters",
             ) from error
-        except (ZeroDivisionError, ValueError, IndexError, OverflowError, KeyError, AttributeError) as error:
+        except (
+            ZeroDivisionError,
+            NotImplementedError,
+            ValueError,
+            IndexError,
+            OverflowError,
+            KeyError,
+            AttributeError,
+        ) as error:
             if isinstance(error, SpectheoryError):
                 raise
             raise self._valueless(case, error) from error

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from proofs_check.arithmetic import Transcendental, interval, is_interval
+from proofs_check.arithmetic import Transcendental, evaluated_in, interval, is_interval
 from proofs_check.claims import AssumptionError, Case, Claim, ClaimError, Compared, shown
 from proofs_check.findings import Finding, Status
 
@@ -111,7 +111,7 @@ def _number(value: Any, claim: Claim, case: Case) -> None:
         raise ClaimError(
             f"claim {claim.says!r} compares {value!r} ({type(value).__name__}) at {shown(case)}",
             limit="fractions give fractions",
-            remedy="use proofs_check.arithmetic, no floats and no numpy",
+            remedy="no floats, no numpy, no integer over integer (an empty sum is one): use Fraction",
         )
 
 
@@ -122,10 +122,9 @@ def _by_intervals(claim: Claim, case: Case) -> Judged:
     try:
         for digits in DIGITS:
             iv.dps = digits
-            judged = _together(
-                [_enclosed(each) for each in claim.compare({name: interval(v) for name, v in case.items()})],
-                exact=False,
-            )
+            with evaluated_in("interval"):
+                compared = claim.compare({name: interval(value) for name, value in case.items()})
+            judged = _together([_enclosed(each) for each in compared], exact=False)
             if judged.status != "undecided":
                 break
         return judged

@@ -40,9 +40,7 @@ def most_accepted(target: Model, draft: Model, k: int, text: Prefix, depth: int)
         {output + rest: share for rest, share in _continued(target, output, k + 1 - len(output)).items()}
         for _, _, output in acts
     ]
-    rows: list[Row] = [
-        ([Fraction(int(act[0] == row)) for act in acts], share) for row, (_, share) in enumerate(paths)
-    ]
+    rows: list[Row] = [([Fraction(int(act[0] == row)) for act in acts], share) for row, (_, share) in enumerate(paths)]
     rows += [([each.get(whole, Fraction(0)) for each in after], share) for whole, share in law.items()]
     gain = [each.get(text, Fraction(0)) * int(tau >= depth) for each, (_, tau, _) in zip(after, acts, strict=True)]
     return _largest(rows, gain) / law[text]

@@ -107,6 +107,15 @@ RANKED: dict[str, RankTwin] = {
 """Rules that take any tree, by the library's names. Recursive rejection draws all candidates of a tree beforehand."""
 
 
+TREES: tuple[Tree, ...] = (
+    frozenset({(1,), (2,)}),
+    frozenset({(1,), (2,), (1, 1), (1, 2)}),
+    frozenset({(1,), (1, 1), (2,), (2, 1)}),
+    frozenset({(2,), (2, 1), (2, 2)}),
+)
+"""Batches, uneven and even trees, and one that leaves a rank out."""
+
+
 def survival_by_tree(given: RankLaw, tree: Tree) -> SurvivalOf:
     """The survival of a tree: the sum over its nodes of each depth."""
     most = max(rank for node in tree for rank in node)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from proofs_check.arithmetic import evaluated_in
 from proofs_check.claims import AssumptionError, Case, Claim, ClaimError, shown
 from proofs_check.findings import Effort, Finding
 from proofs_check.judge import judge
@@ -220,7 +221,8 @@ def _float_gap(claim: Claim, space: Space, x: NDArray[np.float64]) -> float:
     try:
         if claim.unmet(case) is not None:
             return WALL
-        compared = claim.compare(case)
+        with evaluated_in("float"):
+            compared = claim.compare(case)
         gaps = [
             float(each.right - each.left) if each.relation == "<=" else -abs(float(each.right - each.left))
             for each in compared

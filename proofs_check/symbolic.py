@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from proofs_check.arithmetic import Transcendental, every
-from proofs_check.claims import Claim, ClaimError, Compared, shown
+from proofs_check.claims import POSITIVE, Claim, ClaimError, Compared, shown
 from proofs_check.findings import Effort, Finding
 from proofs_check.judge import judge
 from spectheory.errors import load_extra
@@ -151,6 +151,20 @@ def prove_claim(claim: Claim, tokens: int, seconds: float = SECONDS) -> Finding:
     >>> prove_claim(Claim("p.q <= 1", lambda p, q: at_most(sum(a * b for a, b in zip(p, q)), 1)), 2, 5).status
     'held'
     """
+    found = _asked(claim, tokens, seconds)
+    if found.note not in (DIVIDES, VANISHES):
+        return found
+    inside = _asked(Claim(claim.says, claim.holds, (*claim.assumes, POSITIVE)), tokens, seconds)
+    if inside.status == "held":
+        return Finding("undecided", 1, at=found.at, note=f"proved where {POSITIVE.says}; undecided at zeros")
+    return inside
+
+
+DIVIDES = "the solver's counterexample divides by zero"
+VANISHES = "the solver's counterexample does not stand in fractions"
+
+
+def _asked(claim: Claim, tokens: int, seconds: float) -> Finding:
     z3 = load_extra("z3", extra="proofs")
     p, q = ([z3.Real(f"{name}{i}") for i in range(tokens)] for name in "pq")
     conditions = [*(share >= 0 for share in (*p, *q)), sum(p) == 1, sum(q) == 1]
@@ -168,16 +182,16 @@ def prove_claim(claim: Claim, tokens: int, seconds: float = SECONDS) -> Finding:
 
 
 def _confirmed(claim: Claim, found: Finding, tokens: int) -> Finding:
-    """The finding, a counterexample of the solver judged in fractions."""
+    """The finding; a counterexample of the solver, for whom 1/0 is any number, is judged in fractions."""
     if found.status != "refuted":
         return found
     case = {name: tuple(found.values[f"{name}{i}"] for i in range(tokens)) for name in "pq"}
     try:
         judged = judge(claim, case)
     except ClaimError:
-        return Finding("undecided", 1, at=shown(case), note="the solver's counterexample divides by zero")
+        return Finding("undecided", 1, at=shown(case), note=DIVIDES)
     if judged.status != "refuted":
-        return Finding("undecided", 1, at=shown(case), note="the solver's counterexample does not stand in fractions")
+        return Finding("undecided", 1, at=shown(case), note=VANISHES)
     return Finding("refuted", 1, judged.gap, shown(case), found.note)
 
 
