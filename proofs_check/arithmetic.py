@@ -125,13 +125,13 @@ def evaluated_in(mode: Mode) -> Iterator[None]:
 def _transcendental(name: Literal["log", "exp"], a: Real, *, trivial: int, value: int) -> Real:
     if is_term(a):
         raise Transcendental(f"the {name} of a solver's term")
-    if isinstance(a, Fraction | int) and a == trivial:
-        return value
     if is_interval(a) or (isinstance(a, Fraction | int) and _mode.get() == "interval"):
         from mpmath import iv  # type: ignore[import-untyped]
 
         return getattr(iv, name)(interval(Fraction(a)) if isinstance(a, Fraction | int) else a)
     if isinstance(a, Fraction | int) and _mode.get() == "exact":
+        if a == trivial:
+            return Fraction(value)
         raise Transcendental(f"the {name} of a fraction")
     return getattr(math, name)(a)
 

@@ -19,6 +19,12 @@ def _slope_over_t(t: Real) -> tuple[Real, Real]:
     return slope(f / t, t), (t * slope(f, t) - f) / (t * t)
 
 
+def _half() -> Real:
+    import sympy
+
+    return sympy.Rational(1, 2)
+
+
 LOGARITHM: tuple[Step, ...] = (
     same(
         "x - 1 - log x is the integral of s(x-1)^2/(1 + s(x-1)) over 0 <= s <= 1",
@@ -88,8 +94,8 @@ RENYI: tuple[Step, ...] = (
         lambda p, q, t, F: (log(p * (p / q) ** t / F / p), t * log(p / q) - log(F)),
     ),
     same(
-        "the Rényi divergence of order 1 + t is f(t)/t, of slope (t f' - f)/t^2 >= 0: it does not fall where t < 0, nor "
-        "where t > 0",
+        "the Rényi divergence of order 1 + t is f(t)/t, of slope (t f' - f)/t^2 >= 0: it does not fall where t < 0, "
+        "nor where t > 0",
         _slope_over_t,
     ),
     same(
@@ -98,8 +104,8 @@ RENYI: tuple[Step, ...] = (
         lambda x, t: (limit((x**t - 1) / t, t, 0), log(x)),
     ),
     same(
-        "f(t)/t <= log M, M the largest ratio, and its token alone gives log(p M^t)/t, which tends to log M as t grows: "
-        "order infinity",
+        "f(t)/t <= log M, M the largest ratio, and its token alone gives log(p M^t)/t, which tends to log M as t "
+        "grows: order infinity",
         lambda p, M, t: (limit(log(p) / t + log(M), t, math.inf), log(M)),
     ),
 )
@@ -121,3 +127,22 @@ CHI_SQUARE: tuple[Step, ...] = (
     ),
 )
 """KL <= log(1 + chi-square)."""
+
+BRETAGNOLLE_HUBER: tuple[Step, ...] = (
+    same(
+        "p(p/q)^(-1/2) = sqrt(pq): Rényi of order 1/2 is -2 log B with B = sum sqrt(pq); it is at most KL: "
+        "e^-KL <= B^2",
+        lambda p, q: (p * (p / q) ** (-_half()), (p * q) ** _half()),
+    ),
+    valid(
+        "2xy <= t x^2 + y^2/t with x^2 = min(p, q), y^2 = max(p, q), so that xy = sqrt(pq): "
+        "2B <= t(1 - TV) + (1 + TV)/t for every t > 0",
+        lambda x, y, t: at_most(2 * x * y, t * x * x + y * y / t),
+        lambda x, y, t: [t > 0],
+    ),
+    same(
+        "at t = sqrt(v/u), u = 1 - TV, v = 1 + TV, the right is 2 sqrt(uv): B^2 <= 1 - TV^2; where u = 0, B = 0",
+        lambda u, v: ((v / u) ** _half() * u + v / (v / u) ** _half(), 2 * (u * v) ** _half()),
+    ),
+)
+"""TV^2 <= 1 - e^-KL."""

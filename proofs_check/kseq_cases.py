@@ -21,7 +21,7 @@ from proofs_check.arithmetic import product as power
 from proofs_check.claims import Case
 from proofs_check.list_transport import Pmf
 from proofs_check.search import Space, pair_space, rational
-from proofs_check.strategies import exact_pmfs, pairs_at
+from proofs_check.strategies import exact_weights
 
 LARGEST_LOGIT = 300.0
 """Beyond it a softmax has entries that are 0."""
@@ -47,7 +47,7 @@ def at_root(k: int, beta: Real, common: Pmf, more_p: Pmf, more_q: Pmf) -> Case:
     >>> [str(case["rho"]), *map(str, case["p"]), *map(str, case["q"])]
     ['3/2', '0', '1', '1/2', '1/2']
     """
-    rho = sum(power([1 - beta] * rank) for rank in range(k))  # (1 - (1 - beta)^k)/beta, a sum that floats can take
+    rho = sum((1 - beta) ** rank for rank in range(k))  # (1 - (1 - beta)^k)/beta, a sum that floats can take
     return {
         "p": tuple(rho * beta * c + (1 - rho * beta) * a for c, a in zip(common, more_p, strict=True)),
         "q": tuple(beta * c + (1 - beta) * b for c, b in zip(common, more_q, strict=True)),
@@ -66,15 +66,21 @@ def roots(denominator: int) -> Iterator[Case]:
 
 
 def drawn_roots() -> st.SearchStrategy[Case]:
-    """Pairs on two to five tokens with their rho, k = 2, 3, 4."""
+    """Pairs on up to four tokens with their rho, k = 2, 3, 4."""
+    four = st.tuples(*[exact_weights()] * 4)
+    return st.builds(_drawn, st.integers(2, 4), st.integers(1, 12), st.integers(0, 12), st.integers(1, 3), four, four)
 
-    def of(pair: Case) -> st.SearchStrategy[Case]:
-        common = exact_pmfs(len(pair["p"]))
-        return st.builds(at_root, st.integers(2, 4), betas, common, st.just(pair["p"]), st.just(pair["q"]))
 
-    sizes = st.sampled_from((2, 3, 5, 10, 10**4, 10**12))
-    betas = sizes.flatmap(lambda size: st.integers(1, size).map(lambda weight: Fraction(weight, size)))
-    return pairs_at(Fraction(1)).flatmap(of)
+def _drawn(k: int, up: int, down: int, cut: int, common: Sequence[int], rest: Sequence[int]) -> Case:
+    beta = Fraction(up, up + 10**down - 1)
+    return at_root(k, beta, _on(range(4), common), _on(range(cut), rest), _on(range(cut, 4), rest))
+
+
+def _on(tokens: range, weights: Sequence[int]) -> tuple[Fraction, ...]:
+    """The weights of some tokens as a pmf; uniform over them if there is none."""
+    kept = [weights[x] if x in tokens else 0 for x in range(4)]
+    kept = kept if any(kept) else [int(x in tokens) for x in range(4)]
+    return tuple(Fraction(weight, sum(kept)) for weight in kept)
 
 
 def root_space(tokens: int, k: int) -> Space:

@@ -8,10 +8,11 @@ tokens, in closed form. Nothing of the library is used.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 from itertools import combinations
 from itertools import product as every_tuple
 
-from proofs_check.arithmetic import Real, positive_part, product, smaller
+from proofs_check.arithmetic import Real, is_interval, is_term, positive_part, product, smaller
 
 Pmf = Sequence[Real]
 Drawn = tuple[int, ...]
@@ -58,10 +59,10 @@ def prefix_minimum(p: Pmf, q: Pmf, k: int, order: Sequence[int]) -> Real:
 
 def least(values: Iterable[Real]) -> Real:
     """The least of some numbers, in any arithmetic."""
-    first, *others = values
-    for value in others:
-        first = smaller(first, value)
-    return first
+    listed = list(values)
+    if not any(is_term(value) or is_interval(value) for value in listed):
+        return min(listed)
+    return reduce(smaller, listed)
 
 
 def lists(q: Pmf, k: int) -> dict[Drawn, Real]:

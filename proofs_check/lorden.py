@@ -1,8 +1,8 @@
 """Lorden's inequality, U(t) <= t/mu + mu2/mu^2 - 1: its proof in steps, and walks on a lattice in fractions.
 
-The steps X_i >= 0 of a walk are i.i.d. and not all 0; U(t) is the expected number of n >= 1 with S_n <= t, N(t) the first
-n with S_n > t, R(t) = S_N - t the overshoot and r(t) its mean. The proof is the short one by subadditivity (Carlsson and
-Nerman, 1986).
+The steps X_i >= 0 of a walk are i.i.d. and not all 0; U(t) is the expected number of n >= 1 with S_n <= t, N(t) the
+first n with S_n > t, R(t) = S_N - t the overshoot and r(t) its mean. The proof is the short one by subadditivity
+(Carlsson and Nerman, 1986).
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def area_under_a_step(x: Any) -> tuple[Any, Any]:
 
 PROOF: tuple[Step, ...] = (
     same(
-        "step i counts if S_{i-1} <= t, in which X_i has no part (chance h): E[1 g(X_i)] = h E g(X_i), for X of two values "
-        "s, 1-s and, term by term, of any; so E sum_{i<=N} g(X_i) = E[N] E g(X) (Wald)",
+        "step i counts if S_{i-1} <= t, in which X_i has no part (chance h): E[1 g(X_i)] = h E g(X_i), for X of two "
+        "values s, 1-s and, term by term, of any; so E sum_{i<=N} g(X_i) = E[N] E g(X) (Wald)",
         lambda h, s, g, k: (h * s * g + h * (1 - s) * k, h * (s * g + (1 - s) * k)),
     ),
     same(
@@ -47,7 +47,8 @@ PROOF: tuple[Step, ...] = (
         lambda t, mu, mu2: ((t + mu2 / mu) / mu - 1, t / mu + mu2 / mu**2 - 1),
     ),
     valid(
-        "beyond s the walk starts afresh at S_N >= s, so N(s+t) <= N(s) + N'(t); with mu E N = t + r: r(s+t) <= r(s) + r(t)",
+        "beyond s the walk starts afresh at S_N >= s, so N(s+t) <= N(s) + N'(t); with mu E N = t + r: r(s+t) <= "
+        "r(s) + r(t)",
         lambda mu, s, t, rs, rt, rst, ns, nt, nst: at_most(rst, rs + rt),
         lambda mu, s, t, rs, rt, rst, ns, nt, nst: [
             mu > 0,
@@ -58,18 +59,19 @@ PROOF: tuple[Step, ...] = (
         ],
     ),
     same(
-        "within a step x the overshoot falls from x to 0, with area x^2/2; so the area of R over [0, S_N] is sum X_i^2/2, "
-        "in the mean mu2 E N/2 (Wald), of which R(t)^2/2 lies beyond t",
+        "within a step x the overshoot falls from x to 0, with area x^2/2; so the area of R over [0, S_N] is sum "
+        "X_i^2/2, in the mean mu2 E N/2 (Wald), of which R(t)^2/2 lies beyond t",
         area_under_a_step,
     ),
     valid(
-        "E R^2 >= r^2, here for two values: (sv + (1-s)w)^2 <= sv^2 + (1-s)w^2; so the area of r over [0, t] is at most "
-        "mu2 E N/2 - r^2/2",
+        "E R^2 >= r^2, here for two values: (sv + (1-s)w)^2 <= sv^2 + (1-s)w^2; so the area of r over [0, t] is at "
+        "most mu2 E N/2 - r^2/2",
         lambda s, v, w: at_most((s * v + (1 - s) * w) * (s * v + (1 - s) * w), s * v * v + (1 - s) * w * w),
         lambda s, v, w: [s >= 0, s <= 1],
     ),
     valid(
-        "r(t) <= r(u) + r(t-u), integrated over 0 < u < t, gives t r <= 2 area <= m (t + r) - r^2 with m = mu2/mu: r <= m",
+        "r(t) <= r(u) + r(t-u), integrated over 0 < u < t, gives t r <= 2 area <= m (t + r) - r^2 with m = mu2/mu: "
+        "r <= m",
         lambda t, r, m, area: at_most(r, m),
         lambda t, r, m, area: [t >= 0, r >= 0, m >= 0, t * r <= 2 * area, 2 * area <= m * (t + r) - r * r],
     ),

@@ -13,18 +13,24 @@ from itertools import product
 from proofs_check.enumeration import Model, Prefix, draft_paths, text_law
 from spectheory.errors import load_extra
 
-Row = tuple[list[Fraction], Fraction]
-"""An equation: the coefficients of the variables, and what their sum is."""
+Terms = dict[int, Fraction]
+"""A linear function: number of a variable to its coefficient."""
+
+Row = tuple[Terms, Fraction]
+"""An equation: a linear function and its value."""
 
 
-def most_accepted(target: Model, draft: Model, k: int, text: Prefix, depth: int) -> Fraction:
+def most_accepted(target: Model, draft: Model, k: int) -> dict[tuple[Prefix, int], Fraction]:
     """Largest P(tau >= depth | text of k + 1 tokens) of a lossless call after which the target goes on by itself.
+
+    Each text and depth is asked for by itself: one call need not attain them all.
 
     Examples
     --------
     >>> third = Fraction(1, 3)
     >>> p, q = (third, 2 * third), (2 * third, third)
-    >>> [str(most_accepted(lambda _: p, lambda _: q, 2, (1, 0, 0), depth)) for depth in (1, 2)]
+    >>> most = most_accepted(lambda _: p, lambda _: q, 2)
+    >>> [str(most[(1, 0, 0), depth]) for depth in (1, 2)]
     ['1/2', '1/2']
     """
     law, paths = text_law(target, k + 1), list(draft_paths(draft, (), k))
@@ -36,14 +42,19 @@ def most_accepted(target: Model, draft: Model, k: int, text: Prefix, depth: int)
         for token in range(len(target(())))
         if (*path[:tau], token) in possible
     ]
-    after = [
-        {output + rest: share for rest, share in _continued(target, output, k + 1 - len(output)).items()}
-        for _, _, output in acts
+    into: dict[Prefix, Terms] = {text: {} for text in law}
+    for number, (_, _, output) in enumerate(acts):
+        for rest, share in _continued(target, output, k + 1 - len(output)).items():
+            into[output + rest][number] = share
+    rows: list[Row] = [
+        ({number: Fraction(1) for number, act in enumerate(acts) if act[0] == row}, share)
+        for row, (_, share) in enumerate(paths)
     ]
-    rows: list[Row] = [([Fraction(int(act[0] == row)) for act in acts], share) for row, (_, share) in enumerate(paths)]
-    rows += [([each.get(whole, Fraction(0)) for each in after], share) for whole, share in law.items()]
-    gain = [each.get(text, Fraction(0)) * int(tau >= depth) for each, (_, tau, _) in zip(after, acts, strict=True)]
-    return _largest(rows, gain) / law[text]
+    rows += [(into[text], share) for text, share in law.items()]
+    asked = [(text, depth) for text in law for depth in range(1, k + 1)]
+    gains = [{n: share for n, share in into[text].items() if acts[n][1] >= depth} for text, depth in asked]
+    found = _largest(rows, gains, len(acts))
+    return {(text, depth): most / law[text] for (text, depth), most in zip(asked, found, strict=True)}
 
 
 def most_agreement(target: Model, draft: Model, k: int) -> Fraction:
@@ -59,28 +70,31 @@ def most_agreement(target: Model, draft: Model, k: int) -> Fraction:
     """
     paths, texts = text_law(draft, k), text_law(target, k)
     pairs = list(product(paths, texts))
-    rows: list[Row] = [([Fraction(int(a == path)) for a, _ in pairs], share) for path, share in paths.items()]
-    rows += [([Fraction(int(b == text)) for _, b in pairs], share) for text, share in texts.items()]
-    return _largest(rows, [Fraction(sum(a[:n] == b[:n] for n in range(1, k + 1))) for a, b in pairs])
+    ones = Fraction(1)
+    rows: list[Row] = [({n: ones for n, (a, _) in enumerate(pairs) if a == run}, share) for run, share in paths.items()]
+    rows += [({n: ones for n, (_, b) in enumerate(pairs) if b == text}, share) for text, share in texts.items()]
+    agreed = {n: Fraction(sum(a[:i] == b[:i] for i in range(1, k + 1))) for n, (a, b) in enumerate(pairs)}
+    return _largest(rows, [agreed], len(pairs))[0]
 
 
 def _continued(target: Model, before: Prefix, length: int) -> dict[Prefix, Fraction]:
+    """The target's law of the tokens after a text."""
     return text_law(lambda after: target(before + after), length)
 
 
-def _largest(rows: Sequence[Row], gain: Sequence[Fraction]) -> Fraction:
-    """Largest value of a linear function of non-negative variables that meet the equations."""
+def _largest(rows: Sequence[Row], gains: Sequence[Terms], variables: int) -> list[Fraction]:
+    """Largest value of each linear function of non-negative variables that meet the equations."""
     z3 = load_extra("z3", extra="proofs")
-    variables = [z3.Real(f"c{number}") for number in range(len(gain))]
+    shares = [z3.Real(f"c{number}") for number in range(variables)]
 
-    def linear(coefficients: Sequence[Fraction]) -> object:
-        terms = [z3.Q(c.numerator, c.denominator) * v for c, v in zip(coefficients, variables, strict=True) if c]
-        return z3.Sum(terms) if terms else z3.RealVal(0)
+    def linear(terms: Terms) -> object:
+        return z3.Sum([z3.Q(c.numerator, c.denominator) * shares[n] for n, c in terms.items()] or [z3.RealVal(0)])
 
     programme = z3.Optimize()
-    programme.add(*(variable >= 0 for variable in variables))
+    programme.set("priority", "box")  # each goal by itself
+    programme.add(*(share >= 0 for share in shares))
     programme.add(*(linear(row) == z3.Q(total.numerator, total.denominator) for row, total in rows))
-    goal = programme.maximize(linear(gain))
+    goals = [programme.maximize(linear(gain)) for gain in gains]
     if programme.check() != z3.sat:
         raise ValueError("no lossless call was found, though plain sampling is one")
-    return Fraction(str(programme.upper(goal)))
+    return [Fraction(str(programme.upper(goal))) for goal in goals]

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
+from itertools import product
 
 from proofs_check import enumeration, path_theorem, race_ranks, tree_enumeration
 from proofs_check.cases import random_model
 from proofs_check.claims import Case
-from proofs_check.enumeration import Model, Pmf, Prefix, Rule
+from proofs_check.enumeration import CallLaw, Model, Pmf, Prefix, Rule
 from proofs_check.findings import Effort
 from proofs_check.path_theorem import PositionLaw, Survival, product_survival
 from proofs_check.rank_laws import recursive_rejection, top_k
@@ -38,6 +39,11 @@ def chain(k: int) -> Tree:
     [(1,), (1, 1)]
     """
     return frozenset((1,) * i for i in range(1, k + 1))
+
+
+def constant(pmf: Pmf) -> Model:
+    """The model with one pmf at every position."""
+    return lambda _: pmf
 
 
 def greedy(model: Model) -> Model:
@@ -197,3 +203,55 @@ def random_chains(effort: Effort, sizes: tuple[tuple[int, int, int], ...], round
             spread = SPREADS[number % len(SPREADS)]
             target, draft = (random_model(rng, tokens, length + k, spread) for _ in range(2))
             yield {"target": target, "draft": draft, "k": k, "length": length}
+
+
+def edge_chains() -> Iterator[Case]:
+    """Equal models, disjoint ones, and a draft that lacks a token or has one too many; texts of 3 tokens, 2 drafts."""
+    half, third, none, one = Fraction(1, 2), Fraction(1, 3), Fraction(0), Fraction(1)
+    for p, q in (
+        ((half, half), (half, half)),
+        ((one, none), (none, one)),
+        ((third, 2 * third), (one, none)),
+        ((one, none), (third, 2 * third)),
+        ((third, 2 * third), (2 * third, third)),
+    ):
+        prefixes = [prefix for n in range(5) for prefix in product(range(2), repeat=n)]
+        yield {"target": dict.fromkeys(prefixes, p), "draft": dict.fromkeys(prefixes, q), "k": 2, "length": 3}
+
+
+# Variants
+
+
+def marginal(twin: RankTwin) -> RankTwin:
+    """The rule said to have its mean rank law whatever the text: what T1 works with."""
+
+    def mean(p: Pmf, q: Pmf, _: int, candidates: int) -> list[Fraction]:
+        laws = [(share, twin.given(p, q, x, candidates)) for x, share in enumerate(p) if share]
+        return [sum((share * law[r] for share, law in laws), Fraction(0)) for r in range(candidates)]
+
+    return replace(twin, given=mean)
+
+
+def mirrored(draft: Model) -> Model:
+    """Another draft: the same shares on the tokens in reverse."""
+    return lambda prefix: draft(prefix)[::-1]
+
+
+def by_start(rule: Rule) -> Rule:
+    """Calls that start at odd positions draft one token, and from another draft."""
+
+    def call(target: Model, draft: Model, prefix: Prefix, k: int) -> CallLaw:
+        return rule(target, mirrored(draft), prefix, 1) if len(prefix) % 2 else rule(target, draft, prefix, k)
+
+    return call
+
+
+def survival_by_start(twin: PathTwin, target: Model, draft: Model, text: Prefix) -> Survival:
+    """The survival that belongs to where the call starts, 0 beyond its drafts."""
+    even, odd = twin.survival(target, draft, text), twin.survival(target, mirrored(draft), text)
+    return lambda n, i: (odd(n, i) if i <= 1 else Fraction(0)) if n % 2 else even(n, i)
+
+
+def started(twin: PathTwin) -> PathTwin:
+    """A rule whose drafts depend on where the call starts."""
+    return PathTwin(by_start(twin.algorithm), partial(survival_by_start, twin), twin.greedy)

@@ -10,8 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from functools import lru_cache
-from itertools import product
+from itertools import product, takewhile
 
 from proofs_check.arithmetic import Real, is_zero, log
 from proofs_check.enumeration import Model, Pmf, Prefix
@@ -75,11 +74,6 @@ def mean_best(pmfs: Ensemble, capacity: int) -> Fraction:
     >>> [str(mean_best([(half, half), (one, 0 * one)], capacity)) for capacity in (1, 2)]
     ['3/4', '11/8']
     """
-    return _mean_best(tuple(map(tuple, pmfs)), capacity)
-
-
-@lru_cache(maxsize=4096)
-def _mean_best(pmfs: tuple[Pmf, ...], capacity: int) -> Fraction:
     states = _shown({(): Fraction(1)}, pmfs, Fraction(1), capacity)
     total = Fraction(0)
     for left in range(capacity - 1, -1, -1):
@@ -153,35 +147,55 @@ def many_steps(pmfs: Ensemble, steps: int) -> Weights:
     return law
 
 
-def visits(pmfs: Ensemble, least: Fraction) -> Weights:
-    """Expected number of n >= 1 with W_n = w, for every w >= `least` > 0: by the renewal equation.
+def walk(pmfs: Ensemble) -> Iterator[tuple[Fraction, Fraction]]:
+    """The values w of W_1, W_2, ... from 1 downwards, each with the expected number of n >= 1 at which W_n = w.
 
-    Raises
-    ------
-    ValueError
-        If every token is certain, so that W_n never falls.
+    By the renewal equation; without end. If every token is certain there is no such number.
 
     Examples
     --------
+    >>> from itertools import islice
     >>> half = Fraction(1, 2)
-    >>> {str(w): str(number) for w, number in visits([(half, half), (2 * half, 0 * half)], half / 2).items()}
-    {'1': '1', '1/2': '2', '1/4': '2'}
+    >>> [(str(w), str(number)) for w, number in islice(walk([(half, half), (2 * half, 0 * half)]), 3)]
+    [('1', '1'), ('1/2', '2'), ('1/4', '2')]
     """
     law = one_step(pmfs)
     still = law.pop(Fraction(1), Fraction(0))
-    if still == 1:
-        raise ValueError("every token is certain")
-    found: Weights = {}
-    waiting = {Fraction(1): 1 / (1 - still)}
+    expected = {Fraction(1): 1 / (1 - still)}
+    waiting = [Fraction(-1)]
     while waiting:
-        weight = max(waiting)
-        number = waiting.pop(weight)
-        found[weight] = number if weight < 1 else number - 1  # the start is a visit, but of no n >= 1
+        weight = -heapq.heappop(waiting)
+        number = expected.pop(weight)
+        visits = number if weight < 1 else number - 1  # the start is a visit, but of no n >= 1
+        if visits > 0:
+            yield weight, visits
         for chance, share in law.items():
-            if weight * chance >= least:
-                after = weight * chance
-                waiting[after] = waiting.get(after, Fraction(0)) + number * share / (1 - still)
-    return {weight: number for weight, number in found.items() if number > 0}
+            after = weight * chance
+            if after not in expected:
+                heapq.heappush(waiting, -after)
+            expected[after] = expected.get(after, Fraction(0)) + number * share / (1 - still)
+
+
+def visits(pmfs: Ensemble, least: Fraction) -> Weights:
+    """Expected number of n >= 1 with W_n = w, for every w >= `least` > 0."""
+    return dict(takewhile(lambda visit: visit[0] >= least, walk(pmfs)))
+
+
+def heaviest(pmfs: Ensemble, capacity: Fraction | int) -> Fraction:
+    """B3': the weight of the P heaviest prefixes of the mean tree, in which W_n = w stands for 1/w prefixes.
+
+    Examples
+    --------
+    >>> half, one = Fraction(1, 2), Fraction(1)
+    >>> str(heaviest([(half, half), (one, 0 * one)], 6))
+    '13/4'
+    """
+    total, left = Fraction(0), Fraction(capacity)
+    for weight, number in walk(pmfs):
+        if number / weight >= left:
+            return total + left * weight
+        total, left = total + number, left - number / weight
+    raise AssertionError("the walk has no end")
 
 
 def moments(pmfs: Sequence[Sequence[Real]]) -> tuple[Real, Real]:

@@ -339,7 +339,7 @@ def hockey_stick(target: Any, draft: Any, c: Any) -> Array:
     Returns
     -------
     array ``[...]``
-        In [0, c]; convex and increasing in c, with g(1) = TV.
+        In [0, c]; convex and nondecreasing in c, with g(1) = TV.
 
     Raises
     ------

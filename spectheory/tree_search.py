@@ -63,8 +63,9 @@ def text_tree(
     .. math:: -\sum_n f(n)\, w_v(n)\, \big(C(n+i) - C(n+i+1)\big), \qquad
         w_v(n) = \prod_{j\le i} P(R_{n+j} = r_j(v) \mid x_{n+j}),
 
-    and the tree is grown anew by these gains while the calls fall; then single nodes are exchanged while they fall. The
-    calls are exact for these texts; that no other tree needs fewer is not claimed.
+    and the tree is grown anew by these gains while the calls fall; then single nodes are exchanged, or dropped, while
+    they fall: a node too many can cost calls. The calls are exact for these texts; that no other tree needs fewer, or
+    that the search with a smaller budget finds none, is not claimed.
 
     Parameters
     ----------
@@ -132,16 +133,22 @@ def _validate(law: Floats, lengths: NDArray[np.int64], budget: int, max_depth: i
 def _exchanged(
     grower: _Grower, law: Floats, lengths: NDArray[np.int64], tree: Tree, calls: float
 ) -> tuple[Tree, float]:
-    """Exchange a leaf for a candidate while that lowers the calls; the most promising few pairs are tried."""
+    """Exchange a leaf for a candidate, or drop it, while that lowers the calls; the most promising few are tried.
+
+    A node may cost calls: it moves the starts of later calls.
+    """
     trials = _TRIALS
     while trials > 0:
         paths = tree.paths
         leaves, candidates = grower.rim(paths, _worth(law, lengths, tree))
-        pairs = sorted((gain - loss, old, new) for loss, old in leaves for gain, new in candidates)[::-1]
-        for _, old, new in pairs[:trials]:
+        moves: list[tuple[float, Path, tuple[Path, ...]]] = [
+            (gain - loss, old, (new,)) for loss, old in leaves for gain, new in candidates if new[:-1] != old
+        ]
+        moves += [(-loss, old, ()) for loss, old in leaves if len(paths) > 1]
+        for _, old, new in sorted(moves)[: -trials - 1 : -1]:
             trials -= 1
-            other = [path for path in paths if path != old] + [new]
-            if new[:-1] == old or not grower.allowed(other):
+            other = [path for path in paths if path != old] + [*new]
+            if not grower.allowed(other):
                 continue
             changed = Tree.from_paths(other)
             needed = _calls(law, lengths, changed)

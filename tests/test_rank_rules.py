@@ -640,3 +640,15 @@ def test_iid_ranks_have_no_end() -> None:
 
     shares = [float(np.sum(joint)) for joint in islice(iid_ranks(np.array([1.0]), np.array([1.0]), np), 3)]
     assert shares == [1, 0, 0]
+
+
+@pytest.mark.parametrize("rare", [1e-3, 1e-9, 1e-15])
+def test_rare_outputs_keep_the_law_of_their_rank(rare: float) -> None:
+    """A token that only the second candidate can be: the law given it is certain, however rare it is."""
+    law = RecursiveRejection(replacement=False).rank_pmf_given([1 - rare, rare], [1.0, 0.0], 1, 2)
+    np.testing.assert_allclose(law, [0.0, 1.0], rtol=EXACT)
+
+
+def test_the_mean_rank_of_a_token_that_neither_has() -> None:
+    """No warning: zero times infinity is left out, not computed."""
+    assert float(RaceVerification().expected_rank([0.0, 1.0], [0.0, 1.0])) == 1.0

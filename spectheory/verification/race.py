@@ -108,7 +108,7 @@ class RaceVerification(RankRule):
         # lambda/(1 + lambda), 1 at infinity.
         passed = xp.sum(1 - 1 / (1 + rates), axis=-1)
         passed = xp.where(q > 0, passed, xp.full_like(passed, math.inf))
-        return 1 + xp.sum(xp.where(p > 0, p * passed, xp.zeros_like(p)), axis=-1)
+        return 1 + xp.sum(p * xp.where(p > 0, passed, xp.zeros_like(p)), axis=-1)
 
     def accepted_at(self, columns: Columns) -> NDArray[np.float64]:
         """1/(1 + g) at each position; the same law whether the noise is fresh per call or kept across calls."""

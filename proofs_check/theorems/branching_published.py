@@ -1,0 +1,243 @@
+"""B1: the published branching bound, what its constant may be, and its slack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Any
+
+from proofs_check.arithmetic import Real, log, smaller
+from proofs_check.branching_forms import (
+    UNCERTAIN,
+    as_floats,
+    drawn_ensembles,
+    ensemble_cases,
+    ensemble_space,
+    leading,
+    setting_cases,
+    small_ensembles,
+    with_value,
+)
+from proofs_check.claims import Assumption, Case, Claim, Compared, at_least, at_most, computed, equal
+from proofs_check.entries import Entry
+from proofs_check.evidence import agreement, certified, counterexample, exact, proof, searched
+from proofs_check.findings import Effort
+from proofs_check.judge import judge_all
+from proofs_check.random_pmf_trees import Ensemble, moments, visits
+from proofs_check.symbolic import Step, same, valid
+from proofs_check.theorems.branching_sharp import LOGARITHM, growth
+from proofs_check.theorems.branching_walk import algebra
+from spectheory.limits import branching_bound
+
+NUMBERS = Claim(
+    "0.69 < log 2 < 0.7 and log 3 > 1",
+    lambda two, three: [
+        at_least(100 * log(two), 69),
+        at_most(10 * log(two), 7),
+        at_least(log(three), 1),
+    ],
+)
+
+
+def from_below_at_best(mu: Any, K: Any, k: Any) -> tuple[Any, Any]:
+    """The lower bound at e^t = P/log^3 P over L = log P as P grows, k = 1/(1 - r) and U as it allows; and 1/mu."""
+    L = algebra().Symbol("L", positive=True)
+    t = L - 3 * algebra().log(L)
+    lower = t / mu - 1 - (t / mu + K + 1) ** 2 * (algebra().exp(-L) + k / L**3)
+    return algebra().limit(lower / L, L, algebra().oo), 1 / mu
+
+
+PUBLISHED: tuple[Step, ...] = (
+    valid(
+        "B2 is below B1 with the constant mu2/mu^2: L/mu + mu2/mu^2 <= (mu + mu2) L/mu^2 + mu2/mu^2, L = log P >= 0",
+        lambda mu, mu2, L: at_most(L / mu + mu2 / (mu * mu), (mu + mu2) * L / (mu * mu) + mu2 / (mu * mu)),
+        lambda mu, mu2, L: [mu > 0, mu2 >= mu * mu, L >= 0],
+    ),
+    valid(
+        "for P >= 3 no constant is needed, as L >= 1: L/mu + mu2/mu^2 <= (mu + mu2) L/mu^2",
+        lambda mu, mu2, L: at_most(L / mu + mu2 / (mu * mu), (mu + mu2) * L / (mu * mu)),
+        lambda mu, mu2, L: [mu > 0, mu2 >= mu * mu, L >= 1],
+    ),
+    *LOGARITHM,
+    same(
+        "log y = log 4 + log(1 + (y/4 - 1)), so log y <= 2 log 2 + y/4 - 1",
+        lambda y: (algebra().log(4) + algebra().log(1 + (y / 4 - 1)), algebra().log(y)),
+    ),
+    valid(
+        "nor for P = 2 >= K: with B2' and the line above K + (2L + (1 + mu (2 - K))/4 - 1)/mu <= (1/mu + K + 1) L, "
+        "L = log 2",
+        lambda mu, K, L: at_most(K + (2 * L + (1 + mu * (2 - K)) / 4 - 1) / mu, (1 / mu + K + 1) * L),
+        lambda mu, K, L: [mu > 0, K >= 0, K <= 2, 100 * L >= 69, 10 * L <= 7],
+    ),
+    valid(
+        "nor for P = 2 < K, where X <= 2 <= (1/mu + K + 1) L",
+        lambda mu, K, L: at_most(2, (1 / mu + K + 1) * L),
+        lambda mu, K, L: [mu > 0, K >= 2, 100 * L >= 69],
+    ),
+    Step(NUMBERS.says, "intervals", lambda _: judge_all(NUMBERS, [{"two": Fraction(2), "three": Fraction(3)}])),
+)
+"""B1 with its constant, and without."""
+
+TRUE_SLOPE: tuple[Step, ...] = (
+    same("B2' is log P/mu to first order, B1's slope 1 + mu2/mu times that", growth),
+    valid(
+        "a drafter may take T = {v: pi(v) >= e^-t} if it has at most P prefixes: with Z its weight and N its number "
+        "[N <= P] Z >= Z - Z N/P, so E[X] >= U(t) - E[Z N]/P",
+        lambda Z, N, P, fits: at_least(fits * Z, Z - Z * N / P),
+        lambda Z, N, P, fits: [Z >= 0, N >= 0, P > 0, fits * (1 - fits) == 0, (1 - fits) * (P - N) <= 0],
+    ),
+    valid(
+        "in T there is 1 <= e^t pi(v), so below a node z beside a given path E N <= e^t pi(z) (1 + U(t)); summed "
+        "over the path's nodes, whose pi has means r^n, r = E sum p^2: E[Z N] <= U (1 + U) + e^t (1 + U)^2/(1 - r)",
+        lambda w, c, U, x: at_most(x + x * U, w * (1 + U) / c),
+        lambda w, c, U, x: [c > 0, w >= 0, U >= 0, x * (1 - x) == 0, x * (c - w) <= 0],
+    ),
+    same("at e^t = P/log^3 P, with t/mu - 1 <= U(t) <= t/mu + K: E[X] >= log P/mu to first order", from_below_at_best),
+)
+"""The slope 1/mu is attained by every target with i.i.d. pmfs."""
+
+
+def pairs_of_heavy(pmfs: Ensemble, c: Fraction) -> tuple[Fraction, Fraction]:
+    """E Z and E[Z N]: weight and number of the prefixes of probability >= c, one generation after the other."""
+    known: dict[Fraction, tuple[Fraction, Fraction, Fraction]] = {}
+
+    def at(weight: Fraction) -> tuple[Fraction, Fraction, Fraction]:
+        """E Z, E N, E[Z N] below a node of that weight."""
+        if weight not in known:
+            total = [Fraction(0)] * 3
+            for pmf in pmfs:
+                below = [at(weight * share) + (weight * share,) for share in pmf if weight * share >= c]
+                z = [w + inner for inner, _, _, w in below]
+                n = [1 + inner for _, inner, _, _ in below]
+                both = [w + inner_z + w * inner_n + inner for inner_z, inner_n, inner, w in below]
+                cross = sum(z) * sum(n) - sum(a * b for a, b in zip(z, n, strict=True))
+                total = [a + b for a, b in zip(total, (sum(z), sum(n), sum(both) + cross), strict=True)]
+            known[weight] = (total[0] / len(pmfs), total[1] / len(pmfs), total[2] / len(pmfs))
+        return known[weight]
+
+    z, _, both = at(Fraction(1))
+    return z, both
+
+
+LESS_CERTAIN = Assumption(
+    "no token is certain, nor nearly so",
+    lambda pmfs, **_: all(share <= Fraction(9, 10) for pmf in pmfs for share in pmf),
+)
+
+
+def from_below(pmfs: Ensemble, capacity: Fraction, value: Fraction, c: Fraction, power: int = 2) -> Iterator[Compared]:
+    """The lower bound on E[X], step by step; `power` of 1 + U is the control's."""
+    weight, both = pairs_of_heavy(pmfs, c)
+    U = sum(visits(pmfs, c).values(), Fraction(0))
+    collision = sum((share * share for pmf in pmfs for share in pmf), Fraction(0)) / len(pmfs)
+    yield equal(weight, U)
+    yield at_most(both, U * (1 + U) + (1 + U) ** power / (1 - collision) / c if power else U * (1 + U))
+    yield at_least(value, U - both / capacity)
+
+
+def lower_cases(effort: Effort) -> Iterator[Case]:
+    """Ensembles without certain tokens, P up to 12, thresholds down to 1/20."""
+    ensembles = [pmfs for pmfs in small_ensembles() if LESS_CERTAIN.met(pmfs)]
+    for pmfs in ensembles:
+        for capacity in (1, 3, effort.pick(8, 12)):
+            for c in (Fraction(1, 2), Fraction(1, 5), Fraction(1, 20)):
+                yield {**with_value(pmfs, capacity), "c": c}
+
+
+def published(pmfs: Sequence[Sequence[Real]], capacity: Real, value: Real, constant: int = 1) -> Compared:
+    """E[X] against B1's leading term, and mu2/mu^2 times `constant`."""
+    mu, mu2 = moments(pmfs)
+    return at_most(value, leading(mu, mu2, capacity) + constant * mu2 / (mu * mu))
+
+
+SEVERAL = Assumption("P >= 2", lambda capacity, **_: capacity >= 2)
+
+WITH_CONSTANT = Claim("E[X] <= (mu + mu2) log P/mu^2 + mu2/mu^2", published, (UNCERTAIN,))
+LEADING = Claim("E[X] <= (mu + mu2) log P/mu^2", lambda **case: published(**case, constant=0), (UNCERTAIN,))
+LEADING_FROM_TWO = Claim("E[X] <= (mu + mu2) log P/mu^2 for P >= 2", LEADING.holds, (UNCERTAIN, SEVERAL))
+
+
+def half_leading(pmfs: Sequence[Sequence[Real]], capacity: Real, value: Real) -> Compared:
+    """E[X] against half of B1's leading term."""
+    return at_most(value, leading(*moments(pmfs), capacity) / 2)
+
+
+def leading_library(mu: Real, mu2: Real, capacity: Real, shift: int = 0) -> Compared:
+    """The library's leading term, cut at P; `shift` is the control's."""
+    found = branching_bound(*as_floats(mu, mu2, capacity), "published")
+    return computed(found, smaller(leading(mu, mu2, capacity + shift), capacity + shift))
+
+
+ENTRIES = (
+    Entry(
+        id="B1",
+        title="The published branching bound, its constant and its slack",
+        kind="asymptotic",
+        plain="E[X] <= (mu + mu2) log P/mu^2 + O(1): with the constant mu2/mu^2 for every P, with none for P >= 2 (nats). The "
+        "true slope is 1/mu, for every target of i.i.d. pmfs: B1's is 1 + mu2/mu times that",
+        latex=r"E[X] \le \frac{(\mu + \mu_2)\log P}{\mu^2} + O(1),\qquad E[X] = \frac{\log P}{\mu}(1 + o(1))",
+        source=("pankratov2026",),
+        assumptions=(
+            "conditional pmfs i.i.d. across prefixes, mu > 0, mu2 finite",
+            "all logarithms natural; the paper's base and constant are not known to us",
+        ),
+        calculators=("spectheory.limits.branching_bound",),
+        evidence=(
+            proof(
+                "B1 from B2 and B2'; the slope 1/mu from below, by the prefixes above a threshold",
+                (*PUBLISHED, *TRUE_SLOPE),
+                wrong=valid(
+                    "no constant is needed for any P >= 1: L/mu + mu2/mu^2 <= (mu + mu2) L/mu^2 for L >= 0",
+                    lambda mu, mu2, L: at_most(L / mu + mu2 / (mu * mu), (mu + mu2) * L / (mu * mu)),
+                    lambda mu, mu2, L: [mu > 0, mu2 >= mu * mu, L >= 0],
+                ),
+            ),
+            exact(
+                Claim("E[X] >= U(t) - E[Z N]/P and E[Z N] <= U(1+U) + e^t (1+U)^2/(1-r)", from_below, (LESS_CERTAIN,)),
+                lower_cases,
+                over="one or two pmfs, P up to 8, e^t up to 20",
+                wrong=Claim("E[Z N] <= U (1 + U)", lambda **case: from_below(**case, power=0), (LESS_CERTAIN,)),
+            ),
+            certified(WITH_CONSTANT, ensemble_cases, over="E[X] in fractions, 1 to 3 pmfs, P up to 6", wrong=LEADING),
+            agreement(
+                Claim("the library's leading term", leading_library),
+                setting_cases,
+                over="mu from 0.001 to 20, mu2/mu^2 up to 90, P up to 10^4",
+                wrong=Claim(
+                    "the library's leading term, P one too large", lambda **case: leading_library(**case, shift=1)
+                ),
+            ),
+            searched(
+                LEADING_FROM_TWO,
+                drawn_ensembles,
+                over="1 to 3 pmfs",
+                spaces=(ensemble_space(1, 3, 2), ensemble_space(2, 2, 3)),
+                wrong=Claim("E[X] is at most half of it for P >= 2", half_leading, (UNCERTAIN, SEVERAL)),
+            ),
+        ),
+    ),
+    Entry(
+        id="B1/leading",
+        title="B1 without its O(1)",
+        kind="refuted",
+        plain="E[X] <= (mu + mu2) log P/mu^2 for every P >= 1; it fails at P = 1, where it is 0, and there alone",
+        latex=r"E[X] \le \frac{(\mu + \mu_2)\log P}{\mu^2}",
+        source=("pankratov2026",),
+        assumptions=("conditional pmfs i.i.d. across prefixes, logarithms natural",),
+        evidence=(
+            counterexample(
+                LEADING,
+                ensemble_cases,
+                over="first among pmfs on 2 tokens by their denominator and P",
+                true=LEADING_FROM_TWO,
+                kind="certified",
+            ),
+        ),
+        without={
+            "symbolic": "a counterexample settles it",
+            "search": "a counterexample settles it",
+            "exact": "moments are logarithms",
+        },
+    ),
+)
+"""What this file states."""

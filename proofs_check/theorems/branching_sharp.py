@@ -1,0 +1,254 @@
+"""B2': the sharpest closed form, by duality."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Any
+
+from proofs_check import lorden
+from proofs_check.arithmetic import Real, positive_part
+from proofs_check.branching_forms import (
+    MODERATE,
+    UNCERTAIN,
+    as_floats,
+    best_t_form,
+    drawn_ensembles,
+    drawn_settings,
+    ensemble_cases,
+    ensemble_space,
+    lorden_form,
+    setting_cases,
+    setting_space,
+    sharp_form,
+    small_ensembles,
+)
+from proofs_check.claims import Case, Claim, Compared, at_most, computed
+from proofs_check.entries import Entry
+from proofs_check.evidence import agreement, certified, exact, proof, searched
+from proofs_check.findings import Effort
+from proofs_check.pmf_families import families_below
+from proofs_check.random_pmf_trees import Ensemble, best, mean_best_by_depth, moments, visits
+from proofs_check.symbolic import Step, same, valid
+from proofs_check.theorems.branching_walk import MANY_TO_ONE, algebra, threshold_cases
+from spectheory.limits import branching_bound
+
+
+def decay(t: Any, d: Any) -> tuple[Any, Any]:
+    """The integral of e^-(t-s) over the last d before t, and 1 - e^-d."""
+    s = algebra().Symbol("s", real=True)
+    return algebra().integrate(algebra().exp(s - t), (s, t - d, t)), 1 - algebra().exp(-d)
+
+
+DUALITY: tuple[Step, ...] = (
+    valid(
+        "for a set of P prefixes (i = 1 inside, 0 outside) and c = e^-t: i w <= (w - c)+ + c i; summed: "
+        "sum_{v in T} pi(v) <= sum_v (pi(v) - c)+ + P c",
+        lambda w, c, i: at_most(i * w, positive_part(w - c) + c * i),
+        lambda w, c, i: [w >= 0, c >= 0, i * (1 - i) == 0],
+    ),
+    valid(
+        "(w - c)+ = w (1 - c/w)+, so by many-to-one the mean of the first sum is sum_n E(1 - e^-(t - S_n))+",
+        lambda w, c: [
+            at_most(positive_part(w - c), w * positive_part(1 - c / w)),
+            at_most(w * positive_part(1 - c / w), positive_part(w - c)),
+        ],
+        lambda w, c: [w > 0, c >= 0],
+    ),
+    same(
+        "(1 - e^-(t-S))+ is the integral of [S <= s] e^-(t-s) over 0 < s < t; summed over n (all terms >= 0): "
+        "E[X] <= integral of U(s) e^-(t-s) + P e^-t",
+        decay,
+    ),
+)
+"""From the P heaviest prefixes to the walk."""
+
+
+def dual_at(t: Any, P: Any, mu: Any, K: Any) -> Any:
+    """t/mu + K - 1/mu + (P - K + 1/mu) e^-t."""
+    return t / mu + K - 1 / mu + (P - K + 1 / mu) * algebra().exp(-t)
+
+
+def integrated(t: Any, P: Any, mu: Any, K: Any) -> tuple[Any, Any]:
+    """The integral of (s/mu + K) e^-(t-s) over 0 < s < t, with P e^-t; and what it comes to."""
+    s = algebra().Symbol("s", real=True)
+    inside = algebra().integrate((s / mu + K) * algebra().exp(s - t), (s, 0, t))
+    return inside + P * algebra().exp(-t), dual_at(t, P, mu, K)
+
+
+def slope(d: Any, mu: Any, K: Any) -> tuple[Any, Any]:
+    """The derivative in t at P = K + d, and (1 - e^(t* - t))/mu with t* = log(1 + mu d)."""
+    t = algebra().Symbol("t", real=True)
+    best_t = algebra().log(1 + mu * d)
+    return algebra().diff(dual_at(t, K + d, mu, K), t), (1 - algebra().exp(best_t - t)) / mu
+
+
+def growth(mu: Any, K: Any) -> tuple[Any, Any]:
+    """B2' over log P as P grows, and 1/mu."""
+    P = algebra().Symbol("P", positive=True)
+    return algebra().limit((K + algebra().log(1 + mu * (P - K)) / mu) / algebra().log(P), P, algebra().oo), 1 / mu
+
+
+def log_integral(x: Any) -> tuple[Any, Any]:
+    """log(1 + x), and the integral of 1/(1 + u) over 0 < u < x."""
+    u = algebra().Symbol("u", positive=True)
+    return algebra().log(1 + x), algebra().integrate(1 / (1 + u), (u, 0, x))
+
+
+LOGARITHM: tuple[Step, ...] = (
+    same("log(1 + x) is the integral of 1/(1 + u) over 0 < u < x", log_integral),
+    valid("1/(1 + u) <= 1, so log(1 + x) <= x", lambda u: at_most(1 / (1 + u), 1), lambda u: [u >= 0]),
+)
+"""log(1 + x) <= x."""
+
+SHARP: tuple[Step, ...] = (
+    same("with U(s) <= s/mu + K inside: E[X] <= t/mu + K - 1/mu + (P - K + 1/mu) e^-t", integrated),
+    same(
+        "its slope in t is (1 - e^(t*-t))/mu, t* = log(1 + mu (P - K)), which is >= 0 if P >= K; if not, X <= P", slope
+    ),
+    same(
+        "the value at t* is K + log(1 + mu (P - K))/mu, written with d = P - K",
+        lambda d, mu, K: (
+            dual_at(algebra().log(1 + mu * d), K + d, mu, K),
+            K + algebra().log(1 + mu * d) / mu,
+        ),
+    ),
+    *LOGARITHM,
+    valid(
+        "y = log(1 + mu (P - K)) <= mu (P - K): the form is at most P",
+        lambda y, mu, K, P: at_most(K + y / mu, P),
+        lambda y, mu, K, P: [mu > 0, y <= mu * (P - K)],
+    ),
+    valid(
+        "1 + mu (P - K) <= P (1 + mu), so y <= log P + log(1 + mu) <= log P + mu: at most log P/mu + mu2/mu^2",
+        lambda mu, K, P: at_most(1 + mu * (P - K), P * (1 + mu)),
+        lambda mu, K, P: [mu > 0, K >= 0, P >= 1],
+    ),
+    valid(
+        "1 + mu (P - K) <= P mu (1 + 1/(P mu)) and 1/(P mu) <= 1, so y <= log(P mu) + 1: at most (log(P mu) + 1)/mu "
+        "+ K",
+        lambda mu, K, P: [at_most(1 + mu * (P - K), P * mu * (1 + 1 / (P * mu))), at_most(1 / (P * mu), 1)],
+        lambda mu, K, P: [mu > 0, K >= 0, P * mu >= 1],
+    ),
+    same("as P grows the form is log P/mu to first order", growth),
+)
+"""From Lorden's inequality to the form, and its place below both forms of B2."""
+
+
+def dual(pmfs: Ensemble, capacity: Fraction, value: Fraction, c: Fraction) -> Compared:
+    """A value against sum_n E(1 - c/W_n)+ + P c."""
+    inside = sum(number * (1 - c / weight) for weight, number in visits(pmfs, c).items())
+    return at_most(value, inside + capacity * c)
+
+
+def shared_cases(effort: Effort) -> Iterator[Case]:
+    """Two pmfs, P up to 6, thresholds at powers of the probabilities."""
+    for pmfs in small_ensembles():
+        if len(pmfs) == 2 and UNCERTAIN.met(pmfs):
+            for capacity in (1, 2, 4, 6):
+                for c in (Fraction(1, 2), Fraction(1, 4), Fraction(4, 9), Fraction(2, 27)):
+                    yield {"pmfs": pmfs, "capacity": capacity, "c": c}
+
+
+EVERY_T = Claim("E[X] <= sum_n E(1 - e^-(t-S_n))+ + P e^-t", dual, (UNCERTAIN, MODERATE))
+EVERY_T_WRONG = Claim(
+    "E[X] <= sum_n E(1 - e^-(t-S_n))+ + (P-1) e^-t",
+    lambda capacity, **v: dual(capacity=capacity - 1, **v),
+    (UNCERTAIN, MODERATE),
+)
+
+BY_DEPTH = Claim(
+    "the same where all prefixes of one length share their pmf, drawn anew for each length",
+    lambda pmfs, capacity, c: dual(pmfs, capacity, mean_best_by_depth(pmfs, capacity), c),
+)
+ONE_FOR_ALL = Claim(
+    "the same where all prefixes share one pmf, drawn once",
+    lambda pmfs, capacity, c: dual(
+        pmfs, capacity, sum(best(lambda _, pmf=pmf: pmf, capacity) for pmf in pmfs) / len(pmfs), c
+    ),
+)
+
+
+def form_holds(pmfs: Sequence[Sequence[Real]], capacity: Real, value: Real, kept: int = 1) -> Compared:
+    """E[X] against the form; with `kept` 0 without K."""
+    mu, mu2 = moments(pmfs)
+    return at_most(value, sharp_form(mu, mu2 if kept else mu * mu, capacity))
+
+
+FORM = Claim("E[X] <= K + log(1 + mu (P - K))/mu if P >= K, else P", form_holds, (UNCERTAIN,))
+FORM_WRONG = Claim("E[X] <= log(1 + mu P)/mu, without K", lambda **case: form_holds(**case, kept=0), (UNCERTAIN,))
+
+
+def ordered(mu: Real, mu2: Real, capacity: Real) -> Iterator[Compared]:
+    """B2' below both forms of B2 and P."""
+    form = sharp_form(mu, mu2, capacity)
+    for other in (lorden_form(mu, mu2, capacity), best_t_form(mu, mu2, capacity), capacity):
+        yield at_most(form, other)
+
+
+ORDER = Claim("B2' is at most either form of B2, and P", ordered)
+ORDER_WRONG = Claim(
+    "B2' is at most log P/mu + mu2/(2 mu^2)",
+    lambda mu, mu2, capacity: at_most(sharp_form(mu, mu2, capacity), lorden_form(mu, mu2 / 2, capacity)),
+)
+
+
+def library(mu: Real, mu2: Real, capacity: Real, shift: int = 0) -> Compared:
+    """The library's form; `shift` is the control's."""
+    return computed(branching_bound(*as_floats(mu, mu2, capacity)), sharp_form(mu, mu2, capacity + shift))
+
+
+ENTRIES = (
+    Entry(
+        id="B2'",
+        title="Branching bound by duality: the sharpest closed form",
+        kind="upper bound",
+        plain="E[X] <= K + log(1 + mu (P - K))/mu if P >= K, else P; at most either form of B2; log P/mu to first order",
+        latex=r"E[X] \le K + \frac{\log(1 + \mu (P - K))}{\mu} \text{ if } P \ge K,\quad K = \frac{\mu_2}{\mu^2} - 1",
+        source=(),
+        assumptions=(
+            "the surprisals along a text sampled from the target are i.i.d. with moments mu > 0 and mu2; prefixes "
+            "beside that text may depend on it and on each other",
+            "the P prefixes are chosen without the target's sampling (B4)",
+        ),
+        calculators=("spectheory.limits.branching_bound",),
+        evidence=(
+            proof(
+                "many-to-one, duality, Lorden's inequality, the best t, and log(1 + x) <= x",
+                (*MANY_TO_ONE, *DUALITY, *lorden.PROOF, *SHARP),
+                wrong=valid(
+                    "i w <= (w - c)+ + c i/2",
+                    lambda w, c, i: at_most(i * w, positive_part(w - c) + c * i / 2),
+                    lambda w, c, i: [w >= 0, c >= 0, i * (1 - i) == 0],
+                ),
+            ),
+            exact(
+                EVERY_T,
+                threshold_cases,
+                over="E[X] and the walk in fractions, 1 to 3 pmfs, P up to 6",
+                wrong=EVERY_T_WRONG,
+            ),
+            exact(BY_DEPTH, shared_cases, over="two pmfs on 2 or 3 tokens, P up to 6", wrong=ONE_FOR_ALL),
+            certified(FORM, ensemble_cases, over="E[X] in fractions, 1 to 3 pmfs, P up to 6", wrong=FORM_WRONG),
+            certified(
+                ORDER, setting_cases, over="mu from 0.001 to 20, mu2/mu^2 up to 90, P up to 10^4", wrong=ORDER_WRONG
+            ),
+            agreement(
+                Claim("the library's form", library),
+                setting_cases,
+                over="mu from 0.001 to 20, mu2/mu^2 up to 90, P up to 10^4",
+                wrong=Claim("the library's form, P one too large", lambda **case: library(**case, shift=1)),
+            ),
+            searched(
+                FORM,
+                drawn_ensembles,
+                over="1 to 3 pmfs, P up to 5",
+                spaces=(ensemble_space(1, 3, 2), ensemble_space(2, 2, 3)),
+                wrong=FORM_WRONG,
+            ),
+            searched(ORDER, drawn_settings, over="moments and P", spaces=(setting_space(),), wrong=ORDER_WRONG),
+            families_below(),
+        ),
+    ),
+)
+"""What this file states."""

@@ -1,0 +1,423 @@
+"""B6: the branching bound on real text, and the refuted reading of B2' on dependent text."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from proofs_check.arithmetic import Real, positive_part, smaller
+from proofs_check.branching_forms import (
+    MODERATE,
+    UNCERTAIN,
+    as_floats,
+    best_t_form,
+    lorden_form,
+    setting_cases,
+    sharp_form,
+    small_ensembles,
+    with_value,
+)
+from proofs_check.cases import random_model
+from proofs_check.claims import Case, Claim, Compared, at_most, computed, equal
+from proofs_check.entries import Entry
+from proofs_check.enumeration import Pmf, Prefix
+from proofs_check.evidence import agreement, counterexample, exact, proof, searched
+from proofs_check.findings import Effort
+from proofs_check.random_pmf_trees import Ensemble, best, heaviest, many_steps, mean_best, moments
+from proofs_check.strategies import models
+from proofs_check.symbolic import Step, same, valid
+from proofs_check.theorems.branching_sharp import DUALITY
+from proofs_check.theorems.branching_walk import algebra
+from spectheory.limits import branching_bound_from_text
+from spectheory.limits.branching import best_threshold, surprisal_walks, threshold_terms
+from spectheory.resampling import PromptSums
+from spectheory.trace import TextInfo, Trace
+from spectheory.trace_limits import Limits, add_limit_sums, limits_at
+
+Chances = Sequence[Fraction]
+"""The probabilities of the tokens of a text, each given those before."""
+
+Texts = Sequence[Chances]
+
+
+def any_model(a: Any, b: Any, c: Any) -> tuple[Any, Any]:
+    """Prefixes of two tokens under a target with three pmfs of its own, and the law of the text they come from."""
+    f = algebra().Function("f")
+    first, second = (a, 1 - a), ((b, 1 - b), (c, 1 - c))
+    prefixes = sum(first[y] * second[y][z] * f(first[y] * second[y][z]) for y in (0, 1) for z in (0, 1))
+    text = sum(first[y] * sum(second[y][z] * f(first[y] * second[y][z]) for z in (0, 1)) for y in (0, 1))
+    return algebra().expand(prefixes), algebra().expand(text)
+
+
+ANY_TEXT: tuple[Step, ...] = (
+    same(
+        "a text sampled from the target runs through v with probability pi(v), whatever the target: sum_{|v|=n} pi(v) "
+        "f(pi(v)) = E f(e^-S_n), here for two tokens and a pmf of its own at each prefix",
+        any_model,
+    ),
+    DUALITY[0],
+    valid(
+        "(w - c)+ = w (1 - c/w)+: sum_{v in T} pi(v) <= sum_n E(1 - e^-(t - S_n))+ + P e^-t",
+        lambda w, c: equal(positive_part(w - c), w * positive_part(1 - c / w)),
+        lambda w, c: [w > 0, c >= 0],
+    ),
+    valid(
+        "pi falls along a path, so the P heaviest prefixes are a tree, at most P deep, and n <= P is enough",
+        lambda w, p: at_most(w * p, w),
+        lambda w, p: [w >= 0, p >= 0, p <= 1],
+    ),
+    valid(
+        "starts: both sides averaged over the prefixes at which calls start",
+        lambda s, x, y, bx, by: at_most(s * x + (1 - s) * y, s * bx + (1 - s) * by),
+        lambda s, x, y, bx, by: [s >= 0, s <= 1, x <= bx, y <= by],
+    ),
+)
+"""B6 for any target, any start, any t."""
+
+# In fractions, over every text
+
+
+def threshold_sum(chances: Chances, c: Real) -> Real:
+    """Sum over n of (1 - c/W_n)+ along a text."""
+    total, weight = Fraction(0), Fraction(1)
+    for chance in chances:
+        weight *= chance
+        total += positive_part(1 - c / weight)
+    return total
+
+
+def running(chances: Chances) -> list[Fraction]:
+    """W_1, W_2, ... of a text."""
+    weights = [Fraction(1)]
+    for chance in chances:
+        weights.append(weights[-1] * chance)
+    return weights[1:]
+
+
+Model = Mapping[Prefix, Pmf]
+
+
+def texts_after(model: Model, start: Prefix, length: int) -> list[tuple[list[Fraction], Fraction]]:
+    """The token probabilities of every text of that length after a start, with the text's probability."""
+    found = []
+    for text in product(range(len(model[()])), repeat=length):
+        chances = [model[start + text[:n]][token] for n, token in enumerate(text)]
+        if all(chances):
+            found.append((chances, running(chances)[-1]))
+    return found
+
+
+def from_texts(model: Model, capacity: int, fitted: bool = False) -> Iterator[Compared]:
+    """Best trees from the starts (1 token before) against B6, at every threshold that matters; `fitted` to each text."""
+    none = tuple(Fraction(0) for _ in model[()])
+    starts = [((token,), share) for token, share in enumerate(model[()]) if share > 0]
+    known = [(c, share * chance) for start, share in starts for c, chance in texts_after(model, start, capacity)]
+    value = sum(share * best(lambda v, s=start: model.get(s + v, none), capacity) for start, share in starts)
+    if fitted:
+        least = [min(threshold_sum(text, c) + capacity * c for c in running(text)) for text, _ in known]
+        yield at_most(value, sum(share * low for (_, share), low in zip(known, least, strict=True)))
+        return
+    thresholds = {weight for text, _ in known for weight in running(text)} | {Fraction(1)}
+    for c in thresholds:
+        yield at_most(value, sum(share * threshold_sum(text, c) for text, share in known) + capacity * c)
+
+
+def model_cases(effort: Effort) -> Iterator[Case]:
+    """Targets with a pmf of their own after every prefix of up to 3 tokens, P = 1 to 3."""
+    rng = random.Random(effort.seed)
+    for number in range(effort.pick(30, 300)):
+        yield {"model": random_model(rng, 2 + number % 2, 4), "capacity": 1 + number % 3}
+
+
+def drawn_models() -> st.SearchStrategy[Case]:
+    """The same on 2 tokens, drawn."""
+    return st.fixed_dictionaries({"model": models(2, 3), "capacity": st.integers(1, 2)})
+
+
+def iid_least(pmfs: Ensemble, capacity: Fraction, value: Fraction) -> Iterator[Compared]:
+    """B6 at its best t for i.i.d. pmfs, between E[X] and B3'."""
+    laws = [many_steps(pmfs, n) for n in range(1, int(capacity) + 1)]
+    values = [
+        sum(share * positive_part(1 - c / weight) for law in laws for weight, share in law.items()) + capacity * c
+        for c in {weight for law in laws for weight in law} | {Fraction(1)}
+    ]
+    yield at_most(value, min(values))
+    yield at_most(min(values), heaviest(pmfs, capacity))
+
+
+def iid_cases(effort: Effort) -> Iterator[Case]:
+    """One or two pmfs on 2 or 3 tokens, P = 1 to 4."""
+    for pmfs in small_ensembles():
+        for capacity in range(1, effort.pick(5, 7)):
+            yield with_value(pmfs, capacity)
+
+
+TEXT = Claim("E[X] <= E sum_{i<=P} (1 - e^-(t-S_i))+ + P e^-t for every t", from_texts)
+TEXT_WRONG = Claim("with t fitted to each text", lambda **case: from_texts(**case, fitted=True))
+IID = Claim("for i.i.d. pmfs E[X] <= B6 <= B3', at the best t", iid_least, (UNCERTAIN, MODERATE))
+IID_WRONG = Claim(
+    "for i.i.d. pmfs B6 of P is at most B3' of P - 1",
+    lambda pmfs, capacity, value: (
+        list(iid_least(pmfs, capacity, value))[0:1]
+        + [at_most(value, heaviest(pmfs, capacity - 1) if capacity > 1 else Fraction(0))]
+    ),
+    (UNCERTAIN, MODERATE),
+)
+
+# The library
+
+
+def surprisals(texts: Texts) -> list[NDArray[np.float64]]:
+    """-log p of every token, in double precision."""
+    return [-np.log(np.array([float(chance) for chance in text])) for text in texts]
+
+
+def starts_of(texts: Texts, capacity: int, short: int = 0) -> list[Chances]:
+    """What follows each start with P tokens left, P of them; with `short` fewer left, for the control."""
+    return [text[n : n + capacity] for text in texts for n in range(len(text) - capacity + 1 + short)]
+
+
+def from_text(starts: Sequence[Chances], capacity: int, c: Fraction) -> Fraction:
+    """B6 at c = e^-t, the mean over starts."""
+    return sum((threshold_sum(start, c) for start in starts), Fraction(0)) / len(starts) + capacity * c
+
+
+def fitted_threshold(starts: Sequence[Chances], capacity: int) -> Fraction:
+    """The c at which B6 is least: the first value, downwards, above which P prefixes are expected."""
+    weights = sorted((weight for start in starts for weight in running(start)), reverse=True)
+    number = Fraction(0)
+    for weight in weights:
+        number += 1 / weight / len(starts)
+        if number >= capacity:
+            return weight
+    raise AssertionError("too little text")
+
+
+def on_text(texts: Texts, capacity: int, c: Fraction, short: int = 0) -> Iterator[Compared]:
+    """The library's B6 from text, its terms, and its best threshold; `short` is the control's."""
+    starts = starts_of(texts, capacity, short)
+    t = -math.log(c)
+    given = surprisals(texts)
+    yield computed(branching_bound_from_text(given, capacity, t), smaller(from_text(starts, capacity, c), capacity))
+    walks, whole = surprisal_walks(np.concatenate(given), np.array([len(text) for text in texts]), capacity)
+    yield computed(threshold_terms(walks[whole], t).sum(), sum(threshold_sum(start, c) for start in starts))
+    least = math.exp(-best_threshold(walks[whole], capacity))
+    yield computed(least, fitted_threshold(starts, capacity))
+
+
+def text_cases(effort: Effort) -> Iterator[Case]:
+    """Texts of random token probabilities."""
+    rng = random.Random(effort.seed)
+    for number in range(effort.pick(40, 400)):
+        texts = tuple(tuple(Fraction(rng.randint(5, 999), 1009) for _ in range(rng.randint(4, 12))) for _ in range(4))
+        yield {"texts": texts, "capacity": 1 + number % 4, "c": Fraction(rng.randint(1, 99), 101)}
+
+
+def trace_limits(texts: Texts, capacity: int, draft: float, moments_of: tuple[float, float] = (1.0, 1.0)) -> Limits:
+    """The library's limits for a trace of these texts; every draft has the same probability."""
+    columns = {
+        "log_target": -np.concatenate(surprisals(texts)),
+        "log_draft": np.full(sum(map(len, texts)), math.log(draft)),
+        "target_entropy": np.full(sum(map(len, texts)), moments_of[0]),
+        "target_second_moment": np.full(sum(map(len, texts)), moments_of[1]),
+    }
+    trace = Trace(columns, tuple(TextInfo(str(n), len(text)) for n, text in enumerate(texts)))
+    sums = PromptSums(trace.texts, resamples=4)
+    add_limit_sums(sums, trace, [capacity])
+    sums.draw()
+    return limits_at(sums, trace, capacity)
+
+
+def along_traces(texts: Texts, capacity: int, c: Fraction, crossed: bool = True) -> Iterator[Compared]:
+    """B6 of a trace, each half of the prompts with the threshold of the other, and the one-call bound at q = c."""
+    found = trace_limits(texts, capacity, float(c))
+    assert found.text and found.one_call
+    halves = [starts_of(texts[side::2], capacity) for side in (0, 1)]
+    chosen = [fitted_threshold(half, capacity) for half in (halves[::-1] if crossed else halves)]
+    total = sum(len(half) * from_text(half, capacity, t) for half, t in zip(halves, chosen, strict=True))
+    starts = starts_of(texts, capacity)
+    yield computed(found.text.best, smaller(total / len(starts), capacity) + 1)
+    terms = sum(smaller(c**n / weight, 1) for start in starts for n, weight in enumerate(running(start), 1))
+    yield computed(found.one_call.best, terms / len(starts) + 1)
+
+
+def reading(mu: Real, mu2: Real, capacity: Real, bonus: int = 1) -> Compared:
+    """The i.i.d. reading of a trace: B2' of its mean moments, and the token beyond."""
+    given = as_floats(mu, mu2, capacity)
+    found = trace_limits([(Fraction(1, 2),) * 8] * 2, int(given[2]), 0.5, (given[0], given[1])).iid_branching
+    assert found is not None
+    return computed(found, sharp_form(mu, mu2, capacity) + bonus)
+
+
+def reading_cases(effort: Effort) -> Iterator[Case]:
+    """Moments, with P up to 8."""
+    return (case for case in setting_cases(effort) if case["capacity"] <= 8)
+
+
+# Dependence: B2' read on text
+
+
+def regimes(tokens: int, share: Fraction, capacity: int) -> Case:
+    """One token for ever with chance `share`, else a fair die of that many tokens for ever: E[X], and that of B2'."""
+    certain = (Fraction(1), *[Fraction(0)] * (tokens - 1))
+    die = (Fraction(1, tokens),) * tokens
+    easy, hard = share.numerator, share.denominator - share.numerator
+    value = share * capacity + (1 - share) * best(lambda _: die, capacity)
+    return {
+        "pmfs": (certain,) * easy + (die,) * hard,
+        "capacity": Fraction(capacity),
+        "value": value,
+        "fresh": mean_best((certain,) * easy + (die,) * hard, capacity),
+    }
+
+
+def regime_cases(_: Effort) -> Iterator[Case]:
+    """By the number of tokens, P, and the share's denominator."""
+    for tokens in (2, 3):
+        for capacity in range(1, 7):
+            for share in (Fraction(1, 2), Fraction(1, 3), Fraction(2, 3)):
+                yield regimes(tokens, share, capacity)
+
+
+def read_iid(
+    pmfs: Sequence[Sequence[Real]], capacity: Real, value: Real, fresh: Real, drawn_anew: bool = False
+) -> Compared:
+    """E[X] against B2' with the moments of all contexts."""
+    return at_most(fresh if drawn_anew else value, sharp_form(*moments(pmfs), capacity))
+
+
+DEPENDENT = Claim("B2' with the moments of all contexts bounds E[X] on dependent text", read_iid)
+FRESH = Claim("it does where every prefix draws its regime anew", lambda **case: read_iid(**case, drawn_anew=True))
+
+LEAVE, DIE, NODES = Fraction(1, 1000), 50, 64
+
+
+def sticky_cases(_: Effort) -> Iterator[Case]:
+    """Two regimes that show in the tokens and last 1,000 tokens each, P = 64: E[X] of the best trees, B6 at c = 1/P."""
+    rows = tuple((first, *[(1 - first) / DIE] * DIE) for first in (1 - LEAVE, LEAVE))
+    c = Fraction(1, NODES)
+    values, bounds = [], []
+    for regime in (0, 1):
+        values.append(best(lambda v, regime=regime: rows[min(v[-1], 1) if v else regime], NODES))
+        law = {(regime, Fraction(1)): Fraction(1)}  # (regime, probability of the text so far): chance
+        bound = NODES * c
+        for _ in range(NODES):
+            following: dict[tuple[int, Fraction], Fraction] = {}
+            for (now, weight), chance in law.items():
+                for after, share, token in ((0, rows[now][0], rows[now][0]), (1, 1 - rows[now][0], rows[now][1])):
+                    if weight * token > c:
+                        key = (after, weight * token)
+                        following[key] = following.get(key, Fraction(0)) + chance * share
+            law = following
+            bound += sum(chance * (1 - c / weight) for (_, weight), chance in law.items())
+        bounds.append(bound)
+    yield {"pmfs": rows, "capacity": Fraction(NODES), "value": sum(values) / 2, "text": sum(bounds) / 2}
+
+
+def sticky(pmfs: Sequence[Sequence[Real]], capacity: Real, value: Real, text: Real, own: bool = False) -> Compared:
+    """E[X] against the largest i.i.d. form times six, or against B6."""
+    if own:
+        return at_most(value, text)
+    mu, mu2 = moments(pmfs)
+    forms = (lorden_form(mu, mu2, capacity), best_t_form(mu, mu2, capacity), sharp_form(mu, mu2, capacity))
+    return at_most(value, 7 * max(forms, key=lambda form: as_floats(form)[0]))
+
+
+ENTRIES = (
+    Entry(
+        id="B6",
+        title="Branching bound from text",
+        kind="upper bound",
+        plain="E[X] <= mean over starts of sum_{i<=P} (1 - e^-(t-S_i))+ + P e^-t, for every t fixed beforehand, S_i the "
+        "surprisal of the i tokens after the start; for i.i.d. pmfs at most B3' at the best t",
+        latex=r"E[X] \le E \sum_{i \le P} \big(1 - e^{-(t - S_i)}\big)_+ + P e^{-t}",
+        source=(),
+        assumptions=(
+            "the text is sampled from the target; nothing else is asked of it",
+            "starts are distributed as those of the calls; t does not depend on the text it is used on",
+            "the P prefixes are chosen without the target's sampling (B4)",
+        ),
+        calculators=(
+            "spectheory.limits.branching_bound_from_text",
+            "spectheory.limits.branching.surprisal_walks",
+            "spectheory.limits.branching.threshold_terms",
+            "spectheory.limits.branching.best_threshold",
+            "spectheory.trace_limits.Limits",
+            "spectheory.trace_limits.add_limit_sums",
+            "spectheory.trace_limits.limits_at",
+        ),
+        evidence=(
+            proof(
+                "a text runs through a prefix with its probability; duality; the mean over starts",
+                ANY_TEXT,
+                wrong=valid(
+                    "the least over t of a mean is at most the mean of the leasts",
+                    lambda a, b, c, d: at_most(smaller(a + c, b + d), smaller(a, b) + smaller(c, d)),
+                ),
+            ),
+            exact(TEXT, model_cases, over="a pmf of its own after every prefix, every text, every t", wrong=TEXT_WRONG),
+            exact(IID, iid_cases, over="one or two pmfs, P up to 4", wrong=IID_WRONG),
+            agreement(
+                Claim("the library's B6, its terms and its best threshold", on_text),
+                text_cases,
+                over="four texts of 4 to 12 tokens, P up to 4",
+                wrong=Claim("with a start too near the end", lambda **case: on_text(**case, short=1)),
+            ),
+            agreement(
+                Claim(
+                    "the limits of a trace: B6 cross-fitted over halves of the prompts, the one-call bound",
+                    along_traces,
+                ),
+                text_cases,
+                over="four texts of 4 to 12 tokens, P up to 4",
+                wrong=Claim("each half with its own threshold", lambda **case: along_traces(**case, crossed=False)),
+            ),
+            agreement(
+                Claim("the i.i.d. reading of a trace is B2' plus one", reading),
+                reading_cases,
+                over="mu from 0.001 to 20, mu2/mu^2 up to 90, P up to 8",
+                wrong=Claim("it is B2'", lambda **case: reading(**case, bonus=0)),
+            ),
+            searched(TEXT, drawn_models, over="targets on 2 tokens, P up to 2", wrong=TEXT_WRONG),
+        ),
+    ),
+    Entry(
+        id="B2'/dependent",
+        title="B2' read on dependent text",
+        kind="refuted",
+        plain="E[X] <= K + log(1 + mu (P - K))/mu with the moments of all contexts, on any text",
+        latex=r"E[X] \le K + \frac{\log(1 + \mu(P - K))}{\mu} \text{ on dependent text}",
+        source=(),
+        assumptions=("the surprisals along the text are stationary, not independent",),
+        evidence=(
+            counterexample(
+                DEPENDENT,
+                regime_cases,
+                over="first by tokens, P and the share of certain text",
+                true=FRESH,
+                kind="certified",
+            ),
+            counterexample(
+                Claim("E[X] is at most seven times any i.i.d. form", sticky),
+                sticky_cases,
+                over="two regimes of 1,000 tokens that show in the tokens, P = 64",
+                true=Claim("B6 bounds it", lambda **case: sticky(**case, own=True)),
+                kind="certified",
+            ),
+        ),
+        without={
+            "symbolic": "a counterexample settles it",
+            "search": "a counterexample settles it",
+            "exact": "moments are logarithms; E[X] is exact",
+        },
+    ),
+)
+"""What this file states."""

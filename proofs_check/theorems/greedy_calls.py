@@ -1,0 +1,86 @@
+"""S4/greedy: the tree that is best for a uniform start does not take the fewest calls."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from proofs_check import path_theorem
+from proofs_check.claims import Claim, Compared, at_least, equal
+from proofs_check.entries import Entry
+from proofs_check.evidence import counterexample
+from proofs_check.rank_trees import Nodes, Path, deepest
+from proofs_check.text_trees import ALTERNATING, RANKS, Text, at_start, short_texts, texts, trees
+from proofs_check.theorems.text_tree import AVERAGE, FEWEST
+from proofs_check.tree_theorem import tree_survival
+
+
+def per_call(text: Text, tree: Nodes) -> Fraction:
+    """Tokens per call in the long run along two positions that alternate for ever, from the first on."""
+    endless = [text[n % 2] for n in range(deepest(tree) + 2)]
+    survival, most = tree_survival(endless, frozenset(tree)), deepest(tree)
+    laws = [path_theorem.accepted_law(survival, n, most, n + most) for n in (0, 1)]
+    mean = [sum((share * (i + 1) for i, share in enumerate(law)), Fraction(0)) for law in laws]
+    other = [sum(law[0::2], Fraction(0)) for law in laws]
+    shares = (other[1], other[0]) if other[0] else (Fraction(1), Fraction(0))
+    return (shares[0] * mean[0] + shares[1] * mean[1]) / (shares[0] + shares[1])
+
+
+def uniform_phase(text: Text, tree: Nodes) -> Fraction:
+    """Tokens of a call that starts at either of two alternating positions alike."""
+    endless = [text[n % 2] for n in range(deepest(tree) + 2)]
+    return 1 + Fraction(1, 2) * sum(at_start(endless, node, n) for node in tree for n in (0, 1))
+
+
+def endless_reading(text: Text, nodes: int) -> Compared:
+    """The false reading without end effects: a tree best for a uniform phase gives as many tokens as any."""
+    weights = {tree: uniform_phase(text, tree) for tree in trees(nodes, RANKS)}
+    heaviest = [tree for tree, own in weights.items() if own == max(weights.values())]
+    return at_least(max(per_call(text, tree) for tree in heaviest), max(per_call(text, tree) for tree in weights))
+
+
+def endless_truth(text: Text, nodes: int) -> Compared:
+    """The true neighbour: node by node, the heaviest for a uniform phase are the best tree for one."""
+    tree: list[Path] = []
+    for _ in range(nodes):
+        following = [(*node, r) for node in ((), *tree) for r in range(1, RANKS + 1) if (*node, r) not in tree]
+        tree.append(max(following, key=lambda node: uniform_phase(text, (node,))))
+    return equal(uniform_phase(text, tuple(tree)), max(uniform_phase(text, other) for other in trees(nodes, RANKS)))
+
+
+ENTRIES = (
+    Entry(
+        id="S4/greedy",
+        title="The heaviest average nodes for the calls of a text",
+        kind="refuted",
+        plain="the tree of the k heaviest average weights takes the fewest calls C(0) of all trees of k nodes",
+        latex=r"T \in \arg\max_{|T|=k} \sum_{v\in T}\bar w_v \;\Rightarrow\; C_T(0) = \min_{|T'|=k} C_{T'}(0)",
+        source=(),
+        assumptions=("given the text, ranks at different positions are independent (§7)",),
+        evidence=(
+            counterexample(
+                FEWEST,
+                lambda _: short_texts(2, 2, 2),
+                over="first by length, nodes and denominator: no start at the last position is ever worth a draft",
+                true=AVERAGE,
+            ),
+            counterexample(
+                Claim("along two positions that alternate for ever it gives the most tokens per call", endless_reading),
+                lambda _: ({"text": text, "nodes": 1} for d in range(1, 6) for text in texts(2, d)),
+                over="no end to the text, one node, first by denominator: an accepted draft keeps the phase",
+                true=Claim("the most for a call at either position alike", endless_truth),
+            ),
+            counterexample(
+                FEWEST,
+                lambda _: [{"text": ALTERNATING, "nodes": 3}],
+                over="two alternating positions, N = 40, k = 3: 20.0 calls where 10.4 would do",
+                true=AVERAGE,
+            ),
+        ),
+        without={
+            "symbolic": "a counterexample settles it",
+            "certified": "no logarithm enters",
+            "search": "a counterexample settles it",
+        },
+    ),
+)
+"""What this file states."""

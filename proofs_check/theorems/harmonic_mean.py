@@ -1,0 +1,137 @@
+"""D2: the harmonic-mean similarity and distance, between functions of the total variation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from proofs_check import cases
+from proofs_check.arithmetic import Real, absolute, floats, is_zero, smaller
+from proofs_check.claims import POSITIVE, Claim, Compared, at_least, at_most, computed, equal
+from proofs_check.entries import Entry
+from proofs_check.evidence import agreement, exact, proof, searched, solved
+from proofs_check.search import pair_space
+from proofs_check.strategies import exact_pairs
+from proofs_check.symbolic import Step, same, valid
+from proofs_check.theorems.divergences import total_variation
+from proofs_check.theorems.race_inequalities import similarity
+from spectheory import harmonic_mean_distance, harmonic_mean_similarity
+
+Pmf = Sequence[Real]
+
+
+def triangular(p: Pmf, q: Pmf) -> Real:
+    """Half the triangular discrimination: half the sum of (p - q)^2/(p + q)."""
+    pairs = ((a, b) for a, b in zip(p, q, strict=True) if not (is_zero(a) and is_zero(b)))
+    return sum((a - b) * (a - b) / (a + b) for a, b in pairs) / 2
+
+
+def forms(p: Pmf, q: Pmf) -> Iterator[Compared]:
+    """One minus the similarity is half the triangular discrimination, and neither has a side."""
+    yield equal(1 - similarity(p, q), triangular(p, q))
+    yield equal(similarity(p, q), similarity(q, p))
+
+
+def between(p: Pmf, q: Pmf) -> Iterator[Compared]:
+    """The similarity between two functions of TV."""
+    tv = total_variation(p, q)
+    yield at_least(similarity(p, q), 1 - tv)
+    yield at_most(similarity(p, q), 1 - tv * tv)
+
+
+def library(p: Pmf, q: Pmf) -> Iterator[Compared]:
+    """The library's similarity and distance."""
+    yield computed(harmonic_mean_similarity(floats(p), floats(q)), similarity(p, q))
+    yield computed(harmonic_mean_distance(floats(p), floats(q)), triangular(p, q))
+
+
+TERM_BY_TERM: tuple[Step, ...] = (
+    same(
+        "(p + q)/2 - 2pq/(p + q) = (p - q)^2/(2(p + q)); the first sums to 1: 1 - S = sum (p-q)^2/(p+q)/2",
+        lambda p, q: ((p + q) / 2 - 2 * p * q / (p + q), (p - q) * (p - q) / (2 * (p + q))),
+    ),
+    valid(
+        "min(p, q) <= 2pq/(p + q): 1 - TV <= S, as min(p, q) = (p + q - |p - q|)/2 sums to 1 - TV",
+        lambda p, q: [
+            at_most(smaller(p, q), 2 * p * q / (p + q)),
+            equal(smaller(p, q), (p + q - absolute(p - q)) / 2),
+        ],
+        lambda p, q: [p >= 0, q >= 0, p + q > 0],
+    ),
+    valid(
+        "d^2/m >= 2td - t^2 m with d = |p - q|, m = p + q",
+        lambda d, m, t: at_most(2 * t * d - t * t * m, d * d / m),
+        lambda d, m, t: [m > 0],
+    ),
+    same(
+        "summed at t = TV, as d sums to 2TV and m to 2, and halved: 1 - S >= (2TV(2TV) - 2TV^2)/2 = TV^2",
+        lambda T: ((2 * T * (2 * T) - 2 * T * T) / 2, T * T),
+    ),
+)
+
+BETWEEN = Claim("1 - TV <= S <= 1 - TV^2", between)
+
+SQUARED = Claim("S <= (1 - TV^2)^2", lambda p, q: at_most(similarity(p, q), (1 - total_variation(p, q) ** 2) ** 2))
+
+ENTRIES = (
+    Entry(
+        id="D2",
+        title="Harmonic-mean similarity and distance",
+        kind="bounds",
+        plain="S = sum 2pq/(p+q), 1 - S = sum (p-q)^2/(p+q)/2, half the triangular discrimination; "
+        "1 - TV <= S <= 1 - TV^2",
+        latex=r"S = \sum\frac{2pq}{p+q},\quad D_{HM} = 1 - S = \tfrac12\sum\frac{(p-q)^2}{p+q},\quad "
+        r"TV^2 \le D_{HM} \le TV",
+        source=(),
+        assumptions=("p and q are pmfs on one finite vocabulary", "a token with p = q = 0 adds nothing"),
+        calculators=("spectheory.harmonic_mean_similarity", "spectheory.harmonic_mean_distance"),
+        evidence=(
+            proof(
+                "term by term, for any number of tokens",
+                TERM_BY_TERM,
+                wrong=same(
+                    "(p + q)/2 - 2pq/(p + q) = (p - q)^2/(p + q), the half forgotten",
+                    lambda p, q: ((p + q) / 2 - 2 * p * q / (p + q), (p - q) * (p - q) / (p + q)),
+                ),
+            ),
+            solved(
+                Claim(BETWEEN.says, between, (POSITIVE,)),
+                (2,),
+                wrong=Claim(
+                    "S <= 1 - TV", lambda p, q: at_most(similarity(p, q), 1 - total_variation(p, q)), (POSITIVE,)
+                ),
+            ),
+            exact(
+                Claim("1 - S = sum (p-q)^2/(p+q)/2, and S has no side", forms),
+                lambda effort: cases.all_pairs(3, effort.pick(7, 10)),
+                over="every pair on 2 and 3 tokens of denominator up to 7",
+                wrong=Claim(
+                    "1 - S = sum (p-q)^2/(p+q), the normalisation without the half",
+                    lambda p, q: equal(1 - similarity(p, q), 2 * triangular(p, q)),
+                ),
+            ),
+            exact(
+                BETWEEN,
+                lambda effort: cases.all_pairs(3, effort.pick(7, 10)),
+                over="every pair on 2 and 3 tokens of denominator up to 7",
+                wrong=SQUARED,
+            ),
+            agreement(
+                Claim("the library's similarity and distance", library),
+                lambda effort: [*cases.all_pairs(3, 5), *cases.random_pairs(effort.seed, effort.pick(200, 2000), 8)],
+                over="every pair on 2 and 3 tokens of denominator up to 5, and random ones",
+                wrong=Claim(
+                    "the library's distance is the whole triangular discrimination",
+                    lambda p, q: computed(harmonic_mean_distance(floats(p), floats(q)), 2 * triangular(p, q)),
+                ),
+            ),
+            searched(
+                BETWEEN,
+                exact_pairs,
+                over="2 to 5 tokens",
+                spaces=(pair_space(2), pair_space(3)),
+                wrong=SQUARED,
+            ),
+        ),
+    ),
+)
+"""What this file states."""

@@ -1,0 +1,277 @@
+"""§7: what a call accepts, given the whole text it became part of; all calls together stand in :mod:`.calls`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from itertools import product
+from typing import Any
+
+from proofs_check.arithmetic import smaller
+from proofs_check.claims import Case, Claim, Compared, at_most, equal
+from proofs_check.entries import Entry
+from proofs_check.enumeration import Decoding, Model, Pmf, given_text, output_law, text_law
+from proofs_check.evidence import agreement, exact, proof, searched
+from proofs_check.findings import Effort
+from proofs_check.lossless_calls import most_accepted
+from proofs_check.path_agreement import rank_columns, survivals
+from proofs_check.path_cases import (
+    CHAINS,
+    RANKED,
+    TREES,
+    PathTwin,
+    RankTwin,
+    SurvivalOf,
+    Table,
+    by_position,
+    edge_chains,
+    marginal,
+    random_chains,
+    started,
+)
+from proofs_check.path_proofs import BLOCK, LARGEST, POSITIONS, probabilities
+from proofs_check.path_theorem import all_calls_law
+from proofs_check.strategies import exact_pairs
+from proofs_check.symbolic import valid
+from proofs_check.theorems import calls
+from proofs_check.tree_enumeration import Tree, node_number
+from proofs_check.tree_enumeration import given_text as ends_given_text
+from proofs_check.tree_theorem import RankLaw, all_ends_law, depth, rank_laws
+
+# Whole algorithms
+
+
+def all_calls(twins: Mapping[str, PathTwin], target: Table, draft: Table, k: int, length: int) -> Iterator[Compared]:
+    """The text is the target's; given all of it, the accepted drafts of all calls are independent with §7's laws."""
+    for twin in twins.values():
+        source, q = twin.target(target.__getitem__), draft.__getitem__
+        law = Decoding(twin.algorithm, k, length).law(source, q)
+        texts = text_law(source, length)
+        yield equal(output_law(law), texts)
+        for text in texts:
+            survival = twin.survival(target.__getitem__, q, text)
+            yield equal(given_text(law, text), all_calls_law(survival, k, length))
+
+
+def ends(given: RankLaw, twin: RankTwin, tree: Tree, target: Table, draft: Table, length: int) -> Iterator[Compared]:
+    """The same for a tree: the nodes at which the calls end."""
+    p, q = target.__getitem__, draft.__getitem__
+    law = Decoding(twin.call(tree, node_number(tree)), depth(tree), length).law(p, q)
+    texts, most = text_law(p, length), max(rank for node in tree for rank in node)
+    yield equal(output_law(law), texts)
+    for text in texts:
+        laws = rank_laws(given, p, q, text, most)
+        yield equal(ends_given_text(law, text, tree), all_ends_law(laws, tree, length))
+
+
+def all_ends(twins: Mapping[str, RankTwin], target: Table, draft: Table, length: int, **_: int) -> Iterator[Compared]:
+    """Every rule with ranks on every tree it takes."""
+    for twin in twins.values():
+        for tree in TREES[:3] if twin.consecutive else TREES:
+            yield from ends(twin.given, twin, tree, target, draft, length)
+
+
+def largest(survival: SurvivalOf, target: Table, draft: Table, k: int, **_: int) -> Iterator[Compared]:
+    """At every text and depth: the most of any lossless call, by a linear programme."""
+    p, q = target.__getitem__, draft.__getitem__
+    for (text, i), most in most_accepted(p, q, k).items():
+        yield equal(most, survival(p, q, text)(0, i))
+
+
+def swapped(p: Pmf, q: Pmf, token: int) -> Any:
+    """min(1, p/q) in place of min(1, q/p)."""
+    return min(1, p[token] / q[token]) if q[token] else 1
+
+
+def stated(name: str) -> SurvivalOf:
+    """The survival stated for a rule of the library."""
+    return CHAINS[name].survival
+
+
+MEAN_RANKS = {name: marginal(twin) for name, twin in RANKED.items()}
+
+PUBLIC = {
+    "verification": "TokenVerification BlockVerification RULES Rule PathRule PositionRule RankRule Columns",
+    "paths": "TextCalls calls_of_texts calls_of_chains tree_survival shifted_product calls_of_tree calls_and_visits",
+    "shape_calls": "BestTree ShapeCalls takes calls_by_shape",
+}
+"""Calculators by their module; the front door's are named below."""
+
+TOKEN_FOR_BLOCK = replace(CHAINS["block"], survival=CHAINS["token"].survival)
+SINGLE = {name: twin for name, twin in CHAINS.items() if name != "block"}
+TEXTS = "over random models of any order without stationarity, zeros included, and edges"
+
+
+def small(effort: Effort) -> Iterator[Case]:
+    """Edges; then texts of 3 tokens out of 2 and of 2 out of 3, chains of 1 to 3 drafts."""
+    yield from edge_chains()
+    yield from random_chains(effort, ((2, 3, 1), (2, 3, 2), (2, 3, 3), (3, 2, 1), (3, 2, 2)), 5)
+
+
+def wide(effort: Effort) -> Iterator[Case]:
+    """The same, with room for two levels of a tree."""
+    yield from edge_chains()
+    yield from random_chains(effort, ((2, 3, 2), (3, 2, 2)), 4)
+
+
+def one_call(effort: Effort) -> Iterator[Case]:
+    """Single calls of two drafts, on 2 and 3 tokens, and of three on 2."""
+    yield from edge_chains()
+    yield from random_chains(effort, ((2, 1, 2), (3, 1, 2), (2, 1, 3)), 3)
+
+
+def traced(effort: Effort) -> Iterator[Case]:
+    """Traces of all texts."""
+    yield from edge_chains()
+    yield from random_chains(effort, ((2, 3, 1), (2, 3, 3), (3, 2, 2)), 3)
+
+
+def turning(pmf: Pmf) -> Model:
+    """A model made of one pmf: it is turned by the tokens before, so that every prefix matters."""
+    return lambda prefix: tuple(pmf[(x + sum(prefix)) % len(pmf)] for x in range(len(pmf)))
+
+
+def turned(twins: Mapping[str, PathTwin], p: Pmf, q: Pmf) -> Iterator[Compared]:
+    """The same for models made of a pair of pmfs, texts of two tokens, two drafts."""
+    prefixes = [prefix for n in range(4) for prefix in product(range(len(p)), repeat=n)]
+    target, draft = ({prefix: turning(pmf)(prefix) for prefix in prefixes} for pmf in (p, q))
+    return all_calls(twins, target, draft, k=2, length=2)
+
+
+SAYS = "the text is the target's, and given all of it the calls are independent with"
+
+GIVEN = Claim(
+    f"{SAYS} the survivals of token, race, poisson, recursive, match and greedy rules", partial(all_calls, SINGLE)
+)
+
+BLOCKS = Claim(
+    f"{SAYS} the running minimum of the cumulative ratio (block verification)",
+    partial(all_calls, {"block": CHAINS["block"]}),
+)
+
+PRODUCT = Claim("block verification has the product of min(1, rho)", partial(all_calls, {"block": TOKEN_FOR_BLOCK}))
+
+MAIN = {name: CHAINS[name] for name in ("token", "block", "race")}
+
+EVIDENCE = (
+    proof(
+        "token verification, every rule that decides position by position, and trees",
+        POSITIONS,
+        wrong=valid(
+            "a rejected token is recovered from p: M D p = M p - M min(p, q)",
+            lambda M, D, p, q: equal(M * D * p, M * p - M * smaller(p, q)),
+            lambda M, D, p, q: [*probabilities(M, p, q), D > 0, D < 1],
+        ),
+    ),
+    proof(
+        "block verification",
+        BLOCK,
+        wrong=valid(
+            "m = M min(p, q), as if each position were judged by itself",
+            lambda G, r, p, q: equal(G * r * smaller(p, q), smaller(G * q, G * r * p)),
+            lambda G, r, p, q: [*probabilities(G, r, p, q), q > 0],
+        ),
+    ),
+    proof(
+        "no lossless rule accepts more than block verification at any text and depth, if the target goes on by itself",
+        LARGEST,
+        wrong=valid(
+            "nor more than token verification, m <= M min(p, q)",
+            lambda m, M, Q, G, p, q: at_most(m, M * smaller(p, q)),
+            lambda m, M, Q, G, p, q: [*probabilities(p, q, G), m <= M * p, m <= Q, G * q == Q, M >= 0, M <= G],
+        ),
+    ),
+    exact(
+        GIVEN,
+        small,
+        over=TEXTS,
+        wrong=Claim(
+            "token verification has min(1, p/q)",
+            partial(all_calls, {"token": replace(CHAINS["token"], survival=by_position(swapped))}),
+        ),
+    ),
+    exact(BLOCKS, small, over=TEXTS, wrong=PRODUCT),
+    exact(
+        Claim(
+            f"{SAYS} the sum over nodes of the rank laws given the text (trees of every rule with ranks)",
+            partial(all_ends, RANKED),
+        ),
+        wide,
+        over=TEXTS,
+        wrong=Claim("the rank law may be averaged over the output", partial(all_ends, MEAN_RANKS)),
+    ),
+    exact(
+        Claim(
+            "the same where drafts, and how many there are, depend on the start of the call as well",
+            partial(all_calls, {name: started(twin) for name, twin in MAIN.items()}),
+        ),
+        small,
+        over=TEXTS,
+        wrong=Claim(
+            "the survival is that of the even starts everywhere",
+            partial(all_calls, {n: replace(started(twin), survival=twin.survival) for n, twin in MAIN.items()}),
+        ),
+    ),
+    exact(
+        Claim(
+            "the largest survival of any lossless call with fresh text behind it, by a linear programme in fractions, "
+            "is block verification's",
+            partial(largest, CHAINS["block"].survival),
+        ),
+        one_call,
+        over=TEXTS,
+        wrong=Claim("it is token verification's", partial(largest, CHAINS["token"].survival)),
+    ),
+    searched(
+        Claim("token, block and race verification as above", partial(turned, MAIN)),
+        lambda: exact_pairs(3),
+        over="models that turn one pair of pmfs on 2 or 3 tokens, weights from 0 to 1e30",
+        wrong=Claim("block verification has the product of min(1, rho)", partial(turned, {"block": TOKEN_FOR_BLOCK})),
+    ),
+    agreement(
+        Claim("the library's a(x) and survival of every rule in RULES, at every start", partial(survivals, stated)),
+        traced,
+        over="from columns it works out from the pmfs, all texts of random models",
+        wrong=Claim("they are token verification's", partial(survivals, lambda _: CHAINS["token"].survival)),
+    ),
+    agreement(
+        Claim("the library's rank law given the text, and acceptance of two candidates", partial(rank_columns, RANKED)),
+        traced,
+        over="rules with ranks, all texts of random models",
+        wrong=Claim("they are the mean rank law", partial(rank_columns, MEAN_RANKS)),
+    ),
+)
+
+ENTRIES = (
+    Entry(
+        id="§7",
+        title="The path theorem: calls from the text alone",
+        kind="identity",
+        plain="given the whole output text x, the accepted drafts tau of a call that starts at n have P(tau >= i) = "
+        "prod_(j<=i) a(x_(n+j)) for rules that decide each position by itself (token min(1, rho), race 1/(1+g), match "
+        "q, argmax and greedy 0 or 1); min(1, min_(j<=i) rho_(n+1)..rho_(n+j)) for block verification, the most of any "
+        "lossless rule with fresh text behind it; the sum over nodes v of depth i of prod_j P(R = r_j(v) | x_(n+j)) "
+        "for trees. Calls are independent given x, so C(n) = 1 + sum_i P(tau=i) C(n+i+1), C = 0 from the end N on, "
+        "V(n) = sum_i P(tau=i) (V + C^2)(n+i+1) - (C(n)-1)^2, and tokens per call are N/C(0), 1 + C(1) calls if a "
+        "prefill emits the first token",
+        latex=r"P(\tau \ge i \mid x) = \prod_{j\le i} a(x_{n+j}),\quad "
+        r"\min\Big(1, \min_{j\le i} \prod_{l\le j} \rho_{n+l}\Big)\ \text{(block)},\quad "
+        r"\sum_{|v|=i} \prod_{j\le i} P(R_{n+j} = r_j(v) \mid x_{n+j})\ \text{(trees)};\qquad "
+        r"C(n) = 1 + \sum_i P(\tau = i \mid x)\, C(n+i+1)",
+        source=(),
+        assumptions=(
+            "the text is the target's sample (greedy rules: its greedy text); else the numbers are for that output",
+            "drafts come from pmfs that depend on the text before them, and on the start of the call if the survival "
+            "is taken for that start, never on the text to come",
+            "the number of drafts does not depend on what earlier calls accepted",
+            "text behind a call is drawn afresh, or by position with noise of its own (races)",
+        ),
+        evidence=(*EVIDENCE, *calls.EVIDENCE),
+        calculators=(
+            *(f"spectheory.{module}.{name}" for module, names in PUBLIC.items() for name in names.split()),
+            *(f"spectheory.{name}" for name in ("predict", "plan", "Prediction", "Trace", "Interval")),
+        ),
+    ),
+)
+"""What this file states."""

@@ -1,0 +1,269 @@
+"""R1: the rank in the Poisson race, geometric given the output; derived from the candidates, and from the streams."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from proofs_check import cases
+from proofs_check.arithmetic import Real, floats, is_zero, larger, positive_part, smaller
+from proofs_check.calculus import exp, integral
+from proofs_check.claims import Claim, Compared, at_most, computed, equal
+from proofs_check.entries import Entry
+from proofs_check.enumeration import race_coupling
+from proofs_check.evidence import agreement, exact, proof, searched
+from proofs_check.rank_laws import poisson_race
+from proofs_check.strategies import exact_pairs
+from proofs_check.symbolic import Step, same, valid
+from proofs_check.theorems.distinct_race import WINNER, Pmf, drawn, over_all, rates
+from spectheory.verification import PoissonRace, RaceVerification
+
+RANKS = range(1, 6)
+
+
+def odds(p: Pmf, q: Pmf) -> dict[int, Real]:
+    """The hockey stick g_x = sum of (q_y p_x/q_x - p_y)+ of every token that both can say."""
+    return {x: sum(rates(p, q, x)) for x in drawn(p, q)}
+
+
+def at_rank(p: Pmf, q: Pmf, rank: int) -> Real:
+    """P(R = rank), the sum of p_x g_x^(r-1)/(1+g_x)^r."""
+    return sum(p[x] * g ** (rank - 1) / (1 + g) ** rank for x, g in odds(p, q).items())
+
+
+def geometric(p: Pmf, q: Pmf) -> Iterator[Compared]:
+    """The law of rank and output of the race, integrated over the winner's arrival, against R1."""
+    arrived = poisson_race(tuple(p), tuple(q), RANKS[-1])
+    first = race_coupling(tuple(p), tuple(q))
+    for k in RANKS:
+        within = sum(share for (rank, _), share in arrived.items() if rank <= k)
+        yield equal(within, sum(p[x] * (1 - (g / (1 + g)) ** k) for x, g in odds(p, q).items()))
+    for x, g in odds(p, q).items():
+        law = tuple(arrived.get((rank, x), 0) for rank in RANKS)
+        yield equal(law, tuple(p[x] * g ** (rank - 1) / (1 + g) ** rank for rank in RANKS))
+        yield equal(law[0], first[x, x])
+        again = law[1] / law[0]
+        yield equal(law[0] / (1 - again), p[x])
+        yield equal(law[0] / (1 - again) ** 2, p[x] * (1 + g))
+
+
+def one_success(p: Pmf, q: Pmf) -> Iterator[Compared]:
+    """The law of the rank as one geometric law for all outputs."""
+    for rank in RANKS:
+        yield equal(sum(at_rank(p, q, r) for r in range(1, rank + 1)), 1 - (1 - at_rank(p, q, 1)) ** rank)
+
+
+def calculated(p: Pmf, q: Pmf, rule: Any) -> Iterator[Compared]:
+    """The laws of the rank, acceptance and mean rank of a rule of the library, against R1 in fractions."""
+    target, draft, g = floats(p), floats(q), odds(p, q)
+    for rank, share in zip(RANKS, rule.rank_pmf(target, draft, len(RANKS)), strict=True):
+        yield computed(share, at_rank(p, q, rank))
+        yield computed(rule.acceptance(target, draft, rank), sum(at_rank(p, q, r) for r in range(1, rank + 1)))
+    given, mean = rule.acceptance_given(target, draft), rule.expected_rank(target, draft)
+    for x in range(len(p)):
+        if not is_zero(p[x]):
+            law = [g[x] ** (rank - 1) / (1 + g[x]) ** rank if x in g else 0 for rank in RANKS]
+            yield computed(given[x], law[0])
+            for share, exactly in zip(rule.rank_pmf_given(target, draft, x, len(RANKS)), law, strict=True):
+                yield computed(share, exactly)
+    if any(is_zero(b) and not is_zero(a) for a, b in zip(p, q, strict=True)):
+        yield equal(int(math.isinf(mean)), 1)
+    else:
+        yield computed(mean, sum(p[x] * (1 + g[x]) for x in g))
+
+
+def factorial(number: Any) -> Any:
+    """The factorial of a symbol."""
+    import sympy
+
+    return sympy.factorial(number)
+
+
+GEOMETRIC: tuple[Step, ...] = (
+    same(
+        "the partial sums are 1 - v^k with v = g/(1+g): the k-th adds v^(k-1)/(1+g), so P(R <= k | x) = 1 - v^k",
+        lambda g, k: ((1 - (g / (1 + g)) ** k) - (1 - (g / (1 + g)) ** (k - 1)), g ** (k - 1) / (1 + g) ** k),
+        integers=("k",),
+    ),
+    valid(
+        "v^k <= g/(g + k), by induction: times v = g/(1+g) that is at most g/(g + k + 1); so v^k vanishes, R is finite "
+        "and the output x has probability p_x",
+        lambda g, k, w: at_most(w * g / (1 + g), g / (g + k + 1)),
+        lambda g, k, w: [g > 0, k >= 1, w >= 0, w <= g / (g + k)],
+    ),
+    same(
+        "E[R | x] is the sum of P(R > m | x) = v^m from m = 0 on, whose partial sums are (1+g)(1 - v^k): 1 + g",
+        lambda g, k: (
+            (1 + g) * (1 - (g / (1 + g)) ** (k + 1)) - (1 + g) * (1 - (g / (1 + g)) ** k),
+            (g / (1 + g)) ** k,
+        ),
+        integers=("k",),
+    ),
+)
+"""From the law of a rank given the output to its sum, its tail and its mean."""
+
+BY_CANDIDATES: tuple[Step, ...] = (
+    same(
+        "candidates arrive with gaps Exp(1); one more gap turns the density e^(-s) into e^(-t), so r arrivals have "
+        "e^(-t), t the last of them, wherever the earlier ones are",
+        lambda s, t: (exp(-s) * exp(-(t - s)), exp(-t)),
+    ),
+    valid(
+        "let the last be x, c = p_x/q_x; a candidate y at s is better if s < t a/q, a = p_y/c, q = q_y. One before t "
+        "is no better on a stretch t - min(t, t a/q), times q: t (q - a)+, and tA summed over y",
+        lambda a, q, t: equal(q * (t - smaller(t, t * a / q)), t * positive_part(q - a)),
+        lambda a, q, t: [a >= 0, q > 0, t > 0],
+    ),
+    same(
+        "the r - 1 earlier ones in order, none of them better, give (tA)^(r-1)/(r-1)!: one more of them integrates "
+        "W^(n-1)/(n-1)! to W^n/n!",
+        lambda W, n, w: (integral(w ** (n - 1), w, 0, W) / factorial(n - 1), W**n / factorial(n)),
+        integers=("n",),
+    ),
+    valid(
+        "one after t, y at rate q, is better from t to t a/q: t (a - q)+ of them in the mean, so none of any token "
+        "with e^(-tB), B the sum of (a - q)+",
+        lambda a, q, t: equal(q * (larger(t, t * a / q) - t), t * positive_part(a - q)),
+        lambda a, q, t: [a >= 0, q > 0, t > 0],
+    ),
+    same(
+        "P(R = r, x) is q_x A^(r-1) times the integral of e^(-t) t^(r-1)/(r-1)! e^(-tB), which is (1+B)^(-r)",
+        lambda r, B, t: (
+            over_all(exp(-t) * t ** (r - 1) / factorial(r - 1) * exp(-t * B), t),
+            (1 + B) ** (-r),
+        ),
+        integers=("r",),
+    ),
+    valid(
+        "(q - a)+ - (a - q)+ = q - a, summed over y: A - B = 1 - 1/c",
+        lambda a, q: equal(positive_part(q - a) - positive_part(a - q), q - a),
+    ),
+    valid(
+        "(c q - p)+ = c (q - p/c)+, summed over y: g = cA",
+        lambda p, q, c: equal(positive_part(c * q - p), c * positive_part(q - p / c)),
+        lambda p, q, c: [p >= 0, q >= 0, c > 0],
+    ),
+    same(
+        "so A/(1+B) = g/(1+g)",
+        lambda A, c: (A / (1 + (A - 1 + 1 / c)), c * A / (1 + c * A)),
+    ),
+    same(
+        "and q_x A^(r-1)/(1+B)^r = p_x g^(r-1)/(1+g)^r: given x, R is geometric with success 1/(1+g)",
+        lambda q, A, c, r: (q * A ** (r - 1) / (A + 1 / c) ** r, c * q * (c * A) ** (r - 1) / (1 + c * A) ** r),
+        integers=("r",),
+    ),
+    *GEOMETRIC,
+)
+"""R1 where the draft lacks no token of the target; at g = 0 A vanishes and R = 1."""
+
+BY_STREAMS: tuple[Step, ...] = (
+    WINNER,
+    valid(
+        "the winner x is drafted at u p_x/q_x = u c; stream y of rate 1 first arrives after u p_y, and what it drafts "
+        "before the winner, before u c q_y, arrives in a stretch of u (c q_y - p_y)+",
+        lambda p, q, c, u: equal(larger(u * p, u * c * q) - u * p, u * positive_part(c * q - p)),
+        lambda p, q, c, u: [p >= 0, q >= 0, c >= 0, u >= 0],
+    ),
+    same(
+        "two Poisson numbers of means ug and uh add up to one of mean u(g + h), by generating functions: R - 1 is "
+        "Poisson, and its mean is u times the sum over y, ug_x",
+        lambda g, h, u, z: (
+            exp(u * g * z - u * g) * exp(u * h * z - u * h),
+            exp(u * (g + h) * (z - 1)),
+        ),
+    ),
+    same(
+        "over u ~ Exp(1): P(R = r | x) is the integral of e^(-u) e^(-ug) (ug)^(r-1)/(r-1)!, which is g^(r-1)/(1+g)^r",
+        lambda g, r, u: (
+            over_all(exp(-u) * exp(-u * g) * (u * g) ** (r - 1) / factorial(r - 1), u),
+            g ** (r - 1) / (1 + g) ** r,
+        ),
+        integers=("r",),
+    ),
+)
+"""R1 for every pair."""
+
+LAW = Claim(
+    "q A^(r-1)/(1+B)^r = p g^(r-1)/(1+g)^r up to rank 5, P(R <= k) = sum p (1 - (g/(1+g))^k); the first rank is the "
+    "race's (A2), and the geometric series gives the output law p and the mean sum p (1+g)",
+    geometric,
+)
+
+ONE_SUCCESS = Claim("R is geometric with one success for all outputs", one_success)
+
+LIBRARY = Claim(
+    "the library's rank_pmf, rank_pmf_given, acceptance and expected_rank are R1's",
+    lambda p, q: calculated(p, q, PoissonRace()),
+)
+
+DISTINCT = Claim(
+    "those of the race over distinct tokens (R2) are R1's", lambda p, q: calculated(p, q, RaceVerification())
+)
+
+ENTRIES = (
+    Entry(
+        id="R1",
+        title="Rank in the Poisson race",
+        kind="identity",
+        plain="given the output x, R is geometric with success 1/(1+g_x), g_x = sum_y (q_y p_x/q_x - p_y)+: P(R = r) = "
+        "sum_x p_x g_x^(r-1)/(1+g_x)^r, P(R <= k) = 1 - sum_x p_x (g_x/(1+g_x))^k, E[R] = sum_x p_x (1+g_x)",
+        latex=r"P(R=r \mid x) = \frac{g_x^{r-1}}{(1+g_x)^r},\quad g_x = \sum_y (q_y p_x/q_x - p_y)_+,\quad "
+        r"P(R\le k) = 1-\sum_x p_x \Big(\frac{g_x}{1+g_x}\Big)^k,\quad E[R] = \sum_x p_x(1+g_x)",
+        source=("li2018",),
+        assumptions=(
+            "p and q are pmfs on one finite vocabulary",
+            "one Poisson stream of rate 1 per token y: its arrivals over q_y are candidates, hence i.i.d. from q, "
+            "and the output is the token whose first arrival over p_y is the earliest; R counts duplicates",
+            "tokens with q_x = 0 have no rank: g/(1+g) = 1 there, and E[R] is infinite if p_x > 0",
+        ),
+        calculators=("spectheory.verification.PoissonRace",),
+        evidence=(
+            proof(
+                "from the list of candidates, integrated over the winner's arrival",
+                BY_CANDIDATES,
+                wrong=same(
+                    "A/(1+B) = g/(1+g) with A - B = 1 - c",
+                    lambda A, c: (A / (1 + (A - 1 + c)), c * A / (1 + c * A)),
+                ),
+            ),
+            proof(
+                "from one stream per token, integrated over the winner's time",
+                BY_STREAMS,
+                wrong=same(
+                    "without the winner's own density e^(-u) it is g^(r-1)/(1+g)^r too",
+                    lambda g, r, u: (
+                        over_all(exp(-u * g) * (u * g) ** (r - 1) / factorial(r - 1), u),
+                        g ** (r - 1) / (1 + g) ** r,
+                    ),
+                    integers=("r",),
+                ),
+            ),
+            exact(
+                LAW,
+                lambda effort: cases.all_pairs(3, effort.pick(6, 9)),
+                over="every pair on 2 and 3 tokens of denominator up to 6",
+                wrong=ONE_SUCCESS,
+            ),
+            agreement(
+                LIBRARY,
+                lambda effort: cases.all_pairs(3, effort.pick(4, 7)),
+                over="every pair on 2 and 3 tokens of denominator up to 4",
+                wrong=DISTINCT,
+            ),
+            searched(
+                LAW,
+                lambda: exact_pairs(max_tokens=4),
+                over="2 to 4 tokens, with zeros and ratios up to 1e30",
+                wrong=ONE_SUCCESS,
+            ),
+            searched(
+                LIBRARY,
+                lambda: exact_pairs(max_tokens=3),
+                over="2 and 3 tokens, with zeros and ratios up to 1e30",
+                wrong=DISTINCT,
+            ),
+        ),
+    ),
+)
+"""What this file states."""

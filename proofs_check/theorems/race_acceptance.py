@@ -1,0 +1,259 @@
+"""A2: what the exponential race accepts, from its clocks; its joint law, and the certain ends around its value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from proofs_check import cases
+from proofs_check.arithmetic import Real, floats, is_zero, larger, positive_part
+from proofs_check.calculus import exp, integral, limit, slope, some_function
+from proofs_check.claims import Case, Claim, Compared, at_most, computed, equal
+from proofs_check.entries import Entry
+from proofs_check.enumeration import Pmf as ExactPmf
+from proofs_check.enumeration import race_coupling
+from proofs_check.evidence import agreement, exact, proof, searched
+from proofs_check.findings import Effort
+from proofs_check.strategies import exact_pairs
+from proofs_check.symbolic import Step, same, valid
+from proofs_check.theorems.hockey_stick import g
+from proofs_check.theorems.race_inequalities import overlap, race, reciprocal
+from spectheory.verification import RaceVerification, race_enclosure
+
+Pmf = Sequence[Real]
+
+WIDTH = Fraction(1, 10**9)
+"""Width of the enclosure in double precision."""
+
+PARTS = 2048
+"""Equal parts of a token where the large-vocabulary kernel is to run; a power of two divides doubles exactly."""
+
+
+def given(p: Pmf, q: Pmf) -> dict[int, Real]:
+    """Acceptance given the output, 1/(1 + g(p/q)), where the output occurs; 0 where the draft lacks it."""
+    occurs = [x for x in range(len(p)) if not is_zero(p[x])]
+    return {x: 0 if is_zero(q[x]) else 1 / (1 + g(p, q, p[x] / q[x])) for x in occurs}
+
+
+def joint_law(p: ExactPmf, q: ExactPmf) -> Iterator[Compared]:
+    """The two winners: each has its own law, and they agree as stated."""
+    law, tokens = race_coupling(p, q), range(len(p))
+    shares = given(p, q)
+    yield equal([sum(share for (i, _), share in law.items() if i == x) for x in tokens], list(q))
+    yield equal([sum(share for (_, j), share in law.items() if j == x) for x in tokens], list(p))
+    yield equal({x: law.get((x, x), 0) / p[x] for x in shares}, shares)
+    yield equal(sum(share for (i, j), share in law.items() if i == j), race(p, q))
+
+
+def library(p: Pmf, q: Pmf) -> Iterator[Compared]:
+    """The library's acceptance, and its law given the output."""
+    target, draft = floats(p), floats(q)
+    yield computed(RaceVerification().acceptance(target, draft), race(p, q))
+    found = RaceVerification().acceptance_given(target, draft)
+    for x, share in given(p, q).items():
+        yield computed(found[x], share)
+
+
+def enclosed(p: ExactPmf, q: ExactPmf, parts: int = 1) -> Iterator[Compared]:
+    """The ends of the library around both forms of the value, each token split into equal parts.
+
+    The entries are taken as the doubles they are. Splitting changes no form: the parts of a token share its ratio.
+    """
+    target, draft = floats(p), floats(q)
+    found = race_enclosure(np.repeat(target / parts, parts), np.repeat(draft / parts, parts))
+    low, high = Fraction(found.low), Fraction(found.high)
+    a, b = [Fraction(x) for x in target], [Fraction(x) for x in draft]
+    for value in (race(a, b), sum(a[x] * share for x, share in given(a, b).items())):
+        yield at_most(low, value)
+        yield at_most(value, high)
+    yield at_most(high - low, WIDTH)
+
+
+def split_pairs(effort: Effort) -> Iterator[Case]:
+    """Pairs for the enclosure: small ones, random ones, and the latter once more in parts."""
+    yield from cases.all_pairs(3, effort.pick(5, 7))
+    yield from cases.random_pairs(effort.seed, effort.pick(100, 1000), 8)
+    for pair in cases.random_pairs(effort.seed + 1, effort.pick(5, 50), 8):
+        yield {**pair, "parts": PARTS}
+
+
+def _slope_of_reciprocal(s: Real) -> tuple[Real, Real]:
+    stick = some_function("g", s)
+    return slope(-1 / (1 + stick), s), slope(stick, s) / (1 + stick) ** 2
+
+
+def _slope_of_quotient(s: Real) -> tuple[Real, Real]:
+    m = some_function("M", s)
+    return slope(s / m, s), (m - s * slope(m, s)) / (m * m)
+
+
+BOTH_WIN: tuple[Step, ...] = (
+    valid(
+        "x wins both races if E_y/p_y >= E_x/p_x and E_y/q_y >= E_x/q_x for every y: E_y >= E_x p_y/p_x and "
+        "E_y >= E_x q_y/q_x, that is E_y >= E_x m_y with m_y = max(p_y/p_x, q_y/q_x)",
+        lambda e, a, b: equal(larger(e * a, e * b), e * larger(a, b)),
+        lambda e, a, b: [e >= 0],
+    ),
+    same(
+        "a clock rings after s m with probability exp(-s m)",
+        lambda s, m, u: (integral(exp(-u), u, s * m, math.inf), exp(-s * m)),
+    ),
+    same(
+        "clocks are independent: with M the sum of m_y over y != x, the integral of exp(-s) exp(-sM) over the time s "
+        "of E_x is 1/(1 + M); m_x = 1, so P(x wins both) = 1/sum_y m_y",
+        lambda s, M: (integral(exp(-s) * exp(-s * M), s, 0, math.inf), 1 / (1 + M)),
+    ),
+    same(
+        "with the target alone M = (1-p)/p: x wins the target race with probability p, as it should",
+        lambda p: (1 / (1 + (1 - p) / p), p),
+    ),
+    valid(
+        "p_x m_y = max(p_y, c q_y) = p_y + (c q_y - p_y)+ with c = p_x/q_x",
+        lambda a, b, p, q: [
+            equal(p * larger(a / p, b / q), larger(a, p / q * b)),
+            equal(larger(a, p / q * b), a + positive_part(p / q * b - a)),
+        ],
+        lambda a, b, p, q: [a >= 0, b >= 0, p > 0, q > 0],
+    ),
+    same(
+        "these sum to 1 + g(c), so P(x wins both) = p_x/(1 + g(c)), and over P(output = x) = p_x it is 1/(1 + g(c))",
+        lambda p, g: (1 / ((1 + g) / p) / p, 1 / (1 + g)),
+    ),
+)
+
+DIFFERENT_WINNERS: tuple[Step, ...] = (
+    same(
+        "the target race ends after u, won by j, with probability p_j exp(-u): clock j rings after u p_j, the others, "
+        "each scaled by p, later",
+        lambda u, p, s: (integral(exp(-s / p), s, u * p, math.inf), p * exp(-u)),
+    ),
+    same(
+        "every other clock then is u p_y plus a fresh exponential; i rings at s u q_i, s > r_i = p_i/q_i, of density "
+        "q_i u exp(-(s u q_i - u p_i)) in s, and y is later than s u q_y with probability exp(-u(s q_y - p_y)+), "
+        "surely so for j if s < r_j, else never: over u, p_j exp(-u) q_i u exp(-u g(s)) gives p_j q_i/(1 + g(s))^2",
+        lambda u, p, q, g: (
+            integral(p * exp(-u) * q * u * exp(-u * g), u, 0, math.inf),
+            p * q / (1 + g) ** 2,
+        ),
+    ),
+    same(
+        "g is linear between neighbouring ratios a and a + h, where the integral over s is h/((1+g(a))(1+g(a+h)))",
+        lambda a, h, A, B, s: (
+            integral(1 / (1 + A + B * (s - a)) ** 2, s, a, a + h),
+            h / ((1 + A) * (1 + A + B * h)),
+        ),
+    ),
+    same(
+        "past the last ratio g has slope 1, and the integral to infinity is 1/(1 + g(a))",
+        lambda h, A: (limit(h / ((1 + A) * (1 + A + h)), h, math.inf), 1 / (1 + A)),
+    ),
+    same(
+        "output j: the q_i of r_i < s sum to g'(s), and g'/(1+g)^2 is the derivative of -1/(1+g): up to r_j the "
+        "integral is 1 - 1/(1+g(r_j)), 1 if q_j = 0, and the diagonal p_j/(1+g(r_j)) completes it to p_j",
+        _slope_of_reciprocal,
+    ),
+    valid(
+        "draft i: with M(s) = 1 + g(s) = sum max(p, sq), a token of p/q < s adds nothing to M - sM', as its slope is q",
+        lambda p, q, s: equal(larger(p, s * q) - s * q, 0),
+        lambda p, q, s: [p >= 0, q > 0, s > 0, p / q < s],
+    ),
+    valid(
+        "and one of p/q > s adds its p, as its slope is 0: M - sM' is the sum of p_j over r_j > s",
+        lambda p, q, s: equal(larger(p, s * q) - s * 0, p),
+        lambda p, q, s: [p >= 0, q > 0, s > 0, p / q > s],
+    ),
+    same(
+        "(M - sM')/M^2 is the derivative of s/M",
+        _slope_of_quotient,
+    ),
+    same(
+        "s/M = s/(s + p(outside supp q)) tends to 1: from r_i the integral is 1 - r_i/M(r_i), and the diagonal "
+        "p_i/M(r_i) = q_i r_i/M(r_i) completes it to q_i",
+        lambda s, o: (limit(s / (s + o), s, math.inf), 1),
+    ),
+)
+
+JOINT = Claim(
+    "the winners have laws q and p, and agree with probability p/(1+g) = 1/sum max, token by token", joint_law
+)
+
+LIBRARY = Claim("the library's acceptance, and that given the output", library)
+
+SUM_FOR_MAX = Claim(
+    "the winners agree with probability sum 1/(1/p + 1/q - 1)",
+    lambda p, q: equal(sum(share for (i, j), share in race_coupling(p, q).items() if i == j), reciprocal(p, q)),
+)
+
+ENTRIES = (
+    Entry(
+        id="A2",
+        title="Acceptance of the exponential race",
+        kind="identity",
+        plain="clocks E_y ~ Exp(1), draft argmin E/q, output argmin E/p: they agree with probability sum_x 1/sum_y "
+        "max(p_y/p_x, q_y/q_x) = sum p_x/(1 + g(p_x/q_x)), given the output x with 1/(1 + g(p_x/q_x)); the draft has "
+        "law q, the output p; race_enclosure holds the value between certain ends",
+        latex=r"\alpha_{race} = \sum_x \frac{1}{\sum_y \max(p_y/p_x, q_y/q_x)} = \sum_x \frac{p_x}{1+g(p_x/q_x)},\quad "
+        r"a(x) = \frac{1}{1+g(p_x/q_x)},\quad "
+        r"P(X=i, Y=j) = p_j q_i \int_{r_i}^{r_j} \frac{ds}{(1+g(s))^2}\ (r_i < r_j),\ r = p/q",
+        source=("kobus2025",),
+        assumptions=("both races read the same clocks", "q_x = 0 < p_x: never accepted", "given the output: p_x > 0"),
+        calculators=("spectheory.verification.RaceVerification", "spectheory.verification.race_enclosure"),
+        evidence=(
+            proof(
+                "both races have one winner",
+                BOTH_WIN,
+                wrong=valid(
+                    "max(p_y, c q_y) = p_y + c q_y, as if the clocks of the two races were independent",
+                    lambda a, b: equal(larger(a, b), a + b),
+                    lambda a, b: [a >= 0, b >= 0],
+                ),
+            ),
+            proof(
+                "the joint law of two different winners, and both marginals",
+                DIFFERENT_WINNERS,
+                wrong=same(
+                    "over u the density gives p_j q_i/(1 + g(s)), the factor u forgotten",
+                    lambda u, p, q, g: (integral(p * exp(-u) * q * u * exp(-u * g), u, 0, math.inf), p * q / (1 + g)),
+                ),
+            ),
+            exact(
+                JOINT,
+                lambda effort: cases.all_pairs(3, effort.pick(6, 9)),
+                over="every pair on 2 and 3 tokens of denominator up to 6",
+                wrong=SUM_FOR_MAX,
+            ),
+            exact(
+                Claim("the enclosure's ends contain both forms of the value, less than 1e-9 apart", enclosed),
+                split_pairs,
+                over=f"small and random pairs, and random ones of thousands of tokens, {PARTS} equal parts of each",
+                wrong=Claim(
+                    "the enclosure contains 1 - TV",
+                    lambda p, q, parts=1: at_most(overlap(p, q), Fraction(race_enclosure(floats(p), floats(q)).high)),
+                ),
+            ),
+            agreement(
+                LIBRARY,
+                lambda effort: [*cases.all_pairs(3, 5), *cases.random_pairs(effort.seed, effort.pick(200, 2000), 8)],
+                over="every pair on 2 and 3 tokens of denominator up to 5, and random ones",
+                wrong=Claim(
+                    "the library's acceptance is 1 - TV",
+                    lambda p, q: computed(RaceVerification().acceptance(floats(p), floats(q)), overlap(p, q)),
+                ),
+            ),
+            searched(JOINT, exact_pairs, over="2 to 5 tokens", wrong=SUM_FOR_MAX),
+            searched(
+                LIBRARY,
+                exact_pairs,
+                over="2 to 5 tokens, ratios up to 1e30",
+                wrong=Claim(
+                    "the library's acceptance is the sum of 1/(1/p + 1/q - 1)",
+                    lambda p, q: computed(RaceVerification().acceptance(floats(p), floats(q)), reciprocal(p, q)),
+                ),
+            ),
+        ),
+    ),
+)
+"""What this file states."""

@@ -1,0 +1,143 @@
+"""H refuted: for distinct tokens, and for a rank that is cut, the entropy of the rank may lie far below KL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+
+from proofs_check import cases, race_ranks
+from proofs_check.arithmetic import Real, interval
+from proofs_check.claims import Claim, Compared, at_most
+from proofs_check.entries import Entry
+from proofs_check.evidence import counterexample
+from proofs_check.findings import Kind
+from proofs_check.rank_information import (
+    FINITE,
+    Pair,
+    divergence,
+    entropy,
+    poisson_entropy,
+    poisson_given,
+    poisson_law,
+    recursive_entropies,
+)
+from proofs_check.theorems.rank_entropy import RANKS, wrapped
+
+THOUSANDTH = Fraction(1, 1000)
+FAR = (1 - THOUSANDTH, THOUSANDTH)
+"""p of the theory's examples."""
+
+OF_DISTINCT = {"pair": Pair(FAR, FAR[::-1])}
+"""p = (.999, .001), q = (.001, .999)."""
+
+OF_A_CUT = {"pair": Pair(FAR, (Fraction(1, 100), Fraction(99, 100)))}
+"""p = (.999, .001), q = (.01, .99)."""
+
+
+def distinct(pair: Pair) -> Real:
+    """H(R) of the race over distinct tokens."""
+    return entropy(race_ranks.rank_law(pair.p, pair.q))
+
+
+def cut(pair: Pair) -> Real:
+    """H of the Poisson race's rank cut at one candidate: 1 or none. Recursive rejection's may be more or less."""
+    accepted = poisson_law(pair, 1)[0]
+    return entropy((accepted, 1 - accepted))
+
+
+def whole(pair: Pair) -> Iterator[Compared]:
+    """KL <= H(R) of whole ranks with i.i.d. candidates."""
+    yield at_most(divergence(pair), poisson_entropy(pair, RANKS)[0])
+    yield at_most(divergence(pair), recursive_entropies(pair)[1])
+
+
+def given_the_output(pair: Pair) -> Compared:
+    """KL <= H(R|X) of the Poisson race."""
+    return at_most(divergence(pair), poisson_given(pair))
+
+
+def digits(value: Real, printed: Fraction, last: Fraction) -> Iterator[Compared]:
+    """The value rounds to what is printed."""
+    yield at_most(interval(printed - last / 2), value)
+    yield at_most(value, interval(printed + last / 2))
+
+
+def printed_of_distinct(pair: Pair) -> Iterator[Compared]:
+    """KL is 6.893 and H(R) .0144."""
+    yield from digits(divergence(pair), Fraction(6893, 1000), Fraction(1, 1000))
+    yield from digits(distinct(pair), Fraction(144, 10000), Fraction(1, 10000))
+
+
+def printed_of_a_cut(pair: Pair) -> Iterator[Compared]:
+    """KL is 4.59 and H .06."""
+    yield from digits(divergence(pair), Fraction(459, 100), Fraction(1, 100))
+    yield from digits(cut(pair), Fraction(6, 100), Fraction(1, 100))
+
+
+DISTINCT = Claim(
+    "KL <= H(R) of the race over distinct tokens", lambda pair: at_most(divergence(pair), distinct(pair)), (FINITE,)
+)
+
+CUT = Claim("KL <= H of the rank cut at one candidate", lambda pair: at_most(divergence(pair), cut(pair)), (FINITE,))
+
+WITHOUT: Mapping[Kind, str] = {
+    "symbolic": "a counterexample settles it",
+    "exact": "logarithms enter",
+    "search": "a counterexample settles it",
+}
+
+ENTRIES = (
+    Entry(
+        id="H/distinct",
+        title="The rank's entropy of distinct tokens",
+        kind="refuted",
+        plain="H(R) >= KL for the race over distinct tokens (R2)",
+        latex=r"H(R_{R2}) \ge KL(P\|Q)",
+        source=(),
+        assumptions=("the draft lacks no token of the target",),
+        evidence=(
+            counterexample(
+                DISTINCT,
+                lambda effort: wrapped(cases.all_pairs(2, 8)),
+                over="first among the pairs on 2 tokens by their denominator",
+                true=Claim("KL <= H(R) of whole ranks with i.i.d. candidates", whole, (FINITE,)),
+                kind="certified",
+            ),
+            counterexample(
+                DISTINCT,
+                lambda effort: [OF_DISTINCT],
+                over="at p = (.999, .001), q = (.001, .999)",
+                true=Claim("KL is 6.893 and H(R) .0144 there", printed_of_distinct),
+                kind="certified",
+            ),
+        ),
+        without=WITHOUT,
+    ),
+    Entry(
+        id="H/truncated",
+        title="The entropy of a rank that is cut",
+        kind="refuted",
+        plain="H >= KL for the rank with i.i.d. candidates cut at k, all beyond as one letter",
+        latex=r"H(\min(R, k+1)) \ge KL(P\|Q)",
+        source=(),
+        assumptions=("the draft lacks no token of the target",),
+        evidence=(
+            counterexample(
+                CUT,
+                lambda effort: wrapped(cases.all_pairs(2, 8)),
+                over="first among the pairs on 2 tokens by their denominator, k = 1",
+                true=Claim("KL <= H(R|X) of the whole rank", given_the_output, (FINITE,)),
+                kind="certified",
+            ),
+            counterexample(
+                CUT,
+                lambda effort: [OF_A_CUT],
+                over="at p = (.999, .001), q = (.01, .99), k = 1",
+                true=Claim("KL is 4.59 and H .06 there", printed_of_a_cut),
+                kind="certified",
+            ),
+        ),
+        without=WITHOUT,
+    ),
+)
+"""What this file states."""

@@ -1,0 +1,291 @@
+"""R3: recursive rejection; with i.i.d. candidates in closed form, without renormalising."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+from proofs_check import cases
+from proofs_check.arithmetic import Real, floats, is_zero, positive_part, smaller
+from proofs_check.claims import Claim, Compared, at_most, computed, equal
+from proofs_check.entries import Entry
+from proofs_check.evidence import agreement, exact, proof, searched
+from proofs_check.rank_laws import output_law, rank_law, recursive_rejection
+from proofs_check.search import pair_space
+from proofs_check.strategies import exact_pairs
+from proofs_check.symbolic import Step, valid
+from proofs_check.theorems.distinct_rejection import (
+    ROUND,
+    WITHOUT_REPLACEMENT,
+    Pmf,
+    beyond,
+    calculated,
+    residuals,
+    surviving,
+)
+from spectheory.verification import RecursiveRejection
+
+CANDIDATES = 4
+LONGEST = 400
+"""Rejections after which a residual that still changes is given up; small denominators settle in a few dozen."""
+
+
+def levels(p: Pmf, q: Pmf, ranks: int) -> list[tuple[Real, Real]]:
+    """The pairs (s_r, G_(r-1)), r = 1..ranks: s_1 = 0, G_0 = 1, s_(m+1) = s_m + G_(m-1), G_m the sum of (p - s q)+."""
+    found: list[tuple[Real, Real]] = [(0 * p[0], 1 + 0 * p[0])]
+    while len(found) < ranks:
+        s = sum(found[-1])
+        found.append((s, sum(beyond(p, q, s))))
+    return found
+
+
+def closed_form(p: Pmf, q: Pmf, ranks: int) -> list[tuple[Real, ...]]:
+    """P(R = r, X = x) = min((p_x - s_r q_x)+, G_(r-1) q_x), a tuple over x for r = 1..ranks."""
+    return [
+        tuple(smaller(left, mass * b) for left, b in zip(beyond(p, q, s), q, strict=True))
+        for s, mass in levels(p, q, ranks)
+    ]
+
+
+def mean_rank(p: Pmf, q: Pmf) -> Real | None:
+    """E[R], the sum of the products of TVs: until the residual repeats itself, then a geometric series.
+
+    None where it repeats itself and is never accepted.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> third = Fraction(1, 3)
+    >>> mean_rank((third, 2 * third), (2 * third, third))
+    Fraction(2, 1)
+    """
+    total, alive, before = 0 * p[0], 1 + 0 * p[0], None
+    for _, (residual, tv) in zip(range(LONGEST), residuals(p, q), strict=False):
+        if residual == before:
+            return None if tv == 1 else total + alive / (1 - tv)
+        total, alive, before = total + alive, alive * tv, residual
+    if not is_zero(alive):
+        raise OverflowError(f"the residual has not settled after {LONGEST} rejections")
+    return total
+
+
+def run_through(p: Pmf, q: Pmf) -> Iterator[Compared]:
+    """Every candidate and coin of the algorithm, against the closed form and the product."""
+    run = recursive_rejection(tuple(p), tuple(q), CANDIDATES, replacement=True)
+    yield equal(output_law(run, len(p)), tuple(p))
+    for rank, law in enumerate(closed_form(p, q, CANDIDATES), 1):
+        yield equal(tuple(run.get((rank, x), 0) for x in range(len(p))), law)
+        (_, mass) = levels(p, q, rank + 1)[-1]
+        yield equal((1 - sum(rank_law(run, rank)), surviving(p, q, rank)), (mass, mass))
+
+
+def every_round(p: Pmf, q: Pmf) -> Iterator[Compared]:
+    """The closed form with s_(m+1) = s_m + 1: as if every round were reached."""
+    run = recursive_rejection(tuple(p), tuple(q), CANDIDATES, replacement=True)
+    for rank in range(1, CANDIDATES + 1):
+        yield equal(1 - sum(rank_law(run, rank)), sum(beyond(p, q, rank)))
+
+
+def mean_is(form: Callable[[list[tuple[Real, Real]]], Real]) -> Callable[[Pmf, Pmf], Iterator[Compared]]:
+    """A claim that E[R] is a form of the pairs (p, q) of positive q, and infinite where the draft lacks a token."""
+
+    def holds(p: Pmf, q: Pmf) -> Iterator[Compared]:
+        mean, pairs = mean_rank(p, q), list(zip(p, q, strict=True))
+        lacks = any(is_zero(b) and not is_zero(a) for a, b in pairs)
+        yield equal(int(mean is None), int(lacks))
+        if not lacks:
+            yield equal(mean, form([(a, b) for a, b in pairs if not is_zero(b)]))
+
+    return holds
+
+
+def closing_in(p: Pmf, q: Pmf, *, start: Real | None = None) -> Iterator[Compared]:
+    """What of E[R] = c is still to come after m rejections, c - s, falls by 1 - q each, q of the largest ratio.
+
+    It never comes to an end where the draft lacks a token of the target: that much is always left.
+    """
+    lacked = sum(a for a, b in zip(p, q, strict=True) if is_zero(b))
+    c, share = max((a / b, b) for a, b in zip(p, q, strict=True) if not is_zero(b))
+    for m, (s, mass) in enumerate(levels(p, q, CANDIDATES)):
+        yield at_most(lacked, mass)
+        if is_zero(lacked):
+            yield at_most(mass, c - s)
+            yield at_most(c - s, (c if start is None else start) * (1 - share) ** m)
+
+
+def library(p: Pmf, q: Pmf, *, replacement: bool) -> Iterator[Compared]:
+    """The library's rule against the closed form."""
+    return calculated(p, q, RecursiveRejection(replacement), closed_form(p, q, CANDIDATES))
+
+
+def library_mean(p: Pmf, q: Pmf, *, exactly: Callable[[Pmf, Pmf], Real | None] = mean_rank) -> Iterator[Compared]:
+    """The library's E[R] with i.i.d. candidates."""
+    mean, expected = RecursiveRejection().expected_rank(floats(p), floats(q)), exactly(p, q)
+    yield equal(int(math.isinf(mean)), int(expected is None))
+    if expected is not None:
+        yield computed(mean, expected)
+
+
+CLOSED: tuple[Step, ...] = (
+    *ROUND,
+    valid(
+        "let l = P(R > m) p^(m+1), of sum G: rank m + 1 takes G min(l/G, q) = min(l, G q) of each token",
+        lambda left, q, G: equal(G * smaller(left / G, q), smaller(left, G * q)),
+        lambda left, q, G: [left >= 0, q >= 0, G > 0],
+    ),
+    valid(
+        "and leaves G (l/G - q)+ = (l - G q)+, of sum P(R > m + 1) = G TV(p^(m+1), q): the product of TVs",
+        lambda left, q, G: equal(G * positive_part(left / G - q), positive_part(left - G * q)),
+        lambda left, q, G: [left >= 0, q >= 0, G > 0],
+    ),
+    valid(
+        "((p - s q)+ - G q)+ = (p - (s + G) q)+: by induction from l = p, s = 0, G = 1 what is left after m rejections "
+        "is (p - s_(m+1) q)+ with s_(m+1) = s_m + G_(m-1), and G_m is its sum",
+        lambda p, q, s, G: equal(positive_part(positive_part(p - s * q) - G * q), positive_part(p - (s + G) * q)),
+        lambda p, q, s, G: [p >= 0, q >= 0, s >= 0, G >= 0],
+    ),
+)
+"""The closed form, for every number of tokens and candidates."""
+
+MEAN: tuple[Step, ...] = (
+    valid(
+        "E[R] is the sum of G_m = P(R > m), the limit of s_m. With c = max p/q and s <= c, (p - s q)+ <= (c - s) q: "
+        "summed, G <= c - s, so s + G <= c again",
+        lambda p, q, s, c: at_most(positive_part(p - s * q), (c - s) * q),
+        lambda p, q, s, c: [q >= 0, p <= c * q, s >= 0, s <= c],
+    ),
+    valid(
+        "the token of ratio c and share q leaves at least c q - s q, so c - (s + G) <= (1 - q)(c - s)",
+        lambda q, s, G, c: at_most(c - (s + G), (1 - q) * (c - s)),
+        lambda q, s, G, c: [q > 0, q <= 1, s <= c, positive_part(c * q - s * q) <= G],
+    ),
+    valid(
+        "(1 - q)^m <= 1/(1 + m q), by induction: times 1 - q that is at most 1/(1 + (m + 1) q). So s_m tends to c, and "
+        "E[R] = max p/q",
+        lambda q, m, w: at_most(w * (1 - q), 1 / (1 + (m + 1) * q)),
+        lambda q, m, w: [q > 0, q <= 1, m >= 0, w >= 0, w <= 1 / (1 + m * q)],
+    ),
+    valid(
+        "a token with q = 0 < p keeps all of p, so G_m >= p for ever: the sum is infinite",
+        lambda p, q, s: equal(positive_part(p - s * q), p),
+        lambda p, q, s: [p > 0, q == 0, s >= 0],
+    ),
+)
+"""E[R] = max p/q with i.i.d. candidates."""
+
+IID = Claim(
+    "with replacement the algorithm's law of rank and output = min((p - s_r q)+, G_(r-1) q), P(R > k) = G_k = "
+    "prod TV(p^m, q), and the output law is p",
+    run_through,
+)
+
+EVERY_ROUND = Claim("with replacement P(R > k) = sum (p - k q)+", every_round)
+
+LARGEST = Claim("with replacement E[R] = max p/q", mean_is(lambda pairs: max(a / b for a, b in pairs)))
+
+SQUARES = Claim("with replacement E[R] = sum p^2/q", mean_is(lambda pairs: sum(a * a / b for a, b in pairs)))
+
+NEARING = Claim(
+    "G_m <= c - s_(m+1) <= c (1 - q)^m, q the share at the largest ratio c; where q = 0 < p somewhere, G_m is at least "
+    "that p for ever",
+    closing_in,
+)
+
+NEARING_FAST = Claim("c - s_(m+1) <= (1 - q)^m", lambda p, q: closing_in(p, q, start=1))
+
+LIBRARY = Claim(
+    "the library's rank_pmf, rank_pmf_given and acceptance with replacement are the closed form",
+    lambda p, q: library(p, q, replacement=True),
+)
+
+OTHER = Claim("those without replacement are the closed form", lambda p, q: library(p, q, replacement=False))
+
+LIBRARY_MEAN = Claim("the library's expected_rank is the mean of the algorithm", library_mean)
+
+SHORT_MEAN = Claim(
+    "the library's expected_rank is P(R > 0) + P(R > 1) + P(R > 2)",
+    lambda p, q: library_mean(p, q, exactly=lambda p, q: sum(surviving(p, q, m) for m in range(3))),
+)
+
+WITH_REPLACEMENT = (
+    proof(
+        "i.i.d. candidates: by induction on the rejections, token by token",
+        CLOSED,
+        wrong=valid(
+            "((p - s q)+ - G q)+ = (p - s G q)+",
+            lambda p, q, s, G: equal(positive_part(positive_part(p - s * q) - G * q), positive_part(p - s * G * q)),
+            lambda p, q, s, G: [p >= 0, q >= 0, s >= 0, G >= 0],
+        ),
+    ),
+    proof(
+        "i.i.d. candidates: the mean",
+        MEAN,
+        wrong=valid(
+            "(p - s q)+ <= c - s q",
+            lambda p, q, s, c: at_most(positive_part(p - s * q), c - s * q),
+            lambda p, q, s, c: [q >= 0, p <= c * q, s >= 0, s <= c],
+        ),
+    ),
+    exact(
+        IID,
+        lambda effort: cases.all_pairs(3, effort.pick(5, 8)),
+        over="every pair on 2 and 3 tokens of denominator up to 5",
+        wrong=EVERY_ROUND,
+    ),
+    exact(
+        LARGEST,
+        lambda effort: cases.all_pairs(3, effort.pick(4, 5)),
+        over="every pair on 2 and 3 tokens of denominator up to 4",
+        wrong=SQUARES,
+    ),
+    agreement(
+        LIBRARY,
+        lambda effort: cases.all_pairs(3, effort.pick(4, 7)),
+        over="every pair on 2 and 3 tokens of denominator up to 4",
+        wrong=OTHER,
+    ),
+    agreement(
+        LIBRARY_MEAN,
+        lambda effort: cases.all_pairs(3, effort.pick(4, 5)),
+        over="every pair on 2 and 3 tokens of denominator up to 4",
+        wrong=SHORT_MEAN,
+    ),
+    searched(
+        IID,
+        lambda: exact_pairs(max_tokens=4),
+        over="2 to 4 tokens, with zeros and ratios up to 1e30",
+        wrong=EVERY_ROUND,
+    ),
+    searched(
+        LIBRARY,
+        lambda: exact_pairs(max_tokens=4),
+        over="2 to 4 tokens, with zeros and ratios up to 1e30",
+        wrong=OTHER,
+    ),
+    searched(NEARING, exact_pairs, over="2 to 5 tokens", spaces=(pair_space(2),), wrong=NEARING_FAST),
+)
+"""The evidence of R3 for i.i.d. candidates."""
+
+ENTRIES = (
+    Entry(
+        id="R3",
+        title="Recursive rejection",
+        kind="identity",
+        plain="i.i.d. candidates: with s_1 = 0, G_0 = 1, s_(m+1) = s_m + G_(m-1), G_m = sum (p - s_(m+1) q)+: P(R > m) "
+        "= G_m = prod_{j<=m} TV(p^j, q), P(R = r, X = x) = min((p_x - s_r q_x)+, G_(r-1) q_x), and E[R] = max p/q. "
+        "Distinct ones: P(R = r, X = x) is the sum over orders of rejection x_1, ..., x_(r-1) of prod_{m<r} "
+        "(q^m - p^m)+(x_m) min(p^r_x, q^r_x), and R <= V. The output law is p in both",
+        latex=r"P(R=r, X=x) = \min\big((p_x - s_r q_x)_+,\ G_{r-1} q_x\big),\quad s_{m+1} = s_m + G_{m-1},\quad "
+        r"G_m = \sum_x (p_x - s_{m+1} q_x)_+ = P(R>m) = \prod_{j\le m} TV(p^j, q),\quad E[R] = \max_x p_x/q_x",
+        source=("miao2024specinfer", "chen2024sequoia"),
+        assumptions=(
+            "p and q are pmfs on one finite vocabulary",
+            "candidate m is accepted with probability min(1, p^m/q^m); after a rejection p^(m+1) = norm (p^m - q^m)+",
+            "closed form, product, mean: candidates are i.i.d., q^m = q; E[R] is infinite where q = 0 < p",
+            "sum over orders: a rejected token is taken out of q, an empty q is uniform over the tokens not rejected",
+        ),
+        calculators=("spectheory.verification.RecursiveRejection",),
+        evidence=(*WITH_REPLACEMENT, *WITHOUT_REPLACEMENT),
+    ),
+)
+"""What this file states."""

@@ -1,0 +1,268 @@
+"""Y2: no unbiased rule that decides each draft token by its prefix and itself rejects less than Y1."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from proofs_check import cases
+from proofs_check.arithmetic import Real, absolute, positive_part, smaller
+from proofs_check.claims import Assumption, Case, Claim, Compared, at_least, at_most, equal
+from proofs_check.entries import Entry
+from proofs_check.enumeration import (
+    Prefix,
+    Rule,
+    block_verification,
+    normalised,
+    text_law,
+    token_verification,
+)
+from proofs_check.evidence import counterexample, exact, proof, searched
+from proofs_check.findings import Effort
+from proofs_check.rejection_algorithms import (
+    Pmf,
+    Table,
+    decoded,
+    distance,
+    model_of,
+    outcome,
+    rule_of_class,
+    steps_of,
+    tables,
+)
+from proofs_check.search import Space, rational
+from proofs_check.strategies import models
+from proofs_check.symbolic import valid
+from proofs_check.theorems.rejections import y1_profile
+
+
+def unbiased_rule(target: Table, draft: Table, shares: Table) -> Rule:
+    """A rule of the class without bias: b is a share of min(1, p/q), the recovery law what is left of p, (p - bq)/c."""
+
+    def accept(prefix: Prefix) -> Pmf:
+        at = zip(target[prefix], draft[prefix], shares[prefix], strict=True)
+        return tuple(share * smaller(1, p / q) if q > 0 else share for p, q, share in at)
+
+    def recovery(prefix: Prefix) -> Pmf:
+        at = zip(target[prefix], draft[prefix], accept(prefix), strict=True)
+        return normalised(tuple(p - b * q for p, q, b in at))
+
+    return rule_of_class(accept, recovery)
+
+
+UNBIASED = Assumption("the output law is the target", lambda p, q, b, r: outcome(q, b, r)[1] == p)
+
+
+# Cases
+
+
+def rules_of_a_grid(effort: Effort) -> Iterator[Case]:
+    """Every pair of a grid on 2 tokens with every acceptance and every recovery law of a grid, biased ones too."""
+    fine = effort.pick(4, 6)
+    ends = [Fraction(i, fine) for i in range(fine + 1)]
+    for pair, b, r in product(cases.pairs(2, 4), product(ends, repeat=2), cases.grid(2, fine)):
+        yield {**pair, "b": b, "r": r}
+
+
+def shared_tables(effort: Effort) -> Iterator[Case]:
+    """Random models, and the share of min(1, p/q) that a rule accepts after each prefix."""
+    rng = random.Random(21)
+    for case in tables(22, ((2, 1), (3, 1), (2, 2), (3, 2), (2, 3), (3, 3)), effort.pick(12, 60)):
+        shares = {at: tuple(Fraction(rng.randrange(5), 4) for _ in pmf) for at, pmf in case["target"].items()}
+        yield {**case, "shares": shares}
+
+
+def drawn_shares() -> st.SearchStrategy[Case]:
+    """Models on 2 tokens over 2 steps, and shares."""
+    share = st.sampled_from([Fraction(1), Fraction(1, 2), Fraction(0)])
+    every = st.fixed_dictionaries({at: st.tuples(share, share) for at in ((), (0,), (1,))})
+    return st.fixed_dictionaries({"target": models(2, 2), "draft": models(2, 2), "shares": every})
+
+
+def one_position(tokens: int) -> Space:
+    """Pairs of pmfs and shares, for the optimiser."""
+
+    def weights(x: NDArray[np.float64]) -> Case:
+        rows = x.reshape(3, tokens)
+        target, draft = np.exp(rows[:2] - rows[:2].max(axis=1, keepdims=True))
+        shares = 1 / (1 + np.exp(-rows[2].clip(-30, 30)))
+        parts = target / target.sum(), draft / draft.sum(), shares
+        return {
+            name: {(): tuple(part.tolist())} for name, part in zip(("target", "draft", "shares"), parts, strict=True)
+        }
+
+    def case(x: NDArray[np.float64]) -> Case:
+        read = weights(x)
+        return {
+            name: {(): tuple(map(Fraction, read[name][()])) if name == "shares" else rational(read[name][()])}
+            for name in read
+        }
+
+    return Space(3 * tokens, weights, case)
+
+
+def repeated_pairs(denominator: int) -> Iterator[Case]:
+    """Pairs on 2 tokens that serve every prefix, for T = 1, then 2."""
+    for steps, pair in product((1, 2), cases.pairs(2, denominator)):
+        prefixes = [prefix for n in range(steps) for prefix in product(range(2), repeat=n)]
+        yield {"target": dict.fromkeys(prefixes, pair["p"]), "draft": dict.fromkeys(prefixes, pair["q"])}
+
+
+# Claims
+
+
+def _one_rule(p: Pmf, q: Pmf, b: Pmf, r: Pmf) -> Iterator[Compared]:
+    yield at_least(outcome(q, b, r)[0], distance(p, q))
+    for share, drawn, accept in zip(p, q, b, strict=True):
+        yield at_most(accept * drawn, smaller(share, drawn))
+
+
+def _sequences(target: Table, draft: Table, shares: Table) -> Iterator[Compared]:
+    profile, _, outputs = decoded(unbiased_rule(target, draft, shares), target, draft)
+    yield equal(outputs, text_law(model_of(target), steps_of(target)))
+    yield from map(at_least, profile, y1_profile(target, draft, steps_of(target)))
+
+
+def _fewest(target: Table, draft: Table, shares: Table, factor: Fraction = Fraction(1)) -> Compared:
+    profile, _, _ = decoded(unbiased_rule(target, draft, shares), target, draft)
+    return at_least(sum(profile), factor * sum(y1_profile(target, draft, steps_of(target))))
+
+
+def _any_rule(rule: Rule) -> Callable[..., Iterator[Compared]]:
+    """Unbiased, and not below Y1."""
+
+    def holds(target: Table, draft: Table) -> Iterator[Compared]:
+        profile, _, outputs = decoded(rule, target, draft)
+        yield equal(outputs, text_law(model_of(target), steps_of(target)))
+        yield at_least(sum(profile), sum(y1_profile(target, draft, steps_of(target))))
+
+    return holds
+
+
+def _pmfs(**heads: Real) -> list[Real]:
+    return [bound for value in heads.values() for bound in (value >= 0, value <= 1)]
+
+
+def _two_tokens(p: Real, q: Real, b: Real, d: Real, r: Real) -> tuple[Pmf, Pmf, Real, Pmf]:
+    pmfs = (p, 1 - p), (q, 1 - q), (r, 1 - r)
+    rejected, law = outcome(pmfs[1], (b, d), pmfs[2])
+    return pmfs[0], pmfs[1], rejected, law
+
+
+PROOF = (
+    valid(
+        "at a prefix of probability w > 0 the text's law is w times the output law o, so no bias means o = p there",
+        lambda p, o, w: equal(o, p),
+        lambda p, o, w: [w > 0, w * o == w * p],
+    ),
+    valid(
+        "o = bq + s, s >= 0 being what recovery adds: no bias forces bq <= p, so bq <= min(p, q) and b <= min(1, p/q)",
+        lambda p, q, b, s: [at_most(b * q, smaller(p, q)), at_most(b, smaller(1, p / q))],
+        lambda p, q, b, s: [q > 0, *_pmfs(b=b), s >= 0, b * q + s == p],
+    ),
+    valid(
+        "so a token adds q - bq >= (q - p)+ to the probability of a rejection, which is at least their sum, TV",
+        lambda p, q, a: at_least(q - a, positive_part(q - p)),
+        lambda p, q, a: [a <= smaller(p, q)],
+    ),
+    valid(
+        "and a token adds (q - p)+ alone only if bq = min(p, q): where q > 0 token verification is the only one",
+        lambda p, q, a: equal(a, smaller(p, q)),
+        lambda p, q, a: [a <= smaller(p, q), q - a <= positive_part(q - p)],
+    ),
+    valid(
+        "over the horizon: D rejections after x where token verification has C <= D; recovery adds s = p - bq >= "
+        "(p - q)+, so bq D + s(1 + D) >= (p - q)+ + pC; summed over x, from the last position back, at least Y1",
+        lambda p, q, a, D, C: at_least(a * D + (p - a) * (1 + D), positive_part(p - q) + p * C),
+        lambda p, q, a, D, C: [p >= 0, a >= 0, a <= smaller(p, q), D >= C, C >= 0],
+    ),
+    valid(
+        "on two tokens in one piece: every acceptance and every recovery law without bias reject at least TV",
+        lambda p, q, b, d, r: at_least(_two_tokens(p, q, b, d, r)[2], absolute(p - q)),
+        lambda p, q, b, d, r: [*_pmfs(p=p, q=q, b=b, d=d, r=r), _two_tokens(p, q, b, d, r)[3][0] == p],
+    ),
+)
+
+ONE_RULE = Claim("an unbiased rule accepts x with bq <= min(p, q) and rejects at least TV", _one_rule, (UNBIASED,))
+FEWEST = Claim("rejections of the class >= Y1", _fewest)
+TOO_MUCH = Claim("rejections of the class >= 11/10 of Y1", lambda **case: _fewest(**case, factor=Fraction(11, 10)))
+HORIZON = "every round drafts to the horizon T"
+
+ENTRIES = (
+    Entry(
+        id="Y2",
+        title="Token verification rejects least in its class",
+        kind="optimality",
+        plain="an unbiased rule that accepts the n-th draft token with a probability b of x_{<n} and that token alone, "
+        "else draws from a recovery law of x_{<n}, has b <= min(1, p/q) and at least the rejections of Y1, position by "
+        "position; token verification attains it",
+        latex=r"\text{output law} = P \;\Rightarrow\; b_n(x) \le \min\Big(1, \frac{p(x)}{q(x)}\Big),\quad "
+        r"P(\text{reject at } n) \ge E_{x_{<n}\sim P}\,TV(P_n, Q_n)",
+        source=("yin2024",),
+        assumptions=(
+            HORIZON,
+            "b and the recovery law depend on no later draft and on no other draft of the position: block verification "
+            "and batches are outside the class",
+        ),
+        evidence=(
+            proof(
+                "term by term, for any vocabulary, horizon and models",
+                PROOF,
+                wrong=valid(
+                    "a rejection probability of at least TV for every rule on two tokens, biased ones too",
+                    lambda p, q, b, d, r: at_least(_two_tokens(p, q, b, d, r)[2], absolute(p - q)),
+                    lambda p, q, b, d, r: _pmfs(p=p, q=q, b=b, d=d, r=r),
+                ),
+            ),
+            exact(
+                ONE_RULE,
+                rules_of_a_grid,
+                over="those without bias among all acceptances and recovery laws of a grid, pairs on 2 tokens",
+                wrong=Claim(ONE_RULE.says + ", biased rules too", _one_rule),
+            ),
+            exact(
+                Claim("rules of the class enumerated: the target's law, and never less than Y1", _sequences),
+                shared_tables,
+                over="random models of the whole prefix, up to 3 tokens and 3 steps, random shares of min(1, p/q)",
+                wrong=TOO_MUCH,
+            ),
+            searched(
+                FEWEST,
+                drawn_shares,
+                over="2 tokens, 2 steps, entries of all sizes; the optimiser at one position",
+                spaces=(one_position(2),),
+                wrong=TOO_MUCH,
+            ),
+        ),
+        without={"certified": "no logarithm enters; the library computes Y1, tied to the exact value there"},
+    ),
+    Entry(
+        id="Y2/any-rule",
+        title="Outside the class there are fewer rejections",
+        kind="refuted",
+        plain="no unbiased rule at all, block verification among them, has fewer rejections than Y1",
+        latex=r"\text{output law} = P \;\Rightarrow\; E[N_{rej}] \ge \sum_n E\,TV(P_n, Q_n)",
+        source=(),
+        assumptions=(HORIZON,),
+        evidence=(
+            counterexample(
+                Claim("block verification rejects at least as Y1 says", _any_rule(block_verification)),
+                lambda effort: repeated_pairs(4),
+                over="first among pairs on 2 tokens that serve every prefix, by T, then by denominator",
+                true=Claim("token verification rejects at least as Y1 says", _any_rule(token_verification)),
+            ),
+        ),
+        without={
+            "symbolic": "a counterexample settles it",
+            "certified": "no logarithm enters",
+            "search": "a counterexample settles it",
+        },
+    ),
+)
+"""What this file states."""

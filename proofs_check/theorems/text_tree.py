@@ -1,0 +1,314 @@
+"""S4: draft trees along a text whose rank law changes: what is best for a start drawn uniformly, and the calls."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from itertools import chain as joined
+from itertools import product as every_choice
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from proofs_check import cases, strategies
+from proofs_check.arithmetic import floats, product
+from proofs_check.claims import Case, Claim, Compared, at_least, at_most, computed, equal
+from proofs_check.entries import Entry
+from proofs_check.evidence import agreement, exact, proof, searched
+from proofs_check.rank_trees import Nodes, Path, deepest, in_order
+from proofs_check.search import Space, rational
+from proofs_check.symbolic import Step, same, valid
+from proofs_check.text_trees import (
+    ALTERNATING,
+    RANKS,
+    Text,
+    accepted,
+    at_start,
+    average,
+    calls,
+    greedy_tree,
+    heaviest_trees,
+    short_texts,
+    texts,
+    trees,
+)
+from proofs_check.theorems.optimal_tree import EXCHANGE
+from proofs_check.theorems.tree_tokens import ADD_A_NODE
+from proofs_check.tree_enumeration import nodes_of, tree_walk
+from proofs_check.tree_theorem import tree_survival, visits
+from spectheory.tree_search import FoundTree, text_tree
+
+# The uniform start
+
+
+def by_walking(text: Text, tree: Nodes) -> Compared:
+    """Mean accepted drafts from the enumerated call of every start."""
+    shape = frozenset(tree)
+    walk = tree_walk(lambda law, _, __: dict(zip(((r, r) for r in range(len(law))), law, strict=True)), shape)
+    letters = [(1 - sum(row), *row) for row in text] + [(Fraction(1),) + (Fraction(0),) * RANKS] * deepest(tree)
+    mean = Fraction(0)
+    for n in range(len(text)):
+        law = walk(lambda prefix, n=n: letters[n + len(prefix)], lambda _: (), (), deepest(tree))  # type: ignore[misc]
+        mean += Fraction(1, len(text)) * sum(share * (len(output) - 1) for (output, _), share in law.items())
+    return equal(mean, accepted(text, tree))
+
+
+def best_on_average(text: Text, nodes: int) -> Compared:
+    """The greedy tree against every tree of as many nodes."""
+    return equal(accepted(text, greedy_tree(text, nodes)), max(accepted(text, tree) for tree in trees(nodes, RANKS)))
+
+
+# Calls
+
+
+def fewest_calls(text: Text, nodes: int) -> Compared:
+    """The false reading: some tree with the most average weight takes as few calls as any tree."""
+    return at_most(
+        min(calls(text, tree) for tree in heaviest_trees(text, nodes)),
+        min(calls(text, tree) for tree in trees(nodes, RANKS)),
+    )
+
+
+def worth(text: Text, tree: Nodes, node: Path) -> Compared:
+    """What one more node changes: where calls start, how often it is accepted, and what one token more is worth."""
+    depth, more = len(node), (*tree, node)
+    left = [calls(text[n:], more) for n in range(len(text))] + [Fraction(0)] * (depth + 1)
+    starts = visits(tree_survival(text, frozenset(tree)), deepest(tree), len(text))
+    gain = sum(f * at_start(text, node, n) * (left[n + depth] - left[n + depth + 1]) for n, f in enumerate(starts))
+    return equal(calls(text, tree) - calls(text, more), gain)
+
+
+def library(texts: Sequence[Text], nodes: int, consecutive: bool) -> Iterator[Compared]:
+    """text_tree: its calls are those of its tree, and no more than those of the tree where it begins."""
+    law = np.array([floats(row) for text in texts for row in text])
+    found: FoundTree = text_tree(law, np.array([len(text) for text in texts]), nodes, consecutive=consecutive)
+    tree = tuple(found.tree.paths)
+    own = sum(calls(text, tree) for text in texts)
+    yield computed(found.calls, own)
+    yield at_most(len(tree), nodes)
+    if consecutive:
+        yield equal(int(in_order(tree)), 1)
+        return
+    weights = {t: sum(accepted(text, t) * len(text) for text in texts) for t in trees(nodes, RANKS)}
+    begun = [sum(calls(text, t) for text in texts) for t, w in weights.items() if w == max(weights.values())]
+    nearest = min(begun, key=lambda exact: abs(found.greedy_calls - exact))
+    yield computed(found.greedy_calls, nearest)
+    yield at_most(own, nearest)
+    yield at_least(
+        own, min(sum(calls(text, t) for text in texts) for k in range(1, nodes + 1) for t in trees(k, RANKS))
+    )
+
+
+# Cases
+
+BETTER: Nodes = ((2,), (2, 1), (2, 1, 2))
+"""The tree for them: along the positions as they come."""
+
+
+def certain_text(ranks: Sequence[int]) -> Text:
+    """A text whose ranks are what they are."""
+    return tuple(tuple(Fraction(int(rank == r)) for r in range(1, RANKS + 1)) for rank in ranks)
+
+
+def extended(most: int) -> Iterator[Case]:
+    """Texts with every tree of up to two nodes and every node it may get."""
+    certain = (certain_text(ranks) for ranks in every_choice((1, 2), repeat=5))
+    for text in (*texts(2, most), *certain):
+        for tree in (tree for k in range(3) for tree in trees(k, RANKS)):
+            for node in ((*parent, r) for parent in ((), *tree) for r in range(1, RANKS + 1)):
+                if node not in tree:
+                    yield {"text": text, "tree": tree, "node": node}
+
+
+def searched_for(seeds: range) -> Iterator[Case]:
+    """One or two random texts, trees of up to three nodes."""
+    for seed in seeds:
+        rng = random.Random(seed)
+        lengths = [rng.randint(3, 8) for _ in range(1 + seed % 2)]
+        found = tuple(tuple(cases.random_pmf(rng, RANKS + 1, 4)[:RANKS] for _ in range(n)) for n in lengths)
+        yield {"texts": found, "nodes": 1 + seed % 3, "consecutive": seed % 5 == 4}
+
+
+def drawn_texts() -> st.SearchStrategy[dict[str, Any]]:
+    """A text of up to four positions and a tree of up to four nodes."""
+    rows = st.lists(strategies.exact_pmfs(3), min_size=1, max_size=4).map(tuple)
+    grown = strategies.draft_trees(4, RANKS).map(lambda tree: tuple(nodes_of(tree)[1:]))
+    return st.fixed_dictionaries({"text": rows, "tree": grown})
+
+
+def text_space(length: int, tree: Nodes) -> Space:
+    """Texts of so many positions with laws of three letters, and one tree."""
+
+    def case(x: Any) -> Case:
+        rows = x.reshape(length, RANKS + 1)
+        grown = np.exp(rows - rows.max(axis=1, keepdims=True))
+        return {"text": tuple(map(tuple, (grown / grown.sum(axis=1, keepdims=True)).tolist())), "tree": tree}
+
+    return Space(
+        length * (RANKS + 1),
+        case,
+        lambda x: {"text": tuple(rational(row) for row in case(x)["text"]), "tree": tree},
+    )
+
+
+def example(text: Text, nodes: int) -> Iterator[Compared]:
+    """The alternating example: 20.0 calls by the greedy tree, 10.4 by the best of all trees, which text_tree finds."""
+    found = text_tree(np.array([floats(row) for row in text]), np.array([len(text)]), nodes)
+    greedy, best = calls(text, greedy_tree(text, nodes)), calls(text, BETTER)
+    yield equal((round(10 * greedy), round(10 * best)), (200, 104))
+    yield equal(best, min(calls(text, tree) for tree in trees(nodes, RANKS)))
+    yield computed(found.calls, best)
+    yield computed(found.greedy_calls, greedy)
+
+
+# Proofs
+
+UNIFORM: tuple[Step, ...] = (
+    ADD_A_NODE,
+    valid(
+        "that holds at every start, with the start's own probabilities; summed over the starts, a node gains its "
+        "average weight, and start by start a child adds w x <= w: on average it weighs no more than its parent",
+        lambda child, parent, w, x: at_most(child + w * x, parent + w),
+        lambda child, parent, w, x: [child <= parent, w >= 0, x >= 0, x <= 1],
+    ),
+    *EXCHANGE,
+)
+
+GAIN: tuple[Step, ...] = (
+    same(
+        "a node accepted with probability w at depth i moves w from tau = i-1 to tau = i; with a the sum of "
+        "P(tau=j) C(n+j+1) before, b the same with the calls C' after, x = C'(n+i), y = C'(n+i+1): "
+        "C(n) - C'(n) = (a - b) + w (x - y)",
+        lambda a, b, w, x, y: ((1 + a) - (1 + b - w * x + w * y), (a - b) + w * (x - y)),
+    ),
+    same(
+        "so D = C - C' has D(n) = sum P(n to m) D(m) + w (x - y); in sum f(n) D(n) - sum f(n) P(n to m) D(m), f(n) "
+        "the calls that start at n, D(m) has f(m) - sum f(n) P(n to m): 1 at the first start, else 0; D(0) is left",
+        lambda first, into, D: ((first + into) * D - into * D, first * D),
+    ),
+)
+"""C(0) - C'(0) = sum of f(n) w(n) (C'(n+i) - C'(n+i+1))."""
+
+AVERAGE = Claim("the heaviest nodes by average weight are the best tree for a uniform start", best_on_average)
+
+FEWEST = Claim("a tree of the k heaviest average weights takes as few calls as any tree of k nodes", fewest_calls)
+
+NO_TREE_BEATS = Claim(
+    "no tree accepts more from a uniform start than the heaviest nodes by average weight",
+    lambda text, tree: at_most(accepted(text, tree), accepted(text, greedy_tree(text, len(tree)))),
+)
+
+ENTRIES = (
+    Entry(
+        id="S4",
+        title="Draft trees along a text",
+        kind="optimality",
+        plain="with P(R=r|x) along a text, a node weighs the mean over the starts of the product of its ranks' "
+        "probabilities; the k heaviest are the best tree for a start drawn uniformly; a node more, of depth i, changes "
+        "the calls by -sum f(n) w(n) (C'(n+i) - C'(n+i+1)), and may cost calls",
+        latex=r"\bar w_v = \frac1N\sum_n \prod_{j\le i} P(R_{n+j}=r_j(v)\mid x_{n+j}),\qquad "
+        r"C(0)-C'(0) = \sum_n f(n)\,w_v(n)\,\big(C'(n+i)-C'(n+i+1)\big)",
+        source=("kobus2025",),
+        assumptions=(
+            "given the text, ranks at different positions are independent (§7)",
+            "optimal for a start drawn uniformly along the text; calls start elsewhere",
+        ),
+        calculators=("spectheory.tree_search.text_tree", "spectheory.tree_search.FoundTree"),
+        evidence=(
+            proof(
+                "S1 at every start, and the exchange of S2 on the averages",
+                UNIFORM,
+                wrong=valid(
+                    "a child weighs no more than its parent times the child's mean rank probability",
+                    lambda w, v, x, y: at_most((w * x + v * y) / 2, (w + v) / 2 * (x + y) / 2),
+                    lambda w, v, x, y: [w >= 0, v >= 0, x >= 0, y >= 0, w <= 1, v <= 1, x <= 1, y <= 1],
+                ),
+            ),
+            proof(
+                "what one more node changes, from the recursion of the calls",
+                GAIN,
+                wrong=same(
+                    "a node is worth all calls left at its depth: w x",
+                    lambda a, b, w, x, y: ((1 + a) - (1 + b - w * x + w * y), (a - b) + w * x),
+                ),
+            ),
+            exact(
+                Claim("mean accepted drafts from a uniform start are the sum of the average weights", by_walking),
+                lambda effort: (
+                    {"text": text, "tree": tree}
+                    for text in joined(texts(2, 2), texts(3, effort.pick(1, 2)))
+                    for k in range(1, 4)
+                    for tree in trees(k, RANKS)
+                ),
+                over="the call of every start enumerated, 2 positions of denominator 2, 3 of certain ranks, trees of "
+                "up to 3 nodes",
+                wrong=Claim(
+                    "they are the sum of products of average laws",
+                    lambda text, tree: equal(
+                        sum(average(text, node) for node in tree),
+                        sum(product(average(text, (rank,)) for rank in node) for node in tree),
+                    ),
+                ),
+            ),
+            exact(
+                AVERAGE,
+                lambda effort: short_texts(3, 3, effort.pick(2, 3)),
+                over="against every tree of up to 3 nodes, every text of up to 3 positions, denominators up to 2",
+                wrong=FEWEST,
+            ),
+            exact(
+                Claim("one more node changes the calls by f(n) w(n) (C'(n+i) - C'(n+i+1)), summed over starts", worth),
+                lambda effort: extended(effort.pick(2, 3)),
+                over="every tree of up to 2 nodes and one more, texts of 2 positions of denominator 2, and of 5 with "
+                "certain ranks",
+                wrong=Claim(
+                    "one more node never costs calls",
+                    lambda text, tree, node: at_most(calls(text, (*tree, node)), calls(text, tree)),
+                ),
+            ),
+            agreement(
+                Claim(
+                    "text_tree's calls are those of its tree, between the best tree's and the greedy one's",
+                    library,
+                ),
+                lambda effort: searched_for(range(effort.pick(30, 200))),
+                over="one or two random texts of 3 to 8 positions, trees of up to 3 nodes tried one by one",
+                wrong=Claim(
+                    "text_tree's calls are the tokens over the mean tokens of a uniform start",
+                    lambda texts, nodes, consecutive: computed(
+                        text_tree(
+                            np.array([floats(row) for text in texts for row in text]),
+                            np.array([len(text) for text in texts]),
+                            nodes,
+                        ).calls,
+                        sum(len(text) / (1 + accepted(text, greedy_tree(text, nodes))) for text in texts),
+                    ),
+                ),
+            ),
+            exact(
+                Claim(
+                    "two alternating positions, N = 40, k = 3: greedy 20.0 calls, 2, 2-1, 2-1-2 the best, 10.4", example
+                ),
+                lambda _: [{"text": ALTERNATING, "nodes": 3}],
+                over="every tree of 3 nodes",
+                wrong=Claim(
+                    "the greedy tree is the best",
+                    lambda text, nodes: equal(calls(text, greedy_tree(text, nodes)), calls(text, BETTER)),
+                ),
+            ),
+            searched(
+                NO_TREE_BEATS,
+                drawn_texts,
+                over="texts of up to 4 positions, trees of up to 4 nodes",
+                spaces=(text_space(3, ((1,), (1, 2))),),
+                wrong=Claim(
+                    "no tree takes fewer calls than those nodes",
+                    lambda text, tree: at_most(calls(text, greedy_tree(text, len(tree))), calls(text, tree)),
+                ),
+            ),
+        ),
+    ),
+)
+"""What this file states."""

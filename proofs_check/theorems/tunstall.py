@@ -1,0 +1,173 @@
+"""T1: a draft tree of k nodes has few exits, which bounds its tokens per call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import chain as joined
+
+from proofs_check import calculus
+from proofs_check.arithmetic import Real, floats, is_zero, log, smaller
+from proofs_check.claims import Claim, Compared, at_most, computed, equal
+from proofs_check.divergence_proofs import LOGARITHM
+from proofs_check.entries import Entry
+from proofs_check.enumeration import Pmf
+from proofs_check.evidence import agreement, certified, exact, proof, searched
+from proofs_check.rank_trees import LAWS, UNSORTED, Nodes, RankPmf, drawn_trees, expanded, law_space, tokens, trees_of
+from proofs_check.symbolic import Step, same, valid
+from proofs_check.theorems.divergences import entropy
+from proofs_check.theorems.exit_leaf import exits
+from spectheory.limits import tunstall_bound
+from spectheory.limits.channel import TunstallForm
+
+
+def exit_count(letters: int, nodes: int) -> int:
+    """The number of exits of a tree of so many nodes."""
+    return (nodes + 1) * (letters - 1) + 1
+
+
+def log_exits(pi: RankPmf, tree: Nodes) -> Real:
+    """Its logarithm."""
+    return log(exit_count(len(pi), len(tree)))
+
+
+def channel(pi: RankPmf, tree: Nodes) -> Compared:
+    """T1 without a division: E[tokens] H(R) <= log((k+1)(A-1)+1)."""
+    return at_most(tokens(pi, tree) * entropy(pi), log_exits(pi, tree))
+
+
+def looser(pi: RankPmf, tree: Nodes) -> Iterator[Compared]:
+    """Both forms of T1."""
+    yield channel(pi, tree)
+    yield at_most(log_exits(pi, tree), log((len(tree) + 1) * len(pi)))
+
+
+def no_letters(pi: RankPmf, tree: Nodes) -> Compared:
+    """Wrong: E[tokens] H(R) <= log(k+1), the nodes for the exits."""
+    return at_most(tokens(pi, tree) * entropy(pi), log(len(tree) + 1))
+
+
+def counted(pi: Pmf, tree: Nodes) -> Iterator[Compared]:
+    """The exits of a tree, each once, whose probabilities make one."""
+    leaves = exits(pi, tree)
+    yield equal(len(leaves), exit_count(len(pi), len(tree)))
+    yield equal(sum(leaves.values()), 1)
+
+
+def attained(letters: int, tokens_: int) -> Iterator[Compared]:
+    """Equally likely letters, all sequences of one length less: d tokens, A^d exits, so T1 is d log A/log A."""
+    pi, tree = (Fraction(1, letters),) * letters, expanded((letters,) * (tokens_ - 1))
+    yield equal(tokens(pi, tree), tokens_)
+    yield equal(exit_count(letters, len(tree)), letters**tokens_)
+
+
+def library_bound(pi: RankPmf, tree: Nodes) -> Iterator[Compared]:
+    """The library's bound in both forms, k + 1 at most, and that where the rank is certain."""
+    uncertainty, k = entropy(pi), len(tree)
+    forms: dict[TunstallForm, int] = {"leaves": exit_count(len(pi), k), "asymptotic": (k + 1) * len(pi)}
+    for form, leaves in forms.items():
+        most = k + 1 if is_zero(uncertainty) else smaller(k + 1, log(leaves) / uncertainty)
+        yield computed(tunstall_bound(float(floats([uncertainty])[0]), len(pi), k, form=form), most)
+
+
+GIBBS: tuple[Step, ...] = (
+    same(
+        "a tree without nodes has A exits, and a new node puts A in the place of one: (k+1)(A-1) + 1",
+        lambda k, A: (((k + 1) * (A - 1) + 1) - 1 + A, (k + 2) * (A - 1) + 1),
+    ),
+    *LOGARITHM,
+    same(
+        "q = 1/L for each of L exits: e log(e/(1/L)) = e log e + e log L, so KL >= 0 is H(exit leaf) <= log L; and "
+        "E[tokens] H(R) = H(exit leaf) by S3",
+        lambda e, L: (e * calculus.log(e / (1 / L)), e * calculus.log(e) + e * calculus.log(L)),
+    ),
+    valid(
+        "(k+1)(A-1) + 1 <= (k+1) A, the second form",
+        lambda k, A: at_most((k + 1) * (A - 1) + 1, (k + 1) * A),
+        lambda k, A: [k >= 0, A >= 1],
+    ),
+    valid(
+        "no node weighs more than 1, so E[tokens] <= k + 1: the bound where H(R) = 0",
+        lambda w, x: at_most(w * x, 1),
+        lambda w, x: [w >= 0, w <= 1, x >= 0, x <= 1],
+    ),
+)
+
+
+ENTRIES = (
+    Entry(
+        id="T1",
+        title="The channel limit on draft trees",
+        kind="upper bound",
+        plain="E[tokens] <= log((k+1)(A-1)+1)/H(R) <= (log A + log(k+1))/H(R), and E[tokens] <= k+1",
+        latex=r"E[\text{tokens}] \le \frac{\log\big((k+1)(A-1)+1\big)}{H(R)} \le \frac{\log A+\log(k+1)}{H(R)}",
+        source=("kobus2025", "tunstall1967"),
+        number="Theorem 4.1",
+        assumptions=(
+            "the ranks along the text are i.i.d. on a finite alphabet of A letters; all later ranks are one letter, "
+            "which no tree drafts (of probability s, it also means E[tokens] <= 1/s)",
+        ),
+        calculators=("spectheory.limits.tunstall_bound",),
+        evidence=(
+            proof(
+                "the entropy of the exit leaf is at most the logarithm of the number of exits",
+                GIBBS,
+                wrong=same(
+                    "a new node adds A exits: (k+1) A",
+                    lambda k, A: ((k + 1) * A - 1 + A, (k + 2) * A),
+                ),
+            ),
+            exact(
+                Claim("a tree of k nodes has (k+1)(A-1)+1 exits, whose probabilities make one", counted),
+                lambda effort: joined(trees_of(effort.pick(3, 5)), trees_of(6, [UNSORTED], least=4)),
+                over="every tree of up to 3 nodes on ranks 1 to 3 with 6 laws of 4 letters, of up to 6 with one of 3",
+                wrong=Claim(
+                    "it has (k+1) A exits",
+                    lambda pi, tree: equal(len(exits(pi, tree)), (len(tree) + 1) * len(pi)),
+                ),
+            ),
+            exact(
+                Claim("equally likely ranks attain T1: d tokens from A^d exits", attained),
+                lambda effort: (
+                    {"letters": letters, "tokens_": d} for letters in (2, 3, 4, 8) for d in range(1, effort.pick(4, 6))
+                ),
+                over="2 to 8 ranks, complete trees of depth up to 2",
+                wrong=Claim(
+                    "they have A^d nodes",
+                    lambda letters, tokens_: equal(len(expanded((letters,) * (tokens_ - 1))), letters**tokens_),
+                ),
+            ),
+            certified(
+                Claim("E[tokens] H(R) <= log((k+1)(A-1)+1) <= log((k+1) A)", looser),
+                lambda effort: joined(trees_of(3, least=1), trees_of(effort.pick(5, 6), [UNSORTED], least=4)),
+                over="every tree of 1 to 3 nodes on ranks 1 to 3 with 6 laws of 4 letters, of up to 5 with one of 3",
+                wrong=Claim("E[tokens] H(R) <= log(k+1)", no_letters),
+            ),
+            agreement(
+                Claim(
+                    "tunstall_bound is the smaller of k+1 and log((k+1)(A-1)+1)/H(R), or of its second form",
+                    library_bound,
+                ),
+                lambda _: (
+                    {"pi": pi, "tree": tree} for pi in LAWS for tree in map(expanded, ((1,), (3,), (2, 2), (3, 3, 3)))
+                ),
+                over="trees of 1, 3, 6 and 39 nodes, 6 laws",
+                wrong=Claim(
+                    "tunstall_bound is log((k+1) A)/H(R)",
+                    lambda pi, tree: computed(
+                        tunstall_bound(float(floats([entropy(pi)])[0]), len(pi), len(tree)),
+                        log((len(tree) + 1) * len(pi)) / entropy(pi),
+                    ),
+                ),
+            ),
+            searched(
+                Claim("E[tokens] H(R) <= log((k+1)(A-1)+1)", channel),
+                drawn_trees,
+                over="trees of up to 6 nodes, laws of any spread",
+                spaces=(law_space(3, ((1,), (1, 1))), law_space(3, ((1,), (2,), (1, 2), (1, 2, 3)))),
+                wrong=Claim("E[tokens] H(R) <= log(k+1)", no_letters),
+            ),
+        ),
+    ),
+)
+"""What this file states."""
