@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from proofs_check.arithmetic import every
+from proofs_check.arithmetic import Transcendental, every
 from spectheory.errors import SpectheoryError
 
 Case = Mapping[str, Any]
@@ -135,6 +135,7 @@ class Claim:
         """
         try:
             given = self.holds(**case)
+            compared = list(given) if isinstance(given, Iterable) else [given]
         except TypeError as error:
             if "argument" not in str(error):
                 raise self._valueless(case, error) from error
@@ -143,19 +144,10 @@ class Claim:
                 limit=f"is called with {', '.join(case)} by name",
                 remedy="give its function these parameters",
             ) from error
-        except (
-            ZeroDivisionError,
-            NotImplementedError,
-            ValueError,
-            IndexError,
-            OverflowError,
-            KeyError,
-            AttributeError,
-        ) as error:
-            if isinstance(error, SpectheoryError):
+        except (ArithmeticError, NotImplementedError, ValueError, LookupError, AttributeError) as error:
+            if isinstance(error, SpectheoryError | Transcendental):
                 raise
             raise self._valueless(case, error) from error
-        compared = [given] if isinstance(given, Compared) else list(given) if isinstance(given, Iterable) else [given]
         if not compared or not all(isinstance(each, Compared) for each in compared):
             raise ClaimError(
                 f"claim {self.says!r} gives {given!r} at {shown(case)}",

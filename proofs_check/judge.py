@@ -139,7 +139,8 @@ def _enclosed(compared: Compared) -> Judged:
     if compared.relation == "~":
         return _rounded(compared)
     slack = iv.mpf(SLACK.numerator) / iv.mpf(SLACK.denominator)
-    gaps = [iv.mpf(b) - iv.mpf(a) for a, b in zip(_leaves(compared.left), _leaves(compared.right), strict=True)]
+    left, right = (_leaves(interval(side)) for side in (compared.left, compared.right))
+    gaps = [iv.mpf(b) - iv.mpf(a) for a, b in zip(left, right, strict=True)]
     if compared.relation == "==":
         if all((-slack).b <= gap.a and gap.b <= slack.a for gap in gaps):
             return Judged("held", None, False)
@@ -155,7 +156,7 @@ def _rounded(compared: Compared) -> Judged:
     """A float against an interval: within ROUNDING of all of it, of none of it, or undecided."""
     from mpmath import iv
 
-    exact = iv.mpf(compared.right)
+    exact = iv.mpf(interval(compared.right))
     if not math.isfinite(compared.left):
         return Judged("refuted", None, False)
     off = abs(iv.mpf(compared.left) - exact)

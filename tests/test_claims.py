@@ -273,3 +273,16 @@ def test_a_search_whose_draws_never_meet_the_assumption_says_which() -> None:
     never = Assumption("p0 is 7", lambda p, q: p[0] == 7)
     with pytest.raises(AssumptionError, match="p0 is 7"):
         search_claim(Claim("c", lambda p, q: at_most(0, 1), (never,)), strategies.exact_pairs(), Effort())
+
+
+def test_a_claim_may_fail_while_its_comparisons_are_drawn() -> None:
+    def lazily(p: Any, q: Any) -> Any:
+        yield at_most(1 / p[0], 1)
+
+    with pytest.raises(ClaimError, match="POSITIVE"):
+        judge(Claim("c", lazily), {"p": (Fraction(0), Fraction(1)), "q": (THIRD, 2 * THIRD)})
+
+
+def test_fractions_among_intervals() -> None:
+    assert judge(Claim("log x <= 0", lambda x: at_most(log(x), Fraction(0))), {"x": THIRD}).status == "held"
+    assert judge(Claim("log x >= 0", lambda x: at_most(Fraction(0), log(x))), {"x": THIRD}).status == "refuted"
