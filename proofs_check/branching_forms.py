@@ -23,6 +23,7 @@ from proofs_check.findings import Effort
 from proofs_check.random_pmf_trees import Ensemble, mean_best
 from proofs_check.search import Space, rational
 from proofs_check.strategies import ensembles
+from spectheory.limits.branching import Form, branching_bound
 
 
 def excess(mu: Real, mu2: Real) -> Real:
@@ -147,13 +148,19 @@ def setting_space() -> Space:
     """Moments and capacities, as exponentials of the vector, cut where nothing new is to be seen."""
 
     def weights(x: NDArray[np.float64]) -> Mapping[str, float]:
-        mu, ratio, capacity = np.exp(np.clip(x, -20, 20)) + (0, 1, 1)
+        mu, ratio, capacity = np.exp(np.clip(x, -20, 20)) + np.array([0, 1, 1])
         return {"mu": float(mu), "mu2": float(ratio * mu * mu), "capacity": float(capacity)}
 
     def case(x: NDArray[np.float64]) -> Mapping[str, Fraction]:
         return {name: Fraction(value) for name, value in weights(x).items()}
 
     return Space(3, weights, case)
+
+
+def library_form(mu: Real, mu2: Real, capacity: Real, form: Form) -> float:
+    """The library's value of a form."""
+    first, second, nodes = as_floats(mu, mu2, capacity)
+    return branching_bound(first, second, nodes, form)
 
 
 def as_floats(*values: Real) -> list[float]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from functools import partial
 from itertools import product, takewhile
 
 from proofs_check.arithmetic import Real, is_zero, log
@@ -31,7 +32,7 @@ def grown(model: Model, capacity: int) -> list[tuple[Fraction, Prefix]]:
     >>> [(str(weight), prefix) for weight, prefix in grown(lambda _: (half, half), 3)]
     [('1/2', (0,)), ('1/2', (1,)), ('1/4', (0, 0))]
     """
-    waiting = [(-share, (token,)) for token, share in enumerate(model(())) if share > 0]
+    waiting: list[tuple[Fraction, Prefix]] = [(-share, (token,)) for token, share in enumerate(model(())) if share > 0]
     heapq.heapify(waiting)
     tree: list[tuple[Fraction, Prefix]] = []
     while waiting and len(tree) < capacity:
@@ -46,6 +47,11 @@ def grown(model: Model, capacity: int) -> list[tuple[Fraction, Prefix]]:
 def best(model: Model, capacity: int) -> Fraction:
     """E[X] of the best tree of `capacity` prefixes for a known target: the sum of the heaviest weights."""
     return sum((weight for weight, _ in grown(model, capacity)), Fraction(0))
+
+
+def best_of_one(pmf: Pmf, capacity: int) -> Fraction:
+    """The same where every prefix has one pmf."""
+    return best(lambda _: pmf, capacity)
 
 
 def assignments(pmfs: Ensemble, depth: int) -> Iterator[dict[Prefix, Pmf]]:
@@ -110,8 +116,14 @@ def mean_best_by_depth(pmfs: Ensemble, capacity: int) -> Fraction:
     '11/8'
     """
     rows = list(product(pmfs, repeat=capacity + 1))
-    total = sum((best(lambda prefix, row=row: row[len(prefix)], capacity) for row in rows), Fraction(0))
+    total = Fraction(0)
+    for row in rows:
+        total += best(partial(_at_depth, row), capacity)
     return total / len(rows)
+
+
+def _at_depth(row: Sequence[Pmf], prefix: Prefix) -> Pmf:
+    return row[len(prefix)]
 
 
 def one_step(pmfs: Ensemble) -> Weights:

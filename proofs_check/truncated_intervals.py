@@ -16,7 +16,7 @@ import numpy as np
 
 from proofs_check.arithmetic import Real, floats, interval, is_interval, is_zero, larger, smaller
 from proofs_check.claims import Compared, at_least, at_most, computed, equal
-from proofs_check.completions import NO_EXTRAS, Extras, Lengths, Pairs, Pmf, best, disjoint, listed, seen
+from proofs_check.completions import NO_EXTRAS, Extras, Lengths, Pairs, Pmf, Seen, best, disjoint, listed, seen
 from proofs_check.kseq_cases import any_of, one
 from proofs_check.list_transport import optimum
 from proofs_check.race_ranks import rank_law
@@ -32,6 +32,9 @@ from spectheory.intervals import Interval
 from spectheory.truncated import TopLogProbs
 
 Lists = tuple[TopLogProbs, TopLogProbs]
+
+Holds = Callable[[Pmf, Pmf, Lengths, Extras], Iterator[Compared]]
+"""A claim's function; without lengths and extras both lists hold one token."""
 
 WEIGHTS = (Fraction(1, 2), Fraction(1), Fraction(2))
 """Values of c of the hockey sticks that are compared."""
@@ -50,7 +53,7 @@ class Quantity(NamedTuple):
     value : callable
         Takes two pmfs; None is infinite, a pair is a range that holds the value.
     rises : bool or None
-        Whether the best completion has the largest value of all; None where neither end is a completion's.
+        Whether the best completion has the largest value of all, or the least; None where it has neither.
     """
 
     bound: Callable[[TopLogProbs, TopLogProbs], Interval]
@@ -63,23 +66,9 @@ def lists(p: Pmf, q: Pmf, m: Lengths, extra: Extras = NO_EXTRAS) -> Lists:
     return _top(p, m[0], extra[0]), _top(q, m[1], extra[1])
 
 
-def lists_with_low_caps(p: Pmf, q: Pmf, m: Lengths, extra: Extras = NO_EXTRAS) -> Lists:
-    """The same with a mistake: tokens asked for by name are taken for the end of the top list and lower the cap.
-
-    Where the unseen tokens have too much mass for that, the mistake would be noticed, and is not made.
-    """
-    found = [
-        _top(pmf, length, more, appended=top.hidden * top.probabilities.min() > top.unseen)
-        for top, pmf, length, more in zip(lists(p, q, m, extra), (p, q), m, extra, strict=True)
-    ]
-    return found[0], found[1]
-
-
-def _top(pmf: Pmf, m: int, extra: Sequence[int], *, appended: bool = False) -> TopLogProbs:
+def _top(pmf: Pmf, m: int, extra: Sequence[int]) -> TopLogProbs:
     rounded = floats(pmf)
     tokens, more = listed(pmf, m, extra)
-    if appended:
-        tokens, more = [*tokens, *more], []
     return _made(tuple(tokens), tuple(rounded[tokens]), tuple(more), tuple(rounded[more]), len(rounded))
 
 
@@ -116,22 +105,18 @@ def contained(found: Interval, value: Any) -> Iterator[Compared]:
         yield at_most(most, end_like(found.high, most))
 
 
-def inside(
-    quantities: Sequence[Quantity], made: Callable[..., Lists] = lists
-) -> Callable[[Pmf, Pmf, Lengths, Extras], Iterator[Compared]]:
+def inside(quantities: Sequence[Quantity]) -> Holds:
     """A claim's function: every quantity of the pair is within its interval from the lists."""
 
     def holds(p: Pmf, q: Pmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
-        pair = made(p, q, m, extra)
+        pair = lists(p, q, m, extra)
         for quantity in quantities:
             yield from contained(_bound(quantity, *pair), quantity.value(p, q))
 
     return holds
 
 
-def at_the_ends(
-    quantities: Sequence[Quantity], near: Callable[..., Pairs] = best
-) -> Callable[[Pmf, Pmf, Lengths, Extras], Iterator[Compared]]:
+def at_the_ends(quantities: Sequence[Quantity], near: Callable[[Seen], Pairs] = best) -> Holds:
     """A claim's function: the ends of the intervals are the values at the best completion and at disjoint tails."""
 
     def holds(p: Pmf, q: Pmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
@@ -147,7 +132,7 @@ def at_the_ends(
     return holds
 
 
-def naive(quantities: Sequence[Quantity]) -> Callable[[Pmf, Pmf, Lengths, Extras], Iterator[Compared]]:
+def naive(quantities: Sequence[Quantity]) -> Holds:
     """A claim's function: every quantity lies between its values at the best completion and at disjoint tails."""
 
     def holds(p: Pmf, q: Pmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
@@ -159,6 +144,32 @@ def naive(quantities: Sequence[Quantity]) -> Callable[[Pmf, Pmf, Lengths, Extras
             yield at_most(values[0][0], larger(values[1][1], values[2][1]))
 
     return holds
+
+
+def no_better_than_even(quantities: Sequence[Quantity]) -> Holds:
+    """A claim's function: a completion with even tails is best of all."""
+
+    def holds(p: Pmf, q: Pmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
+        pair = even_tails(p, q, m, extra)
+        for quantity in quantities:
+            value, at_even = quantity.value(p, q), quantity.value(*pair)
+            if value is not None and at_even is not None:
+                (least, most), (low, high) = _range(value), _range(at_even)
+                yield at_most(least, high) if quantity.rises else at_least(most, low)
+        yield at_least(p[0], 0)
+
+    return holds
+
+
+def even_tails(p: Pmf, q: Pmf, m: Lengths, extra: Extras = NO_EXTRAS) -> tuple[Pmf, Pmf]:
+    """The completion with the unseen masses spread evenly over all unseen tokens."""
+    sides = []
+    for pmf, length, more in zip((p, q), m, extra, strict=True):
+        tokens, others = listed(pmf, length, more)
+        hidden = [x for x in range(len(pmf)) if x not in {*tokens, *others}]
+        mass = sum((pmf[x] for x in hidden), 0 * pmf[0])
+        sides.append([mass / len(hidden) if x in hidden else share for x, share in enumerate(pmf)])
+    return sides[0], sides[1]
 
 
 def _range(value: Any) -> tuple[Real, Real]:
@@ -289,7 +300,7 @@ RATIONAL = (
 """Chi-square and the independent match."""
 
 LOGARITHMIC = (
-    Quantity(truncated.kl_divergence, covered(kl)),
+    Quantity(truncated.kl_divergence, covered(kl), False),
     Quantity(lambda t, d: truncated.renyi_divergence(t, d, 2.0), covered(lambda p, q: renyi(p, q, (2, 1)))),
     Quantity(lambda t, d: truncated.renyi_divergence(t, d, math.inf), covered(lambda p, q: renyi(p, q, (1, 0)))),
     Quantity(lambda t, d: truncated.entropy(t), lambda p, q: entropy(p) + 0 * p[0]),

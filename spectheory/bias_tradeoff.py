@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,12 +33,16 @@ class BiasPoint:
     tokens_per_call : Interval
         Of calls that start where lossless ones do, after prefixes from the target; the range is over prompts. A biased
         decoder's own starts and prefixes differ, an effect of the order of the share that the range does not hold.
+        A lower estimate if `upper_tokens_per_call` is given.
     bias : Interval
         Total variation between output and target per token, with the best recovery (OPT): share times mean TV.
     uno_bias : Interval, optional
         The same with recovery from the target itself (UNO), never below; between recorded shares an upper bound.
     speedup : Interval, optional
-        Against plain decoding, if a cost model was given.
+        Against plain decoding, if a cost model was given; a lower estimate where the tokens are.
+    upper_tokens_per_call : Interval, optional
+        An upper estimate of the same, unless the trace says that the target was sampled with all its tokens: calls
+        that accept one it cannot output leave its texts, and count as accepted to the end.
     """
 
     rule: BiasedVerification
@@ -47,6 +51,7 @@ class BiasPoint:
     bias: Interval
     uno_bias: Interval | None
     speedup: Interval | None
+    upper_tokens_per_call: Interval | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The point as a JSON-ready dictionary."""
@@ -55,6 +60,8 @@ class BiasPoint:
             "share": self.rule.share,
             "k": self.k,
             "tokens_per_call": self.tokens_per_call.as_dict(),
+            "side": "lower estimate" if self.upper_tokens_per_call else "estimate",
+            "upper_tokens_per_call": self.upper_tokens_per_call.as_dict() if self.upper_tokens_per_call else None,
             "bias": self.bias.as_dict(),
             "uno_bias": self.uno_bias.as_dict() if self.uno_bias else None,
             "speedup": self.speedup.as_dict() if self.speedup else None,
@@ -72,11 +79,17 @@ def bias_tradeoff(
 ) -> tuple[BiasPoint, ...]:
     r"""Tokens per call of a chain of k drafts against the bias paid, per share of over-acceptance (Y5, Y6).
 
-    With f(n) the lossless calls that start at n, a biased call from there has
-    :math:`P(\tau\ge i) = E \prod_{l\le i} \min((1-t)+t\rho_{n+l}, \rho_{n+l})` over target-sampled continuations, so
-    the sums over the text are unbiased for calls from these starts: at share 0 they are the prediction of token
-    verification. For a biased decoder they are an *estimate*: its starts and prefixes drift, which moves its tokens per
-    call by as much, in order of the share, as the number itself moves.
+    At each position n the text has an expected number of lossless calls that start there, and
+    :meth:`~spectheory.verification.BiasedVerification.weighted_survival` an unbiased estimate of how far a biased call
+    from there goes, *if the target can output every token the draft can draw*. The sums over the text are then unbiased
+    for calls from these starts: at share 0 they are the prediction of token verification. For a biased decoder they are
+    an *estimate*: its starts and prefixes drift, which moves its tokens per call by as much, in order of the share, as
+    the number itself moves.
+
+    Where the target's tokens are cut (temperature 0, top-k, top-p; or a provenance that does not say), a biased call
+    may accept a token that no text of the target has, and how it goes on is not recorded. Tokens per call are then a
+    lower estimate, as if only the share accepted from there on, beside an upper one, as if everything were accepted;
+    the two agree for k = 1 and at shares 0 and 1.
 
     Parameters
     ----------
@@ -118,6 +131,7 @@ def bias_tradeoff(
     lossless = TokenVerification().path_survival(trace.columns, k)
     _, visits = calls_and_visits(lossless, trace.lengths)
     left = np.repeat(np.cumsum(trace.lengths), trace.lengths) - np.arange(len(trace))
+    inside = np.arange(1, k + 1) < left[:, None]  # the text ends with the last token
     sums = PromptSums(trace.texts, resamples, seed)
     sums.add("tokens", trace.lengths.astype(float))
     sums.add_rows("calls", visits)
@@ -125,14 +139,25 @@ def bias_tradeoff(
     rules = [BiasedVerification(share) for share in dict.fromkeys(shares)]
     for rule in rules:
         survival = rule.weighted_survival(trace.columns, k)
-        inside = np.where(np.arange(1, k + 1) < left[:, None], survival, 0.0)  # the text ends with the last token
-        sums.add_rows(f"tokens {rule.share}", visits * (1 + inside.sum(axis=1)))
-        # A full acceptance counts where another call follows, as in the calls recursion.
+        sums.add_rows(f"tokens {rule.share}", visits * (1 + np.where(inside, survival, 0.0).sum(axis=1)))
+        if not _keeps_all_tokens(trace.provenance):
+            survival = rule.weighted_survival_above(trace.columns, k)
+            sums.add_rows(f"upper {rule.share}", visits * (1 + np.where(inside, survival, 0.0).sum(axis=1)))
+        # A full acceptance counts where another call follows, as in the calls recursion; the more, the dearer.
         sums.add_rows(f"full {rule.share}", visits * np.where(k + 1 < left, survival[:, -1], 0.0))
         if "uno_loss" in trace.columns:
             sums.add_rows(f"uno {rule.share}", _uno(trace, rule.share))
     sums.draw()
     return tuple(_point(sums, rule, chain, cost) for rule in rules)
+
+
+def _keeps_all_tokens(provenance: Mapping[str, Any]) -> bool:
+    """Whether the trace says that no token of the target was cut."""
+    settings = provenance.get("settings")
+    sampling = settings.get("sampling") if isinstance(settings, Mapping) else None
+    if not isinstance(sampling, Mapping) or sampling.get("temperature", 0) == 0:
+        return False
+    return sampling.get("top_k") is None and sampling.get("top_p") in (None, 1)
 
 
 def _uno(trace: Trace, share: float) -> NDArray[np.float64]:
@@ -145,14 +170,16 @@ def _uno(trace: Trace, share: float) -> NDArray[np.float64]:
 
 
 def _point(sums: PromptSums, rule: BiasedVerification, chain: Chain, cost: CostModel | None) -> BiasPoint:
-    # The weights have mean 1 but no bound, so neither has the estimate.
-    tokens = sums.ratio(f"tokens {rule.share}", "calls", limits=(1.0, np.inf))
-    uno = f"uno {rule.share}"
+    limits = (1.0, chain.k + 1.0)  # of the truth; the weights, and so the estimates, have no bound
+    tokens = sums.ratio(f"tokens {rule.share}", "calls", limits=limits)
+    uno, upper = f"uno {rule.share}", f"upper {rule.share}"
+    full = float(np.clip(sums.total(f"full {rule.share}") / sums.total("calls"), 0.0, 1.0))
     return BiasPoint(
         rule=rule,
         k=chain.k,
         tokens_per_call=tokens,
         bias=sums.ratio("bias", "tokens", limits=(0.0, 1.0)) * rule.share,
         uno_bias=sums.ratio(uno, "tokens", limits=(0.0, 1.0)) if sums.has(uno) else None,
-        speedup=cost.speedup(tokens, chain, sums.total(f"full {rule.share}") / sums.total("calls")) if cost else None,
+        speedup=cost.speedup(tokens, chain, full) if cost else None,
+        upper_tokens_per_call=sums.ratio(upper, "calls", limits=limits) if sums.has(upper) else None,
     )

@@ -111,7 +111,13 @@ def bias_notes(points: Sequence[BiasPoint]) -> list[str]:
     share = "share: of over-acceptance, b = (1 - share) min(1, p/q) + share; 0 is lossless, 1 outputs the draft."
     starts = "The starts and prefixes of a biased decoder drift; these calls start where lossless ones do."
     paid = "Bias: total variation per token with the best recovery (Y6), and with recovery from the target (UNO)."
-    return [share, starts, paid] if points else []
+    sides = (
+        "The target's tokens are cut (temperature 0, top-k, top-p), or the trace does not say: after a draft that it "
+        "cannot output, tokens per call and speed-up count what the share alone accepts, a lower estimate; "
+        "the upper one counts every draft. Noise may swap the two where they are close."
+    )
+    cut = any(point.upper_tokens_per_call for point in points)
+    return [share, starts, *([sides] if cut else []), paid] if points else []
 
 
 def _from_estimates(prediction: Prediction) -> bool:
@@ -213,15 +219,17 @@ def short(interval: Interval) -> str:
 
 
 def bias_table(points: Sequence[BiasPoint]) -> Table:
-    """Tokens per call against the bias paid, a row per share of over-acceptance."""
+    """Tokens per call against the bias paid, a row per share of over-acceptance; both sides where they differ."""
+    cut = any(point.upper_tokens_per_call for point in points)
     table = _table(
         f"Token verification with over-acceptance, calls from lossless starts, chains of k = {points[0].k}",
-        ["share", "tokens per call", "speed-up", "bias per token", "UNO's bias"],
+        ["share", "tokens per call", *(["upper estimate"] if cut else []), "speed-up", "bias per token", "UNO's bias"],
     )
     for point in points:
         table.add_row(
             f"{point.rule.share:g}",
             short(point.tokens_per_call),
+            *([short(point.upper_tokens_per_call) if point.upper_tokens_per_call else "-"] if cut else []),
             short(point.speedup) if point.speedup else "-",
             *(f"{i.best:.4f}" if i else "-" for i in (point.bias, point.uno_bias)),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import product
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
@@ -21,6 +22,7 @@ from spectheory.intervals import Interval
 from spectheory.limits import bias_frontier, mixture_target, uno_loss
 from spectheory.paths import calls_and_visits
 from spectheory.prediction import predict
+from spectheory.report import bias_notes, bias_table
 from spectheory.trace import UNO_SHARES, TextInfo, Trace
 from spectheory.verification import TokenVerification
 from spectheory.verification.biased import BiasedVerification
@@ -37,10 +39,10 @@ def draft_model(prefix: enumeration.Prefix) -> enumeration.Pmf:
     return enumeration.normalised((Fraction(2), Fraction(1 + len(prefix)), Fraction(3)))
 
 
-def columns_of(texts: list[tuple[int, ...]]) -> dict[str, np.ndarray]:
+def columns_of(texts: list[tuple[int, ...]], target: enumeration.Model = target_model) -> dict[str, np.ndarray]:
     """Log p and log q along texts of the two models."""
     at = [(text[:n], text[n]) for text in texts for n in range(len(text))]
-    pmfs = [(target_model(prefix), draft_model(prefix), x) for prefix, x in at]
+    pmfs = [(target(prefix), draft_model(prefix), x) for prefix, x in at]
     return {
         "log_target": np.log([float(p[x]) for p, _, x in pmfs]),
         "log_draft": np.log([float(q[x]) for _, q, x in pmfs]),
@@ -77,9 +79,119 @@ def test_weighted_survival_is_unbiased(share: Fraction) -> None:
     probability = [float(enumeration.text_law(target_model, k)[text]) for text in texts]
     averaged = np.array(probability) @ survival[::k]
     np.testing.assert_allclose(averaged, exact, atol=ROUNDING)
+    above = BiasedVerification(float(share)).weighted_survival_above(columns_of(texts), k)
+    np.testing.assert_allclose(np.array(probability) @ above[::k], exact, atol=ROUNDING)
     conditional = BiasedVerification(float(share)).path_survival(columns_of(texts), k)
     if 0 < share < 1:
         assert abs(np.array(probability) @ conditional[::k] - exact).max() > 1e-3, "the control: weights left out"
+
+
+def cut_target(prefix: enumeration.Prefix) -> enumeration.Pmf:
+    """A target that cannot output every token the draft can draw."""
+    return enumeration.normalised((Fraction(1 + sum(prefix)), Fraction(2), Fraction(len(prefix) % 2)))
+
+
+@pytest.mark.parametrize("share", [Fraction(0), Fraction(1, 4), Fraction(3, 4), Fraction(1)])
+def test_survival_lies_between_both_sides_where_the_target_is_cut(share: Fraction) -> None:
+    """Averaged over target texts: below and above one call of the algorithm, enumerated; equal where they must be."""
+    k = 3
+
+    def mixture(prefix: enumeration.Prefix) -> enumeration.Pmf:
+        return tuple((1 - share) * a + share * b for a, b in zip(cut_target(prefix), draft_model(prefix), strict=True))
+
+    law = enumeration.token_verification(mixture, draft_model, (), k)
+    exact = np.array([float(sum(w for (_, accepted), w in law.items() if accepted >= i)) for i in (1, 2, 3)])
+    low, high, weights = np.zeros(k), np.zeros(k), np.zeros(k)
+    for text, chance in enumeration.text_law(cut_target, k).items():
+        if chance > 0:
+            columns, rule = columns_of([text], cut_target), BiasedVerification(float(share))
+            low += float(chance) * rule.weighted_survival(columns, k)[0]
+            high += float(chance) * rule.weighted_survival_above(columns, k)[0]
+            rho = np.exp(columns["log_draft"] - columns["log_target"])
+            weights += float(chance) * np.cumprod(np.minimum(1 - float(share) + float(share) * rho, rho))
+    assert low[0] == pytest.approx(exact[0], abs=ROUNDING)
+    assert high[0] == pytest.approx(exact[0], abs=ROUNDING)
+    if share in (0, 1):
+        np.testing.assert_allclose([low, high], [exact, exact], atol=ROUNDING)
+    else:
+        assert (low[1:] < exact[1:] - 1e-3).all()
+        assert (exact[1:] < high[1:] - 1e-3).all()
+    if share > 0:
+        assert (weights < low - 1e-2).all(), "the control: likelihood ratios alone lose every such call"
+
+
+def test_a_draft_the_target_cannot_output_is_accepted_by_the_share() -> None:
+    """With p = (1, 0), q = (1/2, 1/2) a draft is accepted with probability (1 + t)/2, whatever the texts show."""
+    trace = Trace(
+        {"log_target": np.zeros(10), "log_draft": np.full(10, np.log(0.5)), "total_variation": np.full(10, 0.5)},
+        (TextInfo("a", 10),),
+    )
+    points = bias_tradeoff(trace, 1, [0.0, 0.5, 1.0])
+    visits = np.eye(1, 12)[0]
+    for n in range(10):  # calls of token verification that start at n
+        visits[n + 1] += visits[n] / 2
+        visits[n + 2] += visits[n] / 2
+    for point in points:
+        tokens = 1 + (1 + point.rule.share) / 2 * (np.arange(10) < 9)  # the last token ends the text
+        exact = visits[:10] @ tokens / visits[:10].sum()
+        assert point.tokens_per_call.best == pytest.approx(exact, rel=ROUNDING)
+        assert point.upper_tokens_per_call is not None
+        assert point.upper_tokens_per_call.best == pytest.approx(exact, rel=ROUNDING)
+    assert points[2].tokens_per_call.best > points[0].tokens_per_call.best + 0.4
+    one_prompt = points[1].tokens_per_call
+    assert (one_prompt.low, one_prompt.high, one_prompt.kind) == (1, 2, "bound")
+
+
+SIDES = [
+    ({"temperature": 1.0, "top_k": None, "top_p": None}, False),
+    ({"temperature": 0.7, "top_p": 1.0}, False),
+    ({"temperature": 0.0}, True),
+    ({"temperature": 1.0, "top_k": 50}, True),
+    ({"temperature": 1.0, "top_p": 0.9}, True),
+    (None, True),
+]
+
+
+@pytest.mark.parametrize(("sampling", "cut"), SIDES)
+def test_the_side_is_told_from_the_settings_of_the_target(sampling: dict[str, float] | None, cut: bool) -> None:
+    """Cut tokens, or settings not recorded: both sides, in the table and its notes too."""
+    columns = columns_of([(0, 1, 2, 0), (1, 1, 2, 1)])
+    provenance = {} if sampling is None else {"settings": {"sampling": sampling}}
+    points = bias_tradeoff(Trace(columns, (TextInfo("a", 4), TextInfo("b", 4)), provenance), 2, [0.0, 0.5])
+    assert [point.upper_tokens_per_call is not None for point in points] == [cut, cut]
+    assert {point.as_dict()["side"] for point in points} == {"lower estimate" if cut else "estimate"}
+    assert ("upper estimate" in [column.header for column in bias_table(points).columns]) == cut
+    assert any("lower estimate" in note for note in bias_notes(points)) == cut
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25, 1.0])
+@pytest.mark.parametrize("log_ratio", [-720.0, -30.0, -1e-9, 0.0, 0.5, 709.0, 720.0, 1e5])
+def test_the_rules_own_text_at_any_ratio(share: float, log_ratio: float) -> None:
+    """a(x) = min(1, rho/((1-t) + t rho)) at 60 digits."""
+    columns = {"log_target": np.array([min(0.0, -log_ratio)]), "log_draft": np.array([min(0.0, log_ratio)])}
+    with mpmath.workdps(60):
+        rho, t = mpmath.exp(log_ratio), mpmath.mpf(share)
+        exact = float(min(1, rho / (1 - t + t * rho)))
+    (value,) = BiasedVerification(share).accepted_at(columns)
+    assert value == pytest.approx(exact, rel=ROUNDING, abs=1e-300)
+    with np.errstate(over="ignore", invalid="ignore"):
+        ratio = np.exp(columns["log_draft"] - columns["log_target"])
+        quotient = float(np.minimum(1, ratio / (1 - share + share * ratio))[0])
+    if log_ratio > 710 and share > 0:
+        assert np.isnan(quotient), "the control: the quotient of two numbers beyond the floats"
+
+
+def test_the_rules_own_text_where_a_pmf_is_zero() -> None:
+    columns = {"log_target": np.array([-np.inf, -1.0, -np.inf]), "log_draft": np.array([-1.0, -np.inf, -np.inf])}
+    for share in (0.0, 0.5, 1.0):
+        assert BiasedVerification(share).accepted_at(columns).tolist() == [1.0, 0.0, 0.0]
+
+
+def test_survival_past_a_weight_beyond_the_floats() -> None:
+    columns = {"log_target": np.array([-1000.0, -1.0]), "log_draft": np.array([-1.0, -np.inf])}
+    rule = BiasedVerification(0.5)
+    assert rule.weighted_survival(columns, 2)[0].tolist() == [1.0, 0.5]
+    assert rule.weighted_survival_above(columns, 2)[0].tolist() == [1.0, -np.inf]
 
 
 def test_share_zero_is_the_prediction_of_token_verification() -> None:

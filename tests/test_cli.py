@@ -114,8 +114,15 @@ def test_bias_against_tokens(trace_file: Path, tmp_path: Path, capsys: pytest.Ca
     assert none["bias"]["best"] == 0
     assert half["bias"]["best"] == pytest.approx((1 - accepted.mean()) / 2, rel=1e-12)
     assert half["tokens_per_call"]["best"] > lossless
+    assert half["upper_tokens_per_call"]["best"] > lossless
+    assert half["side"] == "lower estimate", "the trace does not say how the target was sampled"
     assert main(arguments) == 0
-    assert "with over-acceptance, calls" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "with over-acceptance, calls" in shown
+    assert "upper estimate" in shown
+    Trace(columns, trace.texts, {**trace.provenance, "settings": {"sampling": {"temperature": 1.0}}}).write(trace_file)
+    assert main(arguments) == 0
+    assert "upper estimate" not in capsys.readouterr().out
 
 
 def test_trees_of_distinct_candidates_take_the_place_of_iid_ones(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from fractions import Fraction
 from itertools import accumulate, product
 from math import inf
@@ -19,11 +19,9 @@ from proofs_check.findings import Effort
 from proofs_check.search import Space
 from proofs_check.symbolic import Step, same, valid
 from proofs_check.theorems.roofline import CARD, DRAFT, TARGET, seconds, shape_of, times
+from proofs_check.throughput import INDEPENDENT, Times, end, gain, knee, small_times
 from spectheory.cost import Roofline, batch_table, break_even_batch, knee_batch
 from spectheory.drafting import Chain
-
-Times = Sequence[Real]
-"""Seconds to read the weights, to read a sequence's cache, to compute a token, and beside; empty for free drafts."""
 
 BATCHES = (1, 2, 5, 13, 55, 987)
 """Batches at which searches compare."""
@@ -31,38 +29,6 @@ BATCHES = (1, 2, 5, 13, 55, 987)
 
 LAST = 50
 """The last batch of those tried one by one."""
-
-
-def gain(target: Times, draft: Times, k: int, tokens: Real, batch: Real) -> Real:
-    """Tokens per call times a plain step, minus a call of a chain: above 0 where speculative decoding pays."""
-    drafting = k * seconds(draft, 1, batch) if draft else 0
-    return tokens * seconds(target, 1, batch) - seconds(target, k + 1, batch) - drafting
-
-
-def knee(time: Times, tokens: int) -> Any:
-    """The batch at which computing takes as long as reading; None if it never does."""
-    weights, cache, token, _ = time
-    excess = tokens * token - cache
-    return weights / excess if excess > 0 else None
-
-
-def end(target: Times, draft: Times, k: int, tokens: Real) -> Any:
-    """The upper end of the batches that pay: None if none does, infinite if there is no end.
-
-    The gain is linear between knees, so its sign is known from those and from one batch beyond the last.
-    """
-    knees = {knee(target, 1), knee(target, k + 1), *([knee(draft, 1)] if draft else [])} - {None}
-    corners = [Fraction(1), *sorted(at for at in knees if at > 1)]
-    corners.append(2 * corners[-1])
-    gains = [gain(target, draft, k, tokens, at) for at in corners]
-    if gains[-1] > gains[-2] or gains[-1] == gains[-2] > 0:
-        return inf
-    last = max((i for i, value in enumerate(gains) if value > 0), default=None)
-    if last is None:
-        return None
-    left = min(last, len(corners) - 2)  # beyond the last corner the last line goes on
-    (a, b), (x, y) = corners[left : left + 2], gains[left : left + 2]
-    return a + x * (b - a) / (x - y)
 
 
 def together(target: Times, draft: Times, k: int, tokens: Real) -> Iterator[Compared]:
@@ -87,38 +53,6 @@ def separates(target: Times, draft: Times, k: int, tokens: Fraction) -> Iterator
         yield equal(gain(target, draft, k, tokens, at), 0)
         yield at_least(at, max(pays, default=0))
         yield at_most(gain(target, draft, k, tokens, 2 * at), 0)
-
-
-def small_times(effort: Effort) -> Iterator[Case]:
-    """Pairs of small whole times, free drafts among them."""
-    highest = effort.pick(2, 4)
-    drafts = [(), *product((1,), range(highest + 1), (1,), (0, 2))]
-    for cache, overhead, draft, k, weights in product(range(5), (0, 1), drafts, (1, 3), (3, 20)):
-        for share in (0, 1, 2, 3):
-            target = tuple(map(Fraction, (weights, cache, 1, overhead)))
-            tokens = 1 + Fraction(share * k, 3)
-            yield {"target": target, "draft": tuple(map(Fraction, draft)), "k": k, "tokens": tokens}
-
-
-INDEPENDENT: tuple[Case, ...] = (
-    {
-        "target": tuple(map(Fraction, (10, 2, 1, 0))),
-        "draft": tuple(map(Fraction, (1, 2, 1, 0))),
-        "k": 1,
-        "tokens": Fraction(3, 2),
-        "has_knee": 0,
-        "has_end": 1,
-    },
-    {
-        "target": (Fraction(10), Fraction(3, 2), Fraction(1), Fraction(0)),
-        "draft": (),
-        "k": 1,
-        "tokens": Fraction(3, 2),
-        "has_knee": 1,
-        "has_end": 0,
-    },
-)
-"""A break-even without a knee, where the draft's cache weighs as much as the target's, and a knee without an end."""
 
 
 def _has_knee(target: Times, k: int) -> int:

@@ -9,11 +9,11 @@ from typing import Any
 from proofs_check.arithmetic import Real, log, smaller
 from proofs_check.branching_forms import (
     UNCERTAIN,
-    as_floats,
     drawn_ensembles,
     ensemble_cases,
     ensemble_space,
     leading,
+    library_form,
     setting_cases,
     small_ensembles,
     with_value,
@@ -27,7 +27,6 @@ from proofs_check.random_pmf_trees import Ensemble, moments, visits
 from proofs_check.symbolic import Step, same, valid
 from proofs_check.theorems.branching_sharp import LOGARITHM, growth
 from proofs_check.theorems.branching_walk import algebra
-from spectheory.limits import branching_bound
 
 NUMBERS = Claim(
     "0.69 < log 2 < 0.7 and log 3 > 1",
@@ -106,7 +105,7 @@ def pairs_of_heavy(pmfs: Ensemble, c: Fraction) -> tuple[Fraction, Fraction]:
         if weight not in known:
             total = [Fraction(0)] * 3
             for pmf in pmfs:
-                below = [at(weight * share) + (weight * share,) for share in pmf if weight * share >= c]
+                below = [(*at(weight * share), weight * share) for share in pmf if weight * share >= c]
                 z = [w + inner for inner, _, _, w in below]
                 n = [1 + inner for _, inner, _, _ in below]
                 both = [w + inner_z + w * inner_n + inner for inner_z, inner_n, inner, w in below]
@@ -164,7 +163,7 @@ def half_leading(pmfs: Sequence[Sequence[Real]], capacity: Real, value: Real) ->
 
 def leading_library(mu: Real, mu2: Real, capacity: Real, shift: int = 0) -> Compared:
     """The library's leading term, cut at P; `shift` is the control's."""
-    found = branching_bound(*as_floats(mu, mu2, capacity), "published")
+    found = library_form(mu, mu2, capacity, "published")
     return computed(found, smaller(leading(mu, mu2, capacity + shift), capacity + shift))
 
 
@@ -173,8 +172,8 @@ ENTRIES = (
         id="B1",
         title="The published branching bound, its constant and its slack",
         kind="asymptotic",
-        plain="E[X] <= (mu + mu2) log P/mu^2 + O(1): with the constant mu2/mu^2 for every P, with none for P >= 2 (nats). The "
-        "true slope is 1/mu, for every target of i.i.d. pmfs: B1's is 1 + mu2/mu times that",
+        plain="E[X] <= (mu + mu2) log P/mu^2 + O(1): with the constant mu2/mu^2 for every P, with none for P >= 2 "
+        "(nats). The true slope is 1/mu, for every target of i.i.d. pmfs: B1's is 1 + mu2/mu times that",
         latex=r"E[X] \le \frac{(\mu + \mu_2)\log P}{\mu^2} + O(1),\qquad E[X] = \frac{\log P}{\mu}(1 + o(1))",
         source=("pankratov2026",),
         assumptions=(

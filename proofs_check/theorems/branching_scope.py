@@ -17,7 +17,7 @@ from proofs_check.entries import Entry
 from proofs_check.enumeration import Pmf, Prefix, token_verification
 from proofs_check.evidence import agreement, counterexample, exact, proof, searched
 from proofs_check.findings import Effort
-from proofs_check.random_pmf_trees import best, grown, moments
+from proofs_check.random_pmf_trees import best, best_of_one, grown, moments
 from proofs_check.strategies import models
 from proofs_check.symbolic import Step, valid
 from spectheory.limits import branching_speedup
@@ -92,9 +92,15 @@ CHOSEN_FIRST: tuple[Step, ...] = (
 
 
 def sampled_chain(pmf: Sequence[Real], capacity: Real, chain: Real, single: Real, sampled: bool = True) -> Compared:
-    """Accepted drafts of a chain of P tokens drawn from the target itself (or P times its most probable) against B2'."""
+    """Accepted drafts of a chain of P tokens drawn from the target (or the best tree's) against B2'."""
     mu, mu2 = moments([pmf])
     return at_most(chain if sampled else single, sharp_form(mu, mu2, capacity))
+
+
+def chain_of_samples(pmf: Pmf, k: int) -> Fraction:
+    """Accepted drafts of one call of token verification whose draft is the target: every draft and every coin."""
+    law = token_verification(lambda _: pmf, lambda _: pmf, (), k)
+    return sum((accepted * share for (_, accepted), share in law.items()), Fraction(0))
 
 
 def sampling_cases(_: Effort) -> Iterator[Case]:
@@ -103,10 +109,8 @@ def sampling_cases(_: Effort) -> Iterator[Case]:
         for pmf in grid(2, denominator):
             for k in (1, 2, 3):
                 if max(pmf) < 1:
-                    law = token_verification(lambda _, pmf=pmf: pmf, lambda _, pmf=pmf: pmf, (), k)
-                    mean = sum((accepted * share for (_, accepted), share in law.items()), Fraction(0))
-                    tree = best(lambda _, pmf=pmf: pmf, k)
-                    yield {"pmf": pmf, "capacity": Fraction(k), "chain": mean, "single": tree}
+                    chain, tree = chain_of_samples(pmf, k), best_of_one(pmf, k)
+                    yield {"pmf": pmf, "capacity": Fraction(k), "chain": chain, "single": tree}
 
 
 SAMPLED = Claim("a chain sampled from the target has E[X] <= B2'", sampled_chain)
@@ -138,7 +142,7 @@ def speedup(
     pmf: Pmf, capacity: int, step: Fraction, verification: Fraction, draft: Fraction, bonus: int = 1
 ) -> Iterator[Compared]:
     """Tokens over time of three calls, over those of plain decoding; `bonus` is the control's."""
-    calls, value = 3, best(lambda _: pmf, capacity)
+    calls, value = 3, best_of_one(pmf, capacity)
     rate = decoded(pmf, capacity, calls) / (calls * (verification + draft))
     yield equal(rate * step, (value + bonus) * step / (verification + draft))
     yield at_most(rate * step, (value + bonus) * step / verification)
@@ -171,7 +175,7 @@ def speedup_library(
     pmf: Pmf, capacity: int, step: Fraction, verification: Fraction, draft: Fraction, bonus: int = 1
 ) -> Compared:
     """The library's bound at the best tree's E[X]; `bonus` is the control's."""
-    value = best(lambda _: pmf, capacity)
+    value = best_of_one(pmf, capacity)
     found = branching_speedup(*as_floats(value, step, verification, draft))
     return computed(found, (value + bonus) * step / (verification + draft))
 
@@ -204,8 +208,8 @@ ENTRIES = (
         id="B4",
         title="Scope of the branching bounds",
         kind="upper bound",
-        plain="E[X] <= sum of the P heaviest pi(v), for every set of P prefixes and every drafter, with coins or without, that "
-        "does not see the target's sampling",
+        plain="E[X] <= sum of the P heaviest pi(v), for every set of P prefixes and every drafter, with coins or "
+        "without, that does not see the target's sampling",
         latex=r"E[X] \le \max_{|T| = P} \sum_{v \in T} \pi(v)",
         source=("pankratov2026",),
         assumptions=("given the text so far, drafts are independent of the target's sampling of what follows",),

@@ -11,12 +11,12 @@ from proofs_check.arithmetic import Real, positive_part
 from proofs_check.branching_forms import (
     MODERATE,
     UNCERTAIN,
-    as_floats,
     best_t_form,
     drawn_ensembles,
     drawn_settings,
     ensemble_cases,
     ensemble_space,
+    library_form,
     lorden_form,
     setting_cases,
     setting_space,
@@ -28,10 +28,9 @@ from proofs_check.entries import Entry
 from proofs_check.evidence import agreement, certified, exact, proof, searched
 from proofs_check.findings import Effort
 from proofs_check.pmf_families import families_below
-from proofs_check.random_pmf_trees import Ensemble, best, mean_best_by_depth, moments, visits
+from proofs_check.random_pmf_trees import Ensemble, best_of_one, mean_best_by_depth, moments, visits
 from proofs_check.symbolic import Step, same, valid
 from proofs_check.theorems.branching_walk import MANY_TO_ONE, algebra, threshold_cases
-from spectheory.limits import branching_bound
 
 
 def decay(t: Any, d: Any) -> tuple[Any, Any]:
@@ -164,7 +163,7 @@ BY_DEPTH = Claim(
 ONE_FOR_ALL = Claim(
     "the same where all prefixes share one pmf, drawn once",
     lambda pmfs, capacity, c: dual(
-        pmfs, capacity, sum(best(lambda _, pmf=pmf: pmf, capacity) for pmf in pmfs) / len(pmfs), c
+        pmfs, capacity, sum((best_of_one(pmf, capacity) for pmf in pmfs), Fraction(0)) / len(pmfs), c
     ),
 )
 
@@ -195,7 +194,7 @@ ORDER_WRONG = Claim(
 
 def library(mu: Real, mu2: Real, capacity: Real, shift: int = 0) -> Compared:
     """The library's form; `shift` is the control's."""
-    return computed(branching_bound(*as_floats(mu, mu2, capacity)), sharp_form(mu, mu2, capacity + shift))
+    return computed(library_form(mu, mu2, capacity, "sharp"), sharp_form(mu, mu2, capacity + shift))
 
 
 ENTRIES = (
@@ -203,7 +202,8 @@ ENTRIES = (
         id="B2'",
         title="Branching bound by duality: the sharpest closed form",
         kind="upper bound",
-        plain="E[X] <= K + log(1 + mu (P - K))/mu if P >= K, else P; at most either form of B2; log P/mu to first order",
+        plain="E[X] <= K + log(1 + mu (P - K))/mu if P >= K, else P: at most either form of B2, "
+        "and log P/mu to first order",
         latex=r"E[X] \le K + \frac{\log(1 + \mu (P - K))}{\mu} \text{ if } P \ge K,\quad K = \frac{\mu_2}{\mu^2} - 1",
         source=(),
         assumptions=(

@@ -1,4 +1,4 @@
-"""B6: the branching bound on real text, and the refuted reading of B2' on dependent text."""
+"""B6: the branching bound on real text, without any independence."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -18,8 +19,6 @@ from proofs_check.branching_forms import (
     MODERATE,
     UNCERTAIN,
     as_floats,
-    best_t_form,
-    lorden_form,
     setting_cases,
     sharp_form,
     small_ensembles,
@@ -29,9 +28,9 @@ from proofs_check.cases import random_model
 from proofs_check.claims import Case, Claim, Compared, at_most, computed, equal
 from proofs_check.entries import Entry
 from proofs_check.enumeration import Pmf, Prefix
-from proofs_check.evidence import agreement, counterexample, exact, proof, searched
+from proofs_check.evidence import agreement, exact, proof, searched
 from proofs_check.findings import Effort
-from proofs_check.random_pmf_trees import Ensemble, best, heaviest, many_steps, mean_best, moments
+from proofs_check.random_pmf_trees import Ensemble, best, heaviest, many_steps
 from proofs_check.strategies import models
 from proofs_check.symbolic import Step, same, valid
 from proofs_check.theorems.branching_sharp import DUALITY
@@ -115,12 +114,18 @@ def texts_after(model: Model, start: Prefix, length: int) -> list[tuple[list[Fra
     return found
 
 
+def after(model: Model, start: Prefix, prefix: Prefix) -> Pmf:
+    """The pmf after a start and a prefix; nothing follows where the table ends."""
+    return model.get(start + prefix, tuple(Fraction(0) for _ in model[()]))
+
+
 def from_texts(model: Model, capacity: int, fitted: bool = False) -> Iterator[Compared]:
-    """Best trees from the starts (1 token before) against B6, at every threshold that matters; `fitted` to each text."""
-    none = tuple(Fraction(0) for _ in model[()])
+    """Best trees after one token against B6 at every threshold that matters, or at one `fitted` to each text."""
     starts = [((token,), share) for token, share in enumerate(model[()]) if share > 0]
     known = [(c, share * chance) for start, share in starts for c, chance in texts_after(model, start, capacity)]
-    value = sum(share * best(lambda v, s=start: model.get(s + v, none), capacity) for start, share in starts)
+    value = Fraction(0)
+    for start, share in starts:
+        value += share * best(partial(after, model, start), capacity)
     if fitted:
         least = [min(threshold_sum(text, c) + capacity * c for c in running(text)) for text, _ in known]
         yield at_most(value, sum(share * low for (_, share), low in zip(known, least, strict=True)))
@@ -164,11 +169,8 @@ TEXT = Claim("E[X] <= E sum_{i<=P} (1 - e^-(t-S_i))+ + P e^-t for every t", from
 TEXT_WRONG = Claim("with t fitted to each text", lambda **case: from_texts(**case, fitted=True))
 IID = Claim("for i.i.d. pmfs E[X] <= B6 <= B3', at the best t", iid_least, (UNCERTAIN, MODERATE))
 IID_WRONG = Claim(
-    "for i.i.d. pmfs B6 of P is at most B3' of P - 1",
-    lambda pmfs, capacity, value: (
-        list(iid_least(pmfs, capacity, value))[0:1]
-        + [at_most(value, heaviest(pmfs, capacity - 1) if capacity > 1 else Fraction(0))]
-    ),
+    "for i.i.d. pmfs E[X] is at most B3' of P - 1",
+    lambda pmfs, capacity, value: at_most(value, heaviest(pmfs, capacity - 1) if capacity > 1 else Fraction(0)),
     (UNCERTAIN, MODERATE),
 )
 
@@ -239,7 +241,8 @@ def trace_limits(texts: Texts, capacity: int, draft: float, moments_of: tuple[fl
 def along_traces(texts: Texts, capacity: int, c: Fraction, crossed: bool = True) -> Iterator[Compared]:
     """B6 of a trace, each half of the prompts with the threshold of the other, and the one-call bound at q = c."""
     found = trace_limits(texts, capacity, float(c))
-    assert found.text and found.one_call
+    assert found.text
+    assert found.one_call
     halves = [starts_of(texts[side::2], capacity) for side in (0, 1)]
     chosen = [fitted_threshold(half, capacity) for half in (halves[::-1] if crossed else halves)]
     total = sum(len(half) * from_text(half, capacity, t) for half, t in zip(halves, chosen, strict=True))
@@ -262,82 +265,13 @@ def reading_cases(effort: Effort) -> Iterator[Case]:
     return (case for case in setting_cases(effort) if case["capacity"] <= 8)
 
 
-# Dependence: B2' read on text
-
-
-def regimes(tokens: int, share: Fraction, capacity: int) -> Case:
-    """One token for ever with chance `share`, else a fair die of that many tokens for ever: E[X], and that of B2'."""
-    certain = (Fraction(1), *[Fraction(0)] * (tokens - 1))
-    die = (Fraction(1, tokens),) * tokens
-    easy, hard = share.numerator, share.denominator - share.numerator
-    value = share * capacity + (1 - share) * best(lambda _: die, capacity)
-    return {
-        "pmfs": (certain,) * easy + (die,) * hard,
-        "capacity": Fraction(capacity),
-        "value": value,
-        "fresh": mean_best((certain,) * easy + (die,) * hard, capacity),
-    }
-
-
-def regime_cases(_: Effort) -> Iterator[Case]:
-    """By the number of tokens, P, and the share's denominator."""
-    for tokens in (2, 3):
-        for capacity in range(1, 7):
-            for share in (Fraction(1, 2), Fraction(1, 3), Fraction(2, 3)):
-                yield regimes(tokens, share, capacity)
-
-
-def read_iid(
-    pmfs: Sequence[Sequence[Real]], capacity: Real, value: Real, fresh: Real, drawn_anew: bool = False
-) -> Compared:
-    """E[X] against B2' with the moments of all contexts."""
-    return at_most(fresh if drawn_anew else value, sharp_form(*moments(pmfs), capacity))
-
-
-DEPENDENT = Claim("B2' with the moments of all contexts bounds E[X] on dependent text", read_iid)
-FRESH = Claim("it does where every prefix draws its regime anew", lambda **case: read_iid(**case, drawn_anew=True))
-
-LEAVE, DIE, NODES = Fraction(1, 1000), 50, 64
-
-
-def sticky_cases(_: Effort) -> Iterator[Case]:
-    """Two regimes that show in the tokens and last 1,000 tokens each, P = 64: E[X] of the best trees, B6 at c = 1/P."""
-    rows = tuple((first, *[(1 - first) / DIE] * DIE) for first in (1 - LEAVE, LEAVE))
-    c = Fraction(1, NODES)
-    values, bounds = [], []
-    for regime in (0, 1):
-        values.append(best(lambda v, regime=regime: rows[min(v[-1], 1) if v else regime], NODES))
-        law = {(regime, Fraction(1)): Fraction(1)}  # (regime, probability of the text so far): chance
-        bound = NODES * c
-        for _ in range(NODES):
-            following: dict[tuple[int, Fraction], Fraction] = {}
-            for (now, weight), chance in law.items():
-                for after, share, token in ((0, rows[now][0], rows[now][0]), (1, 1 - rows[now][0], rows[now][1])):
-                    if weight * token > c:
-                        key = (after, weight * token)
-                        following[key] = following.get(key, Fraction(0)) + chance * share
-            law = following
-            bound += sum(chance * (1 - c / weight) for (_, weight), chance in law.items())
-        bounds.append(bound)
-    yield {"pmfs": rows, "capacity": Fraction(NODES), "value": sum(values) / 2, "text": sum(bounds) / 2}
-
-
-def sticky(pmfs: Sequence[Sequence[Real]], capacity: Real, value: Real, text: Real, own: bool = False) -> Compared:
-    """E[X] against the largest i.i.d. form times six, or against B6."""
-    if own:
-        return at_most(value, text)
-    mu, mu2 = moments(pmfs)
-    forms = (lorden_form(mu, mu2, capacity), best_t_form(mu, mu2, capacity), sharp_form(mu, mu2, capacity))
-    return at_most(value, 7 * max(forms, key=lambda form: as_floats(form)[0]))
-
-
 ENTRIES = (
     Entry(
         id="B6",
         title="Branching bound from text",
         kind="upper bound",
-        plain="E[X] <= mean over starts of sum_{i<=P} (1 - e^-(t-S_i))+ + P e^-t, for every t fixed beforehand, S_i the "
-        "surprisal of the i tokens after the start; for i.i.d. pmfs at most B3' at the best t",
+        plain="E[X] <= mean over starts of sum_{i<=P} (1 - e^-(t-S_i))+ + P e^-t, for every t fixed beforehand, S_i "
+        "the surprisal of the i tokens after the start; for i.i.d. pmfs at most B3' at the best t",
         latex=r"E[X] \le E \sum_{i \le P} \big(1 - e^{-(t - S_i)}\big)_+ + P e^{-t}",
         source=(),
         assumptions=(
@@ -388,36 +322,6 @@ ENTRIES = (
             ),
             searched(TEXT, drawn_models, over="targets on 2 tokens, P up to 2", wrong=TEXT_WRONG),
         ),
-    ),
-    Entry(
-        id="B2'/dependent",
-        title="B2' read on dependent text",
-        kind="refuted",
-        plain="E[X] <= K + log(1 + mu (P - K))/mu with the moments of all contexts, on any text",
-        latex=r"E[X] \le K + \frac{\log(1 + \mu(P - K))}{\mu} \text{ on dependent text}",
-        source=(),
-        assumptions=("the surprisals along the text are stationary, not independent",),
-        evidence=(
-            counterexample(
-                DEPENDENT,
-                regime_cases,
-                over="first by tokens, P and the share of certain text",
-                true=FRESH,
-                kind="certified",
-            ),
-            counterexample(
-                Claim("E[X] is at most seven times any i.i.d. form", sticky),
-                sticky_cases,
-                over="two regimes of 1,000 tokens that show in the tokens, P = 64",
-                true=Claim("B6 bounds it", lambda **case: sticky(**case, own=True)),
-                kind="certified",
-            ),
-        ),
-        without={
-            "symbolic": "a counterexample settles it",
-            "search": "a counterexample settles it",
-            "exact": "moments are logarithms; E[X] is exact",
-        },
     ),
 )
 """What this file states."""

@@ -12,12 +12,12 @@ from proofs_check.arithmetic import Real
 from proofs_check.branching_forms import (
     MODERATE,
     UNCERTAIN,
-    as_floats,
     best_t_form,
     drawn_ensembles,
     ensemble_cases,
     ensemble_space,
     excess,
+    library_form,
     lorden_form,
     random_ensembles,
     setting_cases,
@@ -29,7 +29,6 @@ from proofs_check.evidence import agreement, certified, exact, proof, searched
 from proofs_check.findings import Effort
 from proofs_check.random_pmf_trees import Ensemble, assignments, many_steps, moments, visits
 from proofs_check.symbolic import Step, same, valid
-from spectheory.limits import branching_bound
 
 
 def algebra() -> Any:
@@ -197,8 +196,8 @@ FORMS_WRONG = Claim("E[X] <= log P/mu + K, the prefixes below the threshold forg
 
 def library(mu: Real, mu2: Real, capacity: Real, shift: int = 0) -> Iterator[Compared]:
     """The library's two forms; `shift` is the control's."""
-    yield computed(branching_bound(*as_floats(mu, mu2, capacity), "lorden"), lorden_form(mu, mu2, capacity + shift))
-    yield computed(branching_bound(*as_floats(mu, mu2, capacity), "best_t"), best_t_form(mu, mu2, capacity + shift))
+    yield computed(library_form(mu, mu2, capacity, "lorden"), lorden_form(mu, mu2, capacity + shift))
+    yield computed(library_form(mu, mu2, capacity, "best_t"), best_t_form(mu, mu2, capacity + shift))
 
 
 ENTRIES = (
@@ -206,8 +205,8 @@ ENTRIES = (
         id="B2",
         title="Branching bound by Lorden's inequality",
         kind="upper bound",
-        plain="E[X] <= U(t) + P e^-t for every t, U(t) <= t/mu + K with K = mu2/mu^2 - 1; hence E[X] <= log P/mu + mu2/mu^2 "
-        "and, for P mu >= 1, E[X] <= (log P + log mu + 1)/mu + K",
+        plain="E[X] <= U(t) + P e^-t for every t, and U(t) <= t/mu + K with K = mu2/mu^2 - 1; hence "
+        "E[X] <= log P/mu + mu2/mu^2 and, for P mu >= 1, E[X] <= (log P + log mu + 1)/mu + K",
         latex=r"E[X] \le U(t) + P e^{-t},\quad U(t) \le \tfrac{t}{\mu} + K,\quad E[X] \le \frac{\log P}{\mu} + "
         r"\frac{\mu_2}{\mu^2},\quad E[X] \le \frac{\log P + \log\mu + 1}{\mu} + K",
         source=("lorden1970",),

@@ -63,17 +63,62 @@ class BiasedVerification(PositionRule):
         return xp.where(mixture > 0, accepted, xp.zeros_like(mixture))
 
     def accepted_at(self, columns: Columns) -> NDArray[np.float64]:
-        """a(x) at each position of a text that *this rule* output, a sample of the mixture."""
-        ratio = np.exp(columns["log_draft"] - columns["log_target"])
-        return np.minimum(1.0, ratio / ((1 - self.share) + self.share * ratio))
+        r"""a(x) at each position of a text that *this rule* output, a sample of the mixture (exact).
+
+        :math:`1/\max(1, (1-t)/\rho + t)`, :math:`\rho = q/p`: 0 where q = 0; 1 where p = 0 < q (by convention
+        at share 0, which has no such output).
+        """
+        log_ratio = _log_ratio(columns)
+        drawn = log_ratio > -np.inf
+        with np.errstate(divide="ignore", over="ignore"):  # log 0 at share 1; beyond the floats, the inverse of 0
+            inverse = np.exp(np.log1p(-self.share) - np.where(drawn, log_ratio, 0.0)) + self.share
+        return np.where(drawn, 1 / np.maximum(1.0, inverse), 0.0)
 
     def weighted_survival(self, columns: Columns, k: int) -> NDArray[np.float64]:
-        r"""Survival ``[N, k]`` of a call that starts at each position of a text the *target* output.
+        r"""Survival ``[N, k]`` of a call that starts at each position of a text the *target* output: a lower estimate.
 
-        :math:`\prod_{l\le i} \min((1-t) + t\rho_{n+l}, \rho_{n+l})`: the likelihood ratio of mixture and target times
-        a(x), so that its mean over continuations drawn from the target is P(tau >= i) of the biased rule, exactly. At
-        one text it is no probability and may exceed 1.
+        .. math:: t^i + (1-t)\sum_{l\le i} t^{i-l} w_1 \cdots w_{l-1} \min(1, \rho_l),\quad
+            w = \min((1-t) + t\rho, \rho),\quad \rho = q/p,
+
+        positions counted from the start, l the last draft accepted with min(1, p/q) and not by the share t, and w the
+        likelihood ratio of mixture and target times a(x). Its mean over continuations drawn from the target is
+        P(tau >= i) of the biased rule but for the calls that accept a draft the target cannot output and later one
+        with min(1, p/q): no text of the target has their prefixes. So it is unbiased where supp q lies in supp p, at
+        i = 1, and at shares 0 and 1; elsewhere its mean is too low. At one text it may exceed 1.
         """
-        ratio = np.exp(columns["log_draft"] - columns["log_target"])
-        weighted = np.minimum((1 - self.share) + self.share * ratio, ratio)
-        return np.multiply.accumulate(windows(weighted, k, fill=0.0), axis=1)
+        before, kept = self._log_windows(columns, k)
+        with np.errstate(over="ignore"):  # a weight beyond the floats is infinite
+            survival = np.exp(before + kept)
+        for i in range(1, k):
+            survival[:, i] += self.share * survival[:, i - 1]
+        return survival + self.share ** np.arange(1, k + 1)
+
+    def weighted_survival_above(self, columns: Columns, k: int) -> NDArray[np.float64]:
+        r"""Survival ``[N, k]`` as :meth:`weighted_survival`, from the other side: an upper estimate.
+
+        .. math:: 1 - (1-t)\sum_{l\le i} w_1 \cdots w_{l-1} (1 - \rho_l)_+,
+
+        what is left after the rejections at prefixes the target can output. Unbiased where the lower estimate is;
+        elsewhere its mean is too high. At one text it may be negative.
+        """
+        before, kept = self._log_windows(columns, k)
+        with np.errstate(divide="ignore", over="ignore"):  # log 0 where no draft is rejected
+            rejected = np.exp(before + np.log(-np.expm1(kept)))
+        return 1 - np.cumsum(rejected, axis=1)
+
+    def _log_windows(self, columns: Columns, k: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        r"""Logs ``[N, k]`` of :math:`(1-t) w_1 \cdots w_{l-1}` and of :math:`\min(1, \rho_l)`."""
+        log_ratio = _log_ratio(columns)
+        with np.errstate(divide="ignore"):  # log 0 at shares 0 and 1
+            log_share, log_rest = np.log(self.share), np.log1p(-self.share)
+        weight = np.minimum(np.logaddexp(log_rest, log_share + log_ratio), log_ratio)
+        before = np.roll(windows(weight, k, fill=-np.inf), 1, axis=1)
+        before[:, 0] = log_rest
+        return np.cumsum(before, axis=1), windows(np.minimum(log_ratio, 0.0), k, fill=-np.inf)
+
+
+def _log_ratio(columns: Columns) -> NDArray[np.float64]:
+    """log(q/p) ``[N]``: -inf where q = 0, inf where p = 0 < q."""
+    log_draft = np.asarray(columns["log_draft"], dtype=np.float64)
+    nothing = np.full_like(log_draft, -np.inf)
+    return np.subtract(log_draft, columns["log_target"], out=nothing, where=log_draft > -np.inf)

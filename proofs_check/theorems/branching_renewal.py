@@ -1,0 +1,139 @@
+"""B3: the branching bound from the renewal function."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from proofs_check.arithmetic import floats
+from proofs_check.branching_forms import MODERATE, UNCERTAIN, drawn_moderate, ensemble_cases, ensemble_space
+from proofs_check.claims import Case, Claim, Compared, at_most, computed
+from proofs_check.entries import Entry
+from proofs_check.evidence import agreement, exact, proof, searched
+from proofs_check.findings import Effort
+from proofs_check.random_pmf_trees import Ensemble, heaviest, walk
+from proofs_check.symbolic import Step, same, valid
+from proofs_check.theorems.branching_walk import MANY_TO_ONE, TWO_THRESHOLDS
+from spectheory.limits import StepLaw, renewal_bound
+
+WALKED = (UNCERTAIN, MODERATE)
+
+LEFT_LIMITS: tuple[Step, ...] = (
+    TWO_THRESHOLDS[0],
+    valid(
+        "the same with w > c for the heavy ones: i w <= [w > c] w + c i, so U may be taken just below t: "
+        "E[X] <= U(t-) + P e^-t; where U is flat P e^-t falls, so the least is at a jump",
+        lambda w, c, i, heavy: at_most(i * w, heavy * w + c * i),
+        lambda w, c, i, heavy: [w >= 0, i * (1 - i) == 0, heavy * (1 - heavy) == 0, (1 - heavy) * (w - c) <= 0, c >= 0],
+    ),
+    same(
+        "the visits m_j of a lattice walk to j: the last step is a rest (f_0) or came from below, m_j = b + f_0 m_j "
+        "with b what arrives from below; solved with d = f_1 + f_2 + ... = 1 - f_0: m_j = b/d",
+        lambda b, f, g: (b / (f + g), b + (1 - f - g) * b / (f + g)),
+    ),
+)
+"""From many-to-one to B3 and the recursion for U."""
+
+
+def plain_bound(pmfs: Ensemble, capacity: Fraction, enough: Fraction | None = None) -> Fraction:
+    """B3: the least U(t-) + P e^-t, over t = 0 and the jumps of U; exact if below `enough`, else at least that."""
+    least, inside = Fraction(capacity), Fraction(0)
+    for weight, visit in walk(pmfs):
+        least = min(least, inside + capacity * weight)
+        inside += visit
+        if inside >= (least if enough is None else min(least, enough)):  # no later t has less
+            return least
+    raise AssertionError("the walk has no end")
+
+
+BELOW_B3 = Claim("E[X] <= B3", lambda pmfs, capacity, value: at_most(value, plain_bound(pmfs, capacity, value)), WALKED)
+BELOW_B3_WRONG = Claim(
+    "E[X] <= B3 with P - 1",
+    lambda pmfs, capacity, value: at_most(value, plain_bound(pmfs, capacity - 1, value)),
+    WALKED,
+)
+
+
+def arrays(pmfs: Ensemble) -> Any:
+    """The pmfs in double precision."""
+    return np.array([floats(pmf) for pmf in pmfs])
+
+
+def dyadic_cases(effort: Effort) -> Iterator[Case]:
+    """Ensembles of pmfs in powers of one half, whose steps lie on a lattice of span log 2."""
+    half, quarter, eighth = Fraction(1, 2), Fraction(1, 4), Fraction(1, 8)
+    rows = [
+        (half, half, 0 * half, 0 * half),
+        (half, quarter, eighth, eighth),
+        (quarter,) * 4,
+        (2 * half, *[0 * half] * 3),
+    ]
+    ensembles = [[row] for row in rows[:3]] + [[rows[0], rows[3]], [rows[1], rows[2]], rows, [rows[2], *rows[3:] * 3]]
+    for pmfs in ensembles:
+        for capacity in (1, 2, 7, 40, effort.pick(300, 3000)):
+            yield {"pmfs": tuple(pmfs), "capacity": Fraction(capacity)}
+
+
+def on_lattice(pmfs: Ensemble, capacity: Fraction, more: int = 0) -> Iterator[Compared]:
+    """The library's B3' and B3 where the grid holds every step; `more` prefixes are the control's."""
+    law = StepLaw.from_pmfs(arrays(pmfs))
+    dual, plain = (renewal_bound(law, float(capacity), form=f, grid=math.log(2)) for f in ("dual", "plain"))
+    for end in (dual.low, dual.high):
+        yield computed(end, heaviest(pmfs, capacity + more))
+    yield computed(plain.high, plain_bound(pmfs, capacity + more))
+
+
+ASSUMPTIONS = (
+    "the surprisals along a text sampled from the target are i.i.d. with the law of a step",
+    "the P prefixes are chosen without the target's sampling (B4)",
+)
+
+ENTRIES = (
+    Entry(
+        id="B3",
+        title="Branching bound from the renewal function",
+        kind="upper bound",
+        plain="E[X] <= min over t of U(t-) + P e^-t; on a grid min over j of U(jh) + P e^-(j+1)h",
+        latex=r"E[X] \le \min_t U(t^-) + P e^{-t}",
+        source=(),
+        assumptions=ASSUMPTIONS,
+        calculators=("spectheory.limits.renewal_bound",),
+        evidence=(
+            proof(
+                "many-to-one, and the prefixes above and below a threshold",
+                (*MANY_TO_ONE, *LEFT_LIMITS),
+                wrong=valid(
+                    "the heavy prefixes alone: i w <= [w >= c] w",
+                    lambda w, c, i, heavy: at_most(i * w, heavy * w),
+                    lambda w, c, i, heavy: [
+                        w >= 0,
+                        i * (1 - i) == 0,
+                        heavy * (1 - heavy) == 0,
+                        (1 - heavy) * (w - c) <= 0,
+                    ],
+                ),
+            ),
+            exact(
+                BELOW_B3, ensemble_cases, over="E[X] and U in fractions, 1 to 3 pmfs, P up to 6", wrong=BELOW_B3_WRONG
+            ),
+            agreement(
+                Claim("the library's B3 and B3' on the lattice", on_lattice),
+                dyadic_cases,
+                over="pmfs in powers of 1/2, P up to 300",
+                wrong=Claim("the library's bounds, one prefix more", lambda **case: on_lattice(**case, more=1)),
+            ),
+            searched(
+                BELOW_B3,
+                drawn_moderate,
+                over="1 to 3 pmfs, P up to 4",
+                spaces=(ensemble_space(2, 2, 2),),
+                wrong=BELOW_B3_WRONG,
+            ),
+        ),
+    ),
+)
+"""What this file states."""

@@ -1,0 +1,91 @@
+"""§9's limit: recursive rejection of more than one candidate is not monotone in the order of channels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from itertools import combinations
+
+from proofs_check import cases
+from proofs_check.arithmetic import Real
+from proofs_check.claims import Case, Claim, Compared, at_least
+from proofs_check.completions import Pmf
+from proofs_check.entries import Entry
+from proofs_check.evidence import counterexample
+from proofs_check.findings import Effort
+from proofs_check.truncated_intervals import within_poisson, within_recursive
+
+Merged = tuple[int, int]
+"""Two tokens that a channel takes for one."""
+
+
+def merged(pmf: Pmf, two: Merged) -> list[Real]:
+    """The pmf with two tokens as one.
+
+    Examples
+    --------
+    >>> merged([Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)], (1, 2))
+    [Fraction(1, 2), Fraction(1, 2)]
+    """
+    return [*(share for x, share in enumerate(pmf) if x not in two), pmf[two[0]] + pmf[two[1]]]
+
+
+def never_lowered(value: Callable[[Pmf, Pmf, int], Real]) -> Callable[[Pmf, Pmf, int, Merged], Compared]:
+    """A claim's function: merging two tokens of both pmfs, which lowers every g(c), does not lower the value."""
+
+    def holds(p: Pmf, q: Pmf, k: int, two: Merged) -> Compared:
+        return at_least(value(merged(p, two), merged(q, two), k), value(p, q, k))
+
+    return holds
+
+
+def mergers(effort: Effort) -> Iterator[Case]:
+    """Fewer candidates first; pairs on three tokens by their denominator, p falling, and every two of their tokens."""
+    for k in effort.pick((1, 2), (1, 2, 3)):
+        for pair in cases.pairs(3, 6):
+            if pair["p"][0] >= pair["p"][1] >= pair["p"][2]:
+                yield from ({**pair, "k": k, "two": two} for two in combinations(range(3), 2))
+
+
+def one_merger(effort: Effort) -> Iterator[Case]:
+    """Four tokens, of which the second and third are alike to the channel."""
+    yield {
+        "p": tuple(Fraction(weight, 20) for weight in (16, 3, 1, 0)),
+        "q": tuple(Fraction(weight, 20) for weight in (4, 2, 2, 12)),
+        "k": 2,
+        "two": (1, 2),
+    }
+
+
+RECURSIVE = Claim("merging two tokens never lowers P(R <= k) of recursive rejection", never_lowered(within_recursive))
+POISSON = Claim("merging two tokens never lowers P(R <= k) of the Poisson race", never_lowered(within_poisson))
+
+ENTRIES = (
+    Entry(
+        id="§9/monotone",
+        title="Recursive rejection in the order of channels",
+        kind="refuted",
+        plain="P(R <= k) of recursive rejection (R3) is monotone in the order of channels, as that of the Poisson race "
+        "is: so it lies between its values at the best completion and at disjoint tails",
+        latex=r"(P,Q)\succeq(P',Q')\ \Rightarrow\ P_{R3}(R\le k)(P,Q)\le P_{R3}(R\le k)(P',Q')",
+        source=(),
+        assumptions=("candidates are i.i.d. from the draft", "a channel merges tokens and splits them in proportion"),
+        evidence=(
+            counterexample(
+                RECURSIVE,
+                mergers,
+                over="first with two candidates on three tokens by the denominator; one candidate has none",
+                true=POISSON,
+            ),
+            counterexample(
+                RECURSIVE, one_merger, over="p = (.8, .15, .05, 0), q = (.2, .1, .1, .6), k = 2", true=POISSON
+            ),
+        ),
+        without={
+            "symbolic": "a counterexample settles it",
+            "certified": "no logarithm enters",
+            "search": "a counterexample settles it",
+        },
+    ),
+)
+"""What this file states."""

@@ -1,0 +1,301 @@
+"""§9: what the largest probabilities of two pmfs tell for certain; every calculator over every completion of a grid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from proofs_check.arithmetic import positive_part, smaller
+from proofs_check.calculus import log, slope
+from proofs_check.claims import Claim, Compared, at_least, at_most, equal
+from proofs_check.completions import NO_EXTRAS, Extras, Lengths, Pairs, Pmf, Seen, best, seen
+from proofs_check.entries import Entry
+from proofs_check.evidence import agreement, certified, exact, proof, searched
+from proofs_check.search import pair_space
+from proofs_check.symbolic import same, valid
+from proofs_check.theorems.hockey_stick import g
+from proofs_check.truncated_cases import drawn, every_setting, few_pairs, pairs
+from proofs_check.truncated_given import given_inside, matching_inside, only_listed, peaks_forgotten
+from proofs_check.truncated_intervals import (
+    ENCLOSED,
+    LAWS,
+    LOGARITHMIC,
+    MONOTONE,
+    RATIONAL,
+    SYMMETRIC,
+    at_the_ends,
+    even_tails,
+    inside,
+    naive,
+    no_better_than_even,
+)
+from proofs_check.truncated_moments import (
+    cap_of_all,
+    evenly_filled,
+    rank_entropies,
+    read,
+    steep_ends,
+    twice_the_mean,
+    with_ends,
+    with_odds,
+)
+from proofs_check.truncated_proofs import FOLLOWS, MOMENTS, ONE_COMPLETION, OTHER_RULES, SUMS
+
+
+def one_is_best(p: Pmf, q: Pmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
+    """The best completion is one, and its g(c) is at most that of this pair, at every c.
+
+    Both are convex and piecewise linear, so it is enough to compare at the kinks of this pair's and beyond the last.
+    """
+    known = seen(p, q, m, extra)
+    yield from _completes(known, best(known))
+    yield from _below(best(known), p, q)
+
+
+def _completes(known: Seen, found: Pairs) -> Iterator[Compared]:
+    ours = len(known.both) + len(known.ours)
+    theirs = ours + len(known.theirs)
+    yield equal((sum(a for a, _ in found), sum(b for _, b in found)), (1 + 0 * known.s, 1 + 0 * known.t))
+    for i, (a, b) in enumerate(found):
+        if i >= ours:
+            yield at_most(a, known.a)
+        if len(known.both) <= i < ours or i >= theirs:
+            yield at_most(b, known.b)
+        yield at_least(smaller(a, b), 0)
+
+
+def _below(found: Pairs, p: Pmf, q: Pmf) -> Iterator[Compared]:
+    pmfs = [a for a, _ in found], [b for _, b in found]
+    for c in (a / b for a, b in zip(p, q, strict=True) if b > 0):
+        yield at_most(g(*pmfs, c), g(p, q, c))
+    drawable = sum(a for a, b in zip(p, q, strict=True) if b > 0)
+    yield at_least(sum(a for a, b in found if b > 0), drawable)
+
+
+def without_caps_outside(p: Pmf, q: Pmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
+    """The claim of :func:`one_is_best` with one merged token in place of those known to none, which has no cap."""
+    known = seen(p, q, m, extra)
+    many = best(known._replace(outside=1000 * known.outside))
+    first = len(many) - 1000 * known.outside
+    merged = [(a * 1000, b * 1000) for a, b in many[first : first + known.outside]]
+    yield from _completes(known, [*many[:first], *merged])
+
+
+def best_without_caps(known: Seen) -> Pairs:
+    """The best completion had unseen tokens no caps."""
+    return best(known._replace(a=1 + 0 * known.a, b=1 + 0 * known.b))
+
+
+def evenly_spread(p: Pmf, q: Pmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
+    """The claim of :func:`one_is_best` for even tails."""
+    yield from _below(list(zip(*even_tails(p, q, m, extra), strict=True)), p, q)
+
+
+BEST = Claim("the best completion is one, and its g(c) is nowhere above that of another", one_is_best)
+EVEN = Claim("even tails are best", evenly_spread)
+
+EVEN_IS_BEST = "no completion is better than that with even tails"
+
+OVER_FEW = "pairs on 3 tokens of denominator up to 4 and on 4 up to 3, lists of one or two tokens, others by name"
+
+OVER = "pairs on 3 and 4 tokens of denominator up to 4, lists of one or two tokens, others by name"
+
+ENTRIES = (
+    Entry(
+        id="§9",
+        title="Truncated knowledge: certified intervals from the largest probabilities",
+        kind="bounds",
+        plain="from the m largest probabilities of both pmfs every quantity lies in a computed interval, whatever the "
+        "rest: one completion has the least g(c) for every c, and with it every f-divergence its least value, A1, A2, "
+        "R1, R4 and R5 their largest; disjoint tails are the other end; H(p) is least with the tail filled up to the "
+        "cap, largest with an even tail; R2, R3 beyond one candidate and R6 are enclosed",
+        latex=r"\sum_C\min(p,q)\le\sum\min(p,q)\le\sum_C\min(p,q)+u+w+\min(t-u,\,s-w,\,n\min(a,b)),\quad "
+        r"\exists\,(P^*,Q^*)\ \forall (P,Q)\ \forall c:\ g_{P^*Q^*}(c)\le g_{PQ}(c)\le\sum_C(cq-p)_++c(1-q(C))",
+        source=(),
+        assumptions=(
+            "the lists hold the most probable tokens; those asked for by name do not lower the cap",
+            "log-probabilities are right up to rounding, or their error is stated",
+        ),
+        calculators=tuple(
+            f"spectheory.truncated.{name}"
+            for name in (
+                "TopLogProbs",
+                "argmax_acceptance",
+                "chi_square",
+                "distinct_race_acceptance",
+                "entropy",
+                "greedy_acceptance",
+                "gumbel_list_acceptance",
+                "gumbel_list_acceptance_bound",
+                "harmonic_mean_distance",
+                "harmonic_mean_similarity",
+                "hockey_stick",
+                "independent_acceptance",
+                "independent_acceptance_given",
+                "kl_divergence",
+                "kseq_acceptance",
+                "largest_rank_entropy",
+                "mean_interval",
+                "optimal_acceptance",
+                "poisson_race_acceptance",
+                "poisson_race_acceptance_given",
+                "poisson_rank_entropy",
+                "poisson_rank_pmf",
+                "poisson_rank_pmf_given",
+                "race_acceptance",
+                "race_acceptance_given",
+                "recursive_acceptance",
+                "recursive_acceptance_given",
+                "recursive_rank_pmf",
+                "recursive_rank_pmf_given",
+                "renyi_divergence",
+                "second_log_moment",
+                "token_acceptance",
+                "token_acceptance_given",
+                "top_k_acceptance",
+                "top_k_acceptance_given",
+                "total_variation",
+            )
+        ),
+        evidence=(
+            proof(
+                "ends that are sums: minima, hockey sticks, the race, KL",
+                SUMS,
+                wrong=valid(
+                    "minima outside C sum to at most u + min(t-u, s, N), with those on the draft's list forgotten",
+                    lambda x, y, s, t, U, W, N: at_most(
+                        smaller(x, U) + smaller(y, W) + smaller(smaller(t - x, s - y), N),
+                        smaller(t, U) + smaller(smaller(t - smaller(t, U), s), N),
+                    ),
+                    lambda x, y, s, t, U, W, N: [x >= 0, x <= t, y >= 0, y <= s, U >= 0, W >= 0, N >= 0],
+                ),
+            ),
+            proof(
+                "one completion is best for every hockey stick",
+                ONE_COMPLETION,
+                wrong=valid(
+                    "S lacks a token of the target's list only if q = b, for any c",
+                    lambda c, lam, b, p: equal(smaller(b, lam * p), b),
+                    lambda c, lam, b, p: [lam > 0, c > 0, p > 0, b >= 0, p >= c * smaller(b, lam * p)],
+                ),
+            ),
+            proof(
+                "what follows for f-divergences, races, k-SEQ and R4",
+                FOLLOWS,
+                wrong=valid(
+                    "a merger raises g: (x + y)+ >= x+ + y+",
+                    lambda x, y: at_least(positive_part(x + y), positive_part(x) + positive_part(y)),
+                ),
+            ),
+            proof(
+                "entropy and second log-moment, by moving mass between two tokens",
+                MOMENTS,
+                wrong=same(
+                    "moving e from x to y changes -x log x - y log y at the rate log(y + e) - log(x - e)",
+                    lambda x, y, e: (
+                        slope(-(x - e) * log(x - e) - (y + e) * log(y + e), e),
+                        log(y + e) - log(x - e),
+                    ),
+                ),
+            ),
+            proof(
+                "what encloses R3 and R2, and matching rules",
+                OTHER_RULES,
+                wrong=valid(
+                    "s + E(s) never rises",
+                    lambda p, q, s, u: at_least(positive_part(p - s * q) - positive_part(p - u * q), (u - s) * q),
+                    lambda p, q, s, u: [p >= 0, q >= 0, s >= 0, u >= s],
+                ),
+            ),
+            exact(
+                BEST,
+                every_setting,
+                over=OVER,
+                wrong=Claim("tokens known to none have no caps at the best completion", without_caps_outside),
+            ),
+            exact(
+                Claim("divergences, hockey sticks and A1 of every completion are inside", inside(SYMMETRIC + RATIONAL)),
+                pairs,
+                over=OVER,
+                wrong=Claim(EVEN_IS_BEST, no_better_than_even(SYMMETRIC)),
+            ),
+            exact(
+                Claim("A2, R1, R4, R5 and R6's bound of every completion are inside", inside(MONOTONE)),
+                few_pairs,
+                over=OVER_FEW,
+                wrong=Claim(EVEN_IS_BEST, no_better_than_even(MONOTONE)),
+            ),
+            exact(
+                Claim("R2, R3 and R6 of every completion, and laws of the rank, are inside", inside(ENCLOSED + LAWS)),
+                few_pairs,
+                over=OVER_FEW,
+                wrong=Claim("they lie between the best completion and disjoint tails", naive(ENCLOSED + LAWS)),
+            ),
+            exact(
+                Claim("what holds given the output is inside, for every output", given_inside),
+                few_pairs,
+                over=OVER_FEW,
+                wrong=Claim("the third rank lies between its values at the ends of the first's", peaks_forgotten),
+            ),
+            exact(
+                Claim("top-k drafts, for every k, and first choices are inside", matching_inside),
+                pairs,
+                over=OVER,
+                wrong=Claim("what the target's list lacks is never accepted", only_listed),
+            ),
+            agreement(
+                Claim("the ends are the values at the best completion and disjoint tails", at_the_ends(SYMMETRIC)),
+                pairs,
+                over=OVER,
+                wrong=Claim(
+                    "the ends are those of a best completion without caps", at_the_ends(SYMMETRIC, best_without_caps)
+                ),
+            ),
+            agreement(
+                Claim("ends of A2, R1, R4, R5 and R6's bound are attained likewise", at_the_ends(MONOTONE)),
+                pairs,
+                over=OVER,
+                wrong=Claim(
+                    "the ends are those of a best completion without caps", at_the_ends(MONOTONE, best_without_caps)
+                ),
+            ),
+            agreement(
+                Claim("a list's cap, unseen mass and ranges, and means of intervals", read),
+                pairs,
+                over=OVER,
+                wrong=Claim("a token asked for by name lowers the cap", cap_of_all),
+            ),
+            certified(
+                Claim("KL, Rényi, entropy and second log-moment of every completion are inside", inside(LOGARITHMIC)),
+                pairs,
+                over=OVER,
+                wrong=Claim(EVEN_IS_BEST, no_better_than_even(LOGARITHMIC[:1])),
+            ),
+            certified(
+                Claim("ends of entropy and moment, low ends of KL, chi-square and Rényi are attained", steep_ends),
+                lambda effort: with_ends(pairs(effort)),
+                over=OVER,
+                wrong=Claim("the entropy is least with an even tail", evenly_filled),
+            ),
+            certified(
+                Claim("the Poisson race's H(R), and the largest entropy at a mean log R", rank_entropies),
+                lambda effort: with_odds(pairs(effort)),
+                over=OVER,
+                wrong=Claim("H(R) is at most twice the mean log R", twice_the_mean),
+            ),
+            searched(BEST, drawn, over="2 to 4 tokens", spaces=(pair_space(3),), wrong=EVEN),
+            searched(
+                Claim("KL, chi-square, Rényi and moments of a pair are inside", inside(RATIONAL + LOGARITHMIC)),
+                drawn,
+                over="2 to 4 tokens, thirty orders of magnitude",
+                wrong=Claim(EVEN_IS_BEST, no_better_than_even(LOGARITHMIC[:1])),
+            ),
+            searched(
+                Claim("D1-D3 and the rules of a pair are inside", inside(SYMMETRIC + MONOTONE + ENCLOSED)),
+                drawn,
+                over="2 to 4 tokens, thirty orders of magnitude",
+                wrong=Claim("R3 lies between the best completion and disjoint tails", naive(ENCLOSED[:1])),
+            ),
+        ),
+    ),
+)
+"""What this file states."""
