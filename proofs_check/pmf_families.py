@@ -62,7 +62,7 @@ def population(name: str, pmfs: int, tokens: int) -> Floats:
     Examples
     --------
     >>> population("Zipf, exponent 0.5 to 3", 2, 3).round(2).tolist()
-    [[0.77, 0.16, 0.07], [0.66, 0.22, 0.12]]
+    [[0.85, 0.12, 0.04], [0.7, 0.2, 0.1]]
     """
     weights = FAMILIES[name](np.random.default_rng(list(FAMILIES).index(name)), pmfs, tokens)
     return weights / weights.sum(axis=1, keepdims=True)

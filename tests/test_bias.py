@@ -1,12 +1,9 @@
-"""Y5, Y6: the loss of over-acceptance against definitions in fractions, linear programmes and whole algorithms."""
+"""Y5, Y6: the loss of over-acceptance against linear programmes and at extreme pairs, in every array library."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from fractions import Fraction
-from functools import cache
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -16,15 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from proofs_check import enumeration
-from proofs_check.enumeration import Model, Pmf, Prefix, normalised, positive_part
 from proofs_check.strategies import Floats, extreme_pairs, pairs, theorem
 from spectheory import total_variation
 from spectheory.errors import PmfError, SettingError, ShapeError, SpectheoryError
 from spectheory.limits import (
     bias_frontier,
     biased_loss,
-    expected_rejections,
     mean_bias_frontier,
     mixture_target,
     optimal_recovery,
@@ -40,97 +34,6 @@ PROGRAMME = 1e-6
 """HiGHS takes a constraint for met within 1e-7; each programme here has at most a dozen."""
 
 PAIRS = extreme_pairs()
-
-
-# One position in fractions: the output law itself, not its formulas
-
-
-def grid_pmfs(tokens: int, total: int) -> list[Pmf]:
-    cells = [cell for cell in product(range(total + 1), repeat=tokens) if sum(cell) == total]
-    return [tuple(Fraction(weight, total) for weight in cell) for cell in cells]
-
-
-def distance(p: Pmf, q: Pmf) -> Fraction:
-    return sum((abs(a - b) for a, b in zip(p, q, strict=True)), Fraction(0)) / 2
-
-
-def acceptances(p: Pmf, q: Pmf, rng: np.random.Generator) -> Pmf:
-    """A random b between min(1, p/q) and 1; each end is drawn often."""
-    chosen = []
-    for a, b in zip(p, q, strict=True):
-        least = min(Fraction(1), a / b) if b > 0 else Fraction(0)
-        chosen.append(least + (1 - least) * Fraction(int(rng.integers(5)), 4))
-    return tuple(chosen)
-
-
-def output(q: Pmf, accept: Pmf, recovery: Pmf) -> tuple[Fraction, Pmf]:
-    """Run the rule once: the probability of a rejection and the law of the output."""
-    rejected = sum(((1 - b) * share for b, share in zip(accept, q, strict=True)), Fraction(0))
-    law = tuple(b * share + rejected * r for b, share, r in zip(accept, q, recovery, strict=True))
-    return rejected, law
-
-
-def floats(pmf: Pmf) -> Floats:
-    return np.array([float(share) for share in pmf])
-
-
-def fraction_cases(tokens: int, total: int) -> list[tuple[Pmf, Pmf, Pmf]]:
-    rng = np.random.default_rng(total)
-    every = grid_pmfs(tokens, total)
-    return [(p, q, acceptances(p, q, rng)) for p in every for q in every]
-
-
-@pytest.mark.parametrize(("tokens", "total"), [(1, 1), (2, 6), (3, 4), (4, 2)])
-def test_losses_are_those_of_the_output_laws(tokens: int, total: int) -> None:
-    """OPT and UNO as what comes out when the rule is run; Y6; OPT's formula of the theory page, UNO's too."""
-    for p, q, b in fraction_cases(tokens, total):
-        p_, q_, b_ = floats(p), floats(q), floats(b)
-        recovery = optimal_recovery(p_, q_, b_)
-        kept = tuple(x * y for x, y in zip(b, q, strict=True))
-        excess = positive_part(p, kept)
-        best = normalised(excess) if sum(excess) > 0 else p
-        np.testing.assert_allclose(recovery, floats(best), rtol=0, atol=ROUNDING)
-        rejected, law = output(q, b, best)
-        loss = distance(law, p)
-        assert rejected + loss == distance(p, q)
-        assert loss == distance(p, kept) - rejected / 2
-        assert biased_loss(p_, q_, b_) == pytest.approx(float(loss), abs=ROUNDING)
-        assert rejection_probability(p_, q_, b_) == pytest.approx(float(rejected), abs=ROUNDING)
-        _, uno_law = output(q, b, p)
-        assert uno_loss(p_, q_, b_) == pytest.approx(float(distance(uno_law, p)), abs=ROUNDING)
-        assert loss <= distance(uno_law, p) <= distance(p, q)
-
-
-def test_every_law_between_zero_and_a_is_optimal_and_no_other() -> None:
-    """A random law with 0 <= r <= A on {A >= 0} reaches the least loss; one that leaves the range loses more."""
-    rng = np.random.default_rng(3)
-    inside = outside = 0
-    for p, q, b in fraction_cases(3, 6):
-        rejected, _ = output(q, b, p)
-        if rejected == 0:
-            continue
-        kept = tuple(x * y for x, y in zip(b, q, strict=True))
-        most = tuple(share / rejected for share in positive_part(p, kept))  # A where it is positive, else 0
-        least = distance(output(q, b, normalised(most))[1], p)
-        draw = normalised(tuple(Fraction(int(w)) for w in rng.integers(1, 5, 3)))
-        for law in (draw, *fill(most)):
-            loss = distance(output(q, b, law)[1], p)
-            optimal = all(r <= limit for r, limit in zip(law, most, strict=True))
-            assert (loss == least) == optimal
-            inside, outside = inside + optimal, outside + (not optimal)
-    assert min(inside, outside) > 100
-
-
-def fill(most: Pmf) -> list[Pmf]:
-    """Extreme laws of {0 <= r <= most, sum 1}: fill the tokens up in order, forwards and backwards."""
-    laws = []
-    for order in (range(len(most)), reversed(range(len(most)))):
-        left, law = Fraction(1), [Fraction(0)] * len(most)
-        for x in order:
-            law[x] = min(left, most[x])
-            left -= law[x]
-        laws.append(tuple(law))
-    return laws
 
 
 # Linear programmes
@@ -210,41 +113,6 @@ def test_the_front_is_one_family(name: str) -> None:
     assert front.uno[-1] == pytest.approx(tv, abs=ROUNDING)
 
 
-def test_recovering_from_the_target_is_a_bias_that_buys_nothing() -> None:
-    """Negative control: at the unbiased acceptance OPT loses nothing, UNO half of what it could."""
-    front = bias_frontier([0.5, 0.5], [0.75, 0.25], points=2)
-    assert front.uno is not None
-    assert front.loss[0] == 0
-    assert front.uno[0] == pytest.approx(0.125, abs=ROUNDING)
-    uno = uno_loss([0.5, 0.5], [0.75, 0.25], [2 / 3, 1.0])
-    assert rejection_probability([0.5, 0.5], [0.75, 0.25], [2 / 3, 1.0]) + uno > 0.25 + 0.1, "above the front"
-
-
-THETAS = [Fraction(0), Fraction(1, 3), Fraction(3, 4), Fraction(1)]
-
-
-@pytest.mark.parametrize("theta", THETAS, ids=str)
-def test_over_acceptance_is_token_verification_of_a_mixture(theta: Fraction) -> None:
-    """Y6 in fractions: b = min(1, m/q) with m = (1-theta) p + theta q, one recovery law, output exactly m."""
-    for p in grid_pmfs(3, 4):
-        for q in grid_pmfs(3, 4):
-            mixture = tuple((1 - theta) * a + theta * b for a, b in zip(p, q, strict=True))
-            one = Fraction(1)
-            least = [min(one, a / b) if b > 0 else one for a, b in zip(p, q, strict=True)]
-            accept = tuple((1 - theta) * least_x + theta for least_x in least)
-            assert accept == tuple(min(one, m / b) if b > 0 else one for m, b in zip(mixture, q, strict=True))
-            excess = positive_part(p, q)
-            recovery = normalised(excess) if sum(excess) > 0 else p
-            if theta < 1 and sum(excess) > 0:
-                assert recovery == normalised(positive_part(mixture, q))
-            rejected, law = output(q, accept, recovery)
-            assert law == mixture
-            assert rejected == (1 - theta) * distance(p, q)
-            assert distance(law, p) == theta * distance(p, q)
-            value = mixture_target(floats(p), floats(q), float(theta))
-            np.testing.assert_allclose(value, floats(mixture), rtol=0, atol=ROUNDING)
-
-
 @theorem
 @given(pairs(), st.floats(0, 1))
 def test_the_mixture_carries_token_verification_over(pair: tuple[Floats, Floats], theta: float) -> None:
@@ -253,75 +121,6 @@ def test_the_mixture_carries_token_verification_over(pair: tuple[Floats, Floats]
     mixture, tv = mixture_target(p, q, theta), float(total_variation(p, q))
     assert TokenVerification().acceptance(mixture, q) == pytest.approx(1 - (1 - theta) * tv, abs=ROUNDING)
     assert total_variation(mixture, p) == pytest.approx(theta * tv, abs=ROUNDING)
-
-
-def made_up(which: int, seed: int) -> Model:
-    """A model of the last token and the position, zeros among its entries."""
-
-    @cache
-    def at(position: int, last: int) -> Pmf:
-        rng = np.random.default_rng([seed, which, position, last])
-        weights = rng.integers(0, 4, 3)
-        weights[rng.integers(3)] += 1
-        return normalised(tuple(Fraction(int(weight)) for weight in weights))
-
-    return lambda prefix: at(len(prefix), prefix[-1] if prefix else 0)
-
-
-def biased_coupling(theta: Fraction) -> enumeration.Coupling:
-    """(draft, output) of one over-accepting step; a rejected draft is never what is recovered."""
-
-    def coupling(p: Pmf, q: Pmf) -> dict[tuple[int, int], Fraction]:
-        excess = positive_part(p, q)
-        recovery = normalised(excess) if sum(excess) > 0 else p
-        joint: dict[tuple[int, int], Fraction] = {}
-        for i, share in enumerate(q):
-            if share > 0:
-                accept = (1 - theta) * min(Fraction(1), p[i] / share) + theta
-                joint[i, i] = share * accept
-                for j, recovered in enumerate(recovery):
-                    if accept < 1 and recovered > 0:
-                        assert i != j
-                        joint[i, j] = share * (1 - accept) * recovered
-        return joint
-
-    return coupling
-
-
-@pytest.mark.parametrize("theta", THETAS, ids=str)
-@pytest.mark.parametrize("seed", [1, 2])
-def test_a_sequence_follows_the_mixture_chain(seed: int, theta: Fraction) -> None:
-    """Whole texts of the biased rule: exactly the law of token verification with the mixture as its target.
-
-    Their rejections are Y1 of the mixture chain, which the sum of (1 - theta) TV along *target* texts is not.
-    """
-    target, draft, steps = made_up(1, seed), made_up(2, seed), 3
-
-    def mixture(prefix: Prefix) -> Pmf:
-        return tuple((1 - theta) * a + theta * b for a, b in zip(target(prefix), draft(prefix), strict=True))
-
-    biased = enumeration.coupled_verification(biased_coupling(theta))
-    decoding = enumeration.Decoding(biased, k=steps, length=steps, spare=0)
-    law = decoding.law(target, draft)
-    lossless = enumeration.Decoding(enumeration.token_verification, k=steps, length=steps, spare=0)
-    assert {key: share for key, share in law.items() if share > 0} == lossless.law(mixture, draft)
-    assert enumeration.output_law(law) == {t: s for t, s in enumeration.text_law(mixture, steps).items() if s > 0}
-    rejections = Fraction(0)
-    for (_, accepted), share in law.items():
-        rejections += share * (len(accepted) - int(sum(accepted) + len(accepted) > steps))
-
-    def arrays(model: Model) -> Floats:
-        """Position n sees n tokens, the last of them x; the first sees none, whatever x."""
-        rows = [[model(()) if n == 0 else model((*([0] * (n - 1)), x)) for x in range(3)] for n in range(steps)]
-        return np.array([[floats(row) for row in matrix] for matrix in rows])
-
-    p, q = arrays(target), arrays(draft)
-    chain_mixture = mixture_target(p, q, float(theta))
-    exact = expected_rejections(chain_mixture, q, [1, 0, 0])
-    assert exact == pytest.approx(float(rejections), abs=ROUNDING)
-    along_target = (1 - float(theta)) * float(expected_rejections(p, q, [1, 0, 0]))
-    if 0 < theta < 1:
-        assert abs(along_target - float(rejections)) > 1e-3, "negative control: prefixes follow the biased law"
 
 
 # Means, shapes, libraries

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -27,9 +26,6 @@ cancellation costs sixty units, times the rounding of logarithms as large as 700
 
 CANCELLING = 1e-11
 """Rényi divergences: exponents of up to 10 log 1e-300 = 7000 round to 1e-12 before they are exponentiated."""
-
-ROUNDING = 1e-12
-"""Slack of inequalities between sums of a few terms of order one."""
 
 SINGLE = 2e-5
 """Single precision: 6e-8 per term, fifty terms, and pmf entries that were rounded themselves."""
@@ -73,11 +69,15 @@ def test_one_pmf_at_fifty_digits(name: str, pair: tuple[Floats, Floats]) -> None
 @pytest.mark.parametrize("order", ORDERS)
 def test_renyi_at_fifty_digits(order: float, pair: tuple[Floats, Floats]) -> None:
     for a, b in (pair, pair[::-1]):
-        value, exact = divergences.renyi_divergence(a, b, order), oracle.renyi_divergence(a, b, order)
-        if exact == oracle.MP.inf:
-            assert value == math.inf
-        else:
-            assert abs(float(value) - exact) <= CANCELLING * (1 + abs(exact)), (order, a, b)
+        check_renyi(a, b, order)
+
+
+def check_renyi(p: Floats, q: Floats, order: float) -> None:
+    value, exact = divergences.renyi_divergence(p, q, order), oracle.renyi_divergence(p, q, order)
+    if exact == oracle.MP.inf:
+        assert value == math.inf
+    else:
+        assert abs(float(value) - exact) <= CANCELLING * (1 + abs(exact)), (order, p, q)
 
 
 def test_renyi_of_order_one_is_kl(pair: tuple[Floats, Floats]) -> None:
@@ -86,7 +86,11 @@ def test_renyi_of_order_one_is_kl(pair: tuple[Floats, Floats]) -> None:
 
 @pytest.mark.parametrize("c", [0.0, 1e-300, 0.5, 1.0, 1.0000001, 3.0, 1e300])
 def test_hockey_stick_at_fifty_digits(c: float, pair: tuple[Floats, Floats]) -> None:
-    value, exact = divergences.hockey_stick(*pair, c), oracle.hockey_stick(*pair, c)
+    check_hockey_stick(*pair, c)
+
+
+def check_hockey_stick(p: Floats, q: Floats, c: float) -> None:
+    value, exact = divergences.hockey_stick(p, q, c), oracle.hockey_stick(p, q, c)
     # c q is rounded before p is taken off, so nearly equal weights leave an error relative to c, not to g.
     assert abs(oracle.MP.mpf(float(value)) - exact) <= RELATIVE * abs(exact) + 1e-16 * c
 
@@ -232,98 +236,22 @@ def test_sums_are_checked_to_the_precision_of_the_array(off: float, refused: boo
         assert validate_pmf(pmf) is pmf
 
 
-# Theorems
+# Pairs of any size
 
 
 @theorem
-@given(pairs())
-def test_pinsker(pair: tuple[Floats, Floats]) -> None:
-    """TV <= sqrt(KL / 2)."""
-    assert divergences.total_variation(*pair) <= math.sqrt(divergences.kl_divergence(*pair) / 2) + ROUNDING
-
-
-@theorem
-@given(pairs())
-def test_bretagnolle_huber(pair: tuple[Floats, Floats]) -> None:
-    """TV <= sqrt(1 - exp(-KL))."""
-    bound = math.sqrt(-math.expm1(-float(divergences.kl_divergence(*pair))))
-    assert divergences.total_variation(*pair) <= bound + ROUNDING
-
-
-@theorem
-@given(pairs())
-def test_kl_below_log_chi_square(pair: tuple[Floats, Floats]) -> None:
-    """KL <= log(1 + chi^2) = D_2."""
-    log = math.log1p(divergences.chi_square(*pair))
-    assert divergences.kl_divergence(*pair) <= log * (1 + ROUNDING) + ROUNDING
-    order_two = divergences.renyi_divergence(*pair, 2)
-    assert order_two == log or order_two == pytest.approx(log, rel=CANCELLING, abs=CANCELLING)
-
-
-@theorem
-@given(pairs())
-def test_renyi_grows_with_its_order(pair: tuple[Floats, Floats]) -> None:
-    """D_a <= D_b for a <= b."""
-    values = [float(divergences.renyi_divergence(*pair, order)) for order in (0.25, 0.5, 1, 2, 5, math.inf)]
-    for small, large in itertools.pairwise(values):
-        assert small <= large * (1 + CANCELLING) + CANCELLING
-
-
-@theorem
-@given(pairs())
-def test_harmonic_distance_between_tv_squared_and_tv(pair: tuple[Floats, Floats]) -> None:
-    """TV^2 <= D_HM <= TV, and D_HM = 1 - S_HM."""
-    tv, distance = divergences.total_variation(*pair), divergences.harmonic_mean_distance(*pair)
-    assert tv * tv <= distance + ROUNDING
-    assert distance <= tv + ROUNDING
-    assert distance == pytest.approx(1 - divergences.harmonic_mean_similarity(*pair), abs=ROUNDING)
-
-
-@theorem
-@given(pairs())
-def test_symmetric_divergences(pair: tuple[Floats, Floats]) -> None:
-    """TV, S_HM and D_HM do not change when p and q change places."""
-    for name in ("total_variation", "harmonic_mean_similarity", "harmonic_mean_distance"):
-        assert getattr(divergences, name)(*pair) == pytest.approx(
-            getattr(divergences, name)(*pair[::-1]), rel=ROUNDING, abs=0
-        )
-
-
-@theorem
-@given(pairs())
-def test_second_moment_above_squared_mean(pair: tuple[Floats, Floats]) -> None:
-    """H(p)^2 <= M_2(p), and 0 <= H(p) <= log V."""
-    mean = divergences.entropy(pair[0])
-    assert mean * mean <= divergences.second_log_moment(pair[0]) + ROUNDING
-    assert -ROUNDING <= mean <= math.log(len(pair[0])) + ROUNDING
-
-
-@theorem
-@given(pairs(), st.floats(0, 50), st.floats(0, 50), st.floats(0, 1))
-def test_hockey_stick_is_convex(pair: tuple[Floats, Floats], a: float, b: float, share: float) -> None:
-    """g((1-s) a + s b) <= (1-s) g(a) + s g(b)."""
-    between = divergences.hockey_stick(*pair, (1 - share) * a + share * b)
-    chord = (1 - share) * divergences.hockey_stick(*pair, a) + share * divergences.hockey_stick(*pair, b)
-    assert between <= chord + 100 * ROUNDING
-
-
-@theorem
-@given(pairs(), st.floats(0, 50), st.floats(0, 50))
-def test_hockey_stick_grows_at_most_as_c(pair: tuple[Floats, Floats], a: float, b: float) -> None:
-    """For a <= b: 0 <= g(b) - g(a) <= b - a, and (c - 1)+ <= g(c) <= c."""
-    a, b = min(a, b), max(a, b)
-    growth = divergences.hockey_stick(*pair, b) - divergences.hockey_stick(*pair, a)
-    assert -100 * ROUNDING <= growth <= b - a + 100 * ROUNDING
-    assert max(a - 1, 0) - 100 * ROUNDING <= divergences.hockey_stick(*pair, a) <= a + 100 * ROUNDING
-
-
-@theorem
-@given(pairs())
-def test_hockey_stick_at_one_is_tv(pair: tuple[Floats, Floats]) -> None:
-    """g(1) = TV."""
-    assert divergences.hockey_stick(*pair, 1.0) == pytest.approx(
-        float(divergences.total_variation(*pair)), abs=ROUNDING
-    )
+@given(pairs(), st.floats(0.001, 50))
+def test_drawn_pairs_at_fifty_digits(pair: tuple[Floats, Floats], c: float) -> None:
+    """Any pair, relative to the value however small: the ledger's draws end at ratios of 1e30 and errors of 1e-12."""
+    for name in TWO_PMFS:
+        with oracle.MP.workdps(oracle.DEEP):
+            exact = oracle.DIVERGENCES[name](*pair)
+        assert close(getattr(divergences, name)(*pair), exact), name
+    for name in ONE_PMF:
+        assert close(getattr(divergences, name)(pair[0]), getattr(oracle, name)(pair[0])), name
+    for order in (0.25, *ORDERS):
+        check_renyi(*pair, order)
+    check_hockey_stick(*pair, c)
 
 
 def test_a_wrong_formula_is_caught() -> None:

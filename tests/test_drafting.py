@@ -15,7 +15,6 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from proofs_check.oracle import MP
 from spectheory import entropy
 from spectheory.cost import iid_tokens_per_call
 from spectheory.drafting import (
@@ -33,7 +32,6 @@ from spectheory.drafting import (
 from spectheory.drafting.consecutive import best_consecutive_tree
 from spectheory.errors import PmfError, SettingError, ShapeError
 from spectheory.kernels.tree import _compiled, _grow, heaviest_nodes
-from spectheory.limits import tunstall_bound
 
 Floats = NDArray[np.float64]
 Path = tuple[int, ...]
@@ -44,9 +42,6 @@ ROUNDING = 1e-12
 
 FLOAT32 = 1e-6
 """The same in single precision, a dozen operations."""
-
-DIGITS = MP.mpf(10) ** -45
-"""Identities at fifty digits: a hundred operations lose two."""
 
 
 # Shapes
@@ -211,9 +206,9 @@ WALKED: list[Shape] = [
 
 
 @pytest.mark.parametrize("law", FRACTION_LAWS, ids=str)
-@pytest.mark.parametrize("shape", WALKED, ids=str)
+@pytest.mark.parametrize("shape", WALKED[2:], ids=str)
 def test_weights_tokens_survival_and_exits(shape: Shape, law: list[Fraction]) -> None:
-    """S1: what comes out of walking every rank sequence, in fractions."""
+    """S1: what comes out of walking every rank sequence, in fractions, of trees larger than the ledger's."""
     paths = shape.tree().paths
     exits = walked(paths, law, shape.depth + 1)
     assert sum(exits.values()) == 1
@@ -234,17 +229,6 @@ def test_weights_tokens_survival_and_exits(shape: Shape, law: list[Fraction]) ->
     for (node, rank), share in exits.items():
         expected[(paths.index(node) + 1 if node else 0) * letters + rank - 1] = float(share)
     assert exit_law(shape, floats) == pytest.approx(expected, abs=ROUNDING)
-
-
-def test_wrong_weights_are_caught() -> None:
-    """Negative control: ranks by depth alone, the root left out, or a tree read in another order."""
-    law, shape = [0.5, 1 / 3, 1 / 6], WALKED[3]
-    right = float(expected_tokens(shape, law))
-    exits = walked(shape.tree().paths, FRACTION_LAWS[0], shape.depth + 1)
-    assert right == pytest.approx(sum(float(s) * (len(node) + 1) for (node, _), s in exits.items()), abs=ROUNDING)
-    wrong = [right - 1, float(1 + sum(law[path[-1] - 1] for path in shape.tree().paths))]
-    wrong.append(float(expected_tokens(shape, law[::-1])))
-    assert min(abs(value - right) for value in wrong) > 0.05
 
 
 @pytest.mark.parametrize("k", [1, 2, 5, 40])
@@ -583,75 +567,12 @@ def test_ranks_that_never_occur_are_drafted_for_later_ones_only() -> None:
 # S3 and T1
 
 
-def exact_tree(seed: int) -> tuple[Tree, list[Fraction]]:
-    """A random tree and a law that makes up one."""
-    rng = np.random.default_rng(seed)
-    alphabet = int(rng.integers(2, 5))
-    weights = [int(w) for w in rng.integers(0 if seed % 3 else 1, 9, alphabet)]
-    weights[0] += 1
-    nodes = int(rng.integers(1, 40))
-    return random_tree(rng, nodes, alphabet, deep=0.5), [Fraction(w, sum(weights)) for w in weights]
-
-
-def digits(law: list[Fraction]) -> Any:
-    """Entropy at fifty digits."""
-    return MP.fsum(-MP.mpf(s.numerator) / s.denominator * MP.log(MP.mpf(s.numerator) / s.denominator) for s in law if s)
-
-
-def exits_of(paths: list[Path], law: list[Fraction]) -> list[Fraction]:
-    inside = {(), *paths}
-    leaves = [(*node, r) for node in inside for r in range(1, len(law) + 1) if (*node, r) not in inside]
-    assert len(leaves) == len(inside) * (len(law) - 1) + 1
-    return [math.prod((law[rank - 1] for rank in leaf), start=Fraction(1)) for leaf in leaves]
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_tokens_times_entropy_is_the_entropy_of_the_exit(seed: int) -> None:
-    """S3 at fifty digits and in the library; T1 with the exact number of leaves."""
-    tree, law = exact_tree(seed)
-    paths = tree.paths
-    tokens = 1 + sum((math.prod(law[rank - 1] for rank in path) for path in paths), Fraction(0))
-    exits = exits_of(paths, law)
-    assert sum(exits) == 1
-    product_ = MP.mpf(tokens.numerator) / tokens.denominator * digits(law)
-    assert abs(product_ - digits(exits)) < DIGITS
-    assert product_ <= MP.log(len(exits)) + DIGITS
-    floats = [float(share) for share in law]
-    assert float(expected_tokens(tree, floats)) == pytest.approx(float(tokens), rel=ROUNDING)
-    left = np.asarray(exit_law(tree, floats))
-    assert float(entropy(left)) == pytest.approx(float(digits(exits)), abs=ROUNDING * len(left))
-    assert float(tokens) <= tunstall_bound(float(digits(law)), len(law), tree.nodes) + ROUNDING
-
-
-def test_s3_with_a_part_of_the_law_left_out() -> None:
-    """Ranks above B lumped into one letter: A = B + 1, S3 and T1 hold for trees on ranks up to B."""
-    law = 0.6 * 0.4 ** np.arange(3)
-    letters = np.append(law, 1 - law.sum())
-    for tree in (Chain(5), KAry((3, 2)), optimal_tree(law, 50)):
-        tokens, uncertainty = float(expected_tokens(tree, law)), float(entropy(letters))
-        assert tokens * uncertainty == pytest.approx(float(entropy(exit_law(tree, law))), rel=ROUNDING)
-        assert tokens <= tunstall_bound(uncertainty, len(letters), tree.nodes)
-
-
-def test_no_small_tree_beats_the_channel_limit() -> None:
-    """T1 for the best of all trees of each size, as for any of them."""
-    for law in ((0.5, 0.5), (0.9, 0.1), (0.5, 0.25, 0.25), (0.98, 0.01, 0.01)):
-        for nodes in range(1, MOST + 1):
-            best = all_trees(len(law), nodes).best(law, nodes, nodes, False)
-            assert best <= tunstall_bound(float(entropy(law)), len(law), nodes) + ROUNDING
-
-
-@pytest.mark.parametrize(("alphabet", "depth"), [(2, 1), (2, 3), (2, 10), (4, 3), (8, 2)])
-def test_the_channel_limit_is_reached(alphabet: int, depth: int) -> None:
-    """Equally likely ranks: the optimal tree is complete, all its leaves weigh the same, and T1 is an equality."""
-    law = np.full(alphabet, 1 / alphabet)
-    nodes = sum(alphabet**d for d in range(1, depth))
-    if nodes:
-        tree = optimal_tree(law, nodes)
-        assert tree == KAry((alphabet,) * (depth - 1)).tree()
-        tokens = float(expected_tokens(tree, law))
-        assert tokens == depth
-        assert tokens == pytest.approx(tunstall_bound(math.log(alphabet), alphabet, nodes), rel=ROUNDING)
+@pytest.mark.parametrize(("alphabet", "depth"), [(2, 2), (2, 9), (4, 2), (8, 1)])
+def test_equally_likely_ranks_have_the_complete_tree(alphabet: int, depth: int) -> None:
+    """The tree by which the ledger attains T1 is the optimal one."""
+    law, complete = np.full(alphabet, 1 / alphabet), KAry((alphabet,) * depth)
+    assert optimal_tree(law, complete.nodes) == complete.tree()
+    assert expected_tokens(complete, law) == depth + 1
 
 
 DYADIC = [(0.5, 0.5), (0.5, 0.25, 0.25), (0.5, 0.25, 0.125, 0.125), (0.875, 0.125)]
@@ -660,31 +581,10 @@ OTHER = [(0.6, 0.4), (0.9, 0.05, 0.05), (0.4, 0.3, 0.2, 0.1)]
 
 @pytest.mark.parametrize("law", DYADIC + OTHER, ids=str)
 def test_the_optimal_tree_grows_as_log_k(law: tuple[float, ...]) -> None:
-    """E[tokens] H(R) ~ log k, with Tunstall's constant: it lies within log(1/min pi) below the logarithm of the leaves.
-
-    Every exit leaf of the optimal tree weighs no more than its last node and no less than min pi times it.
-    """
+    """E[tokens] H(R) ~ log k (S2), with Tunstall's constant, for trees larger than the ledger's."""
     uncertainty, least = float(entropy(law)), min(law)
-    for k in (1, 10, 100, 1000, 10**4, 10**5):
+    for k in (1000, 10**4, 10**5):
         information = float(expected_tokens(optimal_tree(law, k), law)) * uncertainty
         leaves = math.log((k + 1) * (len(law) - 1) + 1)
         assert leaves + math.log(least) - ROUNDING * leaves <= information <= leaves * (1 + ROUNDING)
     assert abs(information / math.log(10**5) - 1) <= math.log(len(law) / least) / math.log(10**5)
-
-
-def test_the_channel_limit_fails_for_mixed_ranks() -> None:
-    """S3: half the texts with p = q (R = 1 always), half with four equally likely ranks, a chain of 16.
-
-    It gives 9.17 tokens per call, and T1 with the marginal law's entropy says 3.68: that needs i.i.d. ranks, and holds
-    where they are, for the chain and for the best tree under the marginal law.
-    """
-    halves = np.array([[1.0, 0.0, 0.0, 0.0], [0.25, 0.25, 0.25, 0.25]])
-    marginal = halves.mean(axis=0)
-    tokens = float(expected_tokens(Chain(16), halves).mean())
-    limit = tunstall_bound(float(entropy(marginal)), 4, 16)
-    assert round(tokens, 2) == 9.17
-    assert round(limit, 2) == 3.68
-    assert expected_tokens(Chain(16), marginal) <= expected_tokens(optimal_tree(marginal, 16), marginal) <= limit
-    assert limit < tokens
-    for half in halves:
-        assert expected_tokens(Chain(16), half) <= tunstall_bound(float(entropy(half)), 4, 16)

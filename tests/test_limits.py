@@ -248,7 +248,7 @@ def test_wrong_branching_formulas_are_caught() -> None:
     assert best_tree(lambda _: fair, 1022) > sharp(entropy(fair) / math.log(2), 0.0, 1022)
     mu, mu2 = moments(*MIXTURES["skewed"])
     assert exact_mean_of_best_trees("skewed", 2) > sharp(mu, 0.0, 2)
-    assert branching_bound(mu, mu2, 1, "published") == 0, "B1's leading term alone is no bound"
+    assert branching_bound(mu, mu2, 1, "published") == 0, "B1's leading term alone is no bound at P = 1"
 
 
 def test_simulated_random_trees_stay_below() -> None:
@@ -503,7 +503,7 @@ class StickyTarget:
 
 
 def test_b6_holds_where_the_iid_forms_fail() -> None:
-    """A sticky two-regime target at P = 64: E[X] = 31, the i.i.d. reading B2' says 4; B6 holds and is close."""
+    """A sticky two-regime target at P = 64: E[X] = 31, the i.i.d. reading B2' says 3.5; B6 holds and is close."""
     target = StickyTarget(leave=0.001, hard=50)
     exact = target.best(64)
     mu = sum(entropy(row) for row in target.rows) / 2

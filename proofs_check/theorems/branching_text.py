@@ -248,8 +248,8 @@ def along_traces(texts: Texts, capacity: int, c: Fraction, crossed: bool = True)
     total = sum(len(half) * from_text(half, capacity, t) for half, t in zip(halves, chosen, strict=True))
     starts = starts_of(texts, capacity)
     yield computed(found.text.best, smaller(total / len(starts), capacity) + 1)
-    terms = sum(smaller(c**n / weight, 1) for start in starts for n, weight in enumerate(running(start), 1))
-    yield computed(found.one_call.best, terms / len(starts) + 1)
+    terms = [smaller(c**n / weight, Fraction(1)) for start in starts for n, weight in enumerate(running(start), 1)]
+    yield computed(found.one_call.best, sum(terms) / len(starts) + 1)
 
 
 def reading(mu: Real, mu2: Real, capacity: Real, bonus: int = 1) -> Compared:

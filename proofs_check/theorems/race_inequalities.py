@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 
 from proofs_check import cases
-from proofs_check.arithmetic import Real, absolute, is_zero, larger, smaller
-from proofs_check.claims import POSITIVE, Claim, Compared, at_most, equal
+from proofs_check.arithmetic import Real, absolute, floats, is_zero, larger, smaller
+from proofs_check.claims import POSITIVE, Claim, Compared, at_most, computed, equal
 from proofs_check.entries import Entry
-from proofs_check.evidence import counterexample, exact, proof, searched, solved
+from proofs_check.evidence import agreement, counterexample, exact, proof, searched, solved
 from proofs_check.search import pair_space
 from proofs_check.strategies import exact_pairs
 from proofs_check.symbolic import Step, valid
+from spectheory.verification import race_inequalities
 
 Pmf = Sequence[Real]
 
@@ -94,6 +96,15 @@ TERM_BY_TERM: tuple[Step, ...] = (
 
 BOUNDS = Claim("S/2 <= sum 1/(1/p+1/q-1) <= race and (1-TV)/(1+TV) <= race <= 1-TV <= S", chain)
 
+
+def library(p: Pmf, q: Pmf) -> list[Compared]:
+    """The library's five numbers."""
+    numbers = race_inequalities(floats(p), floats(q))
+    tv = 1 - overlap(p, q)
+    stated = (similarity(p, q) / 2, reciprocal(p, q), (1 - tv) / (1 + tv), 1 - tv, similarity(p, q))
+    return [computed(float(number), value + Fraction(0)) for number, value in zip(numbers, stated, strict=True)]
+
+
 LOOK_ALIKE = Claim("S/(2-S) <= race", lambda p, q: at_most(similarity(p, q) / (2 - similarity(p, q)), race(p, q)))
 
 HALF = Claim("S/2 <= race", lambda p, q: at_most(similarity(p, q) / 2, race(p, q)))
@@ -131,6 +142,15 @@ ENTRIES = (
                 over="every pair on 2 and 3 tokens of denominator up to 7",
                 wrong=LOOK_ALIKE,
             ),
+            agreement(
+                Claim("the library's five bounds", library),
+                lambda effort: cases.all_pairs(3, effort.pick(4, 6)),
+                over="every pair on 2 and 3 tokens of denominator up to 4",
+                wrong=Claim(
+                    "S in place of S/2",
+                    lambda p, q: computed(race_inequalities(floats(p), floats(q)).half_similarity, similarity(p, q)),
+                ),
+            ),
             searched(
                 BOUNDS,
                 exact_pairs,
@@ -139,7 +159,6 @@ ENTRIES = (
                 wrong=LOOK_ALIKE,
             ),
         ),
-        without={"certified": "no logarithm enters"},
     ),
     Entry(
         id="A3/look-alike",

@@ -272,8 +272,8 @@ ENTRIES = (
             ),
             certified(
                 Claim("ends of entropy and moment, low ends of KL, chi-square and Rényi are attained", steep_ends),
-                lambda effort: with_ends(pairs(effort)),
-                over=OVER,
+                lambda effort: with_ends(few_pairs(effort)),
+                over=OVER_FEW,
                 wrong=Claim("the entropy is least with an even tail", evenly_filled),
             ),
             certified(

@@ -41,10 +41,11 @@ def branching_bound(
 
     With :math:`K = \mu_2/\mu^2 - 1`, all logarithms natural:
 
-    - ``published`` (B1, ``pankratov2026``): :math:`(\mu+\mu_2)\log P/\mu^2`, the leading term alone; the paper's
-      additive constant is not known to us, so this form is **no** bound by itself. Nor is the base of its logarithms:
-      with every quantity in base b the slope in log P is :math:`(1 + \mu_2/(\mu\ln b))/\mu`, moments in nats; ours is
-      b = e. The slope of every other form is :math:`1/\mu`, whatever the base;
+    - ``published`` (B1, ``pankratov2026``): :math:`(\mu+\mu_2)\log P/\mu^2`, the leading term alone: an upper bound for
+      P >= 2, 0 and **no** bound at P = 1. The paper's additive constant is not known to us (:math:`\mu_2/\mu^2` is
+      enough), nor is the base of its logarithms: with every quantity in base b the slope in log P is
+      :math:`(1 + \mu_2/(\mu\ln b))/\mu`, moments in nats; ours is b = e. The slope of every other form is
+      :math:`1/\mu`, whatever the base;
     - ``lorden`` (B2): :math:`\log P/\mu + \mu_2/\mu^2`;
     - ``best_t`` (B2): :math:`(\log P + \log\mu + 1)/\mu + K` for :math:`P\mu \ge 1`, else P;
     - ``sharp`` (B2'): :math:`K + \log(1+\mu(P-K))/\mu` for :math:`P \ge K`, else P;

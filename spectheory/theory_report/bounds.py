@@ -22,7 +22,7 @@ class Column:
     claim: str
 
 
-NO_BOUND = "No bound by itself"
+NO_BOUND = "No bound by itself at P = 1, a loose one beyond"
 UPPER = "Upper bounds for drafts that do not sample (B4), if conditional pmfs are i.i.d. across prefixes"
 VALUE = "What the bounds bound"
 READING = "i.i.d. readings on text, no limits"
@@ -50,7 +50,7 @@ FORMS = {
 
 READINGS = {
     **{key: Column(form.heading.removesuffix(" ≤"), form.what, READING) for key, form in FORMS.items()},
-    "published": Column("published", "B1 of pankratov2026, leading term alone, no bound by itself", READING),
+    "published": Column("published", "B1 of pankratov2026, leading term alone", READING),
     "numeric": Column("numeric", "B3' from the surprisals of the text, estimate, 95%", READING),
 }
 """The same formulas on text."""
