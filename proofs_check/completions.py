@@ -105,6 +105,15 @@ def best(known: Seen) -> Pairs:
     return [*known.both, *ours, *theirs, *outside]
 
 
+def most_minima(known: Seen) -> Real:
+    """The largest sum of min(p, q) over all completions, in one line and without one."""
+    a, s, b, t = known.a, known.s, known.b, known.t
+    u = smaller(t, sum(smaller(p, b) for p in known.ours))
+    w = smaller(s, sum(smaller(q, a) for q in known.theirs))
+    both = sum(smaller(p, q) for p, q in known.both)
+    return both + u + w + smaller(smaller(t - u, s - w), known.outside * smaller(a, b))
+
+
 def disjoint(known: Seen) -> Pairs:
     """The tails as two tokens that the other side lacks: no completion is worse."""
     p_tail, q_tail = known.s + sum(known.ours), known.t + sum(known.theirs)

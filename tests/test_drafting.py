@@ -1,4 +1,4 @@
-"""S1-S3 and T1: draft shapes, what they give, the best tree, and the channel limit on all of them."""
+"""S1-S3: draft shapes, what they give, and the best tree, beyond the small trees that the ledger tries one by one."""
 
 from __future__ import annotations
 
@@ -564,7 +564,7 @@ def test_ranks_that_never_occur_are_drafted_for_later_ones_only() -> None:
     assert optimal_tree([0.0, 0.5, 0.0], 1, consecutive=True).paths == [(1,)], "a tree has a node"
 
 
-# S3 and T1
+# S2: how it grows
 
 
 @pytest.mark.parametrize(("alphabet", "depth"), [(2, 2), (2, 9), (4, 2), (8, 1)])

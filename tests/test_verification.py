@@ -1,4 +1,4 @@
-"""A1, A2 and A4: acceptance rates against definitions, exact couplings and the bounds between them (A3)."""
+"""A1, A2 and A4: acceptance rates against definitions, and the bounds between them (A3)."""
 
 from __future__ import annotations
 

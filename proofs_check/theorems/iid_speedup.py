@@ -311,11 +311,11 @@ ENTRIES = (
                 over="alpha in eighths, k up to 6",
                 wrong=NO_BONUS,
             ),
-            exact(ALL_LENGTHS, ratios, over="alpha in sevenths, c in fourteenths up to 3/2", wrong=TWO_PAY),
+            exact(ALL_LENGTHS, ratios, over="alpha in sevenths, c in steps of 3/14 up to 3/2", wrong=TWO_PAY),
             agreement(
                 Claim("the library's formulas, and its best length by brute force", rates),
                 ratios,
-                over="alpha in sevenths, c in fourteenths up to 3/2",
+                over="alpha in sevenths, c in steps of 3/14 up to 3/2",
                 wrong=Claim(
                     "a call costs one target step besides one draft step",
                     lambda alpha, c: computed(iid_speedup(float(alpha), 2, float(c)), tokens(alpha, 2) / (c + 1)),
@@ -324,7 +324,7 @@ ENTRIES = (
             agreement(
                 Claim("required acceptance and required ratio undo the speed-up", inverses),
                 lambda effort: ratios(effort, inside=True),
-                over="alpha in sevenths but 0 and 1, c in fourteenths up to 3/2",
+                over="alpha in sevenths but 0 and 1, c in steps of 3/14 up to 3/2",
                 wrong=Claim(
                     "the required acceptance is that of one draft, (1+c)S - 1",
                     lambda alpha, c: computed(

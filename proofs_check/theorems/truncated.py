@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from proofs_check.arithmetic import positive_part, smaller
 from proofs_check.calculus import log, slope
 from proofs_check.claims import Claim, Compared, at_least, at_most, equal
-from proofs_check.completions import NO_EXTRAS, Extras, Lengths, Pairs, Pmf, Seen, best, seen
+from proofs_check.completions import NO_EXTRAS, Extras, Lengths, Pairs, Pmf, Seen, best, most_minima, seen
 from proofs_check.entries import Entry
 from proofs_check.evidence import agreement, certified, exact, proof, searched
 from proofs_check.search import pair_space
@@ -42,13 +42,15 @@ from proofs_check.truncated_proofs import FOLLOWS, MOMENTS, ONE_COMPLETION, OTHE
 
 
 def one_is_best(p: Pmf, q: Pmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
-    """The best completion is one, and its g(c) is at most that of this pair, at every c.
+    """The best completion is one, and its g(c) is at most that of this pair, at every c; its sum of minima is A1's end.
 
     Both are convex and piecewise linear, so it is enough to compare at the kinks of this pair's and beyond the last.
     """
     known = seen(p, q, m, extra)
-    yield from _completes(known, best(known))
-    yield from _below(best(known), p, q)
+    found = best(known)
+    yield from _completes(known, found)
+    yield from _below(found, p, q)
+    yield equal(sum(smaller(a, b) for a, b in found), most_minima(known))
 
 
 def _completes(known: Seen, found: Pairs) -> Iterator[Compared]:
@@ -90,7 +92,7 @@ def evenly_spread(p: Pmf, q: Pmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS
     yield from _below(list(zip(*even_tails(p, q, m, extra), strict=True)), p, q)
 
 
-BEST = Claim("the best completion is one, and its g(c) is nowhere above that of another", one_is_best)
+BEST = Claim("the best completion is one, g(c) nowhere above another's, with the sum of minima stated", one_is_best)
 EVEN = Claim("even tails are best", evenly_spread)
 
 EVEN_IS_BEST = "no completion is better than that with even tails"

@@ -22,7 +22,7 @@ class Column:
     claim: str
 
 
-NO_BOUND = "No bound by itself at P = 1, a loose one beyond"
+NO_BOUND = "No bound at P = 1, a loose one beyond"
 UPPER = "Upper bounds for drafts that do not sample (B4), if conditional pmfs are i.i.d. across prefixes"
 VALUE = "What the bounds bound"
 READING = "i.i.d. readings on text, no limits"
