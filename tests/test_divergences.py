@@ -27,6 +27,9 @@ cancellation costs sixty units, times the rounding of logarithms as large as 700
 CANCELLING = 1e-11
 """Rényi divergences: exponents of up to 10 log 1e-300 = 7000 round to 1e-12 before they are exponentiated."""
 
+NORMALISED = 1e-30
+"""Divergences of second order: pmfs that differ by rounding alone, 1e-16 an entry, are equal once normalised."""
+
 SINGLE = 2e-5
 """Single precision: 6e-8 per term, fifty terms, and pmf entries that were rounded themselves."""
 
@@ -244,9 +247,8 @@ def test_sums_are_checked_to_the_precision_of_the_array(off: float, refused: boo
 def test_drawn_pairs_at_fifty_digits(pair: tuple[Floats, Floats], c: float) -> None:
     """Any pair, relative to the value however small: the ledger's draws end at ratios of 1e30 and errors of 1e-12."""
     for name in TWO_PMFS:
-        with oracle.MP.workdps(oracle.DEEP):
-            exact = oracle.DIVERGENCES[name](*pair)
-        assert close(getattr(divergences, name)(*pair), exact, floor=TINIEST), name
+        floor = TINIEST if name in ("total_variation", "harmonic_mean_similarity") else NORMALISED
+        assert close(getattr(divergences, name)(*pair), oracle.DIVERGENCES[name](*pair), floor=floor), name
     for name in ONE_PMF:
         assert close(getattr(divergences, name)(pair[0]), getattr(oracle, name)(pair[0]), floor=TINIEST), name
     for order in (0.25, *ORDERS):
