@@ -1,0 +1,62 @@
+"""The numbers that kernels and twins draw: one generator in two forms, and tables that stand for their pmfs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from proofs_check.strategies import Floats, pmfs
+from simulations.alias import alias, drawn
+from simulations.streams import Stream, exponential, next_word, uniform, words
+
+SUMMED = 1e-13
+"""A column is topped up by subtractions of numbers of order one, V of them at most."""
+
+
+def test_compiled_and_plain_streams_are_equal() -> None:
+    state = words(7, 1)
+    stream = Stream(state)
+    for _ in range(500):
+        assert int(next_word(state)) == stream.next_word()
+        assert uniform(state) == stream.uniform()
+        assert exponential(state) == stream.exponential()
+
+
+def test_the_generator_is_xoshiro() -> None:
+    """The first outputs of xoshiro256++ from the state 1, 2, 3, 4, as its authors publish them."""
+    stream = Stream(np.array([1, 2, 3, 4], dtype=np.uint64))
+    assert [stream.next_word() for _ in range(3)] == [41943041, 58720359, 3588806011781223]
+
+
+def test_streams_of_other_seeds_differ() -> None:
+    seeds = [(0,), (1,), (1, 0), (1, 1), (1, 1, 0), (2**70,)]
+    assert len({tuple(map(int, words(*seed))) for seed in seeds}) == len(seeds)
+
+
+@given(pmfs(7))
+def test_a_table_stands_for_its_pmf(pmf: Floats) -> None:
+    table = alias(pmf)
+    np.testing.assert_allclose(table.pmf(), pmf, atol=SUMMED)
+    assert np.all(table.pmf()[pmf == 0] == 0)
+
+
+def test_a_wrong_table_is_seen() -> None:
+    """Negative control."""
+    pmf = np.array([0.5, 0.3, 0.2])
+    table = alias(pmf)._replace(other=np.array([0, 0, 1], dtype=np.int32))
+    assert np.abs(table.pmf() - pmf).max() > 0.05
+
+
+@pytest.mark.parametrize("tokens", [1, 3, 64])
+def test_a_uniform_draws_the_column_and_then_the_token(tokens: int) -> None:
+    """Evenly spaced uniforms give every token its share."""
+    pmf = np.random.default_rng(tokens).dirichlet(np.ones(tokens))
+    table, cells = alias(pmf), 4000 * tokens
+    tally = np.bincount([drawn(table.keep, table.other, (i + 0.5) / cells) for i in range(cells)], minlength=tokens)
+    np.testing.assert_allclose(tally / cells, pmf, atol=tokens / cells)
+
+
+def test_several_tables_at_once() -> None:
+    rows = np.random.default_rng(1).dirichlet(np.ones(5), size=(2, 3))
+    np.testing.assert_allclose(alias(rows).pmf(), rows, atol=SUMMED)
