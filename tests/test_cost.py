@@ -1,4 +1,4 @@
-"""C1 in closed form, inverted and against simulated sums; C2's table, intervals and file; C5 played out; B5."""
+"""C1 in closed form, inverted and along a text; C2's table, intervals and file; C5's bad settings; B5 by C2."""
 
 from __future__ import annotations
 
@@ -76,33 +76,6 @@ def test_one_call_with_iid_acceptances_gives_c1() -> None:
     assert per_call == pytest.approx(iid_tokens_per_call(alpha, k), rel=2 / tokens * k)
 
 
-def test_mixed_acceptance_is_not_its_mean() -> None:
-    """Half the calls at .5, half at .9, k = 4: 3.016 tokens, not the 2.773 of the mean alpha."""
-    mixed = (iid_tokens_per_call(0.5, 4) + iid_tokens_per_call(0.9, 4)) / 2
-    assert mixed == pytest.approx(3.016, abs=5e-4)
-    assert iid_tokens_per_call(0.7, 4) == pytest.approx(2.773, abs=5e-4)
-
-
-@theorem
-@given(alphas, ratios)
-def test_the_speedup_is_unimodal_in_k(alpha: float, c: float) -> None:
-    """Once it falls it never rises again."""
-    speedups = [1.0, *(iid_speedup(alpha, k, c) for k in range(1, 40))]
-    falling = False
-    for before, after in itertools.pairwise(speedups):
-        falling = falling or after < before * (1 - ROUNDING)
-        assert not (falling and after > before * (1 + ROUNDING))
-
-
-@theorem
-@given(alphas, ratios)
-def test_some_k_helps_exactly_if_alpha_exceeds_c(alpha: float, c: float) -> None:
-    """max_k speed-up > 1 iff alpha > c."""
-    assume(abs(alpha - c) > 1e-6)
-    helps = max(iid_speedup(alpha, k, c) for k in range(1, 40)) > 1 + ROUNDING
-    assert helps == (alpha > c)
-
-
 @theorem
 @given(alphas, ratios, lengths)
 def test_the_best_length_is_the_argmax(alpha: float, c: float, k_max: int) -> None:
@@ -117,49 +90,6 @@ def test_the_best_length_where_there_is_no_finite_best() -> None:
     assert best_chain_length(1.0, 0.3, 50) == 50
     assert best_chain_length(0.5, 0.0, 400) == 400
     assert best_chain_length(0.2, 0.3, 50) == 1
-
-
-@theorem
-@given(st.fractions(0, 1, max_denominator=50), st.fractions(0, 2, max_denominator=50))
-def test_the_speedup_is_unimodal_in_k_proof(alpha: Fraction, c: Fraction) -> None:
-    """S(k+1) - S(k) has the sign of d(k) = alpha^(k+1) (kc+1) - c T(k), and d never rises: once down, down for good."""
-    tokens = [sum((alpha**i for i in range(k + 1)), Fraction(0)) for k in range(12)]
-    speedups = [tokens[k] / (k * c + 1) for k in range(12)]
-    d = [alpha ** (k + 1) * (k * c + 1) - c * tokens[k] for k in range(11)]
-    for k in range(10):
-        assert (d[k] > 0) == (speedups[k + 1] > speedups[k])
-        assert (d[k] < 0) == (speedups[k + 1] < speedups[k])
-        assert d[k + 1] - d[k] == -(1 - alpha) * alpha ** (k + 1) * ((k + 1) * c + 1) <= 0
-
-
-def test_mixed_acceptances_are_not_their_mean() -> None:
-    """Alpha .5 and .9, constant within a call, k = 4: 3.016 tokens, where the mean alpha gives 2.773."""
-    mixed = (iid_tokens_per_call(0.5, 4) + iid_tokens_per_call(0.9, 4)) / 2
-    assert round(mixed, 3) == 3.016
-    assert round(iid_tokens_per_call(0.7, 4), 3) == 2.773
-
-
-def operations_played_out(alpha: Fraction, k: int, c_hat: Fraction) -> Fraction:
-    """Mean operations of a call over its mean tokens, by all outcomes; a token costs the target 1."""
-    tokens = operations = Fraction(0)
-    for outcome in itertools.product((True, False), repeat=k):
-        chance = math.prod((alpha if right else 1 - alpha for right in outcome), start=Fraction(1))
-        accepted = (*outcome, False).index(False)
-        tokens += chance * (accepted + 1)
-        operations += chance * (sum(c_hat for _ in outcome) + sum(1 for _ in (*outcome, "bonus")))
-    return operations / tokens
-
-
-@pytest.mark.parametrize("k", [1, 2, 5])
-@pytest.mark.parametrize("alpha", [Fraction(0), Fraction(1, 3), Fraction(9, 10), Fraction(1)])
-def test_operations_against_all_outcomes(alpha: Fraction, k: int) -> None:
-    """The formula, and that it is never below 1; negative control: a target that skips the bonus token."""
-    for c_hat in (Fraction(0), Fraction(1, 8), Fraction(2)):
-        exact = operations_played_out(alpha, k, c_hat)
-        assert iid_operations(float(alpha), k, float(c_hat)) == pytest.approx(float(exact), rel=ROUNDING)
-        assert exact >= 1
-        wrong = (k * c_hat + k) / sum(alpha**i for i in range(k + 1))
-        assert abs(wrong - exact) > 1e-3
 
 
 def brackets(alpha: float, speedup: float, k: int, c: float) -> bool:
@@ -475,57 +405,6 @@ def test_the_good_file_is_good(tmp_path: Path) -> None:
 
 
 # C5
-
-
-def parallel_played_out(right: tuple[bool, ...], t_target: int, t_draft: int, replicas: int) -> int:
-    """When the last of len(right) + 1 tokens is known, event by event; right[i]: whether the draft of token i is.
-
-    Each prefix, as soon as it is drafted, asks for a target pass, first come first served. A right draft gives the
-    next prefix t_draft after the last; a wrong one is found at the end of its prefix's pass, and then every pass on the
-    wrong branch stops.
-    """
-    free_at, prefix_at = [0] * replicas, 0
-    for good in (*right, False):
-        free_at.sort()
-        started = max(prefix_at, free_at[0])
-        free_at[0] = known = started + t_target
-        prefix_at += t_draft
-        if not good:
-            prefix_at = known
-            free_at = [min(at, known) for at in free_at]
-    return known
-
-
-def expected_parallel(n: int, alpha: Fraction, t_target: int, t_draft: int, replicas: int) -> Fraction:
-    """Mean over all patterns of right and wrong drafts."""
-    return sum(
-        (
-            math.prod((alpha if good else 1 - alpha for good in right), start=Fraction(1))
-            * parallel_played_out(right, t_target, t_draft, replicas)
-            for right in itertools.product((True, False), repeat=n - 1)
-        ),
-        Fraction(0),
-    )
-
-
-@pytest.mark.parametrize(("t_target", "t_draft"), [(10, 10), (10, 5), (10, 3), (7, 1)])
-@pytest.mark.parametrize("alpha", [Fraction(0), Fraction(2, 5), Fraction(1)])
-def test_parallel_time_played_out(alpha: Fraction, t_target: int, t_draft: int) -> None:
-    """Exact for 9 tokens with enough targets; one target fewer is slower where drafts are right."""
-    needed = parallel_replicas(t_target, t_draft)
-    exact = expected_parallel(9, alpha, t_target, t_draft, needed)
-    assert parallel_time(9, float(alpha), t_target, t_draft) == pytest.approx(float(exact), rel=ROUNDING)
-    if alpha > 0 and needed > 1:
-        assert expected_parallel(9, alpha, t_target, t_draft, needed - 1) > exact
-
-
-@theorem
-@given(st.integers(1, 1000), alphas, st.floats(1e-3, 1), st.integers(1, 30))
-def test_parallel_is_never_slower(n: int, alpha: float, c: float, k: int) -> None:
-    """Than plain decoding; and per token than a chain of any length (C1)."""
-    assert parallel_time(n, alpha, 1.0, c) <= n * (1 + ROUNDING)
-    assert parallel_speedup(n, alpha, 1.0, c) >= 1 - ROUNDING
-    assert 1 / (alpha * c + 1 - alpha) >= iid_speedup(alpha, k, c) * (1 - ROUNDING)
 
 
 BAD_TIMES: list[tuple[Callable[[], Any], str]] = [

@@ -34,7 +34,6 @@ SHARP = 7_000
 """Sharp pairs; evaluated at the best completion itself, 33 of them leave their interval."""
 
 Pair = tuple[Floats, Floats]
-Tops = tuple[TopLogProbs, TopLogProbs]
 
 
 def renyi(p: Floats, q: Floats, order: float) -> float:

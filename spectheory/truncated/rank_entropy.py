@@ -22,8 +22,14 @@ from spectheory.truncated.top import TopLogProbs
 from spectheory.truncated.unbounded import kl_divergence
 from spectheory.verification.rank_entropy import poisson_rank_entropy as entropy_of_pmfs
 
-_EXPONENTS = (1 + 1e-9, 60.0)
-"""Zeta laws r^-s that are tried: of huge ranks and, with 1e-18 beyond rank 1, of none."""
+_EXPONENTS = (1 + 1e-9, 1100.0)
+"""Zeta laws r^-s that are tried: of huge ranks and, with less beyond rank 1 than a float can hold, of none."""
+
+_LARGE_EXPONENT = 100.0
+"""Beyond it scipy's zeta(s) - 1 runs out."""
+
+_UNITS = 16
+"""Units in the last place by which sE + log zeta(s) is rounded up; zeta(s) - 1 is good to 4."""
 
 
 def poisson_rank_entropy(target: TopLogProbs, draft: TopLogProbs, *, tolerance: float = 1e-6) -> Interval:
@@ -113,7 +119,7 @@ def largest_rank_entropy(mean_log_rank: float) -> float:
     Returns
     -------
     float
-        Nats; certain for the s that is found.
+        Nats; certain for the s that is found, and rounded up.
 
     Raises
     ------
@@ -126,16 +132,23 @@ def largest_rank_entropy(mean_log_rank: float) -> float:
     2.419549
     """
     from scipy.optimize import minimize_scalar
-    from scipy.special import zeta
 
     if not mean_log_rank >= 0:
         raise SettingError(f"E log R is {mean_log_rank:g}", limit="must be >= 0", remedy="ranks are counted from 1")
-    if mean_log_rank == math.inf:
-        return math.inf
+    if mean_log_rank in (0, math.inf):
+        return float(mean_log_rank)
 
     def entropy(log_excess: float) -> float:
         s = 1 + math.exp(log_excess)
-        return s * mean_log_rank + math.log(float(zeta(s)))
+        return s * mean_log_rank + math.log1p(_zeta_minus_one(s))
 
     bounds = tuple(math.log(s - 1) for s in _EXPONENTS)
-    return float(minimize_scalar(entropy, bounds=bounds, method="bounded").fun)
+    found = float(minimize_scalar(entropy, bounds=bounds, method="bounded").fun)
+    return found + _UNITS * math.ulp(found)
+
+
+def _zeta_minus_one(s: float) -> float:
+    """zeta(s) - 1 or, for large s, 2^-s + 3^-s and the integral of x^-s beyond 3, which is more."""
+    from scipy.special import zetac
+
+    return float(zetac(s)) if s <= _LARGE_EXPONENT else 2.0**-s + 3.0**-s * (s + 2) / (s - 1)
