@@ -17,6 +17,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from proofs_check.enclosures import enclosures
+
 Real = Any
 """A fraction, a float, an mpmath interval or a solver's term."""
 
@@ -35,15 +37,40 @@ def is_interval(value: object) -> bool:
     return type(value).__name__ == "ivmpf"
 
 
+_taken_nonzero: ContextVar[list[Any] | None] = ContextVar("taken_nonzero", default=None)
+
+
+@contextmanager
+def nonzero_terms() -> Iterator[list[Any]]:
+    """Collects the solver's terms that :func:`is_zero` says are none: what is shown then holds where they are not."""
+    terms: list[Any] = []
+    token = _taken_nonzero.set(terms)
+    try:
+        yield terms
+    finally:
+        _taken_nonzero.reset(token)
+
+
 def is_zero(value: Real) -> bool:
-    """Whether a number is exactly zero; a solver's term is never known to be.
+    """Whether a number is exactly zero; a solver's term is taken not to be, which :func:`nonzero_terms` collects.
+
+    Raises
+    ------
+    TypeError
+        Of a term where nothing collects.
 
     Examples
     --------
     >>> is_zero(Fraction(0)), is_zero(1e-300)
     (True, False)
     """
-    return not is_term(value) and bool(value == 0)
+    if not is_term(value):
+        return bool(value == 0)
+    terms = _taken_nonzero.get()
+    if terms is None:
+        raise TypeError("a solver's term was asked whether it is zero")
+    terms.append(value)
+    return False
 
 
 def larger(a: Real, b: Real) -> Real:
@@ -126,9 +153,7 @@ def _transcendental(name: Literal["log", "exp"], a: Real, *, trivial: int, value
     if is_term(a):
         raise Transcendental(f"the {name} of a solver's term")
     if is_interval(a) or (isinstance(a, Fraction | int) and _mode.get() == "interval"):
-        from mpmath import iv  # type: ignore[import-untyped]
-
-        return getattr(iv, name)(interval(Fraction(a)) if isinstance(a, Fraction | int) else a)
+        return getattr(enclosures(), name)(a)
     if isinstance(a, Fraction | int) and _mode.get() == "exact":
         if a == trivial:
             return Fraction(value)
@@ -182,10 +207,8 @@ def interval(value: Any) -> Any:
 
     Tuples, lists and dictionaries keep their shape; integers, being exact in any arithmetic, stay.
     """
-    from mpmath import iv
-
     if isinstance(value, Fraction):
-        return iv.mpf(value.numerator) / iv.mpf(value.denominator)
+        return enclosures().mpf(value)
     if isinstance(value, tuple | list):
         return type(value)(interval(item) for item in value)
     if isinstance(value, dict):
@@ -195,7 +218,6 @@ def interval(value: Any) -> Any:
 
 def _interval_larger(a: Real, b: Real) -> Real:
     """The enclosure of the larger of two intervals."""
-    from mpmath import iv
-
+    iv = enclosures()
     left, right = iv.mpf(a), iv.mpf(b)
     return iv.mpf([max(left.a, right.a), max(left.b, right.b)])

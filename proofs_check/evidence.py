@@ -24,15 +24,17 @@ def proof(says: str, steps: Sequence[Step], *, wrong: Step | Sequence[Step]) -> 
 
 
 def solved(claim: Claim, tokens: Sequence[int], *, wrong: Claim) -> Evidence:
-    """The solver's proof for every pair of pmfs on each of these numbers of tokens."""
+    """The solver's proof for every pair of pmfs on each of these numbers of tokens that meets the assumptions."""
+    sizes = " and ".join(map(str, tokens))
+    given = f"every pair of pmfs on {sizes} tokens" + "".join(f", where {each.says}" for each in claim.assumes)
 
-    def check(given: Claim, effort: Effort) -> Finding:
+    def check(asked: Claim, effort: Effort) -> Finding:
         seconds = effort.pick(60.0, 600.0)
-        found = [prove_claim(given, n, seconds) for n in tokens]
+        found = [prove_claim(asked, n, seconds) for n in tokens]
         worst = next((f for f in found if f.status != "held"), None)
-        return worst or Finding("held", len(tokens), note="every pmf on " + " and ".join(f"{n} tokens" for n in tokens))
+        return worst or Finding("held", len(tokens), note=given)
 
-    says = f"{claim.says}: no counterexample among all pmfs on {' or '.join(map(str, tokens))} tokens"
+    says = f"{claim.says}: {given}"
     step = Step(says, "solver", lambda seconds: check(claim, Effort()))
     control = Control(wrong.says, lambda effort: check(wrong, effort))
     return Evidence("symbolic", says, lambda effort: check(claim, effort), control, (step,))

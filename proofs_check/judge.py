@@ -10,6 +10,7 @@ from typing import Any
 
 from proofs_check.arithmetic import Transcendental, evaluated_in, interval, is_interval
 from proofs_check.claims import AssumptionError, Case, Claim, ClaimError, Compared, shown
+from proofs_check.enclosures import enclosures
 from proofs_check.findings import Finding, Status
 
 DIGITS = (40, 160, 640)
@@ -48,7 +49,7 @@ def judge(claim: Claim, case: Case) -> Judged:
         return _by_intervals(claim, case)
 
 
-def judge_all(claim: Claim, cases: Iterable[Case], *, stop: bool = True) -> Finding:
+def judge_all(claim: Claim, cases: Iterable[Case]) -> Finding:
     """Judge a claim at every case that meets its assumptions; the first counterexample ends it.
 
     Raises
@@ -65,7 +66,7 @@ def judge_all(claim: Claim, cases: Iterable[Case], *, stop: bool = True) -> Find
         seen += 1
         judged = judge(claim, case)
         by_intervals += not judged.exact
-        if judged.status == "refuted" and stop:
+        if judged.status == "refuted":
             return Finding("refuted", seen, judged.gap, shown(case))
         if judged.status == "undecided":
             undecided = undecided or shown(case)
@@ -116,15 +117,21 @@ def _number(value: Any, claim: Claim, case: Case) -> None:
 
 
 def _by_intervals(claim: Claim, case: Case) -> Judged:
-    from mpmath import iv  # type: ignore[import-untyped]
-
+    iv = enclosures()
     before = iv.dps
     try:
         for digits in DIGITS:
             iv.dps = digits
             with evaluated_in("interval"):
                 compared = claim.compare({name: interval(value) for name, value in case.items()})
-            judged = _together([_enclosed(each) for each in compared], exact=False)
+            try:
+                judged = _together([_enclosed(each) for each in compared], exact=False)
+            except TypeError as error:
+                raise ClaimError(
+                    f"claim {claim.says!r} compares what is no interval at {shown(case)} ({error})",
+                    limit="logarithms of fractions give intervals",
+                    remedy="use proofs_check.arithmetic, no floats and no numpy",
+                ) from error
             if judged.status != "undecided":
                 break
         return judged
@@ -134,12 +141,13 @@ def _by_intervals(claim: Claim, case: Case) -> Judged:
 
 def _enclosed(compared: Compared) -> Judged:
     """Compare by intervals: certain up to SLACK, certainly wrong beyond doubt, or undecided."""
-    from mpmath import iv
-
+    iv = enclosures()
     if compared.relation == "~":
         return _rounded(compared)
     slack = iv.mpf(SLACK.numerator) / iv.mpf(SLACK.denominator)
-    left, right = (_leaves(interval(side)) for side in (compared.left, compared.right))
+    left, right = _leaves(compared.left), _leaves(compared.right)
+    if _outline(compared.left) != _outline(compared.right):
+        return Judged("refuted", None, False)
     gaps = [iv.mpf(b) - iv.mpf(a) for a, b in zip(left, right, strict=True)]
     if compared.relation == "==":
         if all((-slack).b <= gap.a and gap.b <= slack.a for gap in gaps):
@@ -154,16 +162,24 @@ def _enclosed(compared: Compared) -> Judged:
 
 def _rounded(compared: Compared) -> Judged:
     """A float against an interval: within ROUNDING of all of it, of none of it, or undecided."""
-    from mpmath import iv
-
-    exact = iv.mpf(interval(compared.right))
+    iv = enclosures()
+    exact = iv.mpf(compared.right)
     if not math.isfinite(compared.left):
         return Judged("refuted", None, False)
-    off = abs(iv.mpf(compared.left) - exact)
+    off = abs(iv.mpf(Fraction(compared.left)) - exact)
     room = (
         iv.mpf(ROUNDING.numerator) / iv.mpf(ROUNDING.denominator) * iv.mpf([max(1, abs(exact).a), max(1, abs(exact).b)])
     )
     return Judged("held" if off.b <= room.a else "refuted" if off.a > room.b else "undecided", None, False)
+
+
+def _outline(value: Any) -> Any:
+    """The keys and lengths of a value, its numbers left out."""
+    if isinstance(value, Mapping):
+        return {key: _outline(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return tuple(_outline(item) for item in value)
+    return None
 
 
 def _leaves(value: Any) -> list[Any]:

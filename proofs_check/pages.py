@@ -23,9 +23,9 @@ must reject. [theory.md](theory.md) says what the statements mean and shows the 
 
 Evidence, strongest first. **proof**: small steps, each checked by algebra (sympy) or by a solver over the reals (z3:
 the negation is unsatisfiable); what is cited is marked. **exact**: fractions, identities with `==`, inequalities
-without slack. **certified**: intervals that enclose the value, where logarithms enter; there `<=` holds up to 1e-30,
-and "the library's value" within 1e-12. **search**: drawn cases and an optimiser that walks to the tightest one, judged
-in fractions or intervals. A search is no proof.
+without slack. **certified**: intervals that enclose the value, where logarithms enter; there `<=` and `==` hold up to
+1e-30, and "the library's value" within 1e-12. **search**: drawn cases and an optimiser that walks to the tightest one,
+judged in fractions or intervals. A search is no proof.
 
 """
 

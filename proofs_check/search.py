@@ -140,16 +140,15 @@ def _drawn(claim: Claim, strategy: Any, effort: Effort) -> Finding:
 
     profile = settings(
         max_examples=effort.pick(*DRAWS),
-        derandomize=not effort.deep,
+        derandomize=False,
         database=None,
         deadline=None,
         suppress_health_check=list(HealthCheck),
         phases=(Phase.generate, Phase.shrink),
         report_multiple_bugs=False,
     )
-    test = profile(given(strategy)(look))
     try:
-        (seed(effort.seed)(test) if effort.deep else test)()
+        seed(effort.seed)(profile(given(strategy)(look)))()
     except _Violated:
         gap, at = state["last"]
         return Finding("refuted", state["cases"], gap, at, "shrunk by Hypothesis")

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import inspect
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from proofs_check.arithmetic import Transcendental, every
+from proofs_check.arithmetic import Transcendental, nonzero_terms
 from proofs_check.claims import POSITIVE, Claim, ClaimError, Compared, shown
 from proofs_check.findings import Effort, Finding
 from proofs_check.judge import judge
@@ -107,10 +108,11 @@ def valid(
     def check(seconds: float) -> Finding:
         z3 = load_extra("z3", extra="proofs")
         reals = {name: z3.Real(name) for name in inspect.signature(statement).parameters}
-        given = statement(**reals)
-        goals = [given] if isinstance(given, Compared) else list(given)
-        conditions = list(where(**reals)) if where else []
-        return _decide(conditions, goals, list(reals.values()), seconds)
+        with no_branches(), nonzero_terms() as nonzero:
+            given = statement(**reals)
+            goals = [given] if isinstance(given, Compared) else list(given)
+            conditions = list(where(**reals)) if where else []
+        return _decide(conditions, goals, list(reals.values()), seconds, nonzero)
 
     return Step(says, "solver", check)
 
@@ -128,6 +130,8 @@ def prove(steps: Sequence[Step], effort: Effort, seconds: float = SECONDS) -> Fi
     >>> prove([same("double", lambda a: (a + a, 2 * a))], Effort())
     Finding(status='held', cases=1, gap=None, at='', note='')
     """
+    if not steps:
+        raise ValueError("a proof without steps")
     cited_steps = 0
     for step in steps:
         found = step.check(effort.pick(seconds, 10 * seconds))
@@ -160,6 +164,7 @@ def prove_claim(claim: Claim, tokens: int, seconds: float = SECONDS) -> Finding:
     return inside
 
 
+INSIDE = "proved where what is divided by is not zero; undecided at zeros"
 DIVIDES = "the solver's counterexample divides by zero"
 VANISHES = "the solver's counterexample does not stand in fractions"
 
@@ -170,15 +175,16 @@ def _asked(claim: Claim, tokens: int, seconds: float) -> Finding:
     conditions = [*(share >= 0 for share in (*p, *q)), sum(p) == 1, sum(q) == 1]
     case = {"p": tuple(p), "q": tuple(q)}
     try:
-        conditions += [each.met(**case) for each in claim.assumes]
-        goals = claim.compare(case)
+        with no_branches(), nonzero_terms() as nonzero:
+            conditions += [each.met(**case) for each in claim.assumes]
+            goals = claim.compare(case)
     except (Transcendental, ClaimError, z3.Z3Exception, TypeError) as error:
         raise ClaimError(
             f"the claim is no term of a solver ({' '.join(str(error).split())})",
             limit="a proof attempt needs + - * / and proofs_check.arithmetic",
             remedy="write it with larger, smaller and positive_part, or go without a proof",
         ) from error
-    return _confirmed(claim, _decide(conditions, goals, [*p, *q], seconds), tokens)
+    return _confirmed(claim, _decide(conditions, goals, [*p, *q], seconds, nonzero), tokens)
 
 
 def _confirmed(claim: Claim, found: Finding, tokens: int) -> Finding:
@@ -195,19 +201,48 @@ def _confirmed(claim: Claim, found: Finding, tokens: int) -> Finding:
     return Finding("refuted", 1, judged.gap, shown(case), found.note)
 
 
-def _decide(conditions: Sequence[Any], goals: Sequence[Compared], reals: Sequence[Any], seconds: float) -> Finding:
-    """Whether the conditions and the negation of the goals can hold together.
+@contextmanager
+def no_branches() -> Iterator[None]:
+    """Terms have no truth value here: a Python ``if``, ``or`` or ``==`` of tuples would decide by how they look.
 
-    A division by zero has any value for the solver: a proof covers all of them, a refutation may rest on one.
+    Raises
+    ------
+    TypeError
+        Where one is asked for.
+    """
+    z3 = load_extra("z3", extra="proofs")
+
+    def undecided(term: Any) -> bool:
+        raise TypeError(f"whether {term} holds is not known of a solver's term")
+
+    kept = z3.BoolRef.__bool__
+    z3.BoolRef.__bool__ = undecided
+    try:
+        yield
+    finally:
+        z3.BoolRef.__bool__ = kept
+
+
+def _decide(
+    conditions: Sequence[Any], goals: Sequence[Compared], reals: Sequence[Any], seconds: float, nonzero: Sequence[Any]
+) -> Finding:
+    """Whether the conditions can hold together, and whether they can with the negation of the goals.
+
+    A division by zero has any value for the solver: a proof covers all of them, a refutation may rest on one. Terms
+    that were taken not to be zero must follow not to be.
     """
     import z3
 
-    solver = z3.Solver()
-    solver.set("timeout", max(1, int(1000 * seconds)))
-    solver.add(*conditions, z3.Not(every(_term(goal) for goal in goals)))
+    if not goals:
+        raise ValueError("nothing is stated")
+    if _solver(seconds, conditions).check() == z3.unsat:
+        return Finding("undecided", 1, note="the conditions contradict each other: nothing is shown")
+    partly = any(_solver(seconds, [*conditions, term == 0]).check() != z3.unsat for term in nonzero)
+    missed = z3.Not(z3.And(*(_term(goal) for goal in goals)))
+    solver = _solver(seconds, [*conditions, *(term != 0 for term in nonzero), missed])
     answer = solver.check()
     if answer == z3.unsat:
-        return Finding("held", 1)
+        return Finding("undecided", 1, note=INSIDE) if partly else Finding("held", 1)
     if answer == z3.sat:
         model = solver.model()
         values = {str(real): _value(model.eval(real, model_completion=True)) for real in reals}
@@ -215,11 +250,23 @@ def _decide(conditions: Sequence[Any], goals: Sequence[Compared], reals: Sequenc
     return Finding("undecided", 1, note=f"undecided by the solver within {seconds:g} s")
 
 
+def _solver(seconds: float, conditions: Sequence[Any]) -> Any:
+    """A fresh solver: one that is asked twice gives up its best method for products."""
+    import z3
+
+    solver = z3.Solver()
+    solver.set("timeout", max(1, int(1000 * seconds)))
+    solver.add(*conditions)
+    return solver
+
+
 def _term(goal: Compared) -> Any:
     import z3
 
+    if goal.relation == "~":
+        raise ValueError("a solver knows no rounding")
     term = goal.left == goal.right if goal.relation == "==" else goal.left <= goal.right
-    return term if not isinstance(term, bool) else z3.BoolVal(term)
+    return z3.BoolVal(term) if isinstance(term, bool) else term
 
 
 def _value(value: Any) -> Any:

@@ -58,10 +58,10 @@ class Checked:
         if self.finding is None or self.control is None:
             return "failed"
         wanted_control = "refuted" if self.expected == "held" else "held"
+        if self.finding.status == wanted_control or self.control.status == self.expected:
+            return "failed"
         if "undecided" in (self.finding.status, self.control.status):
             return "undecided"
-        if self.finding.status != self.expected or self.control.status != wanted_control:
-            return "failed"
         if self.expected == "refuted":
             return "refuted"
         return "proved" if self.kind == "symbolic" else "holds"

@@ -6,13 +6,26 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-import mpmath  # type: ignore[import-untyped]
 import pytest
 from hypothesis import find, given
 from hypothesis import strategies as st
 
-from proofs_check import POSITIVE, Claim, absolute, at_least, at_most, cases, equal, larger, log, smaller, strategies
+from proofs_check import (
+    POSITIVE,
+    Claim,
+    absolute,
+    at_least,
+    at_most,
+    cases,
+    equal,
+    is_zero,
+    larger,
+    log,
+    smaller,
+    strategies,
+)
 from proofs_check.claims import Assumption, AssumptionError, ClaimError, Compared, computed
+from proofs_check.enclosures import enclosures
 from proofs_check.findings import Effort
 from proofs_check.judge import judge, judge_all
 from proofs_check.search import pair_space, rational, search_claim
@@ -85,9 +98,9 @@ def test_more_digits_are_taken_where_they_are_needed() -> None:
 
 
 def test_the_precision_in_force_is_left_alone() -> None:
-    before = mpmath.iv.dps
+    before = enclosures().dps
     judge(PINSKER, PAIR)
-    assert mpmath.iv.dps == before
+    assert enclosures().dps == before
 
 
 def test_floats_agree_but_for_their_rounding() -> None:
@@ -286,3 +299,65 @@ def test_a_claim_may_fail_while_its_comparisons_are_drawn() -> None:
 def test_fractions_among_intervals() -> None:
     assert judge(Claim("log x <= 0", lambda x: at_most(log(x), Fraction(0))), {"x": THIRD}).status == "held"
     assert judge(Claim("log x >= 0", lambda x: at_most(Fraction(0), log(x))), {"x": THIRD}).status == "refuted"
+
+
+# What a solver must not be led to prove
+
+ODD_SHARE = Fraction(17, 97)
+
+
+def branching(p: Any, q: Any) -> Any:
+    return at_most(1, 0) if p[0] == ODD_SHARE else at_most(0, 1)
+
+
+VACUOUS: dict[str, Claim] = {
+    "an equality of tuples assumed": Claim(
+        "c", lambda p, q: at_most(1, 0), (Assumption("p = q", lambda p, q: p == q),)
+    ),
+    "an or of equalities assumed": Claim(
+        "c", lambda p, q: at_most(1, 0), (Assumption("", lambda p, q: p[0] == q[0] or p[0] == ODD_SHARE),)
+    ),
+    "a branch on a share": Claim("c", branching),
+    "a share taken not to be zero": Claim("c", lambda p, q: at_most(5 if is_zero(p[0]) else p[0], 1)),
+    "a difference taken not to be zero": Claim("c", lambda p, q: at_most(int(is_zero(p[0] - ODD_SHARE)), 0)),
+    "contradictory assumptions": Claim(
+        "c",
+        lambda p, q: at_most(1, 0),
+        (Assumption("", lambda p, q: p[0] > q[0]), Assumption("", lambda p, q: p[0] < q[0])),
+    ),
+    "an empty list": Claim("c", lambda p, q: []),
+    "rounding": Claim("c", lambda p, q: Compared(p[0], "~", p[0] + 1)),
+}
+
+
+@pytest.mark.parametrize("name", VACUOUS)
+def test_the_solver_is_not_led_to_prove_what_is_false(name: str) -> None:
+    for tokens in (2, 3):
+        try:
+            assert prove_claim(VACUOUS[name], tokens).status != "held"
+        except (ClaimError, ValueError):
+            continue
+
+
+def test_steps_need_conditions_that_can_hold_and_something_stated() -> None:
+    contradiction = valid("1 <= 0", lambda a: at_most(1 + 0 * a, 0), lambda a: [a > 0, a < 0])
+    assert contradiction.check(5).status == "undecided"
+    with pytest.raises(ValueError, match="nothing is stated"):
+        valid("nothing", lambda a: []).check(5)
+    with pytest.raises(ValueError, match="without steps"):
+        prove((), Effort())
+
+
+def test_a_zero_that_the_assumptions_exclude_is_none() -> None:
+    claim = Claim("p0/p0 = 1", lambda p, q: equal(1 if is_zero(p[0]) else p[0] / p[0], 1))
+    assert "undecided at zeros" in prove_claim(claim, 2).note
+    assert prove_claim(Claim(claim.says, claim.holds, (POSITIVE,)), 2).status == "held"
+
+
+def test_intervals_take_fractions_and_no_floats() -> None:
+    with pytest.raises(ClaimError, match="float"):
+        judge(Claim("c", lambda x: at_most(log(x) * 0 + 1 / 3, 1)), {"x": Fraction(2)})
+    half = Claim("log 2 / 2 <= log x", lambda x: at_most(Fraction(1, 2) * log(2), log(x)))
+    assert judge(half, {"x": Fraction(2)}).status == "held"
+    keys = Claim("c", lambda x: equal({"a": log(x)}, {"b": log(x)}))
+    assert judge(keys, {"x": Fraction(2)}).status == "refuted"
