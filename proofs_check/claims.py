@@ -105,6 +105,25 @@ class Claim:
     holds: Callable[..., Compared | Iterable[Compared]]
     assumes: tuple[Assumption, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Check the parts.
+
+        Raises
+        ------
+        ClaimError
+            If the function is none, or the assumptions are no tuple of them.
+        """
+        if not callable(self.holds):
+            raise ClaimError(
+                f"claim {self.says!r} has no function", limit="needs one of p and q", remedy="pass a lambda"
+            )
+        if not isinstance(self.assumes, tuple) or not all(isinstance(each, Assumption) for each in self.assumes):
+            raise ClaimError(
+                f"claim {self.says!r} assumes {self.assumes!r}",
+                limit="assumes is a tuple of Assumption",
+                remedy="write (POSITIVE,) for one",
+            )
+
     def unmet(self, case: Case) -> Assumption | None:
         """The first assumption the case does not meet.
 
@@ -117,7 +136,9 @@ class Claim:
             try:
                 if not each.met(**case):
                     return each
-            except (ArithmeticError, ValueError, LookupError, TypeError, AttributeError) as error:
+            except (SpectheoryError, Transcendental):
+                raise
+            except (Exception, SystemExit) as error:
                 raise ClaimError(
                     f"assumption {each.says!r} has no answer at {shown(case)} ({type(error).__name__}: {error})",
                     limit=f"is called with {', '.join(case)} by name and says yes or no",
@@ -136,17 +157,9 @@ class Claim:
         try:
             given = self.holds(**case)
             compared = list(given) if isinstance(given, Iterable) else [given]
-        except TypeError as error:
-            if "argument" not in str(error):
-                raise self._valueless(case, error) from error
-            raise ClaimError(
-                f"claim {self.says!r} does not take {', '.join(case)} ({error})",
-                limit=f"is called with {', '.join(case)} by name",
-                remedy="give its function these parameters",
-            ) from error
-        except (ArithmeticError, NotImplementedError, ValueError, LookupError, AttributeError) as error:
-            if isinstance(error, SpectheoryError | Transcendental):
-                raise
+        except (SpectheoryError, Transcendental):
+            raise
+        except (Exception, SystemExit) as error:
             raise self._valueless(case, error) from error
         if not compared or not all(isinstance(each, Compared) for each in compared):
             raise ClaimError(
@@ -156,12 +169,22 @@ class Claim:
             )
         return compared
 
-    def _valueless(self, case: Case, error: Exception) -> ClaimError:
-        return ClaimError(
-            f"claim {self.says!r} has no value at {shown(case)} ({type(error).__name__}: {error})",
-            limit="needs numbers on every case that meets its assumptions",
-            remedy="state what it needs in assumes, POSITIVE for instance",
-        )
+    def _valueless(self, case: Case, error: BaseException) -> ClaimError:
+        what = f"claim {self.says!r} has no value at {shown(case)} ({type(error).__name__}: {error})"
+        if isinstance(error, TypeError) and "argument" in str(error):
+            limit, remedy = f"is called with {', '.join(case)} by name", "give its function these parameters"
+        elif isinstance(error, ArithmeticError | ValueError):
+            limit = "needs numbers on every case that meets its assumptions"
+            remedy = "state what it needs in assumes, POSITIVE for instance"
+        else:
+            limit, remedy = "needs a comparison of numbers", "mend its function"
+        return ClaimError(what, limit=limit, remedy=remedy)
+
+
+def further(claim: Claim, one: Assumption | None, other: Assumption | None) -> Assumption | None:
+    """The later of two assumptions that stopped a case: the one before it was met there."""
+    order = [None, *claim.assumes]
+    return max(one, other, key=order.index)
 
 
 POSITIVE = Assumption("p and q are positive everywhere", lambda p, q: every(share > 0 for share in (*p, *q)))

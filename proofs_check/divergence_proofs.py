@@ -25,7 +25,7 @@ def _half() -> Real:
     return sympy.Rational(1, 2)
 
 
-LOGARITHM: tuple[Step, ...] = (
+TANGENT: tuple[Step, ...] = (
     same(
         "x - 1 - log x is the integral of s(x-1)^2/(1 + s(x-1)) over 0 <= s <= 1",
         lambda x, s: (x - 1 - log(x), integral(_remainder(s, x), s, 0, 1)),
@@ -35,6 +35,11 @@ LOGARITHM: tuple[Step, ...] = (
         lambda x, s: at_least(_remainder(s, x), 0),
         lambda x, s: [x > 0, s >= 0, s <= 1],
     ),
+)
+"""log x <= x - 1."""
+
+LOGARITHM: tuple[Step, ...] = (
+    *TANGENT,
     same(
         "at x = q/p, p(x - 1) = q - p, so p log(p/q) >= p - q where p > 0; these sum to 1 - q(supp p): KL >= 0",
         lambda p, q: (p * (q / p - 1), q - p),

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
+from spectheory.errors import SettingError
+
 Status = Literal["held", "refuted", "undecided"]
 Kind = Literal["symbolic", "exact", "certified", "search", "simulation"]
 
@@ -29,6 +31,11 @@ class Effort:
 
     deep: bool = False
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the seed."""
+        if not isinstance(self.seed, int) or self.seed < 0:
+            raise SettingError(f"seed is {self.seed!r}", limit="must be an integer >= 0", remedy="0 is the default")
 
     def pick(self, default: T, deep: T) -> T:
         """One value for the default run, one for the deep one.

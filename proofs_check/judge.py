@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from proofs_check.arithmetic import Transcendental, evaluated_in, interval, is_interval
-from proofs_check.claims import AssumptionError, Case, Claim, ClaimError, Compared, shown
+from proofs_check.claims import Assumption, AssumptionError, Case, Claim, ClaimError, Compared, further, shown
 from proofs_check.enclosures import enclosures
 from proofs_check.findings import Finding, Status
 
@@ -57,11 +57,12 @@ def judge_all(claim: Claim, cases: Iterable[Case]) -> Finding:
     AssumptionError
         If no case meets the assumptions.
     """
-    seen, skipped, undecided, tight, at, by_intervals = 0, "", "", None, "", 0
+    seen, undecided, tight, at, by_intervals = 0, "", None, "", 0
+    stopped: Assumption | None = None
     for case in cases:
         unmet = claim.unmet(case)
         if unmet is not None:
-            skipped = unmet.says
+            stopped = further(claim, stopped, unmet)
             continue
         seen += 1
         judged = judge(claim, case)
@@ -74,7 +75,7 @@ def judge_all(claim: Claim, cases: Iterable[Case]) -> Finding:
             tight, at = judged.gap, shown(case, brief=True)
     if not seen:
         raise AssumptionError(
-            f"no case for {claim.says!r} meets the assumption {skipped or 'that there be a case'!r}",
+            f"no case for {claim.says!r} meets the assumption {stopped.says if stopped else 'that there be a case'!r}",
             limit="needs at least one",
             remedy="choose other cases",
         )

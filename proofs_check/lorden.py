@@ -37,6 +37,11 @@ def area_under_a_step(x: Any) -> tuple[Any, Any]:
 
 
 PROOF: tuple[Step, ...] = (
+    valid(
+        "E N is finite: [S <= t] <= e^(t - S), so U(t) <= e^t (m + m^2 + ...) with m = E e^-X < 1",
+        lambda early, w, c: at_most(early, w / c),
+        lambda early, w, c: [w >= 0, c > 0, early * (1 - early) == 0, early * (c - w) <= 0],
+    ),
     same(
         "step i counts if S_{i-1} <= t, in which X_i has no part (chance h): E[1 g(X_i)] = h E g(X_i), for X of two "
         "values s, 1-s and, term by term, of any; so E sum_{i<=N} g(X_i) = E[N] E g(X) (Wald)",
@@ -57,6 +62,11 @@ PROOF: tuple[Step, ...] = (
             mu * nst == s + t + rst,
             nst <= ns + nt,
         ],
+    ),
+    valid(
+        "R <= X_N, so R^2 <= X_N^2 <= sum_{i<=N} X_i^2 and E R^2 <= mu2 E N (Wald): r and E R^2 are finite",
+        lambda R, x, before: at_most(R * R, before + x * x),
+        lambda R, x, before: [R >= 0, x >= R, before >= 0],
     ),
     same(
         "within a step x the overshoot falls from x to 0, with area x^2/2; so the area of R over [0, S_N] is sum "

@@ -1,7 +1,7 @@
 """Proofs about the entropy of a rank: at least KL, E log R, and the entropy of any rank from its E log R.
 
-One inequality about logarithms is used, log t <= t - 1; where the solver meets a logarithm it is a number of which no
-more than this is known.
+One inequality about logarithms is used, log t <= t - 1, shown as in D1; where the solver meets a logarithm it is a
+number of which no more than this is known.
 """
 
 from __future__ import annotations
@@ -11,13 +11,8 @@ import math
 from proofs_check import calculus
 from proofs_check.arithmetic import positive_part
 from proofs_check.claims import at_most
+from proofs_check.divergence_proofs import TANGENT
 from proofs_check.symbolic import Step, same, valid
-
-TANGENT = same(
-    "log t <= t - 1 for t > 0: t - 1 - log t is 0 at 1, falls before and grows after it, its slope is (t-1)/t",
-    lambda t: (calculus.slope(t - 1 - calculus.log(t), t), (t - 1) / t),
-)
-"""The one inequality about logarithms."""
 
 AT_LEAST_KL: tuple[Step, ...] = (
     valid(
@@ -32,7 +27,7 @@ AT_LEAST_KL: tuple[Step, ...] = (
         lambda a, b, s, t, low: at_most((a + b) * low, a * s + b * t),
         lambda a, b, s, t, low: [a >= 0, b >= 0, s >= low, t >= low],
     ),
-    TANGENT,
+    *TANGENT,
     same(
         "H(R) - H(R|X) is the sum of j log(j/m) over r and x, j = P(r, x), m = p_x P(r)",
         lambda j, p, w: (j * calculus.log(j / p) - j * calculus.log(w), j * calculus.log(j / (p * w))),
@@ -46,7 +41,7 @@ AT_LEAST_KL: tuple[Step, ...] = (
 """For every selection from i.i.d. candidates, on any number of tokens."""
 
 LOG_RANK: tuple[Step, ...] = (
-    TANGENT,
+    *TANGENT,
     valid(
         "with m = E[R|x]: log r - log m <= r/m - 1, which has mean 0, here for two ranks: E[log R|x] <= log E[R|x], "
         "which is log(1 + g) for the Poisson race",
@@ -78,7 +73,7 @@ LOG_RANK: tuple[Step, ...] = (
 """E log R of the Poisson race."""
 
 FROM_THE_LOG: tuple[Step, ...] = (
-    TANGENT,
+    *TANGENT,
     valid(
         "any law w on the ranks: the sum of P log(w/P) is at most that of w - P, 0: H(R) <= the sum of -P log w",
         lambda P, w, log_ratio: at_most(P * log_ratio, w - P),

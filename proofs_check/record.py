@@ -9,13 +9,14 @@ import hashlib
 import importlib.metadata
 import importlib.util
 import json
+import os
 import platform
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from proofs_check.findings import Effort, Finding
+from proofs_check.findings import KINDS, Effort, Finding
 from proofs_check.verify import Checked, Key
 from spectheory.errors import OutputError
 
@@ -45,6 +46,10 @@ def read_record(path: Path, effort: Effort) -> tuple[dict[Key, Checked], str]:
     OutputError
         If it cannot be read.
     """
+    if path.exists() and not path.is_file():
+        raise OutputError(
+            f"{path} is no file", limit="needs a file of an earlier run, or none", remedy="choose another --out"
+        )
     try:
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     except (OSError, UnicodeError) as error:
@@ -94,9 +99,11 @@ def append(path: Path, checked: Checked, effort: Effort) -> None:
     """
     line = json.dumps({"run": _run(effort), "checked": asdict(checked)}, default=str)
     try:
-        torn = path.exists() and path.stat().st_size > 0 and not path.read_bytes().endswith(b"\n")
-        with path.open("a", encoding="utf-8") as file:
-            file.write("\n" * torn + line + "\n")
+        with path.open("ab+") as file:
+            if file.tell() > 0:
+                file.seek(-1, os.SEEK_END)
+                line = "\n" * (file.read(1) != b"\n") + line  # the last row is torn: it stays a line of its own
+            file.write(f"{line}\n".encode())
     except OSError as error:
         raise _unwritable(path, error) from error
 
@@ -114,5 +121,7 @@ def _run(effort: Effort) -> dict[str, Any]:
 
 
 def _checked(row: dict[str, Any]) -> Checked:
+    if row["kind"] not in KINDS:
+        raise ValueError(f"no kind of evidence: {row['kind']}")
     parts = {name: Finding(**row[name]) if row[name] else None for name in ("finding", "control")}
     return Checked(**{**row, **parts})

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from proofs_check.entries import Entry
 from proofs_check.findings import KINDS, Effort, Finding
-from proofs_check.verify import Checked, Outcome
+from proofs_check.verify import Checked, Key, Outcome
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
 WORSE: tuple[Outcome, ...] = ("failed", "undecided", "refuted", "proved", "holds")
 """What an entry's checks come to is the first of these among them."""
 
-STYLES = {"failed": "bold red", "undecided": "bold yellow", "refuted": "magenta"}
+STYLES = {"failed": "bold red", "undecided": "bold yellow", "unfinished": "yellow"}
+
+LETTERS = {"symbolic": "P", "exact": "E", "certified": "C", "search": "S", "simulation": "M"}
 
 WORDS = {"symbolic": "proof", "exact": "exact", "certified": "certified", "search": "search", "simulation": "simulated"}
 
@@ -28,13 +31,17 @@ class Report:
     Attributes
     ----------
     entries : sequence of Entry
+    keys : sequence of Key
+        The checks that were asked for.
     checks : sequence of Checked
+        Those that ran.
     effort : Effort
     seconds : float
         Wall-clock time of the run.
     """
 
     entries: Sequence[Entry]
+    keys: Sequence[Key]
     checks: Sequence[Checked]
     effort: Effort
     seconds: float
@@ -44,28 +51,36 @@ class Report:
         return sorted((each for each in self.checks if each.id == entry.id), key=lambda each: each.place)
 
     def outcome(self, entry: Entry) -> str:
-        """What its checks come to; "not run" if one of them is missing."""
+        """What its checks come to; "not run" or "unfinished" if they did not all run."""
         outcomes = {each.outcome for each in self.of(entry)}
-        return next((word for word in WORSE if word in outcomes), "not run")
+        worst = next((word for word in WORSE if word in outcomes), "not run")
+        missing = sum(key[0] == entry.id for key in self.keys) - len(self.of(entry))
+        return "unfinished" if outcomes and missing and worst not in ("failed", "undecided") else worst
 
     @property
     def as_expected(self) -> bool:
-        """Whether every check came out as the ledger says."""
-        return all(each.outcome not in ("failed", "undecided") for each in self.checks)
+        """Whether every check ran and came out as the ledger says."""
+        fine = all(each.outcome not in ("failed", "undecided") for each in self.checks)
+        return fine and len(self.checks) == len(self.keys)
 
     @property
     def headline(self) -> str:
         """The run in a line."""
         outcomes = [self.outcome(entry) for entry in self.entries]
-        counts = [f"{outcomes.count(word)} {word}" for word in (*reversed(WORSE), "not run") if word in outcomes]
-        return f"{len(outcomes)} statements: {', '.join(counts)}; {len(self.checks)} checks in {self.seconds:.0f} s"
+        words = (*reversed(WORSE), "unfinished", "not run")
+        counts = [f"{outcomes.count(word)} {word}" for word in words if word in outcomes]
+        verdict = "all as the ledger says" if self.as_expected else "NOT as the ledger says"
+        if len(self.checks) < len(self.keys):
+            verdict = f"{len(self.keys) - len(self.checks)} checks did not run"
+        ran = f"{_count(len(self.checks), 'check')} in {self.seconds:.0f} s"
+        return f"{_count(len(outcomes), 'statement')}: {', '.join(counts)}; {ran}: {verdict}"
 
 
 def statements_table(report: Report) -> Table:
-    """A row for each statement."""
-    table = _table("Statements and their evidence: cases (steps of proofs) judged")
-    for name, ratio in (("id", None), ("statement", 5), ("status", None), ("evidence", 4), ("tightest", 5)):
-        table.add_column(name, ratio=ratio, no_wrap=ratio is None)
+    """A row for each statement, one line high."""
+    table = _table("Cases judged as P proof (steps), E exact, C certified, S search, M simulated")
+    for name, ratio in (("id", None), ("statement", 5), ("status", None), ("evidence", None), ("tightest", 4)):
+        table.add_column(name, ratio=ratio, no_wrap=True, overflow="ellipsis")
     table.add_column("s", justify="right", no_wrap=True)
     for entry in report.entries:
         checks = report.of(entry)
@@ -74,7 +89,7 @@ def statements_table(report: Report) -> Table:
             entry.id,
             _escaped(entry.title),
             _styled(report.outcome(entry)),
-            ", ".join(f"{WORDS[kind]} {_cases(checks, kind)}" for kind in kinds),
+            " ".join(f"{LETTERS[kind]}{_cases(checks, kind)}" for kind in kinds),
             _escaped(_tightest(checks)),
             f"{sum(each.seconds for each in checks):.1f}",
         )
@@ -117,6 +132,8 @@ def _lines(each: Checked, entry: Entry) -> list[str]:
     if each.trouble:
         return [*lines, f"trouble: {each.trouble}"]
     place = _place(each.finding)
+    if each.finding and each.finding.note and each.expected == "held":
+        lines.append(each.finding.note)
     if each.expected == "refuted":
         return [*lines, f"counterexample: {place}", f"true, and not refuted: {evidence.control.says}"]
     return [*lines, *([f"tightest: {place}"] if place else []), f"rejected as it must be: {evidence.control.says}"]
@@ -184,13 +201,17 @@ def _check(each: Checked, entry: Entry) -> dict[str, Any]:
 def _finding(finding: Finding | None) -> Mapping[str, Any]:
     if finding is None:
         return {}
-    return {name: getattr(finding, name) for name in ("status", "cases", "gap", "at", "note")}
+    gap = finding.gap if finding.gap is not None and math.isfinite(finding.gap) else None
+    return {"status": finding.status, "cases": finding.cases, "gap": gap, "at": finding.at, "note": finding.note}
 
 
-def _cases(checks: Sequence[Checked], kind: str) -> str:
+def _cases(checks: Sequence[Checked], kind: str) -> int:
     """Cases of one kind of evidence: steps, for proofs."""
-    count = sum(each.finding.cases for each in checks if each.kind == kind and each.finding)
-    return f"{count:,}" if kind != "symbolic" else f"{count} step{'s' * (count != 1)}"
+    return sum(each.finding.cases for each in checks if each.kind == kind and each.finding)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def _tightest(checks: Sequence[Checked]) -> str:
@@ -209,8 +230,8 @@ def _place(finding: Finding | None) -> str:
     if finding is None:
         return ""
     if finding.status == "refuted" or finding.gap is None:
-        return finding.at or finding.note
-    return f"{max(finding.gap, 0.0):.2g} at {finding.at}"
+        return finding.at
+    return f"{max(finding.gap, 0.0):.2g} at {finding.at}"  # below 0: within what intervals certify
 
 
 def _escaped(text: str) -> str:

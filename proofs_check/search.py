@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proofs_check.arithmetic import evaluated_in
-from proofs_check.claims import AssumptionError, Case, Claim, ClaimError, shown
+from proofs_check.claims import AssumptionError, Case, Claim, ClaimError, further, shown
 from proofs_check.findings import Effort, Finding
 from proofs_check.judge import judge
 
@@ -121,12 +121,12 @@ class _Violated(Exception):
 def _drawn(claim: Claim, strategy: Any, effort: Effort) -> Finding:
     from hypothesis import HealthCheck, Phase, assume, given, seed, settings
 
-    state: dict[str, Any] = {"cases": 0, "gap": None, "at": "", "undecided": "", "skipped": "", "last": None}
+    state: dict[str, Any] = {"cases": 0, "gap": None, "at": "", "undecided": "", "stopped": None, "last": None}
 
     def look(case: Case) -> None:
         unmet = claim.unmet(case)
         if unmet is not None:
-            state["skipped"] = unmet.says
+            state["stopped"] = further(claim, state["stopped"], unmet)
         assume(unmet is None)
         state["cases"] += 1
         judged = judge(claim, case)
@@ -156,8 +156,9 @@ def _drawn(claim: Claim, strategy: Any, effort: Effort) -> Finding:
         if type(error).__name__ != "Unsatisfiable":
             raise
     if not state["cases"]:
+        stopped = state["stopped"].says if state["stopped"] else "of the strategy"
         raise AssumptionError(
-            f"no case drawn for {claim.says!r} meets the assumption {state['skipped']!r}",
+            f"no case drawn for {claim.says!r} meets the assumption {stopped!r}",
             limit="needs at least one",
             remedy="draw from a strategy that meets it",
         )

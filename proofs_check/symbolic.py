@@ -107,7 +107,8 @@ def valid(
 
     def check(seconds: float) -> Finding:
         z3 = load_extra("z3", extra="proofs")
-        reals = {name: z3.Real(name) for name in inspect.signature(statement).parameters}
+        fresh = z3.Context()  # what was asked before changes no answer
+        reals = {name: z3.Real(name, fresh) for name in inspect.signature(statement).parameters}
         with no_branches(), nonzero_terms() as nonzero:
             given = statement(**reals)
             goals = [given] if isinstance(given, Compared) else list(given)
@@ -171,7 +172,8 @@ VANISHES = "the solver's counterexample does not stand in fractions"
 
 def _asked(claim: Claim, tokens: int, seconds: float) -> Finding:
     z3 = load_extra("z3", extra="proofs")
-    p, q = ([z3.Real(f"{name}{i}") for i in range(tokens)] for name in "pq")
+    fresh = z3.Context()  # what was asked before changes no answer
+    p, q = ([z3.Real(f"{name}{i}", fresh) for i in range(tokens)] for name in "pq")
     conditions = [*(share >= 0 for share in (*p, *q)), sum(p) == 1, sum(q) == 1]
     case = {"p": tuple(p), "q": tuple(q)}
     try:
@@ -235,11 +237,12 @@ def _decide(
 
     if not goals:
         raise ValueError("nothing is stated")
-    if _solver(seconds, conditions).check() == z3.unsat:
+    context = reals[0].ctx if reals else None
+    if _solver(seconds, conditions, context).check() == z3.unsat:
         return Finding("undecided", 1, note="the conditions contradict each other: nothing is shown")
-    partly = any(_solver(seconds, [*conditions, term == 0]).check() != z3.unsat for term in nonzero)
-    missed = z3.Not(z3.And(*(_term(goal) for goal in goals)))
-    solver = _solver(seconds, [*conditions, *(term != 0 for term in nonzero), missed])
+    partly = any(_solver(seconds, [*conditions, term == 0], context).check() != z3.unsat for term in nonzero)
+    missed = z3.Not(z3.And(*(_term(goal, context) for goal in goals)))
+    solver = _solver(seconds, [*conditions, *(term != 0 for term in nonzero), missed], context)
     answer = solver.check()
     if answer == z3.unsat:
         return Finding("undecided", 1, note=INSIDE) if partly else Finding("held", 1)
@@ -250,23 +253,23 @@ def _decide(
     return Finding("undecided", 1, note=f"undecided by the solver within {seconds:g} s")
 
 
-def _solver(seconds: float, conditions: Sequence[Any]) -> Any:
+def _solver(seconds: float, conditions: Sequence[Any], context: Any) -> Any:
     """A fresh solver: one that is asked twice gives up its best method for products."""
     import z3
 
-    solver = z3.Solver()
+    solver = z3.Solver(ctx=context)
     solver.set("timeout", max(1, int(1000 * seconds)))
-    solver.add(*conditions)
+    solver.add(*(z3.BoolVal(each, context) if isinstance(each, bool) else each for each in conditions))
     return solver
 
 
-def _term(goal: Compared) -> Any:
+def _term(goal: Compared, context: Any) -> Any:
     import z3
 
     if goal.relation == "~":
         raise ValueError("a solver knows no rounding")
     term = goal.left == goal.right if goal.relation == "==" else goal.left <= goal.right
-    return z3.BoolVal(term) if isinstance(term, bool) else term
+    return z3.BoolVal(term, context) if isinstance(term, bool) else term
 
 
 def _value(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -12,9 +13,13 @@ from proofs_check.findings import Effort, Finding
 from proofs_check.judge import judge_all
 from proofs_check.search import pair_space, search_claim
 from proofs_check.symbolic import prove_claim
+from spectheory.errors import SettingError
 
 GRID = (6, 10)
 """Largest denominator of the grid on two and three tokens, in a default and a deep trial."""
+
+MOST_TOKENS = 8
+"""Largest vocabulary a solver is asked about: it has two unknowns a token, and gives up long before."""
 
 SOLVER_SECONDS = (10.0, 300.0)
 """Time the solver has for each number of tokens, in a default and a deep trial."""
@@ -49,7 +54,7 @@ class Trial:
 
     @property
     def verdict(self) -> Literal["refuted", "proved", "undecided", "not refuted"]:
-        """refuted; proved for every pmf on the tokens tried; undecided; or not refuted by any case.
+        """refuted; proved for every pmf on the tokens tried; undecided by solver or intervals; or not refuted.
 
         A proof on 2 and 3 tokens is no proof for all vocabularies.
         """
@@ -57,7 +62,7 @@ class Trial:
             return "refuted"
         if self.proofs and all(found.status == "held" for found in self.proofs.values()):
             return "proved"
-        statuses = {found.status for found in (self.grid, self.search) if found}
+        statuses = {found.status for found in (self.grid, self.search, *self.proofs.values()) if found}
         return "undecided" if "undecided" in statuses else "not refuted"
 
     def as_dict(self) -> dict[str, Any]:
@@ -107,7 +112,9 @@ def try_claim(claim: Claim, *, tokens: Sequence[int] = (2, 3), effort: Effort | 
     Raises
     ------
     ClaimError
-        If the claim is not a number on a pair that meets its assumptions.
+        If the claim is not a number on a pair that meets its assumptions, or no claim.
+    SettingError
+        If a number of tokens is no integer in range.
     AssumptionError
         If no pair meets them.
 
@@ -128,7 +135,8 @@ def try_claim(claim: Claim, *, tokens: Sequence[int] = (2, 3), effort: Effort | 
     """
     from proofs_check.strategies import exact_pairs
 
-    effort = effort or Effort()
+    effort = Effort() if effort is None else effort
+    _check(claim, tokens, effort)
     grid = judge_all(claim, cases.all_pairs(3, effort.pick(*GRID)))
     proofs: dict[int, Finding] = {}
     no_proof = ""
@@ -143,8 +151,21 @@ def try_claim(claim: Claim, *, tokens: Sequence[int] = (2, 3), effort: Effort | 
     return Trial(claim, proofs, no_proof, grid, search)
 
 
+def _check(claim: Claim, tokens: Sequence[int], effort: Effort) -> None:
+    """Check what a trial is asked for."""
+    for value, kind, remedy in ((claim, Claim, "Claim(says, holds)"), (effort, Effort, "Effort(deep=True)")):
+        if not isinstance(value, kind):
+            raise ClaimError(f"{value!r} is no {kind.__name__}", limit="needs one", remedy=f"pass {remedy}")
+    sizes = list(tokens) if isinstance(tokens, tuple | list | range) else []
+    if not sizes or not all(type(size) is int and 1 <= size <= MOST_TOKENS for size in sizes):
+        raise SettingError(
+            f"tokens is {tokens!r}", limit=f"needs integers in 1..{MOST_TOKENS}", remedy="(2, 3) is the default"
+        )
+
+
 def _plain(found: Finding) -> dict[str, Any]:
-    return {name: getattr(found, name) for name in ("status", "cases", "gap", "at", "note")}
+    gap = found.gap if found.gap is not None and math.isfinite(found.gap) else None
+    return {"status": found.status, "cases": found.cases, "gap": gap, "at": found.at, "note": found.note}
 
 
 def _missed(found: Finding) -> str:

@@ -1,14 +1,19 @@
 """Running the ledger: every piece of evidence and its negative control, on as many workers as there are.
 
-The outcome does not depend on the number of workers: each check draws its cases from the effort's seed alone.
+The outcome does not depend on the number of workers: each check draws its cases from the effort's seed. (Hypothesis
+also looks at the constants of the modules that are loaded, so a run inside another program may draw other cases.)
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import os
+import signal
+import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, as_completed
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
@@ -109,11 +114,17 @@ def evidence_of(key: Key) -> Evidence:
 
 
 def verify(
-    keys: Sequence[Key], effort: Effort, *, executor: Executor | None = None, known: Mapping[Key, Checked] | None = None
+    keys: Sequence[Key],
+    effort: Effort,
+    *,
+    processes: int | None = None,
+    known: Mapping[Key, Checked] | None = None,
+    pools: Callable[[int], AbstractContextManager[Executor]] | None = None,
 ) -> Iterator[Checked]:
     """Run checks and yield each as it finishes; those `known` come first and are not run again.
 
-    Without an executor they run here, one after the other, in order. A check whose worker dies is run again, here.
+    Without a number of processes they run here, one after the other, in order. Checks that a dying worker takes with it
+    are run again in a fresh pool, and then each in a process of its own.
 
     Examples
     --------
@@ -123,27 +134,70 @@ def verify(
     done = known or {}
     yield from (done[key] for key in keys if key in done)
     waiting = [key for key in keys if key not in done]
-    if executor is None:
+    if processes is None:
         yield from (check_one(key, effort) for key in waiting)
         return
-    futures: dict[Future[Checked], Key] = {executor.submit(check_one, key, effort): key for key in waiting}
-    for future in as_completed(futures):
-        try:
-            yield future.result()
-        except BrokenExecutor:
-            yield _alone(futures[future], effort)
+    for _ in range(2):
+        lost: list[Key] = []
+        if waiting:
+            yield from _shared(waiting, effort, processes, pools or workers, lost)
+        waiting = lost
+    yield from (_alone(key, effort) for key in waiting)
 
 
-def workers(count: int) -> ProcessPoolExecutor:
-    """A pool of fresh processes, which share nothing with this one but its files."""
-    return ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"))
+@contextmanager
+def workers(count: int) -> Iterator[Executor]:
+    """A pool of fresh processes, which share nothing with this one but its files, and do not outlive it."""
+    others = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"), initializer=_depend)
+    try:
+        yield pool
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in set(multiprocessing.active_children()) - others:
+            process.terminate()
+        raise
+    pool.shutdown()
+
+
+def _depend() -> None:
+    """Leave interruptions to the parent, and end when it ends, however it does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def watch() -> None:
+        parent = multiprocessing.parent_process()
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _shared(
+    keys: Sequence[Key],
+    effort: Effort,
+    processes: int,
+    pools: Callable[[int], AbstractContextManager[Executor]],
+    lost: list[Key],
+) -> Iterator[Checked]:
+    """Run checks in a pool; those that a dying worker leaves undone are added to `lost`."""
+    with pools(min(processes, len(keys))) as pool:
+        futures = {pool.submit(check_one, key, effort): key for key in keys}
+        for future in as_completed(futures):
+            try:
+                checked = future.result()
+            except BrokenExecutor:
+                lost.append(futures[future])
+                continue
+            yield checked
 
 
 def _alone(key: Key, effort: Effort) -> Checked:
-    """A check whose worker died, in a process of its own: if that dies too, this one lives."""
+    """A check in a process of its own: if that dies, this one lives."""
     try:
         with workers(1) as pool:
             return pool.submit(check_one, key, effort).result()
     except BrokenExecutor:
         expected: Literal["held", "refuted"] = "refuted" if ledger()[key[0]].refuted else "held"
-        return Checked(*key, evidence_of(key).kind, None, None, expected, 0.0, "the process that ran it died twice")
+        message = "the process that ran it died, three times"
+        return Checked(*key, evidence_of(key).kind, None, None, expected, 0.0, message)

@@ -273,6 +273,40 @@ BAD: dict[str, tuple[Claim, str]] = {
 }
 
 
+TRIALS: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
+    "no claim": ((None,), {}, "is no Claim"),
+    "no effort": ((PINSKER,), {"effort": 1}, "is no Effort"),
+    **{
+        f"tokens {tokens!r}": ((PINSKER,), {"tokens": tokens}, "needs integers in 1..8")
+        for tokens in ((), (0,), (-1,), (2.5,), ("a",), (True,), "23", 3, None)
+    },
+}
+
+
+@pytest.mark.parametrize("name", TRIALS)
+def test_bad_trials_are_named_in_one_line(name: str) -> None:
+    arguments, named, fragment = TRIALS[name]
+    with pytest.raises(SpectheoryError, match=fragment):
+        try_claim(*arguments, **named)
+
+
+def test_bad_parts_of_a_claim_are_named() -> None:
+    for assumes in (POSITIVE, (lambda p, q: True,)):
+        with pytest.raises(ClaimError, match="tuple of Assumption"):
+            Claim("c", lambda p, q: at_most(0, 1), assumes)  # type: ignore[arg-type]
+    with pytest.raises(ClaimError, match="no function"):
+        Claim("c", "p <= q")  # type: ignore[arg-type]
+    for seed in (-1, "x"):
+        with pytest.raises(SpectheoryError, match="seed"):
+            Effort(seed=seed)  # type: ignore[arg-type]
+
+
+def test_the_assumption_that_no_case_met_is_the_one_named() -> None:
+    never = Assumption("p sums to 2", lambda p, q: sum(p) == 2)
+    with pytest.raises(AssumptionError, match="p sums to 2"):
+        try_claim(Claim("c", lambda p, q: at_most(0, 1), (POSITIVE, never)))
+
+
 @pytest.mark.parametrize("case", BAD)
 def test_bad_claims_are_named_in_one_line(case: str) -> None:
     claim, fragment = BAD[case]

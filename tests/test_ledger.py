@@ -36,6 +36,9 @@ REFUTED = (
     "Y4/support",
     "B4/sampling",
     "B2'/dependent",
+    "B1/leading",
+    "C4/no-knee",
+    "S4/more",
 )
 """False statements that must stand beside the true ones they resemble."""
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from concurrent.futures.process import BrokenProcessPool
@@ -19,7 +22,7 @@ from proofs_check import Claim, at_most, verify
 from proofs_check.entries import Control, Entry, Evidence
 from proofs_check.evidence import exact, proof
 from proofs_check.findings import Effort, Finding
-from proofs_check.ledger import ledger, select
+from proofs_check.ledger import select
 from proofs_check.record import append, read_record, ready
 from proofs_check.report import Report
 from proofs_check.symbolic import same
@@ -66,7 +69,7 @@ def test_undecided_is_neither_proved_nor_refuted(monkeypatch: pytest.MonkeyPatch
     unsure = Evidence("symbolic", "s", lambda _: Finding("undecided", 1, note="not within 1 s"), Control("c", refuted))
     found = outcome(unsure, monkeypatch)
     assert (found.outcome, found.trouble) == ("undecided", "not within 1 s")
-    assert not Report([entry(unsure)], [found], Effort(), 0).as_expected
+    assert not Report([entry(unsure)], [("A1", 0)], [found], Effort(), 0).as_expected
 
 
 def refuted(_: Effort) -> Finding:
@@ -81,9 +84,8 @@ def test_a_check_that_breaks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_workers_change_nothing() -> None:
     keys = verify.keys_of(select(["A3"]))
-    alone = {(c.id, c.place): replace(c, seconds=0) for c in verify.verify(keys, Effort())}
-    with verify.workers(2) as pool:
-        shared = {(c.id, c.place): replace(c, seconds=0) for c in verify.verify(keys, Effort(), executor=pool)}
+    runs = [verify.verify(keys, Effort(), processes=processes) for processes in (1, 3)]
+    alone, shared = ({(c.id, c.place): replace(c, seconds=0) for c in run} for run in runs)
     assert alone == shared
 
 
@@ -97,10 +99,56 @@ class Dying(Executor):
         return future
 
 
-def test_a_check_whose_worker_died_is_run_again() -> None:
-    key = ("A3/look-alike", 0)
-    (found,) = verify.verify([key], Effort(), executor=Dying())
+@pytest.mark.parametrize("deaths", [1, 2])
+def test_checks_that_a_dying_worker_takes_with_it_are_run_again(deaths: int) -> None:
+    """In a fresh pool, and after a second death each by itself."""
+    pools = iter([Dying()] * deaths)
+
+    def pool(count: int) -> Any:
+        return next(pools, None) or verify.workers(count)
+
+    (found,) = verify.verify([("A3/look-alike", 0)], Effort(), processes=2, pools=pool)
     assert found.outcome == "refuted"
+
+
+SLOW = """
+import sys, threading
+from proofs_check import verify
+from proofs_check.findings import Effort
+if __name__ == "__main__":
+    with verify.workers(2) as pool:
+        waiting = [pool.submit(__import__("time").sleep, 600) for _ in range(2)]
+        pids = [pool.submit(__import__("os").getpid) for _ in range(2)]
+        print(*pool._processes, flush=True)
+        __import__("time").sleep(600)
+"""
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_workers_do_not_outlive_their_parent(sent: signal.Signals, tmp_path: Path) -> None:
+    path = tmp_path / "slow.py"
+    path.write_text(SLOW)
+    parent = subprocess.Popen([sys.executable, str(path)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert parent.stdout is not None
+    children = [int(pid) for pid in parent.stdout.readline().split()]
+    assert len(children) == 2
+    time.sleep(3)  # they import and begin
+    parent.send_signal(sent)
+    parent.wait(timeout=30)
+    for _ in range(100):
+        if not any(alive(child) for child in children):
+            break
+        time.sleep(0.1)
+    parent.stdout.close()
+    assert not any(alive(child) for child in children)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that only waits to be counted does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
 
 
 # The record
@@ -156,7 +204,8 @@ def test_one_id_shows_every_check(run: Run) -> None:
     status, out, err = run("a3/LOOK-alike", "--workers", "1")
     assert (status, err) == (0, "")
     assert "counterexample: p = (1/3, 2/3), q = (2/3, 1/3)" in out
-    assert "1 statements: 1 refuted; 1 checks" in out
+    assert "1 statement: 1 refuted; 1 check in" in out
+    assert "all as the ledger says" in out
 
 
 def test_json_is_one_object(run: Run) -> None:
@@ -178,12 +227,12 @@ def test_a_paper_has_its_statements(run: Run) -> None:
 
 
 def test_failures_have_status_one(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    wrong = replace(ledger()["A3/look-alike"], kind="upper bound")
-    monkeypatch.setattr(verify, "ledger", lambda: {"A3/look-alike": wrong})
-    monkeypatch.setattr("proofs_check.ledger.ledger", lambda: {"A3/look-alike": wrong})
-    status, out, _ = run("A3/look-alike", "--workers", "1")
+    checked = replace(verify.check_one(("A3/look-alike", 0), Effort()), expected="held")
+    monkeypatch.setattr(verify, "verify", lambda *_, **__: iter([checked]))
+    status, out, _ = run("A3/look-alike")
     assert status == 1
-    assert "failed: a counterexample was found" in out
+    assert "failed: a counterexample was found" in " ".join(out.split())
+    assert "NOT as the ledger says" in " ".join(out.split())
 
 
 def test_an_interrupted_run_shows_what_is_finished(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,7 +245,8 @@ def test_an_interrupted_run_shows_what_is_finished(run: Run, monkeypatch: pytest
     monkeypatch.setattr(verify, "verify", interrupted)
     status, out, err = run("A3", "--workers", "1")
     assert status == 130
-    assert "1 checks" in out
+    assert "1 not run; 1 check in" in " ".join(out.split())
+    assert "checks did not run" in " ".join(out.split())
     assert "interrupted" in err
 
 
@@ -214,8 +264,19 @@ def test_a_claim_of_ones_own(run: Run, tmp_path: Path) -> None:
     path.write_text(CLAIM.format(says="p.q <= 1/2", right="Claim and 1 - p[0]"))
     status, out, _ = run("--claim", str(path), "--json")
     assert status == 1
-    (trial,) = json.loads(out)
+    (trial,) = json.loads(out)["claims"]
     assert trial["verdict"] == "refuted"
+
+
+def test_what_a_claim_file_prints_is_no_part_of_the_answer(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "claims.py"
+    text = CLAIM.format(says="p.q <= 1", right=1)
+    path.write_text(f"print('hello')\n{text}\nclaims = [claim, Claim('broken', lambda p, q: nothing)]\n")
+    status, out, err = run("--claim", str(path), "--json")
+    assert status == 2
+    assert [trial["verdict"] for trial in json.loads(out)["claims"]] == ["proved"]
+    assert "hello" in err
+    assert "NameError" in err
 
 
 BAD: dict[str, tuple[list[str], str]] = {
@@ -223,15 +284,18 @@ BAD: dict[str, tuple[list[str], str]] = {
     "an unknown paper": (["--paper", "kobus"], "did you mean kobus2025"),
     "an unknown kind": (["--kind", "magic"], "symbolic, exact, certified, search"),
     "no worker": (["--workers", "0"], "must be in 1.."),
-    "a negative seed": (["--seed", "-1"], "must be >= 0"),
+    "a negative seed": (["--seed", "-1"], "must be an integer >= 0"),
     "no evidence of the kind": (["A3/look-alike", "--kind", "certified"], "none of the statements"),
     "no claim file": (["--claim", "nowhere.py"], "needs a Python file"),
     "a claim and an id": (["A3", "--claim", "nowhere.py"], "needs one of"),
     "a claim that breaks": (["--claim", "{folder}/breaks.py"], "ZeroDivisionError"),
     "a file without claims": (["--claim", "{folder}/empty.py"], "defines no claim"),
+    "a claim and a kind": (["--kind", "exact", "--claim", "nowhere.py"], "needs one of"),
+    "a claim file that exits": (["--claim", "{folder}/exits.py"], "SystemExit"),
+    "a device as record": (["A3/look-alike", "--out", "/dev/full"], "is no file"),
     "a claim that is no number": (["--claim", "{folder}/number.py"], "needs at_most"),
     "an unwritable record": (["A3/look-alike", "--out", "/proc/none/run.jsonl"], "cannot be"),
-    "a folder as record": (["A3/look-alike", "--out", "{folder}"], "cannot be read"),
+    "a folder as record": (["A3/look-alike", "--out", "{folder}"], "is no file"),
 }
 
 
@@ -239,6 +303,7 @@ BAD: dict[str, tuple[list[str], str]] = {
 def test_bad_input_is_one_line(case: str, run: Run, tmp_path: Path) -> None:
     (tmp_path / "breaks.py").write_text("1 / 0")
     (tmp_path / "empty.py").write_text("")
+    (tmp_path / "exits.py").write_text("import sys\nsys.exit(0)")
     (tmp_path / "number.py").write_text("from proofs_check import Claim\nc = Claim('c', lambda p, q: p[0])")
     arguments, fragment = BAD[case]
     status, out, err = run(*(argument.format(folder=tmp_path) for argument in arguments))

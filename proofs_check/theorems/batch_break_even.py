@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from proofs_check.arithmetic import Real, larger, smaller
 from proofs_check.claims import Assumption, Case, Claim, Compared, at_least, at_most, computed, equal
 from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, exact, proof, searched
+from proofs_check.evidence import agreement, counterexample, exact, proof, searched
 from proofs_check.findings import Effort
 from proofs_check.search import Space
 from proofs_check.symbolic import Step, same, valid
@@ -144,6 +144,8 @@ def time_space() -> Space:
     return Space(6, floats, fractions)
 
 
+PAYS_AT_ONE = Assumption("it pays at batch 1", lambda target, draft, k, tokens: gain(target, draft, k, tokens, 1) > 0)
+
 AT_MOST_ALL = Assumption("tokens per call are at most k + 1", lambda target, draft, k, tokens: tokens <= k + 1)
 
 NO_GAP = Claim("the batches that pay have no gap", together, (AT_MOST_ALL,))
@@ -220,6 +222,34 @@ FOR_EVER: tuple[Step, ...] = (
 )
 """What happens at large batches."""
 
+# Without a knee
+
+
+def no_end(target: Times, draft: Times, k: int, tokens: Real) -> Compared:
+    """There is no batch at which speculative decoding stops to pay."""
+    return equal(_has_end(target, draft, k, tokens), 0)
+
+
+NO_KNEE = Assumption(
+    "verifying reads at least as long as it computes at every batch",
+    lambda target, draft, k, tokens: knee(target, k + 1) is None,
+)
+
+FREE = Assumption("drafts are free", lambda target, draft, k, tokens: not draft)
+
+
+def without_knee(_: Effort) -> Iterator[Case]:
+    """Whole times to read, the longest first by 1, then by 2, ...; a draft reads no more, free ones among them."""
+    for longest in range(1, 5):
+        for weights, cache in product(range(1, longest + 1), range(longest + 1)):
+            if longest == max(weights, cache):
+                drafts = product(range(1, weights + 1), range(cache + 1))
+                times_of = [(), *((Fraction(w), Fraction(x), Fraction(1, 4), Fraction(0)) for w, x in drafts)]
+                for draft, k, share in product(times_of, (1, 2), (1, 2, 3)):
+                    target = tuple(map(Fraction, (weights, cache, 1, 0)))
+                    yield {"target": target, "draft": draft, "k": k, "tokens": 1 + Fraction(share * k, 4)}
+
+
 ENTRIES = (
     Entry(
         id="C4",
@@ -271,10 +301,9 @@ ENTRIES = (
                 small_times,
                 over="small whole times, every batch up to 50",
                 wrong=Claim(
-                    "where it pays at batch 1 it pays at every batch",
-                    lambda target, draft, k, tokens: at_least(
-                        gain(target, draft, k, tokens, LAST), smaller(0, gain(target, draft, k, tokens, 1))
-                    ),
+                    "where it pays at batch 1 it does not lose at batch 50",
+                    lambda target, draft, k, tokens: at_least(gain(target, draft, k, tokens, LAST), 0),
+                    (PAYS_AT_ONE,),
                 ),
             ),
             exact(
@@ -296,6 +325,30 @@ ENTRIES = (
             ),
             searched(NO_GAP, drawn, over="any times, batches up to 987", spaces=(time_space(),), wrong=FOR_ANY_TOKENS),
         ),
+    ),
+    Entry(
+        id="C4/no-knee",
+        title="No break-even where there is no knee",
+        kind="refuted",
+        plain="where reading a sequence's cache takes as long as computing its k + 1 tokens, x >= (k+1)c, there is no "
+        "knee and no break-even either: what pays at one batch pays at every larger one. It fails for drafts that "
+        "read a cache of their own",
+        latex=r"x \ge (k+1)c \;\Rightarrow\; \sup\{B \ge 1 : 	au\,t(1,B) > t_{call}(B)\} = \infty",
+        source=(),
+        assumptions=("times of the roofline (C3), all sequences at one context", "some batch pays"),
+        evidence=(
+            counterexample(
+                Claim("without a knee there is no break-even", no_end, (NO_KNEE,)),
+                without_knee,
+                over="first by the longest time to read; a token computes in 1, a draft's in 1/4",
+                true=Claim("with free drafts there is none", no_end, (NO_KNEE, FREE)),
+            ),
+        ),
+        without={
+            "symbolic": "a counterexample settles it",
+            "certified": "no logarithm enters",
+            "search": "a counterexample settles it",
+        },
     ),
 )
 """What this file states."""

@@ -81,7 +81,7 @@ def sticky_cases(effort: Effort) -> Iterator[Case]:
 
 
 def sticky(pmfs: Sequence[Sequence[Real]], capacity: Real, value: Real, text: Real, own: bool = False) -> Compared:
-    """E[X] against the largest i.i.d. form times six, or against B6."""
+    """E[X] against the largest i.i.d. form times seven, or against B6."""
     if own:
         return at_most(value, text)
     mu, mu2 = moments(pmfs)

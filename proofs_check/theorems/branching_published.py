@@ -19,13 +19,15 @@ from proofs_check.branching_forms import (
     with_value,
 )
 from proofs_check.claims import Assumption, Case, Claim, Compared, at_least, at_most, computed, equal
+from proofs_check.divergence_proofs import TANGENT
 from proofs_check.entries import Entry
 from proofs_check.evidence import agreement, certified, counterexample, exact, proof, searched
 from proofs_check.findings import Effort
+from proofs_check.heavy_prefixes import HEAVY_PAIRS, pairs_of_heavy
 from proofs_check.judge import judge_all
 from proofs_check.random_pmf_trees import Ensemble, moments, visits
 from proofs_check.symbolic import Step, same, valid
-from proofs_check.theorems.branching_sharp import LOGARITHM, growth
+from proofs_check.theorems.branching_sharp import growth
 from proofs_check.theorems.branching_walk import algebra
 
 NUMBERS = Claim(
@@ -57,10 +59,10 @@ PUBLISHED: tuple[Step, ...] = (
         lambda mu, mu2, L: at_most(L / mu + mu2 / (mu * mu), (mu + mu2) * L / (mu * mu)),
         lambda mu, mu2, L: [mu > 0, mu2 >= mu * mu, L >= 1],
     ),
-    *LOGARITHM,
+    *TANGENT,
     same(
-        "log y = log 4 + log(1 + (y/4 - 1)), so log y <= 2 log 2 + y/4 - 1",
-        lambda y: (algebra().log(4) + algebra().log(1 + (y / 4 - 1)), algebra().log(y)),
+        "log y = 2 log 2 + log(y/4), so log y <= 2 log 2 + y/4 - 1",
+        lambda y: (2 * algebra().log(2) + algebra().log(y / 4), algebra().log(y)),
     ),
     valid(
         "nor for P = 2 >= K: with B2' and the line above K + (2L + (1 + mu (2 - K))/4 - 1)/mu <= (1/mu + K + 1) L, "
@@ -77,45 +79,22 @@ PUBLISHED: tuple[Step, ...] = (
 )
 """B1 with its constant, and without."""
 
+
 TRUE_SLOPE: tuple[Step, ...] = (
     same("B2' is log P/mu to first order, B1's slope 1 + mu2/mu times that", growth),
     valid(
-        "a drafter may take T = {v: pi(v) >= e^-t} if it has at most P prefixes: with Z its weight and N its number "
-        "[N <= P] Z >= Z - Z N/P, so E[X] >= U(t) - E[Z N]/P",
+        "a drafter may take T = {v: pi(v) >= e^-t} if it has at most P prefixes: with Z its weight, of mean U(t), and "
+        "N its number [N <= P] Z >= Z - Z N/P, so E[X] >= U(t) - E[Z N]/P",
         lambda Z, N, P, fits: at_least(fits * Z, Z - Z * N / P),
         lambda Z, N, P, fits: [Z >= 0, N >= 0, P > 0, fits * (1 - fits) == 0, (1 - fits) * (P - N) <= 0],
     ),
-    valid(
-        "in T there is 1 <= e^t pi(v), so below a node z beside a given path E N <= e^t pi(z) (1 + U(t)); summed "
-        "over the path's nodes, whose pi has means r^n, r = E sum p^2: E[Z N] <= U (1 + U) + e^t (1 + U)^2/(1 - r)",
-        lambda w, c, U, x: at_most(x + x * U, w * (1 + U) / c),
-        lambda w, c, U, x: [c > 0, w >= 0, U >= 0, x * (1 - x) == 0, x * (c - w) <= 0],
+    *HEAVY_PAIRS,
+    same(
+        "at e^t = P/log^3 P, with t/mu - 1 <= U(t) <= t/mu + K (Wald, Lorden: B2): E[X] >= log P/mu to first order",
+        from_below_at_best,
     ),
-    same("at e^t = P/log^3 P, with t/mu - 1 <= U(t) <= t/mu + K: E[X] >= log P/mu to first order", from_below_at_best),
 )
 """The slope 1/mu is attained by every target with i.i.d. pmfs."""
-
-
-def pairs_of_heavy(pmfs: Ensemble, c: Fraction) -> tuple[Fraction, Fraction]:
-    """E Z and E[Z N]: weight and number of the prefixes of probability >= c, one generation after the other."""
-    known: dict[Fraction, tuple[Fraction, Fraction, Fraction]] = {}
-
-    def at(weight: Fraction) -> tuple[Fraction, Fraction, Fraction]:
-        """E Z, E N, E[Z N] below a node of that weight."""
-        if weight not in known:
-            total = [Fraction(0)] * 3
-            for pmf in pmfs:
-                below = [(*at(weight * share), weight * share) for share in pmf if weight * share >= c]
-                z = [w + inner for inner, _, _, w in below]
-                n = [1 + inner for _, inner, _, _ in below]
-                both = [w + inner_z + w * inner_n + inner for inner_z, inner_n, inner, w in below]
-                cross = sum(z) * sum(n) - sum(a * b for a, b in zip(z, n, strict=True))
-                total = [a + b for a, b in zip(total, (sum(z), sum(n), sum(both) + cross), strict=True)]
-            known[weight] = (total[0] / len(pmfs), total[1] / len(pmfs), total[2] / len(pmfs))
-        return known[weight]
-
-    z, _, both = at(Fraction(1))
-    return z, both
 
 
 LESS_CERTAIN = Assumption(
@@ -183,7 +162,10 @@ ENTRIES = (
         calculators=("spectheory.limits.branching_bound",),
         evidence=(
             proof(
-                "B1 from B2 and B2'; the slope 1/mu from below, by the prefixes above a threshold",
+                "B1 from B2 and B2'; the slope 1/mu from below, by the prefixes above a threshold. Left to words: pmfs "
+                "below different children are independent, so means multiply, and terms >= 0 may be summed over nodes "
+                "in any order (docs/branching_limits.md argues along one path instead); what comes of it is checked "
+                "exactly on ensembles below",
                 (*PUBLISHED, *TRUE_SLOPE),
                 wrong=valid(
                     "no constant is needed for any P >= 1: L/mu + mu2/mu^2 <= (mu + mu2) L/mu^2 for L >= 0",

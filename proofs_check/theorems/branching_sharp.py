@@ -21,16 +21,14 @@ from proofs_check.branching_forms import (
     setting_cases,
     setting_space,
     sharp_form,
-    small_ensembles,
 )
-from proofs_check.claims import Case, Claim, Compared, at_most, computed
+from proofs_check.claims import Claim, Compared, at_most, computed
 from proofs_check.entries import Entry
 from proofs_check.evidence import agreement, certified, exact, proof, searched
-from proofs_check.findings import Effort
 from proofs_check.pmf_families import families_below
 from proofs_check.random_pmf_trees import Ensemble, best_of_one, mean_best_by_depth, moments, visits
 from proofs_check.symbolic import Step, same, valid
-from proofs_check.theorems.branching_walk import MANY_TO_ONE, algebra, threshold_cases
+from proofs_check.theorems.branching_walk import MANY_TO_ONE, algebra, shared_cases, threshold_cases
 
 
 def decay(t: Any, d: Any) -> tuple[Any, Any]:
@@ -138,15 +136,6 @@ def dual(pmfs: Ensemble, capacity: Fraction, value: Fraction, c: Fraction) -> Co
     """A value against sum_n E(1 - c/W_n)+ + P c."""
     inside = sum(number * (1 - c / weight) for weight, number in visits(pmfs, c).items())
     return at_most(value, inside + capacity * c)
-
-
-def shared_cases(effort: Effort) -> Iterator[Case]:
-    """Two pmfs, P up to 6, thresholds at powers of the probabilities."""
-    for pmfs in small_ensembles():
-        if len(pmfs) == 2 and UNCERTAIN.met(pmfs):
-            for capacity in (1, 2, 4, 6):
-                for c in (Fraction(1, 2), Fraction(1, 4), Fraction(4, 9), Fraction(2, 27)):
-                    yield {"pmfs": pmfs, "capacity": capacity, "c": c}
 
 
 EVERY_T = Claim("E[X] <= sum_n E(1 - e^-(t-S_n))+ + P e^-t", dual, (UNCERTAIN, MODERATE))

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from itertools import product
-from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -32,9 +31,9 @@ from proofs_check.evidence import agreement, exact, proof, searched
 from proofs_check.findings import Effort
 from proofs_check.random_pmf_trees import Ensemble, best, heaviest, many_steps
 from proofs_check.strategies import models
-from proofs_check.symbolic import Step, same, valid
+from proofs_check.symbolic import Step, valid
 from proofs_check.theorems.branching_sharp import DUALITY
-from proofs_check.theorems.branching_walk import algebra
+from proofs_check.theorems.branching_walk import ANY_TARGET
 from spectheory.limits import branching_bound_from_text
 from spectheory.limits.branching import best_threshold, surprisal_walks, threshold_terms
 from spectheory.resampling import PromptSums
@@ -47,21 +46,8 @@ Chances = Sequence[Fraction]
 Texts = Sequence[Chances]
 
 
-def any_model(a: Any, b: Any, c: Any) -> tuple[Any, Any]:
-    """Prefixes of two tokens under a target with three pmfs of its own, and the law of the text they come from."""
-    f = algebra().Function("f")
-    first, second = (a, 1 - a), ((b, 1 - b), (c, 1 - c))
-    prefixes = sum(first[y] * second[y][z] * f(first[y] * second[y][z]) for y in (0, 1) for z in (0, 1))
-    text = sum(first[y] * sum(second[y][z] * f(first[y] * second[y][z]) for z in (0, 1)) for y in (0, 1))
-    return algebra().expand(prefixes), algebra().expand(text)
-
-
 ANY_TEXT: tuple[Step, ...] = (
-    same(
-        "a text sampled from the target runs through v with probability pi(v), whatever the target: sum_{|v|=n} pi(v) "
-        "f(pi(v)) = E f(e^-S_n), here for two tokens and a pmf of its own at each prefix",
-        any_model,
-    ),
+    ANY_TARGET,
     DUALITY[0],
     valid(
         "(w - c)+ = w (1 - c/w)+: sum_{v in T} pi(v) <= sum_n E(1 - e^-(t - S_n))+ + P e^-t",

@@ -27,7 +27,7 @@ from proofs_check.claims import Case, Claim, Compared, at_most, computed, equal
 from proofs_check.entries import Entry
 from proofs_check.evidence import agreement, certified, exact, proof, searched
 from proofs_check.findings import Effort
-from proofs_check.random_pmf_trees import Ensemble, assignments, many_steps, moments, visits
+from proofs_check.random_pmf_trees import Ensemble, assignments, many_steps, mean_best_by_depth, moments, visits
 from proofs_check.symbolic import Step, same, valid
 
 
@@ -36,6 +36,28 @@ def algebra() -> Any:
     import sympy
 
     return sympy
+
+
+def any_model(a: Any, b: Any, c: Any) -> tuple[Any, Any]:
+    """Prefixes of two tokens under a target with three pmfs of its own, and the law of the text they come from."""
+    f = algebra().Function("f")
+    first, second = (a, 1 - a), ((b, 1 - b), (c, 1 - c))
+    prefixes = sum(first[y] * second[y][z] * f(first[y] * second[y][z]) for y in (0, 1) for z in (0, 1))
+    text = sum(first[y] * sum(second[y][z] * f(first[y] * second[y][z]) for z in (0, 1)) for y in (0, 1))
+    return algebra().expand(prefixes), algebra().expand(text)
+
+
+def shared_by_depth(a: Any, b: Any, s: Any) -> tuple[Any, Any]:
+    """As :func:`two_generations`, but all prefixes of one length share their pmf, which ties them to the text."""
+    f = algebra().Function("f")
+    pmfs = (((a, 1 - a), s), ((b, 1 - b), 1 - s))
+    tree = walk = algebra().Integer(0)
+    for (first, chance), (second, part) in product(pmfs, repeat=2):
+        tree += chance * part * any_model(first[0], second[0], second[0])[0]
+    law = {a: s * a, 1 - a: s * (1 - a), b: (1 - s) * b, 1 - b: (1 - s) * (1 - b)}
+    for (x, share), (y, part) in product(law.items(), repeat=2):
+        walk += share * part * f(x * y)
+    return algebra().expand(tree), algebra().expand(walk)
 
 
 def one_generation(w: Any, a: Any, b: Any, s: Any) -> tuple[Any, Any]:
@@ -64,16 +86,32 @@ def two_generations(a: Any, b: Any, s: Any) -> tuple[Any, Any]:
     return algebra().expand(tree), algebra().expand(walk)
 
 
+ANY_TARGET: Step = same(
+    "a text sampled from the target runs through v with probability pi(v), whatever the target: sum_{|v|=n} pi(v) "
+    "f(pi(v)) = E f(e^-S_n), here for two tokens and a pmf of its own at each prefix",
+    any_model,
+)
+"""Many-to-one without any independence."""
+
 MANY_TO_ONE: tuple[Step, ...] = (
+    ANY_TARGET,
     same(
-        "below a node of weight w whose pmf is (a, 1-a) with chance s, else (b, 1-b): E sum_y w p_y f(w p_y) = "
-        "w E f(w W_1) for any f >= 0; pmfs and tokens are terms of a sum, so for any number of them",
+        "so for a random target, in the mean over targets; where the surprisals along the text are i.i.d., e^-S_n is "
+        "W_n, a product of n independent steps, however prefixes beside the text depend on it: here all prefixes of "
+        "one length share their pmf, (a, 1-a) with chance s, else (b, 1-b), and E sum_{|v|=2} pi(v) f(pi(v)) = "
+        "E f(W_2)",
+        shared_by_depth,
+    ),
+    same(
+        "pmfs i.i.d. across prefixes are a case of it, by generations: below a node of weight w whose pmf is (a, 1-a) "
+        "with chance s, else (b, 1-b), E sum_y w p_y f(w p_y) = w E f(w W_1) for any f >= 0; pmfs and tokens are terms "
+        "of a sum, so for any number of them",
         one_generation,
     ),
     same(
         "two generations, all 8 ways to give root and children their pmfs: E sum_{|v|=2} pi(v) f(pi(v)) = E f(W_2); "
-        "with f replaced by w -> E f(w W_1) the step above leads from n to n+1: E sum_{|v|=n} pi(v) f(pi(v)) = E "
-        "f(W_n), W_n = e^-S_n a product of n independent steps",
+        "with f replaced by w -> E f(w W_1) the step above leads from n to n+1: E sum_{|v|=n} pi(v) f(pi(v)) = "
+        "E f(W_n)",
         two_generations,
     ),
 )
@@ -177,6 +215,25 @@ EVERY_T_WRONG = Claim(
 )
 
 
+def shared_cases(effort: Effort) -> Iterator[Case]:
+    """Two pmfs, P up to 6, thresholds at powers of the probabilities."""
+    for pmfs in small_ensembles():
+        if len(pmfs) == 2 and UNCERTAIN.met(pmfs):
+            for capacity in (1, 2, 4, 6):
+                for c in (Fraction(1, 2), Fraction(1, 4), Fraction(4, 9), Fraction(2, 27)):
+                    yield {"pmfs": pmfs, "capacity": capacity, "c": c}
+
+
+BY_DEPTH = Claim(
+    "the same where all prefixes of one length share their pmf, drawn anew for each length",
+    lambda pmfs, capacity, c: above(pmfs, capacity, mean_best_by_depth(pmfs, capacity), c),
+)
+BY_DEPTH_WRONG = Claim(
+    "there E[X] <= U(t) + (P - 1) e^-t",
+    lambda pmfs, capacity, c: above(pmfs, capacity - 1, mean_best_by_depth(pmfs, capacity), c),
+)
+
+
 def forms_hold(pmfs: Sequence[Sequence[Real]], capacity: Real, value: Real) -> Iterator[Compared]:
     """E[X] against both forms."""
     mu, mu2 = moments(pmfs)
@@ -212,13 +269,14 @@ ENTRIES = (
         source=("lorden1970",),
         assumptions=(
             "the surprisals along a text sampled from the target are i.i.d. with moments mu > 0 and mu2; so they "
-            "are if the conditional pmfs are i.i.d. across prefixes",
+            "are if the conditional pmfs are i.i.d. across prefixes, but prefixes beside that text may depend on it "
+            "and on each other",
             "the P prefixes are chosen without the target's sampling (B4)",
         ),
         calculators=("spectheory.limits.branching_bound",),
         evidence=(
             proof(
-                "many-to-one by induction on depth, Lorden's inequality by subadditivity, two choices of t",
+                "many-to-one along the text, Lorden's inequality by subadditivity, two choices of t",
                 (*MANY_TO_ONE, *TWO_THRESHOLDS),
                 wrong=valid(
                     "t r <= m (t + r) - r^2 leaves r <= m/2",
@@ -232,6 +290,7 @@ ENTRIES = (
             exact(
                 EVERY_T, threshold_cases, over="E[X] and U in fractions, 1 to 3 pmfs, P up to 6", wrong=EVERY_T_WRONG
             ),
+            exact(BY_DEPTH, shared_cases, over="two pmfs on 2 or 3 tokens, P up to 6", wrong=BY_DEPTH_WRONG),
             certified(FORMS, ensemble_cases, over="E[X] in fractions, 1 to 3 pmfs, P up to 6", wrong=FORMS_WRONG),
             agreement(
                 Claim("the library's two forms", library),

@@ -1,16 +1,19 @@
-"""S4/greedy: the tree that is best for a uniform start does not take the fewest calls."""
+"""S4/greedy and S4/more: the tree that is best for a uniform start does not take the fewest calls, nor a larger one."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
+from functools import cache
+from itertools import product as every_choice
 
 from proofs_check import path_theorem
-from proofs_check.claims import Claim, Compared, at_least, equal
+from proofs_check.claims import Case, Claim, Compared, at_least, at_most, equal
 from proofs_check.entries import Entry
 from proofs_check.evidence import counterexample
 from proofs_check.rank_trees import Nodes, Path, deepest
-from proofs_check.text_trees import ALTERNATING, RANKS, Text, at_start, short_texts, texts, trees
-from proofs_check.theorems.text_tree import AVERAGE, FEWEST
+from proofs_check.text_trees import ALTERNATING, RANKS, Text, accepted, at_start, calls, short_texts, texts, trees
+from proofs_check.theorems.text_tree import AVERAGE, FEWEST, NEVER_COSTS, certain_text
 from proofs_check.tree_theorem import tree_survival
 
 
@@ -47,6 +50,28 @@ def endless_truth(text: Text, nodes: int) -> Compared:
     return equal(uniform_phase(text, tuple(tree)), max(uniform_phase(text, other) for other in trees(nodes, RANKS)))
 
 
+@cache
+def known_calls(text: Text, tree: Nodes) -> Fraction:
+    """The calls of a text, kept: a tree is met as one grown and as one to grow."""
+    return calls(text, tree)
+
+
+def grown_by_one(text: Text, tree: Nodes, node: Path) -> Compared:
+    """The false reading: one more node never costs calls."""
+    return at_most(known_calls(text, tuple(sorted((*tree, node)))), known_calls(text, tree))
+
+
+def by_length(most: int) -> Iterator[Case]:
+    """By length, then nodes: texts of certain ranks 1, 2 or none, the first not 2, trees of up to 2 nodes, one more."""
+    for length, nodes in every_choice(range(1, most + 1), range(3)):
+        for ranks in every_choice((0, 1, 2), repeat=length):
+            if [rank for rank in ranks if rank][:1] != [2]:  # else exchange ranks 1 and 2
+                for tree in trees(nodes, RANKS):
+                    following = ((*node, r) for node in ((), *tree) for r in range(1, RANKS + 1))
+                    for node in (node for node in following if node not in tree):
+                        yield {"text": certain_text(ranks), "tree": tree, "node": node}
+
+
 ENTRIES = (
     Entry(
         id="S4/greedy",
@@ -74,6 +99,31 @@ ENTRIES = (
                 lambda _: [{"text": ALTERNATING, "nodes": 3}],
                 over="two alternating positions, N = 40, k = 3: 20.0 calls where 10.4 would do",
                 true=AVERAGE,
+            ),
+        ),
+        without={
+            "symbolic": "a counterexample settles it",
+            "certified": "no logarithm enters",
+            "search": "a counterexample settles it",
+        },
+    ),
+    Entry(
+        id="S4/more",
+        title="One more node for the calls of a text",
+        kind="refuted",
+        plain="a node more in the draft tree never costs calls. It moves where later calls start",
+        latex=r"T \subset T' \;\Rightarrow\; C_{T'}(0) \le C_T(0)",
+        source=(),
+        assumptions=("given the text, ranks at different positions are independent (§7)",),
+        evidence=(
+            counterexample(
+                Claim(NEVER_COSTS.says, grown_by_one),
+                lambda _: by_length(5),
+                over="first by length and nodes among texts of certain ranks, 1, 2 or none, trees of up to 2 nodes",
+                true=Claim(
+                    "it never lowers the accepted drafts of a start drawn uniformly",
+                    lambda text, tree, node: at_least(accepted(text, (*tree, node)), accepted(text, tree)),
+                ),
             ),
         ),
         without={

@@ -230,7 +230,7 @@ ENTRIES = (
                 wrong=valid(
                     "an exit of any tree weighs e c <= 1",
                     lambda e, t, c: at_most(e * c, 1),
-                    lambda e, t, c: [e >= 0, c >= 0, t * c <= 1],
+                    lambda e, t, c: [e >= 0, e <= 1, t > 0, t <= 1, c >= 0, t * c <= 1],
                 ),
             ),
             exact(

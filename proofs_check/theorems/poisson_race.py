@@ -220,7 +220,8 @@ ENTRIES = (
         calculators=("spectheory.verification.PoissonRace",),
         evidence=(
             proof(
-                "from the list of candidates, integrated over the winner's arrival",
+                "from the list of candidates, integrated over the winner's arrival, where the draft lacks no token of "
+                "the target; from the law given x its sums and its mean",
                 BY_CANDIDATES,
                 wrong=same(
                     "A/(1+B) = g/(1+g) with A - B = 1 - c",
@@ -228,7 +229,8 @@ ENTRIES = (
                 ),
             ),
             proof(
-                "from one stream per token, integrated over the winner's time",
+                "the law given x from one stream per token, integrated over the winner's time, for every pair: those "
+                "whose draft lacks tokens of the target too",
                 BY_STREAMS,
                 wrong=same(
                     "without the winner's own density e^(-u) it is g^(r-1)/(1+g)^r too",

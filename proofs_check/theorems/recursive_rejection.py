@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Iterator
 
 from proofs_check import cases
-from proofs_check.arithmetic import Real, floats, is_zero, positive_part, smaller
-from proofs_check.claims import Claim, Compared, at_most, computed, equal
+from proofs_check.arithmetic import Real, every, floats, is_zero, positive_part, smaller
+from proofs_check.claims import Assumption, Claim, Compared, at_most, computed, equal
 from proofs_check.entries import Entry
 from proofs_check.evidence import agreement, exact, proof, searched
 from proofs_check.rank_laws import output_law, rank_law, recursive_rejection
@@ -202,9 +202,15 @@ OTHER = Claim("those without replacement are the closed form", lambda p, q: libr
 
 LIBRARY_MEAN = Claim("the library's expected_rank is the mean of the algorithm", library_mean)
 
+FINITE_MEAN = Assumption(
+    "the draft lacks no token of the target, so that E[R] is finite",
+    lambda p, q: every(b > 0 for a, b in zip(p, q, strict=True) if a > 0),
+)
+
 SHORT_MEAN = Claim(
     "the library's expected_rank is P(R > 0) + P(R > 1) + P(R > 2)",
     lambda p, q: library_mean(p, q, exactly=lambda p, q: sum(surviving(p, q, m) for m in range(3))),
+    (FINITE_MEAN,),
 )
 
 WITH_REPLACEMENT = (

@@ -195,6 +195,11 @@ AVERAGE = Claim("the heaviest nodes by average weight are the best tree for a un
 
 FEWEST = Claim("a tree of the k heaviest average weights takes as few calls as any tree of k nodes", fewest_calls)
 
+NEVER_COSTS = Claim(
+    "one more node never costs calls",
+    lambda text, tree, node: at_most(calls(text, (*tree, node)), calls(text, tree)),
+)
+
 NO_TREE_BEATS = Claim(
     "no tree accepts more from a uniform start than the heaviest nodes by average weight",
     lambda text, tree: at_most(accepted(text, tree), accepted(text, greedy_tree(text, len(tree)))),
@@ -263,10 +268,7 @@ ENTRIES = (
                 lambda effort: extended(effort.pick(2, 3)),
                 over="every tree of up to 2 nodes and one more, texts of 2 positions of denominator 2, and of 5 with "
                 "certain ranks",
-                wrong=Claim(
-                    "one more node never costs calls",
-                    lambda text, tree, node: at_most(calls(text, (*tree, node)), calls(text, tree)),
-                ),
+                wrong=NEVER_COSTS,
             ),
             agreement(
                 Claim(

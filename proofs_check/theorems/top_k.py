@@ -23,7 +23,7 @@ def holds_as_number(condition: Any) -> Real:
     if is_term(condition):
         import z3
 
-        return z3.If(condition, z3.RealVal(1), z3.RealVal(0))
+        return z3.If(condition, z3.RealVal(1, condition.ctx), z3.RealVal(0, condition.ctx))
     return int(bool(condition))
 
 

@@ -41,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
         )
     # The command-line library turns Ctrl-C into this status before it gets here.
     if status == INTERRUPTED:
-        return _fail("interrupted; what was finished is kept, the same command goes on from there", INTERRUPTED)
+        return _fail("interrupted; the same command goes on from what was written to files", INTERRUPTED)
     return status if isinstance(status, int) else 0
 
 

@@ -9,7 +9,16 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from spectheory.errors import OutputError
 
-answers = Console(soft_wrap=False)
+
+class _Answers(Console):
+    """Stdout; a reader that leaves ends the program as the shell expects."""
+
+    def on_broken_pipe(self) -> None:
+        """Leave it to the caller, who knows the exit status."""
+        raise BrokenPipeError
+
+
+answers = _Answers(soft_wrap=False)
 remarks = Console(stderr=True, soft_wrap=True, highlight=False)
 
 

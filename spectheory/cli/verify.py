@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import os
 import runpy
+import signal
+import sys
+import threading
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,10 +21,9 @@ from spectheory.errors import SettingError, load_extra
 
 if TYPE_CHECKING:
     from proofs_check.claims import Claim
-    from proofs_check.entries import Entry
-    from proofs_check.findings import Effort
+    from proofs_check.findings import Effort, Kind
     from proofs_check.report import Report
-    from proofs_check.verify import Checked
+    from proofs_check.verify import Checked, Key
 
 MOST_WORKERS = 1024
 DETAILED = 4
@@ -33,8 +36,6 @@ def run_verify(question: VerifyOptions) -> int:
         load_extra(module, extra="proofs")
     from proofs_check.findings import Effort
 
-    if question.seed < 0:
-        raise SettingError(f"--seed is {question.seed}", limit="must be >= 0", remedy="0 is the default")
     effort = Effort(question.deep, question.seed)
     if question.claim is not None:
         return _try_claims(question, effort)
@@ -42,15 +43,13 @@ def run_verify(question: VerifyOptions) -> int:
 
 
 def _run_ledger(question: VerifyOptions, effort: Effort) -> int:
-    from proofs_check.findings import KINDS
     from proofs_check.ledger import select
     from proofs_check.report import Report
+    from proofs_check.verify import keys_of
 
     workers = question.workers if question.workers is not None else os.cpu_count() or 1
     in_range("--workers", workers, MOST_WORKERS)
-    kind = next((each for each in KINDS if each == question.kind), None)
-    if question.kind is not None and kind is None:
-        raise SettingError(f"--kind is {question.kind!r}", limit=f"is one of {', '.join(KINDS)}", remedy="name one")
+    kind = _kind(question.kind)
     entries = select(question.ids or [], question.paper)
     if kind is not None:
         entries = [entry for entry in entries if any(evidence.kind == kind for evidence in entry.evidence)]
@@ -58,44 +57,65 @@ def _run_ledger(question: VerifyOptions, effort: Effort) -> int:
             raise SettingError(
                 f"none of the statements asked for has {kind} evidence", limit="needs one", remedy="leave --kind out"
             )
+    keys = keys_of(entries, kind)
     began = time.perf_counter()
     checks: list[Checked] = []
     try:
-        _collect(question, effort, entries, workers, checks)
+        with _terminations_interrupt():
+            _collect(question.out, effort, keys, workers, checks)
     finally:  # an interruption shows what is finished
-        report = Report(entries, checks, effort, time.perf_counter() - began)
+        report = Report(entries, keys, checks, effort, time.perf_counter() - began)
         if checks:
             _show(report, question)
     return 0 if report.as_expected else 1
 
 
-def _collect(question: VerifyOptions, effort: Effort, entries: list[Entry], count: int, checks: list[Checked]) -> None:
-    """Run the checks, each added to `checks`, and to the file if there is one, as it finishes."""
+def _kind(name: str | None) -> Kind | None:
+    """The kind of evidence, by its own name or as the tables say it."""
     from proofs_check.findings import KINDS
-    from proofs_check.record import append, read_record, ready
-    from proofs_check.verify import keys_of, verify, workers
+    from proofs_check.report import WORDS
 
-    keys = keys_of(entries, next((each for each in KINDS if each == question.kind), None))
-    known, remark = read_record(question.out, effort) if question.out else ({}, "")
-    if question.out:
-        ready(question.out)
+    found = next((kind for kind in KINDS if name in (kind, WORDS[kind])), None)
+    if name is not None and found is None:
+        raise SettingError(f"--kind is {name!r}", limit=f"is one of {', '.join(KINDS)}", remedy="name one")
+    return found
+
+
+@contextmanager
+def _terminations_interrupt() -> Iterator[None]:
+    """A request to terminate is taken as an interruption: what is finished is shown, and the workers end."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _collect(out: Path | None, effort: Effort, keys: list[Key], count: int, checks: list[Checked]) -> None:
+    """Run the checks, each added to `checks`, and to the file if there is one, as it finishes."""
+    from proofs_check.record import append, read_record, ready
+    from proofs_check.verify import verify
+
+    known, remark = read_record(out, effort) if out else ({}, "")
+    if out:
+        ready(out)
     if remark:
-        remarks.print(f"{question.out}: {remark}")
-    with ExitStack() as stack:
-        waiting = sum(key not in known for key in keys)
-        pool = stack.enter_context(workers(min(count, waiting))) if min(count, waiting) > 1 else None
-        bar = stack.enter_context(progress())
+        remarks.print(f"{out}: {remark}")
+    waiting = sum(key not in known for key in keys)
+    with progress() as bar:
         task = bar.add_task("checking", total=len(keys))
-        try:
-            for checked in verify(keys, effort, executor=pool, known=known):
-                checks.append(checked)
-                if question.out and (checked.id, checked.place) not in known:
-                    append(question.out, checked, effort)
-                bar.update(task, advance=1, description=checked.id)
-        except BaseException:
-            if pool is not None:
-                pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        for checked in verify(keys, effort, processes=max(1, min(count, waiting)), known=known):
+            checks.append(checked)
+            if out and (checked.id, checked.place) not in known:
+                append(out, checked, effort)
+            bar.update(task, advance=1, description=checked.id)
 
 
 def _show(report: Report, question: VerifyOptions) -> None:
@@ -123,22 +143,22 @@ def _show(report: Report, question: VerifyOptions) -> None:
 
 def _try_claims(question: VerifyOptions, effort: Effort) -> int:
     """Put every claim of a Python file on trial."""
-    from proofs_check.trial import try_claim
+    from proofs_check.trial import Trial, try_claim
 
-    one_source({"--claim": True, "an id": bool(question.ids), "--paper": question.paper is not None})
-    path = Path(str(question.claim))
-    refuted = False
-    found = []
-    for claim in _claims(path):
-        with remarks.status(f"trying {claim.says}"):
-            trial = try_claim(claim, effort=effort)
-        refuted = refuted or trial.counterexample is not None
-        found.append(trial)
-        if not question.json:
-            answers.print(str(trial), highlight=False, markup=False)
-    if question.json:
-        print(json.dumps([trial.as_dict() for trial in found], indent=2, allow_nan=False))
-    return int(refuted)
+    given = {"an id": question.ids, "--paper": question.paper, "--kind": question.kind, "--workers": question.workers}
+    one_source({"--claim": True, "--out": question.out is not None, **{k: v is not None for k, v in given.items()}})
+    trials: list[Trial] = []
+    try:
+        with redirect_stdout(sys.stderr):  # what the file prints is no part of the answer
+            for claim in _claims(Path(str(question.claim))):
+                with remarks.status(f"trying {claim.says}"):
+                    trials.append(try_claim(claim, effort=effort))
+    finally:  # an error in one claim leaves the others their answers
+        if question.json and trials:
+            print(json.dumps({"claims": [trial.as_dict() for trial in trials]}, indent=2, allow_nan=False))
+        elif trials:
+            answers.print("\n".join(map(str, trials)), highlight=False, markup=False)
+    return int(any(trial.verdict == "refuted" for trial in trials))
 
 
 def _claims(path: Path) -> list[Claim]:
@@ -159,13 +179,14 @@ def _claims(path: Path) -> list[Claim]:
             limit="needs a Python file",
             remedy="check the path",
         ) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise SettingError(
             f"--claim {str(path)!r} ends with {type(error).__name__}: {error}",
             limit="needs a Python file that runs",
             remedy=f"run it with python {path}",
         ) from error
-    claims = [value for value in names.values() if isinstance(value, Claim)]
+    found = [item for value in names.values() for item in (value if isinstance(value, list | tuple) else [value])]
+    claims = list({id(item): item for item in found if isinstance(item, Claim)}.values())
     if not claims:
         raise SettingError(
             f"--claim {str(path)!r} defines no claim",

@@ -1,0 +1,158 @@
+"""Whether a tally agrees with a prediction, with the rate of false alarms and the smallest error that would be seen."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from dataclasses import dataclass
+
+from scipy import special, stats
+
+from simulations.estimates import bernstein_reach, student_reach
+from simulations.quantities import Mean, Quantity, Share
+from simulations.tally import Tally
+from spectheory.errors import SettingError
+from spectheory.intervals import Interval
+
+POWER = 0.99
+"""An error of the size called smallest is seen with this probability."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """The verdict of a comparison; true where it is one of agreement.
+
+    Attributes
+    ----------
+    agrees : bool
+        Whether the prediction stands.
+    observed : float
+        Share or mean of the tally.
+    predicted : tuple of float
+        Range of the prediction.
+    z : float
+        Standard errors from the nearest predicted value to the observed one; of that value for a probability, of the
+        samples for a mean.
+    log_likelihood : float
+        By how much the observed share has the higher log-likelihood, in nats; NaN for a mean.
+    alarm : float
+        Probability that a right prediction is rejected, at most (for a mean without a range: about).
+    below, above : float
+        The smallest errors that would be seen with probability `POWER`, were the true value that far below or above;
+        infinite if none would. Exact for a share; for a mean about, from the spread that was observed.
+    """
+
+    agrees: bool
+    observed: float
+    predicted: tuple[float, float]
+    z: float
+    log_likelihood: float
+    alarm: float
+    below: float
+    above: float
+
+    def __bool__(self) -> bool:
+        """Whether the prediction stands."""
+        return self.agrees
+
+    def __str__(self) -> str:
+        """The verdict in a line."""
+        word = "agrees" if self.agrees else "DISAGREES"
+        low, high = self.predicted
+        value = f"{low:.6g}" if low == high else f"[{low:.6g}, {high:.6g}]"
+        seen = f"errors of -{self.below:.2g} and +{self.above:.2g} would be seen"
+        return f"{self.observed:.6g} {word} with {value} (z = {self.z:.2f}, false alarm {self.alarm:.0e}; {seen})"
+
+
+def agrees(tally: Tally, quantity: Quantity, predicted: float | Interval, alarm: float) -> Agreement:
+    """Compare a tally with a prediction made without it.
+
+    The number of trials must not depend on what was counted: compare tallies of a fixed number of trials.
+
+    Parameters
+    ----------
+    tally : Tally
+        The counts.
+    quantity : Share or Mean
+        What is predicted: shares are judged by exact binomial tails, means by the empirical Bernstein bound where
+        they have a range, else by Student's approximation.
+    predicted : float or Interval
+        The prediction, or the range it is certain to lie in.
+    alarm : float
+        Probability of rejecting a right prediction.
+
+    Raises
+    ------
+    SettingError
+        If the alarm rate or a predicted probability is outside its range, or the interval is statistical.
+
+    Examples
+    --------
+    >>> fair = Tally.of(10_000, counts={"heads": [5_010]})
+    >>> bool(agrees(fair, Share("heads"), 0.5, alarm=1e-9)), bool(agrees(fair, Share("heads"), 0.6, alarm=1e-9))
+    (True, False)
+    >>> print(agrees(fair, Share("heads"), 0.5, alarm=1e-9))
+    0.501 agrees with 0.5 (z = 0.20, false alarm 1e-09; errors of -0.042 and +0.042 would be seen)
+    """
+    if not 0 < alarm < 1:
+        raise SettingError(f"alarm is {alarm}", limit="must lie in (0, 1)", remedy="use 1e-9")
+    if isinstance(predicted, Interval) and predicted.kind == "statistical":
+        raise SettingError("the prediction is a statistical interval", limit="must be certain", remedy="use exact ones")
+    low, high = (predicted.low, predicted.high) if isinstance(predicted, Interval) else (predicted, predicted)
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise SettingError(f"the prediction is [{low}, {high}]", limit="must be finite", remedy="predict a number")
+    if isinstance(quantity, Share):
+        return _share(quantity.successes(tally), tally.trials, (float(low), float(high)), alarm)
+    return _mean(quantity, tally, (float(low), float(high)), alarm)
+
+
+def _share(count: int, trials: int, predicted: tuple[float, float], alarm: float) -> Agreement:
+    low, high = predicted
+    if not 0 <= low <= high <= 1:
+        raise SettingError(f"the prediction is [{low}, {high}]", limit="a probability", remedy="predict within [0, 1]")
+    if count > trials:
+        raise SettingError(f"{count} of {trials} trials", limit="a share counts a trial once", remedy="use a Mean")
+    fewest, most = accepted_counts(trials, predicted, alarm)
+    share = count / trials
+    nearest = min(max(share, low), high)
+    spread = math.sqrt(nearest * (1 - nearest) / trials)
+    distance = share - nearest
+    z = distance / spread if spread else (math.copysign(math.inf, distance) if distance else 0.0)
+    below = low - float(special.betaincinv(fewest, trials - fewest + 1, 1 - POWER)) if fewest > 0 else math.inf
+    above = float(special.betaincinv(most + 1, trials - most, POWER)) - high if most < trials else math.inf
+    evidence = trials * float(special.rel_entr(share, nearest) + special.rel_entr(1 - share, 1 - nearest))
+    return Agreement(fewest <= count <= most, share, predicted, z, evidence, alarm, below, above)
+
+
+def accepted_counts(trials: int, predicted: tuple[float, float], alarm: float) -> tuple[int, int]:
+    """The fewest and the most successes that agree: each tail beyond them has probability alarm/2 or less.
+
+    By bisection on the tails themselves: quantile functions round.
+
+    Examples
+    --------
+    >>> accepted_counts(10, (0.5, 0.5), 0.05)
+    (2, 8)
+    """
+    low, high = predicted
+    counts = range(trials + 1)
+    fewest = bisect_left(counts, True, key=lambda c: stats.binom.cdf(c, trials, low) > alarm / 2)
+    most = bisect_left(counts, True, key=lambda c: stats.binom.sf(c, trials, high) <= alarm / 2)
+    return fewest, most
+
+
+def _mean(quantity: Mean, tally: Tally, predicted: tuple[float, float], alarm: float) -> Agreement:
+    moments = quantity.moments(tally)
+    low, high = predicted
+    least, most = (
+        (-math.inf, math.inf) if quantity.low is None or quantity.high is None else (quantity.low, quantity.high)
+    )
+    certain = math.isfinite(most - least)
+    reach = bernstein_reach(moments, least, most, alarm) if certain else student_reach(moments, alarm)
+    error = math.sqrt(moments.variance / moments.n)
+    distance = moments.mean - min(max(moments.mean, low), high)
+    z = distance / error if error else (math.copysign(math.inf, distance) if distance else 0.0)
+    seen = reach + float(stats.norm.ppf(POWER)) * error
+    below = seen if low - seen >= least else math.inf
+    above = seen if high + seen <= most else math.inf
+    return Agreement(abs(distance) <= reach, moments.mean, predicted, z, math.nan, alarm, below, above)

@@ -1,0 +1,134 @@
+"""The P heaviest prefixes of a target whose pmfs are random, compiled: best-first search with a heap of its own (§5).
+
+A prefix waits in the heap once its parent and its next heavier sibling have left it. Which of equal weights leaves
+first changes no total: what waits afterwards is the same, whatever is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulations.positions import Floats, pmf_rows, whole_number
+from simulations.streams import Words, uniform
+from spectheory.errors import SettingError
+from spectheory.kernels.compiling import compiled
+
+Keys = NDArray[np.int64]
+
+_PLACE = 1 << 32
+"""A key is the number of the parent times this, plus the place among its siblings."""
+
+
+def random_pmf_trees(pmfs: Any, capacities: Sequence[int], trees: int, *, state: Words) -> Floats:
+    """Probability of the P heaviest prefixes of random trees: predicted tokens of a call, bonus token left out (§5).
+
+    Every prefix draws one of n pmfs, independently of all others, when it is taken. The best trees are nested, so one
+    run serves every capacity P.
+
+    Draws of a tree, in order: one uniform for the root's pmf, one for that of each prefix as it is taken, but for the
+    last.
+
+    Parameters
+    ----------
+    pmfs : array ``[V]`` or ``[n, V]``
+        The family; its rows are equally likely.
+    capacities : sequence of int
+        The numbers P of prefixes, root excluded, ascending.
+    trees : int
+        Independent random trees, at least 1.
+    state : array ``[4]``
+        A stream (:func:`simulations.streams.words`); it is advanced in place.
+
+    Returns
+    -------
+    array ``[trees, capacities]``
+        Total probability of the P heaviest prefixes of each tree.
+
+    Raises
+    ------
+    PmfError, ShapeError
+        If the rows are no pmfs.
+    SettingError
+        If a capacity or `trees` is no whole number or below 1, or the capacities do not ascend.
+
+    Examples
+    --------
+    >>> from simulations.streams import words
+    >>> random_pmf_trees([0.75, 0.25], [1, 3], 1, state=words(1))
+    array([[0.75    , 1.734375]])
+    """
+    sizes, runs = _ascending(capacities), whole_number("trees", trees)
+    rows = np.ascontiguousarray(np.sort(pmf_rows(pmfs), axis=-1)[:, ::-1])
+    totals = np.empty((runs, sizes.size))
+    _grow(rows, sizes, totals, state)
+    return totals
+
+
+def _ascending(capacities: Sequence[int]) -> Keys:
+    sizes = [whole_number("a capacity", capacity) for capacity in capacities]
+    if not sizes or any(one >= other for one, other in pairwise(sizes)):
+        raise SettingError(f"capacities are {sizes}", limit="must ascend, at least one", remedy="sort them, each once")
+    return np.array(sizes, dtype=np.int64)
+
+
+@compiled
+def _grow(rows: Floats, capacities: Keys, totals: Floats, state: Words) -> None:
+    most = capacities[-1]
+    weights, keys = np.empty(most + 2), np.empty(most + 2, np.int64)
+    taken_weight, taken_row = np.empty(most), np.empty(most, np.int64)  # of the parents, the root first
+    for tree in range(totals.shape[0]):
+        taken_weight[0], taken_row[0] = 1.0, int(uniform(state) * rows.shape[0])
+        weights[0], keys[0], size = rows[taken_row[0], 0], 0, 1
+        total, column = 0.0, 0
+        for number in range(1, most + 1):
+            weight, key = weights[0], keys[0]
+            total += weight
+            if number == capacities[column]:
+                totals[tree, column] = total
+                column += 1
+            if number == most:
+                break
+            row = int(uniform(state) * rows.shape[0])
+            taken_weight[number], taken_row[number] = weight, row
+            _sink(weights, keys, size, weight * rows[row, 0], number * _PLACE)
+            parent, place = key // _PLACE, key % _PLACE + 1
+            if place < rows.shape[1]:
+                share = rows[taken_row[parent], place]
+                if share > 0.0:
+                    _rise(weights, keys, size, taken_weight[parent] * share, key + 1)
+                    size += 1
+
+
+@compiled
+def _sink(weights: Floats, keys: Keys, size: int, weight: float, key: int) -> None:
+    """Put an entry in the place of the first one."""
+    hole = 0
+    while True:
+        child = 2 * hole + 1
+        if child >= size:
+            break
+        if child + 1 < size and weights[child + 1] > weights[child]:
+            child += 1
+        if weights[child] <= weight:
+            break
+        weights[hole], keys[hole] = weights[child], keys[child]
+        hole = child
+    weights[hole], keys[hole] = weight, key
+
+
+@compiled
+def _rise(weights: Floats, keys: Keys, size: int, weight: float, key: int) -> None:
+    """Put an entry behind the last one and let it rise."""
+    hole = size
+    while hole > 0:
+        above = (hole - 1) // 2
+        if weights[above] >= weight:
+            break
+        weights[hole], keys[hole] = weights[above], keys[above]
+        hole = above
+    weights[hole], keys[hole] = weight, key

@@ -1,0 +1,72 @@
+"""yin2024's Algorithm 4 on Markov chains, round by round: the twin of the kernel.
+
+Nothing here uses a closed form of :mod:`spectheory`; agreement with it is evidence.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from simulations.reference.decoding import from_table, inverted
+from simulations.reference.markov import Floats, Pair
+from simulations.streams import Stream
+
+
+def batch_round(
+    pair: Pair, n: int, last: int, length: int, drafts: int, stream: Stream, *, printed: bool = False
+) -> tuple[list[int], bool]:
+    """One round from position n on: its output tokens, and whether the last of them was recovered.
+
+    The first tokens of the drafts are tried one after the other (as printed: the first alone); the accepted draft is
+    then verified to the horizon.
+
+    Examples
+    --------
+    >>> from simulations.streams import words
+    >>> batch_round(Pair(np.eye(2), np.eye(2)), 0, 1, 3, 2, Stream(words(1)))
+    ([1, 1, 1], False)
+    """
+    token, recovered = verified(pair.p(n, last), pair.q(n, last), 1 if printed else drafts, stream)
+    tokens = [token]
+    while not recovered and n + len(tokens) < length:
+        at = n + len(tokens)
+        token, recovered = verified(pair.p(at, token), pair.q(at, token), 1, stream)
+        tokens.append(token)
+    return tokens, recovered
+
+
+def verified(p: Floats, q: Floats, drafts: int, stream: Stream) -> tuple[int, bool]:
+    """Recursive rejection of i.i.d. drafts at one position: the output token, and whether it was recovered.
+
+    Examples
+    --------
+    >>> from simulations.streams import words
+    >>> verified(np.array([0.0, 1.0]), np.array([1.0, 0.0]), 2, Stream(words(1)))
+    (1, True)
+    """
+    residual = p
+    for _ in range(drafts):
+        token = from_table(q, stream)
+        if stream.uniform() * q[token] < residual[token]:
+            return token, False
+        excess = np.maximum(residual - q, 0.0)
+        residual = excess / excess.sum()
+    return inverted(residual, list(range(len(p))), stream), True
+
+
+def batch_text(pair: Pair, start: int, length: int, drafts: int, stream: Stream, *, printed: bool = False) -> list[int]:
+    """Positions of a text whose token was recovered.
+
+    Examples
+    --------
+    >>> from simulations.streams import words
+    >>> batch_text(Pair(np.eye(2), np.eye(2)[::-1]), 0, 3, 2, Stream(words(1)))
+    [0, 1, 2]
+    """
+    rejected, n, last = [], 0, start
+    while n < length:
+        tokens, recovered = batch_round(pair, n, last, length, drafts, stream, printed=printed)
+        n, last = n + len(tokens), tokens[-1]
+        if recovered:
+            rejected.append(n - 1)
+    return rejected

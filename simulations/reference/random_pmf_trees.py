@@ -1,0 +1,37 @@
+"""The P heaviest prefixes of a random target, by a plain heap of everything that could come next."""
+
+from __future__ import annotations
+
+import heapq
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulations.streams import Stream
+
+Floats = NDArray[np.float64]
+
+
+def heaviest_prefixes(pmfs: Floats, capacity: int, stream: Stream) -> list[float]:
+    """Weights of the heaviest prefixes of one random tree, in the order in which they are found.
+
+    A prefix draws its pmf when it is found; the children of all found prefixes wait. Prefixes of one weight have the
+    same future, so only weights are kept.
+
+    Examples
+    --------
+    >>> from simulations.streams import words
+    >>> heaviest_prefixes(np.array([[0.75, 0.25]]), 3, Stream(words(1)))
+    [0.75, 0.5625, 0.421875]
+    """
+    found: list[float] = []
+    waiting: list[float] = []
+    weight = 1.0
+    while len(found) < capacity:
+        pmf = pmfs[math.floor(stream.uniform() * len(pmfs))]
+        for share in pmf.tolist():
+            heapq.heappush(waiting, -weight * share)
+        weight = -heapq.heappop(waiting)
+        found.append(weight)
+    return found

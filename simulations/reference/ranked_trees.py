@@ -1,0 +1,83 @@
+"""ERSD over a draft tree, as the paper states it: a call goes down the tree as long as the next rank is drafted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulations.alias import alias, drawn
+from simulations.streams import Stream
+
+Floats = NDArray[np.float64]
+Path: TypeAlias = tuple[int, ...]
+"""The ranks from the root to a node."""
+
+
+class Exit(NamedTuple):
+    """Where a call left the tree.
+
+    Attributes
+    ----------
+    node : tuple of int
+        Path of the last accepted draft; its length is the number of accepted drafts.
+    rank : int
+        The rank that led out, A + 1 for all above A.
+    """
+
+    node: Path
+    rank: int
+
+
+def walk(paths: Iterable[Path], read_rank: Callable[[], int]) -> Exit:
+    """One call: accept drafts as long as the output's rank is that of a drafted child.
+
+    Examples
+    --------
+    >>> ranks = iter([1, 2, 1])
+    >>> walk([(1,), (1, 2)], lambda: next(ranks))
+    Exit(node=(1, 2), rank=1)
+    """
+    drafted, node = set(paths), Path()
+    while (*node, rank := read_rank()) in drafted:
+        node = (*node, rank)
+    return Exit(node, rank)
+
+
+def rank_from_law(law: Floats, stream: Stream) -> int:
+    """A rank from its law P(R = 1..A); A + 1 for all above A.
+
+    Examples
+    --------
+    >>> from simulations.streams import words
+    >>> rank_from_law(np.array([0.0, 1.0]), Stream(words(1)))
+    2
+    """
+    table = alias(np.append(law, max(1 - law.sum(), 0)))
+    return 1 + int(drawn(table.keep, table.other, stream.uniform()))
+
+
+def rank_from_race(target: Floats, draft: Floats, most: int, stream: Stream) -> int:
+    """The rank of the target's winner in the draft's race (kobus2025), at a position that draws a pair of rows.
+
+    Times are compared by their logarithms, so that none overflows: the Gumbel form of the race. Tokens that the draft
+    cannot draw have no rank: `most` + 1, as all ranks above `most`.
+
+    Examples
+    --------
+    >>> from simulations.streams import words
+    >>> same = np.array([[0.5, 0.5]])
+    >>> rank_from_race(same, same, 2, Stream(words(1)))
+    1
+    """
+    row = math.floor(stream.uniform() * len(target))
+    with np.errstate(divide="ignore"):
+        gumbels = -np.log([stream.exponential() for _ in target[row]])
+        output = int(np.argmax(gumbels + np.log(target[row])))
+        order = np.argsort(-(gumbels + np.log(draft[row])), kind="stable")
+    if draft[row][output] == 0:
+        return most + 1
+    return min(1 + order.tolist().index(output), most + 1)

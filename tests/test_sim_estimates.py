@@ -1,0 +1,300 @@
+"""Intervals and verdicts, mostly without chance: for few trials every outcome is enumerated with its probability.
+
+The two tests that draw (a coin and exponential times, 20,000 trials each) compare at `ALARM` and say what they see.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from simulations.agreement import POWER, accepted_counts, agrees
+from simulations.batches import run_batch
+from simulations.estimates import bernstein, exact, likelihood_ratio, student
+from simulations.moments import Moments
+from simulations.quantities import Mean, Share
+from simulations.stopping import Stop
+from simulations.tally import Tally, total
+from spectheory.errors import SettingError
+from spectheory.intervals import Interval
+from tests import sim_toys
+from tests.sim_toys import P, coins
+
+ALARM = 1e-9
+ROUNDING = 1e-12
+"""Sums of at most 200 binomial probabilities, each right to about 1e-14."""
+
+SHARES = (0.001, 0.03, 0.2, 0.5, 0.71, 0.99)
+
+
+def counted(heads: int, trials: int) -> Tally:
+    return Tally.of(trials, counts={"heads": [heads]})
+
+
+def probability(trials: int, p: float, holds: Any) -> float:
+    """Probability that a number of successes has a property."""
+    return math.fsum(float(stats.binom.pmf(k, trials, p)) for k in range(trials + 1) if holds(k))
+
+
+# Intervals
+
+
+@pytest.mark.parametrize("trials", [1, 7, 40])
+@pytest.mark.parametrize("confidence", [0.8, 0.95, 0.999])
+def test_exact_intervals_cover(trials: int, confidence: float) -> None:
+    found = [exact(k, trials, confidence) for k in range(trials + 1)]
+    for p in SHARES:
+        assert probability(trials, p, lambda k, p=p: found[k].low <= p <= found[k].high) >= confidence - ROUNDING
+
+
+def test_exact_intervals_are_scipys() -> None:
+    """As far as those go; and where they do not, the ends are where the binomial tails say."""
+    for k, n in ((0, 9), (1, 9), (9, 9), (5, 10**6)):
+        expected = stats.binomtest(k, n).proportion_ci(0.9, "exact")
+        found = exact(k, n, 0.9)
+        assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=1e-11)
+    found = exact(3, 10**13, 0.9)
+    assert stats.poisson.sf(2, found.low * 10**13) == pytest.approx(0.05, rel=1e-9)
+    assert stats.poisson.cdf(3, found.high * 10**13) == pytest.approx(0.05, rel=1e-9)
+
+
+def test_a_narrower_interval_would_be_seen() -> None:
+    """Negative control: the normal interval of one share covers too seldom."""
+
+    def holds(k: int) -> bool:
+        return abs(k / 40 - 0.03) <= 1.96 * math.sqrt(k / 40 * (1 - k / 40) / 40)
+
+    assert probability(40, 0.03, holds) < 0.75
+
+
+@pytest.mark.parametrize(("k", "n"), [(1, 2), (3, 10), (9, 10), (1, 10**9), (10**9 - 1, 10**9), (5000, 10**4)])
+def test_likelihood_ratio_ends_where_the_likelihood_has_dropped(k: int, n: int) -> None:
+    found = likelihood_ratio(k, n)
+    drop = float(stats.chi2.ppf(0.95, 1)) / 2
+    assert found.low < k / n < found.high
+    for end in (found.low, found.high):
+        log_ratio = k * math.log(k / n / end) + (n - k) * (math.log1p(-k / n) - math.log1p(-end))
+        assert log_ratio == pytest.approx(drop, rel=1e-6)
+
+
+def test_likelihood_ratio_at_the_ends() -> None:
+    drop = float(stats.chi2.ppf(0.95, 1)) / 2
+    none, all_ = likelihood_ratio(0, 50), likelihood_ratio(50, 50)
+    assert (none.low, all_.high) == (0.0, 1.0)
+    assert none.high == pytest.approx(-math.expm1(-drop / 50), rel=1e-12)
+    assert all_.low == pytest.approx(math.exp(-drop / 50), rel=1e-12)
+
+
+def test_student_is_scipys() -> None:
+    samples = np.random.default_rng(3).exponential(size=30)
+    found = student(Moments.of(samples), 0.9)
+    expected = stats.ttest_1samp(samples, 0.0).confidence_interval(0.9)
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high), rel=1e-12)
+
+
+@pytest.mark.parametrize("trials", [2, 30, 200])
+@pytest.mark.parametrize("confidence", [0.5, 0.95])
+def test_bernstein_intervals_cover(trials: int, confidence: float) -> None:
+    """Samples 0 and 1, all numbers of ones; an honest bound covers more often than it says."""
+    found = [bernstein(Moments(trials, sum_, sum_), 0.0, 1.0, confidence) for sum_ in map(_fraction, range(trials + 1))]
+    for p in SHARES:
+        assert probability(trials, p, lambda k, p=p: found[k].low <= p <= found[k].high) >= confidence - ROUNDING
+
+
+def _fraction(n: int) -> Any:
+    return Moments.of(np.ones(n)).total
+
+
+def test_bernstein_knows_small_variances() -> None:
+    """Samples that hardly vary: far narrower than their range allows, the point of using the variance."""
+    samples = np.full(10_000, 0.5)
+    samples[0] = 0.6
+    found = bernstein(Moments.of(samples), 0.0, 1.0)
+    assert found.high - found.low < 0.003
+    hoeffding = 2 * math.sqrt(math.log(2 / 0.05) / (2 * 10_000))
+    assert found.high - found.low < hoeffding / 8
+
+
+def test_samples_outside_their_range_are_noticed() -> None:
+    with pytest.raises(SettingError, match="state a wider range"):
+        bernstein(Moments.of([0.0, 1.1, 0.0, 1.1]), 0.0, 1.0)
+    assert bernstein(Moments.of([0.0, 1.0, 0.0, 1.0]), 0.0, 1.0).best == 0.5
+
+
+def test_an_interval_of_the_library_has_its_level() -> None:
+    assert exact(1, 2).as_interval().kind == "statistical"
+    with pytest.raises(SettingError, match=r"an Interval has 0\.95"):
+        exact(1, 2, 0.9).as_interval()
+    assert exact(0, 5).relative_width == math.inf
+
+
+def test_looking_after_every_batch() -> None:
+    """A fair coin in batches of 5, stopped when a 95% interval is narrow: every path with its probability.
+
+    The rule's interval keeps its word where it stops. Negative control: the plain one, good for a number of trials
+    fixed beforehand, misses 5.6% of the time.
+    """
+    stop = Stop(trials=150, width=0.5, of=Share("heads"))
+    assert missed(stop, lambda tally: stop.interval(tally).low, lambda tally: stop.interval(tally).high) < 0.05
+    plain = missed(
+        stop, lambda tally: exact(_heads(tally), tally.trials).low, lambda t: exact(_heads(t), t.trials).high
+    )
+    assert 0.055 < plain < 0.058
+
+
+def _heads(tally: Tally) -> int:
+    return Share("heads").successes(tally)
+
+
+def missed(stop: Stop, low: Any, high: Any) -> float:
+    """Probability that an interval misses 1/2 where the rule stops."""
+    paths, wrong = {0: 1.0}, 0.0
+    for trials in range(5, stop.trials + 1, 5):
+        reached: dict[int, float] = {}
+        for heads, share in paths.items():
+            for more in range(6):
+                reached[heads + more] = reached.get(heads + more, 0.0) + share * math.comb(5, more) / 32
+        paths = {}
+        for heads, share in reached.items():
+            tally = Tally(trials, counted(heads, trials).counts, batches=((0, trials // 5),))
+            if not stop.met(tally):
+                paths[heads] = share
+            elif not low(tally) <= 0.5 <= high(tally):
+                wrong += share
+    return wrong
+
+
+# Verdicts
+
+
+@pytest.mark.parametrize("trials", [1, 10, 200])
+@pytest.mark.parametrize("alarm", [0.3, 0.05, 1e-9])
+def test_false_alarms_are_as_rare_as_stated(trials: int, alarm: float) -> None:
+    """Rejection probability of a right prediction, summed over all outcomes; and no tail could give more."""
+    for p in SHARES:
+        verdicts = [bool(agrees(counted(k, trials), Share("heads"), p, alarm)) for k in range(trials + 1)]
+        assert probability(trials, p, lambda k, verdicts=verdicts: not verdicts[k]) <= alarm * (1 + ROUNDING)
+        fewest, most = accepted_counts(trials, (p, p), alarm)
+        assert verdicts == [fewest <= k <= most for k in range(trials + 1)]
+        assert stats.binom.cdf(fewest, trials, p) > alarm / 2
+        assert stats.binom.sf(most - 1, trials, p) > alarm / 2
+
+
+@pytest.mark.parametrize("alarm", [0.05, 1e-6])
+def test_errors_of_the_stated_size_are_seen(alarm: float) -> None:
+    """Were the truth that far away, all outcomes that reject add up to the stated power; half as far, to less."""
+    for p in (0.2, 0.5, 0.71):
+        found = agrees(counted(100, 200), Share("heads"), p, alarm)
+        fewest, most = accepted_counts(200, (p, p), alarm)
+        for error in (-found.below, found.above):
+            for size, seen in ((1.0, POWER), (0.9, None)):
+                power = probability(200, p + size * error, lambda k, low=fewest, high=most: k < low or k > high)
+                assert power >= POWER - 1e-9 if seen else power < POWER
+
+
+def test_what_cannot_be_seen_is_said() -> None:
+    found = agrees(counted(0, 10), Share("heads"), 0.05, 1e-9)
+    assert found.below == math.inf
+    assert found.above < 1
+    everything = agrees(counted(1, 1), Share("heads"), 0.5, 1e-9)
+    assert (everything.below, everything.above) == (math.inf, math.inf)
+    assert everything
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0])
+def test_certain_predictions(p: float) -> None:
+    """One trial against a certain prediction rejects it at any rate; rare ones are judged by their tail."""
+    assert agrees(counted(int(p) * 9, 9), Share("heads"), p, 1e-300)
+    found = agrees(counted(1, 9), Share("heads"), p, 1e-300)
+    assert not found
+    assert (abs(found.z), found.log_likelihood) == (math.inf, math.inf)
+    assert agrees(counted(1, 10**10), Share("heads"), 1e-17, 1e-9), "a chance of 1e-7"
+    assert not agrees(counted(1, 10**6), Share("heads"), 1e-17, 1e-9), "a chance of 1e-11"
+
+
+def test_a_prediction_may_be_a_range() -> None:
+    low, high = Interval(0.2, 0.2, 0.3, "bound"), Interval(0.55, 0.6, 0.7, "bound")
+    assert agrees(counted(250, 1000), Share("heads"), low, ALARM)
+    assert agrees(counted(250, 1000), Share("heads"), low, ALARM).z == 0
+    assert not agrees(counted(250, 1000), Share("heads"), high, ALARM)
+    with pytest.raises(SettingError, match="statistical"):
+        agrees(counted(1, 2), Share("heads"), Interval(0.1, 0.2, 0.3, "statistical"), ALARM)
+
+
+def test_evidence_by_hand() -> None:
+    found = agrees(counted(60, 100), Share("heads"), 0.5, 0.05)
+    assert found.z == pytest.approx(2.0)
+    assert found.log_likelihood == pytest.approx(100 * (0.6 * math.log(1.2) + 0.4 * math.log(0.8)))
+    assert str(found) == ("0.6 agrees with 0.5 (z = 2.00, false alarm 5e-02; errors of -0.21 and +0.21 would be seen)")
+
+
+# The coin
+
+
+@cache
+def tossed() -> Tally:
+    return total(tally for b in range(100) if isinstance(tally := run_batch(coins(), b, sim_toys.__name__), Tally))
+
+
+def test_the_coin_is_what_it_is() -> None:
+    """20,000 trials: errors of 0.028 of the share and of 0.062 of the mean are all but sure to be seen."""
+    assert tossed().trials == 20_000
+    share, mean = agrees(tossed(), Share("heads"), P, ALARM), agrees(tossed(), Mean("time"), 1.0, ALARM)
+    assert share, str(share)
+    assert mean, str(mean)
+    assert max(share.below, share.above) < 0.028
+    assert max(mean.below, mean.above) < 0.062
+    assert agrees(tossed(), Mean("time", 0.0, 40.0), 1.0, ALARM), "times beyond 37 do not exist: 2^-53 is the least"
+
+
+def test_a_wrong_coin_is_caught() -> None:
+    """Negative control: predictions just as wrong as the agreement says it would see."""
+    share, mean = agrees(tossed(), Share("heads"), P, ALARM), agrees(tossed(), Mean("time"), 1.0, ALARM)
+    ranged = agrees(tossed(), Mean("time", 0.0, 40.0), 1.0, ALARM)
+    for wrong in (P + share.below * 1.1, P - share.above * 1.1):
+        assert not agrees(tossed(), Share("heads"), wrong, ALARM)
+    for quantity, found in ((Mean("time"), mean), (Mean("time", 0.0, 40.0), ranged)):
+        for wrong in (1 + found.below * 1.1, 1 - found.above * 1.1):
+            assert not agrees(tossed(), quantity, wrong, ALARM)
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("quantity", "predicted", "alarm"),
+    [
+        (Share("heads"), 1.5, 0.1),
+        (Share("heads"), -0.1, 0.1),
+        (Share("heads"), math.nan, 0.1),
+        (Share("heads"), 0.5, 0.0),
+        (Share("heads"), 0.5, 1.0),
+        (Share("tails"), 0.5, 0.1),
+        (Share("heads", 1), 0.5, 0.1),
+        (Mean("heads"), 0.5, 0.1),
+        (Mean("time"), math.inf, 0.1),
+    ],
+)
+def test_questions_that_make_no_sense(quantity: Any, predicted: float, alarm: float) -> None:
+    with pytest.raises(SettingError) as caught:
+        agrees(tossed(), quantity, predicted, alarm)
+    assert "\n" not in str(caught.value)
+
+
+def test_settings_of_estimates() -> None:
+    for successes, trials, confidence in ((3, 2, 0.9), (-1, 2, 0.9), (0, 0, 0.9), (1, 2, 1.0), (1, 2, 0.0)):
+        for method in (exact, likelihood_ratio):
+            with pytest.raises(SettingError):
+                method(successes, trials, confidence)
+    with pytest.raises(SettingError, match="needs 2"):
+        student(Moments.of([1.0]))
+    for low, high in ((None, 1.0), (1.0, None), (1.0, 1.0)):
+        with pytest.raises(SettingError, match="low < high"):
+            Mean("time", low, high)
+    with pytest.raises(SettingError, match="a share counts a trial once"):
+        agrees(counted(5, 2), Share("heads"), 0.5, ALARM)

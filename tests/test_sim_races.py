@@ -1,0 +1,310 @@
+"""The races of :mod:`simulations`: kernels against their twins, the closed forms R1, R2, A2, and each other.
+
+Every cell of a count is tested by the exact binomial law, kernel against kernel by the exact hypergeometric one.
+`ALARM` is the chance that one check fails although all is right; there are fewer than 1,200, so this file fails
+wrongly with probability below 1.2e-8, of the 1e-6 that the whole suite may spend. With `TRIALS` races a cell of 0.1 is
+known to 0.0046 and one of 1e-3 to 4.8e-4; an error of twice as much is all but sure to be seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import binom, hypergeom
+
+from simulations.kernels.dense_race import dense_race
+from simulations.kernels.lazy_race import lazy_race
+from simulations.kernels.poisson_race import poisson_race
+from simulations.reference import races as reference
+from simulations.reference.races import Raced, counted
+from simulations.streams import Stream, words
+from spectheory.errors import PmfError, SettingError, ShapeError
+from spectheory.verification import PoissonRace, RaceVerification
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+Kernel = Callable[..., Counts]
+
+ALARM = 1e-11
+TRIALS = 200_000
+ROUNDED = 1e-13
+"""A share that the closed forms give up to this is none: they are exact to rounding."""
+
+KERNELS: dict[str, Kernel] = {"dense": dense_race, "lazy": lazy_race, "poisson": poisson_race}
+RULES = {"dense": RaceVerification(), "lazy": RaceVerification(), "poisson": PoissonRace()}
+
+
+def softmax(logits: Floats) -> Floats:
+    grown = np.exp(logits - logits.max())
+    return grown / grown.sum()
+
+
+def noisy(tokens: int, noise: float, seed: int) -> tuple[Floats, Floats]:
+    rng = np.random.default_rng(seed)
+    logits = 2 * rng.standard_normal(tokens)
+    return softmax(logits), softmax(logits + noise * rng.standard_normal(tokens))
+
+
+def starved(tokens: int, ratio: float) -> tuple[Floats, Floats]:
+    """Three likely tokens whose draft is smaller than the target by that ratio."""
+    p, q = noisy(tokens, 0.7, seed=5)
+    p[:3] = 0.1
+    p[3:] *= 0.7 / p[3:].sum()
+    q[:3] = p[:3] / ratio
+    q[3:] *= (1 - q[:3].sum()) / q[3:].sum()
+    return p, q
+
+
+PAIRS: dict[str, tuple[Floats, Floats]] = {
+    "crossed": (np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.3, 0.5])),
+    "equal": (np.array([0.7, 0.2, 0.1]), np.array([0.7, 0.2, 0.1])),
+    "target lacks a token": (np.array([0.7, 0.3, 0.0]), np.array([0.1, 0.3, 0.6])),
+    "draft lacks a token": (np.array([0.25, 0.25, 0.5]), np.array([0.4, 0.6, 0.0])),
+    "each lacks a token": (np.array([0.6, 0.4, 0.0, 0.0]), np.array([0.0, 0.7, 0.3, 0.0])),
+    "disjoint": (np.array([1.0, 0.0]), np.array([0.0, 1.0])),
+    "one token": (np.ones(1), np.ones(1)),
+    "one-hot target": (np.array([0.0, 1.0, 0.0]), np.array([0.5, 0.2, 0.3])),
+    "one-hot draft": (np.array([0.5, 0.2, 0.3]), np.array([0.0, 1.0, 0.0])),
+    "noisy": noisy(40, 1.0, seed=1),
+}
+HEAVY: dict[str, tuple[Floats, Floats]] = {
+    "ratio of 100": starved(40, 1e2),
+    "ratio of 1e10": starved(40, 1e10),
+    "ratio beyond 1e300": starved(40, 1e301),
+}
+"""Ratios that the Poisson race would wait for too long."""
+
+
+def pairs_of(name: str) -> dict[str, tuple[Floats, Floats]]:
+    return PAIRS if name == "poisson" else PAIRS | HEAVY
+
+
+CASES = [(kernel, pair) for kernel in KERNELS for pair in pairs_of(kernel)]
+
+
+# Kernel and twin
+
+
+def twin(name: str, p: Floats, q: Floats, *, trials: int, state: Any, max_rank: int) -> Counts:
+    """Counts by output of the readable race on the same stream."""
+    stream = Stream(state)
+    race: Callable[[], Raced]
+    if name == "dense":
+        race = lambda: reference.dense_race(p, q, stream)  # noqa: E731
+    elif name == "lazy":
+        lazy = reference.LazyRace(p, q, stream)
+        race = lambda: lazy.run(max_rank)  # noqa: E731
+    else:
+        race = reference.PoissonRace(p, q, stream).run
+    return counted((race() for _ in range(trials)), p.size, max_rank)
+
+
+def differing_runs(name: str, p: Floats, q: Floats, against: tuple[Floats, Floats], runs: int, trials: int) -> int:
+    """How many short runs of the kernel and of the twin, the twin of the pair `against`, count otherwise."""
+    differing = 0
+    for seed in range(runs):
+        state, most = words(seed, 7), 1 + seed % 9
+        fresh = state.copy()
+        found = KERNELS[name](p, q, trials=trials, state=state, max_rank=most, by_output=True)
+        expected = twin(name, *against, trials=trials, state=fresh, max_rank=most)
+        differing += not np.array_equal(found, expected)
+    return differing
+
+
+@pytest.mark.parametrize(("name", "pair"), CASES)
+def test_kernel_is_its_twin(name: str, pair: str) -> None:
+    """Race for race: runs of one race, then of several, which differ for good once a draw does."""
+    p, q = pairs_of(name)[pair]
+    assert differing_runs(name, p, q, (p, q), runs=18, trials=1) == 0
+    assert differing_runs(name, p, q, (p, q), runs=9, trials=30) == 0
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernel_is_its_twin_on_long_runs(name: str) -> None:
+    """The tokens drawn ahead are renewed again and again."""
+    p, q = noisy(100, 1.0, seed=3)
+    assert differing_runs(name, p, q, (p, q), runs=2, trials=700) == 0
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_another_pairs_twin_is_caught(name: str) -> None:
+    """Negative control: the twin has the draft of another pair."""
+    p, q = PAIRS["noisy"]
+    assert differing_runs(name, p, q, (p, noisy(40, 1.1, seed=1)[1]), runs=9, trials=30) > 0
+
+
+# Closed forms
+
+
+def straying(counts: Counts, shares: Floats) -> list[int]:
+    """Cells, flattened, whose count is impossible or too unlikely under its share (exact binomial, two-sided)."""
+    trials = int(counts.sum())
+    share = np.where(shares > ROUNDED, np.minimum(shares, 1.0), 0.0)
+    tails = np.minimum(binom.cdf(counts, trials, share), binom.sf(counts - 1, trials, share))
+    return [int(i) for i in np.flatnonzero(tails < ALARM / 2)]
+
+
+def joint_law(rule: Any, p: Floats, q: Floats, max_rank: int) -> Floats:
+    """P(output = x, R = r) as the kernels count it, ``[V, max_rank + 2]``."""
+    ranks = np.array([rule.rank_pmf_given(p, q, x, max_rank) for x in range(p.size)])
+    ranks = np.where((q > 0)[:, None], ranks, 0.0)
+    unseen = np.where(q > 0, 0.0, 1.0)
+    return p[:, None] * np.column_stack([unseen, ranks, 1 - unseen - ranks.sum(axis=1)])
+
+
+@cache
+def counts_of(name: str, pair: str, max_rank: int) -> Counts:
+    p, q = pairs_of(name)[pair]
+    seed = sorted(KERNELS).index(name)
+    return KERNELS[name](p, q, trials=TRIALS, state=words(11, seed), max_rank=max_rank, by_output=True)
+
+
+@cache
+def law_of(rule: str, pair: str, max_rank: int) -> Floats:
+    return joint_law(RULES[rule], *(PAIRS | HEAVY)[pair], max_rank)
+
+
+@pytest.mark.parametrize(("name", "pair"), CASES)
+def test_rank_law(name: str, pair: str) -> None:
+    """R1 and R2: no rank, ranks 1..4, and higher ones; the outputs are the target's."""
+    p, q = pairs_of(name)[pair]
+    counts = counts_of(name, pair, 4)
+    law = RULES[name].rank_pmf(p, q, 4)
+    unseen = p[q == 0].sum()
+    assert straying(counts.sum(axis=0), np.array([unseen, *law, 1 - unseen - law.sum()])) == []
+    assert straying(counts.sum(axis=1), p) == []
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("pair", ["crossed", "draft lacks a token", "each lacks a token"])
+def test_joint_law_of_output_and_rank(name: str, pair: str) -> None:
+    """R1 and R2 given the output."""
+    assert straying(counts_of(name, pair, 4), law_of(name, pair, 4)) == []
+
+
+@pytest.mark.parametrize("pair", HEAVY)
+def test_lazy_race_without_a_cap(pair: str) -> None:
+    """All ranks up to V: winners that come late are decided by coins from the start."""
+    p, q = HEAVY[pair]
+    counts = lazy_race(p, q, trials=TRIALS, state=words(12), max_rank=p.size)
+    law = RULES["lazy"].rank_pmf(p, q, p.size)
+    assert straying(counts, np.array([0.0, *law, 0.0])) == []
+    assert straying(counts, np.array([0.0, *np.roll(law, 1), 0.0])) != [], "negative control: ranks off by one"
+
+
+def test_acceptance_over_a_large_vocabulary() -> None:
+    """A2 at V = 4,000; token verification's rate, higher by some points, is caught."""
+    p, q = noisy(4000, 1.0, seed=4)
+    counts = lazy_race(p, q, trials=TRIALS, state=words(13))
+    accepted = np.array([counts[1], TRIALS - counts[1]])
+    rate, other = float(RaceVerification().acceptance(p, q)), float(np.minimum(p, q).sum())
+    assert straying(accepted, np.array([rate, 1 - rate])) == []
+    assert straying(accepted, np.array([other, 1 - other])) != []
+
+
+@pytest.mark.parametrize(("name", "wrong"), [("dense", "poisson"), ("lazy", "poisson"), ("poisson", "lazy")])
+def test_the_other_races_law_is_caught(name: str, wrong: str) -> None:
+    """Negative control: with duplicates counted, R1, against distinct tokens, R2."""
+    for pair in ("crossed", "noisy"):
+        ranks = counts_of(name, pair, 4).sum(axis=0)
+        assert straying(ranks, law_of(wrong, pair, 4).sum(axis=0)) != []
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_independence_and_the_drafts_law_are_caught(name: str) -> None:
+    """Negative control: rank and output taken as independent; the output taken as the draft's; the pair crossed."""
+    p, q = PAIRS["crossed"]
+    counts, law = counts_of(name, "crossed", 4), law_of(name, "crossed", 4)
+    assert straying(counts, p[:, None] * law.sum(axis=0)) != []
+    assert straying(counts.sum(axis=1), q) != []
+    assert straying(counts_of(name, "noisy", 4), joint_law(RULES[name], *PAIRS["noisy"][::-1], 4)) != []
+
+
+# The lazy race against the dense one
+
+
+def apart(one: Counts, two: Counts) -> list[int]:
+    """Cells whose counts in two samples differ too much for one law (exact hypergeometric, two-sided)."""
+    both, first, second = one + two, int(one.sum()), int(two.sum())
+    law = hypergeom(first + second, both, first)
+    tails = np.minimum(law.cdf(one), law.sf(one - 1))
+    return [int(i) for i in np.flatnonzero(tails < ALARM / 2)]
+
+
+def test_lazy_and_dense_races_agree() -> None:
+    """Two samples at V = 4,000, every rank up to 20; a cell of 0.1 differs by less than 0.02, or it is seen."""
+    p, q = noisy(4000, 1.0, seed=4)
+    dense = dense_race(p, q, trials=20_000, state=words(14), max_rank=20)
+    lazy = lazy_race(p, q, trials=TRIALS, state=words(15), max_rank=20)
+    assert apart(dense, lazy) == []
+    wrong = lazy_race(p, noisy(4000, 1.2, seed=4)[1], trials=TRIALS, state=words(15), max_rank=20)
+    assert apart(dense, wrong) != [], "negative control: a draft with a little more noise"
+
+
+def test_lazy_and_dense_races_agree_at_heavy_ratios() -> None:
+    """Two samples of output and rank at V = 40, where winners come late; thinning first, then coins."""
+    p, _ = HEAVY["ratio of 100"]
+    assert apart(counts_of("dense", "ratio of 100", 4), counts_of("lazy", "ratio of 100", 4)) == []
+    late = lazy_race(p, HEAVY["ratio of 1e10"][1], trials=TRIALS, state=words(16), max_rank=4, by_output=True)
+    assert apart(counts_of("dense", "ratio of 100", 4), late) != [], "negative control: a larger ratio"
+
+
+# What kernels share
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_counts(name: str) -> None:
+    """Outputs only sort the counts; a second call goes on with the stream; one rank is the winners alone."""
+    p, q = PAIRS["noisy"]
+    kernel, state = KERNELS[name], words(1)
+    by_output = kernel(p, q, trials=500, state=words(1), max_rank=3, by_output=True)
+    counts = kernel(p, q, trials=500, state=state, max_rank=3)
+    np.testing.assert_array_equal(by_output.sum(axis=0), counts)
+    assert counts.dtype == np.int64
+    assert counts.shape == (5,)
+    assert by_output.shape == (40, 5)
+    assert not np.array_equal(kernel(p, q, trials=500, state=state, max_rank=3), counts)
+    if name != "lazy":  # its races end at the rank asked for
+        assert kernel(p, q, trials=500, state=words(1), max_rank=1).tolist() == [0, counts[1], counts[2:].sum()]
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_inputs_are_left_as_they_are(name: str) -> None:
+    p, q = (pmf.astype(np.float32) for pmf in PAIRS["noisy"])
+    kept = p.copy(), q.copy()
+    KERNELS[name](p, q, trials=10, state=words(1))
+    np.testing.assert_array_equal((p, q), kept)
+
+
+BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"trials": 0}, SettingError, "trials is 0: must be a whole number >= 1; ask for at least 1"),
+    ({"trials": -3}, SettingError, "trials is -3"),
+    ({"trials": 2.5}, SettingError, "trials is 2.5"),
+    ({"max_rank": 0}, SettingError, "max_rank is 0"),
+    ({"state": np.zeros(4, np.uint64)}, SettingError, "state is no stream"),
+    ({"state": np.arange(4)}, SettingError, "state is no stream"),
+    ({"target": [0.5, 0.6]}, PmfError, "target sums to 1.1"),
+    ({"draft": [-0.5, 1.5]}, PmfError, r"draft\[0\] is -0.5"),
+    ({"target": [1.0]}, ShapeError, "target has 1 tokens and draft 2"),
+    ({"target": [[0.5, 0.5]]}, ShapeError, "a race is at one position"),
+    ({"draft": [1.0, 1e-320]}, PmfError, "target/draft at token 1 is 0.5/9.99989e-321: p/q must be a finite float"),
+]
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize(("changes", "error", "message"), BAD, ids=[message for _, _, message in BAD])
+def test_bad_input(name: str, changes: dict[str, Any], error: type[Exception], message: str) -> None:
+    settings: dict[str, Any] = {"target": [0.5, 0.5], "draft": [0.5, 0.5], "trials": 1, "state": words(1)} | changes
+    with pytest.raises(error, match=message) as raised:
+        KERNELS[name](settings.pop("target"), settings.pop("draft"), **settings)
+    assert "\n" not in str(raised.value)
+
+
+def test_the_poisson_race_refuses_to_wait_for_ever() -> None:
+    with pytest.raises(SettingError, match=r"1000 trials at a largest p/q of 1e\+10 take 1e\+13 arrivals"):
+        poisson_race(*HEAVY["ratio of 1e10"], trials=1000, state=words(1))

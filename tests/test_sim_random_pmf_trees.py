@@ -1,0 +1,180 @@
+"""Best trees of random pmfs, simulated: kernel against a plain heap draw for draw, then against exact enumeration.
+
+Means are checked by Bernstein with the variance of the exact law, two-sided at `ALARM`; there are 21 such checks, so
+this file fails wrongly with probability below 2.1e-8. A mean of about 1.5 with a spread of 0.3 is known to 0.005.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+import pytest
+
+from proofs_check.random_pmf_trees import Ensemble, mean_best, mean_best_by_depth
+from proofs_check.strategies import Floats
+from simulations.kernels.random_pmf_trees import random_pmf_trees
+from simulations.reference.random_pmf_trees import heaviest_prefixes
+from simulations.streams import Stream, words
+from spectheory.drafting import expected_tokens, optimal_tree
+from spectheory.errors import PmfError, SettingError, ShapeError
+from spectheory.limits import stationary_tree_value
+
+ALARM = 1e-9
+TREES = 200_000
+
+SUMMED = 1e-12
+"""Relative: sums of at most some hundred products of floats."""
+
+
+def tenths(*rows: Sequence[int]) -> Ensemble:
+    return [tuple(Fraction(share, sum(row)) for share in row) for row in rows]
+
+
+ENSEMBLES: dict[str, Ensemble] = {
+    "sure or even": tenths([10, 0], [5, 5]),
+    "three tokens": tenths([6, 3, 1], [4, 3, 3]),
+    "zeros and ties": tenths([5, 5, 0], [0, 8, 2], [2, 2, 6]),
+}
+CAPACITIES = [1, 2, 3, 5]
+
+
+def floats(pmfs: Ensemble) -> Floats:
+    return np.array([[float(share) for share in pmf] for pmf in pmfs])
+
+
+State: TypeAlias = tuple[Fraction, tuple[Fraction, ...], Fraction]
+"""The total so far, the weights that wait, and the weight found last."""
+
+
+def law_of_the_total(pmfs: Ensemble, capacity: int) -> dict[Fraction, Fraction]:
+    """Every total of the best tree with its probability: all families of pmfs, drawn as prefixes are taken."""
+    states: dict[State, Fraction] = {(Fraction(0), (), Fraction(1)): Fraction(1)}
+    for _ in range(capacity):
+        following: dict[State, Fraction] = {}
+        for (total, waiting, weight), chance in states.items():
+            for pmf in pmfs:
+                shown = sorted((*waiting, *(weight * share for share in pmf)), reverse=True)
+                after = total + shown[0], tuple(shown[1 : capacity + 1]), shown[0]
+                following[after] = following.get(after, Fraction(0)) + chance / len(pmfs)
+        states = following
+    law: dict[Fraction, Fraction] = {}
+    for (total, _, _), chance in states.items():
+        law[total] = law.get(total, Fraction(0)) + chance
+    return law
+
+
+def strays(totals: Floats, mean: Fraction, variance: Fraction, capacity: int) -> bool:
+    log = math.log(2 / ALARM)
+    reach = capacity * log / 3 + math.sqrt((capacity * log / 3) ** 2 + 2 * len(totals) * float(variance) * log)
+    return abs(float(totals.sum()) - len(totals) * float(mean)) > reach + SUMMED * len(totals) * capacity
+
+
+def moments(law: dict[Fraction, Fraction]) -> tuple[Fraction, Fraction]:
+    mean = sum((total * chance for total, chance in law.items()), Fraction(0))
+    square = sum((total**2 * chance for total, chance in law.items()), Fraction(0))
+    return mean, square - mean**2
+
+
+@pytest.fixture(scope="module")
+def simulated() -> dict[str, Floats]:
+    return {
+        name: random_pmf_trees(floats(pmfs), CAPACITIES, TREES, state=words(31)) for name, pmfs in ENSEMBLES.items()
+    }
+
+
+def families() -> dict[str, Floats]:
+    rng = np.random.default_rng(5)
+    tiny = np.array([[1e-300, 1 - 1e-12, 1e-12], [1.0, 0.0, 0.0]])
+    return {
+        **{name: floats(pmfs) for name, pmfs in ENSEMBLES.items()},
+        "peaked": rng.dirichlet(np.full(40, 0.05), size=30),
+        "flat": rng.dirichlet(np.ones(7), size=12),
+        "one-hot": np.eye(3),
+        "one token": np.ones((1, 1)),
+        "uniform": np.full((2, 4), 0.25),
+        "tiny": tiny,
+    }
+
+
+@pytest.mark.parametrize("name", families())
+def test_the_heap_is_its_twin(name: str) -> None:
+    """Every prefix found, by the differences of totals; and as many draws."""
+    pmfs = families()[name]
+    for run in range(12):
+        state = words(13, run)
+        stream, capacity = Stream(state), (1, 2, 7, 60)[run % 4]
+        totals = random_pmf_trees(pmfs, range(1, capacity + 1), 3, state=state)
+        found = [np.cumsum(heaviest_prefixes(pmfs, capacity, stream)) for _ in range(3)]
+        np.testing.assert_array_equal(totals, found)
+        assert state.tolist() == stream.state
+
+
+@pytest.mark.parametrize("name", ENSEMBLES)
+def test_means_are_those_of_the_enumeration(name: str, simulated: dict[str, Floats]) -> None:
+    for column, capacity in enumerate(CAPACITIES):
+        mean, variance = moments(law_of_the_total(ENSEMBLES[name], capacity))
+        assert mean == mean_best(ENSEMBLES[name], capacity), "two enumerations"
+        assert not strays(simulated[name][:, column], mean, variance, capacity), capacity
+
+
+@pytest.mark.parametrize("name", ENSEMBLES)
+def test_totals_are_those_that_occur(name: str, simulated: dict[str, Floats]) -> None:
+    """Each tree's total is one of the law's, and each of the law's is seen at its rate."""
+    law = law_of_the_total(ENSEMBLES[name], 3)
+    values = np.array([float(total) for total in law])
+    distance = np.abs(simulated[name][:, 2, None] - values)
+    assert distance.min(axis=1).max() <= SUMMED
+    shares = np.mean(distance <= SUMMED, axis=0)
+    np.testing.assert_allclose(shares, [float(chance) for chance in law.values()], atol=hoeffding())
+
+
+def hoeffding() -> float:
+    """How far a share of the trees may stray, at ALARM."""
+    return math.sqrt(math.log(2 / ALARM) / (2 * TREES))
+
+
+def test_wrong_means_are_caught(simulated: dict[str, Floats]) -> None:
+    """Negative control: one pmf for all prefixes of a length, and the best tree of the mean pmf."""
+    for name, pmfs in ENSEMBLES.items():
+        _, variance = moments(law_of_the_total(pmfs, 5))
+        mean_pmf = [tuple(sum(column, Fraction(0)) / len(pmfs) for column in zip(*pmfs, strict=True))]
+        assert strays(simulated[name][:, 3], mean_best_by_depth(pmfs, 5), variance, 5)
+        assert strays(simulated[name][:, 3], mean_best(mean_pmf, 5), variance, 5)
+
+
+@pytest.mark.parametrize("pmf", [[0.6, 0.3, 0.1], [0.5, 0.5], [1.0], [0.25, 0.0, 0.75]], ids=str)
+def test_one_pmf_everywhere_is_the_optimal_rank_tree(pmf: list[float]) -> None:
+    """Nothing is random then: the value of S2's tree, and the stationary one."""
+    total = float(random_pmf_trees(pmf, [100], 1, state=words(1))[0, 0])
+    assert total == pytest.approx(stationary_tree_value(pmf, 100), rel=SUMMED)
+    assert total + 1 == pytest.approx(float(expected_tokens(optimal_tree(pmf, 100), pmf)), rel=SUMMED)
+
+
+def test_capacities_do_not_change_the_trees() -> None:
+    """The largest capacity says what is drawn."""
+    pmfs = families()["flat"]
+    every = random_pmf_trees(pmfs, range(1, 41), 50, state=words(2))
+    np.testing.assert_array_equal(every[:, [4, 39]], random_pmf_trees(pmfs, [5, 40], 50, state=words(2)))
+    assert np.all(np.diff(every, axis=1) > 0)
+    assert np.all(np.diff(every, n=2, axis=1) <= SUMMED), "the heaviest first"
+
+
+def test_bad_input_is_one_clear_line() -> None:
+    pmf = [0.5, 0.5]
+    for trees in (0, -2, 1.5):
+        with pytest.raises(SettingError, match="trees is"):
+            random_pmf_trees(pmf, [1], trees, state=words(1))  # type: ignore[arg-type]
+    for capacities in ([], [2, 1], [3, 3]):
+        with pytest.raises(SettingError, match="must ascend"):
+            random_pmf_trees(pmf, capacities, 1, state=words(1))
+    with pytest.raises(SettingError, match="a capacity is 0"):
+        random_pmf_trees(pmf, [0, 1], 1, state=words(1))
+    with pytest.raises(PmfError, match="sums to"):
+        random_pmf_trees([0.5, 0.4], [1], 1, state=words(1))
+    for shape in ((1, 2, 1), (0, 3)):
+        with pytest.raises(ShapeError, match="one pmf a row"):
+            random_pmf_trees(np.ones(shape), [1], 1, state=words(1))

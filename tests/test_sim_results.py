@@ -1,0 +1,269 @@
+"""Exact tallies, and the file that keeps them: whatever cuts it off, whole rows stand and nothing else counts."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import resource
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simulations.appending import ResultsWriter
+from simulations.collect import collect
+from simulations.moments import Moments
+from simulations.results import HEAD, ResultsError, read_results
+from simulations.stopping import Stop
+from simulations.tally import Tally, total
+from spectheory.errors import OutputError, SettingError, ShapeError
+from tests.sim_toys import BATCH, coins
+
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+
+# Tallies
+
+
+@given(st.lists(FLOATS, max_size=40))
+def test_moments_are_exact(samples: list[float]) -> None:
+    fractions = [Fraction(x) for x in samples]
+    assert Moments.of(samples) == Moments(len(samples), sum(fractions, Fraction(0)), sum(x * x for x in fractions))
+
+
+@given(st.lists(FLOATS, min_size=1, max_size=30), st.randoms(use_true_random=False), st.integers(1, 8))
+def test_no_order_of_adding_matters(samples: list[float], random: np.random.Generator, parts: int) -> None:
+    """Batches of any sizes, added in any order, are the moments of all."""
+    batches = [Tally.of(1, samples={"x": samples[i::parts]}, counts={"c": [i]}).as_batch(i) for i in range(parts)]
+    whole = total(batches)
+    random.shuffle(batches)  # type: ignore[arg-type]
+    half = parts // 2
+    assert total(batches[:half]) + total(batches[half:]) == whole
+    assert whole.moments["x"] == Moments.of(samples)
+
+
+def test_floating_sums_would_depend_on_the_order() -> None:
+    """Negative control: what is exact here is not in floats."""
+    samples = [1e16, 1.0, -1e16, 1.0]
+    assert sum(samples) != sum(sorted(samples))
+    assert Moments.of(samples).mean == 0.5
+
+
+def test_a_small_variance_beside_a_large_mean() -> None:
+    samples = 1e8 + np.random.default_rng(1).standard_normal(1000)
+    assert Moments.of(samples).variance == pytest.approx(np.var(samples - 1e8, ddof=1), rel=1e-12)
+    squares = float(np.mean(samples**2) - np.mean(samples) ** 2)
+    assert abs(squares - 1) > 0.5, "negative control: by floats it is lost"
+
+
+def test_batches_count_once() -> None:
+    runs = [Tally.of(1).as_batch(b) for b in (0, 1, 2, 5, 6, 9)]
+    assert total(runs[::-1]).batches == ((0, 3), (5, 7), (9, 10))
+    assert total(runs).size == 6
+    with pytest.raises(SettingError, match="batch 5 is in both"):
+        total(runs) + total(runs[3:4])
+
+
+def test_what_does_not_add_up() -> None:
+    with pytest.raises(ShapeError, match="same names and lengths"):
+        Tally.of(1, counts={"a": [1]}) + Tally.of(1, counts={"a": [1, 2]})
+    with pytest.raises(SettingError, match=r"pass 2\^63"):
+        Tally.of(1, counts={"a": [2**62]}) + Tally.of(1, counts={"a": [2**62]})
+    with pytest.raises(SettingError, match="integers"):
+        Tally.of(1, counts={"a": [-1]})
+    with pytest.raises(SettingError, match="integers"):
+        Tally.of(1, counts={"a": [0.5]})
+    with pytest.raises(ShapeError, match=r"must be \[n\]"):
+        Tally.of(1, counts={"a": [[1]]})
+    with pytest.raises(SettingError, match="not finite"):
+        Tally.of(1, samples={"x": [np.nan]})
+    with pytest.raises(SettingError, match="trials is 0"):
+        Tally.of(0)
+
+
+def test_a_tally_does_not_change() -> None:
+    counts = np.array([1, 2])
+    tally = Tally.of(3, counts={"a": counts})
+    counts[0] = 7
+    with pytest.raises(ValueError, match="read-only"):
+        tally.counts["a"][0] = 7
+    assert tally == Tally.of(3, counts={"a": [1, 2]})
+    assert tally != Tally.of(3, counts={"a": [1, 3]})
+
+
+# The file
+
+
+def made(batch: int) -> Tally:
+    return Tally.of(BATCH, counts={"heads": [batch, 2**62]}, samples={"x": [0.1 * batch, 1e-300]})
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> Path:
+    """A file with the batches 0, 1, 2 of a task."""
+    path = tmp_path / "results.jsonl"
+    with ResultsWriter(path) as file:
+        for batch in range(3):
+            file.add(coins(), batch, made(batch))
+    return path
+
+
+def test_rows_come_back(three: Path) -> None:
+    found = read_results(three)
+    assert found.of(coins()) == {batch: made(batch).as_batch(batch) for batch in range(3)}
+    assert found.remarks == []
+    assert found.tasks == {coins().id: coins()}
+    row = json.loads(three.read_text().splitlines()[-1])
+    assert (row["id"], row["batch"], row["version"]) == (coins().id, 2, "1")
+
+
+def test_a_row_torn_anywhere_is_dropped_and_reported(three: Path) -> None:
+    """Cut at every byte of the last row and of the first two: what is whole before the cut stands, no more."""
+    content = three.read_bytes()
+    ends = [i + 1 for i, byte in enumerate(content) if byte == ord("\n")]
+    for cut in [*range(ends[1] + 1), *range(ends[-2], len(content))]:
+        three.write_bytes(content[:cut])
+        whole = sum(end <= cut for end in ends)
+        found = read_results(three)
+        assert sorted(found.of(coins())) == list(range(whole - 2))
+        assert [remark for remark in found.remarks if "torn" in remark] == found.remarks
+        assert len(found.remarks) == (cut not in (0, *ends))
+
+
+@pytest.mark.parametrize("cut", [0, 1, len(HEAD), len(HEAD) + 1, len(HEAD) + 9, -1, -30])
+def test_appending_after_a_tear(three: Path, cut: int) -> None:
+    """The torn row is cut off first; the file is then that of an undisturbed run."""
+    content = three.read_bytes()
+    three.write_bytes(content[:cut])
+    with ResultsWriter(three) as file:
+        for batch in range(3):
+            if batch not in file.results.of(coins()):
+                file.add(coins(), batch, made(batch))
+    assert three.read_bytes() == content
+
+
+def test_damage_within_is_seen(three: Path) -> None:
+    """A changed digit, a lost half row: that row alone is ignored, with a remark."""
+    rows = three.read_text().splitlines(keepends=True)
+    for damaged in (
+        rows[3].replace('"batch":1', '"batch":7'),
+        rows[3][:50] + "\n",
+        "\n",
+        "[]\n",
+        "null\n",
+        '{"row":1}\n',
+    ):
+        three.write_text("".join([*rows[:3], damaged, *rows[4:]]))
+        found = read_results(three)
+        assert sorted(found.of(coins())) == [0, 2]
+        assert found.remarks == [f"row 4 of {three} is damaged: ignored"]
+
+
+def test_repeated_batches_count_once(three: Path) -> None:
+    rows = three.read_text().splitlines(keepends=True)
+    three.write_text("".join([*rows, *rows[2:]]))
+    assert read_results(three).of(coins()) == {batch: made(batch).as_batch(batch) for batch in range(3)}
+    assert read_results(three).remarks == []
+    with ResultsWriter(three) as file:
+        file.add(coins(), 1, made(8))
+    found = read_results(three)
+    assert found.of(coins())[1] == made(1).as_batch(1)
+    assert "repeats batch 1 with other numbers" in found.remarks[0]
+
+
+def test_rows_that_do_not_fit_their_task(three: Path) -> None:
+    with ResultsWriter(three) as file:
+        row = {"row": "batch", "id": coins().id, "batch": 5, "version": "2", "tally": made(5).as_dict()}
+        file._append_row(row)
+        file._append_row({**row, "version": "1", "id": coins(9).id})
+        file._append_row({**row, "version": "1", "tally": Tally.of(1).as_dict()})
+        file._append_row({**row, "version": "1", "tally": Tally.of(1).as_dict()})
+    found = read_results(three)
+    assert sorted(found.of(coins())) == [0, 1, 2]
+    assert [remark.removeprefix(f"row {n} of {three} ") for n, remark in enumerate(found.remarks, start=6)] == [
+        "is of version 2, its task of 1: ignored",
+        "is of a task that the file does not describe: ignored",
+        "has 1 trials, its task 200: ignored",
+        "1 more rows: has 1 trials, its task 200",
+    ]
+
+
+@pytest.mark.parametrize("content", ["x,y\n1,2\n", "x,y", '{"format":2}\n', "{}\n"])
+def test_another_file_is_refused_and_untouched(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "thesis.csv"
+    path.write_text(content)
+    with pytest.raises(ResultsError, match="choose another file"), ResultsWriter(path):
+        pass
+    with pytest.raises(ResultsError, match="holds no results"):
+        read_results(path)
+    assert path.read_text() == content
+
+
+def test_one_run_at_a_time(three: Path) -> None:
+    with ResultsWriter(three), pytest.raises(ResultsError, match="in use"), ResultsWriter(three):
+        pass
+    with ResultsWriter(three):
+        assert len(read_results(three).of(coins())) == 3, "reading needs no turn"
+
+
+def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "file" / "results.jsonl", tmp_path):
+        with pytest.raises(OutputError, match="cannot be written"), ResultsWriter(path):
+            pass
+    with pytest.raises(ResultsError, match="cannot be read"):
+        read_results(tmp_path)
+
+
+@contextmanager
+def room_for(size: int) -> Iterator[None]:
+    """No file of this process may grow beyond a size: the system writes what fits and then refuses."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_is_named_and_costs_no_finished_row(tmp_path: Path) -> None:
+    """A row of which a part fits: it goes, the rows before it stay, and a run with room ends as if nothing was."""
+    path, stop = tmp_path / "results.jsonl", Stop(trials=5 * BATCH)
+    undisturbed = collect([coins()], stop=stop, results=path, executor=lambda: ThreadPoolExecutor(1), in_flight=1)
+    content = path.read_bytes()
+    path.unlink()
+    with room_for(len(content) - 40), pytest.raises(OutputError, match="cannot be written") as caught:
+        collect([coins()], stop=stop, results=path, executor=lambda: ThreadPoolExecutor(1), in_flight=1)
+    assert "\n" not in str(caught.value)
+    assert path.read_bytes() == b"".join(content.splitlines(keepends=True)[:-1])
+    again = collect([coins()], stop=stop, results=path, executor=lambda: ThreadPoolExecutor(1))
+    assert again == undisturbed
+    assert path.read_bytes() == content
+
+
+def test_a_disk_that_fails_to_cut_as_well(three: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The torn row then stays until the next run drops it."""
+    content = three.read_bytes()
+    write = os.write
+
+    def half(file: int, data: bytes) -> int:
+        write(file, data[: len(data) // 2])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def refuse(file: int, size: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with ResultsWriter(three) as file, monkeypatch.context() as patch:
+        patch.setattr(os, "write", half)
+        patch.setattr(os, "ftruncate", refuse)
+        with pytest.raises(OutputError, match="No space left on device"):
+            file.add(coins(), 3, made(3))
+    assert sorted(read_results(three).of(coins())) == [0, 1, 2]
+    with ResultsWriter(three):
+        assert three.read_bytes() == content
