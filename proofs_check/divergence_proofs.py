@@ -109,8 +109,16 @@ RENYI: tuple[Step, ...] = (
         lambda x, t: (limit((x**t - 1) / t, t, 0), log(x)),
     ),
     same(
-        "f(t)/t <= log M, M the largest ratio, and its token alone gives log(p M^t)/t, which tends to log M as t "
-        "grows: order infinity",
+        "with M the largest ratio, the sum of p(p/q)^t, t > 0, lies between the p M^t of its token and M^t: f(t)/t is "
+        "at most log(M^t)/t = log M",
+        lambda M, t: (log(M**t) / t, log(M)),
+    ),
+    same(
+        "and at least log(p M^t)/t = log(p)/t + log M",
+        lambda p, M, t: (log(p * M**t) / t, log(p) / t + log(M)),
+    ),
+    same(
+        "which tends to log M as t grows: that is order infinity",
         lambda p, M, t: (limit(log(p) / t + log(M), t, math.inf), log(M)),
     ),
 )
@@ -122,7 +130,8 @@ CHI_SQUARE: tuple[Step, ...] = (
         lambda p, q: ((p - q) * (p - q) / q, p * p / q - 2 * p + q),
     ),
     same(
-        "p(p/q) = p^2/q: Rényi of order 2 is log(1 + chi-square), at least that of order 1",
+        "p(p/q) = (p-q)^2/q + 2p - q, which sums to chi-square + 1: Rényi of order 2, the log of the sum of p(p/q), is "
+        "log(1 + chi-square), and by the steps above at least that of order 1",
         lambda p, q: (p * (p / q), (p - q) * (p - q) / q + 2 * p - q),
     ),
     same(

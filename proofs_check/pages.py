@@ -13,6 +13,7 @@ from pathlib import Path
 from proofs_check.entries import Entry, Evidence
 from proofs_check.findings import KINDS, Effort
 from proofs_check.ledger import ledger
+from proofs_check.report import WORDS
 
 HEAD = """\
 # Every statement and its evidence
@@ -21,15 +22,15 @@ This page is written from the ledger (`python -m proofs_check.pages docs/theorem
 date. `spectheory verify` runs every check on it, each with a *negative control*: a wrong variant that the same check
 must reject. [theory.md](theory.md) says what the statements mean and shows the calls.
 
-Evidence, strongest first. **proof**: small steps, each checked by algebra (sympy) or by a solver over the reals (z3:
-the negation is unsatisfiable); what is cited is marked. **exact**: fractions, identities with `==`, inequalities
-without slack. **certified**: intervals that enclose the value, where logarithms enter; there `<=` and `==` hold up to
-1e-30, and "the library's value" within 1e-12. **search**: drawn cases and an optimiser that walks to the tightest one,
-judged in fractions or intervals. A search is no proof.
+Evidence, strongest first. **proof**: small steps. Each step's formula is checked by algebra (sympy) or by a solver
+over the reals (z3: the negation is unsatisfiable); what joins the steps (sums over tokens, expectations, induction)
+is stated in words and is for the reader to check. *Proved* in a row of `spectheory verify` means that every such
+step of the proof was accepted; cited steps are marked, and nothing is checked there. **exact**: fractions,
+identities with `==`, inequalities without slack. **certified**: intervals that enclose the value, where logarithms
+enter; there `<=` and `==` hold up to 1e-30, and "the library's value" within 1e-12. **search**: drawn cases and an
+optimiser that walks to the tightest one, judged in fractions or intervals. A search is no proof.
 
 """
-
-MARKS = {"symbolic": "proof", "exact": "exact", "certified": "certified", "search": "search", "simulation": "simulated"}
 
 
 def page() -> str:
@@ -42,7 +43,7 @@ def _table(entries: list[Entry]) -> Iterator[str]:
     yield "| id | statement | side | source | evidence |"
     yield "|---|---|---|---|---|"
     for entry in entries:
-        kinds = [MARKS[kind] for kind in KINDS if any(evidence.kind == kind for evidence in entry.evidence)]
+        kinds = [WORDS[kind] for kind in KINDS if any(evidence.kind == kind for evidence in entry.evidence)]
         cells = (f"[{entry.id}](#{_anchor(entry)})", entry.title, _side(entry), _source(entry), ", ".join(kinds))
         yield "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
 
@@ -61,7 +62,7 @@ def _section(entry: Entry) -> Iterator[str]:
         yield from _evidence(evidence, refuted=entry.refuted)
     for kind in KINDS:
         if kind in entry.without:
-            yield f"- no *{MARKS[kind]}*: {_sentence(_code(entry.without[kind]))}"
+            yield f"- no *{WORDS[kind]}*: {_sentence(_code(entry.without[kind]))}"
     if entry.calculators:
         yield ""
         yield "Computed by " + ", ".join(f"`{name}`" for name in entry.calculators) + "."
@@ -69,7 +70,7 @@ def _section(entry: Entry) -> Iterator[str]:
 
 
 def _evidence(evidence: Evidence, *, refuted: bool) -> Iterator[str]:
-    yield f"- **{MARKS[evidence.kind]}**: {_sentence(_code(evidence.says))}"
+    yield f"- **{WORDS[evidence.kind]}**: {_sentence(_code(evidence.says))}"
     if len(evidence.steps) > 1:
         for number, step in enumerate(evidence.steps, start=1):
             yield f"  {number}. {_code(step.says)} *[{step.how}]*"

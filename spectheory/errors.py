@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from types import ModuleType
+from typing import Any
 
 
 class SpectheoryError(ValueError):
@@ -27,6 +28,16 @@ class SpectheoryError(ValueError):
     def __init__(self, what: str, *, limit: str, remedy: str) -> None:
         self.what, self.limit, self.remedy = what, limit, remedy
         super().__init__(" ".join(f"{what}: {limit}; {remedy}".split()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How a worker hands the error to its parent: its constructor takes more than the message."""
+        return _received, (type(self), self.args, dict(self.__dict__))
+
+
+def _received(kind: type[SpectheoryError], args: tuple[Any, ...], state: dict[str, Any]) -> SpectheoryError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
 
 
 class PmfError(SpectheoryError):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proofs_check import arithmetic
-from proofs_check.arithmetic import Real, larger, smaller
+from proofs_check.arithmetic import Real, larger, shares, smaller
 from proofs_check.claims import Assumption, Case, Claim, Compared, at_least, at_most, computed, equal
 from proofs_check.entries import Entry
 from proofs_check.evidence import agreement, exact, proof, searched
@@ -128,11 +128,6 @@ def rate_space() -> Space:
         return {"alpha": float(1 / (1 + np.exp(-x[0]))), "c": float(np.exp(np.clip(x[1], -40, 5)))}
 
     return Space(2, floats, lambda x: {name: Fraction(value) for name, value in floats(x).items()})
-
-
-def shares(**values: Real) -> list[Real]:
-    """The conditions 0 <= v <= 1."""
-    return [bound for value in values.values() for bound in (value >= 0, value <= 1)]
 
 
 GEOMETRIC: tuple[Step, ...] = (

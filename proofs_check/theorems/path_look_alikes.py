@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from proofs_check import cases, path_theorem
-from proofs_check.arithmetic import smaller
 from proofs_check.claims import Assumption, Claim, Compared, at_most, equal
 from proofs_check.entries import Entry
 from proofs_check.enumeration import Decoding, Pmf, given_text, text_law
@@ -17,6 +16,7 @@ from proofs_check.findings import Kind
 from proofs_check.lossless_calls import most_accepted
 from proofs_check.one_call_bound import accepted, bound
 from proofs_check.path_cases import CHAINS, SurvivalOf, constant, greedy
+from proofs_check.theorems.race_inequalities import overlap
 
 
 def as_survival(stated: SurvivalOf, p: Any, q: Any) -> Iterator[Compared]:
@@ -63,11 +63,6 @@ def single_mode(p: Pmf, q: Pmf) -> bool:
 def first_choice(q: Pmf) -> Pmf:
     """The law of the argmax draft."""
     return greedy(constant(q))(())
-
-
-def overlap(p: Pmf, q: Pmf) -> Fraction:
-    """1 - TV."""
-    return sum((smaller(a, b) for a, b in zip(p, q, strict=True)), Fraction(0))
 
 
 def argmax_accepts(p: Pmf, q: Pmf, k: int) -> Fraction:

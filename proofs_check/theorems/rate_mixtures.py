@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations, product
 
-from proofs_check.arithmetic import Real
+from proofs_check.arithmetic import Real, shares
 from proofs_check.claims import Case, Claim, at_least, at_most
 from proofs_check.entries import Entry
 from proofs_check.evidence import counterexample, proof
 from proofs_check.findings import Effort
 from proofs_check.symbolic import Step, same, valid
-from proofs_check.theorems.iid_speedup import shares, tokens
+from proofs_check.theorems.iid_speedup import tokens
 
 
 def mixture(alphas: Sequence[Real], k: int) -> Real:
