@@ -103,9 +103,7 @@ class VerifyOptions:
     ] = None
     paper: Annotated[str | None, Option(help="Statements of one paper by its key, as kobus2025.")] = None
     kind: Annotated[str | None, Option(help="One kind of evidence: symbolic, exact, certified, search.")] = None
-    deep: Annotated[bool, Option("--deep", help="Larger grids, longer and other searches: an hour, not minutes.")] = (
-        False
-    )
+    deep: Annotated[bool, Option("--deep", help="Larger grids and longer searches: some ten times as long.")] = False
     seed: Annotated[int, Option(help="Seed of random cases: the same seed checks the same cases.")] = 0
     workers: Annotated[
         int | None, Option(help="Processes; as many as there are cores if absent.", show_default=False)
