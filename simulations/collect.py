@@ -8,7 +8,7 @@ finds them there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +46,7 @@ class Collected:
 def collect(
     tasks: Iterable[Task],
     *,
-    stop: Stop,
+    stop: Stop | Callable[[Task], Stop],
     results: Path | None = None,
     executor: Executor | Maker | None = None,
     workers: int | None = None,
@@ -59,8 +59,8 @@ def collect(
     ----------
     tasks : iterable of Task
         The experiments; one that occurs twice is run once.
-    stop : Stop
-        When a task has enough.
+    stop : Stop or callable
+        When a task has enough; a function states it for each task.
     results : Path, optional
         File to read finished batches from and to append them to.
     executor : Executor or callable, optional
@@ -109,16 +109,17 @@ def collect(
                 limit=f"here is version {registered(task.kind).version}",
                 remedy="describe the task anew",
             )
+    rule: Callable[[Task], Stop] = (lambda task: stop) if isinstance(stop, Stop) else stop
     most = 2 * (workers or processors()) if in_flight is None else in_flight
     if most < 1:
         raise SettingError(f"in_flight is {most}", limit="must be >= 1", remedy="leave it out")
     if results is None:
         return Collected(
-            Run([Advance(task, stop) for task in wanted], Pool(executor, workers), most, None, progress).finish()
+            Run([Advance(task, rule(task)) for task in wanted], Pool(executor, workers), most, None, progress).finish()
         )
     with ResultsWriter(results) as file:
         held = file.results
-        advances = [Advance(task, stop, dict(held.of(task))) for task in wanted]
+        advances = [Advance(task, rule(task), dict(held.of(task))) for task in wanted]
         tallies = Run(advances, Pool(executor, workers), most, file, progress).finish()
         beside = (remark for task in wanted for remark in held.versions_beside(task))
         return Collected(tallies, (*held.remarks, *beside))

@@ -42,6 +42,20 @@ class Moments:
             raise SettingError("a sample is not finite", limit="moments need numbers", remedy="count such trials apart")
         return cls(values.size, *_exact_sums(values))
 
+    @classmethod
+    def of_histogram(cls, counts: ArrayLike) -> Moments:
+        """The moments of samples 0, 1, 2, ... that occurred ``counts[i]`` times, ``[n]``.
+
+        Examples
+        --------
+        >>> Moments.of_histogram([1, 0, 2]) == Moments.of([0, 2, 2])
+        True
+        """
+        numbers = [int(count) for count in np.asarray(counts)]
+        total = sum(value * count for value, count in enumerate(numbers))
+        squares = sum(value * value * count for value, count in enumerate(numbers))
+        return cls(sum(numbers), Fraction(total), Fraction(squares))
+
     def __add__(self, other: Moments) -> Moments:
         """The moments of both samples together."""
         return Moments(self.n + other.n, self.total + other.total, self.squares + other.squares)

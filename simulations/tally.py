@@ -51,9 +51,11 @@ class Tally:
         trials: int,
         *,
         counts: Mapping[str, ArrayLike] | None = None,
-        samples: Mapping[str, ArrayLike] | None = None,
+        samples: Mapping[str, ArrayLike | Moments] | None = None,
     ) -> Tally:
         """The tally of trials that were made: vectors of counts, and arrays of samples of real quantities.
+
+        Samples may come as their moments.
 
         Raises
         ------
@@ -65,7 +67,8 @@ class Tally:
         if trials < 1:
             raise SettingError(f"trials is {trials}", limit="must be >= 1", remedy="make some")
         vectors = {name: _vector(name, vector) for name, vector in (counts or {}).items()}
-        return cls(trials, vectors, {name: Moments.of(values) for name, values in (samples or {}).items()})
+        moments = {n: v if isinstance(v, Moments) else Moments.of(v) for n, v in (samples or {}).items()}
+        return cls(trials, vectors, moments)
 
     @property
     def size(self) -> int:

@@ -1,38 +1,19 @@
-"""Figures: each takes data and an axes, draws, and returns its artists. No global style is touched."""
+"""A prediction as figures: each takes a plan and an axes, draws, and returns its artists."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spectheory.errors import load_extra
-from spectheory.files import write_whole
 from spectheory.intervals import Interval
+from spectheory.plots.style import COLOURS, GREY, Label, name_ends, save_figure
 from spectheory.prediction import Plan, Prediction
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
-
-COLOURS = {
-    "token": "#0072B2",
-    "block": "#D55E00",
-    "race": "#009E73",
-    "independent": "#CC79A7",
-    "argmax": "#E69F00",
-    "greedy": "#56B4E9",
-    "recursive": "#0072B2",
-    "recursive-distinct": "#56B4E9",
-    "topk": "#E69F00",
-    "poisson": "#CC79A7",
-}
-"""One colour per rule (Okabe and Ito's palette, distinct for every kind of colour vision); rules share one that accept
-the same single draft, or that are hardly drawn together."""
-LIMIT_COLOUR = "#555555"
-Label = tuple[float, float, str, str]
-"""Where a line ends, its name and its colour."""
 
 
 def tokens_per_call(ax: Axes, plan: Plan) -> list[Artist]:
@@ -41,7 +22,7 @@ def tokens_per_call(ax: Axes, plan: Plan) -> list[Artist]:
     first = plan.of(plan.chains[0])
     lines = [(label, style, [value(p) for p in first]) for label, style, value in _LIMIT_LINES]
     artists += _limits(ax, [p.shape.nodes for p in first], lines, labels)
-    _label_ends(ax, labels)
+    _finish(ax, labels)
     ax.set_xlabel("drafted tokens per call, k")
     ax.set_ylabel("tokens per target call")
     ax.set_title("What the pair gives (colour), and what to compare it with (grey)", loc="left")
@@ -60,7 +41,7 @@ def trees(ax: Axes, plan: Plan) -> list[Artist]:
         channel = [p.limits.iid_channel for p in plan.of(name)]
         line = (f"i.i.d. reading T1, {name.split()[0]}", (0, (5, 1, 1, 1, 1, 1)), channel)
         artists += _limits(ax, [p.shape.nodes for p in plan.of(name)], [line], labels)
-    _label_ends(ax, labels)
+    _finish(ax, labels)
     ax.set_xlabel("draft nodes per call, k")
     ax.set_ylabel("tokens per target call")
     ax.set_title("Draft trees: best found (colour), and limits (grey)", loc="left")
@@ -74,9 +55,9 @@ def speedup(ax: Axes, plan: Plan) -> list[Artist]:
         return f"{label}: {_speedup_of(top).best:.2f}x at k = {top.shape.nodes}"
 
     artists, labels = _curves(ax, plan, plan.labels, _speedup_of, name, mark_best=True)
-    artists.append(ax.axhline(1.0, color=LIMIT_COLOUR, linewidth=1.0, linestyle=":"))
-    ax.annotate("plain decoding", (1, 1.0), textcoords="offset points", xytext=(2, 4), color=LIMIT_COLOUR, fontsize=8)
-    _label_ends(ax, labels)
+    artists.append(ax.axhline(1.0, color=GREY, linewidth=1.0, linestyle=":"))
+    ax.annotate("plain decoding", (1, 1.0), textcoords="offset points", xytext=(2, 4), color=GREY, fontsize=8)
+    _finish(ax, labels)
     ax.set_xlabel("drafted tokens per call, k")
     ax.set_ylabel("speed-up over plain decoding")
     ax.set_title("Predicted speed-up", loc="left")
@@ -93,7 +74,6 @@ def write_figures(plan: Plan, folder: Path) -> list[Path]:
     OutputError
         If the folder cannot be written.
     """
-    figure_module = load_extra("matplotlib.figure", extra="plots")
     figures: dict[str, Callable[[Axes, Plan], list[Artist]]] = {}
     if plan.chains:
         figures["tokens_per_call"] = tokens_per_call
@@ -103,13 +83,7 @@ def write_figures(plan: Plan, folder: Path) -> list[Path]:
         figures["speedup"] = speedup
     written = []
     for name, draw in figures.items():
-        figure = figure_module.Figure(figsize=(8.4, 4.6), layout="constrained")
-        draw(figure.add_subplot(), plan)
-        for suffix in ("png", "svg"):
-            path = folder / f"{name}.{suffix}"
-            details = {"format": suffix, "dpi": 160, "metadata": {"Date": None} if suffix == "svg" else None}
-            write_whole(path, partial(figure.savefig, **details))
-            written.append(path)
+        written += save_figure(lambda figure, draw=draw: draw(figure.add_subplot(), plan), (8.4, 4.6), folder / name)  # type: ignore[misc]
     return written
 
 
@@ -168,8 +142,8 @@ def _limits(
     for label, style, values in lines:
         heights = [height for height in values if height is not None]
         if len(heights) == len(ks):
-            artists += ax.plot(ks, heights, linestyle=style, color=LIMIT_COLOUR, linewidth=1.2)
-            labels.append((ks[-1], heights[-1], label, LIMIT_COLOUR))
+            artists += ax.plot(ks, heights, linestyle=style, color=GREY, linewidth=1.2)
+            labels.append((ks[-1], heights[-1], label, GREY))
     return artists
 
 
@@ -191,26 +165,9 @@ def _band(
     return artists
 
 
-def _label_ends(ax: Axes, labels: Sequence[Label]) -> None:
-    """Write each line's name at its right end, with a leader to the line, pushed apart so that no two overlap."""
-    ax.spines[["top", "right"]].set_visible(False)
-    left, right = 1.0, max(2.0, *(x for x, *_ in labels))
-    low, high = ax.get_ylim()
-    gap, near, far = (high - low) / 18, right + (right - left) * 0.01 + 0.05, right + (right - left) * 0.05 + 0.2
-    height = -float("inf")
-    for x, y, text, colour in sorted(labels, key=lambda label: label[1]):
-        height = max(y, height + gap)
-        ax.plot([x, near, far], [y, height, height], color=colour, linewidth=0.7, clip_on=False)
-        ax.annotate(
-            text,
-            (far, height),
-            xytext=(2, 0),
-            textcoords="offset points",
-            color=colour,
-            fontsize=8,
-            va="center",
-            annotation_clip=False,
-        )
-    ax.set_xlim(left, right)
-    ax.set_ylim(low, high)
+def _finish(ax: Axes, labels: Sequence[Label]) -> None:
+    """Whole numbers of drafts from 1 to the last, heights as drawn so far, names at the ends."""
+    ax.set_xlim(1.0, max(2.0, *(x for x, *_ in labels)))
+    ax.set_ylim(ax.get_ylim())
     ax.xaxis.set_major_locator(load_extra("matplotlib.ticker", extra="plots").MaxNLocator(integer=True))
+    name_ends(ax, labels)

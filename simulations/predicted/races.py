@@ -1,0 +1,42 @@
+"""Races at one position: acceptance, the law of the rank, the output's law (A2, R1, R2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from simulations.predictions import Predicted, predicts
+from simulations.quantities import Share
+from spectheory.verification import PoissonRace, RaceVerification
+from spectheory.verification.base import RankRule
+
+
+@predicts("race")
+@predicts("race-dense")
+def race(parameters: dict[str, Any]) -> Iterator[Predicted]:
+    """The exponential race over distinct tokens."""
+    acceptance = float(RaceVerification().acceptance(parameters["target"], parameters["draft"]))
+    yield Predicted("acceptance rate", "A2", Share("rank", 1), acceptance)
+    yield from ranks(RaceVerification(), "R2", parameters, first=1)
+
+
+@predicts("poisson")
+def poisson(parameters: dict[str, Any]) -> Iterator[Predicted]:
+    """The Poisson race with replacement."""
+    yield from ranks(PoissonRace(), "R1", parameters, first=1)
+
+
+def ranks(rule: RankRule, statement: str, parameters: dict[str, Any], *, first: int) -> Iterator[Predicted]:
+    """P(R = r) and P(output = x); rank 1 is counted at index `first`."""
+    law = np.asarray(rule.rank_pmf(parameters["target"], parameters["draft"], parameters["max_rank"]))
+    for r, share in enumerate(law):
+        yield Predicted(f"P(R = {r + 1})", statement, Share("rank", first + r), float(min(share, 1.0)))
+    yield from outputs(parameters)
+
+
+def outputs(parameters: dict[str, Any]) -> Iterator[Predicted]:
+    """The output follows the target."""
+    for x, share in enumerate(parameters["target"]):
+        yield Predicted(f"P(output = {x})", "lossless", Share("output", x), float(share))

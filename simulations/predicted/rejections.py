@@ -1,0 +1,34 @@
+"""Rejections when drafts run to the horizon: one draft (Y1), a batch (Y3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from simulations.predictions import Predicted, predicts
+from simulations.quantities import Mean, Share
+from simulations.settings import chains_of
+from spectheory.limits import rejection_profile
+
+
+@predicts("rejections")
+def rejections(parameters: dict[str, Any]) -> Iterator[Predicted]:
+    """Rejections of one draft, in all and by position."""
+    yield from _profile(parameters, "Y1", 1)
+
+
+@predicts("batch")
+def batch(parameters: dict[str, Any]) -> Iterator[Predicted]:
+    """Those of a batch; as printed, Algorithm 4 rejects as if it had one draft."""
+    if parameters.get("printed", False):
+        yield from _profile(parameters, "Y3/printed", 1)
+    else:
+        yield from _profile(parameters, "Y3", parameters["drafts"])
+
+
+def _profile(parameters: dict[str, Any], statement: str, drafts: int) -> Iterator[Predicted]:
+    length = parameters["length"]
+    profile = rejection_profile(*chains_of(parameters), drafts=drafts, horizon=length)
+    yield Predicted("rejections per text", statement, Mean("rejections", 0, length), float(profile.sum()))
+    for n, share in enumerate(profile):
+        yield Predicted(f"P(rejection at token {n + 1})", statement, Share("positions", n), float(share))

@@ -1,0 +1,40 @@
+"""Several candidates at one position: a trial is a position.
+
+Parameters are ``target`` and ``draft``, pmfs ``[V]``, and ``max_rank`` or ``k``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from simulations.kernels.gumbel_list import gumbel_list
+from simulations.kernels.recursive_rejection import recursive_rejection
+from simulations.registry import simulator
+from simulations.streams import Words
+from simulations.tally import Tally
+
+
+@simulator("recursive", version="1")
+def recursive(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
+    """Recursive rejection of i.i.d. candidates (R3): ``rank``, ``[max_rank + 1]``, the last none; ``output``."""
+    return _judged(parameters, trials, state, replacement=True)
+
+
+@simulator("recursive-distinct", version="1")
+def recursive_distinct(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
+    """Recursive rejection of distinct candidates (R3): ``rank``, ``[max_rank + 1]``; ``output``, ``[V]``."""
+    return _judged(parameters, trials, state, replacement=False)
+
+
+def _judged(parameters: Mapping[str, Any], trials: int, state: Words, *, replacement: bool) -> Tally:
+    target, draft = parameters["target"], parameters["draft"]
+    counts = recursive_rejection(target, draft, parameters["max_rank"], trials, state=state, replacement=replacement)
+    return Tally.of(trials, counts={"rank": counts.sum(axis=1), "output": counts.sum(axis=0)})
+
+
+@simulator("gumbel-list", version="1")
+def gumbel(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
+    """Gumbel list sampling (R6): ``hits``, [misses, by another race, by the output's own race]; ``output``."""
+    counts = gumbel_list(parameters["target"], parameters["draft"], parameters["k"], trials, state=state)
+    return Tally.of(trials, counts={"hits": counts.sum(axis=1), "output": counts.sum(axis=0)})

@@ -1,0 +1,180 @@
+"""What a figure is made of: the tasks that are simulated, what is worked out from their tallies, and who draws it.
+
+The data of a figure is a pure function of the saved tallies, the drawing a pure function of the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from simulations.predictions import Comparison, compare, predictions
+from simulations.registry import registered
+from simulations.stopping import Stop
+from simulations.tally import Tally
+from simulations.tasks import Task, task
+from spectheory.errors import SettingError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is simulated.
+
+    Attributes
+    ----------
+    full : bool
+        The setting of the docs; if not, a quick one.
+    seed : int
+        Root seed of every task.
+
+    Examples
+    --------
+    >>> Scale(full=False).pick(10, 1000)
+    10
+    """
+
+    full: bool
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        """``full`` or ``quick``."""
+        return "full" if self.full else "quick"
+
+    def pick(self, quick: T, full: T) -> T:
+        """The one for this setting."""
+        return full if self.full else quick
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A simulation that a figure needs.
+
+    Attributes
+    ----------
+    label : str
+        Its name within the figure.
+    task : Task
+    trials : int
+        How many; fixed beforehand, so that verdicts hold.
+    """
+
+    label: str
+    task: Task
+    trials: int
+
+    @property
+    def stop(self) -> Stop:
+        """When it has enough."""
+        return Stop(trials=self.trials)
+
+
+def ask(
+    label: str, kind: str, parameters: Mapping[str, Any], scale: Scale, *, trials: int, batch: int | None = None
+) -> Ask:
+    """A simulation of so many trials, in batches of `batch`, or of an eighth.
+
+    Examples
+    --------
+    >>> import simulations.simulators
+    >>> fair = ask("fair", "race", {"target": [1.0], "draft": [1.0], "max_rank": 1}, Scale(full=False), trials=80)
+    >>> fair.task.trials
+    10
+    """
+    return Ask(label, task(kind, parameters, seed=scale.seed, trials=batch or max(trials // 8, 1)), trials)
+
+
+Tallies = Mapping[str, Tally]
+Data = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A bound-against-empirical figure.
+
+    Attributes
+    ----------
+    name : str
+        Of the files, and on the command line.
+    title : str
+        What it shows, in a line.
+    statements : tuple of str
+        Ids of the statements it is about.
+    asks : callable
+        ``asks(scale)``: the simulations.
+    data : callable
+        ``data(scale, tallies)``: what is drawn, JSON-ready; tallies by label. Closed forms are worked out here.
+    draw : callable
+        ``draw(figure, data)``: draw it on an empty figure.
+    size : tuple of float
+        Width and height in inches.
+    extras : tuple of str
+        Modules that must be installed, beside matplotlib, each as ``extra:module``.
+    alone : bool
+        Whether it measures time, so that nothing else may run beside it.
+    """
+
+    name: str
+    title: str
+    statements: tuple[str, ...]
+    asks: Callable[[Scale], tuple[Ask, ...]]
+    data: Callable[[Scale, Tallies], Data]
+    draw: Callable[[Figure, Data], None]
+    size: tuple[float, float] = (8.4, 4.6)
+    extras: tuple[str, ...] = ()
+    alone: bool = False
+
+    def made(self, scale: Scale, tallies: Tallies, alarm: float) -> Data:
+        """All that is saved of a figure: its setting, the tallies, what theory says of them, and what is drawn."""
+        asks = self.asks(scale)
+        compared = self.compared(asks, tallies, alarm)
+        return {
+            "figure": self.name,
+            "title": self.title,
+            "statements": list(self.statements),
+            "setting": scale.name,
+            "seed": scale.seed,
+            "alarm": alarm,
+            "results": [
+                {"label": one.label, "task": one.task.as_dict(), **tallies[one.label].as_dict()} for one in asks
+            ],
+            "comparisons": [{"label": label, **comparison.as_dict()} for label, comparison in compared],
+            "data": self.data(scale, tallies),
+        }
+
+    def compared(self, asks: tuple[Ask, ...], tallies: Tallies, alarm: float) -> list[tuple[str, Comparison]]:
+        """Every tally against all that theory says of it; `alarm` is the figure's, shared by all comparisons."""
+        stated = [(one, predictions(one.task.kind, one.task.parameters)) for one in asks]
+        number = max(sum(len(predicted) for _, predicted in stated), 1)
+        return [
+            (one.label, comparison)
+            for one, predicted in stated
+            for comparison in compare(tallies[one.label], predicted, alarm * len(predicted) / number)
+        ]
+
+
+def saved_tallies(made: Data) -> dict[str, Tally]:
+    """The tallies of a saved figure by their labels.
+
+    Raises
+    ------
+    SettingError
+        If a simulator has another version here: its numbers are not of this program.
+    """
+    found = {}
+    for row in made["results"]:
+        one = Task.from_dict(row["task"])
+        if registered(one.kind).version != one.version:
+            raise SettingError(
+                f"{row['label']!r} was simulated by version {one.version} of {one.kind}",
+                limit=f"here is version {registered(one.kind).version}",
+                remedy="make the figure again",
+            )
+        found[row["label"]] = Tally.from_dict(row)
+    return found

@@ -1,0 +1,54 @@
+"""The exponential race, illustrated: when each token's clock rings for the target and for the draft (A2; kobus2025)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from simulations.quantities import Share
+from simulations.streams import Stream, words
+from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
+from spectheory import total_variation
+from spectheory.plots.race import draw
+from spectheory.verification import RaceVerification
+
+TARGET = (0.42, 0.26, 0.14, 0.10, 0.05, 0.03)
+DRAFT = (0.24, 0.34, 0.08, 0.16, 0.12, 0.06)
+TOKENS = ("the", "a", "one", "this", "some", "no")
+
+
+def asks(scale: Scale) -> tuple[Ask, ...]:
+    """Many races, dense and target first."""
+    parameters = {"target": TARGET, "draft": DRAFT, "max_rank": len(TARGET)}
+    return tuple(
+        ask(kind, kind, parameters, scale, trials=scale.pick(200_000, 4_000_000)) for kind in ("race", "race-dense")
+    )
+
+
+def data(scale: Scale, tallies: Tallies) -> Data:
+    """One race that accepts and one that rejects, the first of their stream, and how often races accept."""
+    stream = Stream(words(scale.seed, 2))
+    shown: dict[bool, dict[str, Any]] = {}
+    while len(shown) < 2:
+        clocks = np.array([stream.exponential() for _ in TARGET])
+        arrivals = {"target": (clocks / TARGET).tolist(), "draft": (clocks / DRAFT).tolist()}
+        first = {who: int(np.argmin(times)) for who, times in arrivals.items()}
+        shown.setdefault(first["target"] == first["draft"], {"arrivals": arrivals, "first": first})
+    return {
+        "tokens": TOKENS,
+        "target": TARGET,
+        "draft": DRAFT,
+        "accepted": shown[True],
+        "rejected": shown[False],
+        "acceptance": float(RaceVerification().acceptance(TARGET, DRAFT)),
+        "most": 1 - float(total_variation(TARGET, DRAFT)),
+        "observed": {
+            name: {"trials": tally.trials, **vars(Share("rank", 1).estimate(tally))} for name, tally in tallies.items()
+        },
+    }
+
+
+SWEEP = Sweep(
+    "race", "The exponential race: one clock per token, read by target and draft", ("A2",), asks, data, draw, (9.6, 4.4)
+)

@@ -1,0 +1,60 @@
+"""The exponential race: arrivals under target and draft, one race that accepts and one that rejects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from spectheory.plots.style import BLUE, GREY, ORANGE, plain_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def draw(figure: Figure, data: dict[str, Any]) -> None:
+    """Two races side by side, on one scale of time."""
+    axes = figure.subplots(1, 2, sharey=True)
+    for ax, outcome in zip(axes, ("accepted", "rejected"), strict=True):
+        _race(ax, data, outcome)
+    seen = data["observed"]["race"]
+    axes[0].set_ylabel("token, with its probability\nunder target P and draft Q")
+    figure.supxlabel(
+        f"{seen['trials']:,} races: accepted {seen['best']:.4f} [{seen['low']:.4f}, {seen['high']:.4f}] (95%);"
+        f"  exact (A2) {data['acceptance']:.4f};  most of any lossless rule, 1 - TV = {data['most']:.4f}",
+        fontsize=9,
+        color=GREY,
+    )
+
+
+def _race(ax: Axes, data: dict[str, Any], outcome: str) -> None:
+    race, tokens = data[outcome], data["tokens"]
+    rows = range(len(tokens))
+    for who, marker, colour in (("target", "o", BLUE), ("draft", "D", ORANGE)):
+        times, first = race["arrivals"][who], race["first"][who]
+        lift = 0.14 if who == "target" else -0.14
+        ax.hlines([y - lift for y in rows], 1e-9, times, color=colour, linewidth=0.8, alpha=0.5)
+        ax.plot(times, [y - lift for y in rows], marker, color=colour, markersize=5, markerfacecolor="white")
+        ax.plot([times[first]], [first - lift], marker, color=colour, markersize=8)
+        name = "output" if who == "target" else "draft token"
+        ax.annotate(
+            f"{name}: “{tokens[first]}”",
+            (times[first], first - lift),
+            xytext=(9, 0),
+            textcoords="offset points",
+            color=colour,
+            fontsize=9,
+            va="center",
+            fontweight="bold",
+        )
+    labels = [f"{t}  P {p:.2f}  Q {q:.2f}" for t, p, q in zip(tokens, data["target"], data["draft"], strict=True)]
+    ax.set_yticks(rows, labels, fontsize=9)
+    ax.set_ylim(len(tokens) - 0.5, -0.5)
+    ax.set_xlim(0, 1.05 * max(max(race["arrivals"][who]) for who in ("target", "draft")))
+    ax.set_xlabel("arrival time  E/P (circles), E/Q (diamonds)", fontsize=9)
+    ax.set_title(
+        "One clock E for both: "
+        + ("the same token arrives first, accepted" if outcome == "accepted" else "two tokens arrive first, rejected"),
+        loc="left",
+        fontsize=9,
+    )
+    plain_axes(ax)
