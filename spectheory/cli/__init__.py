@@ -1,4 +1,4 @@
-"""The command line, ``spectheory measure | predict | rules | bounds | tree | verify``: all that prints or exits.
+"""The command line, ``spectheory measure | predict | ... | simulate | figures``: all that prints or exits.
 
 Bad input ends with one line on stderr and status 2; an interruption with status 130.
 """

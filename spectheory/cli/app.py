@@ -8,6 +8,7 @@ from typing import Annotated
 from typer import Exit, Option, Typer
 
 from spectheory.cli.options import PairOptions, PredictOptions, TextOptions, grouped
+from spectheory.cli.simulation_options import FiguresOptions, RunOptions, SettingOptions
 from spectheory.cli.theory_options import BoundsOptions, DrawOptions, RulesOptions, TreeOptions, VerifyOptions
 
 app = Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -80,3 +81,27 @@ def verify(question: VerifyOptions) -> None:
     from spectheory.cli.verify import run_verify
 
     raise Exit(run_verify(question))
+
+
+@app.command()
+@grouped
+def figures(question: FiguresOptions) -> None:
+    """Figures of bounds against simulations: pictures, data, and whether theory and simulation agree.
+
+    Finished batches are kept; the same command goes on from them. Status 0 if all agree, 1 if not.
+    """
+    from spectheory.cli.figures import run_figures
+
+    raise Exit(run_figures(question))
+
+
+@app.command()
+@grouped
+def simulate(question: SettingOptions, run: RunOptions) -> None:
+    """Simulate one setting and hold it against the theory; `spectheory simulate list` says what there is.
+
+    Status 0 if both agree, 1 if not.
+    """
+    from spectheory.cli.simulate import run_simulate
+
+    raise Exit(run_simulate(question, run))

@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import os
 import runpy
-import signal
 import sys
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spectheory.cli.console import answers, progress, remarks
 from spectheory.cli.inputs import in_range, one_source
+from spectheory.cli.interrupts import terminations_interrupt
 from spectheory.cli.theory_options import VerifyOptions
 from spectheory.errors import SettingError, load_extra
 
@@ -61,7 +59,7 @@ def _run_ledger(question: VerifyOptions, effort: Effort) -> int:
     began = time.perf_counter()
     checks: list[Checked] = []
     try:
-        with _terminations_interrupt():
+        with terminations_interrupt():
             _collect(question.out, effort, keys, workers, checks)
     finally:  # an interruption shows what is finished
         report = Report(entries, keys, checks, effort, time.perf_counter() - began)
@@ -79,23 +77,6 @@ def _kind(name: str | None) -> Kind | None:
     if name is not None and found is None:
         raise SettingError(f"--kind is {name!r}", limit=f"is one of {', '.join(KINDS)}", remedy="name one")
     return found
-
-
-@contextmanager
-def _terminations_interrupt() -> Iterator[None]:
-    """A request to terminate is taken as an interruption: what is finished is shown, and the workers end."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _collect(out: Path | None, effort: Effort, keys: list[Key], count: int, checks: list[Checked]) -> None:

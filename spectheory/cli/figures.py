@@ -1,0 +1,110 @@
+"""``spectheory figures``: bounds against what simulations count, made or drawn again."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+
+from spectheory.cli.console import answers, progress, ready_folder, remarks
+from spectheory.cli.inputs import in_range
+from spectheory.cli.interrupts import terminations_interrupt
+from spectheory.cli.simulation_options import FiguresOptions
+from spectheory.errors import SettingError, load_extra
+
+if TYPE_CHECKING:
+    from simulations.sweeps.base import Sweep
+    from simulations.sweeps.making import Made
+
+MOST_WORKERS = 1024
+MOST_SHOWN = 8
+"""Disagreements that are named one by one."""
+
+
+def run_figures(question: FiguresOptions) -> int:
+    """Make or redraw the figures and show what came out; 1 if theory and simulation disagree anywhere, else 0."""
+    for module, extra in (("numba", "fast"), ("matplotlib", "plots")):
+        load_extra(module, extra=extra)
+    from simulations.sweeps import sweeps
+
+    if question.workers is not None:
+        in_range("--workers", question.workers, MOST_WORKERS)
+    if question.seed < 0:
+        raise SettingError(f"seed is {question.seed}", limit="must be >= 0", remedy="0 is the default")
+    wanted = sweeps(question.names)
+    ready_folder(question.out)
+    began = time.perf_counter()
+    made = _redrawn(wanted, question) if question.redraw else _made(wanted, question)
+    _show(made, question, time.perf_counter() - began)
+    return int(any(one.disagreements for one in made))
+
+
+def _redrawn(wanted: list[Sweep], question: FiguresOptions) -> list[Made]:
+    from simulations.sweeps.making import redraw
+
+    return [redraw(sweep, question.out) for sweep in wanted]
+
+
+def _made(wanted: list[Sweep], question: FiguresOptions) -> list[Made]:
+    from simulations.sweeps import Scale
+    from simulations.sweeps.making import Making
+
+    with progress() as bar, terminations_interrupt():
+        task = bar.add_task("simulating", total=None)
+        making = Making(
+            wanted,
+            Scale(question.full, question.seed),
+            question.out,
+            workers=question.workers,
+            on_progress=lambda done, total, kind: bar.update(task, completed=done, total=total, description=kind),
+            on_made=lambda made: bar.console.print(f"{made.sweep.name} is made", highlight=False),
+        )
+        made = making.make()
+    for remark in making.remarks:
+        remarks.print(remark, markup=False)
+    return made
+
+
+def _show(made: list[Made], question: FiguresOptions, seconds: float) -> None:
+    if question.json:
+        print(json.dumps({"figures": [_as_dict(one) for one in made]}, indent=2, allow_nan=False))
+        return
+    table = Table(title="Theory against simulation", title_justify="left", box=None, pad_edge=False)
+    for heading in ("figure", "statements", "setting", "compared", "agree"):
+        table.add_column(heading, justify="right" if heading in ("compared", "agree") else "left")
+    for one in made:
+        content = one.content
+        number = len(content["comparisons"])
+        agree = f"{number - len(one.disagreements)}" if number else "-"
+        table.add_row(one.sweep.name, ", ".join(content["statements"]), content["setting"], f"{number}", agree)
+    answers.print(table, highlight=False)
+    for one in made:
+        for row in one.disagreements[:MOST_SHOWN]:
+            observed = row["observed"]
+            line = f"{one.sweep.name}: {row['label']}: {row['says']} ({row['statement']}) is {observed['best']:.6g}"
+            answers.print(
+                f"{line} [{observed['low']:.6g}, {observed['high']:.6g}], theory says {row['predicted']}",
+                highlight=False,
+                markup=False,
+            )
+    wrong = sum(len(one.disagreements) for one in made)
+    alarm = max(one.content["alarm"] for one in made)
+    verdict = "theory and simulation agree everywhere" if not wrong else f"theory and simulation disagree {wrong} times"
+    answers.print(
+        f"{len(made)} figures in {seconds:.0f} s: {verdict} (false alarms: {alarm:.0e} a figure at most)",
+        style="bold",
+        highlight=False,
+        markup=False,
+    )
+
+
+def _as_dict(made: Made) -> dict[str, Any]:
+    content = made.content
+    return {
+        **{name: content[name] for name in ("figure", "title", "statements", "setting", "seed", "alarm")},
+        "files": [str(path) for path in made.files],
+        "comparisons": len(content["comparisons"]),
+        "disagreements": made.disagreements,
+    }

@@ -1,0 +1,292 @@
+"""What ``spectheory simulate`` can run, and how options become the parameters of a task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spectheory.cli.inputs import read_pmfs, read_rank_law
+from spectheory.cli.simulation_options import SettingOptions
+from spectheory.drafting import Batch, Chain, KAry, Shape, Tree
+from spectheory.errors import SettingError, ShapeError
+
+Parameters = dict[str, Any]
+Reader = Callable[[SettingOptions], Parameters]
+
+MAX_RANK, DRAFTS, LENGTH, K, ORDER, DRAFT_ORDER = 8, 4, 50, 4, 3, 2
+NODES = (1, 4, 16, 64)
+DISTINCT = ("race", "race-dense", "recursive-distinct")
+MOST = 1_000_000
+"""Of any whole number that is asked for."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A kind of simulation.
+
+    Attributes
+    ----------
+    says : str
+        What a trial is.
+    takes : tuple of str
+        Options it takes.
+    read : tuple of callable
+        Each makes some of the parameters.
+    batch : int
+        Trials of a batch.
+    """
+
+    says: str
+    takes: tuple[str, ...]
+    read: tuple[Reader, ...]
+    batch: int
+
+    def parameters(self, kind: str, question: SettingOptions) -> Parameters:
+        """The task's parameters.
+
+        Raises
+        ------
+        SettingError, PmfError, ShapeError
+            If an option is missing, not taken, or out of range.
+        """
+        given = [name for name, value in vars(question).items() if name != "kind" and value not in (None, [])]
+        for name in given:
+            if name not in self.takes:
+                raise SettingError(
+                    f"--{name.replace('_', '-')} is given",
+                    limit=f"{kind} takes {', '.join('--' + each.replace('_', '-') for each in self.takes)}",
+                    remedy="leave it out",
+                )
+        made: Parameters = {}
+        for read in self.read:
+            made |= read(question)
+        return made
+
+
+def _needed(question: SettingOptions, name: str) -> Any:
+    value = getattr(question, name)
+    if value is None:
+        option = f"--{name.replace('_', '-')}"
+        raise SettingError(f"{option} is missing", limit=f"{question.kind} needs it", remedy=f"add {option}")
+    return value
+
+
+def _pair(question: SettingOptions) -> Parameters:
+    """One pmf of each model."""
+    rows = {name: read_pmfs(_needed(question, name), f"--{name}").rows for name in ("target", "draft")}
+    for name, each in rows.items():
+        if len(each) != 1:
+            raise ShapeError(f"--{name} has {len(each)} rows", limit="one position", remedy="pass one pmf")
+    _same_size(rows["target"].shape, rows["draft"].shape)
+    return {name: each[0].tolist() for name, each in rows.items()}
+
+
+def _rows(question: SettingOptions) -> Parameters:
+    """Pmfs of several positions."""
+    return {name: read_pmfs(_needed(question, name), f"--{name}").rows.tolist() for name in ("target", "draft")}
+
+
+def _chains(question: SettingOptions) -> Parameters:
+    """Transition pmfs; without any, the chains of yin2024."""
+    length = {"length": LENGTH if question.length is None else question.length}
+    _whole("--length", length["length"])
+    if question.target is None and question.draft is None and question.initial is None:
+        return {"chains": "yin2024", **length}
+    rows = {name: read_pmfs(_needed(question, name), f"--{name}").rows for name in ("target", "draft")}
+    states = len(rows["target"])
+    _same_size(rows["target"].shape, rows["draft"].shape)
+    if rows["target"].shape[1] != states:
+        raise ShapeError(
+            f"--target has {states} rows of {rows['target'].shape[1]}",
+            limit="a chain has a row per token",
+            remedy="row x is the pmf of the token after x",
+        )
+    uniform = np.full(states, 1 / states)
+    first = uniform if question.initial is None else read_pmfs(question.initial, "--initial").rows[0]
+    return {**{name: each.tolist() for name, each in rows.items()}, "initial": first.tolist(), **length}
+
+
+def _same_size(target: tuple[int, ...], draft: tuple[int, ...]) -> None:
+    if target != draft:
+        raise ShapeError(
+            f"--target has {target[-1]} tokens in {target[0]} rows, --draft {draft[-1]} in {draft[0]}",
+            limit="one vocabulary",
+            remedy="give both for the same tokens",
+        )
+
+
+def _number(name: str, default: int) -> Reader:
+    def read(question: SettingOptions) -> Parameters:
+        value = getattr(question, name)
+        value = default if value is None else value
+        _whole(f"--{name.replace('_', '-')}", value)
+        return {name: value}
+
+    return read
+
+
+def _whole(name: str, value: int) -> None:
+    if not 1 <= value <= MOST:
+        raise SettingError(f"{name} is {value}", limit=f"must be in 1..{MOST}", remedy="choose a number in that range")
+
+
+def _ranks(question: SettingOptions) -> Parameters:
+    """Both pmfs, and the ranks that are told apart; distinct candidates have no more than there are tokens."""
+    pair = _pair(question)
+    most = len(pair["target"]) if question.kind in DISTINCT else MAX_RANK
+    return {**pair, **_number("max_rank", min(MAX_RANK, most))(question)}
+
+
+def _printed(question: SettingOptions) -> Parameters:
+    return {"printed": True} if question.printed else {}
+
+
+def _rank_law(question: SettingOptions) -> Parameters:
+    return {"rank_pmf": read_rank_law(_needed(question, "rank_pmf"), "--rank-pmf").tolist()}
+
+
+def _tree(question: SettingOptions) -> Parameters:
+    """The paths of the draft tree; a chain of k without a shape."""
+    return {"paths": [list(path) for path in read_shape(question.shape or "chain", question.k).tree().paths]}
+
+
+def read_shape(name: str, k: int | None) -> Shape:
+    """A draft shape as it is written: chain or batch of k, 2x2x1, or paths as 1,2,1-1.
+
+    Raises
+    ------
+    SettingError
+        If it is no shape, or k belongs to no such shape.
+
+    Examples
+    --------
+    >>> str(read_shape("2x2", None)), str(read_shape("chain", 3))
+    ('k-ary 2x2', 'chain k=3')
+    """
+    if name in ("chain", "batch"):
+        size = K if k is None else k
+        _whole("--k", size)
+        return Chain(size) if name == "chain" else Batch(size)
+    if k is not None:
+        raise SettingError(f"--k is {k}", limit=f"the shape {name!r} has its size", remedy="leave --k out")
+    of_paths = "," in name or "-" in name
+    try:
+        numbers = [tuple(map(int, part.split("-" if of_paths else "x"))) for part in name.split(",")]
+    except ValueError as error:
+        raise SettingError(
+            f"shape {name!r} is unknown",
+            limit="there are chain, batch, k-ary ones as 2x2x1 and paths as 1,2,1-1",
+            remedy="name one",
+        ) from error
+    return Tree.from_paths(numbers) if of_paths else KAry(numbers[0])
+
+
+def _rule(*names: str) -> Reader:
+    def read(question: SettingOptions) -> Parameters:
+        rule = _needed(question, "rule")
+        if rule not in names:
+            raise SettingError(f"--rule is {rule!r}", limit=f"is one of {', '.join(names)}", remedy="name one")
+        return {"rule": rule}
+
+    return read
+
+
+def _biased(question: SettingOptions) -> Parameters:
+    """Over-acceptance b = (1 - share) min(1, p/q) + share, and what rejected tokens are recovered from."""
+    share, recovery = _needed(question, "bias"), question.recovery or "optimal"
+    if not 0 <= share <= 1:
+        raise SettingError(f"--bias is {share}", limit="must lie in [0, 1]", remedy="0 is lossless, 1 takes all drafts")
+    if recovery not in ("optimal", "target"):
+        raise SettingError(f"--recovery is {recovery!r}", limit="is optimal or target", remedy="name one")
+    pair = _pair(question)
+    p, q = np.asarray(pair["target"]), np.asarray(pair["draft"])
+    lossless = np.minimum(1.0, np.divide(p, q, out=np.ones_like(p), where=q > 0))
+    return {**pair, "accept": ((1 - share) * lossless + share).tolist(), "recovery": recovery}
+
+
+def _text(question: SettingOptions) -> Parameters:
+    from simulations.ngram import text_parameters
+
+    return text_parameters(_needed(question, "text"))
+
+
+def _random_pmfs(question: SettingOptions) -> Parameters:
+    """A named family, or the rows of --target."""
+    nodes = sorted(set(question.nodes or NODES))
+    for value in nodes:
+        _whole("--nodes", value)
+    if question.family is None:
+        return {"pmfs_given": read_pmfs(_needed(question, "target"), "--target").rows.tolist(), "capacities": nodes}
+    if question.target is not None:
+        raise SettingError("--target and --family are given", limit="one of them", remedy="leave one out")
+    return {"family": question.family, "pmfs": 2048, "tokens": 256, "capacities": nodes}
+
+
+_POSITION, _CHAIN = ("target", "draft"), ("target", "draft", "initial", "length")
+_ALL_RULES = (
+    *("token", "block", "race", "poisson", "recursive", "recursive-distinct", "topk"),
+    *("independent", "argmax", "greedy"),
+)
+
+
+def _raced(says: str) -> Setting:
+    return Setting(says, (*_POSITION, "max_rank"), (_ranks,), 50_000)
+
+
+SETTINGS: dict[str, Setting] = {
+    "race": _raced("a race over distinct tokens, target first (R2)"),
+    "race-dense": _raced("the same with a clock for every token (A2, R2)"),
+    "poisson": _raced("a Poisson race with replacement (R1)"),
+    "recursive": _raced("recursive rejection of i.i.d. candidates (R3)"),
+    "recursive-distinct": _raced("recursive rejection of distinct candidates (R3)"),
+    "gumbel-list": Setting("a Gumbel list of k drafts (R6)", (*_POSITION, "k"), (_pair, _number("k", K)), 50_000),
+    "single": Setting(
+        "one draft token (A1, A4)",
+        (*_POSITION, "rule"),
+        (_pair, _rule("token", "independent", "argmax", "greedy")),
+        50_000,
+    ),
+    "biased": Setting(
+        "one draft token, accepted too often (Y5, Y6)", (*_POSITION, "bias", "recovery"), (_biased,), 50_000
+    ),
+    "tree": Setting(
+        "a call down a draft tree, ranks i.i.d. (S1, S3, T1)", ("rank_pmf", "shape", "k"), (_rank_law, _tree), 50_000
+    ),
+    "raced-tree": Setting(
+        "a call down a draft tree, a race at every node (S1, R2)", (*_POSITION, "shape", "k"), (_rows, _tree), 20_000
+    ),
+    "token": Setting("a text by token verification (§7)", (*_CHAIN, "k"), (_chains, _number("k", K)), 10_000),
+    "block": Setting("a text by block verification (§7)", (*_CHAIN, "k"), (_chains, _number("k", K)), 10_000),
+    "decode": Setting(
+        "a text by any rule and draft tree, readably and slowly (§7)",
+        (*_CHAIN, "rule", "shape", "k"),
+        (_chains, _rule(*_ALL_RULES), _tree),
+        500,
+    ),
+    "ngram": Setting(
+        "a text by token verification, n-gram models of real text (§7)",
+        ("text", "order", "draft_order", "length", "k"),
+        (
+            _text,
+            *(
+                _number(*each)
+                for each in (("order", ORDER), ("draft_order", DRAFT_ORDER), ("length", LENGTH), ("k", K))
+            ),
+        ),
+        10_000,
+    ),
+    "rejections": Setting("a text whose drafts run to the horizon (Y1)", _CHAIN, (_chains,), 10_000),
+    "batch": Setting(
+        "the same with M drafts (Y3)",
+        (*_CHAIN, "drafts", "printed"),
+        (_chains, _number("drafts", DRAFTS), _printed),
+        10_000,
+    ),
+    "random-trees": Setting(
+        "the P heaviest prefixes of a random target (B1-B3')", ("target", "family", "nodes"), (_random_pmfs,), 100
+    ),
+}
+"""By the names on the command line, which are those of the simulators."""

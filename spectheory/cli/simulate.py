@@ -1,0 +1,171 @@
+"""``spectheory simulate``: one setting, counted and held against what theory says of it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+
+from spectheory.cli.console import answers, progress, remarks
+from spectheory.cli.inputs import in_range
+from spectheory.cli.interrupts import terminations_interrupt
+from spectheory.cli.settings import SETTINGS, Setting
+from spectheory.cli.simulation_options import RunOptions, SettingOptions
+from spectheory.errors import SettingError, load_extra
+from spectheory.intervals import Interval
+
+if TYPE_CHECKING:
+    from simulations.predictions import Comparison, Predicted
+    from simulations.stopping import Stop
+    from simulations.tally import Tally
+    from simulations.tasks import Task
+
+MOST_TRIALS, MOST_WORKERS = 10**12, 1024
+MOST_ROWS = 8
+"""Comparisons of one statement that are shown; the others in a line."""
+
+
+def run_simulate(question: SettingOptions, run: RunOptions) -> int:
+    """Simulate and compare; 1 if theory and simulation disagree, else 0."""
+    if question.kind == "list":
+        _show_kinds()
+        return 0
+    setting = _setting(question.kind)
+    load_extra("numba", extra="fast")
+    _check(run)
+    parameters = setting.parameters(question.kind, question)
+    import simulations.simulators  # noqa: F401  registers all kinds
+    from simulations.predictions import predictions
+    from simulations.registry import registered
+    from simulations.streams import words
+    from simulations.tasks import task
+
+    registered(question.kind).run(parameters, 1, words(run.seed))  # bad input is refused here, in a line
+    predicted = predictions(question.kind, parameters)
+    job = task(question.kind, parameters, seed=run.seed, trials=run.batch or setting.batch)
+    stop = _stop(run, predicted)
+    tally = _collected(job, stop, run)
+    compared = _compared(tally, predicted, run)
+    if run.json:
+        print(json.dumps(_as_dict(job, tally, compared, run), indent=2, allow_nan=False))
+    else:
+        _show(setting, tally, compared, run)
+    return int(not all(compared))
+
+
+def _setting(kind: str) -> Setting:
+    if kind not in SETTINGS:
+        raise SettingError(
+            f"nothing that is simulated is called {kind!r}",
+            limit=f"there are {', '.join(SETTINGS)}",
+            remedy="spectheory simulate list says what they are",
+        )
+    return SETTINGS[kind]
+
+
+def _check(run: RunOptions) -> None:
+    in_range("--trials", run.trials, MOST_TRIALS)
+    if run.batch is not None:
+        in_range("--batch", run.batch, MOST_TRIALS)
+    if run.workers is not None:
+        in_range("--workers", run.workers, MOST_WORKERS)
+    if not 0 < run.alarm < 1:
+        raise SettingError(f"--alarm is {run.alarm}", limit="must lie in (0, 1)", remedy="1e-6 is the default")
+    if run.width is not None and not run.width > 0:
+        raise SettingError(f"--width is {run.width}", limit="must be > 0", remedy="0.01 is 1% of the value")
+
+
+def _stop(run: RunOptions, predicted: tuple[Predicted, ...]) -> Stop:
+    from simulations.stopping import Stop
+
+    if run.width is None:
+        return Stop(trials=run.trials)
+    return Stop(trials=run.trials, width=run.width, of=predicted[0].quantity)
+
+
+def _collected(job: Task, stop: Stop, run: RunOptions) -> Tally:
+    from simulations.collect import collect
+
+    with progress() as bar, terminations_interrupt():
+        shown = bar.add_task(job.kind, total=stop.batches(job))
+        found = collect(
+            [job],
+            stop=stop,
+            results=run.results,
+            workers=run.workers,
+            progress=lambda _, tally: bar.update(shown, completed=tally.size),
+        )
+    for remark in found.remarks:
+        remarks.print(remark, markup=False)
+    return found[job]
+
+
+def _compared(tally: Tally, predicted: tuple[Predicted, ...], run: RunOptions) -> tuple[Comparison, ...]:
+    """The verdicts; one that was looked for batch after batch shares the alarm rate with the earlier looks."""
+    from simulations.predictions import compare
+
+    looks = tally.size if run.width is not None else 0
+    return compare(tally, predicted, run.alarm / (looks * (looks + 1)) if looks else run.alarm)
+
+
+def _show_kinds() -> None:
+    table = Table(title="What can be simulated", title_justify="left", box=None, pad_edge=False)
+    for heading in ("kind", "a trial is", "options"):
+        table.add_column(heading)
+    for kind, setting in SETTINGS.items():
+        table.add_row(kind, setting.says, " ".join(f"--{name.replace('_', '-')}" for name in setting.takes))
+    answers.print(table, highlight=False)
+
+
+def _show(setting: Setting, tally: Tally, compared: tuple[Comparison, ...], run: RunOptions) -> None:
+    table = Table(title=f"{tally.trials:,} trials: {setting.says}", title_justify="left", box=None, pad_edge=False)
+    for heading in ("what", "id", "observed", "95% interval", "theory", "side", "z", ""):
+        table.add_column(heading, justify="right" if heading in ("observed", "theory", "z") else "left")
+    shown: dict[str, int] = {}
+    rest: dict[str, list[Comparison]] = {}
+    for each in compared:
+        statement = each.predicted.statement
+        shown[statement] = shown.get(statement, 0) + 1
+        if shown[statement] > MOST_ROWS and each:
+            rest.setdefault(statement, []).append(each)
+        else:
+            table.add_row(*_row(each))
+    answers.print(table, highlight=False)
+    for statement, others in rest.items():
+        largest = max(abs(each.agreement.z) for each in others)
+        answers.print(f"{len(others)} more of {statement}: all agree, largest |z| {largest:.1f}", highlight=False)
+    wrong = sum(not each for each in compared)
+    verdict = f"disagree in {wrong} of {len(compared)}" if wrong else f"agree in all {len(compared)}"
+    answers.print(
+        f"Theory and simulation {verdict} comparisons (false alarms: {run.alarm:.0e} at most)",
+        style="bold",
+        highlight=False,
+        markup=False,
+    )
+
+
+def _row(each: Comparison) -> list[str]:
+    value, observed = each.predicted.value, each.observed
+    theory = f"[{value.low:.4g}, {value.high:.4g}]" if isinstance(value, Interval) else f"{value:.4g}"
+    return [
+        each.predicted.says,
+        each.predicted.statement,
+        f"{observed.best:.4g}",
+        f"{observed.low:.4g} to {observed.high:.4g}",
+        theory,
+        each.predicted.side,
+        f"{each.agreement.z:.1f}",
+        "ok" if each else "NO",
+    ]
+
+
+def _as_dict(job: Task, tally: Tally, compared: tuple[Comparison, ...], run: RunOptions) -> dict[str, Any]:
+    return {
+        "task": job.as_dict(),
+        "id": job.id,
+        "tally": tally.as_dict(),
+        "alarm": run.alarm,
+        "agree": all(compared),
+        "comparisons": [each.as_dict() for each in compared],
+    }
