@@ -112,11 +112,12 @@ class Tally:
     __hash__ = None  # type: ignore[assignment]
 
     def as_dict(self) -> dict[str, Any]:
-        """The numbers, JSON-ready and exact; not the batches."""
+        """The numbers, JSON-ready and exact, names in order; not the batches."""
+        moments = {name: self.moments[name] for name in sorted(self.moments)}
         return {
             "trials": self.trials,
-            "counts": {name: vector.tolist() for name, vector in self.counts.items()},
-            "moments": {name: [m.n, str(m.total), str(m.squares)] for name, m in self.moments.items()},
+            "counts": {name: self.counts[name].tolist() for name in sorted(self.counts)},
+            "moments": {name: [m.n, str(m.total), str(m.squares)] for name, m in moments.items()},
         }
 
     @classmethod

@@ -70,6 +70,8 @@ def _check(run: RunOptions) -> None:
         in_range("--batch", run.batch, MOST_TRIALS)
     if run.workers is not None:
         in_range("--workers", run.workers, MOST_WORKERS)
+    if run.seed < 0:
+        raise SettingError(f"--seed is {run.seed}", limit="must be >= 0", remedy="0 is the default")
     if not 0 < run.alarm < 1:
         raise SettingError(f"--alarm is {run.alarm}", limit="must lie in (0, 1)", remedy="1e-6 is the default")
     if run.width is not None and not run.width > 0:

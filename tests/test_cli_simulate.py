@@ -1,0 +1,322 @@
+"""`spectheory simulate` and `figures`: what they count and say, what they keep, and bad input in a line.
+
+Where theory meets counts the false-alarm rate is the command's own, 1e-6 a run or less; the seeds are fixed. Negative
+controls hand the commands a wrong theory.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from simulations import predictions
+from simulations.predictions import Predicted
+from simulations.quantities import Share
+from simulations.results import read_results
+from simulations.tally import Tally
+from spectheory.cli import console, main
+from spectheory.cli.settings import SETTINGS
+
+PAIR = ("--target", "0.5,0.3,0.2", "--draft", "0.2,0.3,0.5")
+FEW = ("--trials", "4000", "--batch", "1000", "--workers", "1")
+
+
+@pytest.fixture(autouse=True)
+def _in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches run in a thread here, but for the tests that need processes."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from simulations import pools
+
+    monkeypatch.setattr(pools, "process_pool", lambda workers=None: ThreadPoolExecutor(workers or 2))
+
+
+def ask(capsys: pytest.CaptureFixture[str], *arguments: object, status: int = 0) -> dict[str, Any]:
+    assert main([*map(str, arguments), "--json"]) == status
+    out, _ = capsys.readouterr()
+    return dict(json.loads(out))
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    status = main(list(map(str, arguments)))
+    out, err = capsys.readouterr()
+    assert (status, out) == (2, ""), err
+    assert err.count("\n") == 1, err
+    assert err.startswith("spectheory: ")
+    return err
+
+
+# simulate
+
+CHAIN = ("--target", "CHAIN", "--draft", "CHAIN2", "--length", "9")
+QUESTIONS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("race", "race-dense", "poisson", "recursive", "recursive-distinct"), (*PAIR, "--max-rank", "3")),
+    "gumbel-list": (*PAIR, "--k", "2"),
+    "single": (*PAIR, "--rule", "token"),
+    "biased": (*PAIR, "--bias", "0.3", "--recovery", "target"),
+    "tree": ("--rank-pmf", "0.6,0.2,0.1", "--shape", "1,2,1-1"),
+    "raced-tree": (*PAIR, "--shape", "2x1"),
+    "token": (*CHAIN, "--k", "3"),
+    "block": (*CHAIN, "--k", "3"),
+    "decode": (*CHAIN, "--rule", "recursive", "--shape", "batch", "--k", "2", "--trials", "300", "--batch", "100"),
+    "ngram": ("--text", "this", "--length", "9"),
+    "rejections": CHAIN,
+    "batch": (*CHAIN, "--drafts", "3"),
+    "random-trees": ("--target", "0.5,0.3,0.2", "--nodes", "4", "--nodes", "1", "--trials", "400", "--batch", "100"),
+}
+
+
+@pytest.fixture
+def chains(tmp_path: Path) -> dict[str, str]:
+    """Files of two chains, by the words that stand for them."""
+    rng = np.random.default_rng(5)
+    found = {}
+    for name in ("CHAIN", "CHAIN2"):
+        np.save(tmp_path / f"{name}.npy", rng.dirichlet(np.ones(3), 3))
+        found[name] = str(tmp_path / f"{name}.npy")
+    return found
+
+
+def test_every_kind_has_its_question() -> None:
+    assert set(QUESTIONS) == set(SETTINGS)
+
+
+@pytest.mark.parametrize("kind", SETTINGS)
+def test_every_kind_agrees_with_its_theory(
+    kind: str, chains: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [chains.get(each, each) for each in (*FEW, *QUESTIONS[kind])]
+    content = ask(capsys, "simulate", kind, *given)
+    assert content["task"]["kind"] == kind
+    assert content["agree"] is True
+    assert content["comparisons"], "a simulation without theory is no evidence"
+    assert sum(row["alarm"] for row in content["comparisons"]) <= 1e-6 * (1 + 1e-9)
+    assert content["tally"]["trials"] == (
+        4000 if "--trials" not in QUESTIONS[kind] else int(given[given.index("--trials", 6) + 1])
+    )
+
+
+@pytest.mark.parametrize("kind", SETTINGS)
+def test_what_a_kind_does_not_take_is_refused(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    odd = next(
+        (name, value)
+        for name, value in (("--rule", "token"), ("--drafts", "3"), ("--k", "2"))
+        if name.strip("-") not in SETTINGS[kind].takes
+    )
+    assert f"{odd[0]} is given: {kind} takes --" in refused(capsys, "simulate", kind, *odd)
+
+
+def test_a_wrong_theory_is_seen(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative control: 1 - TV for the race's acceptance, 0.7 for 0.631."""
+    wrong = Predicted("acceptance rate", "A1", Share("rank", 1), 0.7)
+    monkeypatch.setitem(predictions._predictors, "race", lambda parameters: [wrong])
+    content = ask(capsys, "simulate", "race", *PAIR, *FEW, status=1)
+    assert content["agree"] is False
+    assert main(["simulate", "race", *PAIR, *FEW]) == 1
+    assert "disagree in 1 of 1 comparisons" in " ".join(capsys.readouterr().out.split())
+
+
+def test_bounds_are_judged_on_their_side() -> None:
+    half = Tally.of(10_000, counts={"hits": [5_000]})
+    for value, side, holds in ((0.4, "lower bound", True), (0.6, "lower bound", False), (0.6, "upper bound", True)):
+        (found,) = predictions.compare(half, [Predicted("P", "x", Share("hits"), value, side)])  # type: ignore[arg-type]
+        assert bool(found) is holds
+    (found,) = predictions.compare(half, [Predicted("P", "x", Share("hits"), 0.4, "upper bound")])
+    assert not found
+
+
+def test_the_table_says_what_was_found(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console.answers, "_width", 80)
+    assert main(["simulate", "race", *PAIR, *FEW]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert all(len(line) <= 80 for line in out.splitlines())
+    assert "4,000 trials: a race over distinct tokens, target first (R2)" in out
+    assert "agree in all 7 comparisons" in out
+    assert main(["simulate", "list"]) == 0
+    listed = capsys.readouterr().out
+    assert all(kind in listed for kind in SETTINGS)
+
+
+def test_a_run_goes_on_from_its_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "r.jsonl"
+    short = ask(capsys, "simulate", "race", *PAIR, *FEW, "--results", path)
+    longer = ask(capsys, "simulate", "race", *PAIR, *FEW, "--trials", "8000", "--results", path)
+    fresh = ask(capsys, "simulate", "race", *PAIR, *FEW, "--trials", "8000", "--workers", "2")
+    assert longer["tally"] == fresh["tally"]
+    assert short["id"] == longer["id"]
+    (batches,) = read_results(path).batches.values()
+    assert sorted(batches) == list(range(8))
+
+
+def test_a_narrow_interval_ends_a_run(capsys: pytest.CaptureFixture[str]) -> None:
+    """The verdict then shares its alarm rate with all looks."""
+    content = ask(
+        capsys, "simulate", "race", *PAIR, "--trials", 10**9, "--batch", "1000", "--width", "0.05", "--workers", "1"
+    )
+    trials = content["tally"]["trials"]
+    assert 1000 < trials < 10_000
+    looks = trials // 1000
+    assert content["comparisons"][0]["alarm"] == pytest.approx(1e-6 / (looks * (looks + 1)) / 7)
+
+
+EDGES = {
+    "tokens of probability zero": ("--target", "0.5,0,0.5,0", "--draft", "0.25,0.75,0,0"),
+    "one-hot target": ("--target", "0,1,0", "--draft", "0.2,0.3,0.5"),
+    "one-hot draft": ("--target", "0.5,0.3,0.2", "--draft", "0,1,0"),
+    "both one-hot, apart": ("--target", "1,0", "--draft", "0,1"),
+    "a draft without the target's support": ("--target", "0.5,0.3,0.2", "--draft", "0,0.4,0.6"),
+    "a ratio of 1e300": ("--target", "0.5,0.5", "--draft", "1e-300,1"),
+}
+
+
+@pytest.mark.parametrize("kind", ["race", "race-dense", "poisson", "recursive", "recursive-distinct", "gumbel-list"])
+@pytest.mark.parametrize("edge", EDGES)
+def test_edges_agree_or_are_refused(kind: str, edge: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """What no simulation of arrivals in draft order would end: the Poisson race alone refuses it, in a line."""
+    endless = kind == "poisson" and edge in ("a ratio of 1e300", "one-hot target with a rare draft")
+    if endless:
+        assert refused(capsys, "simulate", kind, *EDGES[edge], *FEW)
+    else:
+        assert ask(capsys, "simulate", kind, *EDGES[edge], *FEW)["agree"] is True
+
+
+BAD: dict[str, tuple[tuple[str, ...], str]] = {
+    "no such kind": (("simulate", "rase"), "nothing that is simulated is called 'rase'"),
+    "no target": (("simulate", "race"), "--target is missing"),
+    "no pmf": (("simulate", "race", "--target", "0.5,0.6", "--draft", "0.5,0.5"), "--target sums to 1.1"),
+    "other sizes": (("simulate", "race", "--target", "1", "--draft", "0.5,0.5"), "one vocabulary"),
+    "two rows": (("simulate", "race", "--target", "ROWS", "--draft", "ROWS"), "--target has 2 rows"),
+    "a ratio beyond the floats": (
+        ("simulate", "race", "--target", "0.5,0.5", "--draft", "1e-310,1"),
+        "target/draft at token 0",
+    ),
+    "no trials": (("simulate", "race", *PAIR, "--trials", "0"), "--trials is 0"),
+    "negative trials": (("simulate", "race", *PAIR, "--trials", "-5"), "--trials is -5"),
+    "no batch": (("simulate", "race", *PAIR, "--batch", "0"), "--batch is 0"),
+    "no workers": (("simulate", "race", *PAIR, "--workers", "0"), "--workers is 0"),
+    "a negative seed": (("simulate", "race", *PAIR, "--seed", "-1"), "--seed is -1"),
+    "no alarm": (("simulate", "race", *PAIR, "--alarm", "0"), "--alarm is 0"),
+    "no width": (("simulate", "race", *PAIR, "--width", "0"), "--width is 0"),
+    "no rank": (("simulate", "race", *PAIR, "--max-rank", "0"), "--max-rank is 0"),
+    "no rule": (("simulate", "single", *PAIR), "--rule is missing"),
+    "another rule": (("simulate", "single", *PAIR, "--rule", "tree"), "--rule is 'tree'"),
+    "a share above one": (("simulate", "biased", *PAIR, "--bias", "1.5"), "--bias is 1.5"),
+    "another recovery": (("simulate", "biased", *PAIR, "--bias", "1", "--recovery", "x"), "--recovery is 'x'"),
+    "no shape": (("simulate", "tree", "--rank-pmf", "1", "--shape", "oak"), "shape 'oak' is unknown"),
+    "k beside a shape": (("simulate", "tree", "--rank-pmf", "1", "--shape", "2x1", "--k", "3"), "leave --k out"),
+    "a rank the law lacks": (("simulate", "tree", "--rank-pmf", "0.5,0.5", "--shape", "3"), "ranks stop at 2"),
+    "a chain that is none": (("simulate", "token", "--target", "1", "--draft", "ROWS"), "one vocabulary"),
+    "no length": (("simulate", "token", "--length", "0"), "--length is 0"),
+    "no text": (("simulate", "ngram"), "--text is missing"),
+    "no such text": (("simulate", "ngram", "--text", "no.such.module"), "no.such.module"),
+    "no such family": (("simulate", "random-trees", "--family", "elves"), "elves"),
+    "a family and pmfs": (("simulate", "random-trees", "--family", "x", "--target", "1"), "leave one out"),
+    "no nodes": (("simulate", "random-trees", "--target", "1", "--nodes", "0"), "--nodes is 0"),
+    "results that are a folder": (("simulate", "race", *PAIR, "--results", "FOLDER"), "FOLDER"),
+    "results of another kind": (("simulate", "race", *PAIR, "--results", "OTHER"), "holds no results"),
+    "no such figure": (("figures", "mona-lisa"), "no figure is called 'mona-lisa'"),
+    "no workers for figures": (("figures", "race", "--workers", "0"), "--workers is 0"),
+    "a negative seed for figures": (("figures", "race", "--seed", "-1"), "seed is -1"),
+    "no place for figures": (("figures", "race", "--out", "OTHER/x"), "cannot be written"),
+    "nothing to redraw": (("figures", "race", "--redraw", "--out", "FOLDER"), "race.json cannot be read"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_one_line(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments, message = BAD[name]
+    (tmp_path / "ROWS").write_text("0.5 0.5\n0.5 0.5\n")
+    (tmp_path / "OTHER").write_text("not results\n")
+    (tmp_path / "FOLDER").mkdir()
+    words = [str(tmp_path / each) if each.split("/")[0] in ("ROWS", "OTHER", "FOLDER") else each for each in arguments]
+    assert message in refused(capsys, *words)
+
+
+def test_results_of_another_version_are_left_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from simulations import registry
+
+    path = tmp_path / "r.jsonl"
+    ask(capsys, "simulate", "race", *PAIR, *FEW, "--results", path)
+    monkeypatch.setitem(registry._registered, "race", registry.registered("race")._replace(version="2"))
+    assert main(["simulate", "race", *PAIR, *FEW, "--results", str(path)]) == 0
+    assert "4 batches of race are of version 1, not 2: ignored" in capsys.readouterr().err
+
+
+# figures
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A figure made by the command, with worker processes."""
+    out = tmp_path_factory.mktemp("figures")
+    ran = subprocess.run(
+        [sys.executable, "-m", "spectheory", "figures", "race", "--out", str(out)], capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "theory and simulation agree everywhere" in ran.stdout
+    return out
+
+
+def test_a_figure_leaves_pictures_data_and_results(folder: Path) -> None:
+    assert {path.name for path in folder.iterdir()} == {"race.json", "race.png", "race.svg", "results.jsonl"}
+    made = json.loads((folder / "race.json").read_text())
+    assert (made["setting"], made["seed"], made["alarm"]) == ("quick", 0, 1e-6)
+    assert {row["label"] for row in made["results"]} == {"race", "race-dense"}
+    assert all(row["agrees"] for row in made["comparisons"])
+
+
+def test_a_figure_is_a_pure_function_of_what_is_saved(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Drawn again it is the same to the byte; made again from the results file too."""
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    ask(capsys, "figures", "race", "--out", folder, "--redraw")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    ask(capsys, "figures", "race", "--out", folder)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_figure_whose_theory_is_wrong_is_told(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "results.jsonl").write_bytes((folder / "results.jsonl").read_bytes())
+    wrong = Predicted("acceptance rate", "A1", Share("rank", 1), 0.76)
+    monkeypatch.setitem(predictions._predictors, "race", lambda parameters: [wrong])
+    content = ask(capsys, "figures", "race", "--out", tmp_path, status=1)
+    (disagreement,) = content["figures"][0]["disagreements"]
+    assert disagreement["predicted"] == 0.76
+    assert main(["figures", "race", "--out", str(tmp_path)]) == 1
+    assert "disagree 1 times" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_keeps_its_batches_and_leaves_no_process(sent: signal.Signals, tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    command = ["simulate", "race-dense", *PAIR, "--trials", "1000000000", "--batch", "20000", "--results", str(path)]
+    run = subprocess.Popen(
+        [sys.executable, "-m", "spectheory", *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    for _ in range(600):
+        if path.exists() and path.stat().st_size > 3000:
+            break
+        time.sleep(0.1)
+    run.send_signal(sent)
+    out, err = run.communicate(timeout=60)
+    assert (run.returncode, out) == (130, ""), err
+    assert "interrupted" in err
+    found = read_results(path)
+    assert found.remarks == []
+    assert any(found.batches.values())
