@@ -78,6 +78,10 @@ class Comparison:
         """Whether they agree."""
         return self.agreement.agrees
 
+    def __str__(self) -> str:
+        """The comparison in a line."""
+        return f"{self.predicted.says} ({self.predicted.statement}, {self.predicted.side}): {self.agreement}"
+
     def as_dict(self) -> dict[str, Any]:
         """The comparison, JSON-ready."""
         value = self.predicted.value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import graphlib
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -73,6 +74,23 @@ ORACLES = (
     "simulations/reference/batch.py",
 )
 """What the library is checked against calls none of its closed forms."""
+
+SIMULATED = ("simulations/kernels", "simulations/reference", "simulations/simulators")
+"""What simulates an algorithm knows nothing of the theory it is held against."""
+
+CLOSED_FORMS = (
+    *(
+        f"spectheory.{name}"
+        for name in ("divergences", "logit_statistics", "verification", "truncated", "limits", "cost")
+    ),
+    *(f"spectheory.{name}" for name in ("paths", "tree_search", "trace_limits", "shape_calls", "prediction")),
+    "spectheory.bias_tradeoff",
+    "spectheory.drafting.optimal",
+    "spectheory.measure.statistics",
+    "simulations.predict",
+    "proofs_check",
+)
+"""Beginnings of names that no simulator may import; what the front door of spectheory exports is among them."""
 
 HEAVY = ("torch", "numba", "sympy", "matplotlib", "pyarrow", "scipy", "transformers", "rich", "typer")
 
@@ -162,6 +180,28 @@ def test_a_wrong_import_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("path", ORACLES)
 def test_oracles_call_no_closed_form(path: str) -> None:
     assert {name for name in imports(Path(path)) if name.startswith("spectheory")} == set()
+
+
+def closed_forms(path: Path) -> list[str]:
+    """Closed forms that a file imports, by their rooms or through the front door."""
+    front = [name for name in imports(path) if re.fullmatch(r"spectheory\.\w+", name) and not room(name)]
+    return front + [name for name in imports(path) if name.startswith(CLOSED_FORMS)]
+
+
+@pytest.mark.parametrize("path", sources(*SIMULATED), ids=str)
+def test_simulators_call_no_closed_form(path: Path) -> None:
+    assert closed_forms(path) == []
+
+
+def test_a_simulator_with_a_closed_form_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative control."""
+    for line in (
+        "from spectheory import total_variation",
+        "from spectheory.verification import RaceVerification",
+        "def f():\n    import simulations.predictions",
+    ):
+        monkeypatch.setattr(sys.modules[__name__], "tree", lambda _, line=line: ast.parse(line))
+        assert len(closed_forms(Path("simulations/simulators/races.py"))) == 1, line
 
 
 def test_the_front_door_is_light() -> None:

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import simulations.simulators  # noqa: F401  registers what tasks name
+import simulations.predicted  # noqa: F401  these two register what tasks name
+import simulations.simulators  # noqa: F401
 from simulations.predictions import Comparison, compare, predictions
 from simulations.registry import registered
 from simulations.stopping import Stop
