@@ -2,7 +2,8 @@
 
 The peers are the same algorithm in numpy (4,096 texts in lockstep, draws by one search in the cumulative sums of all
 rows) and in plain Python (cumulative sums as lists, bisection). The limit is a chain of the target alone: one alias
-draw per token, 64 texts in turn. For block verification and the batch the peers are their readable twins.
+draw per token, 64 texts in turn; of the target's contexts for n-grams. For block verification, n-grams and the batch
+the peers are their readable twins.
 """
 
 from __future__ import annotations
@@ -17,13 +18,17 @@ import numpy as np
 from _timing import Row, language_logits, nanoseconds, run
 
 from simulations.alias import alias, drawn
-from simulations.chains import checked_chains
+from simulations.chains import CallCounts, checked_chains
 from simulations.kernels.batch_rejection import batch_rejections
 from simulations.kernels.block_decoding import _block_calls, block_tables
-from simulations.kernels.markov_decoding import LANES, _prepared, _token_calls, lane_streams, token_calls
+from simulations.kernels.markov_decoding import LANES, _prepared, calls_of_rows, lane_streams, token_calls
+from simulations.kernels.ngram_decoding import ngram_calls, ngram_tables
+from simulations.ngram import BYTES, byte_tokens, text_of, text_parameters
+from simulations.ngram_models import automaton, contexts_of, ngram
 from simulations.reference.batch import batch_text
 from simulations.reference.decoding import block_call, decoded, from_table, token_call
 from simulations.reference.markov import Pair
+from simulations.reference.ngram import prefix_text
 from simulations.streams import Stream, uniform, words
 from spectheory.kernels.compiling import compiled
 
@@ -130,6 +135,18 @@ def plain_chain(keep: Chain, other: Chain, state: Chain, length: int) -> int:
     return checked
 
 
+@compiled
+def plain_automaton(keep: Chain, other: Chain, following: Chain, state: Chain, length: int) -> int:
+    """The limit for n-grams: tokens of the target alone, with the context that follows."""
+    lanes = state.shape[0]
+    last, checked = np.zeros(lanes, np.int64), 0
+    for _ in range(length):
+        for lane in range(lanes):
+            last[lane] = following[last[lane], drawn(keep[last[lane]], other[last[lane]], uniform(state[lane]))]
+            checked += last[lane]
+    return checked
+
+
 # Rows
 
 
@@ -139,7 +156,7 @@ def check_twins(pair: tuple[Chain, Chain, Chain]) -> None:
         stream = Stream(lane_streams(words(seed), 1)[:, 0])
         steps = decoded(token_call, Pair(*pair[:2]), from_table(pair[2], stream), 40, K, stream)
         counts = token_calls(*pair, length=40, k=K, texts=1, state=words(seed))
-        assert counts.tolist() == np.bincount([s.accepted for s in steps], minlength=K + 1).tolist()
+        assert counts.accepted.tolist() == np.bincount([s.accepted for s in steps], minlength=K + 1).tolist()
 
 
 def token_rows(states: int) -> list[Row]:
@@ -147,7 +164,7 @@ def token_rows(states: int) -> list[Row]:
     pair = chains(states)
     check_twins(pair)
     counts = token_calls(*pair, length=LENGTH, k=K, texts=TEXTS, state=words(1))
-    per_call = TEXTS * LENGTH / counts.sum()
+    per_call = TEXTS * LENGTH / counts.accepted.sum()
     in_numpy, in_python = InNumpy(*pair[:2]), InPython(*pair[:2])
     for found in (in_numpy.calls(100), in_python.calls(100_000)):
         assert abs(found / per_call - 1) < AGREE, "tokens per call agree"
@@ -155,7 +172,7 @@ def token_rows(states: int) -> list[Row]:
     table, streams = alias(pair[0]), np.ascontiguousarray(lanes.T)
 
     def ours(_: None) -> None:
-        _token_calls(rows, *start, lanes, LENGTH, TEXTS, np.zeros((LANES, K + 1), dtype=np.int64))
+        calls_of_rows(rows, start, lanes, length=LENGTH, k=K, texts=TEXTS)
 
     tokens = TEXTS * LENGTH
     time = nanoseconds(ours, [None], tokens, 9)
@@ -180,9 +197,9 @@ def block_row(states: int) -> Row:
     seen = [s.accepted for s in decoded(block_call, Pair(*pair[:2]), 0, 2000, K, stream)]
 
     def ours(_: None, texts: int = 8) -> np.ndarray:
-        counts = np.zeros(K + 1, dtype=np.int64)
-        _block_calls(tables, *start, state, LENGTH, texts, counts)
-        return counts
+        counts = CallCounts.none(k=K, length=LENGTH)
+        _block_calls(tables, *start, state, LENGTH, texts, counts.accepted, counts.texts)
+        return counts.accepted
 
     accepted = ours(None) @ np.arange(K + 1) / ours(None).sum()
     assert abs(np.mean(seen) - accepted) < 6 * np.std(seen) / len(seen) ** 0.5
@@ -192,6 +209,30 @@ def block_row(states: int) -> Row:
         "ours": nanoseconds(ours, [None], 8 * LENGTH, 9),
         "peer": nanoseconds(lambda _: list(twin(stream)), [None], 500, 3),
         "limit": nanoseconds(lambda _: plain_chain(*table, words(3)[None], 8 * LENGTH), [None], 8 * LENGTH, 9),
+    }
+
+
+def ngram_row(module: str = "argparse", order: int = 3, draft_order: int = 2) -> Row:
+    """N-gram models of a module's bytes against their twin."""
+    text = byte_tokens(text_of(text_parameters(module)))
+    models = [ngram(text, BYTES, order=n) for n in (order, draft_order)]
+    pair, contexts, stream = automaton(*models), contexts_of(*models), Stream(lane_streams(words(4), 1)[:, 0])
+    start = contexts[from_table(pair.initial, stream)]
+    pmfs = [model.pmf for model in models]
+    seen = [step.accepted for step in prefix_text(*pmfs, start, 500, K, stream)]
+    found = ngram_calls(*pair, length=500, k=K, texts=1, state=words(4))
+    assert found.accepted.tolist() == np.bincount(seen, minlength=K + 1).tolist()
+    tables, lanes = ngram_tables(*pair), lane_streams(words(5), LANES)
+    table, streams, tokens = alias(pair.target), np.ascontiguousarray(lanes.T), TEXTS * LENGTH
+    return {
+        "work": f"{order}-grams by {draft_order}-grams, {len(contexts)} contexts, peer twin",
+        "ours": nanoseconds(
+            lambda _: calls_of_rows(*tables, lanes, length=LENGTH, k=K, texts=TEXTS), [None], tokens, 9
+        ),
+        "peer": nanoseconds(lambda _: list(prefix_text(*pmfs, start, 500, K, stream)), [None], 500, 3),
+        "limit": nanoseconds(
+            lambda _: plain_automaton(*table, pair.following, streams, tokens // LANES), [None], tokens, 9
+        ),
     }
 
 
@@ -215,7 +256,8 @@ def batch_row(horizon: int = 50, drafts: int = 4, texts: int = 20_000) -> Row:
 
 def measure() -> list[Row]:
     """Check, then time."""
-    return [*(row for states in STATES for row in token_rows(states)), block_row(64), block_row(512), batch_row()]
+    token = (row for states in STATES for row in token_rows(states))
+    return [*token, block_row(64), block_row(512), ngram_row(), ngram_row(order=4), batch_row()]
 
 
 if __name__ == "__main__":

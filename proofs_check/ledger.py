@@ -27,7 +27,7 @@ def ledger() -> dict[str, Entry]:
     --------
     >>> entry = ledger()["A3"]
     >>> print(entry.kind, entry.source[0], sorted({evidence.kind for evidence in entry.evidence}))
-    bounds kobus2025 ['certified', 'exact', 'search', 'symbolic']
+    bounds kobus2025 ['certified', 'exact', 'search', 'simulation', 'symbolic']
     """
     found: dict[str, Entry] = {}
     for module in sorted(info.name for info in pkgutil.iter_modules(theorems.__path__)):

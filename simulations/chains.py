@@ -57,6 +57,37 @@ class RejectionCounts:
         return RejectionCounts(self.positions + other.positions, self.texts + other.texts)
 
 
+@dataclass(frozen=True)
+class CallCounts:
+    """Calls that decoded many texts; counts of separate runs add up.
+
+    Attributes
+    ----------
+    accepted : array ``[k + 1]``
+        Calls by their accepted drafts; the recovered or bonus token is not among them. Tokens are
+        ``accepted @ arange(1, k + 2)``.
+    texts : array ``[length + 1]``
+        Texts by their number of calls, which are dependent within a text and not between texts.
+
+    Examples
+    --------
+    >>> one = CallCounts(np.array([1, 2]), np.array([0, 0, 0, 1]))
+    >>> (one + one).accepted
+    array([2, 4])
+    """
+
+    accepted: Counts
+    texts: Counts
+
+    @classmethod
+    def none(cls, *, k: int, length: int) -> CallCounts:
+        """Counts of no texts."""
+        return cls(np.zeros(k + 1, np.int64), np.zeros(length + 1, np.int64))
+
+    def __add__(self, other: CallCounts) -> CallCounts:
+        return CallCounts(self.accepted + other.accepted, self.texts + other.texts)
+
+
 def checked_chains(target: Any, draft: Any, initial: Any, *, length: int) -> Chains:
     """Check a pair of chains and the pmf of the first token.
 

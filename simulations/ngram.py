@@ -1,79 +1,31 @@
-"""Markov chains of real text: bigram models, held sparsely, whose rows may be dense by interpolation.
+"""Pairs of n-gram models of real text, byte by byte: from texts, or from a recipe in a task's parameters.
 
-A model counts the pairs of neighbouring tokens in a text; its transition pmf mixes three estimates,
-
-    p(y | x) = a c(x, y)/c(x) + b c(y)/N + c/V        (a + b + c = 1).
-
-Two models of one text with other weights, or of two texts, are a target and a draft that differ as real ones do: much
-in few states, little in most.
+A recipe names a module of the standard library, whose source every Python has, or a file; sources differ between
+versions of Python, so a recipe holds the hash of its text and no other text is taken for it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+import importlib.util
+import json
+import sys
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from spectheory.distributions import validate_pmf
-from spectheory.errors import SettingError, ShapeError, TextError
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from simulations.ngram_models import Automaton, Ints, automaton, ngram
+from simulations.tasks import canonical
+from spectheory.errors import SettingError, TextError
 
 BYTES = 256
 """Tokens of a text read byte by byte."""
 
-
-@dataclass(frozen=True)
-class Bigram:
-    """A bigram model.
-
-    Attributes
-    ----------
-    first, second, count : array ``[pairs]``
-        The pairs that occur, by first and then second token, and how often.
-    unigram : array ``[V]``
-        Occurrences of each token.
-    weights : tuple of three floats
-        Of the pairs, of the single tokens and of the uniform pmf; the weight of the pairs goes to the single tokens
-        after a token that is never followed.
-    """
-
-    first: Ints
-    second: Ints
-    count: Ints
-    unigram: Ints
-    weights: tuple[float, float, float]
-
-    @property
-    def tokens(self) -> int:
-        """V, the size of the vocabulary."""
-        return self.unigram.size
-
-    def initial(self) -> Floats:
-        """Pmf ``[V]`` of a token of the text."""
-        return self.unigram / self.unigram.sum()
-
-    def pmf(self, last: int) -> Floats:
-        """Pmf ``[V]`` of the token after `last`.
-
-        Examples
-        --------
-        >>> bigram([0, 1, 0, 0], 2, weights=(1, 0, 0)).pmf(0)
-        array([0.5, 0.5])
-        """
-        begin, end = np.searchsorted(self.first, [last, last + 1])
-        pairs, singles, uniform = self.weights
-        seen = self.count[begin:end].sum()
-        row = (singles if seen else pairs + singles) * self.initial() + uniform / self.tokens
-        if seen:
-            row[self.second[begin:end]] += pairs * (self.count[begin:end] / seen)
-        return row
-
-    def matrix(self) -> Floats:
-        """The transition matrix ``[V, V]``, row x the pmf of the token after x."""
-        return np.stack([self.pmf(x) for x in range(self.tokens)])
+WEIGHT = 0.9
+"""What every order keeps for its own estimate where nothing is said."""
 
 
 def byte_tokens(text: str) -> Ints:
@@ -84,52 +36,175 @@ def byte_tokens(text: str) -> Ints:
     >>> byte_tokens("def")
     array([100, 101, 102])
     """
-    return np.frombuffer(text.encode(), dtype=np.uint8).astype(np.int64)
+    return np.frombuffer(_encoded(text), dtype=np.uint8).astype(np.int64)
 
 
-def bigram(tokens: ArrayLike, vocabulary: int, *, weights: tuple[float, float, float] = (0.9, 0.09, 0.01)) -> Bigram:
-    """Count the pairs of a text.
+def ngram_pair(
+    target_text: str,
+    draft_text: str | None = None,
+    *,
+    order: int,
+    draft_order: int,
+    weight: float = WEIGHT,
+    draft_weight: float | None = None,
+) -> Automaton:
+    """Target and draft as n-gram models of texts, in one automaton.
 
     Parameters
     ----------
-    tokens : array ``[N]`` of int
-        The text: bytes (:func:`byte_tokens`), or word pieces of any tokenizer.
-    vocabulary : int
-        V; tokens are 0 to V - 1.
-    weights : tuple of three floats
-        Of pairs, single tokens and uniform; a pmf.
+    target_text : str
+        What the target counts, byte by byte.
+    draft_text : str, optional
+        What the draft counts; the same text by default.
+    order, draft_order : int
+        Tokens of a gram, at least 1; the draft's at most the target's.
+    weight, draft_weight : float
+        What every order keeps for itself (:func:`simulations.ngram_models.ngram`); the draft's is the target's by
+        default.
 
     Raises
     ------
     TextError
-        If the text has fewer than two tokens, or one outside the vocabulary.
-    PmfError, ShapeError, SettingError
-        If the weights are no pmf of three, or the vocabulary is empty.
+        If a text is shorter than a gram.
+    SettingError
+        If an order or weight is outside its range, or the contexts are too many.
 
     Examples
     --------
-    >>> bigram(byte_tokens("abab"), BYTES).pmf(ord("a"))[ord("b")].round(3)
-    np.float64(0.945)
+    >>> pair = ngram_pair("to be or not to be", order=3, draft_order=2)
+    >>> pair.target.shape == pair.draft.shape == pair.following.shape == (pair.initial.size, 256)
+    True
     """
-    if vocabulary < 1:
-        raise SettingError(f"vocabulary is {vocabulary}", limit="must be >= 1", remedy="bytes have 256")
-    if len(weights) != 3:
-        raise ShapeError(f"weights are {len(weights)}", limit="must be three", remedy="pairs, single tokens, uniform")
-    mix = validate_pmf(weights, "weights")
-    text = np.asarray(tokens)
-    if text.ndim != 1 or text.size < 2 or not np.issubdtype(text.dtype, np.integer):
-        raise TextError(
-            f"tokens have shape {text.shape} and type {text.dtype}",
-            limit="needs two whole numbers or more",
-            remedy="pass the token ids of a text",
+    target = ngram(byte_tokens(target_text), BYTES, order=order, weight=weight)
+    text = target_text if draft_text is None else draft_text
+    share = weight if draft_weight is None else draft_weight
+    return automaton(target, ngram(byte_tokens(text), BYTES, order=draft_order, weight=share))
+
+
+# Recipes
+
+_TEXTS, _MODELS = ("text", "file", "sha256", "draft"), ("order", "draft_order", "weight", "draft_weight")
+
+
+def text_parameters(module: str) -> dict[str, str]:
+    """The recipe of a module's source: ``{"text": module, "sha256": ...}``.
+
+    Raises
+    ------
+    TextError
+        If the standard library has no such module, or no source of it.
+
+    Examples
+    --------
+    >>> sorted(text_parameters("json.decoder"))
+    ['sha256', 'text']
+    """
+    return {"text": module, "sha256": _hash(_source(module))}
+
+
+def file_parameters(path: str | Path) -> dict[str, str]:
+    """The recipe of a file in UTF-8: ``{"file": path, "sha256": ...}``, the hash of its bytes.
+
+    Raises
+    ------
+    TextError
+        If it cannot be read.
+    """
+    return {"file": str(path), "sha256": _hash(_read(path))}
+
+
+def text_of(parameters: Mapping[str, Any]) -> str:
+    """The text of a recipe.
+
+    Raises
+    ------
+    TextError
+        If it cannot be read, or is another text than the one that was hashed.
+    SettingError
+        If the recipe names no text, or two, or has no hash.
+    """
+    named = [name for name in ("text", "file") if name in parameters]
+    if len(named) != 1 or "sha256" not in parameters:
+        raise SettingError(
+            f"a text is described by {sorted(parameters)}",
+            limit="needs 'sha256', and 'text' or 'file'",
+            remedy="use text_parameters(module) or file_parameters(path)",
         )
-    if text.min() < 0 or text.max() >= vocabulary:
+    name = parameters[named[0]]
+    text = _source(name) if named == ["text"] else _read(name)
+    if (found := _hash(text)) != parameters["sha256"]:
         raise TextError(
-            f"tokens go from {text.min()} to {text.max()}",
-            limit=f"the vocabulary is 0 to {vocabulary - 1}",
-            remedy="give the vocabulary of the tokenizer",
+            f"the text of {name} has the sha256 {found[:12]}...",
+            limit=f"the task was made with {str(parameters['sha256'])[:12]}...; Python's sources differ by version",
+            remedy="describe the task anew, or run it where that text is",
         )
-    pairs, count = np.unique(text[:-1].astype(np.int64) * vocabulary + text[1:], return_counts=True)
-    unigram = np.bincount(text, minlength=vocabulary).astype(np.int64)
-    weighted = (float(mix[0]), float(mix[1]), float(mix[2]))
-    return Bigram(pairs // vocabulary, pairs % vocabulary, count.astype(np.int64), unigram, weighted)
+    return text
+
+
+def ngram_pair_of(parameters: Mapping[str, Any]) -> Automaton:
+    """The pair a task asks for, as :func:`ngram_pair` makes it; kept for the next time.
+
+    Parameters
+    ----------
+    parameters : mapping
+        A recipe of the target's text, ``order`` and ``draft_order``; optionally ``weight``, ``draft_weight`` and, as
+        ``draft``, a recipe of another text for the draft. Others are not read.
+
+    Raises
+    ------
+    TextError, SettingError
+        As there and in :func:`text_of`; or if an order is missing.
+
+    Examples
+    --------
+    >>> parameters = text_parameters("json.decoder") | {"order": 2, "draft_order": 1}
+    >>> target, draft, following, initial = ngram_pair_of(parameters)
+    >>> target.shape == draft.shape == (initial.size, 256), following.dtype
+    (True, dtype('int32'))
+    """
+    if missing := [name for name in ("order", "draft_order") if name not in parameters]:
+        raise SettingError(f"no {missing[0]} is given", limit="the models have an order each", remedy="state it")
+    return _pair_of(canonical({name: parameters[name] for name in (*_TEXTS, *_MODELS) if name in parameters}))
+
+
+@lru_cache(maxsize=4)
+def _pair_of(recipe: str) -> Automaton:
+    parameters = json.loads(recipe)
+    settings = {name: parameters[name] for name in _MODELS if name in parameters}
+    other = text_of(parameters["draft"]) if "draft" in parameters else None
+    return ngram_pair(text_of(parameters), other, **settings)
+
+
+def _source(module: str) -> str:
+    """The source of a module of the standard library, which is not run for it."""
+    found = None
+    if str(module).split(".")[0] in sys.stdlib_module_names:
+        try:
+            spec = importlib.util.find_spec(module)
+            found = getattr(spec and spec.loader, "get_source", lambda _: None)(module)
+        except (ImportError, ValueError):
+            found = None
+    if not found:
+        raise TextError(
+            f"there is no source of {module!r}",
+            limit="must be a module of the standard library that is a file",
+            remedy="use one like 'argparse' or 'json.decoder'",
+        )
+    return str(found)
+
+
+def _read(path: str | Path) -> str:
+    try:
+        return Path(path).read_bytes().decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise TextError(
+            f"{path} cannot be read ({error})", limit="must be a text in UTF-8", remedy="correct it"
+        ) from error
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(_encoded(text)).hexdigest()

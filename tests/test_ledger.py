@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import importlib
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,12 +20,24 @@ from proofs_check.entries import Entry
 from proofs_check.findings import KINDS, Effort
 from proofs_check.ledger import ledger
 from proofs_check.pages import page
+from proofs_check.simulated import ALARM, Parameters, instead, simulated, stated
 from proofs_check.verify import Key, check_one, keys_of
+from simulations.predictions import Predicted, Side
+from simulations.registry import Simulator, _registered, registered
+from spectheory.cli.theory_options import VerifyOptions
+from spectheory.cli.verify import run_verify
+from spectheory.errors import MissingExtraError, SettingError
 
 ROOT = Path(__file__).parent.parent
 
 PROVED = ("A1", "A2", "A3", "A4", "R1", "R4", "S1", "S2", "S3", "Y2", "Y6")
 """Statements that must have a proof in checked steps."""
+
+SIMULATED = (
+    *("A1", "A2", "A3", "A4", "R1", "R2", "R3", "R3/product", "R5", "R6", "R7", "H", "H/distinct"),
+    *("S1", "S3", "T1", "B2", "B2'", "B3'", "Y1", "Y3", "Y3/printed", "Y4", "Y5", "Y6", "§7"),
+)
+"""Statements whose algorithms have kernels: they must be simulated too."""
 
 REFUTED = (
     "A3/look-alike",
@@ -83,6 +98,8 @@ def test_every_entry_has_evidence_of_every_kind_that_applies(entry: Entry) -> No
     assert all(reason.strip() for reason in entry.without.values())
     if entry.id in PROVED:
         assert "symbolic" in have
+    if entry.id in SIMULATED:
+        assert "simulation" in have
     if entry.refuted:
         assert have & {"exact", "certified"}, "a counterexample in exact arithmetic"
     for evidence in entry.evidence:
@@ -103,6 +120,77 @@ def test_the_calculators_named_exist(entry: Entry) -> None:
     for name in entry.calculators:
         module, _, attribute = name.rpartition(".")
         assert hasattr(importlib.import_module(module), attribute), name
+
+
+PAIR = {"target": [0.5, 0.3, 0.2], "draft": [0.2, 0.3, 0.5], "max_rank": 2}
+RANKS = simulated("ranks", [("poisson", PAIR)], stated("R1"), wrong=("of R2", stated("R2", kind="race")))
+
+
+def test_every_statement_that_must_be_simulated_is_one() -> None:
+    assert set(SIMULATED) <= set(ledger())
+
+
+def test_a_wrong_simulator_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative control of the machinery: races over distinct tokens under the name of the Poisson race."""
+    assert RANKS.check(Effort()).status == "held"
+    assert RANKS.control.check(Effort()).status == "refuted"
+    wrong = Simulator(registered("race").run, "wrong")
+    monkeypatch.setitem(_registered, "poisson", wrong)
+    found = RANKS.check(Effort())
+    assert (found.status, found.at) == (
+        "refuted",
+        "P(R = 2) of poisson(target = [0.5, 0.3, 0.2], draft = [0.2, 0.3, 0.5], max_rank = 2)",
+    )
+    assert "standard errors off, false alarm 1e-09" in found.note
+    assert RANKS.control.check(Effort()).status == "held"
+
+
+def test_a_simulation_says_what_it_could_have_seen() -> None:
+    """Two ranks, 200,000 trials, 1e-9 shared by two numbers: (6.2 + 2.3) standard errors, .0092 at P(R = 1) = .63."""
+    found = RANKS.check(Effort())
+    assert (found.cases, found.gap) == (2, None)
+    assert "200,000 trials each, false alarm 1e-09 in all; errors of 0.0073 to 0.0092 would be seen" in found.note
+    shifted = instead(stated("R1"), lambda _, said: said + 0.01)
+    assert simulated("", [("poisson", PAIR)], shifted, wrong=("", shifted)).check(Effort()).status == "refuted"
+
+
+def test_a_bound_is_refuted_on_its_side_alone() -> None:
+    """0.01 beyond the acceptance is held on the one side and refuted on the other, at half the trials too."""
+
+    def bound(side: Side, shift: float) -> str:
+        def said(_: str, pair: Parameters) -> list[Predicted]:
+            (acceptance, *_rest) = stated("R1")("poisson", pair)
+            return [replace(acceptance, value=float(acceptance.value) + shift, side=side)]  # type: ignore[arg-type]
+
+        return simulated("", [("poisson", PAIR)], said, wrong=("", said)).check(Effort()).status
+
+    assert (bound("upper bound", 0.01), bound("lower bound", 0.01)) == ("held", "refuted")
+    assert (bound("upper bound", -0.01), bound("lower bound", -0.01)) == ("refuted", "held")
+
+
+def test_a_statement_that_says_nothing_of_a_setting_is_an_error() -> None:
+    silent = simulated("", [("poisson", PAIR)], stated("Y1"), wrong=("", stated("Y1")))
+    with pytest.raises(SettingError, match=r"nothing is said of poisson with \['draft', 'max_rank', 'target'\]"):
+        silent.check(Effort())
+
+
+def test_simulations_keep_to_their_share_of_false_alarms() -> None:
+    """A thousandth of the suite's 1e-6 each: there is room for many times as many as there are."""
+    made = [each for entry in ENTRIES for each in entry.evidence if each.kind == "simulation"]
+    assert 2 * len(made) * ALARM < 1e-6
+
+
+def test_the_ledger_loads_without_a_compiler() -> None:
+    """Kernels are compiled, and numba imported, when a simulation runs."""
+    line = "import sys; from proofs_check.ledger import ledger; ledger(); print('numba' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert run.stdout.strip() == "False"
+
+
+def test_verify_asks_for_the_compiler_where_something_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "numba", None)
+    with pytest.raises(MissingExtraError, match="numba is not installed: this needs the extra 'fast'"):
+        run_verify(VerifyOptions(ids=["R1"], kind="simulation"))
 
 
 def test_refuted_entries_are_the_named_ones_and_more() -> None:

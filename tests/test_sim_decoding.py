@@ -8,16 +8,12 @@ a deliberately wrong formula that must fail.
 
 from __future__ import annotations
 
-import json
 import math
-import statistics
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import cache
 from itertools import pairwise, product
-from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -27,7 +23,7 @@ from proofs_check.batch_algorithm import batch_decoding
 from proofs_check.batch_recursion import left_after, profile
 from proofs_check.strategies import Floats
 from simulations.acceptance import acceptance_law, acceptance_rows
-from simulations.chains import Counts, RejectionCounts
+from simulations.chains import CallCounts, Counts, RejectionCounts
 from simulations.kernels.batch_rejection import batch_rejections
 from simulations.kernels.block_decoding import block_calls
 from simulations.kernels.markov_decoding import (
@@ -36,7 +32,8 @@ from simulations.kernels.markov_decoding import (
     lane_streams,
     token_calls,
 )
-from simulations.ngram import BYTES, bigram, byte_tokens
+from simulations.ngram import BYTES, byte_tokens, text_of, text_parameters
+from simulations.ngram_models import ngram
 from simulations.reference.batch import batch_text
 from simulations.reference.decoding import (
     StreamCall,
@@ -48,7 +45,7 @@ from simulations.reference.decoding import (
 )
 from simulations.reference.markov import Pair
 from simulations.streams import Stream, Words, words
-from spectheory.errors import PmfError, SettingError, ShapeError, SpectheoryError, TextError
+from spectheory.errors import PmfError, SettingError, ShapeError, SpectheoryError
 from spectheory.limits import expected_calls, expected_rejections
 from spectheory.limits.rejections import rejection_profile
 from spectheory.paths import calls_of_texts
@@ -57,7 +54,7 @@ from spectheory.verification import BlockVerification, TokenVerification
 ALARM = 1e-10
 LOG = math.log(2 / ALARM)
 
-Kernel = Callable[..., Counts]
+Kernel = Callable[..., CallCounts]
 KERNELS: dict[str, Kernel] = {"token": token_calls, "block": block_calls}
 TWINS: dict[str, StreamCall] = {"token": token_call, "block": block_call}
 OTHER = {"token": "block", "block": "token"}
@@ -132,6 +129,11 @@ def counted(calls: Counter[int], k: int) -> list[int]:
     return [calls[i] for i in range(k + 1)]
 
 
+def by_calls(calls: list[int], length: int) -> list[int]:
+    """Texts by their number of calls."""
+    return np.bincount(calls, minlength=length + 1).tolist()
+
+
 def words_of(stream: Stream) -> list[int]:
     return [int(word) for word in stream.state]
 
@@ -142,7 +144,8 @@ def test_a_token_kernel_text_is_its_twin() -> None:
         stream = Stream(lane_streams(words(seed), 1)[:, 0])
         calls = Counter(c.accepted for c in decoded(token_call, pair, from_table(start, stream), length, k, stream))
         found = token_calls(pair.target, pair.draft, start, length=length, k=k, texts=1, state=words(seed))
-        assert found.tolist() == counted(calls, k)
+        assert found.accepted.tolist() == counted(calls, k)
+        assert found.texts.tolist() == by_calls([calls.total()], length)
 
 
 def test_a_block_kernel_text_is_its_twin() -> None:
@@ -150,11 +153,13 @@ def test_a_block_kernel_text_is_its_twin() -> None:
     for pair, k, length, seed in runs():
         start, state = uniform_start(pair), words(seed)
         stream = Stream(state)
-        calls: Counter[int] = Counter()
+        texts: list[Counter[int]] = []
         for _ in range(2):
-            calls.update(c.accepted for c in decoded(block_call, pair, from_table(start, stream), length, k, stream))
+            steps = decoded(block_call, pair, from_table(start, stream), length, k, stream)
+            texts.append(Counter(step.accepted for step in steps))
         found = block_calls(pair.target, pair.draft, start, length=length, k=k, texts=2, state=state)
-        assert found.tolist() == counted(calls, k)
+        assert found.accepted.tolist() == counted(texts[0] + texts[1], k)
+        assert found.texts.tolist() == by_calls([calls.total() for calls in texts], length)
         assert words_of(stream) == state.tolist()
 
 
@@ -188,11 +193,15 @@ def test_lanes_share_the_texts(texts: int) -> None:
     pair = made_up(4, 7, seed=1)
     start, streams = uniform_start(pair), [Stream(s) for s in lane_streams(words(3), min(LANES, texts)).T]
     calls: Counter[int] = Counter()
+    lengths = []
     for t in range(texts):
         stream = streams[t % LANES]
-        calls.update(c.accepted for c in decoded(token_call, pair, from_table(start, stream), 7, 2, stream))
+        accepted = [c.accepted for c in decoded(token_call, pair, from_table(start, stream), 7, 2, stream)]
+        calls.update(accepted)
+        lengths.append(len(accepted))
     found = token_calls(pair.target, pair.draft, start, length=7, k=2, texts=texts, state=words(3))
-    assert found.tolist() == counted(calls, 2)
+    assert found.accepted.tolist() == counted(calls, 2)
+    assert found.texts.tolist() == by_calls(lengths, 7)
 
 
 def test_another_algorithm_is_not_the_twin() -> None:
@@ -213,7 +222,20 @@ def test_tokens_add_up() -> None:
     for name, kernel in KERNELS.items():
         for k, length in product((1, 3, 12), (1, 2, 5, 12)):
             counts = kernel(pair.target, pair.draft, uniform_start(pair), length=length, k=k, texts=50, state=words(1))
-            assert counts @ np.arange(1, k + 2) == 50 * length, name
+            assert counts.accepted @ np.arange(1, k + 2) == 50 * length, name
+            assert counts.texts.sum() == 50, name
+            assert counts.texts @ np.arange(length + 1) == counts.accepted.sum(), name
+
+
+def test_call_counts_add_up() -> None:
+    pair = made_up(4, 0, seed=3)
+    for name, kernel in KERNELS.items():
+        one, two = (
+            kernel(pair.target, pair.draft, uniform_start(pair), length=5, k=2, texts=n, state=words(n)) for n in (3, 4)
+        )
+        both = one + two
+        assert both.texts.tolist() == (one.texts + two.texts).tolist(), name
+        assert both.accepted.tolist() == (one.accepted + two.accepted).tolist(), name
 
 
 # The joint row, against every coin of one draft
@@ -274,26 +296,26 @@ def model(chain: list[list[list[Fraction]]]) -> enumeration.Model:
 
 
 @cache
-def enumerated_calls(name: str) -> tuple[Floats, Floats]:
-    """Mean and variance of the calls of a text with 0, 1, 2 accepted drafts."""
+def enumerated_calls(name: str) -> tuple[Floats, Floats, Floats]:
+    """Mean and variance of the calls of a text with 0, 1, 2 accepted drafts; the law of its number of calls."""
     rule = {"token": enumeration.token_verification, "block": enumeration.block_verification}[name]
     (p, _), (q, _) = tenths_chain(1, FEW, LENGTH), tenths_chain(2, FEW, LENGTH)
     law = enumeration.Decoding(rule, k=K, length=LENGTH, spare=1).law(model(p), model(q))
     shares = np.array([float(share) for share in law.values()])
     counts = np.array([[accepted.count(i) for i in range(K + 1)] for _, accepted in law])
     mean = shares @ counts
-    return mean, shares @ (counts - mean) ** 2
+    return mean, shares @ (counts - mean) ** 2, np.bincount(counts.sum(axis=1), shares, LENGTH + 1)
 
 
 @cache
-def simulated_calls(name: str) -> Counts:
+def simulated_calls(name: str) -> CallCounts:
     target, draft = tenths_chain(1, FEW, LENGTH)[1], tenths_chain(2, FEW, LENGTH)[1]
     return KERNELS[name](target, draft, [1, 0, 0], length=LENGTH, k=K, texts=TEXTS, state=words(5))
 
 
 def wrong_lengths(name: str, law: str) -> list[int]:
-    mean, variance = enumerated_calls(law)
-    counts = simulated_calls(name)
+    mean, variance, _ = enumerated_calls(law)
+    counts = simulated_calls(name).accepted
     return [i for i in range(K + 1) if strays(counts[i], TEXTS * mean[i], TEXTS * variance[i], float(LENGTH))]
 
 
@@ -302,6 +324,14 @@ def test_accepted_lengths_are_the_enumerated_ones(name: str) -> None:
     """Several calls in a row, the shortened last one included."""
     assert wrong_lengths(name, name) == []
     assert wrong_lengths(name, OTHER[name]), "negative control: the other rule's enumeration"
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_calls_of_a_text_have_the_enumerated_law(name: str) -> None:
+    """Not their mean alone: calls of a text are dependent."""
+    texts = simulated_calls(name).texts
+    assert straying_shares(texts, TEXTS, enumerated_calls(name)[2]) == []
+    assert straying_shares(texts, TEXTS, enumerated_calls(OTHER[name])[2]), "negative control: the other rule's"
 
 
 # Whole texts, against the path theorem in expectation
@@ -345,7 +375,7 @@ def test_calls_are_those_of_the_path_theorem(stationary: bool) -> None:
     for name, kernel in KERNELS.items():
         counts = kernel(pair.target, pair.draft, start, length=PATH_LENGTH, k=PATH_K, texts=PATH_TEXTS, state=words(6))
         seen = {
-            law: strays(counts.sum(), PATH_TEXTS * mean, PATH_TEXTS * variance, float(PATH_LENGTH))
+            law: strays(counts.accepted.sum(), PATH_TEXTS * mean, PATH_TEXTS * variance, float(PATH_LENGTH))
             for law, (mean, variance) in predicted.items()
         }
         assert seen == {name: False, OTHER[name]: True}, "the other rule is the negative control"
@@ -418,7 +448,7 @@ def test_rejections_and_calls_of_the_papers_chains() -> None:
 def test_calls_to_the_horizon_are_one_and_the_rejections_before_the_end() -> None:
     """The two kernels decode the same texts from the same stream."""
     counts = token_calls(*test_bed(), length=HORIZON, k=HORIZON, texts=REJECTED_TEXTS, state=words(7))
-    assert counts.sum() == REJECTED_TEXTS + rejections(0).positions[:-1].sum()
+    assert counts.accepted.sum() == REJECTED_TEXTS + rejections(0).positions[:-1].sum()
 
 
 BATCH_TEXTS = 300_000
@@ -482,57 +512,15 @@ def test_rejections_add_up() -> None:
 # Bigrams of real text
 
 
-def source(module: ModuleType) -> str:
-    """The source of a module of the standard library."""
-    return Path(str(module.__file__)).read_text(encoding="utf-8")
-
-
-def test_bigrams_count_pairs() -> None:
-    text = byte_tokens(source(json))
-    chain = bigram(text, BYTES, weights=(0.7, 0.2, 0.1))
-    pairs, singles = Counter(pairwise(text.tolist())), Counter(text.tolist())
-    followed = Counter(text.tolist()[:-1])
-    matrix = chain.matrix()
-    np.testing.assert_allclose(matrix.sum(axis=1), 1, atol=1e-12)
-    for x, y in [*list(pairs)[:200], (ord("q"), ord("z")), (0, 7), (255, ord(" "))]:
-        unigram = singles[y] / len(text)
-        first = pairs[x, y] / followed[x] if followed[x] else unigram
-        assert matrix[x, y] == pytest.approx(0.7 * first + 0.2 * unigram + 0.1 / BYTES, abs=1e-15)
-
-
-def test_sparse_rows_stay_sparse() -> None:
-    """Without interpolation a row has the tokens that followed; a token that is never followed has the text's."""
-    chain = bigram([0, 1, 0, 2], 4, weights=(1, 0, 0))
-    np.testing.assert_array_equal(chain.matrix(), [[0, 0.5, 0.5, 0], [1, 0, 0, 0], *2 * [[0.5, 0.25, 0.25, 0]]])
-
-
 def test_rejections_on_real_text() -> None:
     """Two bigram models of the same bytes: Y1 at every position, to 0.011; another draft's is seen."""
-    text = byte_tokens(source(statistics))
-    models = [bigram(text, BYTES, weights=w) for w in ((0.98, 0.015, 0.005), (0.5, 0.4, 0.1), (0.6, 0.3, 0.1))]
-    start, (p, q, other) = models[0].initial(), [model.matrix() for model in models]
+    text = byte_tokens(text_of(text_parameters("statistics")))
+    models = [ngram(text, BYTES, order=2, weight=weight) for weight in (0.98, 0.6, 0.7)]
+    p, q, other = (np.stack([model.pmf((x,)) for x in range(BYTES)]) for model in models)
+    start = np.bincount(text, minlength=BYTES) / text.size
     counts = horizon_rejections(p, q, start, length=10, texts=100_000, state=words(12))
     assert straying_shares(counts.positions, 100_000, rejection_profile(p, q, start, horizon=10)) == []
     assert len(straying_shares(counts.positions, 100_000, rejection_profile(p, other, start, horizon=10))) == 10
-
-
-@pytest.mark.parametrize(
-    ("tokens", "vocabulary", "weights", "error"),
-    [
-        ([0], 2, (1, 0, 0), TextError),
-        ([0, 2], 2, (1, 0, 0), TextError),
-        ([0.5, 1], 2, (1, 0, 0), TextError),
-        ([0, 1], 0, (1, 0, 0), SettingError),
-        ([0, 1], 2, (1, 1, 0), PmfError),
-        ([0, 1], 2, (1, 0), ShapeError),
-    ],
-)
-def test_bad_texts_are_refused(
-    tokens: list[int], vocabulary: int, weights: tuple[float, float, float], error: type[SpectheoryError]
-) -> None:
-    with pytest.raises(error) as caught:
-        bigram(tokens, vocabulary, weights=weights)
-    assert "\n" not in str(caught.value)
 
 
 # The doors

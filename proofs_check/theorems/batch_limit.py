@@ -26,7 +26,11 @@ from proofs_check.rejection_algorithms import (
     table_of,
     tables,
 )
+from proofs_check.simulated import Parameters, simulated
 from proofs_check.symbolic import same, valid
+from simulations.predictions import Predicted
+from simulations.quantities import Mean
+from spectheory.intervals import Interval
 from spectheory.limits import batch_expected_rejections, batch_limit, rejection_profile
 
 
@@ -147,6 +151,29 @@ def _first_position(case: Mapping[str, Table]) -> Case:
     return {name: {(): table[()]} for name, table in case.items()}
 
 
+# Simulated
+
+TARGET = [[0.5, 0.3, 0.2], [0.1, 0.6, 0.3], [0.3, 0.3, 0.4]]
+DRAFTS = {
+    "covering": [[0.2, 0.2, 0.6], [0.5, 0.3, 0.2], [0.2, 0.6, 0.2]],
+    "lacking": [[0.0, 0.4, 0.6], [0.7, 0.3, 0.0], [0.2, 0.6, 0.2]],
+}
+SETTINGS = [
+    ("batch", {"target": TARGET, "draft": draft, "initial": [1.0, 0.0, 0.0], "length": 6, "drafts": drafts})
+    for draft in DRAFTS.values()
+    for drafts in (4, 200)
+]
+
+
+def nearing(kind: str, given: Parameters, kept: float = 1.0) -> Iterator[Predicted]:
+    """Between the limit and T (1 - d)^M more; `kept` is how much of the limit is, the control's."""
+    steps, drafts = given["length"], given["drafts"]
+    limit = kept * float(batch_limit(given["target"], given["draft"], given["initial"], horizon=steps))
+    rarest_draft = min(share for row in given["draft"] for share in row if share > 0)
+    most = limit + steps * (1 - rarest_draft) ** drafts
+    yield Predicted("rejections per text", "Y4", Mean("rejections", 0, steps), Interval(limit, limit, most, "bound"))
+
+
 ENTRIES = (
     Entry(
         id="Y4",
@@ -191,6 +218,12 @@ ENTRIES = (
                 wrong=Claim("the same without o", lambda **case: _computed(**case, left=nothing)),
             ),
             searched(APPROACHED, drawn_models, over="2 tokens, 2 steps, M = 1 to 4, entries of all sizes", wrong=PAPER),
+            simulated(
+                "rejections of 4 and of 200 drafts, T = 6, drafts that lack tokens and such as lack none",
+                SETTINGS,
+                nearing,
+                wrong=("the limit is 0, as at T = 1 without o", lambda kind, given: nearing(kind, given, kept=0.0)),
+            ),
         ),
     ),
 )

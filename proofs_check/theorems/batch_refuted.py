@@ -12,6 +12,7 @@ from proofs_check.entries import Entry
 from proofs_check.evidence import counterexample
 from proofs_check.findings import Effort, Kind
 from proofs_check.rejection_algorithms import Pmf, Table, steps_of
+from proofs_check.simulated import simulated, stated
 from proofs_check.theorems.batch_limit import nothing, rarest, uncovered
 from proofs_check.theorems.rejections import y1_profile
 
@@ -82,6 +83,12 @@ ENTRIES = (
                 by_size,
                 over=FIRST,
                 true=TRUE,
+            ),
+            simulated(
+                "as printed it rejects as Y3 says, on the paper's test bed, T = 20, M = 4",
+                (("batch", {"chains": "yin2024", "length": 20, "drafts": 4, "printed": True}),),
+                stated("Y3", printed=False),
+                wrong=("it rejects as Y1 says, whatever M", stated("Y3/printed")),
             ),
         ),
         without=SETTLED,

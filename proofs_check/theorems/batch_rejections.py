@@ -29,6 +29,7 @@ from proofs_check.rejection_algorithms import (
     table_of,
     tables,
 )
+from proofs_check.simulated import simulated, stated
 from proofs_check.symbolic import same, valid
 from spectheory.limits import batch_expected_rejections, expected_calls, rejection_profile
 
@@ -219,6 +220,12 @@ ENTRIES = (
                 drawn_batches,
                 over="2 tokens, 2 steps, M = 2 or 3, entries of all sizes",
                 wrong=Claim("the same with one draft fewer", lambda **case: _y3(**case, left=left_with_one_fewer)),
+            ),
+            simulated(
+                "rejections on the paper's test bed, T = 20, M = 2 and 5, in all and by position",
+                [("batch", {"chains": "yin2024", "length": 20, "drafts": drafts}) for drafts in (2, 5)],
+                stated("Y3"),
+                wrong=("with one draft more", stated("Y3", drafts=lambda drafts: drafts + 1)),
             ),
         ),
     ),

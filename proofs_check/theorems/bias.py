@@ -24,6 +24,8 @@ from proofs_check.entries import Entry
 from proofs_check.evidence import agreement, counterexample, exact, proof, searched
 from proofs_check.findings import Effort
 from proofs_check.rejection_algorithms import Pmf, distance, excess, outcome
+from proofs_check.simulated import simulated, stated
+from proofs_check.simulated_settings import OVER_ACCEPTING, at
 from proofs_check.symbolic import same, valid
 from spectheory.limits import biased_loss, optimal_recovery, rejection_probability, uno_loss
 
@@ -193,6 +195,12 @@ ENTRIES = (
                     "loss >= sum |p - bq|/2",
                     lambda p, q, b, r: at_least(loss_of(p, q, b, r), distance(p, kept(q, b))),
                 ),
+            ),
+            simulated(
+                "the output's law with the best recovery",
+                at(("biased",), OVER_ACCEPTING, recovery="optimal"),
+                stated("Y5"),
+                wrong=("that of recovery from the target", stated("Y5", recovery="target")),
             ),
         ),
     ),

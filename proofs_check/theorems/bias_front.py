@@ -45,9 +45,12 @@ from proofs_check.rejection_algorithms import (
     table_of,
     tables,
 )
+from proofs_check.simulated import instead, simulated, stated
+from proofs_check.simulated_settings import OVER_ACCEPTING, at
 from proofs_check.symbolic import same, valid
 from proofs_check.theorems.bias_along_text import TEXT
 from proofs_check.theorems.rejections import y1_profile
+from spectheory import total_variation
 from spectheory.limits import bias_frontier, expected_rejections, mean_bias_frontier, mixture_target
 from spectheory.verification import BiasedVerification
 
@@ -272,6 +275,18 @@ ENTRIES = (
                 drawn_mixtures,
                 over="3 tokens, entries of all sizes",
                 wrong=Claim("the same recovering from p", lambda **case: _mixture(**case, standard_loss=False)),
+            ),
+            simulated(
+                "rejections of rules that accept too much, recovering by the best law or from the target",
+                [
+                    *at(("biased",), OVER_ACCEPTING, recovery="optimal"),
+                    *at(("biased",), OVER_ACCEPTING, recovery="target"),
+                ],
+                stated("Y6"),
+                wrong=(
+                    "they reject with probability TV",
+                    instead(stated("Y6"), lambda rule, _: total_variation(rule["target"], rule["draft"])),
+                ),
             ),
         ),
     ),

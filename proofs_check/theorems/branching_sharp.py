@@ -27,6 +27,8 @@ from proofs_check.entries import Entry
 from proofs_check.evidence import agreement, certified, exact, proof, searched
 from proofs_check.pmf_families import families_below
 from proofs_check.random_pmf_trees import Ensemble, best_of_one, mean_best_by_depth, moments, visits
+from proofs_check.simulated import instead, simulated, stated
+from proofs_check.simulated_settings import FOREST, TREES
 from proofs_check.symbolic import Step, same, valid
 from proofs_check.theorems.branching_walk import MANY_TO_ONE, algebra, shared_cases, threshold_cases
 
@@ -237,6 +239,13 @@ ENTRIES = (
             ),
             searched(ORDER, drawn_settings, over="moments and P", spaces=(setting_space(),), wrong=ORDER_WRONG),
             families_below(),
+            simulated(
+                "best trees of six families of random pmfs, P = 1, 8, 64",
+                FOREST,
+                stated("B2'"),
+                wrong=("half of it", instead(stated("B2'"), lambda _, bound: bound / 2)),
+                trials=TREES,
+            ),
         ),
     ),
 )

@@ -28,6 +28,8 @@ from proofs_check.entries import Entry
 from proofs_check.evidence import agreement, certified, exact, proof, searched
 from proofs_check.findings import Effort
 from proofs_check.random_pmf_trees import Ensemble, assignments, many_steps, mean_best_by_depth, moments, visits
+from proofs_check.simulated import instead, simulated, stated
+from proofs_check.simulated_settings import FOREST, TREES
 from proofs_check.symbolic import Step, same, valid
 
 
@@ -305,6 +307,13 @@ ENTRIES = (
                 over="laws on 2 to 5 steps",
                 spaces=(lorden.step_space(3),),
                 wrong=lorden.HALVED,
+            ),
+            simulated(
+                "best trees of six families of random pmfs, P = 1, 8, 64",
+                FOREST,
+                stated("B2"),
+                wrong=("half of it", instead(stated("B2"), lambda _, bound: bound / 2)),
+                trials=TREES,
             ),
         ),
     ),

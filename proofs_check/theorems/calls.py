@@ -18,6 +18,7 @@ from proofs_check.kept_noise import kept, noisy_cases
 from proofs_check.path_agreement import counted, mean_of_starts, predicted, tokens_per_call
 from proofs_check.path_cases import edge_chains, random_chains
 from proofs_check.path_theorem import Survival
+from proofs_check.simulated import simulated, stated
 from proofs_check.symbolic import Step, same
 from proofs_check.tree_theorem import visits
 
@@ -113,6 +114,12 @@ CHAIN_CALLS = Claim(
     partial(chains, path_theorem.calls),
 )
 
+CALLED = {"chains": "yin2024", "length": 20}
+"""The paper's test bed: texts of 20 tokens."""
+
+TREED = ("race", "recursive-distinct", "topk")
+"""Rules that take trees."""
+
 EVIDENCE = (
     proof(
         "calls are independent given the text; mean and variance, for any number of branches",
@@ -161,6 +168,25 @@ EVIDENCE = (
         few,
         over="traces of all texts of random models",
         wrong=Claim("tokens per call = 1 + mean accepted drafts over starts", partial(predicted, mean_of_starts)),
+    ),
+    simulated(
+        "calls of texts by token verification, 1, 3 and 6 drafts a call",
+        [("token", {**CALLED, "k": k}) for k in (1, 3, 6)],
+        stated("§7"),
+        wrong=("one draft more", stated("§7", k=lambda k: k + 1)),
+    ),
+    simulated(
+        "calls of texts by block verification, 2 and 3 drafts a call",
+        [("block", {**CALLED, "k": k}) for k in (2, 3)],
+        stated("§7"),
+        wrong=("those of token verification", stated("§7", kind="token")),
+    ),
+    simulated(
+        "calls of texts of 6 tokens by races, distinct recursive rejection and top-k, three nodes a call",
+        [("decode", {**CALLED, "length": 6, "rule": rule, "paths": [[1], [2], [1, 1]]}) for rule in TREED],
+        stated("§7"),
+        wrong=("those of chains of three", stated("§7", paths=[[1], [1, 1], [1, 1, 1]])),
+        trials=(5_000, 100_000),
     ),
 )
 """What the entry of §7 says about calls."""

@@ -15,6 +15,8 @@ from proofs_check.claims import Claim, Compared, computed, equal
 from proofs_check.entries import Entry
 from proofs_check.enumeration import race_coupling
 from proofs_check.evidence import agreement, exact, proof, searched
+from proofs_check.simulated import simulated, stated
+from proofs_check.simulated_settings import LACKING, RARE, TURNED, at
 from proofs_check.strategies import exact_pairs
 from proofs_check.symbolic import Step, same, valid
 from spectheory.verification import PoissonRace, RaceVerification
@@ -234,6 +236,13 @@ ENTRIES = (
                 lambda: exact_pairs(max_tokens=3),
                 over="2 and 3 tokens, with zeros and ratios up to 1e30",
                 wrong=POISSON,
+            ),
+            simulated(
+                "ranks and output of races with a clock for every token, and of lazy ones, drafts that lack a token "
+                "and p/q = 1e10 among the pairs",
+                at(("race", "race-dense"), (TURNED, LACKING, RARE), max_rank=3),
+                stated("R2", "lossless"),
+                wrong=("the ranks of the Poisson race (R1)", stated("R1", kind="poisson")),
             ),
         ),
     ),

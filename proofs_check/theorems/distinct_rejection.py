@@ -11,6 +11,8 @@ from proofs_check.claims import POSITIVE, Claim, Compared, computed, equal
 from proofs_check.entries import Entry
 from proofs_check.evidence import agreement, counterexample, exact, proof, searched
 from proofs_check.rank_laws import output_law, rank_law, recursive_rejection
+from proofs_check.simulated import simulated, stated
+from proofs_check.simulated_settings import TURNED, at
 from proofs_check.strategies import exact_pairs
 from proofs_check.symbolic import Step, valid
 from spectheory.verification import RecursiveRejection
@@ -223,6 +225,12 @@ ENTRIES = (
                     lambda p, q: product_form(p, q, replacement=True),
                     (POSITIVE,),
                 ),
+            ),
+            simulated(
+                "distinct candidates have the ranks of i.i.d. ones",
+                at(("recursive-distinct",), (TURNED,), max_rank=3),
+                stated("R3", kind="recursive"),
+                wrong=("they have those of R3 without replacement", stated("R3")),
             ),
         ),
         without={

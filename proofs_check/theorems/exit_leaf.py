@@ -15,9 +15,13 @@ from proofs_check.entries import Entry
 from proofs_check.enumeration import Pmf
 from proofs_check.evidence import agreement, certified, exact, proof, searched
 from proofs_check.rank_trees import UNSORTED, Nodes, Path, RankPmf, drawn_trees, read, tokens, trees_of, weight
+from proofs_check.simulated import Parameters, instead, simulated
+from proofs_check.simulated_settings import RANKED
 from proofs_check.symbolic import Step, same
 from proofs_check.theorems.divergences import entropy
 from proofs_check.theorems.tree_tokens import ADD_A_NODE
+from simulations.predictions import Predicted
+from simulations.quantities import Mean
 from spectheory import entropy as library_entropy
 from spectheory.drafting import Tree, exit_law, expected_tokens
 
@@ -107,6 +111,13 @@ CHAIN_RULE: tuple[Step, ...] = (
 )
 
 
+def by_entropy(_: str, given: Parameters) -> Iterator[Predicted]:
+    """Accepted drafts of simulated calls, one fewer than tokens, from the two entropies."""
+    tree, law = Tree.from_paths(given["paths"]), given["rank_pmf"]
+    tokens_per_call = float(library_entropy(exit_law(tree, law)) / library_entropy(law))
+    yield Predicted("H(exit leaf)/H(R) - 1", "S3", Mean("accepted", 0, tree.depth), tokens_per_call - 1)
+
+
 ENTRIES = (
     Entry(
         id="S3",
@@ -163,6 +174,12 @@ ENTRIES = (
                 drawn_trees,
                 over="trees of up to 6 nodes, laws of any spread",
                 wrong=Claim("E[tokens] H(R) = H(last node)", last_node),
+            ),
+            simulated(
+                "accepted drafts of calls down trees, one fewer than tokens",
+                RANKED,
+                by_entropy,
+                wrong=("H(exit leaf)/H(R) drafts are accepted", instead(by_entropy, lambda _, said: said + 1)),
             ),
         ),
     ),

@@ -16,6 +16,8 @@ from proofs_check.evidence import agreement, exact, proof, searched
 from proofs_check.list_transport import Pmf
 from proofs_check.rank_laws import gumbel_list_hit
 from proofs_check.search import pair_space
+from proofs_check.simulated import simulated, stated
+from proofs_check.simulated_settings import LACKING, TURNED, at
 from proofs_check.strategies import exact_pairs
 from proofs_check.symbolic import Step, same, valid
 from proofs_check.theorems.optimal_multi_draft import with_candidates
@@ -169,6 +171,13 @@ ENTRIES = (
                 over="2 to 4 tokens",
                 spaces=(pair_space(2),),
                 wrong=TOO_MUCH,
+            ),
+            simulated(
+                "misses of lists of three, hits by the output's own race, and the output, a draft that lacks a token "
+                "among the pairs",
+                at(("gumbel-list",), (TURNED, LACKING), k=3),
+                stated("R6", "lossless"),
+                wrong=("with one candidate more", stated("R6", k=lambda k: k + 1)),
             ),
         ),
     ),

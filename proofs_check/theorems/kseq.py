@@ -14,6 +14,8 @@ from proofs_check.entries import Entry
 from proofs_check.evidence import agreement, certified, counterexample, exact, proof, searched
 from proofs_check.kseq_cases import any_of, drawn_roots, one, root_space, roots
 from proofs_check.list_transport import Pmf, optimum
+from proofs_check.simulated import simulated, stated
+from proofs_check.simulated_settings import LACKING, TURNED, at
 from proofs_check.symbolic import Step, same, valid
 from proofs_check.theorems.optimal_multi_draft import CONVEX
 from proofs_check.theorems.race_inequalities import overlap
@@ -305,6 +307,12 @@ ENTRIES = (
                 over="up to 4 tokens, k = 2, 3, 4",
                 spaces=(root_space(3, 2),),
                 wrong=ALL_OF_R4,
+            ),
+            simulated(
+                "the accepted candidate of three, and the output",
+                at(("k-seq",), (TURNED, LACKING), k=3),
+                stated("R5", "lossless"),
+                wrong=("the ranks of recursive rejection (R3)", stated("R3", kind="recursive", max_rank=3)),
             ),
         ),
     ),

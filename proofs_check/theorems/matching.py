@@ -13,10 +13,12 @@ from proofs_check.enumeration import Pmf as ExactPmf
 from proofs_check.enumeration import argmax_coupling, independent_coupling
 from proofs_check.evidence import agreement, exact, proof, searched
 from proofs_check.search import pair_space
+from proofs_check.simulated import instead, simulated, stated
+from proofs_check.simulated_settings import LACKING, TURNED, at
 from proofs_check.strategies import exact_pairs
 from proofs_check.symbolic import Step, same, valid
 from proofs_check.theorems.race_inequalities import overlap
-from spectheory.verification import ArgmaxDraft, GreedyMatch, IndependentMatch
+from spectheory.verification import ArgmaxDraft, GreedyMatch, IndependentMatch, TokenVerification
 
 Pmf = Sequence[Real]
 Law = Mapping[tuple[int, int], Real]
@@ -180,6 +182,17 @@ ENTRIES = (
                 over="2 to 5 tokens",
                 spaces=(pair_space(2), pair_space(3)),
                 wrong=Claim("argmax draft <= 1 - TV", lambda p, q: at_most(p[first(q)], overlap(p, q))),
+            ),
+            simulated(
+                "acceptance and output of independent match and of an argmax draft",
+                [each for rule in ("independent", "argmax") for each in at(("single",), (TURNED, LACKING), rule=rule)],
+                stated("A4", "lossless"),
+                wrong=(
+                    "they accept as token verification does (A1)",
+                    instead(
+                        stated("A4"), lambda pair, _: TokenVerification().acceptance(pair["target"], pair["draft"])
+                    ),
+                ),
             ),
         ),
     ),

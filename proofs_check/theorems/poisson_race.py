@@ -14,6 +14,8 @@ from proofs_check.entries import Entry
 from proofs_check.enumeration import race_coupling
 from proofs_check.evidence import agreement, exact, proof, searched
 from proofs_check.rank_laws import poisson_race
+from proofs_check.simulated import simulated, stated
+from proofs_check.simulated_settings import LACKING, TURNED, at
 from proofs_check.strategies import exact_pairs
 from proofs_check.symbolic import Step, same, valid
 from proofs_check.theorems.distinct_race import WINNER, Pmf, drawn, over_all, rates
@@ -264,6 +266,12 @@ ENTRIES = (
                 lambda: exact_pairs(max_tokens=3),
                 over="2 and 3 tokens, with zeros and ratios up to 1e30",
                 wrong=DISTINCT,
+            ),
+            simulated(
+                "ranks and output of Poisson races, a draft that lacks a token among the pairs",
+                at(("poisson",), (TURNED, LACKING), max_rank=4),
+                stated("R1", "lossless"),
+                wrong=("the ranks among distinct tokens (R2)", stated("R2", kind="race")),
             ),
         ),
     ),

@@ -17,11 +17,13 @@ from proofs_check.enumeration import Pmf as ExactPmf
 from proofs_check.enumeration import race_coupling
 from proofs_check.evidence import agreement, exact, proof, searched
 from proofs_check.findings import Effort
+from proofs_check.simulated import instead, simulated, stated
+from proofs_check.simulated_settings import LACKING, RARE, TURNED, at
 from proofs_check.strategies import exact_pairs
 from proofs_check.symbolic import Step, same, valid
 from proofs_check.theorems.hockey_stick import g
 from proofs_check.theorems.race_inequalities import overlap, race, reciprocal
-from spectheory.verification import RaceVerification, race_enclosure
+from spectheory.verification import RaceVerification, TokenVerification, race_enclosure
 
 Pmf = Sequence[Real]
 
@@ -251,6 +253,18 @@ ENTRIES = (
                 wrong=Claim(
                     "the library's acceptance is the sum of 1/(1/p + 1/q - 1)",
                     lambda p, q: computed(RaceVerification().acceptance(floats(p), floats(q)), reciprocal(p, q)),
+                ),
+            ),
+            simulated(
+                "acceptance and output of races with a clock for every token, and of lazy ones, drafts that lack a "
+                "token and p/q = 1e10 among the pairs",
+                at(("race-dense", "race"), (TURNED, LACKING, RARE), max_rank=1),
+                stated("A2", "lossless"),
+                wrong=(
+                    "acceptance 1 - TV",
+                    instead(
+                        stated("A2"), lambda pair, _: TokenVerification().acceptance(pair["target"], pair["draft"])
+                    ),
                 ),
             ),
         ),

@@ -11,8 +11,12 @@ from proofs_check.claims import POSITIVE, Claim, Compared, at_most, computed, eq
 from proofs_check.entries import Entry
 from proofs_check.evidence import agreement, counterexample, exact, proof, searched, solved
 from proofs_check.search import pair_space
+from proofs_check.simulated import Parameters, simulated
+from proofs_check.simulated_settings import LACKING, NEAR, TURNED, at
 from proofs_check.strategies import exact_pairs
 from proofs_check.symbolic import Step, valid
+from simulations.predictions import Predicted, Side
+from simulations.quantities import Share
 from spectheory.verification import race_inequalities
 
 Pmf = Sequence[Real]
@@ -109,6 +113,30 @@ LOOK_ALIKE = Claim("S/(2-S) <= race", lambda p, q: at_most(similarity(p, q) / (2
 
 HALF = Claim("S/2 <= race", lambda p, q: at_most(similarity(p, q) / 2, race(p, q)))
 
+BETWEEN = (
+    ("S/2 <= race", "half_similarity"),
+    ("sum 1/(1/p + 1/q - 1) <= race", "reciprocals"),
+    ("(1-TV)/(1+TV) <= race", "from_total_variation"),
+    ("race <= 1-TV", "token"),
+    ("race <= S", "similarity"),
+)
+"""The bounds by the library's names."""
+
+
+def bounds(_: str, pair: Parameters) -> Iterator[Predicted]:
+    """What A3 says of the share of races whose draft is the output."""
+    numbers = race_inequalities(pair["target"], pair["draft"])
+    for says, name in BETWEEN:
+        side: Side = "upper bound" if says.startswith("race") else "lower bound"
+        yield Predicted(says, "A3", Share("rank", 1), float(getattr(numbers, name)), side)
+
+
+def look_alike(_: str, pair: Parameters) -> Iterator[Predicted]:
+    """What the false bound says of it."""
+    s = float(race_inequalities(pair["target"], pair["draft"]).similarity)
+    yield Predicted(LOOK_ALIKE.says, "A3/look-alike", Share("rank", 1), s / (2 - s), "lower bound")
+
+
 ENTRIES = (
     Entry(
         id="A3",
@@ -157,6 +185,12 @@ ENTRIES = (
                 over="2 to 5 tokens",
                 spaces=(pair_space(2), pair_space(3)),
                 wrong=LOOK_ALIKE,
+            ),
+            simulated(
+                "races with a clock for every token between the bounds",
+                at(("race-dense",), (TURNED, LACKING, NEAR), max_rank=1),
+                bounds,
+                wrong=(LOOK_ALIKE.says, look_alike),
             ),
         ),
     ),

@@ -21,7 +21,8 @@ from proofs_check.rank_information import (
     poisson_law,
     recursive_entropies,
 )
-from proofs_check.theorems.rank_entropy import RANKS, wrapped
+from proofs_check.simulated import simulated, stated
+from proofs_check.theorems.rank_entropy import RANKS, against_kl, wrapped
 
 THOUSANDTH = Fraction(1, 1000)
 FAR = (1 - THOUSANDTH, THOUSANDTH)
@@ -86,6 +87,9 @@ WITHOUT: Mapping[Kind, str] = {
     "search": "a counterexample settles it",
 }
 
+NEARLY_CERTAIN = {"target": [0.999, 0.001], "draft": [0.001, 0.999]}
+"""The same pair, as simulators take it."""
+
 ENTRIES = (
     Entry(
         id="H/distinct",
@@ -109,6 +113,13 @@ ENTRIES = (
                 over="at p = (.999, .001), q = (.001, .999)",
                 true=Claim("KL is 6.893 and H(R) .0144 there", printed_of_distinct),
                 kind="certified",
+            ),
+            simulated(
+                "entropy of ranks in races over distinct tokens at least KL there, 10,000 ranks a trial",
+                (("rank-entropy", {"rule": "race", **NEARLY_CERTAIN, "max_rank": 2, "draws": 10_000}),),
+                against_kl("lower bound"),
+                wrong=("it is that of R2's ranks", stated("R2")),
+                trials=(100, 1_000),
             ),
         ),
         without=WITHOUT,

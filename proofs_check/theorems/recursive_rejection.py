@@ -12,6 +12,8 @@ from proofs_check.entries import Entry
 from proofs_check.evidence import agreement, exact, proof, searched
 from proofs_check.rank_laws import output_law, rank_law, recursive_rejection
 from proofs_check.search import pair_space
+from proofs_check.simulated import simulated, stated
+from proofs_check.simulated_settings import LACKING, TURNED, at
 from proofs_check.strategies import exact_pairs
 from proofs_check.symbolic import Step, valid
 from proofs_check.theorems.distinct_rejection import (
@@ -291,7 +293,22 @@ ENTRIES = (
             "sum over orders: a rejected token is taken out of q, an empty q is uniform over the tokens not rejected",
         ),
         calculators=("spectheory.verification.RecursiveRejection",),
-        evidence=(*WITH_REPLACEMENT, *WITHOUT_REPLACEMENT),
+        evidence=(
+            *WITH_REPLACEMENT,
+            *WITHOUT_REPLACEMENT,
+            simulated(
+                "ranks and output with i.i.d. candidates, a draft that lacks a token among the pairs",
+                at(("recursive",), (TURNED, LACKING), max_rank=3),
+                stated("R3", "lossless"),
+                wrong=("those of distinct candidates", stated("R3", kind="recursive-distinct")),
+            ),
+            simulated(
+                "ranks and output with distinct candidates, a draft that lacks a token among the pairs",
+                at(("recursive-distinct",), (TURNED, LACKING), max_rank=3),
+                stated("R3", "lossless"),
+                wrong=("those of i.i.d. candidates", stated("R3", kind="recursive")),
+            ),
+        ),
     ),
 )
 """What this file states."""

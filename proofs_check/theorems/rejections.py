@@ -32,6 +32,7 @@ from proofs_check.rejection_algorithms import (
     table_of,
     tables,
 )
+from proofs_check.simulated import simulated, stated
 from proofs_check.symbolic import valid
 from spectheory.limits import expected_calls, expected_rejections, rejection_profile, rejections_of_text
 
@@ -204,6 +205,12 @@ ENTRIES = (
             ),
             searched(
                 Y1, lambda: drawn_tables(2, 2), over="2 tokens, 2 steps, entries of all sizes", wrong=DRAFT_PREFIXES
+            ),
+            simulated(
+                "rejections on the paper's test bed, T = 20, in all and by position",
+                (("rejections", {"chains": "yin2024", "length": 20}),),
+                stated("Y1"),
+                wrong=("those of a batch of two (Y3)", stated("Y3", kind="batch", drafts=2)),
             ),
         ),
     ),

@@ -16,11 +16,13 @@ from proofs_check.entries import Entry
 from proofs_check.enumeration import token_verification
 from proofs_check.evidence import agreement, exact, proof, searched
 from proofs_check.search import Space, rational
+from proofs_check.simulated import instead, simulated, stated
+from proofs_check.simulated_settings import LACKING, RARE, TURNED, at
 from proofs_check.strategies import exact_pmfs
 from proofs_check.symbolic import Step, same, valid
 from proofs_check.theorems.divergences import total_variation
 from proofs_check.theorems.race_inequalities import overlap, race
-from spectheory.verification import TokenVerification
+from spectheory.verification import RaceVerification, TokenVerification
 
 Pmf = Sequence[Real]
 Joint = Sequence[Sequence[Real]]
@@ -228,6 +230,15 @@ ENTRIES = (
                 wrong=Claim(
                     "P(draft = output) is at most what the race accepts",
                     lambda joint: at_most(diagonal(joint), race(*marginals(joint))),
+                ),
+            ),
+            simulated(
+                "acceptance and output of token verification, drafts that lack a token and p/q = 1e10 among the pairs",
+                at(("single",), (TURNED, LACKING, RARE), rule="token"),
+                stated("A1", "lossless"),
+                wrong=(
+                    "the race's acceptance (A2)",
+                    instead(stated("A1"), lambda pair, _: RaceVerification().acceptance(pair["target"], pair["draft"])),
                 ),
             ),
         ),

@@ -10,6 +10,8 @@ from proofs_check.arithmetic import Real, floats, is_term, is_zero, log
 from proofs_check.claims import Claim, Compared, at_most, computed, equal
 from proofs_check.entries import Entry
 from proofs_check.evidence import agreement, certified, exact, proof, searched
+from proofs_check.simulated import simulated, stated
+from proofs_check.simulated_settings import LACKING, TURNED, at
 from proofs_check.strategies import exact_pairs
 from proofs_check.symbolic import Step, valid
 from spectheory import entropy
@@ -194,6 +196,12 @@ ENTRIES = (
                 lambda: exact_pairs(max_tokens=4),
                 over="2 to 4 tokens, with ties and zeros",
                 wrong=LIBRARY_LAST,
+            ),
+            simulated(
+                "the sampled output's place in the draft's order",
+                at(("top-k",), (TURNED, LACKING), max_rank=3),
+                stated("R7", "lossless"),
+                wrong=("the ranks of recursive rejection (R3)", stated("R3", kind="recursive-distinct")),
             ),
         ),
     ),

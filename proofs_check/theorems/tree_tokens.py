@@ -31,6 +31,8 @@ from proofs_check.rank_trees import (
     trees_of,
     weight,
 )
+from proofs_check.simulated import Parameters, simulated, stated
+from proofs_check.simulated_settings import RACED, RANKED
 from proofs_check.symbolic import Step, same
 from proofs_check.tree_enumeration import (
     Joint,
@@ -42,6 +44,8 @@ from proofs_check.tree_enumeration import (
     race_list,
     tree_walk,
 )
+from simulations.predictions import Predicted
+from simulations.quantities import Share
 from spectheory.drafting import Batch, Chain, KAry, Shape, Tree, expected_tokens, node_weights, survival
 
 
@@ -66,6 +70,13 @@ def by_depth_alone(pi: Pmf, tree: Nodes) -> Compared:
     return equal(
         sum(share * len(ranks) for ranks, share in read(pi, tree).items()), 1 + sum(pi[v[-1] - 1] for v in tree)
     )
+
+
+def by_last_rank(_: str, given: Parameters) -> Iterator[Predicted]:
+    """The same of simulated calls."""
+    for node, path in enumerate(Tree.from_paths(given["paths"]).paths):
+        share = given["rank_pmf"][path[-1] - 1]
+        yield Predicted(f"P(node {node + 1} accepted)", "S1", Share("reached", node), share)
 
 
 # Whole algorithms, at one pair of pmfs all along the text
@@ -245,6 +256,18 @@ ENTRIES = (
                 drawn_trees,
                 over="trees of up to 6 nodes, laws of any spread",
                 wrong=Claim("a node weighs what its last rank does", by_depth_alone),
+            ),
+            simulated(
+                "accepted drafts and nodes of calls down trees, ranks from laws",
+                RANKED,
+                stated("S1"),
+                wrong=("a node weighs what its last rank does", by_last_rank),
+            ),
+            simulated(
+                "the same with the ranks of races between two pmfs",
+                RACED,
+                stated("S1"),
+                wrong=("with target and draft alike", stated("S1", draft=RACED[0][1]["target"])),
             ),
         ),
     ),

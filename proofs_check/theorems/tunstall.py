@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import chain as joined
@@ -14,9 +15,12 @@ from proofs_check.entries import Entry
 from proofs_check.enumeration import Pmf
 from proofs_check.evidence import agreement, certified, exact, proof, searched
 from proofs_check.rank_trees import LAWS, UNSORTED, Nodes, RankPmf, drawn_trees, expanded, law_space, tokens, trees_of
+from proofs_check.simulated import Parameters, instead, simulated, stated
+from proofs_check.simulated_settings import RACED, RANKED
 from proofs_check.symbolic import Step, same, valid
 from proofs_check.theorems.divergences import entropy
 from proofs_check.theorems.exit_leaf import exits
+from spectheory import entropy as library_entropy
 from spectheory.limits import tunstall_bound
 from spectheory.limits.channel import TunstallForm
 
@@ -94,6 +98,11 @@ GIBBS: tuple[Step, ...] = (
 )
 
 
+def without_letters(given: Parameters, _: float) -> float:
+    """Accepted drafts, one fewer than tokens, if a call had one outcome for each node."""
+    return math.log(len(given["paths"]) + 1) / float(library_entropy(given["rank_pmf"])) - 1
+
+
 ENTRIES = (
     Entry(
         id="T1",
@@ -166,6 +175,18 @@ ENTRIES = (
                 over="trees of up to 6 nodes, laws of any spread",
                 spaces=(law_space(3, ((1,), (1, 1))), law_space(3, ((1,), (2,), (1, 2), (1, 2, 3)))),
                 wrong=Claim("E[tokens] H(R) <= log(k+1)", no_letters),
+            ),
+            simulated(
+                "accepted drafts of calls down trees, one fewer than tokens",
+                RANKED,
+                stated("T1"),
+                wrong=("E[tokens] H(R) <= log(k+1)", instead(stated("T1"), without_letters)),
+            ),
+            simulated(
+                "the same with the ranks of races between two pmfs",
+                RACED,
+                stated("T1"),
+                wrong=("half of it", instead(stated("T1"), lambda _, bound: bound / 2)),
             ),
         ),
     ),

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from simulations.alias import Floats, Tokens, alias, drawn
-from simulations.chains import Chains, Counts, checked_chains, checked_stream
+from simulations.chains import CallCounts, Chains, Counts, checked_chains, checked_stream
 from simulations.positions import whole_number
 from simulations.streams import Words, uniform
 from spectheory.kernels.compiling import compiled
@@ -69,8 +69,8 @@ def block_tables(chains: Chains) -> BlockTables:
     return BlockTables(drafts, *alias(p), order.astype(np.int32), least, sums)
 
 
-def block_calls(target: Any, draft: Any, initial: Any, *, length: int, k: int, texts: int, state: Words) -> Counts:
-    """Calls of block verification by their accepted drafts, over whole texts.
+def block_calls(target: Any, draft: Any, initial: Any, *, length: int, k: int, texts: int, state: Words) -> CallCounts:
+    """Calls of block verification, over whole texts.
 
     A call drafts k tokens, with m tokens of the text to go at most m - 1. Depth i < k is marked with probability
     S/(S + 1 - w), S = sum (w p - q)+ after the draft's first i tokens, w = min(1, w' p/q) the running ratio; depth k
@@ -87,8 +87,8 @@ def block_calls(target: Any, draft: Any, initial: Any, *, length: int, k: int, t
 
     Returns
     -------
-    array ``[k + 1]`` of int64
-        Calls with 0, 1, ..., k accepted drafts; tokens are ``counts @ arange(1, k + 2)`` = `texts` x `length`.
+    CallCounts
+        Calls by accepted drafts, texts by calls.
 
     Raises
     ------
@@ -99,13 +99,14 @@ def block_calls(target: Any, draft: Any, initial: Any, *, length: int, k: int, t
     --------
     >>> from simulations.streams import words
     >>> same = np.full((2, 2), 0.5)
-    >>> block_calls(same, same, [1, 0], length=7, k=2, texts=100, state=words(1))
+    >>> block_calls(same, same, [1, 0], length=7, k=2, texts=100, state=words(1)).accepted
     array([100,   0, 200])
     """
     drafts, runs = whole_number("k", k), whole_number("texts", texts)
     chains = checked_chains(target, draft, initial, length=whole_number("length", length))
-    counts = np.zeros(drafts + 1, dtype=np.int64)
-    _block_calls(block_tables(chains), *alias(chains.initial), checked_stream(state), length, runs, counts)
+    counts = CallCounts.none(k=drafts, length=length)
+    tables, start = block_tables(chains), alias(chains.initial)
+    _block_calls(tables, *start, checked_stream(state), length, runs, counts.accepted, counts.texts)
     return counts
 
 
@@ -171,15 +172,24 @@ def _block_call(t: BlockTables, n: int, k: int, path: Tokens, running: Floats, s
 
 @compiled
 def _block_calls(
-    tables: BlockTables, keep: Floats, other: Tokens, state: Words, length: int, texts: int, counts: Counts
+    tables: BlockTables,
+    keep: Floats,
+    other: Tokens,
+    state: Words,
+    length: int,
+    texts: int,
+    counts: Counts,
+    by_calls: Counts,
 ) -> None:
     k = counts.size - 1
     path, running = np.empty(k + 2, np.int32), np.ones(k + 1)
     for _ in range(texts):
-        last, n = drawn(keep, other, uniform(state)), 0
+        last, n, calls = drawn(keep, other, uniform(state)), 0, 0
         while n < length:
             path[0] = last
             accepted = _block_call(tables, n, min(k, length - n - 1), path, running, state)
             counts[accepted] += 1
+            calls += 1
             last = path[accepted + 1]
             n += accepted + 1
+        by_calls[calls] += 1

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from simulations.acceptance import Rows, acceptance_law, acceptance_rows
-from simulations.alias import Floats, Tokens, alias, drawn
-from simulations.chains import Counts, RejectionCounts, checked_chains, checked_stream
+from simulations.alias import Alias, Floats, Tokens, alias, drawn
+from simulations.chains import CallCounts, Counts, RejectionCounts, checked_chains, checked_stream
 from simulations.positions import whole_number
 from simulations.streams import Words, next_word, words
 from spectheory.kernels.compiling import compiled
@@ -35,11 +35,11 @@ def lane_streams(state: Words, lanes: int) -> Words:
     return np.stack([words(seed, lane) for lane in range(lanes)], axis=1)
 
 
-def token_calls(target: Any, draft: Any, initial: Any, *, length: int, k: int, texts: int, state: Words) -> Counts:
-    """Calls of token verification by their accepted drafts, over whole texts.
+def token_calls(target: Any, draft: Any, initial: Any, *, length: int, k: int, texts: int, state: Words) -> CallCounts:
+    """Calls of token verification, over whole texts.
 
     Each call drafts k tokens, fewer where the text ends: with m tokens to go at most m - 1, so that its recovered or
-    bonus token is the last. Calls are ``counts.sum()``, tokens ``counts @ arange(1, k + 2)`` = `texts` x `length`.
+    bonus token is the last.
 
     Lane i draws from its own stream (:func:`lane_streams`): the token before each of its texts, then one uniform per
     token.
@@ -57,8 +57,8 @@ def token_calls(target: Any, draft: Any, initial: Any, *, length: int, k: int, t
 
     Returns
     -------
-    array ``[k + 1]`` of int64
-        Calls with 0, 1, ..., k accepted drafts; the recovered or bonus token is not among them.
+    CallCounts
+        Calls by accepted drafts, texts by calls.
 
     Raises
     ------
@@ -70,14 +70,23 @@ def token_calls(target: Any, draft: Any, initial: Any, *, length: int, k: int, t
     Examples
     --------
     >>> same = np.full((2, 2), 0.5)
-    >>> token_calls(same, same, [1, 0], length=7, k=2, texts=100, state=words(1))
-    array([100,   0, 200])
+    >>> counts = token_calls(same, same, [1, 0], length=7, k=2, texts=100, state=words(1))
+    >>> counts.accepted, counts.texts
+    (array([100,   0, 200]), array([  0,   0,   0, 100,   0,   0,   0,   0]))
     """
     drafts = whole_number("k", k)
     rows, start, lanes = _prepared(target, draft, initial, length, texts, state)
-    counts = np.zeros((lanes.shape[1], drafts + 1), dtype=np.int64)
-    _token_calls(rows, *start, lanes, length, texts, counts)
-    return counts.sum(axis=0)
+    return calls_of_rows(rows, start, lanes, length=length, k=drafts, texts=texts)
+
+
+def calls_of_rows(rows: Rows, start: Alias, lanes: Words, *, length: int, k: int, texts: int) -> CallCounts:
+    """Calls of token verification by the tables of every state, the table of the first state and a stream per lane.
+
+    An outcome of the tables is twice the next state, plus one if its token is accepted.
+    """
+    accepted, by_calls = np.zeros((lanes.shape[1], k + 1), np.int64), np.zeros(length + 1, np.int64)
+    _token_calls(rows, *start, lanes, length, texts, accepted, by_calls)
+    return CallCounts(accepted.sum(axis=0), by_calls)
 
 
 def horizon_rejections(
@@ -102,7 +111,7 @@ def horizon_rejections(
 
 def _prepared(
     target: Any, draft: Any, initial: Any, length: int, texts: int, state: Words
-) -> tuple[Rows, tuple[Floats, Tokens], Words]:
+) -> tuple[Rows, Alias, Words]:
     """The tables of every state, the table of the first token, and a stream per lane."""
     runs = whole_number("texts", texts)
     chains = checked_chains(target, draft, initial, length=whole_number("length", length))
@@ -112,13 +121,13 @@ def _prepared(
 
 @compiled
 def _outcome(rows: Rows, state: int, u: float) -> int:
-    begin = rows.begin[state]
-    scaled = u * (rows.begin[state + 1] - begin)
+    """The outcome that a uniform draws, by sums and shifts alone: a coin that decides a branch is guessed wrongly."""
+    begin = rows.begin[np.uint64(state)]
+    scaled = u * (rows.begin[np.uint64(state + 1)] - begin)
     whole = int(scaled)
-    column = rows.columns[begin + whole]
-    kept = float(column >> (2 * rows.bits)) * rows.unit
-    pair = column >> rows.bits if scaled - whole < kept else column
-    return pair & ((1 << rows.bits) - 1)
+    column = rows.columns[np.uint64(begin + whole)]
+    kept = (int((scaled - whole) * (1.0 / rows.unit)) - (column >> (2 * rows.bits))) >> 63
+    return (column >> (rows.bits & kept)) & ((1 << rows.bits) - 1)
 
 
 @compiled
@@ -139,10 +148,18 @@ def _uniforms(streams: Words, u: Floats) -> None:
 
 @compiled
 def _token_calls(
-    rows: Rows, keep: Floats, other: Tokens, streams: Words, length: int, texts: int, counts: Counts
+    rows: Rows,
+    keep: Floats,
+    other: Tokens,
+    streams: Words,
+    length: int,
+    texts: int,
+    counts: Counts,
+    by_calls: Counts,
 ) -> None:
     lanes, k = counts.shape[0], counts.shape[1] - 1
     last, depth, u = np.zeros(lanes, np.int64), np.zeros(lanes, np.int64), np.zeros(lanes)
+    before = np.zeros(lanes, np.int64)
     step = keep.size if rows.begin.size > keep.size + 1 else 0
     for first in range(0, texts, lanes):
         active = min(lanes, texts - first)
@@ -157,8 +174,12 @@ def _token_calls(
                 last[lane] = outcome >> 1
                 accepted = depth[lane]
                 ended = (1 - (outcome & 1)) | int(accepted == k) | at_end
-                counts[lane, accepted] += ended
+                counts[lane, np.uint64(accepted)] += ended
                 depth[lane] = (accepted + 1) * (1 - ended)
+        for lane in range(active):
+            calls = counts[lane].sum()
+            by_calls[calls - before[lane]] += 1
+            before[lane] = calls
 
 
 @compiled

@@ -17,6 +17,12 @@ def rejections(parameters: dict[str, Any]) -> Iterator[Predicted]:
     yield from _profile(parameters, "Y1", 1)
 
 
+@predicts("rejections-running")
+def rejections_running(parameters: dict[str, Any]) -> Iterator[Predicted]:
+    """Rejections of one draft, in all."""
+    yield from _profile({**parameters, "positions": False}, "Y1", 1)
+
+
 @predicts("batch")
 def batch(parameters: dict[str, Any]) -> Iterator[Predicted]:
     """Those of a batch; as printed, Algorithm 4 rejects as if it had one draft."""
@@ -30,5 +36,5 @@ def _profile(parameters: dict[str, Any], statement: str, drafts: int) -> Iterato
     length = parameters["length"]
     profile = rejection_profile(*chains_of(parameters), drafts=drafts, horizon=length)
     yield Predicted("rejections per text", statement, Mean("rejections", 0, length), float(profile.sum()))
-    for n, share in enumerate(profile):
+    for n, share in enumerate(profile if parameters.get("positions", True) else ()):
         yield Predicted(f"P(rejection at token {n + 1})", statement, Share("positions", n), float(share))

@@ -2,13 +2,15 @@
 
 Parameters are the chains (:func:`simulations.settings.chains_of`) and ``length``, T. Counted are ``positions``,
 ``[T]``, texts with a rejection there, and ``texts``, ``[T + 1]``, texts by their number of rejections, whose moments
-are ``rejections``.
+are ``rejections``. With ``positions`` false they are not counted by position.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
 
 from simulations.chains import RejectionCounts
 from simulations.kernels.batch_rejection import batch_rejections
@@ -18,24 +20,47 @@ from simulations.registry import simulator
 from simulations.settings import chains_of
 from simulations.streams import Words
 from simulations.tally import Tally
+from spectheory.errors import SettingError
 
 
 @simulator("rejections", version="1")
 def rejections(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
     """Token verification whose rounds draft to the horizon (Y1)."""
-    return _tally(horizon_rejections(*chains_of(parameters), length=parameters["length"], texts=trials, state=state))
+    found = horizon_rejections(*chains_of(parameters), length=parameters["length"], texts=trials, state=state)
+    return _tally(found, parameters)
+
+
+@simulator("rejections-running", version="1")
+def rejections_running(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
+    """The same (Y1), looked at on the way: ``running``, ``[C]``, rejections in the first ``checkpoints[c]`` texts.
+
+    The last checkpoint is the number of trials; positions are not counted.
+    """
+    checkpoints = parameters["checkpoints"]
+    segments = np.diff(checkpoints, prepend=0)
+    if not len(segments) or segments.min() < 1 or checkpoints[-1] != trials:
+        raise SettingError(
+            f"checkpoints are {checkpoints}", limit=f"must rise from 1 or more to {trials}", remedy="end at the trials"
+        )
+    chains, length = chains_of(parameters), parameters["length"]
+    parts = [horizon_rejections(*chains, length=length, texts=int(n), state=state) for n in segments]
+    running = np.cumsum([part.positions.sum() for part in parts])
+    texts = np.sum([part.texts for part in parts], axis=0)
+    return Tally.of(
+        trials, counts={"running": running, "texts": texts}, samples={"rejections": Moments.of_histogram(texts)}
+    )
 
 
 @simulator("batch", version="1")
 def batch(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
     """Algorithm 4 with ``drafts`` drafts, as intended, or with ``printed`` as printed (Y3)."""
     made = {name: parameters[name] for name in ("length", "drafts", "printed") if name in parameters}
-    return _tally(batch_rejections(*chains_of(parameters), **made, texts=trials, state=state))
+    return _tally(batch_rejections(*chains_of(parameters), **made, texts=trials, state=state), parameters)
 
 
-def _tally(counts: RejectionCounts) -> Tally:
-    return Tally.of(
-        int(counts.texts.sum()),
-        counts={"positions": counts.positions, "texts": counts.texts},
-        samples={"rejections": Moments.of_histogram(counts.texts)},
-    )
+def _tally(found: RejectionCounts, parameters: Mapping[str, Any]) -> Tally:
+    counts = {"texts": found.texts}
+    if parameters.get("positions", True):
+        counts["positions"] = found.positions
+    moments = Moments.of_histogram(found.texts)
+    return Tally.of(int(found.texts.sum()), counts=counts, samples={"rejections": moments})

@@ -102,7 +102,9 @@ class VerifyOptions:
         list[str] | None, Argument(help="Ids of statements, as A3 or B2'; all if absent.", show_default=False)
     ] = None
     paper: Annotated[str | None, Option(help="Statements of one paper by its key, as kobus2025.")] = None
-    kind: Annotated[str | None, Option(help="One kind of evidence: symbolic, exact, certified, search.")] = None
+    kind: Annotated[
+        str | None, Option(help="One kind of evidence: symbolic, exact, certified, search, simulation.")
+    ] = None
     deep: Annotated[bool, Option("--deep", help="Larger grids and longer searches: some ten times as long.")] = False
     seed: Annotated[int, Option(help="Seed of random cases: the same seed checks the same cases.")] = 0
     workers: Annotated[

@@ -43,7 +43,7 @@ def run_verify(question: VerifyOptions) -> int:
 def _run_ledger(question: VerifyOptions, effort: Effort) -> int:
     from proofs_check.ledger import select
     from proofs_check.report import Report
-    from proofs_check.verify import keys_of
+    from proofs_check.verify import evidence_of, keys_of
 
     workers = question.workers if question.workers is not None else os.cpu_count() or 1
     in_range("--workers", workers, MOST_WORKERS)
@@ -56,6 +56,8 @@ def _run_ledger(question: VerifyOptions, effort: Effort) -> int:
                 f"none of the statements asked for has {kind} evidence", limit="needs one", remedy="leave --kind out"
             )
     keys = keys_of(entries, kind)
+    if any(evidence_of(key).kind == "simulation" for key in keys):
+        load_extra("numba", extra="fast")
     began = time.perf_counter()
     checks: list[Checked] = []
     try:

@@ -53,7 +53,12 @@ def _race(ax: Axes, data: dict[str, Any], outcome: str) -> None:
     ax.set_xlabel("arrival time  E/P (circles), E/Q (diamonds)", fontsize=9)
     ax.set_title(
         "One clock E for both: "
-        + ("the same token arrives first, accepted" if outcome == "accepted" else "two tokens arrive first, rejected"),
+        + (
+            "the same token arrives first, accepted"
+            if outcome == "accepted"
+            else "different tokens arrive first, rejected"
+        )
+        + f"\nrank of the output in the draft's race: R = {race['rank']}",
         loc="left",
         fontsize=9,
     )

@@ -1,0 +1,84 @@
+"""Two workers against one on the same task, through `simulations.collect`: wall-clock seconds, and their ratio.
+
+Every run has a pool of processes that has started and loaded the kernel before its time is taken. The tallies are
+equal, number for number, before anything is timed and after. One and two workers take turns. The ratio is that of the
+medians; 2 is the limit on a machine with nothing else to do, 1.7 is wanted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+from _machine import print_machine
+
+from simulations.collect import collect
+from simulations.pools import process_pool, processors
+from simulations.simulators import decoding  # noqa: F401  registers the task's kind
+from simulations.stopping import Stop
+from simulations.tally import Tally
+from simulations.tasks import Task, task
+
+CHAINS = {"chains": "yin2024", "length": 50, "k": 4}
+TEXTS = 1_000_000
+"""Of one batch: some 0.4 s of one core."""
+
+BATCHES, REPEATS, WANTED = 24, 3, 1.7
+
+
+def seconds(work: Task, workers: int, batches: int) -> tuple[float, Tally]:
+    """Wall-clock time of a run in a fresh pool that is warm, and what it counted."""
+    with process_pool(workers) as pool:
+        warm = task(work.kind, work.parameters, seed=work.seed + 1, trials=TEXTS // 20)
+        collect([warm], stop=Stop(trials=8 * workers * warm.trials), executor=pool)
+        started = time.perf_counter()
+        found = collect([work], stop=Stop(trials=batches * work.trials), executor=pool)
+        return time.perf_counter() - started, found[work]
+
+
+def measure(batches: int, repeats: int) -> dict[str, Any]:
+    """Check, then time in turn."""
+    work = task("token", CHAINS, seed=1, trials=TEXTS)
+    (_, one), (_, two) = (seconds(work, workers, 4) for workers in (1, 2))
+    assert one == two, "one worker and two count the same"
+    times: dict[int, list[float]] = {1: [], 2: []}
+    tallies = []
+    for _ in range(repeats):
+        for workers, found in times.items():
+            took, tally = seconds(work, workers, batches)
+            found.append(took)
+            tallies.append(tally)
+    assert all(tally == tallies[0] for tally in tallies)
+    one_worker, two_workers = (statistics.median(times[workers]) for workers in (1, 2))
+    return {
+        "task": {"kind": work.kind, "parameters": work.parameters, "texts": batches * TEXTS, "batches": batches},
+        "processors": processors(),
+        "seconds": {str(workers): found for workers, found in times.items()},
+        "ratio": one_worker / two_workers,
+        "wanted": WANTED,
+    }
+
+
+def main() -> None:
+    """Print both times and their ratio; JSON where asked."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--json", type=Path, help="write the results there")
+    parser.add_argument("--batches", type=int, default=BATCHES, help="of every run")
+    parser.add_argument("--repeats", type=int, default=REPEATS, help="runs of each")
+    options = parser.parse_args()
+    print_machine()
+    found = measure(options.batches, options.repeats)
+    for workers, times in found["seconds"].items():
+        print(f"{workers} worker(s): " + "  ".join(f"{each:.2f}" for each in times) + "   s")
+    print(f"ratio {found['ratio']:.2f}, wanted {found['wanted']}; {found['processors']} processors")
+    if options.json:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

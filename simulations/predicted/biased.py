@@ -1,0 +1,37 @@
+"""Over-acceptance at one position: how often it rejects (Y6), and the law of its output (Y5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulations.predictions import Predicted, predicts
+from simulations.quantities import Share
+from spectheory import total_variation
+from spectheory.limits import biased_loss, optimal_recovery, rejection_probability
+
+
+@predicts("biased")
+def biased(parameters: dict[str, Any]) -> Iterator[Predicted]:
+    """P(reject) is what the least loss leaves of TV, whatever the recovery law; the output's law token by token."""
+    p, q, b = (np.asarray(parameters[name], dtype=np.float64) for name in ("target", "draft", "accept"))
+    rejected = float(total_variation(p, q)) - float(biased_loss(p, q, b))
+    yield Predicted("P(reject) = TV - Loss*", "Y6", Share("rejected"), min(max(rejected, 0.0), 1.0))
+    for x, share in enumerate(output_law(p, q, b, parameters["recovery"])):
+        yield Predicted(f"P(output = {x})", "Y5", Share("output", x), float(min(share, 1.0)))
+
+
+def output_law(target: Any, draft: Any, accept: Any, recovery: str) -> NDArray[np.float64]:
+    """The output's law, b q + c r: what is accepted, and c = P(reject) times the recovery law r.
+
+    Examples
+    --------
+    >>> output_law([0.5, 0.5], [1.0, 0.0], [0.75, 1.0], "optimal")
+    array([0.75, 0.25])
+    """
+    p, q, b = (np.asarray(each, dtype=np.float64) for each in (target, draft, accept))
+    law = optimal_recovery(p, q, b) if recovery == "optimal" else p
+    return np.asarray(b * q + float(rejection_probability(p, q, b)) * law)

@@ -1,0 +1,217 @@
+"""Expected calls over texts that are sampled from a Markov target, from the path theorem (§7): exact, no text drawn.
+
+Given the text calls are independent, and the law of one depends on the tokens up to where the next one starts. So the
+calls left after n tokens depend on the last token alone, on the mean over texts: the recursion of §7 runs over states.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from simulations.predicted.block_moves import block_moves
+from spectheory.drafting import Tree
+from spectheory.errors import SettingError
+from spectheory.verification import BlockVerification, GreedyMatch, PathRule, RankRule
+
+Floats = NDArray[np.float64]
+
+
+class MarkovCalls(NamedTuple):
+    """Calls of a text.
+
+    Attributes
+    ----------
+    expected : float
+        Their mean over texts and coins.
+    variance : float
+        Their variance over texts and coins.
+    """
+
+    expected: float
+    variance: float
+
+
+class Models(NamedTuple):
+    """Target and draft over states.
+
+    Attributes
+    ----------
+    target, draft : array ``[T, S, V]``
+        Pmf of the next token in each state; T = 1 serves every position.
+    following : array ``[S, V]``
+        The state after a token in a state.
+    """
+
+    target: Floats
+    draft: Floats
+    following: NDArray[np.int64]
+
+    def moved(self, weights: Floats) -> Any:
+        """The operator ``[S, S]`` that takes values of the next state to this one, tokens weighted ``[S, V]``."""
+        states, tokens = weights.shape
+        rows = np.arange(0, states * tokens + 1, tokens)
+        moves = sparse.csr_array((weights.ravel(), self.following.ravel(), rows), shape=(states, states))
+        return moves if states > tokens else moves.toarray()
+
+
+def markov_calls(
+    rule: PathRule, target: Any, draft: Any, initial: Any, *, length: int, tree: Tree, following: Any = None
+) -> MarkovCalls:
+    """Mean and variance of the calls that a text of `length` tokens takes (§7, exact).
+
+    Parameters
+    ----------
+    rule : PathRule
+        How calls verify; block verification takes chains alone. The text of greedy match is the target's greedy one.
+    target, draft : array ``[V, V]`` or ``[T, V, V]``
+        Transition pmfs, row x after token x; with `following`, ``[S, V]``, a row for each state.
+    initial : array ``[V]`` or ``[S]``
+        Pmf of the token, or state, before the text.
+    length : int
+        Tokens of a text.
+    tree : Tree
+        What each call drafts; that the last calls draft less changes no call.
+    following : array ``[S, V]``, optional
+        State after a token in a state, as of an n-gram; None: the token is the state.
+
+    Raises
+    ------
+    SettingError
+        If the rule does not take the tree, or block verification would follow too many paths.
+
+    Examples
+    --------
+    Nothing is accepted on one step in two, and one draft saves a call where it is accepted:
+
+    >>> from spectheory.drafting import Chain
+    >>> from spectheory.verification import TokenVerification
+    >>> half, one = np.full((2, 2), 0.5), np.array([[1.0, 0.0], [1.0, 0.0]])
+    >>> markov_calls(TokenVerification(), half, one, [1, 0], length=2, tree=Chain(1).tree())
+    MarkovCalls(expected=1.5, variance=0.25)
+    """
+    models = _models(rule, target, draft, following)
+    if isinstance(rule, BlockVerification):
+        ends = _block_ends(models, length, tree)
+    else:
+        ends = _tree_ends(rule, models, np.asarray(target), length, tree)
+    mean, square = np.asarray(initial, dtype=np.float64) @ ends
+    return MarkovCalls(float(mean), float(square - mean**2))
+
+
+def _models(rule: PathRule, target: Any, draft: Any, following: Any) -> Models:
+    """The text's law and the draft, with an axis of positions."""
+    p, q = np.asarray(target, dtype=np.float64), np.asarray(draft, dtype=np.float64)
+    if isinstance(rule, GreedyMatch):
+        p = (np.arange(p.shape[-1]) == np.argmax(p, axis=-1, keepdims=True)).astype(np.float64)
+    shape = np.broadcast_shapes((1, *p.shape[-2:]), p.shape, q.shape)
+    after = np.broadcast_to(np.arange(p.shape[-1]), p.shape[-2:]) if following is None else np.asarray(following)
+    return Models(np.broadcast_to(p, shape), np.broadcast_to(q, shape), after)
+
+
+def mean_acceptance(
+    rule: PathRule, target: Any, draft: Any, initial: Any, *, length: int, following: Any = None
+) -> float:
+    """Acceptance rate of one draft at a position of a text, on the mean over positions and texts (A1, A2, A4, exact).
+
+    It is all that the i.i.d. formula C1 knows of a pair. Parameters are those of :func:`markov_calls`.
+
+    Examples
+    --------
+    >>> from spectheory.verification import TokenVerification
+    >>> half, one = np.full((2, 2), 0.5), np.array([[1.0, 0.0], [1.0, 0.0]])
+    >>> mean_acceptance(TokenVerification(), half, one, [1, 0], length=3)
+    0.5
+    """
+    models = _models(rule, target, draft, following)
+    rates = np.broadcast_to(np.asarray(rule.acceptance(models.target, models.draft)), models.target.shape[:2])
+    state, total = np.asarray(initial, dtype=np.float64), 0.0
+    for n in range(length):
+        step = min(n, len(rates) - 1)
+        total += float(state @ rates[step])
+        if n == 0 or len(rates) > 1:
+            move = models.moved(models.target[step])
+        state = state @ move
+    return total / length
+
+
+# Rules that decide position by position
+
+
+def rank_laws(rule: PathRule, target: Any, draft: Any, most: int) -> Floats:
+    """P(R = r | output y), r = 1..most, for every row: ``[..., V]`` to ``[most, ..., V]``, 0 where p_y = 0.
+
+    Raises
+    ------
+    SettingError
+        If the rule has one candidate and `most` is above 1.
+
+    Examples
+    --------
+    >>> from spectheory.verification import TopKMatch
+    >>> rank_laws(TopKMatch(), [0.5, 0.5], [0.25, 0.75], 2)
+    array([[0., 1.],
+           [1., 0.]])
+    """
+    p, q = np.asarray(target, dtype=np.float64), np.asarray(draft, dtype=np.float64)
+    if most == 1:
+        laws = np.asarray(rule.acceptance_given(p, q))[None]
+    elif isinstance(rule, RankRule):
+        given = rule.rank_pmf_given(p[..., None, :], q[..., None, :], np.arange(p.shape[-1]), most)
+        laws = np.moveaxis(np.asarray(given), -1, 0)
+    else:
+        raise SettingError(f"a rank is {most}", limit=f"{rule.name} has one candidate", remedy="draft a chain")
+    return np.where(p > 0, laws, 0.0)
+
+
+def _tree_ends(rule: PathRule, models: Models, target: Floats, length: int, tree: Tree) -> Floats:
+    """First and second moment ``[S, 2]`` of the calls of a text from each state.
+
+    With v the node that a call has reached, X the calls after it and D those from its end on:
+    X_v(n) = sum over children of P(R = r | y) X_vr(n + 1), plus, where the rank is none of theirs, D(n + 1).
+    """
+    laws = rank_laws(rule, target, models.draft, tree.max_rank)
+    steps = len(models.target)
+    nodes = [(), *tree.paths]
+    place = {path: i for i, path in enumerate(nodes)}
+    kin = {rank: [v for v in nodes[1:] if v[-1] == rank] for rank in range(1, tree.max_rank + 1)}
+    states = models.target.shape[1]
+    ends, inside = np.zeros((states, 2)), np.zeros((len(nodes), states, 2))
+    for n in range(length - 1, -1, -1):
+        if n == length - 1 or steps > 1:
+            text = models.target[min(n, steps - 1)]
+            plain = models.moved(text)
+            accepted = {rank: models.moved(text * laws[rank - 1, min(n, steps - 1)]) for rank in kin if kin[rank]}
+        now = np.repeat((plain @ ends)[None], len(nodes), axis=0)
+        for rank, move in accepted.items():
+            gains = np.concatenate([inside[place[v]] - ends for v in kin[rank]], axis=1)
+            moved = (move @ gains).reshape(states, -1, 2)
+            for i, v in enumerate(kin[rank]):
+                now[place[v[:-1]]] += moved[:, i]
+        inside, ends = now, _one_more(now[0])
+    return ends
+
+
+def _one_more(later: Floats) -> Floats:
+    """Moments of 1 + X from those of X, ``[S, 2]``."""
+    return np.stack([1 + later[:, 0], 1 + 2 * later[:, 0] + later[:, 1]], axis=1)
+
+
+# Block verification
+
+
+def _block_ends(models: Models, length: int, tree: Tree) -> Floats:
+    """The same for block verification of a chain: D(n) = 1 + sum over depths i of P(tau = i) D(n + i + 1)."""
+    if tree.max_rank > 1:
+        raise SettingError(f"a rank is {tree.max_rank}", limit="block has one candidate", remedy="draft a chain")
+    states, k = models.target.shape[1], tree.depth
+    ends = np.zeros((length + k + 1, states, 2))
+    for n in range(length - 1, -1, -1):
+        if n == length - 1 or len(models.target) > 1:
+            moves = block_moves(*models, n, k if len(models.target) == 1 else min(k, length - n - 1))
+        later = sum((move @ ends[n + i + 1] for i, move in enumerate(moves)), np.zeros((states, 2)))
+        ends[n] = _one_more(later)
+    return ends[0]

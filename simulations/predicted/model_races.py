@@ -1,0 +1,129 @@
+"""What the path theorem says of ERSD along the texts of :mod:`simulations.simulators.model_races` (§7, R2).
+
+The theorem needs the models' own statistics along the texts, so it is worked out as a task too and its numbers are kept
+with the others: closed forms under a name, with nothing drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from simulations.moments import Moments
+from simulations.positions import Floats
+from simulations.predictions import Predicted
+from simulations.quantities import Mean
+from simulations.raced_texts import models, number_of_texts, sampling, texts
+from simulations.registry import simulator
+from simulations.simulators.trees import tree_of
+from simulations.streams import Words
+from simulations.tally import Tally
+from spectheory.drafting import Tree
+from spectheory.errors import SettingError
+from spectheory.paths import calls_and_visits, shifted_product, tree_survival
+from spectheory.trace import RECORDED_RANKS
+from spectheory.verification import RaceVerification
+
+
+@simulator("model-path-theorem", version="1")
+def model_path_theorem(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
+    """The expected counts of "model-races" (§7, exact); a trial is a text, so there are as many as texts.
+
+    Samples are named alike, one per text, and ``P(R = r)``, the mean law of the rank along each text.
+    """
+    if trials != number_of_texts(parameters):
+        raise SettingError(
+            f"trials is {trials}", limit=f"the texts are {number_of_texts(parameters)}", remedy="ask for each once"
+        )
+    shapes = {label: tree_of(paths) for label, paths in parameters["shapes"].items()}
+    rows: list[dict[str, float]] = []
+    for law in _rank_laws(parameters):
+        row = {f"P(R = {r + 1})": float(share) for r, share in enumerate(law.mean(axis=0))}
+        for label, shape in shapes.items():
+            row |= expected_counts(label, shape, law, nodes=label in parameters["nodes_of"])
+        rows.append(row)
+    return Tally.of(trials, samples={name: [row[name] for row in rows] for name in rows[0]})
+
+
+def _rank_laws(parameters: Mapping[str, Any]) -> Iterator[Floats]:
+    """P(R = r | text) at every position of each text, ``[N, 8]``, from one reading by both models."""
+    from spectheory.measure import teacher_forced
+
+    pair = models(parameters["draft"])
+    for text in texts(parameters):
+        columns = teacher_forced(pair, text.prompt, text.output, sampling(parameters), sampled=True)
+        yield RaceVerification().rank_law(columns, RECORDED_RANKS)
+
+
+def expected_counts(label: str, shape: Tree, law: Floats, *, nodes: bool) -> dict[str, float]:
+    """Expected calls of a text with a law ``[N, A]`` of ranks along it, and how many of them accept each node.
+
+    Examples
+    --------
+    >>> from spectheory.drafting import Chain
+    >>> expected_counts("chain 1", Chain(1).tree(), np.array([[0.5], [0.5]]), nodes=True)
+    {'chain 1: calls': 1.5, 'chain 1: node 1': 0.75}
+    """
+    survival, _ = tree_survival(law, shape)
+    calls, starts = calls_and_visits(survival, np.array([len(law)]))
+    expected = {f"{label}: calls": float(calls[0])}
+    weights: dict[tuple[int, ...], Floats] = {(): np.ones(len(law))}
+    for number, path in enumerate(shape.paths if nodes else [], start=1):
+        weights[path] = shifted_product(weights[path[:-1]], law[:, path[-1] - 1], len(path) - 1)
+        expected[f"{label}: node {number}"] = float(starts @ weights[path])
+    return expected
+
+
+def path_predictions(theorem: Tally) -> tuple[Predicted, ...]:
+    """What the theorem says of a run through all texts: the sums over the texts.
+
+    Examples
+    --------
+    >>> said = path_predictions(Tally.of(2, samples={"batch 1: calls": [30.5, 40.0], "P(R = 1)": [0.5, 0.75]}))
+    >>> [(each.says, each.value) for each in said]
+    [('batch 1: calls', 70.5)]
+    """
+    return tuple(
+        Predicted(name, "§7", Mean(name), float(moments.total))
+        for name, moments in theorem.moments.items()
+        if ":" in name
+    )
+
+
+def all_texts(tallies: Iterable[Tally]) -> Tally:
+    """The theorem's tallies of several groups of texts as one.
+
+    Examples
+    --------
+    >>> one = Tally.of(2, samples={"P(R = 1)": [0.5, 0.75]}).as_batch(0)
+    >>> all_texts([one, one]).trials
+    4
+    """
+    parts = [Tally(tally.trials, tally.counts, tally.moments) for tally in tallies]
+    return sum(parts[1:], parts[0])
+
+
+def side_by_side(tallies: Iterable[Tally]) -> Tally:
+    """Runs through independent groups of texts, as many of each, as runs through all: samples add up trial by trial.
+
+    Means add up, and so do variances; which run of one group meets which of another is all the same.
+
+    Examples
+    --------
+    >>> one, two = Tally.of(2, samples={"calls": [1.0, 3.0]}), Tally.of(2, samples={"calls": [5.0, 7.0]})
+    >>> both = side_by_side([one, two]).moments["calls"]
+    >>> both.mean, both.variance
+    (8.0, 4.0)
+    """
+    parts = list(tallies)
+    runs = parts[0].trials
+    made = {}
+    for name in parts[0].moments:
+        each = [tally.moments[name] for tally in parts]
+        total = sum((m.total for m in each), Fraction(0))
+        spread = sum((m.squares - m.total**2 / runs for m in each), Fraction(0))
+        made[name] = Moments(runs, total, spread + total**2 / runs)
+    return Tally(runs, {}, made)

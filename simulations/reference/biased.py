@@ -1,0 +1,40 @@
+"""Over-acceptance at one position, trial by trial: the twin of the kernel (Y5; yin2024).
+
+Nothing here uses a closed form of :mod:`spectheory`; agreement with it is evidence.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulations.reference.decoding import from_table
+from simulations.streams import Stream
+
+Floats = NDArray[np.float64]
+
+
+class Output(NamedTuple):
+    """A token, and whether it was recovered after a rejection."""
+
+    token: int
+    recovered: bool
+
+
+def over_accepted(p: Floats, q: Floats, accept: Floats, recovery: str, stream: Stream) -> Output:
+    """One draft, accepted with the probability stated for its token; else recovered from (p - q)+ or from p.
+
+    Examples
+    --------
+    >>> from simulations.streams import words
+    >>> over_accepted(np.array([0.0, 1.0]), np.array([1.0, 0.0]), np.zeros(2), "optimal", Stream(words(1)))
+    Output(token=1, recovered=True)
+    """
+    token = from_table(q, stream)
+    if stream.uniform() < accept[token]:
+        return Output(token, recovered=False)
+    residual = np.maximum(p - q, 0.0)
+    law = p if recovery == "target" or not residual.any() else residual / residual.sum()
+    return Output(from_table(law, stream), recovered=True)

@@ -1,0 +1,45 @@
+"""Whole decodings by every rule and every draft tree, as the algorithms are written: a trial is a text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from simulations.chains import checked_chains, checked_stream
+from simulations.moments import Moments
+from simulations.positions import whole_number
+from simulations.reference.any_rule import DraftTree, decoded_text
+from simulations.reference.decoding import from_table
+from simulations.reference.markov import Pair
+from simulations.registry import simulator
+from simulations.settings import chains_of
+from simulations.streams import Stream, Words
+from simulations.tally import Tally
+
+
+@simulator("decode", version="1")
+def decode(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
+    """Decode texts call by call by the rule ``rule`` with the draft tree ``paths``, a chain of k as [[1], [1, 1], ...].
+
+    Parameters are the chains (:func:`simulations.settings.chains_of`) and ``length``, besides. Counted are ``texts``,
+    ``[length + 1]``, texts by their number of calls, whose moments are ``calls``, and ``accepted``, ``[depth + 1]``,
+    calls by their accepted drafts; the recovered or bonus token is not among those.
+    """
+    length = whole_number("length", parameters["length"])
+    chains = checked_chains(*chains_of(parameters), length=length)
+    pair = Pair(*(chain if len(chain) > 1 else chain[0] for chain in (chains.target, chains.draft)))
+    rule, tree = parameters["rule"], DraftTree(parameters["paths"])
+    tree.check(rule)
+    texts, accepted = np.zeros(length + 1, dtype=np.int64), np.zeros(tree.depth + 1, dtype=np.int64)
+    stream = Stream(checked_stream(state))
+    for _ in range(trials):
+        counts = [
+            c.accepted for c in decoded_text(rule, tree, pair, from_table(chains.initial, stream), length, stream)
+        ]
+        texts[len(counts)] += 1
+        np.add.at(accepted, counts, 1)
+    return Tally.of(
+        trials, counts={"texts": texts, "accepted": accepted}, samples={"calls": Moments.of_histogram(texts)}
+    )

@@ -1,0 +1,66 @@
+"""Whole texts decoded with k drafts per call: a trial is a text.
+
+Parameters are ``length`` and ``k``, and the chains (:func:`simulations.settings.chains_of`) or the n-gram models
+(:func:`simulations.ngram.ngram_pair_of`). Counted are ``accepted``, ``[k + 1]``, calls by their accepted drafts, and
+``texts``, ``[length + 1]``, texts by their number of calls, whose moments are ``calls``. Calls of one text are
+dependent: intervals come from ``texts`` and ``calls``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from simulations.chains import CallCounts
+from simulations.kernels.block_decoding import block_calls
+from simulations.kernels.markov_decoding import token_calls
+from simulations.kernels.ngram_decoding import Tables, ngram_tables, tabled_calls
+from simulations.moments import Moments
+from simulations.ngram import ngram_pair_of
+from simulations.registry import simulator
+from simulations.settings import chains_of
+from simulations.streams import Words
+from simulations.tally import Tally
+from simulations.tasks import canonical
+
+
+@simulator("token", version="1")
+def token(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
+    """Token verification on Markov chains (leviathan2023, chen2023)."""
+    return _on_chains(token_calls, parameters, trials, state)
+
+
+@simulator("block", version="1")
+def block(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
+    """Block verification on Markov chains (sun2024block)."""
+    return _on_chains(block_calls, parameters, trials, state)
+
+
+@simulator("ngram", version="1")
+def ngram(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
+    """Token verification with n-gram models of real text."""
+    models = canonical({name: parameters[name] for name in parameters if name not in ("length", "k")})
+    return _tally(
+        tabled_calls(_tables(models), length=parameters["length"], k=parameters["k"], texts=trials, state=state)
+    )
+
+
+@lru_cache(maxsize=2)
+def _tables(models: str) -> Tables:
+    """A worker makes the tables of a pair once, for many batches."""
+    return ngram_tables(*ngram_pair_of(json.loads(models)))
+
+
+def _on_chains(kernel: Callable[..., CallCounts], parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
+    chains = chains_of(parameters)
+    return _tally(kernel(*chains, length=parameters["length"], k=parameters["k"], texts=trials, state=state))
+
+
+def _tally(counts: CallCounts) -> Tally:
+    return Tally.of(
+        int(counts.texts.sum()),
+        counts={"accepted": counts.accepted, "texts": counts.texts},
+        samples={"calls": Moments.of_histogram(counts.texts)},
+    )

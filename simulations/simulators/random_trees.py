@@ -1,0 +1,42 @@
+"""Best trees of a target whose pmfs are random: a trial is a tree.
+
+Parameters are ``capacities``, ascending numbers P of prefixes, and the pmfs that every prefix draws from: a ``family``
+of :mod:`simulations.families` with its numbers of ``pmfs`` and ``tokens``, or ``pmfs_given``, ``[n, V]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from simulations.families import Floats, population
+from simulations.kernels.random_pmf_trees import random_pmf_trees
+from simulations.registry import simulator
+from simulations.streams import Words
+from simulations.tally import Tally
+
+_population = lru_cache(maxsize=8)(population)
+
+
+@simulator("random-trees", version="1")
+def random_trees(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
+    """Total probability of the P heaviest prefixes, samples ``P=1`` etc.: predicted tokens without the bonus token."""
+    totals = random_pmf_trees(pmfs_of(parameters), parameters["capacities"], trials, state=state)
+    names = [f"P={capacity}" for capacity in parameters["capacities"]]
+    return Tally.of(trials, samples=dict(zip(names, totals.T, strict=True)))
+
+
+def pmfs_of(parameters: Mapping[str, Any]) -> Floats:
+    """The pmfs ``[n, V]`` that a task asks for.
+
+    Examples
+    --------
+    >>> pmfs_of({"pmfs_given": [[0.5, 0.5]]}).shape
+    (1, 2)
+    """
+    if "pmfs_given" in parameters:
+        return np.asarray(parameters["pmfs_given"], dtype=np.float64)
+    return _population(parameters["family"], parameters["pmfs"], parameters["tokens"])

@@ -1,0 +1,84 @@
+"""The entropy of the rank, estimated from what is seen (R1, R2, R3): a trial is a group of positions.
+
+Parameters are ``rule`` (``poisson``, ``race``, ``recursive``), ``target`` and ``draft``, pmfs ``[V]``, ``max_rank``,
+and ``draws``, the positions of a group. Each group gives a sample of ``entropy``, nats, of the rank cut at max_rank,
+and one of ``unseen``, about the most by which it is too low in the mean (:func:`seen_entropy`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from scipy.special import digamma
+
+from simulations.kernels.lazy_race import lazy_race
+from simulations.kernels.poisson_race import poisson_race
+from simulations.kernels.race_counts import Counts
+from simulations.kernels.recursive_rejection import recursive_rejection
+from simulations.registry import simulator
+from simulations.streams import Words
+from simulations.tally import Tally
+from spectheory.errors import SettingError
+
+
+def seen_entropy(counts: Counts) -> tuple[float, float]:
+    r"""Entropy of the law behind a histogram, nats, and about the most by which it is too low in the mean.
+
+    :math:`\hat H = \psi(n) - \frac1n \sum_i n_i \psi(n_i)` (``zhang2012``) lacks in the mean
+    :math:`\sum_{v \ge n} \frac1v \sum_i p_i (1-p_i)^v`, at most :math:`M \log(1 + U/(nM))`: U letters and the mass M
+    are yet unseen, and M is about the share of the letters seen once.
+
+    Parameters
+    ----------
+    counts : array ``[letters]``
+        How often each letter was seen; not all 0.
+
+    Examples
+    --------
+    >>> entropy, unseen = seen_entropy(np.array([500, 500]))
+    >>> round(entropy, 3), unseen
+    (0.694, 0.0)
+    """
+    n = int(counts.sum())
+    seen = counts[counts > 0]
+    entropy = float(digamma(n) - (seen * digamma(seen)).sum() / n)
+    once, letters = int((counts == 1).sum()), int((counts == 0).sum())
+    return entropy, once / n * math.log1p(letters / once) if once else 0.0
+
+
+def _raced(kernel: Callable[..., Counts]) -> Callable[..., Counts]:
+    """The histogram of a race, its ranks beyond and those without a rank as one letter."""
+
+    def histogram(p: Any, q: Any, ranks: int, draws: int, state: Words) -> Counts:
+        counts = kernel(p, q, trials=draws, state=state, max_rank=ranks)
+        return np.append(counts[1:-1], counts[0] + counts[-1])
+
+    return histogram
+
+
+def _rejected(p: Any, q: Any, ranks: int, draws: int, state: Words) -> Counts:
+    return recursive_rejection(p, q, ranks, draws, state=state).sum(axis=1)
+
+
+RULES: dict[str, Callable[..., Counts]] = {
+    "poisson": _raced(poisson_race),
+    "race": _raced(lazy_race),
+    "recursive": _rejected,
+}
+"""The rank histograms of the rules."""
+
+
+@simulator("rank-entropy", version="1")
+def rank_entropy(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
+    """Groups of positions, an entropy each."""
+    rule = RULES.get(parameters["rule"])
+    if rule is None:
+        raise SettingError(
+            f"the rule is {parameters['rule']!r}", limit=f"there are {', '.join(RULES)}", remedy="name one"
+        )
+    given = [parameters[name] for name in ("target", "draft", "max_rank", "draws")]
+    found = [seen_entropy(rule(*given, state)) for _ in range(trials)]
+    return Tally.of(trials, samples={"entropy": [h for h, _ in found], "unseen": [low for _, low in found]})

@@ -1,0 +1,129 @@
+"""Time per race (R1, R2), and the plain numpy race that is timed beside the kernels.
+
+``race-timing``: a trial is a timed repetition of ``races`` races of one ``kernel``, ``lazy``, ``dense``, ``numpy`` or
+``poisson``, on the pair that ``vocabulary``, ``noise`` and ``worst_ratio`` make (:func:`language_pair`), ranks told
+apart up to ``max_rank``. Its samples are thread CPU time: ``nanoseconds`` of a race, without what is done once for a
+pair, and ``call``, nanoseconds of a call with a single race: checks, tables, race. Times differ from run to run; the
+stream decides the races alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from simulations.kernels.dense_race import dense_race
+from simulations.kernels.lazy_race import lazy_race
+from simulations.kernels.poisson_race import poisson_race
+from simulations.kernels.race_counts import Counts, Floats, enter_race
+from simulations.registry import simulator
+from simulations.streams import Words
+from simulations.tally import Tally
+from spectheory.errors import SettingError
+
+SPREAD = 3.0
+"""Standard deviation of the logits of a target."""
+STARVED = 0.01
+"""Share of the target whose tokens the draft all but forgot."""
+
+Pair = tuple[Floats, Floats]
+
+
+def language_pair(vocabulary: int, noise: float, worst_ratio: float | None = None) -> Pair:
+    """Pmfs as language models have them: softmax of normal logits, and of the same with normal noise.
+
+    With `worst_ratio`, the draft's probability of some tokens, a hundredth of the target's mass, is the target's
+    divided by that ratio.
+
+    Examples
+    --------
+    >>> p, q = language_pair(1000, 0.5, 1e10)
+    >>> bool(9.9e9 < (p / q).max() < 1.1e10)
+    True
+    """
+    rng = np.random.default_rng(vocabulary)
+    logits = SPREAD * rng.standard_normal(vocabulary)
+    p, q = (_softmax(row) for row in (logits, logits + noise * rng.standard_normal(vocabulary)))
+    if worst_ratio is not None:
+        order = rng.permutation(vocabulary)
+        forgotten = order[np.cumsum(p[order]) <= STARVED]
+        q[forgotten] = p[forgotten] / worst_ratio
+        q /= q.sum()
+    return p, q
+
+
+def _softmax(logits: Floats) -> Floats:
+    grown = np.exp(logits - logits.max())
+    return grown / grown.sum()
+
+
+def numpy_race(
+    target: Any, draft: Any, *, trials: int, state: Words, max_rank: int = 1, by_output: bool = False
+) -> Counts:
+    """Dense exponential races in plain numpy, whole arrays at a time, counted as the kernels count (A2, R2).
+
+    Takes and gives what :func:`simulations.kernels.dense_race.dense_race` does; the stream seeds numpy's generator, so
+    the draws are others.
+
+    Examples
+    --------
+    >>> from simulations.streams import words
+    >>> numpy_race([0.5, 0.5], [0.5, 0.5], trials=1000, state=words(1), max_rank=2).tolist()
+    [0, 1000, 0, 0]
+    """
+    race = enter_race(target, draft, trials=trials, max_rank=max_rank, state=state, by_output=by_output)
+    p, q, _, counts = race
+    rng = np.random.default_rng(state)
+    clocks, arrivals = np.empty((2, p.size))  # fresh pages would cost more than the race
+    with np.errstate(divide="ignore", over="ignore"):
+        for _ in range(trials):
+            rng.standard_exponential(out=clocks)
+            output = int(np.argmin(np.divide(clocks, p, out=arrivals)))
+            np.divide(clocks, q, out=arrivals)
+            before = int(np.count_nonzero(arrivals < arrivals[output]))
+            rank = min(before, max_rank) + 1 if q[output] > 0 else 0
+            counts[output if by_output else 0, rank] += 1
+    return counts if by_output else counts[0]
+
+
+KERNELS: dict[str, Callable[..., Counts]] = {
+    "lazy": lazy_race,
+    "dense": dense_race,
+    "numpy": numpy_race,
+    "poisson": poisson_race,
+}
+"""What can be timed."""
+
+
+@simulator("race-numpy", version="1")
+def race_numpy(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
+    """The dense race of numpy: parameters and counts of ``race`` (:mod:`simulations.simulators.races`)."""
+    given = {"trials": trials, "state": state, "max_rank": parameters["max_rank"]}
+    counts = numpy_race(parameters["target"], parameters["draft"], **given, by_output=True)
+    return Tally.of(trials, counts={"rank": counts.sum(axis=0), "output": counts.sum(axis=1)})
+
+
+@simulator("race-timing", version="1")
+def race_timing(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
+    """Time races; the first calls compile and warm up and are not counted."""
+    kernel = KERNELS.get(parameters["kernel"])
+    if kernel is None:
+        raise SettingError(
+            f"the kernel is {parameters['kernel']!r}", limit=f"there are {', '.join(KERNELS)}", remedy="name one"
+        )
+    pair = language_pair(parameters["vocabulary"], parameters["noise"], parameters.get("worst_ratio"))
+    races, max_rank = parameters["races"], parameters["max_rank"]
+
+    def timed(number: int) -> int:
+        started = time.thread_time_ns()
+        kernel(*pair, trials=number, state=state, max_rank=max_rank)
+        return time.thread_time_ns() - started
+
+    timed(1), timed(1 + races)
+    calls = [timed(1) for _ in range(trials)]
+    many = [timed(1 + races) for _ in range(trials)]
+    per_race = [(whole - one) / races for whole, one in zip(many, calls, strict=True)]
+    return Tally.of(trials, samples={"nanoseconds": per_race, "call": [float(one) for one in calls]})

@@ -1,0 +1,123 @@
+"""ERSD down a draft tree: a trial is a call.
+
+Parameters are ``paths``, the ranks from the root to each node, as lists or as one text like ``1 2 1-1``, and what ranks
+come from: ``rank_pmf``, ``[A]``, or races between ``target`` and ``draft``, ``[V]`` or ``[n, V]``, or between the pmfs
+of a recipe, ``{"pair": {"tokens": V, "spread": s, "noise": e, "seed": n}}``.
+
+Counted are ``accepted``, ``[depth + 1]``, calls by their accepted drafts, ``at_least``, ``[depth]``, calls with so many
+of them or more, from 1 on, and ``reached``, ``[nodes]``, calls that accepted each node, in the order of
+:func:`tree_of`. A call outputs one token more than it accepts drafts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from simulations.kernels.ranked_trees import Counts, TreeCounts, raced_tree, ranked_tree
+from simulations.moments import Moments
+from simulations.positions import Floats
+from simulations.registry import simulator
+from simulations.streams import Words
+from simulations.tally import Tally
+from spectheory.drafting.shapes import Shape, Tree
+from spectheory.errors import SettingError
+
+
+@simulator("tree", version="1")
+def tree(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
+    """Ranks are i.i.d. from a given law (S1, S3)."""
+    shape = tree_of(parameters["paths"])
+    return _tally(shape, ranked_tree(shape, parameters["rank_pmf"], trials, state=state))
+
+
+@simulator("raced-tree", version="1")
+def raced(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
+    """Every position is a race of its own over distinct tokens, among ``max_rank`` ranks if given (S1, R2)."""
+    shape = tree_of(parameters["paths"])
+    pair = pair_of(parameters)
+    return _tally(shape, raced_tree(shape, *pair, trials, state=state, max_rank=parameters.get("max_rank")))
+
+
+def paths_of(shape: Shape) -> str:
+    """The paths of a shape as one text, which keeps parameters short.
+
+    Examples
+    --------
+    >>> from spectheory.drafting import KAry
+    >>> paths_of(KAry((2, 1)))
+    '1 2 1-1 2-1'
+    """
+    return " ".join("-".join(map(str, path)) for path in shape.tree().paths)
+
+
+def tree_of(paths: str | Sequence[Sequence[int]]) -> Tree:
+    """The tree of paths, its nodes depth by depth.
+
+    Raises
+    ------
+    SettingError, ShapeError
+        If they are no paths, or not those of a tree.
+
+    Examples
+    --------
+    >>> tree_of("1 1-1 2").paths == tree_of([[2], [1], [1, 1]]).paths
+    True
+    """
+    if not isinstance(paths, str):
+        return Tree.from_paths(paths)
+    try:
+        read = [tuple(map(int, path.split("-"))) for path in paths.split()]
+    except ValueError as error:
+        raise SettingError(
+            f"the paths are {paths[:40]!r}", limit="ranks joined by hyphens, paths by blanks", remedy="as '1 2 1-1'"
+        ) from error
+    return Tree.from_paths(read)
+
+
+def pair_of(parameters: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Target and draft pmfs that a task asks for: given, or a recipe's.
+
+    The recipe: logits of the target are normal with a standard deviation of `spread`, the draft's are the same with
+    normal noise of a standard deviation of `noise`.
+
+    Examples
+    --------
+    >>> target, draft = pair_of({"pair": {"tokens": 8, "spread": 2.0, "noise": 1.0, "seed": 1}})
+    >>> target.shape, round(float(draft.sum()), 12)
+    ((8,), 1.0)
+    """
+    recipe = parameters.get("pair")
+    if recipe is None:
+        return parameters["target"], parameters["draft"]
+    rng = np.random.default_rng(recipe["seed"])
+    logits = recipe["spread"] * rng.standard_normal(recipe["tokens"])
+    return _softmax(logits), _softmax(logits + recipe["noise"] * rng.standard_normal(recipe["tokens"]))
+
+
+def _softmax(logits: Floats) -> Floats:
+    weights = np.exp(logits - logits.max())
+    return np.asarray(weights / weights.sum(), dtype=np.float64)
+
+
+def _tally(shape: Tree, counts: TreeCounts) -> Tally:
+    at_least = counts.accepted[::-1].cumsum()[::-1]
+    return Tally.of(
+        int(at_least[0]),
+        counts={
+            "accepted": counts.accepted,
+            "at_least": at_least[1:],
+            "reached": _reached(shape, counts.exits.sum(axis=1)),
+        },
+        samples={"accepted": Moments.of_histogram(counts.accepted)},
+    )
+
+
+def _reached(shape: Tree, ended: Counts) -> Counts:
+    """Calls through each node: those that ended there or below; `ended` has the root first."""
+    through = ended.copy()
+    for node in range(shape.nodes - 1, -1, -1):
+        through[shape.parents[node] + 1] += through[node + 1]
+    return through[1:]

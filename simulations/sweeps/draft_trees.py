@@ -1,0 +1,152 @@
+"""The draft trees of kobus2025's figures, drafted under i.i.d. ranks and along the built-in pair's texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from simulations.alias import Floats
+from simulations.predicted.model_races import all_texts, path_predictions, side_by_side
+from simulations.predicted.trees import channel_limit, raced_law
+from simulations.predictions import ALARM, compare
+from simulations.simulators.trees import paths_of, tree_of
+from simulations.sweeps.base import Ask, Data, Scale, Tallies, ask
+from simulations.tally import Tally
+from spectheory.drafting import Batch, Chain, KAry, Shape, optimal_tree
+
+SEQUENCE, BATCH, K_ARY, OPTIMAL = STRATEGIES = ("sequence", "batch", "k-ary", "tau*")
+
+SIZES = (1, 2, 4, 8, 16, 32)
+EVERY_SIZE = range(1, max(SIZES) + 1)
+EXPANSIONS = ((2, 1), (1, 1, 3, 1), (2, 2, 1, 1), (2, 2, 2, 2))
+"""SpecInfer's way of naming k-ary trees: 4, 8, 14 and 30 nodes."""
+
+PAIR = {"tokens": 64, "spread": 2.0, "noise": 1.0, "seed": 1}
+"""One typical pair of pmfs: normal logits, the draft's with noise."""
+
+READING = (0.733, 0.133, 0.049, 0.024, 0.013, 0.009, 0.006, 0.004)
+"""Mean law of the race's rank along eight other texts of the built-in pair: it decides which trees are drafted."""
+
+PROMPTS, GROUP, TOKENS = 48, 24, 96
+EXTRAS = ("models:torch", "models:transformers")
+
+
+@cache
+def typical_law() -> Floats:
+    """P(R = r) of the typical pair, r = 1..32."""
+    law = raced_law({"pair": PAIR}, max(SIZES))
+    law.flags.writeable = False
+    return law
+
+
+def shapes(law: Sequence[float] | Floats, strategy: str, sizes: Iterable[int] = SIZES) -> dict[int, Shape]:
+    """The trees of a strategy by their numbers of nodes: batches as far as the law knows ranks, k-ary as named.
+
+    Examples
+    --------
+    >>> [str(shape) for shape in shapes((0.5, 0.25), "batch").values()]
+    ['batch k=1', 'batch k=2']
+    """
+    if strategy == K_ARY:
+        return {shape.nodes: shape for shape in map(KAry, EXPANSIONS)}
+    if strategy == BATCH:
+        return {k: Batch(k) for k in sizes if k <= len(law)}
+    return {k: Chain(k) if strategy == SEQUENCE else optimal_tree(law, k) for k in sizes}
+
+
+def order_of_adding(shape: Shape) -> list[int]:
+    """Where each node, in the order in which the strategy adds them, is counted.
+
+    Examples
+    --------
+    >>> order_of_adding(optimal_tree([0.6, 0.3], 4))
+    [0, 2, 1, 3]
+    """
+    counted = {path: place for place, path in enumerate(tree_of(paths_of(shape)).paths)}
+    return [counted[path] for path in shape.tree().paths]
+
+
+def iid_label(strategy: str, nodes: int) -> str:
+    """Label of the simulation of one tree under i.i.d. ranks."""
+    return f"i.i.d.: {model_label(strategy, nodes)}"
+
+
+def model_label(strategy: str, nodes: int) -> str:
+    """Label of one tree."""
+    return f"{strategy} {nodes}"
+
+
+def iid_asks(scale: Scale, *, largest: bool) -> tuple[Ask, ...]:
+    """Calls down every tree, or down the largest of each strategy, each position a race of its own."""
+    trees = {strategy: shapes(typical_law(), strategy) for strategy in STRATEGIES}
+    return tuple(
+        ask(
+            iid_label(strategy, nodes),
+            "raced-tree",
+            {"pair": PAIR, "paths": paths_of(shape)},
+            scale,
+            trials=scale.pick(200_000, 2_000_000),
+        )
+        for strategy, by_size in trees.items()
+        for nodes, shape in by_size.items()
+        if not largest or nodes == max(by_size)
+    )
+
+
+def model_asks(scale: Scale) -> tuple[Ask, ...]:
+    """Runs of all trees through each group of texts, and what the path theorem says of them."""
+    trees = {strategy: shapes(READING, strategy) for strategy in STRATEGIES}
+    common: dict[str, Any] = {
+        "draft": "distilled",
+        "continuations": scale.pick(1, 2),
+        "tokens": TOKENS,
+        "temperature": 1.0,
+        "text_seed": scale.seed,
+        "shapes": {model_label(s, n): paths_of(shape) for s, by_size in trees.items() for n, shape in by_size.items()},
+        "nodes_of": [model_label(strategy, max(by_size)) for strategy, by_size in trees.items()],
+    }
+    made, size, runs = [], scale.pick(8, GROUP), scale.pick(100, 400)
+    for first in range(0, scale.pick(size, PROMPTS), size):
+        recipe = {**common, "prompts": list(range(first, first + size))}
+        name, texts = f"prompts {first} to {first + size - 1}", size * common["continuations"]
+        made.append(ask(f"{name}: races", "model-races", recipe, scale, trials=runs, batch=runs))
+        made.append(ask(f"{name}: path theorem", "model-path-theorem", recipe, scale, trials=texts, batch=texts))
+    return tuple(made)
+
+
+def model_tallies(tallies: Tallies) -> tuple[Tally, Tally]:
+    """What was counted along all texts, and what the path theorem expects."""
+    races, theorem = (
+        [t for label, t in tallies.items() if label.endswith(end)] for end in (": races", ": path theorem")
+    )
+    return side_by_side(races), all_texts(theorem)
+
+
+def mean_law(theorem: Tally) -> Floats:
+    """The mean law of the rank along all texts: their i.i.d. reading."""
+    return np.array([theorem.moments[f"P(R = {r})"].mean for r in range(1, len(READING) + 1)])
+
+
+def verdict(races: Tally, theorem: Tally, of: str) -> Data:
+    """The comparisons of a kind, ``calls`` or ``node``, at the alarm rate of a figure."""
+    asked = [each for each in path_predictions(theorem) if f": {of}" in each.says]
+    compared = compare(races, asked, ALARM)
+    rows = [
+        {"says": c.predicted.says, "expected": c.predicted.value, "observed": c.observed.best, "z": c.agreement.z}
+        for c in compared
+    ]
+    return {"alarm": ALARM, "compared": len(compared), "agree": sum(map(bool, compared)), "rows": rows}
+
+
+def limits(law: Floats) -> list[float]:
+    """T1 at every size up to the largest; no tree is better than the best, so its ranks are enough (S2, T1).
+
+    Examples
+    --------
+    >>> [round(limit, 3) for limit in limits(np.array([0.5, 0.25]))[:2]]
+    [1.585, 1.872]
+    """
+    return [channel_limit(law, shape.max_rank, k) for k, shape in shapes(law, OPTIMAL, EVERY_SIZE).items()]

@@ -1,0 +1,120 @@
+"""What M drafts save over one at a single position, where it has a formula: uniform and Bernoulli pairs (Y3)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from simulations.estimates import exact
+from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
+from simulations.tally import Tally
+from spectheory.plots.gain import draw
+
+MOST = 16
+TARGET_TOKENS = 4
+RATIOS = (1.25, 2.0, 4.0)
+"""How many times as many tokens the uniform draft has; whole numbers of tokens."""
+TARGET_SHARE = 0.3
+DRAFT_SHARES = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+DRAFTS = (2, 4, 16)
+
+
+def uniform_gain(ratio: float, drafts: ArrayLike) -> NDArray[np.float64]:
+    """Fewer rejections at one position by M drafts instead of one: (1 - 1/r) - (1 - 1/r)^M (Y3, exact; yin2024).
+
+    The target is uniform on V' tokens, the draft uniform on r V' tokens, these among them.
+
+    Examples
+    --------
+    >>> float(uniform_gain(2.0, 2))
+    0.25
+    """
+    miss = 1 - 1 / ratio
+    return np.asarray(miss - miss ** np.asarray(drafts, dtype=np.float64))
+
+
+def bernoulli_gain(draft_share: ArrayLike, target_share: float, drafts: float) -> NDArray[np.float64]:
+    """The same for a draft Bernoulli(u) and a target Bernoulli(v), u >= v: (u - v)(1 - u^(M - 1)).
+
+    Examples
+    --------
+    >>> float(bernoulli_gain(0.75, 0.25, 2))
+    0.125
+    """
+    u = np.asarray(draft_share, dtype=np.float64)
+    return np.asarray((u - target_share) * (1 - u ** (drafts - 1)))
+
+
+def asks(scale: Scale) -> tuple[Ask, ...]:
+    """Recursive rejection of up to 16 i.i.d. drafts, which is Algorithm 4 at one position."""
+    settings = {}
+    for r in RATIOS:
+        tokens = round(r * TARGET_TOKENS)
+        target = [1 / TARGET_TOKENS] * TARGET_TOKENS + [0.0] * (tokens - TARGET_TOKENS)
+        settings[f"r = {r}"] = (target, [1 / tokens] * tokens)
+    for u in DRAFT_SHARES:
+        settings[f"u = {u}"] = ([1 - TARGET_SHARE, TARGET_SHARE], [1 - u, u])
+    return tuple(
+        ask(
+            label,
+            "recursive",
+            {"target": target, "draft": draft, "max_rank": MOST},
+            scale,
+            trials=scale.pick(1_600_000, 16_000_000),
+        )
+        for label, (target, draft) in settings.items()
+    )
+
+
+def gained(tally: Tally, drafts: int) -> Data:
+    """The share of trials whose first draft is rejected and one of the next, up to M, is not; exact 95% interval.
+
+    Examples
+    --------
+    >>> gained(Tally.of(10, counts={"rank": [5, 3, 2]}), 2)["best"]
+    0.3
+    """
+    return vars(exact(int(tally.counts["rank"][1:drafts].sum()), tally.trials))
+
+
+def data(scale: Scale, tallies: Tallies) -> Data:
+    """Observed gains and the formulas."""
+    numbers = list(range(1, MOST + 1))
+    shares = np.linspace(TARGET_SHARE, 1.0, 141)
+    return {
+        "trials": scale.pick(1_600_000, 16_000_000),
+        "drafts": numbers,
+        "uniform": [
+            {
+                "ratio": r,
+                "limit": 1 - 1 / r,
+                "exact": uniform_gain(r, numbers).tolist(),
+                "observed": [gained(tallies[f"r = {r}"], m) for m in numbers],
+            }
+            for r in RATIOS
+        ],
+        "bernoulli": {
+            "target_share": TARGET_SHARE,
+            "draft_shares": DRAFT_SHARES,
+            "shares": shares.tolist(),
+            "lines": [
+                {
+                    "drafts": m,
+                    "exact": bernoulli_gain(shares, TARGET_SHARE, m).tolist(),
+                    "observed": [gained(tallies[f"u = {u}"], m) for u in DRAFT_SHARES],
+                }
+                for m in DRAFTS
+            ],
+        },
+    }
+
+
+SWEEP = Sweep(
+    "gain",
+    "What M drafts save at one position, for uniform and Bernoulli pairs",
+    ("Y3", "R3"),
+    asks,
+    data,
+    draw,
+    (10.5, 4.5),
+)

@@ -1,0 +1,111 @@
+"""Time of a race: lazy, dense and numpy's, against the vocabulary and against the largest p/q (R2, A2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from simulations.quantities import Mean
+from simulations.simulators.timing import language_pair
+from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
+from spectheory.plots.lazy import draw
+
+NOISE, MAX_RANK = 0.5, 16
+VOCABULARIES = (2**7, 2**9, 2**11, 2**13, 2**15, 2**17)
+LARGEST = VOCABULARIES[-1]
+RATIOS = (1e3, 1e4, 1e6, 1e8, 1e10, 1e300)
+IN_DRAFT_ORDER = 1e6
+"""Arrival by arrival in the draft's order a race takes so many of them: beyond, seconds."""
+CHECKED = 8
+"""Tokens of the pair at which the three races are compared with theory, a token of p/q 1e4 among them."""
+
+
+def races_of(kernel: str, vocabulary: int, ratio: float | None) -> int:
+    """Races of a timed repetition: some milliseconds of work, and several times that of the tables."""
+    if kernel == "lazy":
+        return 20_000 + 2 * vocabulary
+    if kernel == "poisson":
+        return max(round(2e6 / ratio), 8) if ratio else 20_000
+    return max(2**20 // vocabulary, 8)
+
+
+def timing(kernel: str, vocabulary: int, ratio: float | None, scale: Scale) -> Ask:
+    """The simulation of one point; its repetitions follow one another in one batch."""
+    parameters = {
+        "kernel": kernel,
+        "vocabulary": vocabulary,
+        "noise": NOISE,
+        "worst_ratio": ratio,
+        "races": races_of(kernel, vocabulary, ratio),
+        "max_rank": MAX_RANK,
+    }
+    trials = scale.pick(8, 60)
+    return ask(label_of(kernel, vocabulary, ratio), "race-timing", parameters, scale, trials=trials, batch=trials)
+
+
+def label_of(kernel: str, vocabulary: int, ratio: float | None) -> str:
+    """The name of a point."""
+    return f"{kernel}, V = {vocabulary}" + (f", p/q {ratio:.0e}" if ratio else "")
+
+
+def points() -> list[tuple[str, int, float | None]]:
+    """Kernel, vocabulary and worst ratio of every point."""
+    by_size = [(kernel, v, None) for kernel in ("numpy", "dense", "lazy") for v in VOCABULARIES]
+    by_ratio = [(kernel, LARGEST, ratio) for kernel in ("numpy", "dense", "lazy") for ratio in RATIOS]
+    in_order = [("poisson", LARGEST, ratio) for ratio in (None, *RATIOS) if (ratio or 0) <= IN_DRAFT_ORDER]
+    return [*by_size, *by_ratio, *in_order]
+
+
+def asks(scale: Scale) -> tuple[Ask, ...]:
+    """First that the three races have one law, then their times."""
+    target, draft = language_pair(CHECKED, 1.0, None)
+    draft[np.argmin(target)] = target.min() / 1e4
+    draft /= draft.sum()
+    parameters = {"target": target, "draft": draft, "max_rank": CHECKED}
+    trials = {"race": scale.pick(200_000, 4_000_000), "race-dense": scale.pick(200_000, 4_000_000)}
+    trials["race-numpy"] = scale.pick(20_000, 400_000)
+    laws = [ask(f"law of {kind}", kind, parameters, scale, trials=number) for kind, number in trials.items()]
+    return (*laws, *(timing(*point, scale) for point in points()))
+
+
+def data(scale: Scale, tallies: Tallies) -> Data:
+    """Seconds per race with Student's intervals, and the largest p/q of every pair."""
+    largest = {ratio: largest_ratio(ratio) for ratio in (None, *RATIOS)}
+    found: dict[str, list[dict[str, Any]]] = {"size": [], "ratio": []}
+    for kernel, vocabulary, ratio in points():
+        tally = tallies[label_of(kernel, vocabulary, ratio)]
+        row = {
+            "kernel": kernel,
+            "vocabulary": vocabulary,
+            "race": seconds(tally, "nanoseconds"),
+            "call": seconds(tally, "call"),
+        }
+        if ratio is None and kernel != "poisson":
+            found["size"].append(row)
+        if vocabulary == LARGEST:
+            found["ratio"].append({**row, "largest_ratio": largest[ratio]})
+    return {"noise": NOISE, "max_rank": MAX_RANK, "vocabulary": LARGEST, **found}
+
+
+def largest_ratio(ratio: float | None) -> float:
+    """The largest p/q of the pair with such a worst ratio."""
+    p, q = language_pair(LARGEST, NOISE, ratio)
+    return float(np.max(p / q))
+
+
+def seconds(tally: Any, name: str) -> dict[str, float]:
+    """Mean seconds with their 95% interval."""
+    return {end: value * 1e-9 for end, value in vars(Mean(name).estimate(tally)).items() if end != "confidence"}
+
+
+SWEEP = Sweep(
+    "lazy",
+    "Time of a race: target first against a clock for every token",
+    ("R2", "A2"),
+    asks,
+    data,
+    draw,
+    (10.4, 4.6),
+    alone=True,
+)

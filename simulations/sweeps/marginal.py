@@ -1,0 +1,95 @@
+"""Probability that the k-th drafted token is accepted, in the order of the strategy (kobus2025; S1, §7)."""
+
+from __future__ import annotations
+
+from simulations.alias import Floats
+from simulations.quantities import Mean, Share
+from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies
+from simulations.sweeps.draft_trees import (
+    EXTRAS,
+    READING,
+    STRATEGIES,
+    iid_asks,
+    iid_label,
+    model_asks,
+    model_label,
+    model_tallies,
+    order_of_adding,
+    shapes,
+    typical_law,
+    verdict,
+)
+from simulations.tally import Tally
+from spectheory.drafting import Shape, node_weights
+from spectheory.plots.marginal import draw
+
+BOTH = 0.975
+"""Confidence of each of two intervals that are combined to one of 95%."""
+
+
+def asks(scale: Scale) -> tuple[Ask, ...]:
+    """The largest tree of each strategy under i.i.d. ranks, and the trees along text."""
+    return iid_asks(scale, largest=True) + model_asks(scale)
+
+
+def data(scale: Scale, tallies: Tallies) -> Data:
+    """For each node, how many calls accept it, simulated with intervals and exact."""
+    races, theorem = model_tallies(tallies)
+    law = typical_law()
+    return {
+        "iid": {
+            "calls": tallies[iid_label("batch", 32)].trials,
+            "strategies": {
+                strategy: _iid(law, shape, tallies[iid_label(strategy, shape.nodes)])
+                for strategy, shape in _largest(law)
+            },
+        },
+        "models": {
+            "texts": theorem.trials,
+            "runs": races.trials,
+            "strategies": {
+                strategy: _along_text(model_label(strategy, shape.nodes), shape, races, theorem)
+                for strategy, shape in _largest(READING)
+            },
+            "verdict": verdict(races, theorem, "node"),
+        },
+    }
+
+
+def _largest(law: tuple[float, ...] | Floats) -> list[tuple[str, Shape]]:
+    by_size = {strategy: shapes(law, strategy) for strategy in STRATEGIES}
+    return [(strategy, drafted[max(drafted)]) for strategy, drafted in by_size.items()]
+
+
+def _iid(law: Floats, shape: Shape, tally: Tally) -> Data:
+    found = [Share("reached", node).estimate(tally) for node in order_of_adding(shape)]
+    return {
+        "observed": [{"low": each.low, "best": each.best, "high": each.high} for each in found],
+        "exact": node_weights(shape, law).tolist(),
+    }
+
+
+def _along_text(label: str, shape: Shape, races: Tally, theorem: Tally) -> Data:
+    """Calls that accepted a node over all calls: intervals of both, combined."""
+    of_calls = f"{label}: calls"
+    calls, expected = Mean(of_calls).estimate(races, BOTH), float(theorem.moments[of_calls].total)
+    observed, exact = [], []
+    for node in order_of_adding(shape):
+        name = f"{label}: node {node + 1}"
+        found = Mean(name).estimate(races, BOTH)
+        low = max(found.low, 0.0) / calls.high
+        observed.append({"low": low, "best": found.best / calls.best, "high": found.high / calls.low})
+        exact.append(float(theorem.moments[name].total) / expected)
+    return {"observed": observed, "exact": exact}
+
+
+SWEEP = Sweep(
+    "marginal",
+    "Probability that the k-th drafted token is accepted",
+    ("S1", "S2", "R2", "§7"),
+    asks,
+    data,
+    draw,
+    (10.6, 4.6),
+    EXTRAS,
+)

@@ -1,0 +1,154 @@
+"""Path prediction against whole decodings: every rule, chains of k drafts and draft trees (§7)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from simulations.ngram import text_parameters
+from simulations.predicted.decoding import acceptance_of, calls_of
+from simulations.predictions import ALARM
+from simulations.quantities import Mean
+from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
+from simulations.tally import Tally
+from spectheory.paths import calls_of_chains
+from spectheory.plots.paths import draw
+
+DRAFTS = (1, 2, 3, 4, 5, 6)
+
+TEST_BED: dict[str, Any] = {"chains": "yin2024", "length": 20}
+"""Seven tokens, another matrix at every position."""
+
+REGIMES: dict[str, Any] = {
+    "target": [[0.68, 0.3, 0.01, 0.01], [0.3, 0.68, 0.01, 0.01], [0.02, 0.02, 0.88, 0.08], [0.02, 0.02, 0.08, 0.88]],
+    "draft": [[0.67, 0.31, 0.01, 0.01], [0.31, 0.67, 0.01, 0.01], [0.03, 0.03, 0.08, 0.86], [0.03, 0.03, 0.86, 0.08]],
+    "initial": [0.35, 0.35, 0.15, 0.15],
+    "length": 60,
+}
+"""Two regimes of two tokens each, which last 50 and 25 tokens on the mean: the draft knows one, mistakes the other."""
+
+TEXT, TEXT_LENGTH, ORDERS = "argparse", 100, ((3, 2), (3, 1))
+"""A module of the standard library, byte by byte, and the tokens of a gram of target and draft."""
+
+ALL_RULES = ("token", "block", "race", "poisson", "independent", "argmax", "greedy")
+RANKED = ("race", "poisson", "recursive", "recursive-distinct", "topk")
+GROWTH = ((1,), (2,), (1, 1), (2, 1), (3,), (1, 2), (1, 1, 1), (4,), (1, 1, 2), (1, 1, 1, 1))
+"""A tree grows node by node in this order."""
+NODES = (2, 4, 7, 10)
+
+CERTAIN = 1e-9
+"""Standard errors below this are rounding: the calls are certain."""
+
+
+class Setting(NamedTuple):
+    """One dot: its panel, the line it belongs to and where it stands there; what is simulated, and how many texts."""
+
+    panel: str
+    line: str
+    x: int
+    rule: str
+    kind: str
+    parameters: dict[str, Any]
+    texts: int
+
+    @property
+    def label(self) -> str:
+        """Its name."""
+        return f"{self.panel}: {self.line}, {self.x}"
+
+
+def settings(scale: Scale) -> Iterator[Setting]:
+    """All dots."""
+    slow, longer, fast = scale.pick(240, 4000), scale.pick(120, 1600), scale.pick(50_000, 1_000_000)
+    for k in DRAFTS:
+        chain = {"paths": [[1] * depth for depth in range(1, k + 1)]}
+        for rule in ALL_RULES:
+            yield Setting("test bed", rule, k, rule, "decode", {**TEST_BED, "rule": rule, **chain}, slow)
+        for rule in ("token", "block"):
+            yield Setting("regimes", rule, k, rule, rule, {**REGIMES, "k": k}, fast)
+        yield Setting("regimes", "race", k, "race", "decode", {**REGIMES, "rule": "race", **chain}, longer)
+        for target, draft in ORDERS:
+            models = {**text_parameters(TEXT), "order": target, "draft_order": draft}
+            name = f"{target}-gram by {draft}-gram"
+            yield Setting("text", name, k, "token", "ngram", {**models, "length": TEXT_LENGTH, "k": k}, fast // 4)
+    for rule in RANKED:
+        for nodes in NODES:
+            given = {**TEST_BED, "rule": rule, "paths": GROWTH[:nodes]}
+            yield Setting("trees", rule, nodes, rule, "decode", given, slow)
+
+
+def asks(scale: Scale) -> tuple[Ask, ...]:
+    """Whole texts for every dot."""
+    return tuple(ask(one.label, one.kind, one.parameters, scale, trials=one.texts) for one in settings(scale))
+
+
+def data(scale: Scale, tallies: Tallies) -> Data:
+    """Tokens per call, predicted and simulated, the i.i.d. reading, and all residuals in standard errors."""
+    panels: dict[str, dict[str, list[dict[str, float]]]] = {}
+    iid: dict[str, dict[str, list[float]]] = {}
+    residuals, missed = [], 0.0
+    for one in settings(scale):
+        point = _point(one, tallies[one.label])
+        panels.setdefault(one.panel, {}).setdefault(one.line, []).append(point)
+        residuals.append({"rule": one.rule, "compiled": one.kind != "decode", "z": point["z"]})
+        if one.rule == "token":
+            iid.setdefault(one.panel, {}).setdefault(one.line, []).append(_iid(one))
+            missed = max(missed, abs(_errors(one, tallies[one.label].trials, iid[one.panel][one.line][-1])))
+    return {
+        "panels": panels,
+        "iid": iid,
+        "residuals": residuals,
+        "iid_missed": missed,
+        "band": float(stats.norm.isf(ALARM / len(residuals) / 2)),
+        "alarm": ALARM,
+        "text": TEXT,
+        "lengths": {"test bed": TEST_BED["length"], "regimes": REGIMES["length"], "text": TEXT_LENGTH},
+    }
+
+
+def _point(one: Setting, tally: Tally) -> dict[str, float]:
+    """Tokens per call of one setting, length over calls per text; the interval is Student's, texts being many."""
+    length = one.parameters["length"]
+    calls = Mean("calls").estimate(tally)
+    return {
+        "x": one.x,
+        "predicted": length / calls_of(one.kind, one.parameters).expected,
+        "low": length / calls.high,
+        "best": length / calls.best,
+        "high": length / calls.low,
+        "z": _errors(one, tally.trials, length / calls.best),
+    }
+
+
+def _errors(one: Setting, texts: int, tokens_per_call: float) -> float:
+    """How far tokens per call are from the prediction: in calls, in standard errors by the exact variance."""
+    predicted = calls_of(one.kind, one.parameters)
+    error = math.sqrt(max(predicted.variance, 0.0) / texts)
+    calls = one.parameters["length"] / tokens_per_call
+    return (calls - predicted.expected) / error if error > CERTAIN else 0.0
+
+
+def _iid(one: Setting) -> float:
+    """Tokens per call if every draft were accepted with the mean acceptance (C1), at this length.
+
+    The recursion of §7 with one constant: C1 itself, but for the end of the text.
+    """
+    length, k = one.parameters["length"], one.x
+    alpha = acceptance_of(one.kind, one.parameters)
+    survival = np.broadcast_to(alpha ** np.arange(1.0, k + 1), (length, k))
+    return length / float(calls_of_chains(survival, np.array([length]), [k])[k].expected[0])
+
+
+SWEEP = Sweep(
+    "paths",
+    "The path theorem: predicted and simulated tokens per call of every rule",
+    ("§7",),
+    asks,
+    data,
+    draw,
+    (11.0, 7.0),
+)

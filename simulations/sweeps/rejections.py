@@ -1,0 +1,143 @@
+"""Rejections on yin2024's test bed: running means against Y1, and the profile by position."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import logsumexp
+
+from simulations.quantities import Mean, Share
+from simulations.settings import Pair, chains_of
+from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
+from spectheory.limits import expected_rejections, rejection_profile
+from spectheory.plots.rejections import draw
+
+Floats = NDArray[np.float64]
+
+LENGTHS = (50, 100)
+RUNS = 4
+MISS = 0.05
+STEEPEST = 200.0
+"""Where the tilt of a law of whole numbers stands for infinity."""
+
+
+def recipe(length: int) -> Data:
+    """The test bed for texts of so many tokens, as a task's parameters."""
+    return {"chains": "yin2024", "length": length}
+
+
+def checkpoints(scale: Scale) -> list[int]:
+    """Numbers of texts at which a run is looked at: 1, 2, 5, 10, ..."""
+    decades = scale.pick(5, 7)
+    return [step * 10**d for d in range(decades) for step in (1, 2, 5)] + [10**decades]
+
+
+def asks(scale: Scale) -> tuple[Ask, ...]:
+    """Independent runs, a batch each, and many texts for the profile."""
+    looks = checkpoints(scale)
+    running = tuple(
+        ask(
+            f"T = {length}, run {run + 1}",
+            "rejections-running",
+            {**recipe(length), "checkpoints": looks, "run": run},
+            scale,
+            trials=looks[-1],
+            batch=looks[-1],
+        )
+        for length in LENGTHS
+        for run in range(RUNS)
+    )
+    return (*running, ask("profile", "rejections", recipe(LENGTHS[0]), scale, trials=scale.pick(1_600_000, 16_000_000)))
+
+
+def data(scale: Scale, tallies: Tallies) -> Data:
+    """Running means with the band about Y1, and shares by position beside the TV there."""
+    looks = checkpoints(scale)
+    return {
+        "checkpoints": looks,
+        "lengths": [
+            {
+                "length": length,
+                "expected": float(expected_rejections(*chains_of(recipe(length)))),
+                "band": band(law_of_rejections(chains_of(recipe(length))), looks),
+                "runs": [_run(tallies[f"T = {length}, run {run + 1}"], looks, length) for run in range(RUNS)],
+            }
+            for length in LENGTHS
+        ],
+        "profile": {
+            "texts": tallies["profile"].trials,
+            "exact": rejection_profile(*chains_of(recipe(LENGTHS[0]))).tolist(),
+            "observed": [vars(Share("positions", n).estimate(tallies["profile"])) for n in range(LENGTHS[0])],
+        },
+    }
+
+
+def _run(tally: Any, looks: list[int], length: int) -> Data:
+    return {
+        "means": [int(seen) / texts for seen, texts in zip(tally.counts["running"], looks, strict=True)],
+        "end": vars(Mean("rejections", 0, length).estimate(tally)),
+    }
+
+
+def law_of_rejections(pair: Pair) -> Floats:
+    """Exact law ``[T + 1]`` of the rejections of a text: the token and the number so far are a Markov chain.
+
+    After x the next token y comes accepted with mass min(p, q), recovered with mass (p - q)+ (A1).
+
+    Examples
+    --------
+    >>> apart = Pair(np.array([np.eye(2)] * 3), np.array([np.eye(2)[::-1]] * 3), np.array([1.0, 0.0]))
+    >>> law_of_rejections(apart)
+    array([0., 0., 0., 1.])
+    """
+    law = np.zeros((pair.initial.size, len(pair.target) + 1))
+    law[:, 0] = pair.initial
+    for p, q in zip(pair.target, pair.draft, strict=True):
+        recovered = np.maximum(p - q, 0.0).T @ law
+        law = np.minimum(p, q).T @ law
+        law[:, 1:] += recovered[:, :-1]
+    return np.asarray(law.sum(axis=0))
+
+
+def band(law: Floats, texts: list[int]) -> list[list[float]]:
+    """Where the mean over so many texts lies with 95% probability or more, for each number of texts (Chernoff's bound).
+
+    A side is left with probability at most exp(-n I), I the law's rate function; it ends where this is 2.5%.
+
+    Examples
+    --------
+    >>> [[low, high]] = band(np.array([0.5, 0.5]), [1000])
+    >>> round(low, 3), round(high, 3)
+    (0.457, 0.543)
+    """
+    return [[_edge(law, math.log(2 / MISS) / n, sign) for sign in (-1.0, 1.0)] for n in texts]
+
+
+def _edge(law: Floats, rate: float, sign: float) -> float:
+    """The mean of the law tilted until its information about the law is `rate`; the last value if none has as much."""
+    values = np.flatnonzero(law).astype(np.float64)
+    logs = np.log(law[law > 0])
+
+    def tilted(tilt: float) -> tuple[float, float]:
+        norm = float(logsumexp(logs + tilt * values))
+        mean = float(np.exp(logs + tilt * values - norm) @ values)
+        return mean, tilt * mean - norm
+
+    if tilted(sign * STEEPEST)[1] <= rate:
+        return float(values[-1] if sign > 0 else values[0])
+    return tilted(sign * float(brentq(lambda t: tilted(sign * t)[1] - rate, 0.0, STEEPEST, xtol=1e-14)))[0]
+
+
+SWEEP = Sweep(
+    "rejections",
+    "Rejections against theory on yin2024's seven-state chains",
+    ("Y1",),
+    asks,
+    data,
+    draw,
+    (11.0, 4.4),
+)

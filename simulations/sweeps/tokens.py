@@ -1,0 +1,102 @@
+"""Tokens per call against drafted tokens: sequence, batch, k-ary and best trees (kobus2025; S1-S4, T1, §7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from simulations.alias import Floats
+from simulations.quantities import Mean
+from simulations.simulators.trees import pair_of
+from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies
+from simulations.sweeps.draft_trees import (
+    EVERY_SIZE,
+    EXTRAS,
+    OPTIMAL,
+    PAIR,
+    READING,
+    SIZES,
+    STRATEGIES,
+    TOKENS,
+    iid_asks,
+    iid_label,
+    limits,
+    mean_law,
+    model_asks,
+    model_label,
+    model_tallies,
+    shapes,
+    typical_law,
+    verdict,
+)
+from simulations.tally import Tally
+from spectheory import total_variation
+from spectheory.drafting import Shape, expected_tokens
+from spectheory.plots.tokens import draw
+
+
+def asks(scale: Scale) -> tuple[Ask, ...]:
+    """All trees under i.i.d. ranks, then along text."""
+    return iid_asks(scale, largest=False) + model_asks(scale)
+
+
+def data(scale: Scale, tallies: Tallies) -> Data:
+    """Tokens per call with intervals, the exact lines, and T1."""
+    races, theorem = model_tallies(tallies)
+    law, law_along_text, tokens = typical_law(), mean_law(theorem), theorem.trials * TOKENS
+    return {
+        "sizes": list(SIZES),
+        "iid": {
+            "total_variation": float(total_variation(*pair_of({"pair": PAIR}))),
+            "calls": tallies[iid_label("sequence", 1)].trials,
+            "limit": limits(law),
+            "strategies": {strategy: _iid(law, strategy, tallies) for strategy in STRATEGIES},
+        },
+        "models": {
+            "texts": theorem.trials,
+            "tokens": tokens,
+            "runs": races.trials,
+            "limit": limits(law_along_text),
+            "reading": _exact(law_along_text, shapes(READING, OPTIMAL)),
+            "strategies": {strategy: _along_text(strategy, tokens, races, theorem) for strategy in STRATEGIES},
+            "verdict": verdict(races, theorem, "calls"),
+        },
+    }
+
+
+def _iid(law: Floats, strategy: str, tallies: Tallies) -> Data:
+    """A call outputs one token more than it accepts drafts."""
+    observed = []
+    for nodes, shape in shapes(law, strategy).items():
+        found = Mean("accepted", 0, shape.depth).estimate(tallies[iid_label(strategy, nodes)])
+        ends = {"low": found.low, "best": found.best, "high": found.high}
+        observed.append({"k": nodes, "shape": str(shape), **{end: 1 + value for end, value in ends.items()}})
+    return {"observed": observed, "exact": _exact(law, shapes(law, strategy, EVERY_SIZE))}
+
+
+def _exact(law: Floats, drafted: Mapping[int, Shape]) -> list[dict[str, float]]:
+    """Tokens per call if ranks are i.i.d. with this law."""
+    return [{"k": nodes, "best": float(expected_tokens(shape, law))} for nodes, shape in drafted.items()]
+
+
+def _along_text(strategy: str, tokens: int, races: Tally, theorem: Tally) -> Data:
+    """Tokens of all texts over the calls they took."""
+    observed, exact = [], []
+    for nodes, shape in shapes(READING, strategy).items():
+        name = f"{model_label(strategy, nodes)}: calls"
+        calls = Mean(name).estimate(races)
+        ends = {"low": calls.high, "best": calls.best, "high": calls.low}
+        observed.append({"k": nodes, "shape": str(shape), **{end: tokens / value for end, value in ends.items()}})
+        exact.append({"k": nodes, "best": tokens / float(theorem.moments[name].total)})
+    return {"observed": observed, "exact": exact}
+
+
+SWEEP = Sweep(
+    "tokens",
+    "Tokens per call against drafted tokens, for four ways to draft",
+    ("S1", "S2", "S3", "S4", "T1", "R2", "§7"),
+    asks,
+    data,
+    draw,
+    (10.6, 4.6),
+    EXTRAS,
+)

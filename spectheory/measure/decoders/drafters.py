@@ -1,0 +1,125 @@
+"""What a call drafts: generators that ask for the draft's pmfs after some nodes and grow the tree from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+
+from spectheory.drafting import Shape
+from spectheory.measure.decoders.drafted import ROOT, DraftTree, Floats
+from spectheory.measure.decoders.randomness import Source
+from spectheory.measure.decoders.verifiers import arrivals, without
+
+Drafting: TypeAlias = Generator[list[int], Sequence[Floats], None]
+"""Yields the nodes after which it needs the draft's pmfs, the root among them, and is sent these in the same order."""
+
+Candidates: TypeAlias = Callable[[Floats, int, DraftTree, int, Source], list[int]]
+"""The first candidates below a node, from its pmf and their number; fewer where there are no more."""
+
+Below: TypeAlias = list[tuple[int, int]]
+"""Rank and number in the shape of each child of a node of a shape."""
+
+
+def iid(pmf: Floats, count: int, tree: DraftTree, node: int, source: Source) -> list[int]:
+    """Independent draws from the draft."""
+    return [source.chance.categorical(pmf) for _ in range(count)]
+
+
+def distinct(pmf: Floats, count: int, tree: DraftTree, node: int, source: Source) -> list[int]:
+    """Draws without replacement; when nothing is left of the draft, uniform over the other tokens."""
+    taken: list[int] = []
+    for _ in range(min(count, len(pmf))):
+        taken.append(source.chance.categorical(without(pmf, taken) if taken else pmf))
+    return taken
+
+
+def by_arrival(pmf: Floats, count: int, tree: DraftTree, node: int, source: Source) -> list[int]:
+    """The first distinct tokens of the draft's race (R2)."""
+    times = arrivals(source.clocks.at(tree, node), pmf)
+    return [token for token in first_of(times, count) if times[token] < np.inf]
+
+
+def by_arrival_with_repeats(pmf: Floats, count: int, tree: DraftTree, node: int, source: Source) -> list[int]:
+    """The first arrivals of the draft's Poisson race, in which tokens arrive again and again (R1)."""
+    first = arrivals(source.clocks.at(tree, node), pmf)
+    come = []
+    # Whoever arrives again among the first `count` has arrived among them before.
+    for token in by_arrival(pmf, count, tree, node, source):
+        gaps = source.clocks.later(tree, node, token, count - 1) / pmf[token]
+        come += [(time, token) for time in first[token] + np.concatenate([[0.0], gaps.cumsum()])]
+    return [token for _, token in sorted(come)[:count]]
+
+
+def most_probable(pmf: Floats, count: int, tree: DraftTree, node: int, source: Source) -> list[int]:
+    """The draft's first choices, ties to the lowest index (R7)."""
+    return first_of(-pmf, count)
+
+
+def first_of(values: Floats, count: int) -> list[int]:
+    """Indices of the `count` smallest values in ascending order, the lowest index first where equal: O(V).
+
+    Examples
+    --------
+    >>> first_of(np.array([3.0, 1.0, 2.0, 1.0]), 3)
+    [1, 3, 2]
+    """
+    if count == 1:
+        return [int(values.argmin())]
+    if count >= len(values):
+        return [int(i) for i in values.argsort(kind="stable")]
+    largest = np.partition(values, count - 1)[count - 1]
+    few = (values <= largest).nonzero()[0]
+    return [int(i) for i in few[values[few].argsort(kind="stable")[:count]]]
+
+
+CANDIDATES: Mapping[str, Candidates] = {
+    "token": iid,
+    "block": iid,
+    "independent": iid,
+    "recursive": iid,
+    "recursive-distinct": distinct,
+    "race": by_arrival,
+    "poisson": by_arrival_with_repeats,
+    "topk": most_probable,
+    "argmax": most_probable,
+    "greedy": most_probable,
+}
+"""How candidates are found, by the name of the rule that judges them."""
+
+
+def shaped(
+    tree: DraftTree, shape: Shape, room: int, candidates: Candidates, source: Source, ends: frozenset[int]
+) -> Drafting:
+    """Draft a shape, one pass of the draft a level, no deeper than `room` and nothing after an end of text."""
+    levels = _levels(shape)
+    present = {ROOT: ROOT}
+    for below in levels[:room]:
+        inner = [(number, node) for number, node in present.items() if number in below]
+        if not inner:
+            return
+        pmfs = yield [node for _, node in inner]
+        present = {}
+        for (number, node), pmf in zip(inner, pmfs, strict=True):
+            tree.pmfs[node] = pmf
+            tokens = candidates(pmf, below[number][-1][0], tree, node, source)
+            for rank, child in below[number]:
+                if rank <= len(tokens):
+                    added = tree.add(node, rank, tokens[rank - 1])
+                    if tokens[rank - 1] not in ends:
+                        present[child] = added
+
+
+@lru_cache(maxsize=64)
+def _levels(shape: Shape) -> list[dict[int, Below]]:
+    """Per depth: the nodes of the shape there that have children, and these by rank."""
+    tree = shape.tree()
+    levels: list[dict[int, Below]] = [{} for _ in range(tree.depth)]
+    for node, (parent, rank) in enumerate(zip(tree.parents.tolist(), tree.ranks.tolist(), strict=True)):
+        levels[int(tree.depths[node]) - 1].setdefault(parent, []).append((rank, node))
+    for level in levels:
+        for children in level.values():
+            children.sort()
+    return levels

@@ -1,0 +1,132 @@
+"""How to decode, described: a rule, and what each call drafts for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spectheory.drafting import Chain, Shape
+from spectheory.drafting.shapes import at_least_one
+from spectheory.errors import SettingError
+from spectheory.measure.decoders.drafted import DraftTree
+from spectheory.measure.decoders.drafters import CANDIDATES, Drafting, shaped
+from spectheory.measure.decoders.heaviest import heaviest
+from spectheory.measure.decoders.lookup import looked_up
+from spectheory.measure.decoders.randomness import Source
+from spectheory.measure.decoders.verifiers import VERIFIERS, Verifier
+from spectheory.verification import RULES, RankRule
+
+
+@dataclass(frozen=True)
+class HeaviestTree:
+    """The tree of the prefixes that the draft finds most probable, grown anew at each call (§5).
+
+    Parameters
+    ----------
+    nodes : int
+        Drafted tokens per call, at least 1.
+    max_depth : int, optional
+        Most tokens of a prefix.
+
+    Raises
+    ------
+    SettingError
+        If a number is below 1.
+    """
+
+    nodes: int
+    max_depth: int | None = None
+
+    def __post_init__(self) -> None:
+        at_least_one("nodes", self.nodes)
+        if self.max_depth is not None:
+            at_least_one("max depth", self.max_depth)
+
+
+@dataclass(frozen=True)
+class Method:
+    """A rule and the shape of its drafts.
+
+    Parameters
+    ----------
+    rule : str
+        A name of :data:`spectheory.verification.RULES`; or ``lookup`` (drafts copied from the text, a chain), or
+        ``toptree`` (a :class:`HeaviestTree`); or ``plain``.
+    shape : Shape or HeaviestTree, optional
+        What a call drafts. Without one nothing is drafted: plain sampling, or with ``race`` plain race sampling, whose
+        text every shape of that rule gives too.
+    ngram : int
+        Longest suffix that ``lookup`` looks for.
+
+    Raises
+    ------
+    SettingError
+        If there is no such rule, or it does not take the shape.
+
+    Examples
+    --------
+    >>> Method("token", Chain(4)).uses_draft, Method("lookup", Chain(4)).uses_draft
+    (True, False)
+    """
+
+    rule: str
+    shape: Shape | HeaviestTree | None = None
+    ngram: int = 3
+
+    def __post_init__(self) -> None:
+        if self.rule not in VERIFIERS:
+            raise SettingError(
+                f"rule {self.rule!r} cannot be decoded with",
+                limit=f"there are {', '.join(VERIFIERS)}",
+                remedy="e.g. token",
+            )
+        at_least_one("ngram", self.ngram)
+        if self.shape is not None and not self._takes_shape():
+            raise SettingError(f"{self.rule} is asked for {self.shape}", **self._needs())
+
+    @property
+    def uses_draft(self) -> bool:
+        """Whether the draft model is read."""
+        return self.shape is not None and self.rule != "lookup"
+
+    @property
+    def verifier(self) -> Verifier:
+        """What decides which drafts are output."""
+        return VERIFIERS[self.rule]
+
+    def drafting(self, tree: DraftTree, text: list[int], room: int, source: Source, ends: frozenset[int]) -> Drafting:
+        """Draft a call's tree of at most `room` tokens in depth, after `text`."""
+        if isinstance(self.shape, HeaviestTree):
+            most = self.shape.max_depth
+            yield from heaviest(tree, self.shape.nodes, room if most is None else min(room, most), ends)
+        elif self.rule == "lookup" and self.shape is not None:
+            looked_up(tree, text, min(self.shape.depth, room), self.ngram, ends)
+        elif self.shape is not None:
+            yield from shaped(tree, self.shape, room, CANDIDATES[self.rule], source, ends)
+
+    def _takes_shape(self) -> bool:
+        if self.rule == "plain":
+            return False
+        if self.rule == "toptree" or isinstance(self.shape, HeaviestTree):
+            return self.rule == "toptree" and isinstance(self.shape, HeaviestTree)
+        rule = RULES.get(self.rule)
+        if isinstance(rule, RankRule) and self.shape is not None:
+            return not rule.consecutive or _is_consecutive(self.shape)
+        return isinstance(self.shape, Chain)
+
+    def _needs(self) -> dict[str, str]:
+        if self.rule == "plain":
+            return {"limit": "it drafts nothing", "remedy": "leave out the shape"}
+        if self.rule == "toptree":
+            return {"limit": "its tree grows with the text", "remedy": "use HeaviestTree(nodes)"}
+        if isinstance(RULES.get(self.rule), RankRule):
+            return {"limit": "it takes a shape, with ranks 1, 2, ... below a node if it rejects", "remedy": "use KAry"}
+        return {"limit": "it judges one chain of drafts", "remedy": "use Chain(k)"}
+
+
+def _is_consecutive(shape: Shape) -> bool:
+    """Whether the children of every node have the ranks 1, 2, ... without a gap."""
+    tree = shape.tree()
+    below: dict[int, list[int]] = {}
+    for parent, rank in zip(tree.parents.tolist(), tree.ranks.tolist(), strict=True):
+        below.setdefault(parent, []).append(rank)
+    return all(max(ranks) == len(ranks) for ranks in below.values())

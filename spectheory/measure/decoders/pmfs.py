@@ -1,0 +1,63 @@
+"""Rows of logits as pmfs in float64, where they are asked for."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from spectheory.distributions import Sampling
+from spectheory.measure.decoders.drafted import Floats
+from spectheory.measure.truncation import log_pmf, truncates
+
+_AT_ONCE = 1 << 16
+"""Up to so many entries it is faster to work out all rows together than each for itself."""
+
+
+class PmfRows:
+    """The pmfs ``[V]`` of some rows of logits, on the CPU.
+
+    Parameters
+    ----------
+    logits : tensor ``[rows, V]``
+        On any device.
+    sampling : Sampling
+        Temperature, top-k and top-p.
+
+    Raises
+    ------
+    LogitsError
+        When a row is asked for that has no pmf.
+    """
+
+    def __init__(self, logits: Tensor, sampling: Sampling) -> None:
+        self._logits, self._sampling = logits, sampling
+        self._rows: dict[int, Floats] = {}
+        if logits.numel() <= _AT_ONCE:
+            self._rows = dict(enumerate(pmfs_of(logits, sampling)))
+
+    def __len__(self) -> int:
+        return len(self._logits)
+
+    def __getitem__(self, row: int) -> Floats:
+        """The pmf of a row."""
+        if row not in self._rows:
+            self._rows[row] = pmfs_of(self._logits[row : row + 1], self._sampling)[0]
+        return self._rows[row]
+
+
+def pmfs_of(logits: Tensor, sampling: Sampling) -> Floats:
+    """Pmfs ``[rows, V]`` of logits, worked out in float64 where the device has it.
+
+    Raises
+    ------
+    LogitsError
+        If a row has no pmf.
+    """
+    logits = logits.float() if logits.device.type == "mps" else logits.double()
+    if truncates(sampling):
+        return log_pmf(logits, sampling).cpu().double().exp_().numpy()
+    pmf = torch.softmax(logits if sampling.temperature == 1 else logits / sampling.temperature, dim=-1)
+    rows = pmf.cpu().double().numpy()
+    if not bool((rows[:, 0] == rows[:, 0]).all()):  # one NaN or +inf makes NaNs of the whole row
+        return sampling.log_pmf(logits).exp().cpu().double().numpy()
+    return rows

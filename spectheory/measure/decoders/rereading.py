@@ -1,0 +1,70 @@
+"""A reader for models without a usable cache: it reads every text again, once for each path of its tree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+
+from spectheory.distributions import Sampling
+from spectheory.measure.decoders.drafted import ROOT
+from spectheory.measure.decoders.pmfs import PmfRows
+from spectheory.measure.decoders.readers import Requests, Rows, forward
+from spectheory.measure.pair import Model
+
+
+class RereadingReader:
+    """A reader that keeps nothing; needs no masks either, so that any causal model will do.
+
+    Parameters
+    ----------
+    model : Model
+        Who reads.
+    vocabulary : int
+        Logits are cut to the token ids below this.
+    sampling : Sampling
+        Temperature, top-k and top-p.
+    texts : sequence of list of int
+        The texts, which grow elsewhere.
+    """
+
+    def __init__(self, model: Model, vocabulary: int, sampling: Sampling, texts: Sequence[list[int]]) -> None:
+        self.model, self.vocabulary, self.sampling, self.texts = model, vocabulary, sampling, texts
+        self.seconds = 0.0
+
+    def prefill(self, chunk: int) -> None:
+        """Nothing: there is no cache to fill."""
+
+    def read(self, requests: Requests) -> Mapping[int, Rows]:
+        """The pmfs asked for; see :class:`~spectheory.measure.decoders.readers.Reader`."""
+        paths: list[list[int]] = []
+        places: dict[int, list[tuple[int, int]]] = {}
+        for row, (tree, nodes) in requests.items():
+            text, at = self.texts[row], {}
+            inner = {tree.parents[node] for node in nodes if node != ROOT}
+            for leaf in (node for node in nodes if node not in inner):
+                path = tree.path(leaf)
+                for depth, node in enumerate([ROOT, *path]):
+                    at[node] = len(paths), len(text) - 1 + depth
+                paths.append(text + [tree.tokens[node] for node in path])
+            places[row] = [at[node] for node in nodes]
+        logits = self._logits(paths, min(position for some in places.values() for _, position in some))
+        return {
+            row: PmfRows(torch.stack([logits[path][position] for path, position in some]), self.sampling)
+            for row, some in places.items()
+        }
+
+    def _logits(self, paths: Sequence[Sequence[int]], first: int) -> list[dict[int, torch.Tensor]]:
+        """Logits of each path by position, from `first` on; padding stands behind, where a causal model sees none."""
+        longest = max(map(len, paths))
+        ids = torch.tensor([[*path, *[0] * (longest - len(path))] for path in paths])
+        output, seconds = forward(self.model, ids, longest - first, use_cache=False)
+        self.seconds += seconds
+        logits = output.logits[:, first - longest :, : self.vocabulary]
+        return [dict(enumerate(of_path, start=first)) for of_path in logits]
+
+    def settle(self, accepted: Mapping[int, list[int]]) -> None:
+        """Nothing is kept."""
+
+    def drop(self, ended: Sequence[int]) -> None:
+        """Nothing is kept."""

@@ -1,0 +1,57 @@
+"""Moving the slots of a key-value cache, layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+Masks = NDArray[np.bool_]
+_WASTE = 1.25
+_FEW = 32
+"""Slots that no text uses are tolerated up to this factor, and this many."""
+
+
+def move_to(cache: Any, tails: Sequence[Sequence[int]], settled: int, slots: int) -> None:
+    """Move the slots ``tails[b]`` of text b to the places from `settled` on, and cut the cache behind them.
+
+    Parameters
+    ----------
+    cache : transformers DynamicCache
+        Its layers hold keys and values ``[batch, heads, slots, size]``.
+    tails : sequence of sequence of int
+        Slots to keep, none below `settled`.
+    settled, slots : int
+        Slots that stay as they are, and slots there are.
+    """
+    longest = max(map(len, tails))
+    with torch.inference_mode():
+        if any(list(tail) != list(range(settled, settled + len(tail))) for tail in tails):
+            padded = [[*tail, *[settled] * (longest - len(tail))] for tail in tails]
+            chosen = torch.tensor(padded)[:, None, :, None] - settled
+            for layer in cache.layers:
+                at = chosen.to(layer.keys.device)
+                for kept in (layer.keys, layer.values):
+                    kept[:, :, settled : settled + longest] = torch.take_along_dim(kept[:, :, settled:], at, dim=2)
+        if slots > settled + longest:
+            cache.crop(settled + longest - slots)
+
+
+def compacted(cache: Any, used: Masks) -> Masks:
+    """Close the gaps of a cache whose slots in use are marked ``[batch, slots]``, if there are many; the new marks."""
+    counts = used.sum(axis=1)
+    longest = int(counts.max())
+    # A single text needs no mask once its slots have no gaps.
+    if used.shape[1] <= (longest if len(used) == 1 else _WASTE * longest + _FEW):
+        return used
+    # Stable, so that the slots in use come first in their order.
+    order = torch.from_numpy(np.argsort(~used, axis=1, kind="stable")[:, :longest])[:, None, :, None]
+    with torch.inference_mode():
+        for layer in cache.layers:
+            at = order.to(layer.keys.device)
+            layer.keys = torch.take_along_dim(layer.keys, at, dim=2)
+            layer.values = torch.take_along_dim(layer.values, at, dim=2)
+    return np.arange(longest) < counts[:, None]

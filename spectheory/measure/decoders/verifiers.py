@@ -1,0 +1,170 @@
+"""How a call decides which drafts are output: pure functions of the target's pmfs, the draft tree and randomness.
+
+Each returns the accepted nodes from the root down, and the token after them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from spectheory.measure.decoders.drafted import ROOT, DraftTree, Floats
+from spectheory.measure.decoders.randomness import Source
+
+Verdict: TypeAlias = tuple[list[int], int]
+"""Accepted nodes from the root down, and the token after them."""
+
+
+class Pmfs(Protocol):
+    """The target's pmf ``[V]`` after each node, :data:`~spectheory.measure.decoders.drafted.ROOT` included."""
+
+    def __getitem__(self, node: int) -> Floats:
+        """The pmf after a node."""
+
+
+Verifier: TypeAlias = Callable[[DraftTree, Pmfs, Source], Verdict]
+
+
+def matched(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
+    """A token is drawn from the target; drafts are accepted while they equal it (A4, R7).
+
+    What is drafted must not depend on the draws made here.
+    """
+    return _descend(tree, lambda node: source.chance.categorical(target[node]))
+
+
+def raced(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
+    """The winner of the target's race is output; drafts are accepted while they are it (A2, R1, R2; kobus2025)."""
+    return _descend(tree, lambda node: winner(source.clocks.at(tree, node), target[node]))
+
+
+def winner(clocks: Floats, pmf: Floats) -> int:
+    """The token whose clock, divided by its probability, rings first; the lowest index where equal.
+
+    Examples
+    --------
+    >>> winner(np.array([1.0, 1.5]), np.array([0.3, 0.7]))
+    1
+    """
+    return int(arrivals(clocks, pmf).argmin())
+
+
+def arrivals(clocks: Floats, pmf: Floats) -> Floats:
+    """Times ``[V]`` at which the tokens arrive, infinite without probability."""
+    return np.divide(clocks, pmf, out=np.full_like(clocks, np.inf), where=pmf > 0)
+
+
+def _descend(tree: DraftTree, output: Callable[[int], int]) -> Verdict:
+    path: list[int] = []
+    while True:
+        node = path[-1] if path else ROOT
+        token = output(node)
+        child = tree.child(node, token)
+        if child is None:
+            return path, token
+        path.append(child)
+
+
+def rejected_one_by_one(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
+    """Recursive rejection of i.i.d. candidates (R3, miao2024specinfer); on a chain it is token verification (A1)."""
+    return _rejections(tree, target, source, distinct=False)
+
+
+def rejected_distinct(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
+    """Recursive rejection of distinct candidates: what is rejected is taken out of the draft (R3, chen2024sequoia)."""
+    return _rejections(tree, target, source, distinct=True)
+
+
+def _rejections(tree: DraftTree, target: Pmfs, source: Source, *, distinct: bool) -> Verdict:
+    path: list[int] = []
+    while True:
+        node = path[-1] if path else ROOT
+        p = target[node]
+        accepted = None
+        if tree.children(node):
+            accepted, p = _first_accepted(tree, node, p, source, distinct=distinct)
+        if accepted is None:
+            return path, source.chance.categorical(p)
+        path.append(accepted)
+
+
+def _first_accepted(
+    tree: DraftTree, node: int, p: Floats, source: Source, *, distinct: bool
+) -> tuple[int | None, Floats]:
+    """The first accepted child, or None and what the rejections left of the target."""
+    q, rejected = tree.pmfs[node], []
+    for child in tree.children(node):
+        token = tree.tokens[child]
+        residual = np.maximum(p - q, 0.0)
+        total = float(residual.sum())
+        # Nothing is left where p = q: a coin that rounding lets fail must not leave a call without an output.
+        if total == 0.0 or source.chance.coin(p[token] / q[token]):
+            return child, p
+        p = residual / total
+        if distinct:
+            rejected.append(token)
+            q = without(q, rejected)
+    return None, p
+
+
+def without(q: Floats, tokens: list[int]) -> Floats:
+    """A pmf without some tokens, normalised; uniform over the others where nothing is left of it.
+
+    Examples
+    --------
+    >>> without(np.array([0.5, 0.25, 0.25]), [0]), without(np.array([1.0, 0.0, 0.0]), [0])
+    (array([0. , 0.5, 0.5]), array([0. , 0.5, 0.5]))
+    """
+    shorter = q.copy()
+    shorter[tokens] = 0.0
+    if not shorter.any():
+        shorter = np.ones_like(q)
+        shorter[tokens] = 0.0
+    total = float(shorter.sum())
+    return shorter / total if total > 0 else shorter
+
+
+def judged_together(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
+    """Block verification of a chain (sun2024block, Algorithm 2): the deepest depth whose coin comes up is accepted."""
+    chain, drafts = tree.nodes, tree.pmfs
+    nodes, running, accepted, weight = [ROOT, *chain], 1.0, 0, 1.0
+    for depth, node in enumerate(chain, start=1):
+        before, token = nodes[depth - 1], tree.tokens[node]
+        running = min(1.0, running * float(target[before][token]) / float(drafts[before][token]))
+        if depth == len(chain):
+            mark = running
+        else:
+            excess = float(np.maximum(running * target[node] - drafts[node], 0.0).sum())
+            mark = excess / (excess + 1.0 - running) if excess > 0 else 0.0
+        if source.chance.coin(mark):
+            accepted, weight = depth, running
+    p = target[nodes[accepted]]
+    if accepted < len(chain):
+        p = _excess(weight * p, drafts[nodes[accepted]], p)
+    return chain[:accepted], source.chance.categorical(p)
+
+
+def _excess(minuend: Floats, subtrahend: Floats, otherwise: Floats) -> Floats:
+    """(minuend - subtrahend)+, or `otherwise` where rounding leaves nothing."""
+    excess = np.maximum(minuend - subtrahend, 0.0)
+    return excess if excess.any() else otherwise
+
+
+VERIFIERS: Mapping[str, Verifier] = {
+    "token": rejected_one_by_one,
+    "block": judged_together,
+    "race": raced,
+    "poisson": raced,
+    "recursive": rejected_one_by_one,
+    "recursive-distinct": rejected_distinct,
+    "independent": matched,
+    "argmax": matched,
+    "greedy": matched,
+    "topk": matched,
+    "lookup": matched,
+    "toptree": matched,
+    "plain": matched,
+}
+"""Verifiers by the name of the rule they carry out."""

@@ -1,0 +1,66 @@
+"""The gap of every rule to the best acceptance of i.i.d. candidates, against their number."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from spectheory.plots.style import BLUE, COLOURS, GREY, ORANGE, Label, name_ends
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+BLACK = "#000000"
+RULES = {
+    "poisson": ("R1 Poisson race", COLOURS["poisson"], "-"),
+    "race": ("R2 race, distinct", COLOURS["race"], "--"),
+    "recursive": ("R3 recursive, i.i.d.", BLUE, "-"),
+    "recursive-distinct": ("R3 recursive, distinct", COLOURS["recursive-distinct"], "--"),
+    "k-seq": ("R5 k-SEQ", ORANGE, "-"),
+    "gumbel-list": ("R6 Gumbel list", BLACK, "-"),
+    "top-k": ("R7 top-k match", COLOURS["topk"], "--"),
+}
+"""What a rule is called, its colour, and its line: dashed where candidates are distinct."""
+
+
+def draw(figure: Figure, data: dict[str, Any]) -> None:
+    """Two pairs side by side, on one scale."""
+    axes = figure.subplots(1, len(data["pairs"]), sharey=True)
+    labels = [_pair(ax, name, pair, data["most"]) for ax, (name, pair) in zip(axes, data["pairs"].items(), strict=True)]
+    axes[0].set_ylabel("gap to the optimum: R4 - acceptance")
+    for ax, names in zip(axes, labels, strict=True):
+        name_ends(ax, names)
+    figure.supxlabel(
+        "Lines: exact; solid: candidates i.i.d. from the draft, dashed: distinct ones, which R4 does not bind."
+        "  Dots: simulated, with 95% intervals.",
+        fontsize=8.5,
+        color=GREY,
+    )
+
+
+def _pair(ax: Axes, name: str, pair: dict[str, Any], most: int) -> list[Label]:
+    """One pair; what its lines are called at their ends."""
+    ks = list(range(1, most + 1))
+    ax.axhline(0.0, color=GREY, linewidth=1.3)
+    labels: list[Label] = [(most, 0.0, "R4, optimum (i.i.d.)", GREY)]
+    for rule, (label, colour, style) in RULES.items():
+        ax.plot(ks, pair["lines"][rule], linestyle=style, color=colour, linewidth=1.4)
+        _dots(ax, pair["dots"][rule], colour)
+        labels.append((most, pair["lines"][rule][-1], label, colour))
+    match = pair["independent"]
+    _dots(ax, [match["dot"]], GREY, marker="s")
+    ax.annotate(
+        "independent match (A4)", (1, match["line"]), xytext=(7, 0), textcoords="offset points", color=GREY, fontsize=8
+    )
+    ax.set_xticks(ks)
+    ax.set_xlim(0.75, most + 0.15)
+    ax.set_xlabel("candidates at the position, k")
+    ax.set_title(f"A {name} draft, TV = {pair['tv']:.2f}", loc="left", fontsize=9.5)
+    return labels
+
+
+def _dots(ax: Axes, dots: list[dict[str, float]], colour: str, marker: str = "o") -> None:
+    best = [dot["best"] for dot in dots]
+    reach = [[dot["best"] - dot["low"] for dot in dots], [dot["high"] - dot["best"] for dot in dots]]
+    ks = [dot["k"] for dot in dots]
+    ax.errorbar(ks, best, yerr=reach, fmt=marker, color=colour, markersize=3.6, capsize=2, linewidth=1)

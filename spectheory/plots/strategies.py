@@ -1,0 +1,44 @@
+"""What figures of draft trees share: a colour and a name for each strategy, dots with intervals on lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from spectheory.plots.style import BLUE, GREEN, ORANGE, PINK, Label, name_ends
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLOURS = {"tau*": ORANGE, "k-ary": GREEN, "sequence": BLUE, "batch": PINK}
+NAMES = {"tau*": "tree τ*", "k-ary": "k-ary tree", "sequence": "sequence", "batch": "batch"}
+MARKERS = {"tau*": "o", "k-ary": "s", "sequence": "D", "batch": "^"}
+
+
+def dots(ax: Axes, strategy: str, places: Sequence[float], observed: Sequence[dict[str, Any]], size: float = 4) -> None:
+    """Simulated values with their intervals."""
+    best = [each["best"] for each in observed]
+    reach = [[each["best"] - each["low"] for each in observed], [each["high"] - each["best"] for each in observed]]
+    ax.errorbar(
+        places,
+        best,
+        yerr=reach,
+        fmt=MARKERS[strategy],
+        color=COLOURS[strategy],
+        markersize=size,
+        markerfacecolor="white",
+        elinewidth=1,
+        capsize=2,
+        linestyle="none",
+        zorder=3,
+    )
+
+
+def names(ax: Axes, labels: Sequence[Label], right: float) -> None:
+    """Names at the ends of lines: beside the axes where a line comes near the right end, else where it ends."""
+    for x, y, text, colour in labels:
+        if x < 0.8 * right:
+            ax.annotate(
+                text, (x, y), xytext=(7, 1), textcoords="offset points", color=colour, fontsize=8, va="bottom", zorder=4
+            )
+    name_ends(ax, [label for label in labels if label[0] >= 0.8 * right])

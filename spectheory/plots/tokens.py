@@ -1,0 +1,69 @@
+"""Tokens per call against drafted tokens, under i.i.d. ranks and along real text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from spectheory.plots.strategies import COLOURS, NAMES, dots, names
+from spectheory.plots.style import GREY
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def draw(figure: Figure, data: dict[str, Any]) -> None:
+    """Dots are simulated, lines exact; grey is T1."""
+    left, right = figure.subplots(1, 2)
+    iid, models = data["iid"], data["models"]
+    _panel(left, data["sizes"], iid, "T1: upper bound", "-")
+    _panel(right, data["sizes"], models, "T1, i.i.d. reading:\nno limit here", "--")
+    left.set_ylabel("tokens per target call\n(accepted drafts, and one recovered or bonus token)")
+    left.set_title("(a) i.i.d. ranks: races of one typical pair of pmfs\nlines exact (S1), dots simulated", **_TITLE)
+    right.set_title("(b) real text: the built-in pair\nlines exact (path theorem), dots simulated", **_TITLE)
+    figure.supxlabel(
+        f"95% intervals at all dots, mostly narrower than the dots; (a) {iid['calls']:,} calls each; "
+        f"(b) {models['runs']} runs through {models['tokens']:,} tokens of {models['texts']} texts",
+        fontsize=8,
+        color=GREY,
+    )
+
+
+_TITLE: dict[str, Any] = {"loc": "left", "fontsize": 9}
+
+
+def _panel(ax: Axes, sizes: list[int], panel: dict[str, Any], limit: str, style: str) -> None:
+    labels = []
+    for strategy, drafted in panel["strategies"].items():
+        line = drafted["exact"]
+        ax.plot([p["k"] for p in line], [p["best"] for p in line], color=COLOURS[strategy], linewidth=1.4)
+        dots(ax, strategy, [p["k"] for p in drafted["observed"]], drafted["observed"])
+        labels.append((line[-1]["k"], line[-1]["best"], NAMES[strategy], COLOURS[strategy]))
+    if reading := panel.get("reading"):
+        ax.plot([p["k"] for p in reading], [p["best"] for p in reading], color=COLOURS["tau*"], linestyle=":")
+        labels.append((reading[-1]["k"], reading[-1]["best"], f"{NAMES['tau*']}, i.i.d. reading", COLOURS["tau*"]))
+    ks = range(1, len(panel["limit"]) + 1)
+    ax.plot(ks, panel["limit"], color=GREY, linestyle=style, linewidth=1.2)
+    labels.append((len(panel["limit"]), panel["limit"][-1], limit, GREY))
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(sizes, [str(k) for k in sizes])
+    ax.set_xlabel("drafted tokens per call, k")
+    ax.set_ylim(bottom=1)
+    ax.grid(axis="y", color="0.92")
+    _expansions(ax, panel["strategies"]["k-ary"]["observed"])
+    names(ax, labels, max(ks))
+
+
+def _expansions(ax: Axes, observed: list[dict[str, Any]]) -> None:
+    """Which k-ary trees there are: 2x2x1 is ⟨2,2,1⟩."""
+    for number, seen in enumerate(observed, start=1):
+        text = "⟨" + seen["shape"].split()[-1].replace("x", ",") + "⟩"
+        ax.annotate(
+            text,
+            (seen["k"], seen["best"]),
+            xytext=(3, -10) if number < len(observed) else (0, -12),
+            textcoords="offset points",
+            fontsize=6.5,
+            ha="left" if number < len(observed) else "center",
+            color=COLOURS["k-ary"],
+        )

@@ -1,0 +1,266 @@
+"""Over-acceptance, simulated: kernel against twin draw for draw, then against Y5 and Y6; what yin2024's figures count.
+
+A comparison of a tally with theory shares the alarm rate `ALARM` among its predictions; there are fewer than 40
+comparisons, so this file fails wrongly with probability below 1e-7, of the suite's 1e-6. With `TRIALS` trials a
+probability of 0.1 is known to 0.003, one of 0.5 to 0.005.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import simulations.simulators  # noqa: F401  registers them
+from proofs_check.strategies import extreme_pairs
+from simulations.batches import Failure, run_batch
+from simulations.chains import RejectionCounts
+from simulations.kernels.biased_verification import biased_verification
+from simulations.kernels.markov_decoding import horizon_rejections
+from simulations.predicted.biased import output_law
+from simulations.predictions import Predicted, compare, predictions
+from simulations.quantities import Mean, Share
+from simulations.reference.biased import over_accepted
+from simulations.registry import registered
+from simulations.settings import test_bed as bed
+from simulations.streams import Stream, words
+from simulations.sweeps import Scale, batch, gain, pareto, rejections
+from simulations.tally import Tally
+from simulations.tasks import Task, task
+from spectheory import total_variation
+from spectheory.errors import PmfError, SettingError, ShapeError
+from spectheory.limits import biased_loss, expected_rejections, rejection_probability, rejection_profile, uno_loss
+from spectheory.verification import RecursiveRejection
+
+ALARM = 1e-9
+TRIALS = 500_000
+
+Floats = NDArray[np.float64]
+
+PAIRS: dict[str, tuple[Floats, Floats]] = {
+    "figure": (np.array(pareto.TARGET), np.array(pareto.DRAFT)),
+    "draft lacks a token": (np.array([0.3, 0.1, 0.2, 0.4]), np.array([0.1, 0.5, 0.4, 0.0])),
+    "target lacks a token": (np.array([0.0, 0.6, 0.3, 0.1]), np.array([0.4, 0.1, 0.3, 0.2])),
+    "one-hot draft": (np.array([0.2, 0.3, 0.5]), np.array([1.0, 0.0, 0.0])),
+    "one-hot target": (np.array([0.0, 0.0, 1.0]), np.array([0.5, 0.3, 0.2])),
+    "disjoint": (np.array([1.0, 0.0]), np.array([0.0, 1.0])),
+    "equal": (np.array([0.25, 0.75]), np.array([0.25, 0.75])),
+}
+
+
+def least_accept(p: Floats, q: Floats) -> Floats:
+    return np.minimum(p, q) / np.where(q > 0, q, 1.0)
+
+
+def an_accept(p: Floats, q: Floats, seed: int = 0) -> Floats:
+    """An over-acceptance of another share for every token."""
+    least, share = least_accept(p, q), np.random.default_rng(seed).random(p.size)
+    return (1 - share) * least + share
+
+
+def simulated(name: str, recovery: str, seed: int = 0) -> tuple[dict[str, Any], Tally]:
+    p, q = PAIRS[name]
+    parameters = {"target": p, "draft": q, "accept": an_accept(p, q, seed), "recovery": recovery}
+    return parameters, done(task("biased", parameters, seed=3, trials=TRIALS))
+
+
+def done(asked: Task) -> Tally:
+    found = run_batch(asked, 0, registered(asked.kind).run.__module__)
+    assert not isinstance(found, Failure), found.error
+    return found
+
+
+# The kernel
+
+
+@pytest.mark.parametrize("recovery", ["optimal", "target"])
+@pytest.mark.parametrize("name", [*PAIRS, *(name for name in extreme_pairs() if name != "large")])
+def test_the_kernel_is_its_twin(name: str, recovery: str) -> None:
+    p, q = (PAIRS | extreme_pairs())[name]
+    for run, accept in enumerate((least_accept(p, q), an_accept(p, q), np.ones(p.size))):
+        state = words(5, run)
+        stream, counted = Stream(state), np.zeros((2, p.size), dtype=np.int64)
+        counts = biased_verification(p, q, accept, 40, state=state, recovery=recovery)
+        for _ in range(40):
+            found = over_accepted(p, q, accept, recovery, stream)
+            counted[int(found.recovered), found.token] += 1
+        np.testing.assert_array_equal(counts, counted)
+        assert state.tolist() == stream.state, "as many draws"
+
+
+@pytest.mark.parametrize("recovery", ["optimal", "target"])
+@pytest.mark.parametrize("name", PAIRS)
+def test_rejections_and_outputs_are_those_of_theory(name: str, recovery: str) -> None:
+    """Y6 for the rejections, Y5 for the law of the output."""
+    parameters, tally = simulated(name, recovery)
+    assert all(compare(tally, predictions("biased", parameters), ALARM))
+
+
+def test_the_predicted_law_has_the_predicted_loss() -> None:
+    """Two closed forms of Y5: the law that is compared is as far from the target as the loss says."""
+    for p, q in PAIRS.values():
+        b = an_accept(p, q)
+        for recovery, loss in (("optimal", biased_loss), ("target", uno_loss)):
+            law = output_law(p, q, b, recovery)
+            assert float(total_variation(law, p)) == pytest.approx(float(loss(p, q, b)), abs=1e-15)
+
+
+def test_unos_loss_depends_on_the_rejections_alone() -> None:
+    """So that one curve is drawn: where q > p it is q(D) - c - (1 - c) p(D), elsewhere b is 1."""
+    for p, q in PAIRS.values():
+        more = q > p
+        for seed in range(5):
+            b = an_accept(p, q, seed)
+            c = float(rejection_probability(p, q, b))
+            rest = np.maximum(q[~more] - (1 - c) * p[~more], 0).sum()
+            expected = q[more].sum() - c - (1 - c) * p[more].sum() + rest
+            assert float(uno_loss(p, q, b)) == pytest.approx(expected, abs=1e-15)
+
+
+def test_the_plug_in_bias_holds_its_loss() -> None:
+    for recovery, loss, other in (("optimal", biased_loss, uno_loss), ("target", uno_loss, biased_loss)):
+        parameters, tally = simulated("figure", recovery)
+        given = (parameters["target"], parameters["draft"], parameters["accept"])
+        found = pareto.observed_bias(tally, pareto.TARGET, 1 - ALARM)
+        assert found.low <= float(loss(*given)) <= found.high
+        assert not found.low <= float(other(*given)) <= found.high, "negative control"
+
+
+def test_wrong_theory_is_caught() -> None:
+    """Negative controls: the other recovery law, the unbiased acceptance, and a front that is not straight."""
+    for recovery, other in (("optimal", "target"), ("target", "optimal")):
+        parameters, tally = simulated("figure", recovery)
+        wrong = predictions("biased", {**parameters, "recovery": other})
+        assert compare(tally, wrong, ALARM)[0], "the rejections are the same"
+        assert not all(compare(tally, wrong, ALARM)[1:])
+        unbiased = predictions("biased", {**parameters, "accept": least_accept(*PAIRS["figure"])})
+        assert not compare(tally, unbiased, ALARM)[0]
+        given = (parameters["target"], parameters["draft"], parameters["accept"])
+        bent = float(total_variation(*given[:2])) - float(uno_loss(*given))
+        assert not all(compare(tally, [Predicted("TV - UNO's loss", "none", Share("rejected"), bent)], ALARM))
+
+
+def test_runs_add_up() -> None:
+    p, q = PAIRS["figure"]
+    state, whole = words(3), words(3)
+    parts = [biased_verification(p, q, an_accept(p, q), n, state=state) for n in (700, 300)]
+    np.testing.assert_array_equal(sum(parts), biased_verification(p, q, an_accept(p, q), 1000, state=whole))
+
+
+def test_bad_input_is_one_clear_line() -> None:
+    p, q = PAIRS["figure"]
+    b = an_accept(p, q)
+    for x, value in ((3, 0.59), (0, 0.99), (4, 1.01), (5, math.nan)):
+        wrong = np.array(b)
+        wrong[x] = value
+        with pytest.raises(SettingError, match=rf"accept\[{x}\] is .*must be in \[min\(1, p/q\), 1\]"):
+            biased_verification(p, q, wrong, 10, state=words(1))
+    for count in (0, -3, 2.5, True):
+        with pytest.raises(SettingError, match="trials is"):
+            biased_verification(p, q, b, count, state=words(1))  # type: ignore[arg-type]
+    with pytest.raises(SettingError, match="recovery is 'best': must be one of optimal, target"):
+        biased_verification(p, q, b, 10, state=words(1), recovery="best")
+    with pytest.raises(SettingError, match="state is no stream"):
+        biased_verification(p, q, b, 10, state=np.zeros(4, dtype=np.uint64))
+    with pytest.raises(ShapeError, match="accept has shape"):
+        biased_verification(p, q, b[:-1], 10, state=words(1))
+    with pytest.raises(PmfError, match="sums to"):
+        biased_verification(p, q / 2, b, 10, state=words(1))
+    with pytest.raises(ShapeError, match="one position"):
+        biased_verification([p, p], q, b, 10, state=words(1))
+
+
+# What the figures count
+
+
+def running(checkpoints: list[int], trials: int) -> Task:
+    parameters = {"chains": "yin2024", "length": 50, "checkpoints": checkpoints}
+    return task("rejections-running", parameters, seed=2, trials=trials)
+
+
+def test_a_running_count_is_the_sum_of_its_segments() -> None:
+    asked = running([1, 10, 5000], 5000)
+    tally, state = done(asked), words(2, *asked.key, 0)
+    parts = [horizon_rejections(*bed(50), length=50, texts=n, state=state) for n in (1, 9, 4990)]
+    assert tally.counts["running"].tolist() == np.cumsum([part.positions.sum() for part in parts]).tolist()
+    whole: RejectionCounts = parts[0] + parts[1] + parts[2]
+    assert tally.counts["texts"].tolist() == whole.texts.tolist()
+
+
+def test_running_means_agree_with_y1() -> None:
+    tally = done(running([20_000, 200_000], 200_000))
+    stated = predictions("rejections-running", {"chains": "yin2024", "length": 50})
+    assert [each.says for each in stated] == ["rejections per text"]
+    assert all(compare(tally, stated, ALARM))
+    wrong = Predicted("of T = 51", "none", Mean("rejections", 0, 50), float(expected_rejections(*bed(51))))
+    assert not all(compare(tally, [wrong], ALARM)), "negative control"
+
+
+@pytest.mark.parametrize("checkpoints", [[], [0, 10], [5, 5, 10], [1, 9]])
+def test_checkpoints_rise_to_the_trials(checkpoints: list[int]) -> None:
+    found = run_batch(running(checkpoints, 10), 0, "simulations.simulators.rejections")
+    assert isinstance(found, Failure)
+    assert found.error.endswith("must rise from 1 or more to 10; end at the trials")
+
+
+def test_positions_may_be_left_out() -> None:
+    parameters = {"chains": "yin2024", "length": 5, "drafts": 2, "positions": False}
+    assert set(done(task("batch", parameters, seed=1, trials=10)).counts) == {"texts"}
+    assert len(predictions("batch", parameters)) == 1
+
+
+def test_the_law_of_rejections_has_the_mean_y1() -> None:
+    """And the spread that texts have; a text's law is that of the counts, cell by cell."""
+    law = rejections.law_of_rejections(bed(50))
+    assert law.sum() == pytest.approx(1, abs=1e-12)
+    assert law @ np.arange(51) == pytest.approx(float(expected_rejections(*bed(50))), abs=1e-12)
+    tally = done(task("rejections", {"chains": "yin2024", "length": 50}, seed=4, trials=200_000))
+    cells = [Predicted(f"P(N = {n})", "none", Share("texts", n), float(share)) for n, share in enumerate(law)]
+    assert all(compare(tally, cells, ALARM))
+    shifted = [Predicted(f"P(N = {n})", "none", Share("texts", n), float(law[n - 1])) for n in range(1, 51)]
+    assert not all(compare(tally, shifted, ALARM)), "negative control"
+
+
+def test_the_band_holds_what_it_says() -> None:
+    """For sums of few texts the law of the mean is worked out: outside the band lies 5% at most, and not far less."""
+    law = rejections.law_of_rejections(bed(50))
+    of_sum, mass = np.ones(1), {}
+    for n in range(1, 21):
+        of_sum = np.convolve(of_sum, law)
+        [[low, high]] = rejections.band(law, [n])
+        means = np.arange(of_sum.size) / n
+        mass[n] = float(of_sum[(means < low) | (means > high)].sum())
+    assert 0.001 < min(mass.values()) <= max(mass.values()) <= rejections.MISS
+
+
+def test_gains_are_those_of_recursive_rejection() -> None:
+    """The two formulas of one position, against R3; their places swapped, they differ."""
+    for one in gain.asks(Scale(full=False)):
+        given = one.task.parameters
+        law = RecursiveRejection().rank_pmf(given["target"], given["draft"], gain.MOST)
+        value = float(one.label[4:])
+        for m in range(1, gain.MOST + 1):
+            uniform = one.label.startswith("r")
+            formula = gain.uniform_gain(value, m) if uniform else gain.bernoulli_gain(value, gain.TARGET_SHARE, m)
+            assert float(formula) == pytest.approx(float(np.sum(law[1:m])), abs=1e-14)
+    assert float(gain.uniform_gain(2.0, 3)) != pytest.approx(float(gain.bernoulli_gain(0.5, 0.0, 2)))
+
+
+def test_one_position_of_a_batch_gains_the_same() -> None:
+    """Algorithm 4 at T = 1, draft uniform on twice the tokens: TV less the gain is what is left."""
+    p, q = np.array([0.5, 0.5, 0.0, 0.0]), np.full(4, 0.25)
+    for m in (2, 4):
+        profile = rejection_profile(np.tile(p, (4, 1)), np.tile(q, (4, 1)), q, drafts=m, horizon=1)
+        assert 0.5 - float(profile[0]) == pytest.approx(float(gain.uniform_gain(2.0, m)), abs=1e-15)
+
+
+@pytest.mark.parametrize("sweep", [rejections, batch, gain, pareto])
+def test_figures_ask_for_whole_batches(sweep: Any) -> None:
+    """So that both settings count exactly the trials that their pages state."""
+    for full in (False, True):
+        asked = sweep.asks(Scale(full=full))
+        assert len({one.label for one in asked}) == len(asked)
+        assert all(one.trials % one.task.trials == 0 for one in asked)

@@ -1,0 +1,435 @@
+"""N-gram models of text: the models by their definition, the automaton, its kernel against twin and path theorem.
+
+A statistical check fails wrongly with probability `ALARM`; there are six, each with a wrong formula that must fail.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from proofs_check.strategies import Floats
+from simulations.agreement import Agreement, agrees
+from simulations.alias import Tokens
+from simulations.batches import Failure, batch_stream, run_batch
+from simulations.chains import CallCounts
+from simulations.kernels.block_decoding import block_calls
+from simulations.kernels.markov_decoding import LANES, lane_streams, token_calls
+from simulations.kernels.ngram_decoding import ngram_calls, ngram_tables
+from simulations.moments import Moments
+from simulations.ngram import (
+    byte_tokens,
+    file_parameters,
+    ngram_pair,
+    ngram_pair_of,
+    text_of,
+    text_parameters,
+)
+from simulations.ngram_models import MOST_CONTEXTS, Automaton, Context, Ngram, automaton, contexts_of, ngram
+from simulations.quantities import Mean
+from simulations.reference.decoding import from_table
+from simulations.reference.ngram import Model, prefix_text
+from simulations.simulators import decoding
+from simulations.streams import Stream, words
+from simulations.tally import Tally
+from simulations.tasks import task
+from spectheory.errors import PmfError, SettingError, ShapeError, SpectheoryError, TextError
+
+ALARM = 1e-10
+
+
+# The models
+
+
+def by_definition(text: list[int], vocabulary: int, order: int, weight: float) -> Model:
+    """The interpolated pmf after all tokens so far, counted anew in the text; rounded as the model's."""
+
+    def pmf(prefix: tuple[int, ...]) -> Floats:
+        row = np.full(vocabulary, 1 / vocabulary)
+        for size in range(min(order - 1, len(prefix)) + 1):
+            context = list(prefix[len(prefix) - size :])
+            after = [text[i + size] for i in range(len(text) - size) if text[i : i + size] == context]
+            if after:
+                row = weight * (np.bincount(after, minlength=vocabulary) / len(after)) + (1 - weight) * row
+        return row
+
+    return pmf
+
+
+def random_text(seed: int, tokens: int, size: int) -> list[int]:
+    """A text with some order in it; the last token of the vocabulary may be missing."""
+    rng = np.random.default_rng(seed)
+    return ((np.cumsum(rng.integers(0, 2, size)) + rng.integers(0, 2, size)) % max(tokens - seed % 2, 1)).tolist()
+
+
+@pytest.mark.parametrize(("order", "weight"), [(1, 0.9), (2, 0.5), (3, 0.9), (4, 1.0), (2, 0.0)])
+def test_models_are_their_definition(order: int, weight: float) -> None:
+    """Contexts longer than the model's, unseen ones and none."""
+    for seed, tokens in product(range(4), (1, 2, 4)):
+        text = random_text(seed, tokens, 30)
+        model, defined = ngram(text, tokens, order=order, weight=weight), by_definition(text, tokens, order, weight)
+        for size in range(order + 1):
+            for prefix in product(range(tokens), repeat=size):
+                np.testing.assert_allclose(model.pmf(prefix), defined(prefix), atol=1e-15)
+
+
+def test_bytes_are_counted() -> None:
+    """A trigram of real source by hand."""
+    text = text_of(text_parameters("json.decoder"))
+    row = ngram(byte_tokens(text), 256, order=3, weight=0.9).pmf(tuple(b"a 'xel"))
+    ends = Counter(text[i + 2] for i in range(len(text) - 2) if text[i : i + 2] == "el")
+    bigrams = Counter(text[i + 1] for i in range(len(text) - 1) if text[i] == "l")
+    uniform = 0.9 * text.count("f") / len(text) + 0.1 / 256
+    lower = 0.9 * bigrams["f"] / bigrams.total() + 0.1 * uniform
+    assert row[ord("f")] == pytest.approx(0.9 * ends["f"] / ends.total() + 0.1 * lower, rel=1e-12)
+    assert row.sum() == pytest.approx(1, abs=1e-12)
+
+
+# The automaton
+
+PAIRS = [(1, 1), (2, 1), (3, 1), (3, 2), (3, 3), (4, 2)]
+"""Orders of target and draft."""
+
+
+def small_pair(seed: int, order: int, draft_order: int, tokens: int = 4) -> tuple[Ngram, Ngram, Model, Model]:
+    """Models of two texts with other weights, and their definitions."""
+    texts = [random_text(seed, tokens, 25), random_text(seed + 100, tokens, 15 + seed)]
+    settings = [(order, 0.9), (draft_order, 0.7)]
+    models = [ngram(t, tokens, order=n, weight=w) for t, (n, w) in zip(texts, settings, strict=True)]
+    defined = [by_definition(t, tokens, n, w) for t, (n, w) in zip(texts, settings, strict=True)]
+    return models[0], models[1], defined[0], defined[1]
+
+
+def walks(pair: Automaton, tokens: list[int]) -> Iterator[int]:
+    """The states before and after each token."""
+    state = 0
+    yield state
+    for token in tokens:
+        state = int(pair.following[state, token])
+        yield state
+
+
+def missed(pair: Automaton, target: Model, draft: Model, tokens: list[int]) -> int:
+    """Prefixes of a text at which the automaton has other pmfs than the models."""
+    return sum(
+        not (np.allclose(pair.target[s], target(prefix)) and np.allclose(pair.draft[s], draft(prefix)))
+        for n, s in enumerate(walks(pair, tokens))
+        for prefix in [tuple(tokens[:n])]
+    )
+
+
+@pytest.mark.parametrize(("order", "draft_order"), PAIRS)
+def test_the_automaton_remembers_all_that_the_models_look_at(order: int, draft_order: int) -> None:
+    """Along texts of uniform tokens, most of them never seen."""
+    forgetful = 0
+    for seed in range(6):
+        target, draft, p, q = small_pair(seed, order, draft_order)
+        pair, tokens = automaton(target, draft), np.random.default_rng(seed).integers(0, 4, 60).tolist()
+        assert missed(pair, p, q, tokens) == 0
+        assert pair.following.dtype == np.int32
+        assert pair.initial.sum() == pytest.approx(1, abs=1e-12)
+        whole = [len(context) == order - 1 for context in contexts_of(target, draft)]
+        assert pair.initial[~np.array(whole)].sum() == 0
+        forgetful += missed(pair._replace(following=np.tile(pair.following[0], (len(whole), 1))), p, q, tokens)
+    assert (forgetful > 100) == (order > 2), "negative control: the last token alone"
+
+
+def test_contexts_of_real_text_are_few() -> None:
+    target, draft, following, initial = ngram_pair("to be or not to be, that is the question", order=3, draft_order=2)
+    pairs = {"to be or not to be, that is the question"[i : i + 2].encode() for i in range(38)}
+    assert len(target) == 1 + len(set("to be or not to be, that is the questio")) + len(pairs)
+    assert draft.shape == following.shape == (len(initial), 256)
+
+
+# The kernel is its twin
+
+
+def twin_calls(
+    pair: Automaton, contexts: list[Context], models: tuple[Model, Model], length: int, k: int, texts: int, seed: int
+) -> tuple[list[int], list[int]]:
+    """Calls by accepted drafts, texts by calls: models of whole prefixes, fed the kernel's streams."""
+    streams = [Stream(s) for s in lane_streams(words(seed), min(LANES, texts)).T]
+    accepted, calls = np.zeros(k + 1, int), np.zeros(length + 1, int)
+    for t in range(texts):
+        stream = streams[t % LANES]
+        start = contexts[from_table(pair.initial, stream)]
+        steps = [step.accepted for step in prefix_text(*models, start, length, k, stream)]
+        np.add.at(accepted, steps, 1)
+        calls[len(steps)] += 1
+    return accepted.tolist(), calls.tolist()
+
+
+@pytest.mark.parametrize(("order", "draft_order"), PAIRS)
+def test_a_kernel_text_is_its_twin(order: int, draft_order: int) -> None:
+    """The twin knows no states: it counts the text again after every token."""
+    others = 0
+    for seed, (k, length) in product(range(8), [(1, 1), (2, 9), (4, 12)]):
+        target, draft, p, q = small_pair(seed, order, draft_order, tokens=3 + seed % 2)
+        pair = automaton(target, draft)
+        found = ngram_calls(*pair, length=length, k=k, texts=3, state=words(seed))
+        accepted, calls = twin_calls(pair, contexts_of(target, draft), (p, q), length, k, 3, seed)
+        assert (found.accepted.tolist(), found.texts.tolist()) == (accepted, calls)
+        others += (accepted, calls) != twin_calls(pair, contexts_of(target, draft), (p, p), length, k, 3, seed)
+    assert others > 10, "negative control: another draft"
+
+
+def test_real_texts_are_the_twin() -> None:
+    """More texts than lanes; the models' own pmfs, whose contexts the twin finds by itself."""
+    text = byte_tokens(text_of(text_parameters("bisect")))
+    target, draft = (ngram(text, 256, order=n, weight=0.9) for n in (3, 2))
+    pair = automaton(target, draft)
+    found = ngram_calls(*pair, length=10, k=3, texts=LANES + 6, state=words(5))
+    accepted, calls = twin_calls(pair, contexts_of(target, draft), (target.pmf, draft.pmf), 10, 3, LANES + 6, 5)
+    assert (found.accepted.tolist(), found.texts.tolist()) == (accepted, calls)
+
+
+@pytest.mark.parametrize("tokens", [2, 7, 40])
+def test_a_markov_chain_is_a_special_case(tokens: int) -> None:
+    """Draw for draw; a chain that goes elsewhere is seen."""
+    rng = np.random.default_rng(tokens)
+    target, draft = rng.dirichlet(np.full(tokens, 0.3), size=(2, tokens))
+    start, itself = np.full(tokens, 1 / tokens), np.tile(np.arange(tokens), (tokens, 1))
+    chain = token_calls(target, draft, start, length=50, k=3, texts=500, state=words(1))
+    same = ngram_calls(target, draft, itself, start, length=50, k=3, texts=500, state=words(1))
+    other = ngram_calls(target, draft, (itself + 1) % tokens, start, length=50, k=3, texts=500, state=words(1))
+    assert same.texts.tolist() == chain.texts.tolist() != other.texts.tolist()
+    assert same.accepted.tolist() == chain.accepted.tolist()
+
+
+@pytest.mark.parametrize("states", [1, 2, 1000, MOST_CONTEXTS])
+def test_relabelled_tables_stand_for_the_law(states: int) -> None:
+    """Added up by state and mark, 2^-32 apart at most."""
+    rng = np.random.default_rng(states)
+    target, draft = rng.dirichlet([0.5] * 3, size=(2, states))
+    following = rng.integers(0, states, (states, 3))
+    rows = ngram_tables(target, draft, following, np.full(states, 1 / states)).rows
+    outcomes = (1 << rows.bits) - 1
+    for s in {0, states // 2, states - 1}:
+        columns = rows.columns[rows.begin[s] : rows.begin[s + 1]]
+        keep, own, other = (columns >> 2 * rows.bits) * rows.unit, columns >> rows.bits & outcomes, columns & outcomes
+        found = (np.bincount(own, keep, 2 * states) + np.bincount(other, 1 - keep, 2 * states)) / columns.size
+        law = np.zeros(2 * states)
+        np.add.at(law, 2 * following[s], np.maximum(target[s] - draft[s], 0))
+        np.add.at(law, 2 * following[s] + 1, np.minimum(target[s], draft[s]))
+        np.testing.assert_allclose(found, law, atol=2**-32)
+
+
+# Whole texts, against the path theorem
+
+LENGTH, K, TEXTS = 40, 3, 200_000
+"""Calls per text are known to 0.3%, of some twenty."""
+
+
+def moves(weights: Floats, following: Tokens) -> Floats:
+    """Mass ``[S, S]`` that goes from state to state."""
+    states = len(weights)
+    cells = np.arange(states)[:, None] * states + following
+    return np.bincount(cells.ravel(), weights.ravel(), states**2).reshape(states, states)
+
+
+def expected_calls(pair: Automaton, k: int, *, accepted: Floats | None = None) -> float:
+    """The path theorem in matrices: c_n = 1 + sum over i < k of A^i B c_{n+i+1} + A^k P c_{n+k+1}, c = 0 at the end.
+
+    A is the mass of accepted drafts, min(p, q) unless told, and B that of recovered tokens.
+    """
+    text = moves(pair.target, pair.following)
+    a = moves(np.minimum(pair.target, pair.draft) if accepted is None else accepted, pair.following)
+    calls = np.zeros((LENGTH + k + 2, len(text)))
+    for n in range(LENGTH - 1, -1, -1):
+        after = text @ calls[n + k + 1]
+        for i in range(k - 1, -1, -1):
+            after = (text - a) @ calls[n + i + 1] + a @ after
+        calls[n] = 1 + after
+    return float(pair.initial @ calls[0])
+
+
+REAL: dict[str, dict[str, Any]] = {
+    "trigrams by bigrams": {"order": 3, "draft_order": 2},
+    "trigrams by trigrams of another text": {"order": 3, "draft_order": 3, "draft": text_parameters("textwrap")},
+    "bigrams by flatter bigrams": {"order": 2, "draft_order": 2, "draft_weight": 0.6},
+}
+
+
+@cache
+def counted(name: str) -> tuple[Automaton, CallCounts]:
+    pair = ngram_pair_of(text_parameters("bisect") | REAL[name])
+    return pair, ngram_calls(*pair, length=LENGTH, k=K, texts=TEXTS, state=words(11))
+
+
+def compared(counts: CallCounts, expected: float) -> Agreement:
+    tally = Tally.of(int(counts.texts.sum()), samples={"calls": Moments.of_histogram(counts.texts)})
+    return agrees(tally, Mean("calls", 1, LENGTH), expected, ALARM)
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_calls_on_real_text_are_those_of_the_path_theorem(name: str) -> None:
+    """The mean is known to 0.1; k + 1 drafts and a wrong acceptance are seen."""
+    pair, counts = counted(name)
+    found = compared(counts, expected_calls(pair, K))
+    assert found.agrees, found
+    assert max(found.below, found.above) < 0.1
+    assert not compared(counts, expected_calls(pair, K + 1)), "negative control: k + 1"
+    matched = pair.target * pair.draft
+    assert not compared(counts, expected_calls(pair, K, accepted=matched)), "negative control: independent match"
+    assert counts.accepted @ np.arange(1, K + 2) == TEXTS * LENGTH
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_first_order_chains_are_not_enough(name: str) -> None:
+    """Negative control: an automaton that keeps the last token alone has other calls, but for bigrams."""
+    pair, counts = counted(name)
+    forgetful = pair._replace(following=np.tile(pair.following[0], (len(pair.initial), 1)))
+    assert compared(counts, expected_calls(forgetful, K)).agrees == (REAL[name]["order"] == 2)
+
+
+# Recipes and simulators
+
+BISECT = text_parameters("bisect") | {"order": 3, "draft_order": 2, "length": 12, "k": 3}
+CHAINS = {"chains": "yin2024", "length": 12, "k": 3}
+
+
+def test_simulators_are_their_kernels() -> None:
+    """The batch's stream goes to the kernel; texts and calls are both counted."""
+    pair, chains = ngram_pair_of(BISECT), decoding.chains_of(CHAINS)
+    kernels = {
+        "ngram": (BISECT, lambda state: ngram_calls(*pair, length=12, k=3, texts=500, state=state)),
+        "token": (CHAINS, lambda state: token_calls(*chains, length=12, k=3, texts=500, state=state)),
+        "block": (CHAINS, lambda state: block_calls(*chains, length=12, k=3, texts=500, state=state)),
+    }
+    for kind, (parameters, kernel) in kernels.items():
+        one = task(kind, parameters, seed=3, trials=500)
+        tally, counts = run_batch(one, 2, decoding.__name__), kernel(batch_stream(one, 2))
+        assert isinstance(tally, Tally)
+        assert tally.counts["accepted"].tolist() == counts.accepted.tolist()
+        assert tally.counts["texts"].tolist() == counts.texts.tolist()
+        assert tally.moments["calls"] == Moments.of_histogram(counts.texts)
+        assert tally.trials == 500 == counts.texts.sum()
+
+
+def test_another_text_is_refused(tmp_path: Path) -> None:
+    """By the simulator too, in one line."""
+    path = tmp_path / "text"
+    path.write_text("to be or not to be", encoding="utf-8")
+    recipe = file_parameters(path)
+    assert recipe["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert text_of(recipe) == "to be or not to be"
+    path.write_text("not to be", encoding="utf-8")
+    wrong = {**BISECT, "sha256": "0" * 64}
+    for parameters in (recipe | {"order": 2, "draft_order": 1}, wrong):
+        with pytest.raises(TextError, match="sha256") as caught:
+            ngram_pair_of(parameters)
+        assert "\n" not in str(caught.value)
+    failure = run_batch(task("ngram", wrong, seed=1, trials=10), 0, decoding.__name__)
+    assert isinstance(failure, Failure)
+    assert "sha256" in failure.error
+
+
+def test_weights_and_texts_of_a_recipe_are_read() -> None:
+    text, other = (text_of(text_parameters(name)) for name in ("bisect", "textwrap"))
+    recipe = {**BISECT, "weight": 0.8, "draft_weight": 0.5, "draft": text_parameters("textwrap")}
+    made = ngram_pair(text, other, order=3, draft_order=2, weight=0.8, draft_weight=0.5)
+    for found, expected in zip(ngram_pair_of(recipe), made, strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+# The doors
+
+NOISE = "".join(map(chr, np.random.default_rng(1).integers(32, 120, 20_000)))
+"""Too many contexts."""
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"target_text": ""}, TextError),
+        ({"draft_text": ""}, TextError),
+        ({"target_text": "ab"}, TextError),
+        ({"order": 0}, SettingError),
+        ({"order": 2.5}, SettingError),
+        ({"draft_order": 0}, SettingError),
+        ({"draft_order": 4}, SettingError),
+        ({"weight": 1.5}, SettingError),
+        ({"draft_weight": float("nan")}, SettingError),
+        ({"target_text": NOISE, "order": 5}, SettingError),
+    ],
+)
+def test_bad_pairs_are_refused(settings: dict[str, Any], error: type[SpectheoryError]) -> None:
+    good: dict[str, Any] = {"target_text": "to be or not", "order": 3, "draft_order": 2}
+    assert ngram_pair(**good)
+    with pytest.raises(error) as caught:
+        ngram_pair(**good | settings)
+    assert "\n" not in str(caught.value)
+
+
+def test_bad_models_are_refused() -> None:
+    for tokens, vocabulary, error in (
+        ([0, 2], 2, TextError),
+        ([-1, 1], 2, TextError),
+        ([0.5, 1], 2, TextError),
+        ([[0, 1]], 2, TextError),
+        ([0, 1], 0, SettingError),
+    ):
+        with pytest.raises(error) as caught:
+            ngram(tokens, vocabulary, order=1)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(ShapeError):
+        automaton(ngram([0, 1], 2, order=1), ngram([0, 1], 3, order=1))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error"),
+    [
+        ({"text": "no_such_module"}, TextError),
+        ({"text": "numpy"}, TextError),
+        ({"text": "sys"}, TextError),
+        ({"text": "json..decoder"}, TextError),
+        ({"text": None}, TextError),
+        ({"file": "/no/such/file"}, TextError),
+        ({"text": "bisect", "file": "too"}, SettingError),
+        ({}, SettingError),
+    ],
+)
+def test_bad_recipes_are_refused(parameters: dict[str, Any], error: type[SpectheoryError]) -> None:
+    with pytest.raises(error) as caught:
+        ngram_pair_of({**parameters, "sha256": "0", "order": 2, "draft_order": 1})
+    assert "\n" not in str(caught.value)
+
+
+def test_recipes_need_orders_and_a_hash() -> None:
+    for missing in ("order", "draft_order", "sha256"):
+        with pytest.raises(SettingError):
+            ngram_pair_of({name: value for name, value in BISECT.items() if name != missing})
+
+
+@pytest.mark.parametrize(
+    ("changed", "error"),
+    [
+        ({"target": [[0.5, 0.6], [0.5, 0.5]]}, PmfError),
+        ({"draft": [[1.0, 0.0, 0.0]]}, ShapeError),
+        ({"following": [[0, 1], [0, 2]]}, ShapeError),
+        ({"following": [[0, 1], [0, -1]]}, ShapeError),
+        ({"following": [[0.0, 1.0], [0.0, 1.0]]}, ShapeError),
+        ({"following": [[0, 1]]}, ShapeError),
+        ({"initial": [1.0]}, ShapeError),
+        ({"initial": [0.5, 0.6]}, PmfError),
+        ({"length": 0}, SettingError),
+        ({"k": 0}, SettingError),
+        ({"texts": 1.5}, SettingError),
+        ({"state": np.zeros(4, dtype=np.uint64)}, SettingError),
+    ],
+)
+def test_bad_automata_are_refused(changed: dict[str, Any], error: type[SpectheoryError]) -> None:
+    half = [[0.5, 0.5], [0.5, 0.5]]
+    good = {"target": half, "draft": half, "following": [[0, 1], [0, 1]], "initial": [0.5, 0.5]}
+    good |= {"length": 3, "k": 2, "texts": 5, "state": words(1)}
+    with pytest.raises(error) as caught:
+        ngram_calls(**good | changed)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,113 @@
+"""ERSD down draft trees as registered simulators: what they count, and what is predicted of it (S1, R2, T1).
+
+Kernels are held equal to their twins, draw for draw, in ``test_sim_ranked_trees.py``. Here each set of comparisons
+fails wrongly with probability `ALARM` at most, and there are fewer than 50: 5e-8 in all, of the suite's 1e-6. With
+`CALLS` calls a probability of 0.1 is known to 0.006, one of 0.5 to 0.01.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from simulations.predicted.trees import raced_law
+from simulations.predictions import compare, predictions
+from simulations.reference.ranked_trees import rank_from_race, walk
+from simulations.simulators.trees import pair_of, paths_of, raced, tree, tree_of
+from simulations.streams import Stream, words
+from simulations.sweeps.draft_trees import EVERY_SIZE, OPTIMAL, limits, order_of_adding, shapes, typical_law
+from simulations.tally import Tally
+from spectheory.drafting import Batch, Chain, KAry, Shape, Tree, expected_tokens, node_weights
+from spectheory.errors import SettingError, ShapeError
+
+ALARM = 1e-9
+CALLS = 100_000
+RECIPE = {"tokens": 12, "spread": 2.0, "noise": 1.0, "seed": 3}
+LAW = [0.6, 0.25, 0.1]
+
+SHAPES: dict[str, Shape] = {
+    "sequence": Chain(4),
+    "batch": Batch(3),
+    "k-ary": KAry((2, 1, 2)),
+    "skips ranks": Tree.from_paths([(2,), (1,), (1, 3), (2, 1)]),
+}
+RACES: dict[str, dict[str, Any]] = {
+    "recipe": {"pair": RECIPE},
+    "one pair": {"target": [0.5, 0.3, 0.2], "draft": [0.2, 0.3, 0.5]},
+    "two pairs, more ranks": {
+        "target": [[0.5, 0.3, 0.2, 0.0], [0.1, 0.1, 0.1, 0.7]],
+        "draft": [[0.2, 0.3, 0.1, 0.4], [0.7, 0.3, 0.0, 0.0]],
+        "max_rank": 4,
+    },
+}
+
+
+def disagreements(tally: Tally, kind: str, parameters: dict[str, Any]) -> set[str]:
+    """Statements that the tally refutes."""
+    compared = compare(tally, predictions(kind, parameters), ALARM)
+    return {each.predicted.statement for each in compared if not each}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_calls_have_the_laws_of_s1_and_keep_to_t1(shape: str) -> None:
+    parameters = {"paths": paths_of(SHAPES[shape]), "rank_pmf": LAW}
+    tally = tree(parameters, CALLS, words(1))
+    assert disagreements(tally, "tree", parameters) == set()
+    assert tally.trials == CALLS == tally.moments["accepted"].n
+
+
+@pytest.mark.parametrize("races", RACES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_raced_calls_have_the_same_laws(shape: str, races: str) -> None:
+    parameters = {"paths": paths_of(SHAPES[shape]), **RACES[races]}
+    assert disagreements(raced(parameters, CALLS, words(2)), "raced-tree", parameters) == set()
+
+
+def test_wrong_laws_are_caught() -> None:
+    """Negative controls: another law of the rank, another pair; a law of so much entropy that T1 is too low."""
+    paths = paths_of(KAry((2, 1, 2)))
+    tally = tree({"paths": paths, "rank_pmf": LAW}, CALLS, words(1))
+    assert disagreements(tally, "tree", {"paths": paths, "rank_pmf": [0.58, 0.27, 0.1]}) == {"S1"}
+    assert "T1" in disagreements(tally, "tree", {"paths": paths, "rank_pmf": [0.34, 0.33]})
+    seen = raced({"paths": paths, "pair": RECIPE}, CALLS, words(2))
+    assert "S1" in disagreements(seen, "raced-tree", {"paths": paths, "pair": {**RECIPE, "noise": 1.2}})
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_nodes_are_counted_as_the_twin_walks(shape: str) -> None:
+    parameters: dict[str, Any] = {"paths": paths_of(SHAPES[shape]), "pair": RECIPE}
+    tally, stream, most = raced(parameters, 300, words(5)), Stream(words(5)), SHAPES[shape].max_rank
+    target, draft = (pmf[None] for pmf in pair_of(parameters))
+    paths = tree_of(parameters["paths"]).paths
+    reached = np.zeros(len(paths), dtype=np.int64)
+    for _ in range(300):
+        left = walk(paths, lambda: rank_from_race(target, draft, most, stream))
+        reached += [path == left.node[: len(path)] for path in paths]
+    assert tally.counts["reached"].tolist() == reached.tolist()
+    by_depth = np.bincount([len(path) for path in paths], weights=reached)[1:]
+    assert tally.counts["at_least"].tolist() == by_depth.tolist()
+
+
+def test_the_figures_trees_are_added_by_falling_weight_below_t1() -> None:
+    law = typical_law()
+    assert raced_law({"pair": {**RECIPE, "tokens": 3}}, 5)[3:].tolist() == [0.0, 0.0]
+    best = shapes(law, OPTIMAL, EVERY_SIZE)
+    for shape, limit in zip(best.values(), limits(law), strict=True):
+        assert float(expected_tokens(shape, law)) <= limit + 1e-12
+    largest = best[max(best)]
+    added = node_weights(tree_of(paths_of(largest)), law)[order_of_adding(largest)]
+    assert (np.diff(added) <= 0).all()
+
+
+def test_bad_paths_are_one_clear_line() -> None:
+    for paths in ("1 x", "1-", "1,2"):
+        with pytest.raises(SettingError, match="ranks joined by hyphens"):
+            tree_of(paths)
+    with pytest.raises(ShapeError, match="has no parent"):
+        tree_of("1-1")
+    with pytest.raises(ShapeError, match="at least one node"):
+        tree_of("")
+    with pytest.raises(SettingError, match="the shape has rank 3"):
+        tree({"paths": "1 2 3", "rank_pmf": [0.5, 0.25]}, 10, words(1))
