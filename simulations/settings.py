@@ -11,7 +11,7 @@ import numpy as np
 from simulations.alias import Floats
 from spectheory.errors import SettingError
 
-TEST_BED_TOKENS, TEST_BED_SEED = 7, 10
+PAPER_TOKENS, PAPER_SEED = 7, 10
 
 
 class Pair(NamedTuple):
@@ -23,18 +23,18 @@ class Pair(NamedTuple):
 
 
 @cache
-def test_bed(length: int) -> Pair:
+def paper_chains(length: int) -> Pair:
     """The chains of yin2024's experiments: seven tokens, uniform matrices normalised by rows, the draft's drawn first.
 
     Examples
     --------
-    >>> test_bed(2).target.shape
+    >>> paper_chains(2).target.shape
     (2, 7, 7)
     """
-    rng = np.random.RandomState(TEST_BED_SEED)  # the paper's generator
-    shape = (length, TEST_BED_TOKENS, TEST_BED_TOKENS)
+    rng = np.random.RandomState(PAPER_SEED)  # the paper's generator
+    shape = (length, PAPER_TOKENS, PAPER_TOKENS)
     draft, target = (m / m.sum(axis=-1, keepdims=True) for m in (rng.rand(*shape), rng.rand(*shape)))
-    return Pair(target, draft, np.full(TEST_BED_TOKENS, 1 / TEST_BED_TOKENS))
+    return Pair(target, draft, np.full(PAPER_TOKENS, 1 / PAPER_TOKENS))
 
 
 def chains_of(parameters: Mapping[str, Any]) -> Pair:
@@ -50,4 +50,4 @@ def chains_of(parameters: Mapping[str, Any]) -> Pair:
         return Pair(*(np.asarray(parameters[name], dtype=np.float64) for name in ("target", "draft", "initial")))
     if recipe != "yin2024":
         raise SettingError(f"chains are {recipe!r}", limit="the recipe known is 'yin2024'", remedy="give the matrices")
-    return test_bed(parameters["length"])
+    return paper_chains(parameters["length"])

@@ -25,7 +25,7 @@ from simulations.predictions import Predicted, compare, predictions
 from simulations.quantities import Mean, Share
 from simulations.reference.biased import over_accepted
 from simulations.registry import registered
-from simulations.settings import test_bed as bed
+from simulations.settings import paper_chains as bed
 from simulations.streams import Stream, words
 from simulations.sweeps import Scale, batch, gain, pareto, rejections
 from simulations.tally import Tally

@@ -186,7 +186,7 @@ EVIDENCE = (
         [("decode", {**CALLED, "length": 6, "rule": rule, "paths": [[1], [2], [1, 1]]}) for rule in TREED],
         stated("§7"),
         wrong=("those of chains of three", stated("§7", paths=[[1], [1, 1], [1, 1, 1]])),
-        trials=(5_000, 100_000),
+        trials=(5_000, 50_000),
     ),
 )
 """What the entry of §7 says about calls."""

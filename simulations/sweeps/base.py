@@ -5,13 +5,13 @@ The data of a figure is a pure function of the saved tallies, the drawing a pure
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import simulations.predicted  # noqa: F401  these two register what tasks name
+import simulations.predicted
 import simulations.simulators  # noqa: F401
-from simulations.predictions import Comparison, compare, predictions
+from simulations.predictions import Comparison, Predicted, compare, predictions
 from simulations.registry import registered
 from simulations.stopping import Stop
 from simulations.tally import Tally
@@ -120,6 +120,9 @@ class Sweep:
         Modules that must be installed, beside matplotlib, each as ``extra:module``.
     alone : bool
         Whether it measures time, so that nothing else may run beside it.
+    further : callable
+        ``further(tallies)``: comparisons beside those of each tally with its own theory, as (label, tally, what is
+        predicted of it).
     """
 
     name: str
@@ -131,6 +134,7 @@ class Sweep:
     size: tuple[float, float] = (8.4, 4.6)
     extras: tuple[str, ...] = ()
     alone: bool = False
+    further: Callable[[Tallies], Sequence[tuple[str, Tally, Sequence[Predicted]]]] = lambda tallies: ()
 
     def made(self, scale: Scale, tallies: Tallies, alarm: float) -> Data:
         """All that is saved of a figure: its setting, the tallies, what theory says of them, and what is drawn."""
@@ -152,12 +156,15 @@ class Sweep:
 
     def compared(self, asks: tuple[Ask, ...], tallies: Tallies, alarm: float) -> list[tuple[str, Comparison]]:
         """Every tally against all that theory says of it; `alarm` is the figure's, shared by all comparisons."""
-        stated = [(one, predictions(one.task.kind, one.task.parameters)) for one in asks]
-        number = max(sum(len(predicted) for _, predicted in stated), 1)
+        stated = [
+            *((one.label, tallies[one.label], predictions(one.task.kind, one.task.parameters)) for one in asks),
+            *self.further(tallies),
+        ]
+        number = max(sum(len(predicted) for _, _, predicted in stated), 1)
         return [
-            (one.label, comparison)
-            for one, predicted in stated
-            for comparison in compare(tallies[one.label], predicted, alarm * len(predicted) / number)
+            (label, comparison)
+            for label, tally, predicted in stated
+            for comparison in compare(tally, predicted, alarm * len(predicted) / number)
         ]
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from simulations.alias import Floats
 from simulations.predicted.model_races import all_texts, path_predictions, side_by_side
 from simulations.predicted.trees import channel_limit, raced_law
-from simulations.predictions import ALARM, compare
+from simulations.predictions import Predicted
 from simulations.simulators.trees import paths_of, tree_of
-from simulations.sweeps.base import Ask, Data, Scale, Tallies, ask
+from simulations.sweeps.base import Ask, Scale, Tallies, ask
 from simulations.tally import Tally
 from spectheory.drafting import Batch, Chain, KAry, Shape, optimal_tree
 
@@ -130,15 +130,10 @@ def mean_law(theorem: Tally) -> Floats:
     return np.array([theorem.moments[f"P(R = {r})"].mean for r in range(1, len(READING) + 1)])
 
 
-def verdict(races: Tally, theorem: Tally, of: str) -> Data:
-    """The comparisons of a kind, ``calls`` or ``node``, at the alarm rate of a figure."""
-    asked = [each for each in path_predictions(theorem) if f": {of}" in each.says]
-    compared = compare(races, asked, ALARM)
-    rows = [
-        {"says": c.predicted.says, "expected": c.predicted.value, "observed": c.observed.best, "z": c.agreement.z}
-        for c in compared
-    ]
-    return {"alarm": ALARM, "compared": len(compared), "agree": sum(map(bool, compared)), "rows": rows}
+def along_text(tallies: Tallies, of: str) -> list[tuple[str, Tally, list[Predicted]]]:
+    """The races along text beside the path theorem's expectations of a kind, ``calls`` or ``node``."""
+    races, theorem = model_tallies(tallies)
+    return [("along text", races, [each for each in path_predictions(theorem) if f": {of}" in each.says])]
 
 
 def limits(law: Floats) -> list[float]:

@@ -9,6 +9,7 @@ from simulations.sweeps.draft_trees import (
     EXTRAS,
     READING,
     STRATEGIES,
+    along_text,
     iid_asks,
     iid_label,
     model_asks,
@@ -17,7 +18,6 @@ from simulations.sweeps.draft_trees import (
     order_of_adding,
     shapes,
     typical_law,
-    verdict,
 )
 from simulations.tally import Tally
 from spectheory.drafting import Shape, node_weights
@@ -51,7 +51,6 @@ def data(scale: Scale, tallies: Tallies) -> Data:
                 strategy: _along_text(model_label(strategy, shape.nodes), shape, races, theorem)
                 for strategy, shape in _largest(READING)
             },
-            "verdict": verdict(races, theorem, "node"),
         },
     }
 
@@ -92,4 +91,5 @@ SWEEP = Sweep(
     draw,
     (10.6, 4.6),
     EXTRAS,
+    further=lambda tallies: along_text(tallies, "node"),
 )

@@ -17,6 +17,7 @@ from simulations.sweeps.draft_trees import (
     SIZES,
     STRATEGIES,
     TOKENS,
+    along_text,
     iid_asks,
     iid_label,
     limits,
@@ -26,7 +27,6 @@ from simulations.sweeps.draft_trees import (
     model_tallies,
     shapes,
     typical_law,
-    verdict,
 )
 from simulations.tally import Tally
 from spectheory import total_variation
@@ -58,7 +58,6 @@ def data(scale: Scale, tallies: Tallies) -> Data:
             "limit": limits(law_along_text),
             "reading": _exact(law_along_text, shapes(READING, OPTIMAL)),
             "strategies": {strategy: _along_text(strategy, tokens, races, theorem) for strategy in STRATEGIES},
-            "verdict": verdict(races, theorem, "calls"),
         },
     }
 
@@ -99,4 +98,5 @@ SWEEP = Sweep(
     draw,
     (10.6, 4.6),
     EXTRAS,
+    further=lambda tallies: along_text(tallies, "calls"),
 )
