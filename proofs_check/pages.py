@@ -28,7 +28,9 @@ is stated in words and is for the reader to check. *Proved* in a row of `specthe
 step of the proof was accepted; cited steps are marked, and nothing is checked there. **exact**: fractions,
 identities with `==`, inequalities without slack. **certified**: intervals that enclose the value, where logarithms
 enter; there `<=` and `==` hold up to 1e-30, and "the library's value" within 1e-12. **search**: drawn cases and an
-optimiser that walks to the tightest one, judged in fractions or intervals. A search is no proof.
+optimiser that walks to the tightest one, judged in fractions or intervals. A search is no proof. **simulated**: the
+algorithm as written, run by a kernel that calls no closed form, against the statement's numbers; each such check finds
+a disagreement with a statement that is right with probability 1e-9 at most.
 
 """
 

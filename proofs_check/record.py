@@ -20,8 +20,8 @@ from proofs_check.findings import KINDS, Effort, Finding
 from proofs_check.verify import Checked, Key
 from spectheory.errors import OutputError
 
-PACKAGES = ("proofs_check", "spectheory")
-VERSIONS = ("numpy", "scipy", "sympy", "z3-solver", "mpmath", "hypothesis")
+PACKAGES = ("proofs_check", "simulations", "spectheory")
+VERSIONS = ("numpy", "scipy", "sympy", "z3-solver", "mpmath", "hypothesis", "numba")
 
 
 @cache

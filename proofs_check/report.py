@@ -132,7 +132,7 @@ def _lines(each: Checked, entry: Entry) -> list[str]:
     if each.trouble:
         return [*lines, f"trouble: {each.trouble}"]
     place = _place(each.finding)
-    if each.finding and each.finding.note and each.expected == "held":
+    if each.finding and each.finding.note and (each.expected == "held" or evidence.kind == "simulation"):
         lines.append(each.finding.note)
     if each.expected == "refuted":
         return [*lines, f"counterexample: {place}", f"true, and not refuted: {evidence.control.says}"]

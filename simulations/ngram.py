@@ -1,7 +1,7 @@
 """Pairs of n-gram models of real text, byte by byte: from texts, or from a recipe in a task's parameters.
 
-A recipe names a module of the standard library, whose source every Python has, or a file; sources differ between
-versions of Python, so a recipe holds the hash of its text and no other text is taken for it.
+A recipe names a module of the standard library, whose source every Python has, the built-in prompts, or a file; sources
+differ between versions of Python, so a recipe holds the hash of its text and no other text is taken for it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,14 @@ import numpy as np
 from simulations.ngram_models import Automaton, Ints, automaton, ngram
 from simulations.tasks import canonical
 from spectheory.errors import SettingError, TextError
+from spectheory.pairs import PROMPTS
+from spectheory.prompts import read_prompts
 
 BYTES = 256
 """Tokens of a text read byte by byte."""
+
+PROMPTS_TEXT = "builtin:prompts"
+"""The prompts of the built-in pair, one after another: Python code, the same everywhere."""
 
 WEIGHT = 0.9
 """What every order keeps for its own estimate where nothing is said."""
@@ -87,7 +92,7 @@ _TEXTS, _MODELS = ("text", "file", "sha256", "draft"), ("order", "draft_order", 
 
 
 def text_parameters(module: str) -> dict[str, str]:
-    """The recipe of a module's source: ``{"text": module, "sha256": ...}``.
+    """The recipe of a module's source, or of the built-in prompts: ``{"text": module, "sha256": ...}``.
 
     Raises
     ------
@@ -176,7 +181,9 @@ def _pair_of(recipe: str) -> Automaton:
 
 
 def _source(module: str) -> str:
-    """The source of a module of the standard library, which is not run for it."""
+    """The source of a module of the standard library, which is not run for it; or the built-in prompts."""
+    if module == PROMPTS_TEXT:
+        return "\n".join(prompt.text for prompt in read_prompts(PROMPTS))
     found = None
     if str(module).split(".")[0] in sys.stdlib_module_names:
         try:
@@ -188,7 +195,7 @@ def _source(module: str) -> str:
         raise TextError(
             f"there is no source of {module!r}",
             limit="must be a module of the standard library that is a file",
-            remedy="use one like 'argparse' or 'json.decoder'",
+            remedy=f"use one like 'argparse', or {PROMPTS_TEXT!r}",
         )
     return str(found)
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from simulations.ngram import text_parameters
+from simulations.ngram import PROMPTS_TEXT, text_parameters
 from simulations.predicted.decoding import acceptance_of, calls_of
 from simulations.predictions import ALARM
 from simulations.quantities import Mean
@@ -31,7 +31,7 @@ REGIMES: dict[str, Any] = {
 }
 """Two regimes of two tokens each, which last 50 and 25 tokens on the mean: the draft knows one, mistakes the other."""
 
-TEXT, TEXT_LENGTH, ORDERS = "argparse", 100, ((3, 2), (3, 1))
+TEXT_LENGTH, ORDERS = 100, ((3, 2), (3, 1))
 """A module of the standard library, byte by byte, and the tokens of a gram of target and draft."""
 
 ALL_RULES = ("token", "block", "race", "poisson", "independent", "argmax", "greedy")
@@ -72,7 +72,7 @@ def settings(scale: Scale) -> Iterator[Setting]:
             yield Setting("regimes", rule, k, rule, rule, {**REGIMES, "k": k}, fast)
         yield Setting("regimes", "race", k, "race", "decode", {**REGIMES, "rule": "race", **chain}, longer)
         for target, draft in ORDERS:
-            models = {**text_parameters(TEXT), "order": target, "draft_order": draft}
+            models = {**text_parameters(PROMPTS_TEXT), "order": target, "draft_order": draft}
             name = f"{target}-gram by {draft}-gram"
             yield Setting("text", name, k, "token", "ngram", {**models, "length": TEXT_LENGTH, "k": k}, fast // 4)
     for rule in RANKED:
@@ -105,7 +105,6 @@ def data(scale: Scale, tallies: Tallies) -> Data:
         "iid_missed": missed,
         "band": float(stats.norm.isf(ALARM / len(residuals) / 2)),
         "alarm": ALARM,
-        "text": TEXT,
         "lengths": {"test bed": TEST_BED["length"], "regimes": REGIMES["length"], "text": TEXT_LENGTH},
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -208,9 +209,10 @@ def _biased(question: SettingOptions) -> Parameters:
 
 
 def _text(question: SettingOptions) -> Parameters:
-    from simulations.ngram import text_parameters
+    from simulations.ngram import file_parameters, text_parameters
 
-    return text_parameters(_needed(question, "text"))
+    text = _needed(question, "text")
+    return file_parameters(text) if Path(text).is_file() else text_parameters(text)
 
 
 def _random_pmfs(question: SettingOptions) -> Parameters:

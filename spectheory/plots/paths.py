@@ -29,7 +29,7 @@ def draw(figure: Figure, data: dict[str, Any]) -> None:
     drafts = "drafts per call, k"
     _panel(bed, data, "test bed", f"a  7 random tokens, texts of {lengths['test bed']}", drafts)
     _panel(regimes, data, "regimes", f"b  two lasting regimes, texts of {lengths['regimes']}", drafts)
-    title = f"c  bytes of {data['text']}.py, texts of {lengths['text']}"
+    title = f"c  bytes of Python code, texts of {lengths['text']}"
     _panel(text, data, "text", title, drafts)
     _panel(trees, data, "trees", "d  draft trees on 7 random tokens", "nodes of the draft tree")
     _residuals(residuals, data)

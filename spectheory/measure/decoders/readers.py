@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
 import torch
@@ -83,7 +84,12 @@ def forward(model: Model, ids: Tensor, keep: int, **options: Any) -> tuple[Any, 
 
 def takes(model: Model, option: str) -> bool:
     """Whether the model's forward pass names this argument."""
-    return option in inspect.signature(model.network.forward).parameters
+    return option in _arguments(type(model.network))
+
+
+@lru_cache(maxsize=16)  # a signature takes as long to read as a layer
+def _arguments(network: type) -> frozenset[str]:
+    return frozenset(inspect.signature(network.forward).parameters)
 
 
 def why_uncached(model: Model) -> str | None:

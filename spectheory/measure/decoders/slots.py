@@ -30,14 +30,24 @@ def move_to(cache: Any, tails: Sequence[Sequence[int]], settled: int, slots: int
     longest = max(map(len, tails))
     with torch.inference_mode():
         if any(list(tail) != list(range(settled, settled + len(tail))) for tail in tails):
-            padded = [[*tail, *[settled] * (longest - len(tail))] for tail in tails]
-            chosen = torch.tensor(padded)[:, None, :, None] - settled
-            for layer in cache.layers:
-                at = chosen.to(layer.keys.device)
+            for layer, chosen in zip(cache.layers, _on_devices(cache, tails, longest, settled), strict=True):
                 for kept in (layer.keys, layer.values):
-                    kept[:, :, settled : settled + longest] = torch.take_along_dim(kept[:, :, settled:], at, dim=2)
+                    kept[:, :, settled : settled + longest] = _gathered(kept, chosen)
         if slots > settled + longest:
             cache.crop(settled + longest - slots)
+
+
+def _on_devices(cache: Any, tails: Sequence[Sequence[int]], longest: int, padding: int) -> list[torch.Tensor]:
+    """The slots ``[batch, longest]`` on the device of each layer."""
+    chosen = torch.tensor([[*tail, *[padding] * (longest - len(tail))] for tail in tails])
+    return [chosen.to(layer.keys.device) for layer in cache.layers]
+
+
+def _gathered(kept: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
+    """The chosen slots of each text."""
+    if len(chosen) == 1:  # half the time
+        return kept.index_select(2, chosen[0])
+    return torch.take_along_dim(kept, chosen[:, None, :, None], dim=2)
 
 
 def compacted(cache: Any, used: Masks) -> Masks:
@@ -48,10 +58,9 @@ def compacted(cache: Any, used: Masks) -> Masks:
     if used.shape[1] <= (longest if len(used) == 1 else _WASTE * longest + _FEW):
         return used
     # Stable, so that the slots in use come first in their order.
-    order = torch.from_numpy(np.argsort(~used, axis=1, kind="stable")[:, :longest])[:, None, :, None]
+    order = torch.from_numpy(np.argsort(~used, axis=1, kind="stable")[:, :longest])
     with torch.inference_mode():
         for layer in cache.layers:
             at = order.to(layer.keys.device)
-            layer.keys = torch.take_along_dim(layer.keys, at, dim=2)
-            layer.values = torch.take_along_dim(layer.values, at, dim=2)
+            layer.keys, layer.values = _gathered(layer.keys, at), _gathered(layer.values, at)
     return np.arange(longest) < counts[:, None]
