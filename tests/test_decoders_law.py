@@ -217,7 +217,7 @@ def predicted_calls(rule: PathRule, shape: Shape, text: tuple[int, ...], seeds: 
 
 @pytest.mark.parametrize(("rule", "shape"), PREDICTED, ids=str)
 def test_calls_given_the_text_are_the_predicted_ones(rule: str, shape: Shape) -> None:
-    """The path theorem on the decoders themselves, exactly: mean calls of every text of three tokens, no end of text."""
+    """The path theorem on the decoders themselves, exactly: mean calls of every text of three tokens."""
     mass: dict[tuple[int, ...], float] = defaultdict(float)
     calls: dict[tuple[int, ...], float] = defaultdict(float)
     for output, count, weight in outcomes(Method(rule, shape), 3):

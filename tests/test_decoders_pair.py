@@ -19,6 +19,7 @@ from spectheory.measure.decoders.drafted import ROOT, DraftTree
 from spectheory.measure.decoders.randomness import Source
 from spectheory.measure.decoders.verifiers import Pmfs, Verdict, Verifier
 from spectheory.measure.noise import text_key
+from spectheory.measure.reading import Reading
 from spectheory.measure.tokens import encode_prompt
 from spectheory.pairs import PROMPTS, resolve
 from spectheory.paths import TextCalls, calls_of_texts, calls_of_tree, tree_survival
@@ -45,11 +46,12 @@ def prompt(builtin: ModelPair) -> torch.Tensor:
 @pytest.fixture(scope="module")
 def laws(builtin: ModelPair, prompt: torch.Tensor) -> list[Floats]:
     """The target's law of the first output token, and of the second whatever the first."""
-    after = torch.cat([prompt.expand(builtin.vocabulary, -1), torch.arange(builtin.vocabulary)[:, None]], dim=1)
-    with torch.inference_mode():
-        logits = [builtin.target.network(some).logits[:, -2:].double() for some in after.split(128)]
-    pmfs = torch.cat(logits).softmax(-1).numpy()
-    return [pmfs[0, 0], pmfs[0, 0] @ pmfs[:, 1]]
+    reading = Reading(builtin.target, builtin.vocabulary)
+    first = reading.read(prompt[None])[0]
+    reading.repeat(builtin.vocabulary)
+    second = reading.read(torch.arange(builtin.vocabulary)[:, None])[:, 0]
+    first, second = (logits.double().softmax(-1).numpy() for logits in (first, second))
+    return [first[0], first[0] @ second]
 
 
 def p_value(tokens: NDArray[np.int64], law: Floats) -> float:

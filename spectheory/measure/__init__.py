@@ -6,6 +6,7 @@ Importing this needs the extra ``models``; without it, :class:`spectheory.errors
 from spectheory.measure import _extra  # noqa: F401  first, so that what is missing is named
 from spectheory.measure.assisted import Generated, count_assisted_calls, generate_plain
 from spectheory.measure.comparison import AssistedComparison, compare_with_assisted, predict_calls
+from spectheory.measure.decoders import Decoded, HeaviestTree, Method, decode
 from spectheory.measure.forward import teacher_forced
 from spectheory.measure.latency import measure_latency
 from spectheory.measure.load import load_pair
@@ -16,13 +17,17 @@ from spectheory.measure.statistics import position_statistics
 
 __all__ = [
     "AssistedComparison",
+    "Decoded",
     "Generated",
+    "HeaviestTree",
     "MeasureSettings",
+    "Method",
     "Model",
     "ModelPair",
     "Progress",
     "compare_with_assisted",
     "count_assisted_calls",
+    "decode",
     "fingerprint_of_run",
     "generate_plain",
     "load_pair",

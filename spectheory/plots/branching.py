@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from spectheory.plots.observed import dots
 from spectheory.plots.style import BLUE, GREEN, GREY, ORANGE, PINK, YELLOW, name_ends
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def _family(ax: Axes, panel: Data) -> None:
     _frame(ax, panel, 1.3 * panel["B2"][-1], panel["capacities"][::2])
     for key, _, colour in BOUNDS:
         ax.plot(panel["capacities"], panel[key], color=colour, linewidth=1.5)
-    _observed(ax, panel, 3.5)
+    dots(ax, panel["capacities"], panel["observed"], BLUE, size=3.5, clip=False)
     _leading(ax, panel)
     ax.set_title(f"{panel['name']}\nμ = {panel['mu']:.2f} nats", fontsize=8.5, loc="left")
     right = panel["capacities"][-1]
@@ -57,7 +58,7 @@ def _target(ax: Axes, panel: Data) -> None:
     low, high = ([each[end] for each in text] for end in ("low", "high"))
     ax.fill_between(capacities, low, high, color=PINK, alpha=0.25, linewidth=0)
     ax.plot(capacities, [each["best"] for each in text], color=PINK, linewidth=1.5)
-    _observed(ax, panel, 5)
+    dots(ax, panel["capacities"], panel["observed"], BLUE, size=5, clip=False)
     _leading(ax, panel)
     ax.set_title(
         "built-in target, its own pmfs after its own text\n"
@@ -85,24 +86,6 @@ def _frame(ax: Axes, panel: Data, top: float, ticks: list[int]) -> None:
     ax.set_xlim(1, panel["capacities"][-1])
     ax.set_ylim(0, top)
     ax.tick_params(labelsize=8)
-
-
-def _observed(ax: Axes, panel: Data, size: float) -> None:
-    """E[X] of simulated best trees with its interval."""
-    best = [each["best"] for each in panel["observed"]]
-    reach = [[abs(each[end] - each["best"]) for each in panel["observed"]] for end in ("low", "high")]
-    ax.errorbar(
-        panel["capacities"],
-        best,
-        reach,
-        fmt="o",
-        color=BLUE,
-        markersize=size,
-        capsize=2.5,
-        linewidth=1.2,
-        clip_on=False,
-        zorder=3,
-    )
 
 
 def _leading(ax: Axes, panel: Data) -> None:

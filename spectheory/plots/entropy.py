@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from spectheory.plots.observed import dots
 from spectheory.plots.style import BLUE, GREEN, GREY, PINK, Label, name_ends
 
 if TYPE_CHECKING:
@@ -29,11 +30,9 @@ def draw(figure: Figure, data: dict[str, Any]) -> None:
         (x[-1], x[-1], "KL, lower bound of i.i.d.", GREY),
     ]
     for rule, (name, colour) in RULES.items():
-        line, dots = data["lines"][rule], data["dots"][rule]
+        line, seen = data["lines"][rule], data["dots"][rule]
         ax.plot(*zip(*line, strict=True), color=colour, linewidth=1.5)
-        best = [dot["best"] for dot in dots]
-        reach = [[dot["best"] - dot["low"] for dot in dots], [dot["high"] - dot["best"] for dot in dots]]
-        ax.errorbar([dot["kl"] for dot in dots], best, yerr=reach, fmt="o", color=colour, markersize=4.5, capsize=2.5)
+        dots(ax, [dot["kl"] for dot in seen], seen, colour, size=4.5)
         labels.append((*line[-1], name, colour))
     ax.set_xlim(-0.06, 1.015 * x[-1])
     ax.set_ylim(-0.1, 1.02 * upper[-1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from spectheory.plots.observed import dots
 from spectheory.plots.style import BLUE, COLOURS, GREY, ORANGE, Label, name_ends
 
 if TYPE_CHECKING:
@@ -45,10 +46,11 @@ def _pair(ax: Axes, name: str, pair: dict[str, Any], most: int) -> list[Label]:
     labels: list[Label] = [(most, 0.0, "R4, optimum (i.i.d.)", GREY)]
     for rule, (label, colour, style) in RULES.items():
         ax.plot(ks, pair["lines"][rule], linestyle=style, color=colour, linewidth=1.4)
-        _dots(ax, pair["dots"][rule], colour)
+        seen = pair["dots"][rule]
+        dots(ax, [dot["k"] for dot in seen], seen, colour, size=3.6)
         labels.append((most, pair["lines"][rule][-1], label, colour))
     match = pair["independent"]
-    _dots(ax, [match["dot"]], GREY, marker="s")
+    dots(ax, [1], [match["dot"]], GREY, marker="s", size=3.6)
     ax.annotate(
         "independent match (A4)", (1, match["line"]), xytext=(7, 0), textcoords="offset points", color=GREY, fontsize=8
     )
@@ -57,10 +59,3 @@ def _pair(ax: Axes, name: str, pair: dict[str, Any], most: int) -> list[Label]:
     ax.set_xlabel("candidates at the position, k")
     ax.set_title(f"A {name} draft, TV = {pair['tv']:.2f}", loc="left", fontsize=9.5)
     return labels
-
-
-def _dots(ax: Axes, dots: list[dict[str, float]], colour: str, marker: str = "o") -> None:
-    best = [dot["best"] for dot in dots]
-    reach = [[dot["best"] - dot["low"] for dot in dots], [dot["high"] - dot["best"] for dot in dots]]
-    ks = [dot["k"] for dot in dots]
-    ax.errorbar(ks, best, yerr=reach, fmt=marker, color=colour, markersize=3.6, capsize=2, linewidth=1)

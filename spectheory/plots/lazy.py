@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from spectheory.plots.observed import dots
 from spectheory.plots.style import BLUE, GREEN, GREY, ORANGE, PINK, Label, name_ends
 
 if TYPE_CHECKING:
@@ -81,13 +82,10 @@ def _ratios(ax: Axes, data: dict[str, Any]) -> list[Label]:
 
 def _line(ax: Axes, points: Points, name: str, colour: str, style: str = "-") -> Label:
     """Dots with their intervals, joined; what they are called at their end."""
-    x, best = [at for at, _ in points], [value["best"] for _, value in points]
-    reach = [
-        [value["best"] - value["low"] for _, value in points],
-        [value["high"] - value["best"] for _, value in points],
-    ]
-    ax.errorbar(x, best, yerr=reach, fmt="o", color=colour, markersize=4, linestyle=style, linewidth=1.2, capsize=2)
-    return (x[-1], best[-1], name, colour)
+    x, seen = [at for at, _ in points], [value for _, value in points]
+    ax.plot(x, [value["best"] for value in seen], style, color=colour, linewidth=1.2)
+    dots(ax, x, seen, colour)
+    return (x[-1], seen[-1]["best"], name, colour)
 
 
 def _place(ratio: float) -> float:

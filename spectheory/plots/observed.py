@@ -21,8 +21,13 @@ def dots(
     marker: str = "o",
     filled: bool = True,
     size: float = 4,
+    cap: float = 2,
+    clip: bool = True,
 ) -> None:
-    """Draw estimates over x, with a bar from low to high; where x are estimates too they get bars of their own."""
+    """Draw estimates over x, with a bar from low to high; where x are estimates too they get bars of their own.
+
+    Without `clip` a dot on the frame is drawn whole.
+    """
     estimated = any(isinstance(at, dict) for at in x)
     ax.errorbar(
         [at["best"] for at in x] if estimated else x,
@@ -34,6 +39,8 @@ def dots(
         markerfacecolor=colour if filled else "white",
         markersize=size,
         linewidth=1,
+        capsize=cap,
+        clip_on=clip,
         zorder=3,
     )
 

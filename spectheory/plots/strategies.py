@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from spectheory.plots import observed
 from spectheory.plots.style import BLUE, GREEN, ORANGE, PINK, Label, name_ends
 
 if TYPE_CHECKING:
@@ -15,23 +16,9 @@ NAMES = {"tau*": "tree τ*", "k-ary": "k-ary tree", "sequence": "sequence", "bat
 MARKERS = {"tau*": "o", "k-ary": "s", "sequence": "D", "batch": "^"}
 
 
-def dots(ax: Axes, strategy: str, places: Sequence[float], observed: Sequence[dict[str, Any]], size: float = 4) -> None:
+def dots(ax: Axes, strategy: str, places: Sequence[float], seen: Sequence[dict[str, Any]], size: float = 4) -> None:
     """Simulated values with their intervals."""
-    best = [each["best"] for each in observed]
-    reach = [[each["best"] - each["low"] for each in observed], [each["high"] - each["best"] for each in observed]]
-    ax.errorbar(
-        places,
-        best,
-        yerr=reach,
-        fmt=MARKERS[strategy],
-        color=COLOURS[strategy],
-        markersize=size,
-        markerfacecolor="white",
-        elinewidth=1,
-        capsize=2,
-        linestyle="none",
-        zorder=3,
-    )
+    observed.dots(ax, places, seen, COLOURS[strategy], marker=MARKERS[strategy], filled=False, size=size)
 
 
 def names(ax: Axes, labels: Sequence[Label], right: float) -> None:

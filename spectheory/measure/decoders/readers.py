@@ -84,11 +84,12 @@ def forward(model: Model, ids: Tensor, keep: int, **options: Any) -> tuple[Any, 
 
 def takes(model: Model, option: str) -> bool:
     """Whether the model's forward pass names this argument."""
-    return option in _arguments(type(model.network))
+    kind: Any = type(model.network)
+    return option in _arguments(kind)
 
 
 @lru_cache(maxsize=16)  # a signature takes as long to read as a layer
-def _arguments(network: type) -> frozenset[str]:
+def _arguments(network: Any) -> frozenset[str]:
     return frozenset(inspect.signature(network.forward).parameters)
 
 
