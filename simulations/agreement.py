@@ -64,7 +64,9 @@ class Agreement:
         return f"{self.observed:.6g} {word} with {value} (z = {self.z:.2f}, false alarm {self.alarm:.0e}; {seen})"
 
 
-def agrees(tally: Tally, quantity: Quantity, predicted: float | Interval, alarm: float) -> Agreement:
+def agrees(
+    tally: Tally, quantity: Quantity, predicted: float | Interval, alarm: float, variance: float | None = None
+) -> Agreement:
     """Compare a tally with a prediction made without it.
 
     The number of trials must not depend on what was counted: compare tallies of a fixed number of trials.
@@ -80,6 +82,9 @@ def agrees(tally: Tally, quantity: Quantity, predicted: float | Interval, alarm:
         The prediction, or the range it is certain to lie in.
     alarm : float
         Probability of rejecting a right prediction.
+    variance : float, optional
+        That of a sample, if the prediction states it too: a mean with a range is then judged by Bernstein's inequality
+        with it, which sees smaller errors.
 
     Raises
     ------
@@ -103,7 +108,7 @@ def agrees(tally: Tally, quantity: Quantity, predicted: float | Interval, alarm:
         raise SettingError(f"the prediction is [{low}, {high}]", limit="must be finite", remedy="predict a number")
     if isinstance(quantity, Share):
         return _share(quantity.successes(tally), tally.trials, (float(low), float(high)), alarm)
-    return _mean(quantity, tally, (float(low), float(high)), alarm)
+    return _mean(quantity, tally, (float(low), float(high)), alarm, variance)
 
 
 def _share(count: int, trials: int, predicted: tuple[float, float], alarm: float) -> Agreement:
@@ -141,15 +146,38 @@ def accepted_counts(trials: int, predicted: tuple[float, float], alarm: float) -
     return fewest, most
 
 
-def _mean(quantity: Mean, tally: Tally, predicted: tuple[float, float], alarm: float) -> Agreement:
+def known_variance_reach(n: int, variance: float, largest: float, alarm: float) -> float:
+    """How far the mean of n samples strays with probability `alarm` at most, by Bernstein's inequality on both sides.
+
+    `largest` bounds how far one sample is from the mean.
+
+    Examples
+    --------
+    >>> round(known_variance_reach(10_000, 0.25, 0.5, 1e-6), 4)
+    0.0274
+    """
+    log = math.log(2 / alarm)
+    range_term = largest * log / 3
+    return (range_term + math.sqrt(range_term**2 + 2 * n * variance * log)) / n
+
+
+def _mean(
+    quantity: Mean, tally: Tally, predicted: tuple[float, float], alarm: float, variance: float | None
+) -> Agreement:
     moments = quantity.moments(tally)
     low, high = predicted
     least, most = (
         (-math.inf, math.inf) if quantity.low is None or quantity.high is None else (quantity.low, quantity.high)
     )
     certain = math.isfinite(most - least)
-    reach = bernstein_reach(moments, least, most, alarm) if certain else student_reach(moments, alarm)
-    error = math.sqrt(moments.variance / moments.n)
+    spread = moments.variance if variance is None else variance
+    if not certain:
+        reach = student_reach(moments, alarm)
+    elif variance is None:
+        reach = bernstein_reach(moments, least, most, alarm)
+    else:
+        reach = known_variance_reach(moments.n, variance, max(most - low, high - least), alarm)
+    error = math.sqrt(spread / moments.n)
     distance = moments.mean - min(max(moments.mean, low), high)
     z = distance / error if error else (math.copysign(math.inf, distance) if distance else 0.0)
     seen = reach + float(stats.norm.ppf(POWER)) * error

@@ -40,6 +40,8 @@ class Predicted:
         The number, or the range it is certain to lie in.
     side : str
         exact, upper bound or lower bound.
+    variance : float, optional
+        That of a sample of a mean with a range, where theory knows it: smaller errors are seen then.
 
     Raises
     ------
@@ -52,6 +54,7 @@ class Predicted:
     quantity: Quantity
     value: float | Interval
     side: Side = "exact"
+    variance: float | None = None
 
     def __post_init__(self) -> None:
         if self.side != "exact" and isinstance(self.value, Interval):
@@ -147,7 +150,7 @@ def compare(
         Comparison(
             each,
             each.quantity.estimate(tally, confidence),
-            agrees(tally, each.quantity, each.range(), alarm / len(asked)),
+            agrees(tally, each.quantity, each.range(), alarm / len(asked), each.variance),
         )
         for each in asked
     )

@@ -14,7 +14,9 @@ from spectheory.intervals import CONFIDENCE
 
 @dataclass(frozen=True)
 class Share:
-    """The probability that a trial is counted in ``counts[name][index]``, at most once per trial.
+    """The probability that a trial is counted in ``counts[name]`` at an index, or at one of several.
+
+    A trial must be counted there at most once.
 
     Examples
     --------
@@ -23,14 +25,15 @@ class Share:
     """
 
     name: str
-    index: int = 0
+    index: int | tuple[int, ...] = 0
 
     def successes(self, tally: Tally) -> int:
         """The count."""
         vector = _named("counts", tally.counts, self.name)
-        if not 0 <= self.index < len(vector):
+        places = self.index if isinstance(self.index, tuple) else (self.index,)
+        if any(not 0 <= place < len(vector) for place in places):
             raise SettingError(f"index is {self.index}", limit=f"{self.name} has {len(vector)}", remedy="use another")
-        return int(vector[self.index])
+        return sum(int(vector[place]) for place in set(places))
 
     def estimate(self, tally: Tally, confidence: float = CONFIDENCE) -> Estimate:
         """Its exact interval."""

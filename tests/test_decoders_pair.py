@@ -28,7 +28,7 @@ from spectheory.verification import RULES, RankRule
 
 FALSE_ALARM = 1e-9
 """Each test refuses a right decoder this often (asymptotically)."""
-TEXTS = 1_000
+TEXTS = 600
 Floats = NDArray[np.float64]
 
 
@@ -39,8 +39,8 @@ def builtin() -> ModelPair:
 
 @pytest.fixture(scope="module")
 def prompt(builtin: ModelPair) -> torch.Tensor:
-    """The beginning of a prompt after which target and draft differ (TV 0.28)."""
-    return encode_prompt(builtin.tokenizer, read_prompts(PROMPTS)[7])[:12]
+    """The beginning of a prompt after which target and draft differ (TV 0.32)."""
+    return encode_prompt(builtin.tokenizer, read_prompts(PROMPTS)[10])[:4]
 
 
 @pytest.fixture(scope="module")
@@ -88,9 +88,9 @@ def too_generous(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
 def test_output_tokens_follow_the_target(
     method: Method, verifier: Verifier | None, builtin: ModelPair, prompt: torch.Tensor, laws: list[Floats]
 ) -> None:
-    """First and second tokens of 1,000 texts, in batches of 100: false alarm in 1e-9, sees a total variation of 20%.
+    """First and second tokens of 600 texts, in batches of 100: false alarm in 1e-9, sees a total variation of 26%.
 
-    Control: a decoder whose first token is off by 25% is refused.
+    Control: a decoder whose first token is off by 29% is refused.
     """
     decoded = decode(
         builtin, [prompt] * TEXTS, method, tokens=3, seed=1, batch=100, stop_at_end=False, verifier=verifier
@@ -103,28 +103,36 @@ def test_output_tokens_follow_the_target(
         assert values[0] < FALSE_ALARM
 
 
-PREDICTED: list[tuple[str, Shape]] = [
-    ("token", Chain(4)),
-    ("block", Chain(4)),
-    ("race", Chain(3)),
-    ("race", Tree.from_paths([(1,), (2,), (1, 1), (3,), (2, 1), (2, 3)])),
-    ("poisson", KAry((3, 2))),
-    ("recursive", KAry((2, 2, 1))),
-    ("recursive-distinct", KAry((2, 2))),
-    ("topk", KAry((3, 2))),
-    ("independent", Chain(2)),
-    ("argmax", Chain(2)),
+WARM, CUT = Sampling(0.9), Sampling(0.7, top_k=30, top_p=0.9)
+PREDICTED: list[tuple[str, Shape, Sampling]] = [
+    ("token", Chain(4), WARM),
+    ("block", Chain(4), WARM),
+    ("block", Chain(3), CUT),
+    ("race", Chain(3), WARM),
+    ("race", Tree.from_paths([(1,), (2,), (1, 1), (3,), (2, 1), (2, 3)]), WARM),
+    ("race", KAry((2, 2)), CUT),
+    ("poisson", KAry((3, 2)), WARM),
+    ("recursive", KAry((2, 2, 1)), WARM),
+    ("recursive-distinct", KAry((2, 2)), WARM),
+    ("topk", KAry((3, 2)), CUT),
+    ("independent", Chain(2), WARM),
+    ("argmax", Chain(2), WARM),
 ]
 SIGMA = 6.2
 """|z| of a right prediction exceeds this in 6e-10 of all runs (normal limit; 400 calls or so with a random part)."""
 
 
 def predicted(
-    pair: ModelPair, prompts: Sequence[torch.Tensor], texts: Sequence[torch.Tensor], rule: str, shape: Shape
+    pair: ModelPair,
+    prompts: Sequence[torch.Tensor],
+    texts: Sequence[torch.Tensor],
+    rule: str,
+    shape: Shape,
+    sampling: Sampling,
 ) -> TextCalls:
     """Calls of the very texts by the path theorem, from one teacher-forced pass (§7)."""
     columns = [
-        teacher_forced(pair, before, text, Sampling(0.9), sampled=True, key=text_key(0, i))
+        teacher_forced(pair, before, text, sampling, sampled=True, key=text_key(0, i))
         for i, (before, text) in enumerate(zip(prompts, texts, strict=True))
     ]
     joined = {name: np.concatenate([one[name] for one in columns]) for name in columns[0]}
@@ -136,30 +144,29 @@ def predicted(
     return calls_of_texts(path_rule.path_survival(joined, shape.depth), lengths)
 
 
-def z_value(
-    pair: ModelPair, prompts: Sequence[torch.Tensor], rule: str, shape: Shape, tokens: int, batch: int
-) -> float:
+def z_value(counted: int, calls: TextCalls) -> float:
     """Counted less predicted calls in standard deviations; 0 where nothing is random and they agree."""
-    method = Method(rule, shape)
-    decoded = decode(pair, prompts, method, tokens=tokens, sampling=Sampling(0.9), seed=11, batch=batch)
-    calls = predicted(pair, prompts, [one.output_ids for one in decoded], rule, shape)
-    off = sum(len(one.calls) for one in decoded) - float(calls.expected.sum())
-    deviation = math.sqrt(calls.variance.sum())
-    return off / deviation if deviation > 1e-6 else (0.0 if abs(off) < 1e-6 else math.copysign(math.inf, off))
+    off, deviation = counted - float(calls.expected.sum()), math.sqrt(calls.variance.sum())
+    return off / deviation if deviation > 1e-3 else 0.0 if abs(off) < 1e-3 else math.copysign(math.inf, off)
 
 
-@pytest.mark.parametrize(("rule", "shape"), PREDICTED, ids=str)
-def test_calls_are_the_predicted_ones(rule: str, shape: Shape, tiny_pair: ModelPair) -> None:
-    """20 texts of up to 50 tokens; a prediction off by about 8% would be seen. The control is the next test."""
-    prompts = [torch.tensor([i + 1, i % 7 + 1, 9]) for i in range(20)]
-    assert abs(z_value(tiny_pair, prompts, rule, shape, tokens=50, batch=10)) < SIGMA
+TINY_PROMPTS = [torch.tensor([i + 1, i % 7 + 1, 9]) for i in range(20)]
+
+
+@pytest.mark.parametrize(("rule", "shape", "sampling"), PREDICTED, ids=str)
+def test_calls_are_the_predicted_ones(rule: str, shape: Shape, sampling: Sampling, tiny_pair: ModelPair) -> None:
+    """20 texts of up to 50 tokens; a prediction off by about 8% would be seen. Matching sampled tokens is not random.
+
+    The control is the next test.
+    """
+    decoded = decode(tiny_pair, TINY_PROMPTS, Method(rule, shape), tokens=50, sampling=sampling, seed=11, batch=10)
+    calls = predicted(tiny_pair, TINY_PROMPTS, [one.output_ids for one in decoded], rule, shape, sampling)
+    assert abs(z_value(sum(len(one.calls) for one in decoded), calls)) < SIGMA
 
 
 def test_a_wrong_prediction_is_seen(tiny_pair: ModelPair) -> None:
     """Negative control: the calls of another rule and of another number of drafts."""
-    prompts = [torch.tensor([i + 1, i % 7 + 1, 9]) for i in range(20)]
-    decoded = decode(tiny_pair, prompts, Method("race", Chain(3)), tokens=50, sampling=Sampling(0.9), batch=10)
+    decoded = decode(tiny_pair, TINY_PROMPTS, Method("race", Chain(3)), tokens=50, sampling=WARM, batch=10)
+    texts, counted = [one.output_ids for one in decoded], sum(len(one.calls) for one in decoded)
     for rule, k in (("independent", 3), ("race", 1)):
-        calls = predicted(tiny_pair, prompts, [one.output_ids for one in decoded], rule, Chain(k))
-        off = sum(len(one.calls) for one in decoded) - calls.expected.sum()
-        assert abs(off) > SIGMA * math.sqrt(calls.variance.sum())
+        assert abs(z_value(counted, predicted(tiny_pair, TINY_PROMPTS, texts, rule, Chain(k), WARM))) > SIGMA

@@ -160,7 +160,7 @@ def raced() -> Tally:
 
 
 def test_runs_along_text_agree_with_the_path_theorem() -> None:
-    compared = compare(raced(), path_predictions(theorem()), ALARM)
+    compared = compare(raced(), path_predictions(theorem(), raced().trials), ALARM)
     assert [str(each.agreement) for each in compared if not each] == []
     assert len(compared) == 4 + 4 + 5
 
@@ -168,7 +168,7 @@ def test_runs_along_text_agree_with_the_path_theorem() -> None:
 def test_other_texts_are_caught() -> None:
     """Negative control: the theorem along other texts of the same prompts."""
     other = model_path_theorem({**PARAMETERS, "text_seed": 6}, 4, words(1))
-    assert not all(compare(raced(), path_predictions(other), ALARM))
+    assert not all(compare(raced(), path_predictions(other, raced().trials), ALARM))
 
 
 def test_texts_depend_on_their_recipe_alone() -> None:

@@ -219,7 +219,7 @@ def test_gaps_of_iid_rules_are_none_below_zero() -> None:
         for rule in ("poisson", "recursive", "k-seq", "gumbel-list"):
             assert min(pair["lines"][rule]) > -1e-12
         assert pair["lines"]["k-seq"][0] == pytest.approx(0, abs=1e-12)
-    assert min(data["pairs"]["peaked"]["lines"]["race"]) < -0.1
+    assert min(data["pairs"]["peaked"]["lines"]["race-dense"]) < -0.1
     assert min(data["pairs"]["flat"]["lines"]["top-k"]) < 0
 
 

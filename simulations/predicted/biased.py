@@ -11,16 +11,25 @@ from numpy.typing import NDArray
 from simulations.predictions import Predicted, predicts
 from simulations.quantities import Share
 from spectheory import total_variation
-from spectheory.limits import biased_loss, optimal_recovery, rejection_probability
+from spectheory.limits import biased_loss, optimal_recovery, rejection_probability, uno_loss
 
 
 @predicts("biased")
 def biased(parameters: dict[str, Any]) -> Iterator[Predicted]:
-    """P(reject) is what the least loss leaves of TV, whatever the recovery law; the output's law token by token."""
+    """P(reject) is what the least loss leaves of TV, whatever the recovery law; the output's law, and its bias.
+
+    The bias, TV(output, p), is what the tokens that are output more often than p says have too much.
+    """
     p, q, b = (np.asarray(parameters[name], dtype=np.float64) for name in ("target", "draft", "accept"))
     rejected = float(total_variation(p, q)) - float(biased_loss(p, q, b))
     yield Predicted("P(reject) = TV - Loss*", "Y6", Share("rejected"), min(max(rejected, 0.0), 1.0))
-    for x, share in enumerate(output_law(p, q, b, parameters["recovery"])):
+    law, optimal = output_law(p, q, b, parameters["recovery"]), parameters["recovery"] == "optimal"
+    more = tuple(int(x) for x in np.flatnonzero(law > p))
+    loss = float(biased_loss(p, q, b) if optimal else uno_loss(p, q, b))
+    if more:
+        says, above = "the bias Loss*" if optimal else "UNO's bias", float(p[list(more)].sum())
+        yield Predicted(f"P(output too often) - p = {says}", "Y5", Share("output", more), min(above + loss, 1.0))
+    for x, share in enumerate(law):
         yield Predicted(f"P(output = {x})", "Y5", Share("output", x), float(min(share, 1.0)))
 
 

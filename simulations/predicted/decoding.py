@@ -60,13 +60,16 @@ def _acceptance_of(kind: str, text: str) -> float:
 @cache
 def _calls_of(kind: str, text: str) -> MarkovCalls:
     parameters = json.loads(text)
-    if kind == "decode":
-        tree = Tree.from_paths([tuple(path) for path in parameters["paths"]])
-    else:
-        tree = Chain(parameters["k"]).tree()
+    tree = _tree_of(kind, parameters)
     target, draft, following, initial = _models_of(kind, parameters)
     rule, length = _rule_of(kind, parameters), parameters["length"]
     return markov_calls(rule, target, draft, initial, length=length, tree=tree, following=following)
+
+
+def _tree_of(kind: str, parameters: Mapping[str, Any]) -> Tree:
+    if kind == "decode":
+        return Tree.from_paths([tuple(path) for path in parameters["paths"]])
+    return Chain(parameters["k"]).tree()
 
 
 def _models_of(kind: str, parameters: Mapping[str, Any]) -> tuple[Any, Any, Any, Any]:
@@ -82,8 +85,11 @@ def _rule_of(kind: str, parameters: Mapping[str, Any]) -> PathRule:
 
 
 def _stated(kind: str, parameters: dict[str, Any]) -> Iterator[Predicted]:
-    most = parameters["length"]
-    yield Predicted("calls per text", "§7", Mean("calls", 1, most), calls_of(kind, parameters).expected)
+    """The mean; calls are as many as the text has tokens at most, and no fewer than with every draft accepted."""
+    most, calls = parameters["length"], calls_of(kind, parameters)
+    fewest = min(-(-most // (_tree_of(kind, parameters).depth + 1)), most - 1)
+    quantity = Mean("calls", fewest, most)
+    yield Predicted("calls per text", "§7", quantity, calls.expected, variance=max(calls.variance, 0.0))
 
 
 for _kind in ("decode", *CHAINED):

@@ -25,11 +25,11 @@ def rejections_running(parameters: dict[str, Any]) -> Iterator[Predicted]:
 
 @predicts("batch")
 def batch(parameters: dict[str, Any]) -> Iterator[Predicted]:
-    """Those of a batch; as printed, Algorithm 4 rejects as if it had one draft."""
+    """Those of a batch, one draft being Y1; as printed, Algorithm 4 rejects as if it had one."""
     if parameters.get("printed", False):
         yield from _profile(parameters, "Y3/printed", 1)
     else:
-        yield from _profile(parameters, "Y3", parameters["drafts"])
+        yield from _profile(parameters, "Y1" if parameters["drafts"] == 1 else "Y3", parameters["drafts"])
 
 
 def _profile(parameters: dict[str, Any], statement: str, drafts: int) -> Iterator[Predicted]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.special import digamma
 
-from simulations.kernels.lazy_race import lazy_race
+from simulations.kernels.dense_race import dense_race
 from simulations.kernels.poisson_race import poisson_race
 from simulations.kernels.race_counts import Counts
 from simulations.kernels.recursive_rejection import recursive_rejection
@@ -65,13 +65,13 @@ def _rejected(p: Any, q: Any, ranks: int, draws: int, state: Words) -> Counts:
 
 RULES: dict[str, Callable[..., Counts]] = {
     "poisson": _raced(poisson_race),
-    "race": _raced(lazy_race),
+    "race": _raced(dense_race),
     "recursive": _rejected,
 }
 """The rank histograms of the rules."""
 
 
-@simulator("rank-entropy", version="1")
+@simulator("rank-entropy", version="2")
 def rank_entropy(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
     """Groups of positions, an entropy each."""
     rule = RULES.get(parameters["rule"])

@@ -133,7 +133,7 @@ def mean_law(theorem: Tally) -> Floats:
 def along_text(tallies: Tallies, of: str) -> list[tuple[str, Tally, list[Predicted]]]:
     """The races along text beside the path theorem's expectations of a kind, ``calls`` or ``node``."""
     races, theorem = model_tallies(tallies)
-    return [("along text", races, [each for each in path_predictions(theorem) if f": {of}" in each.says])]
+    return [("along text", races, [each for each in path_predictions(theorem, races.trials) if f": {of}" in each.says])]
 
 
 def limits(law: Floats) -> list[float]:

@@ -39,12 +39,12 @@ MOST = 8
 """Candidates."""
 RUNS = (1, 2, 3, 4, 6, 8)
 """Numbers of candidates that are simulated where each needs a run of its own."""
-RANKED = {"poisson": 1, "race": 1, "recursive": 0, "recursive-distinct": 0, "top-k": 0}
+RANKED = {"poisson": 1, "race-dense": 1, "recursive": 0, "recursive-distinct": 0, "top-k": 0}
 """Simulators that count ranks, with the index of rank 1: one run serves every number of candidates."""
 SINGLE = ("token", "independent", "argmax", "greedy")
 RULES: dict[str, Rule] = {
     "poisson": PoissonRace(),
-    "race": RaceVerification(),
+    "race-dense": RaceVerification(),
     "recursive": RecursiveRejection(),
     "recursive-distinct": RecursiveRejection(replacement=False),
     "top-k": TopKMatch(),

@@ -32,7 +32,7 @@ REGIMES: dict[str, Any] = {
 """Two regimes of two tokens each, which last 50 and 25 tokens on the mean: the draft knows one, mistakes the other."""
 
 TEXT_LENGTH, ORDERS = 100, ((3, 2), (3, 1))
-"""A module of the standard library, byte by byte, and the tokens of a gram of target and draft."""
+"""Tokens of a text, and of a gram of target and draft, which count the bytes of the built-in prompts."""
 
 ALL_RULES = ("token", "block", "race", "poisson", "independent", "argmax", "greedy")
 RANKED = ("race", "poisson", "recursive", "recursive-distinct", "topk")
@@ -128,7 +128,7 @@ def _errors(one: Setting, texts: int, tokens_per_call: float) -> float:
     predicted = calls_of(one.kind, one.parameters)
     error = math.sqrt(max(predicted.variance, 0.0) / texts)
     calls = one.parameters["length"] / tokens_per_call
-    return (calls - predicted.expected) / error if error > CERTAIN else 0.0
+    return (calls - predicted.expected) / max(error, CERTAIN)
 
 
 def _iid(one: Setting) -> float:

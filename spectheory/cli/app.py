@@ -8,8 +8,10 @@ from typing import Annotated
 from typer import Exit, Option, Typer
 
 from spectheory.cli.options import PairOptions, PredictOptions, TextOptions, grouped
+from spectheory.cli.plan_options import PlanOptions
 from spectheory.cli.simulation_options import FiguresOptions, RunOptions, SettingOptions
 from spectheory.cli.theory_options import BoundsOptions, DrawOptions, RulesOptions, TreeOptions, VerifyOptions
+from spectheory.cli.validate_options import ValidateOptions
 
 app = Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -42,6 +44,28 @@ def predict(question: PredictOptions, pair: PairOptions, text: TextOptions) -> N
     from spectheory.cli.predict import run_predict
 
     run_predict(question, pair, text)
+
+
+@app.command()
+@grouped
+def plan(question: PlanOptions) -> None:
+    """Plan a deployment: the fastest draft, rule and shape, what it takes to pay, and settings for engines."""
+    from spectheory.cli.plan import run_plan
+
+    run_plan(question)
+
+
+@app.command()
+@grouped
+def validate(question: ValidateOptions, pair: PairOptions) -> None:
+    """Decode with a pair and hold calls and wall-clock against what was predicted, with an error budget.
+
+    Finished prompts are kept; the same command goes on from them. Status 0 if counted and expected calls agree, 1 if
+    not.
+    """
+    from spectheory.cli.validate import run_validate
+
+    raise Exit(run_validate(question, pair))
 
 
 @app.command()

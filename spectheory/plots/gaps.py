@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 BLACK = "#000000"
 RULES = {
     "poisson": ("R1 Poisson race", COLOURS["poisson"], "-"),
-    "race": ("R2 race, distinct", COLOURS["race"], "--"),
+    "race-dense": ("R2 race, distinct", COLOURS["race"], "--"),
     "recursive": ("R3 recursive, i.i.d.", BLUE, "-"),
     "recursive-distinct": ("R3 recursive, distinct", COLOURS["recursive-distinct"], "--"),
     "k-seq": ("R5 k-SEQ", ORANGE, "-"),

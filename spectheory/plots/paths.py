@@ -75,8 +75,8 @@ def _residuals(ax: Axes, data: dict[str, Any]) -> None:
     names = [NAMES.get(rule, rule) + (" (kernel)" if compiled else "") for rule, compiled in sorted(groups)]
     ax.set_xticks(range(len(names)), names, fontsize=8, rotation=22, ha="right", rotation_mode="anchor")
     ax.set_title(
-        f"e  simulated minus predicted calls, all {len(data['residuals'])} settings:  grey is agreement, "
-        f"±{band:.1f} (false-alarm rate {data['alarm']:.0e} in all)",
+        f"e  simulated minus predicted calls, all {len(data['residuals'])} settings:  grey holds them all "
+        f"but with probability {data['alarm']:.0e}, if normal",
         loc="left",
         fontsize=9,
     )

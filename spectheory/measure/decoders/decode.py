@@ -96,25 +96,22 @@ def decode(
     ends = pair.end_of_text if stop_at_end else frozenset[int]()
     decoded = []
     for first in range(0, len(prompts_ids), batch):
+        prompts = [[int(token) for token in ids] for ids in prompts_ids[first : first + batch]]
         running = [
-            Running([int(token) for token in ids], tokens, _source(seed, first + i, pair.vocabulary))
-            for i, ids in enumerate(prompts_ids[first : first + batch])
+            Running(list(prompt), tokens, _source(seed, first + i, prompt, pair.vocabulary))
+            for i, prompt in enumerate(prompts)
         ]
-        texts = [one.text for one in running]
-        for one in running:
-            one.source.clocks.follow(one.text)
         readers: list[Reader] = [
-            _reader(model, reason, pair.vocabulary, sampling, texts)
+            _reader(model, reason, pair.vocabulary, sampling, [one.text for one in running])
             for model, reason in zip(models, uncached, strict=True)
         ]
-        lengths = [len(text) for text in texts]
         for reader in readers:
             reader.prefill(chunk)
         prefill = sum(reader.seconds for reader in readers)
-        run(running, readers[0], readers[1] if len(readers) > 1 else None, method, ends, verifier)
+        run(running, readers[0], readers[1] if method.uses_draft else None, method, ends, verifier)
         decoded += [
-            Decoded(torch.tensor(one.text[length:]), tuple(one.calls), prefill, remarks)
-            for one, length in zip(running, lengths, strict=True)
+            Decoded(torch.tensor(one.text[len(prompt) :]), tuple(one.calls), prefill, remarks)
+            for one, prompt in zip(running, prompts, strict=True)
         ]
     return decoded
 
@@ -126,10 +123,12 @@ def _reader(
     return kind(model, vocabulary, sampling, texts)
 
 
-def _source(seed: int, number: int, vocabulary: int) -> Source:
-    """The randomness of a text: draws and clocks, independent of each other."""
+def _source(seed: int, number: int, prompt: Sequence[int], vocabulary: int) -> Source:
+    """The randomness of a text after its prompt: draws and clocks, independent of each other."""
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number, 0)))
-    return Source(Drawn(rng), Clocks(text_key(seed, number, 1), vocabulary))
+    clocks = Clocks(text_key(seed, number, 1), vocabulary)
+    clocks.follow(prompt)
+    return Source(Drawn(rng), clocks)
 
 
 def _check(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -19,8 +18,8 @@ Drafting: TypeAlias = Generator[list[int], Sequence[Floats], None]
 Candidates: TypeAlias = Callable[[Floats, int, DraftTree, int, Source], list[int]]
 """The first candidates below a node, from its pmf and their number; fewer where there are no more."""
 
-Below: TypeAlias = list[tuple[int, int]]
-"""Rank and number in the shape of each child of a node of a shape."""
+Levels: TypeAlias = list[dict[int, list[tuple[int, int]]]]
+"""By depth: the nodes of a shape from which that depth is reached, with rank and number of their children."""
 
 
 def iid(pmf: Floats, count: int, tree: DraftTree, node: int, source: Source) -> list[int]:
@@ -91,10 +90,9 @@ CANDIDATES: Mapping[str, Candidates] = {
 
 
 def shaped(
-    tree: DraftTree, shape: Shape, room: int, candidates: Candidates, source: Source, ends: frozenset[int]
+    tree: DraftTree, levels: Levels, room: int, candidates: Candidates, source: Source, ends: frozenset[int]
 ) -> Drafting:
     """Draft a shape, one pass of the draft a level, no deeper than `room` and nothing after an end of text."""
-    levels = _levels(shape)
     present = {ROOT: ROOT}
     for below in levels[:room]:
         inner = [(number, node) for number, node in present.items() if number in below]
@@ -112,11 +110,10 @@ def shaped(
                         present[child] = added
 
 
-@lru_cache(maxsize=64)
-def _levels(shape: Shape) -> list[dict[int, Below]]:
-    """Per depth: the nodes of the shape there that have children, and these by rank."""
+def levels_of(shape: Shape) -> Levels:
+    """The levels of a shape."""
     tree = shape.tree()
-    levels: list[dict[int, Below]] = [{} for _ in range(tree.depth)]
+    levels: Levels = [{} for _ in range(tree.depth)]
     for node, (parent, rank) in enumerate(zip(tree.parents.tolist(), tree.ranks.tolist(), strict=True)):
         levels[int(tree.depths[node]) - 1].setdefault(parent, []).append((rank, node))
     for level in levels:

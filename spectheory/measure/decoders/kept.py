@@ -132,9 +132,9 @@ class KeptReader:
             depths = [piece.tree.depths[node] for node in piece.nodes]
             positions[b, start:] = [*range(held.tokens, read), *(read - 1 + depth for depth in depths)]
         device, dtype = self.model.device, self.model.network.dtype
-        mask = torch.zeros(seen.shape, dtype=dtype, device=device)
-        mask.masked_fill_(torch.from_numpy(~seen).to(device), torch.finfo(dtype).min)
-        return {"attention_mask": mask[:, None], "position_ids": torch.from_numpy(positions).to(device)}
+        mask = np.where(seen, np.float32(0), np.float32(torch.finfo(dtype).min))
+        mask_there = torch.from_numpy(mask[:, None]).to(device, dtype)
+        return {"attention_mask": mask_there, "position_ids": torch.from_numpy(positions).to(device)}
 
     @staticmethod
     def _see(seen: Masks, piece: _New, held: _Held, of_text: Masks, first: int) -> None:

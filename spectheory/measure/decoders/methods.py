@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from spectheory.drafting import Chain, Shape
 from spectheory.drafting.shapes import at_least_one
 from spectheory.errors import SettingError
 from spectheory.measure.decoders.drafted import DraftTree
-from spectheory.measure.decoders.drafters import CANDIDATES, Drafting, shaped
+from spectheory.measure.decoders.drafters import CANDIDATES, Drafting, Levels, levels_of, shaped
 from spectheory.measure.decoders.heaviest import heaviest
 from spectheory.measure.decoders.lookup import looked_up
 from spectheory.measure.decoders.randomness import Source
@@ -101,7 +102,11 @@ class Method:
         elif self.rule == "lookup" and self.shape is not None:
             looked_up(tree, text, min(self.shape.depth, room), self.ngram, ends)
         elif self.shape is not None:
-            yield from shaped(tree, self.shape, room, CANDIDATES[self.rule], source, ends)
+            yield from shaped(tree, self._levels, room, CANDIDATES[self.rule], source, ends)
+
+    @cached_property
+    def _levels(self) -> Levels:
+        return [] if self.shape is None or isinstance(self.shape, HeaviestTree) else levels_of(self.shape)
 
     def _takes_shape(self) -> bool:
         if self.rule == "plain":

@@ -1,0 +1,182 @@
+"""``spectheory plan``: which draft, rule and shape to deploy, what it gives, and what to paste."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from spectheory.cli.answer import show
+from spectheory.cli.console import answers, ready_folder, remarks
+from spectheory.cli.inputs import in_range
+from spectheory.cli.plan_costs import DEFAULT_CONTEXT, check_costs
+from spectheory.cli.plan_inputs import BUILT_IN, built_in, draft_at, sources
+from spectheory.cli.plan_options import PlanOptions
+from spectheory.cli.shapes import with_ranks
+from spectheory.cost import LatencyTable, Roofline
+from spectheory.deployment import (
+    BATCHES,
+    BatchChoice,
+    Candidate,
+    Distance,
+    Draft,
+    EngineSettings,
+    Ranking,
+    best_lengths,
+    break_even,
+    check_comparable,
+    distances,
+    engine_settings,
+    rank_drafts,
+)
+from spectheory.errors import SettingError
+from spectheory.files import write_whole
+from spectheory.theory_report.deployment import DeploymentAnswer, deployment_report
+from spectheory.trace import GIVEN_TEXT
+from spectheory.verification import RULES, BiasedVerification, PathRule, RankRule
+
+LONGEST_CHAIN, LARGEST_TREE = 256, 1024
+
+
+def run_plan(question: PlanOptions) -> None:
+    """Answer the question and show the answer."""
+    named = sources(question)
+    check_costs(question, len(named) or len(BUILT_IN))
+    _check(question)
+    rules = _rules(question.rule)
+    if question.out:
+        ready_folder(question.out)
+    drafts = [draft_at(name, path, question) for name, path in named]
+    answer = _answer(question, drafts or list(built_in(question)), rules)
+    report = deployment_report(answer)
+    show(report, as_json=question.json)
+    if not question.json:
+        _paste(answer.engines)
+    if question.out:
+        written = [_write(report.as_dict(), question.out)]
+        if answer.batches:
+            from spectheory.plots.deployment import write_batches
+
+            written += write_batches(answer.batches, question.out)
+        remarks.print(f"written: {', '.join(map(str, written))}", markup=False)
+
+
+def _answer(question: PlanOptions, drafts: list[Draft], rules: list[PathRule] | None) -> DeploymentAnswer:
+    check_comparable(drafts)
+    settings = {
+        "k_max": question.k_max,
+        "nodes": question.nodes,
+        "resamples": question.resamples,
+        "seed": question.seed,
+    }
+    with remarks.status("comparing settings"):
+        ranking = rank_drafts(drafts, rules=rules, tree_rules=_tree_rules(question, drafts, rules), **settings)
+        engines = engine_settings(drafts, **settings)
+    best = ranking.best
+    chain = next(candidate for candidate in ranking.candidates if candidate.kind == "chain")
+    batches = _batches(question, chain)
+    return DeploymentAnswer(
+        ranking=ranking,
+        break_even=break_even(best.prediction, best.draft.cost, question.k_max),
+        distances=_distances(best, chain),
+        chain=chain,
+        batches=batches,
+        engines=engines,
+        notes=_notes(question, drafts, ranking),
+    )
+
+
+def _distances(best: Candidate, chain: Candidate) -> list[Distance]:
+    """Limits beside the best setting; of a tree also the one-call bound, which is about chains, of the fastest one."""
+    beside = [] if best.kind == "chain" else distances(chain.prediction)
+    of_chain = [replace(d, name=f"{d.name}, {chain.shape}", binds=False) for d in beside if d.name == "1 call"]
+    return [*distances(best.prediction), *of_chain]
+
+
+def _batches(question: PlanOptions, chain: Candidate) -> list[BatchChoice]:
+    cost = chain.draft.cost
+    if not isinstance(cost, Roofline):
+        return []
+    return best_lengths(
+        chain.draft.trace,
+        chain.prediction.rule,
+        cost,
+        k_max=question.k_max,
+        batches=sorted(set(question.batch or BATCHES)),
+        contexts=sorted(set(question.context or [DEFAULT_CONTEXT])),
+    )
+
+
+def _check(question: PlanOptions) -> None:
+    in_range("--k-max", question.k_max, LONGEST_CHAIN)
+    in_range("--nodes", question.nodes, LARGEST_TREE)
+
+
+def _rules(names: Sequence[str] | None) -> list[PathRule] | None:
+    unknown = [name for name in names or () if name not in RULES or isinstance(RULES[name], BiasedVerification)]
+    if unknown:
+        raise SettingError(f"rule {unknown[0]!r} is unknown", limit=f"there are {', '.join(RULES)}", remedy="name one")
+    return [RULES[name] for name in dict.fromkeys(names)] if names else None
+
+
+def _tree_rules(question: PlanOptions, drafts: Sequence[Draft], rules: Sequence[PathRule] | None) -> list[RankRule]:
+    """Rules whose ranks every trace records; greedy traces rank no second choices."""
+    if question.nodes < 2 or any(draft.fact("settings", "sampling", "temperature") == 0 for draft in drafts):
+        return []
+    known = [with_ranks(draft.trace, rules) for draft in drafts]
+    shared = [rule for rule in known[0] if all(rule in others for others in known)]
+    return [rule for rule in shared if isinstance(rule, RankRule)]
+
+
+# What is shown
+
+
+def _notes(question: PlanOptions, drafts: Sequence[Draft], ranking: Ranking) -> list[str]:
+    costs = [draft.cost for draft in drafts]
+    lines = [
+        "Tokens per call count the recovered or bonus token; exact for the texts of the trace (path theorem).",
+        "Intervals (95%) join those over prompts and over latencies, so they are wide; overlapping is not told apart.",
+        "Lengths and trees were chosen on these texts: fresh ones give a little less.",
+        "Speed-ups are of passes alone; an engine's own work between them comes on top.",
+    ]
+    for cost in costs[:1]:
+        if isinstance(cost, LatencyTable):
+            lines.append(
+                f"Latencies are of batch 1 and context {cost.context}: for other batches and contexts give --hardware."
+            )
+        elif isinstance(cost, Roofline):
+            lines.append(
+                f"Seconds are a roofline's, an estimate, at batch {cost.batch} and context {cost.context}; in the "
+                "table every sequence has the same context."
+            )
+    best = ranking.best.prediction.shape
+    if best.nodes == (question.k_max if ranking.best.kind == "chain" else question.nodes):
+        lines.append("The best shape is the largest tried: a longer --k-max or more --nodes may give more.")
+    lines += [f"Left out: {what}" for what in ranking.left_out]
+    if len({draft.fact("prompts", "sha256") for draft in drafts}) > 1:
+        lines.append("The drafts were measured on different prompts: part of their difference is the text's.")
+    if any(draft.fact("origin") == GIVEN_TEXT for draft in drafts):
+        lines.append("The text was given, not sampled from the target: the numbers are for that text as output.")
+    if any(draft.fact("settings", "sampling", "temperature") == 0 for draft in drafts):
+        lines.append("Greedy decoding: every rule accepts the target's first choice alone; trees are left out.")
+    if any(candidate.prediction.tokens_per_call.kind == "bound" for candidate in ranking.candidates):
+        lines.append("A single prompt cannot be resampled: its intervals are the trivial bounds.")
+    return lines
+
+
+def _paste(engines: Sequence[EngineSettings]) -> None:
+    """Settings as they stand: lines to be pasted are not wrapped."""
+    for settings in engines:
+        answers.print(f"\n{settings.engine}", style="bold", highlight=False)
+        if not settings.pays:
+            answers.print("Does not pay under this engine's rule; the fastest setting would be:", highlight=False)
+        print(settings.paste)
+        for line in settings.remarks:
+            answers.print(line, style="dim", highlight=False, markup=False)
+
+
+def _write(content: object, out: Path) -> Path:
+    path = out / "plan.json"
+    write_whole(path, lambda partial: partial.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n"))
+    return path

@@ -1,0 +1,151 @@
+"""What a draft costs, as ``spectheory plan`` is told: a ratio, latencies, or a roofline from published sizes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from spectheory.cli.console import remarks
+from spectheory.cli.options import LATENCY_FILE
+from spectheory.cli.plan_options import PlanOptions
+from spectheory.cost import ACCELERATORS, ConstantRatio, CostModel, LatencyTable, ModelShape, Roofline
+from spectheory.deployment import other_machine
+from spectheory.errors import SettingError
+
+DEFAULT_CONTEXT = 1024
+
+
+def check_costs(question: PlanOptions, drafts: int) -> None:
+    """Refuse options of costs that contradict each other, before anything is read.
+
+    Raises
+    ------
+    SettingError
+        If there is more than one source of costs, or one that does not fit several drafts.
+    """
+    given = {"--c": question.c is not None, "--latency": bool(question.latency), "--hardware": bool(question.hardware)}
+    sources = [name for name, here in given.items() if here]
+    if len(sources) > 1:
+        raise SettingError(f"{' and '.join(sources)} are given", limit="one source of costs", remedy="leave one out")
+    if drafts > 1 and sources and sources[0] != "--hardware":
+        raise SettingError(
+            f"{sources[0]} is given with {drafts} drafts",
+            limit="each has costs of its own",
+            remedy="keep the latency.json beside each trace, or use --hardware",
+        )
+    defaults = PlanOptions()
+    names = ("target_architecture", "draft_architecture", "batch", "context", "peak", "weight_bytes", "overhead")
+    idle = [f"--{n.replace('_', '-')}" for n in names if getattr(question, n) != getattr(defaults, n)]
+    if idle and not question.hardware:
+        raise SettingError(
+            f"{', '.join(idle)} given without --hardware",
+            limit="measured latencies are of one machine, batch 1 and one context",
+            remedy="name an accelerator with --hardware",
+        )
+    if question.hardware:
+        _check_hardware(question)
+
+
+def _check_hardware(question: PlanOptions) -> None:
+    if question.hardware not in ACCELERATORS:
+        raise SettingError(
+            f"accelerator {question.hardware!r} is unknown",
+            limit=f"there are {', '.join(ACCELERATORS)}",
+            remedy="name one, or measure latencies",
+        )
+    if question.target_architecture is None or not question.draft_architecture:
+        raise SettingError(
+            "--hardware is given without sizes",
+            limit="a roofline needs --target-architecture and --draft-architecture",
+            remedy="give the config.json of both models",
+        )
+    for name, values, least in (("batch", question.batch, 1), ("context", question.context, 0)):
+        if values and min(values) < least:
+            raise SettingError(f"--{name} is {min(values)}", limit=f"must be >= {least}", remedy="count again")
+
+
+def cost_of(question: PlanOptions, name: str, trace_file: Path | None) -> CostModel:
+    """The costs of one draft; of a measured folder those beside its trace.
+
+    Raises
+    ------
+    SettingError
+        If there are none.
+    TraceError
+        If a latency table cannot be read.
+    """
+    if question.c is not None:
+        return ConstantRatio(question.c)
+    if question.hardware:
+        return _roofline(question, name)
+    beside = trace_file.with_name(LATENCY_FILE) if trace_file else None
+    file = question.latency or beside
+    if file is None or not (question.latency or file.exists()):
+        raise SettingError(
+            f"the costs of {name} are unknown",
+            limit="a speed-up needs latencies, a ratio or hardware",
+            remedy="give --latency, --c or --hardware",
+        )
+    table = LatencyTable.read(file)
+    other = other_machine(table.provenance.get("hardware") or {})
+    if other:
+        remarks.print(f"{file} is of another machine: {other}; speed-ups are for that one", markup=False)
+    return table
+
+
+def _roofline(question: PlanOptions, name: str) -> Roofline:
+    assert question.hardware is not None
+    assert question.target_architecture is not None
+    accelerator = ACCELERATORS[question.hardware]
+    target, draft = (
+        ModelShape.from_config(
+            read_config(path), bytes_per_weight=question.weight_bytes, bytes_per_kv=min(2.0, question.weight_bytes)
+        )
+        for path in (question.target_architecture, _architecture(question.draft_architecture or (), name))
+    )
+    return Roofline(
+        target,
+        draft,
+        replace(accelerator, overhead=question.overhead),
+        context=(question.context or [DEFAULT_CONTEXT])[0],
+        batch=(question.batch or [1])[0],
+        dtype=question.peak,
+    )
+
+
+def _architecture(given: Sequence[str], name: str) -> Path:
+    """The draft's config: the only one, or the one of that name."""
+    named = dict(entry.split("=", 1) for entry in given if "=" in entry)
+    if name in named:
+        return Path(named[name])
+    if len(given) == 1 and not named:
+        return Path(given[0])
+    raise SettingError(
+        f"no architecture is given for draft {name}",
+        limit=f"--draft-architecture names {', '.join(named) or 'none'}",
+        remedy=f"add --draft-architecture {name}=config.json",
+    )
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """A model's config.json, or that of its folder; of a model with vision or sound the part about text.
+
+    Raises
+    ------
+    SettingError
+        If there is none.
+    """
+    file = path / "config.json" if path.is_dir() else path
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        return dict(content.get("text_config") or content)
+    except (OSError, ValueError, AttributeError, TypeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise SettingError(
+            f"architecture {str(path)!r} cannot be read ({reason})",
+            limit="needs a config.json of transformers",
+            remedy="check the path",
+        ) from error

@@ -1,0 +1,75 @@
+"""What ``spectheory plan`` reads: drafts that were measured, or the built-in ones, measured now."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from spectheory.cli.console import ready_folder
+from spectheory.cli.options import LATENCY_FILE, TRACE_FILE, PairOptions, TextOptions
+from spectheory.cli.plan_costs import cost_of
+from spectheory.cli.plan_options import PlanOptions
+from spectheory.deployment import Draft
+from spectheory.errors import SettingError
+from spectheory.logprobs import read_log_probabilities
+from spectheory.pairs import PREFIX
+from spectheory.trace import Trace
+
+BUILT_IN = ("distilled", "draft")
+
+
+def sources(question: PlanOptions) -> list[tuple[str, Path]]:
+    """Names of drafts, empty for that of the trace itself, and where they were measured; none for the built-in ones.
+
+    Raises
+    ------
+    SettingError
+        If an entry has no name, or there are two traces without one.
+    """
+    found = []
+    for entry in question.draft or ():
+        name, equals, folder = entry.partition("=")
+        if not (name and equals and folder):
+            raise SettingError(
+                f"--draft is {entry!r}", limit="needs NAME=FOLDER of a measurement", remedy="write small=measured/small"
+            )
+        found.append((name, _trace_file(Path(folder))))
+    if question.trace and question.logprobs:
+        raise SettingError("a trace and --logprobs are both given", limit="one source", remedy="leave one out")
+    if question.trace:
+        found.insert(0, ("", _trace_file(question.trace)))
+    if question.logprobs:
+        found.insert(0, ("", question.logprobs))
+    return found
+
+
+def _trace_file(path: Path) -> Path:
+    return path / TRACE_FILE if path.is_dir() else path
+
+
+def draft_at(name: str, path: Path, question: PlanOptions) -> Draft:
+    """One draft with its trace and costs; without a name that of the trace."""
+    trace = read_log_probabilities(path) if path == question.logprobs else Trace.read(path)
+    recorded = trace.provenance.get("draft")
+    name = name or str((recorded.get("name") if isinstance(recorded, dict) else None) or "draft")
+    return Draft(name, trace, cost_of(question, name, path))
+
+
+def built_in(question: PlanOptions) -> Iterator[Draft]:
+    """The built-in drafts, measured here and now."""
+    from spectheory.cli.measure import Session
+
+    longest = max(question.k_max, question.nodes) + 1
+    for name in BUILT_IN:
+        session = Session.load(PairOptions(draft=f"{PREFIX}{name}"), TextOptions(seed=question.seed))
+        session.require_room(longest)
+        folder = question.out / name if question.out else _cache() / session.fingerprint
+        trace = session.trace(ready_folder(folder) / TRACE_FILE)
+        if not question.hardware:
+            session.latencies(folder / LATENCY_FILE, longest=longest)
+        yield Draft(name, trace, cost_of(question, name, folder / TRACE_FILE))
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "spectheory"

@@ -1,0 +1,100 @@
+"""``spectheory validate``: predict, decode, compare, and say where the difference comes from."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from spectheory.cli.console import answers, progress, ready_folder, remarks
+from spectheory.cli.inputs import in_range
+from spectheory.cli.options import PairOptions
+from spectheory.cli.settings import read_shape
+from spectheory.cli.validate_options import TEMPERATURES, ValidateOptions
+from spectheory.distributions import Sampling
+from spectheory.drafting import Shape
+from spectheory.errors import load_extra
+from spectheory.files import write_whole
+from spectheory.measure import MeasureSettings, Progress, load_pair
+from spectheory.measure.validation import KS, Validation, headline, notes, speedup_table, tokens_table, validate
+from spectheory.pairs import PROMPTS, resolve
+from spectheory.prediction import MOST_RESAMPLES
+from spectheory.prompts import Prompt, read_prompts
+from spectheory.verification import RULES, RankRule
+
+LONGEST_CHAIN = 1024
+DISAGREE = 1
+"""Exit status if counted and expected calls differ by more than chance allows."""
+
+
+def run_validate(question: ValidateOptions, pair: PairOptions) -> int:
+    """Validate and show the answer; 1 if a prediction of calls is refuted, else 0."""
+    load_extra("matplotlib", extra="plots")
+    in_range("--resamples", question.resamples, MOST_RESAMPLES)
+    asked, prompts = _asked(question), _prompts(question)
+    ready_folder(question.out)
+    with remarks.status("loading the models"):
+        loaded = load_pair(**{**asdict(pair), "target": resolve(pair.target), "draft": resolve(pair.draft)})
+    with progress() as bar:
+        task = bar.add_task("")
+
+        def show(what: str, state: Progress) -> None:
+            bar.update(task, description=what, completed=state.done, total=state.total)
+            if 0 < state.resumed == state.done:
+                bar.console.print(f"{what}, resumed: {state.resumed} of {state.total} prompts were finished before")
+
+        found = validate(loaded, prompts, asked, question.out, resamples=question.resamples, on_progress=show)
+    _answer(found, question)
+    return DISAGREE if found["beyond_bound"] else 0
+
+
+def _asked(question: ValidateOptions) -> Validation:
+    """What is asked for; shapes and rules that do not go together are refused here."""
+    how = MeasureSettings(
+        sampling=Sampling(1.0, question.top_k, question.top_p),
+        tokens=question.tokens,
+        count=question.continuations,
+        seed=question.seed,
+        chat_template=question.chat_template,
+        chunk=question.chunk,
+    )
+    temperatures = tuple(question.temperature or TEMPERATURES)
+    return Validation(tuple(question.rule or ()), tuple(_shapes(question)), temperatures, how)
+
+
+def _shapes(question: ValidateOptions) -> list[Shape]:
+    ks = question.k or KS
+    for k in ks:
+        in_range("--k", k, LONGEST_CHAIN)
+    sized = ("chain", "batch")
+    trees = not question.rule or any(isinstance(RULES.get(rule), RankRule) for rule in question.rule)
+    names = question.shape or ["chain", *(["2x2x1"] if trees else [])]
+    return [read_shape(name, k) for name in names for k in (ks if name in sized else (None,))]
+
+
+def _prompts(question: ValidateOptions) -> tuple[Prompt, ...]:
+    prompts = read_prompts(question.prompts or PROMPTS)
+    if question.first is not None:
+        in_range("--first", question.first, len(prompts))
+    return prompts[: question.first]
+
+
+def _answer(found: dict[str, Any], question: ValidateOptions) -> None:
+    """Write the answer and its figure, and show it."""
+    from spectheory.plots.validation import write_figure
+
+    path = question.out / "validation.json"
+    text = json.dumps(found, indent=2, allow_nan=False)
+    write_whole(path, lambda partial: partial.write_text(text + "\n"))
+    written: list[Path] = [path, *write_figure([found], question.out / "validation")]
+    if question.json:
+        print(text)
+    else:
+        for at in found["temperatures"]:
+            answers.print(tokens_table(at))
+            answers.print(speedup_table(at))
+        answers.print(headline(found), style="bold", highlight=False)
+        for line in notes(found):
+            answers.print(line, style="dim", highlight=False, markup=False)
+    remarks.print(f"written: {', '.join(map(str, written))}", markup=False)

@@ -1,0 +1,30 @@
+"""Planning a deployment: the best draft, rule and shape, what it would take to pay, and settings for engines."""
+
+from spectheory.deployment.batches import BATCHES, BatchChoice, batch_ranges, best_lengths
+from spectheory.deployment.break_even import BreakEven, break_even
+from spectheory.deployment.candidates import Candidate, Draft
+from spectheory.deployment.distances import Distance, distances
+from spectheory.deployment.engines import EngineSettings, engine_settings
+from spectheory.deployment.fastest_tree import fastest_tree
+from spectheory.deployment.machine import other_machine
+from spectheory.deployment.ranking import Ranking, check_comparable, rank_drafts
+
+__all__ = [
+    "BATCHES",
+    "BatchChoice",
+    "BreakEven",
+    "Candidate",
+    "Distance",
+    "Draft",
+    "EngineSettings",
+    "Ranking",
+    "batch_ranges",
+    "best_lengths",
+    "break_even",
+    "check_comparable",
+    "distances",
+    "engine_settings",
+    "fastest_tree",
+    "other_machine",
+    "rank_drafts",
+]

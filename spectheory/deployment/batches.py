@@ -1,0 +1,135 @@
+"""The best chain length for each batch size and context length, by a cost model that knows both (C3, C4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import groupby
+from typing import Any
+
+from spectheory.cost import AffineCost, Roofline
+from spectheory.drafting import Chain
+from spectheory.errors import SettingError
+from spectheory.intervals import Interval
+from spectheory.shape_calls import ShapeCalls, calls_by_shape
+from spectheory.trace import Trace
+from spectheory.verification import PathRule
+
+BATCHES = tuple(2**i for i in range(9))
+"""1 to 256."""
+
+
+@dataclass(frozen=True)
+class BatchChoice:
+    """The best chain for one batch size and context length (values of the cost model).
+
+    Attributes
+    ----------
+    batch, context : int
+        Sequences decoded together, and cached tokens of each.
+    k : int
+        Drafted tokens per call; 0 where plain decoding is fastest.
+    tokens_per_call : float
+        Of each sequence (exact for the trace's texts); it does not depend on the batch.
+    speedup : float
+        Over plain decoding at the same batch and context; 1 for k = 0.
+    tokens_per_second : float
+        Output tokens of all sequences together.
+    """
+
+    batch: int
+    context: int
+    k: int
+    tokens_per_call: float
+    speedup: float
+    tokens_per_second: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields as a JSON-ready dictionary."""
+        return asdict(self)
+
+
+def best_lengths(
+    trace: Trace,
+    rule: PathRule,
+    cost: Roofline | AffineCost,
+    *,
+    k_max: int = 16,
+    batches: Sequence[int] = BATCHES,
+    contexts: Sequence[int] | None = None,
+) -> list[BatchChoice]:
+    """The chain length of the largest speed-up at each context and batch (§7 for tokens, C3 for seconds).
+
+    Tokens per call follow exactly from the texts and are the same at every batch; seconds are the cost model's, an
+    estimate. All sequences make their calls together and have the same context.
+
+    Parameters
+    ----------
+    trace : Trace
+        The pair on texts.
+    rule : PathRule
+        Verification rule.
+    cost : Roofline or AffineCost
+        Its own batch and context do not matter.
+    k_max : int
+        Longest chain.
+    batches, contexts : sequence of int
+        The table's axes; without contexts that of the cost.
+
+    Raises
+    ------
+    SettingError
+        If the cost knows no batches, or a number is out of range.
+    TraceError
+        If the trace lacks what the rule reads.
+
+    Examples
+    --------
+    >>> from spectheory.cost import ACCELERATORS, ModelShape
+    >>> from spectheory.verification import TokenVerification
+    >>> large = ModelShape(32, 4096, 14336, heads=32, kv_heads=8, head_dim=128, vocabulary=128256)
+    >>> small = ModelShape(16, 2048, 8192, heads=32, kv_heads=8, head_dim=64, vocabulary=128256, tied=True)
+    >>> trace = Trace.from_log_probabilities([([-1.0] * 64, [-1.3] * 64)] * 2)
+    >>> cost = Roofline(large, small, ACCELERATORS["H100-SXM"], context=0)
+    >>> [(c.batch, c.k) for c in best_lengths(trace, TokenVerification(), cost, batches=[1, 32, 256])]
+    [(1, 3), (32, 3), (256, 0)]
+    """
+    if not isinstance(cost, Roofline | AffineCost):
+        raise SettingError(
+            f"{type(cost).__name__} is asked for a table over batches",
+            limit="it knows one batch size and one context",
+            remedy="use a roofline or an affine fit",
+        )
+    rule.require(trace.columns)
+    chains = list(calls_by_shape(trace, rule, [Chain(k) for k in range(1, k_max + 1)]))
+    return [
+        _best(trace, chains, replace(cost, batch=batch, context=context))
+        for context in (contexts if contexts is not None else [cost.context])
+        for batch in batches
+    ]
+
+
+def batch_ranges(choices: Sequence[BatchChoice]) -> list[tuple[int, int, int]]:
+    """Runs of batch sizes with one best length, as (first, last, k); `choices` have one context, batches ascending.
+
+    Examples
+    --------
+    >>> lengths = [BatchChoice(b, 0, k, 1.0, 1.0, 1.0) for b, k in [(1, 4), (2, 4), (3, 0)]]
+    >>> batch_ranges(lengths)
+    [(1, 2, 4), (3, 3, 0)]
+    """
+    runs = [(k, [choice.batch for choice in group]) for k, group in groupby(choices, key=lambda choice: choice.k)]
+    return [(batches[0], batches[-1], k) for k, batches in runs]
+
+
+def _best(trace: Trace, chains: Sequence[ShapeCalls], cost: Roofline | AffineCost) -> BatchChoice:
+    plain = cost.target_step().best
+    best = BatchChoice(cost.batch, cost.context, 0, 1.0, 1.0, cost.batch / plain)
+    for found in chains:
+        calls = float(found.calls.expected.sum())
+        tokens = len(trace) / calls
+        speedup = cost.speedup(Interval.exact(tokens), found.shape, float(found.calls.full.sum()) / calls).best
+        if speedup > best.speedup:
+            per_second = cost.batch * speedup / plain
+            best = BatchChoice(cost.batch, cost.context, found.shape.nodes, tokens, speedup, per_second)
+    return best

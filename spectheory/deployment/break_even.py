@@ -1,0 +1,128 @@
+"""What a setting needs to be as fast as plain decoding: draft cost, tokens per call, acceptance."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from spectheory.cost import CostModel, PassCost, required_acceptance
+from spectheory.drafting import Chain, Shape
+from spectheory.errors import SettingError
+from spectheory.prediction import Prediction
+
+
+@dataclass(frozen=True)
+class BreakEven:
+    """Where the speed-up of a setting is 1, all else unchanged.
+
+    Attributes
+    ----------
+    draft_ratio : float
+        What a draft pass of this shape costs now on average, in target steps.
+    draft_ratio_needed : float, optional
+        What it may cost at most (exact); None if the setting loses even with drafts that cost nothing.
+    tokens_per_call : float
+        What a call gives now.
+    tokens_per_call_needed : float
+        What it must give at the present costs: a call over a target step.
+    acceptance : float, optional
+        Acceptance rate that would give the present tokens per call if acceptances were i.i.d. (inverse of C1, a
+        reading); chains alone.
+    acceptance_needed : float, optional
+        The same for the tokens needed; None for other shapes, or if accepting every draft is not enough.
+    least_acceptance : float, optional
+        The smallest i.i.d. acceptance rate at which some chain pays; None if none does.
+    least_acceptance_k : int, optional
+        The length of that chain.
+    """
+
+    draft_ratio: float
+    draft_ratio_needed: float | None
+    tokens_per_call: float
+    tokens_per_call_needed: float
+    acceptance: float | None
+    acceptance_needed: float | None
+    least_acceptance: float | None
+    least_acceptance_k: int | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields as a JSON-ready dictionary."""
+        return asdict(self)
+
+
+def break_even(prediction: Prediction, cost: CostModel, k_max: int = 16) -> BreakEven:
+    r"""Solve the speed-up of a setting for one of its factors (C1, C2; exact for the best values given).
+
+    With tokens per call :math:`\tau`, target step t(1), verification t(n+1) and d draft passes of mean cost
+    :math:`c\,t(1)`, the speed-up is :math:`\tau t(1) / (t(n+1) + d c\,t(1))`.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        The setting, with a speed-up.
+    cost : CostModel
+        What the speed-up was worked out with.
+    k_max : int
+        Longest chain for the smallest acceptance rate.
+
+    Raises
+    ------
+    SettingError
+        If the prediction has no speed-up.
+
+    Examples
+    --------
+    >>> from spectheory.cost import ConstantRatio
+    >>> from spectheory.prediction import predict
+    >>> from spectheory.trace import Trace
+    >>> from spectheory.verification import TokenVerification
+    >>> trace = Trace.from_log_probabilities([([-1.0] * 40, [-2.0] * 40)] * 2)
+    >>> losing = predict(trace, TokenVerification(), Chain(2), ConstantRatio(0.5))
+    >>> found = break_even(losing, ConstantRatio(0.5))
+    >>> round(losing.speedup.best, 3), round(found.draft_ratio_needed, 3), round(found.least_acceptance, 3)
+    (0.744, 0.244, 0.5)
+    """
+    if prediction.speedup is None:
+        raise SettingError("the prediction has no speed-up", limit="needs costs", remedy="predict with a cost model")
+    shape, tokens = prediction.shape, prediction.tokens_per_call.best
+    step = cost.target_step().best
+    needed = tokens / prediction.speedup.best
+    verify, passes = _verification(cost, shape) / step, len(shape.passes)
+    free = (tokens - verify) / passes
+    chain = isinstance(shape, Chain)
+    least = _least_acceptance(cost, k_max)
+    return BreakEven(
+        draft_ratio=max(0.0, (needed - verify) / passes),
+        draft_ratio_needed=free if free >= 0 else None,
+        tokens_per_call=tokens,
+        tokens_per_call_needed=needed,
+        acceptance=_acceptance(tokens, shape.depth) if chain else None,
+        acceptance_needed=_acceptance(needed, shape.depth) if chain else None,
+        least_acceptance=least[0] if least else None,
+        least_acceptance_k=least[1] if least else None,
+    )
+
+
+def _verification(cost: CostModel, shape: Shape) -> float:
+    """Time of the target's pass of a call."""
+    return cost.target_pass(shape.nodes + 1).best if isinstance(cost, PassCost) else cost.target_step().best
+
+
+def _acceptance(tokens: float, k: int) -> float | None:
+    """The rate at which k i.i.d. drafts give so many tokens per call (C1): none if they cannot."""
+    if tokens <= 1:
+        return 0.0
+    return required_acceptance(tokens, k, 0.0) if tokens <= k + 1 else None
+
+
+def _least_acceptance(cost: CostModel, k_max: int) -> tuple[float, int] | None:
+    step = cost.target_step().best
+    found = []
+    for k in range(1, k_max + 1):
+        try:
+            rate = _acceptance(cost.call(Chain(k)).best / step, k)
+        except SettingError:  # beyond what was measured
+            break
+        if rate is not None:
+            found.append((rate, k))
+    return min(found) if found else None

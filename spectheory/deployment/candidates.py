@@ -1,0 +1,106 @@
+"""A draft for a target, what its passes cost, and the fastest setting of a rule and a kind of shape with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from spectheory.cost import CostModel, LatencyTable
+from spectheory.drafting import Chain
+from spectheory.intervals import Interval
+from spectheory.prediction import Prediction
+from spectheory.trace import Trace
+
+SPECULATE, UNCERTAIN, DO_NOT = "speculate", "speculating may not pay", "do not speculate"
+"""The three verdicts."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A draft for a target: its name, what was measured with it, and what its passes cost.
+
+    Attributes
+    ----------
+    name : str
+        What it is called in reports.
+    trace : Trace
+        The pair on texts.
+    cost : CostModel
+        Seconds, or another unit of time, of both models.
+    """
+
+    name: str
+    trace: Trace
+    cost: CostModel
+
+    def fact(self, *path: str) -> Any:
+        """What the provenance of the trace says under a path of names; None if it says nothing."""
+        found: Any = self.trace.provenance
+        for name in path:
+            found = found.get(name) if isinstance(found, dict) else None
+        return found
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """The fastest setting of one draft, one rule and one kind of shape.
+
+    Attributes
+    ----------
+    draft : Draft
+        The draft.
+    prediction : Prediction
+        What its fastest setting gives.
+    """
+
+    draft: Draft
+    prediction: Prediction
+
+    @property
+    def kind(self) -> str:
+        """``chain`` or ``tree``."""
+        return "chain" if isinstance(self.prediction.shape, Chain) else "tree"
+
+    @property
+    def shape(self) -> str:
+        """The shape in words: of a tree its size and depth."""
+        shape = self.prediction.shape
+        return f"k = {shape.nodes}" if isinstance(shape, Chain) else f"tree of {shape.nodes}, depth {shape.depth}"
+
+    @property
+    def setting(self) -> str:
+        """Rule and shape in words."""
+        return f"{self.prediction.rule.name} verification, {self.shape}"
+
+    @property
+    def speedup(self) -> Interval:
+        """Predicted speed-up over plain decoding."""
+        assert self.prediction.speedup is not None
+        return self.prediction.speedup
+
+    @property
+    def verdict(self) -> str:
+        """Whether to speculate with it: best value and interval against plain decoding."""
+        if self.speedup.best <= 1:
+            return DO_NOT
+        return UNCERTAIN if self.speedup.low <= 1 else SPECULATE
+
+    def as_dict(self) -> dict[str, Any]:
+        """Draft, setting and what it gives, as a JSON-ready dictionary."""
+        prediction = self.prediction
+        return {
+            "draft": self.draft.name,
+            "rule": prediction.rule.name,
+            "shape": str(prediction.shape),
+            "kind": self.kind,
+            "nodes": prediction.shape.nodes,
+            "depth": prediction.shape.depth,
+            "tokens_per_call": prediction.tokens_per_call.as_dict(),
+            "speedup": self.speedup.as_dict(),
+            "verdict": self.verdict,
+        }
+
+
+def measured_nodes(cost: CostModel, most: int) -> int:
+    """Draft nodes whose verification has a known cost, at most `most`."""
+    return max(1, min(most, max(cost.target) - 1)) if isinstance(cost, LatencyTable) else most

@@ -1,0 +1,65 @@
+"""Ready-to-paste settings for serving engines, each under the verification rule it really uses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spectheory.cost import AffineCost, Roofline
+from spectheory.deployment.batches import BATCHES, batch_ranges, best_lengths
+from spectheory.deployment.candidates import Draft, measured_nodes
+from spectheory.deployment.engines.base import Ask, EngineSettings
+from spectheory.deployment.engines.huggingface import transformers_settings
+from spectheory.deployment.engines.sglang import sglang_settings
+from spectheory.deployment.engines.vllm import vllm_settings
+
+__all__ = ["EngineSettings", "engine_settings"]
+
+
+def engine_settings(
+    drafts: Sequence[Draft], *, k_max: int = 16, nodes: int = 32, resamples: int = 1000, seed: int = 0
+) -> list[EngineSettings]:
+    """The fastest settings of each engine over all drafts, under the engine's own rule.
+
+    With a cost model that knows batches, vLLM's come with the best length for every batch size.
+
+    Parameters
+    ----------
+    drafts : sequence of Draft
+        Drafts for one target.
+    k_max, nodes : int
+        Longest chain and largest tree.
+    resamples, seed : int
+        Bootstrap over prompts.
+
+    Examples
+    --------
+    >>> from spectheory.cost import ConstantRatio
+    >>> from spectheory.trace import Trace
+    >>> trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40)] * 2)
+    >>> [s.engine for s in engine_settings([Draft("small", trace, ConstantRatio(0.1))], resamples=100)]
+    ['transformers', 'vllm', 'sglang']
+    """
+    found: dict[str, EngineSettings] = {}
+    for draft in drafts:
+        longest = measured_nodes(draft.cost, k_max)
+        largest = measured_nodes(draft.cost, nodes)
+        ask = Ask.about(draft, range(1, longest + 1), largest, resamples=resamples, seed=seed)
+        for settings in (transformers_settings(ask), _by_batch(ask, k_max), sglang_settings(ask)):
+            if settings and _faster(settings, found.get(settings.engine)):
+                found[settings.engine] = settings
+    return list(found.values())
+
+
+def _faster(one: EngineSettings, other: EngineSettings | None) -> bool:
+    return other is None or one.candidate.speedup.best > other.candidate.speedup.best
+
+
+def _by_batch(ask: Ask, k_max: int) -> EngineSettings | None:
+    """The settings of vLLM, which takes a length by batch size."""
+    cost = ask.draft.cost
+    plain = vllm_settings(ask)
+    if plain is None or not isinstance(cost, Roofline | AffineCost):
+        return plain
+    rule = plain.candidate.prediction.rule
+    every = range(1, max(BATCHES) + 1)
+    return vllm_settings(ask, batch_ranges(best_lengths(ask.draft.trace, rule, cost, k_max=k_max, batches=every)))

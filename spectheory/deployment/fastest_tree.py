@@ -1,0 +1,104 @@
+"""The draft tree of the largest speed-up: its size and its depth are chosen for seconds, not for calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from spectheory.cost import CostModel
+from spectheory.drafting import Shape, Tree
+from spectheory.errors import SettingError
+from spectheory.intervals import Interval
+from spectheory.shape_calls import BestTree, calls_by_shape
+from spectheory.trace import Trace
+from spectheory.verification import RankRule
+
+_DEPTHS = (1, 2, 3, 4, 6, 8, 12)
+"""Depths that the first round tries."""
+_LEAST = 2
+"""A tree of one node is a chain."""
+
+Setting = tuple[int, int]
+"""Nodes and largest depth."""
+
+
+def fastest_tree(
+    trace: Trace,
+    rule: RankRule,
+    cost: CostModel,
+    nodes: int,
+    *,
+    drafted_as: Callable[[Tree], Shape] | None = None,
+) -> BestTree | None:
+    r"""The size and depth limit whose best tree has the largest predicted speed-up (S4, C2; a local search).
+
+    A tree of n nodes and depth d costs d draft passes and a target pass on n + 1 tokens, so the tree that saves the
+    most calls is seldom the fastest. Sizes 2, 4, 8, ... and some depths are tried first, then neighbours of the best
+    while the speed-up grows. No better one is claimed not to exist.
+
+    Parameters
+    ----------
+    trace : Trace
+        Texts with the ranks of the rule.
+    rule : RankRule
+        Verification rule.
+    cost : CostModel
+        Seconds of a call.
+    nodes : int
+        Most draft nodes.
+    drafted_as : callable, optional
+        The shape that an engine drafts for a tree, if its passes are other than the tree's own.
+
+    Returns
+    -------
+    BestTree or None
+        What to search for, smaller than a chain in depth; None if `nodes` is below 2 or the cost knows no such pass.
+
+    Examples
+    --------
+    Ranks 1 and 2 are equally likely. Where a draft pass costs as much as a call's verification, depth does not pay.
+
+    >>> import numpy as np
+    >>> from spectheory.cost import ConstantRatio
+    >>> from spectheory.trace import TextInfo
+    >>> from spectheory.verification import RecursiveRejection
+    >>> columns = {"log_target": np.full(64, -0.7), "log_draft": np.full(64, -0.7)}
+    >>> trace = Trace(columns | {"rejection_rank": np.full((64, 2), 0.45)}, (TextInfo("1", 64),))
+    >>> [str(fastest_tree(trace, RecursiveRejection(), ConstantRatio(c), 8)) for c in (0.01, 1.0)]
+    ['best tree of 8, depth 3', 'best tree of 2, depth 1']
+    """
+    tried: dict[Setting, float] = {}
+
+    def gain(setting: Setting) -> float:
+        size, depth = setting
+        if not (_LEAST <= size <= nodes and 1 <= depth < size):
+            return 0.0
+        if setting not in tried:
+            tried[setting] = _speedup(trace, rule, cost, BestTree(size, depth), drafted_as)
+        return tried[setting]
+
+    sizes = [2**i for i in range(1, nodes.bit_length())]
+    first = [(size, depth) for size in sorted({*sizes, nodes}) for depth in _DEPTHS]
+    best = max(first, key=gain)
+    while gain(better := max(_around(best), key=gain)) > gain(best):
+        best = better
+    return BestTree(*best) if gain(best) > 0 else None
+
+
+def _around(setting: Setting) -> list[Setting]:
+    size, depth = setting
+    steps = sorted({1, max(1, size // 8), max(1, size // 4)})
+    beside = [(size + sign * step, depth) for step in steps for sign in (-1, 1)]
+    return [*beside, (size, depth - 1), (size, depth + 1), (size - 1, depth - 1), (size + 1, depth + 1)]
+
+
+def _speedup(
+    trace: Trace, rule: RankRule, cost: CostModel, wanted: BestTree, drafted_as: Callable[[Tree], Shape] | None
+) -> float:
+    """The predicted speed-up, 0 where the cost knows no such pass."""
+    (found,) = calls_by_shape(trace, rule, [wanted])
+    calls = float(found.calls.expected.sum())
+    shape = drafted_as(found.shape.tree()) if drafted_as else found.shape
+    try:
+        return cost.speedup(Interval.exact(len(trace) / calls), shape, float(found.calls.full.sum()) / calls).best
+    except SettingError:  # a pass wider than was measured
+        return 0.0

@@ -1,0 +1,152 @@
+"""Drafts for one target, each with its best rule and shape, ranked by predicted speed-up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from spectheory.deployment.candidates import Candidate, Draft, measured_nodes
+from spectheory.deployment.fastest_tree import fastest_tree
+from spectheory.drafting import Chain
+from spectheory.errors import SettingError
+from spectheory.prediction import Prediction, plan
+from spectheory.verification import PathRule, RankRule
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Candidates, the fastest first: one for each draft, rule and kind of shape.
+
+    Attributes
+    ----------
+    candidates : tuple of Candidate
+        At least one.
+    left_out : tuple of str
+        What was not compared, and why, one sentence each.
+    """
+
+    candidates: tuple[Candidate, ...]
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def best(self) -> Candidate:
+        """The largest speed-up."""
+        return self.candidates[0]
+
+    @property
+    def runner_up(self) -> Candidate | None:
+        """The next with another draft, rule or kind of shape."""
+        return self.candidates[1] if len(self.candidates) > 1 else None
+
+    @property
+    def told_apart(self) -> bool:
+        """Whether the intervals of best and runner-up are apart (they may be told apart even where they are not)."""
+        return self.runner_up is None or self.best.speedup.low > self.runner_up.speedup.high
+
+    @property
+    def by_draft(self) -> list[Candidate]:
+        """The best of each draft, the fastest first."""
+        first: dict[str, Candidate] = {}
+        for candidate in self.candidates:
+            first.setdefault(candidate.draft.name, candidate)
+        return list(first.values())
+
+
+def rank_drafts(
+    drafts: Sequence[Draft],
+    *,
+    rules: Sequence[PathRule] | None = None,
+    tree_rules: Sequence[RankRule] = (),
+    k_max: int = 16,
+    nodes: int = 32,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> Ranking:
+    """Rank every draft, rule and kind of shape by predicted speed-up (§7, §8; intervals over prompts and latencies).
+
+    Chains of 1..k_max drafts; of each rule in `tree_rules` also the tree that :func:`fastest_tree` finds, chosen for
+    seconds. Shapes are chosen on the texts of the trace themselves.
+
+    Parameters
+    ----------
+    drafts : sequence of Draft
+        Drafts for one target under the same sampling settings.
+    rules : sequence of PathRule, optional
+        With chains; without: token, block and race as far as a trace has what they read.
+    tree_rules : sequence of RankRule
+        With trees.
+    k_max, nodes : int
+        Longest chain and largest tree; fewer where latencies were measured on fewer tokens.
+    resamples, seed : int
+        Bootstrap over prompts.
+
+    Raises
+    ------
+    SettingError
+        If there is no draft, names repeat, targets or sampling settings differ, or a setting is out of range.
+    TraceError
+        If a trace lacks what a rule reads.
+
+    Examples
+    --------
+    Two drafts, the better one three times as dear:
+
+    >>> from spectheory.cost import ConstantRatio
+    >>> from spectheory.trace import Trace
+    >>> near, far = (Trace.from_log_probabilities([([-1.0] * 40, [-1.0 - d] * 40)] * 2) for d in (0.1, 0.4))
+    >>> ranking = rank_drafts([Draft("small", far, ConstantRatio(0.05)), Draft("large", near, ConstantRatio(0.15))])
+    >>> [(c.draft.name, str(c.prediction.shape), round(c.speedup.best, 2)) for c in ranking.by_draft]
+    [('large', 'chain k=7', 2.63), ('small', 'chain k=5', 2.13)]
+    """
+    check_comparable(drafts)
+    candidates: list[Candidate] = []
+    left_out: list[str] = []
+    for draft in drafts:
+        longest = measured_nodes(draft.cost, k_max)
+        if longest < k_max:
+            left_out.append(f"{draft.name}: chains beyond k = {longest}, latencies were measured on no longer calls.")
+        ask = partial(plan, draft.trace, draft.cost, resamples=resamples, seed=seed)
+        found = ask(rules=rules, shapes=[Chain(k) for k in range(1, longest + 1)])
+        candidates += [Candidate(draft, max(found.of(label), key=_gain)) for label in found.labels]
+        for rule in tree_rules:
+            tree = fastest_tree(draft.trace, rule, draft.cost, measured_nodes(draft.cost, nodes))
+            if tree is None:
+                left_out.append(f"{draft.name}: trees under {rule.name}, latencies were measured on no such passes.")
+            else:
+                candidates.append(Candidate(draft, ask(rules=[rule], shapes=[tree]).best))
+    return Ranking(tuple(sorted(candidates, key=lambda c: -c.speedup.best)), tuple(left_out))
+
+
+def check_comparable(drafts: Sequence[Draft]) -> None:
+    """Refuse drafts that cannot be ranked against each other.
+
+    Raises
+    ------
+    SettingError
+        If there is none, names repeat, or targets or sampling settings differ as far as the traces say.
+    """
+    if not drafts:
+        raise SettingError("there is no draft", limit="needs at least one", remedy="name a measured folder")
+    names = [draft.name for draft in drafts]
+    if len(set(names)) < len(names):
+        raise SettingError(
+            f"drafts are named {', '.join(names)}", limit="names must differ", remedy="use --draft NAME=FOLDER"
+        )
+    first = drafts[0]
+    for what, path in (("target", ("target", "fingerprint")), ("target", ("target", "name")), ("sampling", _SAMPLING)):
+        for other in drafts[1:]:
+            one, two = first.fact(*path), other.fact(*path)
+            if one != two:
+                raise SettingError(
+                    f"{first.name} and {other.name} differ in {what} ({one} and {two})",
+                    limit="drafts are ranked for one target and one way of sampling",
+                    remedy="measure them alike",
+                )
+
+
+_SAMPLING = ("settings", "sampling")
+
+
+def _gain(prediction: Prediction) -> float:
+    return prediction.speedup.best if prediction.speedup else 0.0

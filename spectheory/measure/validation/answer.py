@@ -1,0 +1,145 @@
+"""What a validation found, as one JSON-ready object."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectheory.measure.validation import budget as parts
+from spectheory.measure.validation.agreement import FALSE_ALARMS, bound, deviation, z_value
+from spectheory.measure.validation.evidence import Evidence
+from spectheory.measure.validation.settings import JUDGED_PLAINLY, PLAINLY, Setting
+from spectheory.measure.validation.times import by_table, made_by_table
+from spectheory.verification import PathRule
+
+Floats = NDArray[np.float64]
+SCHEMA = 1
+WITHIN = 3.0
+"""Standard deviations that a right prediction leaves in 0.27% of comparisons."""
+
+
+def answer_at(evidence: Evidence) -> list[dict[str, Any]]:
+    """A record for each setting: tokens per call counted, expected and predicted, and the speed-up."""
+    return [_record(evidence, setting) for setting in evidence.settings]
+
+
+def _record(evidence: Evidence, setting: Setting) -> dict[str, Any]:
+    here, shape, rule = evidence.timed(setting), setting.drafts, setting.path_rule
+    return {
+        "name": setting.name,
+        "rule": setting.rule,
+        "shape": str(shape),
+        "nodes": shape.nodes,
+        "judged": setting.judged,
+        "tokens": int(here.tokens[0]),
+        "calls": int(here.calls[0]),
+        "tokens_per_call": evidence.resampled.interval(here.tokens / here.calls).as_dict(),
+        "expected": None if rule is None else _expected(evidence, setting),
+        "trace": None if rule is None else _from_trace(evidence, setting, rule),
+        "speedup": _judged_speedup(evidence, setting) if setting.judged else _speedup(evidence, setting),
+    }
+
+
+def _expected(evidence: Evidence, setting: Setting) -> dict[str, Any]:
+    """Calls expected of these very texts."""
+    runs = evidence.runs(setting)
+    known = [run.expected for run in runs if run.expected is not None]
+    calls, z = sum(one.calls for one in known), z_value(runs)
+    return {
+        "calls": calls,
+        "tokens_per_call": sum(len(run.output) for run in runs) / calls,
+        "deviation": deviation(runs),
+        "of_estimates": math.sqrt(sum(one.noise for one in known)),
+        # Nothing random and yet a difference: infinitely many deviations, which JSON cannot say.
+        "z": z if math.isfinite(z) else None,
+    }
+
+
+def _from_trace(evidence: Evidence, setting: Setting, rule: PathRule) -> dict[str, Any]:
+    """What other texts of the same prompts predict; prompts are drawn again for both sides together."""
+    here, interval = evidence.timed(setting), evidence.resampled.interval
+    known, _ = evidence.of_trace(setting, rule)
+    return {
+        "tokens_per_call": interval(known).as_dict(),
+        "counted_over_predicted": interval(here.tokens / here.calls / known).as_dict(),
+    }
+
+
+def _speedup(evidence: Evidence, setting: Setting) -> dict[str, Any]:
+    """Measured, of the passes alone, and, where there is a prediction, predicted with the budget of the miss."""
+    here, plain, interval = evidence.timed(setting), evidence.timed(PLAINLY), evidence.resampled.interval
+    step = plain.verifying / plain.calls
+    plain_overhead = plain.seconds / plain.verifying - 1
+    measured, counted = here.per_call(step), here.tokens / here.calls
+    speedup = counted * (1 + plain_overhead) / measured.total
+    passes = counted / (measured.drafting + measured.verifying)
+    found: dict[str, Any] = {
+        "measured": interval(speedup).as_dict(),
+        "passes_alone": interval(passes).as_dict(),
+        "machine": float(step[0] / evidence.table.target_step().best),
+        "remarks": sorted({remark for run in evidence.runs(setting) for remark in run.remarks}),
+        "predicted": None,
+    }
+    if setting.path_rule is None:
+        return found
+    known, full_share = evidence.of_trace(setting, setting.path_rule)
+    expected = np.array([run.expected.calls for run in evidence.runs(setting) if run.expected is not None])
+    tokens = parts.TokensPerCall(known, here.tokens / evidence.resampled.sum(expected), counted)
+    predicted = by_table(evidence.table, setting.drafts, full_share)
+    made = made_by_table(evidence.table, setting.drafts, evidence.runs(setting), evidence.resampled)
+    shares = parts.budget(tokens, predicted, made, measured, plain_overhead)
+    beforehand = parts.predicted_speedup(tokens, predicted)
+    return {
+        **found,
+        "predicted": evidence.table.speedup(interval(known), setting.drafts, float(full_share[0])).as_dict(),
+        "miss": _percent(evidence, speedup / beforehand),
+        "miss_of_passes": _percent(evidence, passes / beforehand),
+        "budget": {name: _percent(evidence, np.exp(share)) for name, share in shares.items()},
+        "largest": max(shares, key=lambda name: abs(float(shares[name][0]))),
+    }
+
+
+def _judged_speedup(evidence: Evidence, setting: Setting) -> dict[str, Any]:
+    """Over transformers' own plain generation, prompts included; its passes are not timed one by one."""
+    here, plain, interval = evidence.timed(setting), evidence.timed(JUDGED_PLAINLY), evidence.resampled.interval
+    found = {"measured": interval(here.tokens / here.seconds / (plain.tokens / plain.seconds)).as_dict()}
+    if setting.path_rule is None:
+        return {**found, "predicted": None}
+    known, full_share = evidence.of_trace(setting, setting.path_rule)
+    predicted = evidence.table.speedup(interval(known), setting.drafts, float(full_share[0]))
+    return {**found, "predicted": predicted.as_dict()}
+
+
+def _percent(evidence: Evidence, factor: Floats) -> dict[str, Any]:
+    """100 times the logarithm of a factor: per cent, and parts of it add up."""
+    return evidence.resampled.interval(100 * np.log(factor)).as_dict()
+
+
+def answer(temperatures: Mapping[float, list[dict[str, Any]]], provenance: Mapping[str, Any]) -> dict[str, Any]:
+    """Everything, with the verdict over all temperatures."""
+    records = [record for of_one in temperatures.values() for record in of_one]
+    compared = [record["expected"] for record in records if record["expected"]]
+    limit = bound(len(compared))
+    sizes = [math.inf if one["z"] is None else abs(one["z"]) for one in compared]
+    misses = [record["speedup"] for record in records if "miss" in record["speedup"]]
+    return {
+        "schema": SCHEMA,
+        "comparisons": len(compared),
+        "z_bound": limit,
+        "false_alarms": FALSE_ALARMS,
+        "beyond_bound": sum(size > limit for size in sizes),
+        "beyond_3": sum(size > WITHIN for size in sizes),
+        "median_miss": _median([one["miss"] for one in misses]),
+        "median_miss_of_passes": _median([one["miss_of_passes"] for one in misses]),
+        "temperatures": [{"temperature": at, "settings": of_one} for at, of_one in temperatures.items()],
+        "provenance": dict(provenance),
+    }
+
+
+def _median(misses: Sequence[Mapping[str, float]]) -> float | None:
+    """Median size of misses, in per cent."""
+    return float(np.median([abs(one["best"]) for one in misses])) if misses else None

@@ -1,0 +1,209 @@
+"""A validation from a loaded pair to its answer, one temperature after the other."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from spectheory.cost import LatencyTable
+from spectheory.distributions import Sampling
+from spectheory.drafting import Shape
+from spectheory.errors import SettingError, TraceError
+from spectheory.measure.latency import measure_latency
+from spectheory.measure.machine import hardware, versions
+from spectheory.measure.pair import ModelPair
+from spectheory.measure.run import MeasureSettings, Progress, measure
+from spectheory.measure.tokens import encode_prompt
+from spectheory.measure.validation.answer import answer, answer_at
+from spectheory.measure.validation.evidence import Evidence
+from spectheory.measure.validation.resampled import Resampled
+from spectheory.measure.validation.rounds import checked_fingerprint, decoded_rounds, with_plain
+from spectheory.measure.validation.settings import Setting, settings_for
+from spectheory.prompts import Prompt
+
+LATENCY_FILE = "latency.json"
+Shown = Callable[[str, Progress], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Validation:
+    """What is validated.
+
+    Parameters
+    ----------
+    rules : tuple of str
+        Names of rules; empty for the usual ones.
+    shapes : tuple of Shape
+        What a call drafts.
+    temperatures : tuple of float
+        One after the other.
+    how : MeasureSettings
+        Everything else; its temperature is replaced.
+
+    Raises
+    ------
+    SettingError
+        If a rule is unknown, does not take the shapes or a temperature, or there is nothing to validate.
+    """
+
+    rules: tuple[str, ...]
+    shapes: tuple[Shape, ...]
+    temperatures: tuple[float, ...]
+    how: MeasureSettings
+
+    def __post_init__(self) -> None:
+        if not self.shapes or not self.temperatures:
+            raise SettingError("there is nothing to validate", limit="a shape and a temperature", remedy="name both")
+        if self.how.given_text:
+            raise SettingError(
+                "given text is asked for", limit="decoders make their own", remedy="leave it out, or use predict"
+            )
+        for temperature in self.temperatures:
+            self.settings(temperature)
+
+    def settings(self, temperature: float) -> list[Setting]:
+        """The settings at a temperature."""
+        return settings_for(self.rules, self.shapes, temperature)
+
+    def at(self, temperature: float) -> MeasureSettings:
+        """How texts are made at a temperature; greedy ones of a prompt are all the same."""
+        sampling = dataclasses.replace(self.how.sampling, temperature=temperature)
+        return dataclasses.replace(self.how, sampling=sampling, count=1 if temperature == 0 else self.how.count)
+
+    @property
+    def longest(self) -> int:
+        """Most tokens of a pass."""
+        return max(shape.nodes for shape in self.shapes) + 1
+
+
+def validate(
+    pair: ModelPair,
+    prompts: Sequence[Prompt],
+    question: Validation,
+    out: Path,
+    *,
+    resamples: int = 1000,
+    on_progress: Shown | None = None,
+) -> dict[str, Any]:
+    """Predict from a trace and a latency table, decode, and say how far the two are apart and why.
+
+    Everything is kept in `out` as it is finished: ``latency.json``, and for each temperature T ``rounds-T.jsonl`` and
+    ``trace-T.parquet``.
+
+    Parameters
+    ----------
+    pair : ModelPair
+        Target and draft.
+    prompts : sequence of Prompt
+        What is continued; two at least.
+    question : Validation
+        Rules, shapes, temperatures, and how texts are made.
+    out : Path
+        Folder of what is kept.
+    resamples : int
+        Bootstrap over prompts.
+    on_progress : callable, optional
+        Called with what is being done and how far it is.
+
+    Returns
+    -------
+    dict
+        JSON-ready; docs/validating.md says what each entry means.
+
+    Raises
+    ------
+    TextError, SettingError, ModelError, TraceError, OutputError
+        If something cannot be run, or files of another run are in `out`.
+    """
+    show = on_progress or (lambda what, state: None)
+    temperatures = tuple(dict.fromkeys(question.temperatures))
+    for temperature in temperatures:  # before anything runs
+        checked_fingerprint(pair, prompts, with_plain(question.settings(temperature)), question.at(temperature))
+    table = latencies(pair, prompts, question, out / LATENCY_FILE, show)
+    found = {}
+    for temperature in temperatures:
+        how, settings, at = question.at(temperature), question.settings(temperature), f"{temperature:g}"
+        rounds = decoded_rounds(
+            pair, prompts, settings, how, out / f"rounds-{at}.jsonl", on_progress=_titled(show, f"decoding at {at}")
+        )
+        trace = measure(
+            pair, prompts, how, out / f"trace-{at}.parquet", on_progress=_titled(show, f"measuring at {at}")
+        )
+        names = tuple(prompt.id for prompt in prompts)
+        resampled = Resampled(len(prompts), resamples, how.seed)
+        found[temperature] = answer_at(Evidence(tuple(settings), names, rounds, trace, table, resampled))
+    return answer(found, _provenance(pair, prompts, question, table))
+
+
+def _titled(show: Shown, title: str) -> Callable[[Progress], None]:
+    return lambda state: show(title, state)
+
+
+def latencies(
+    pair: ModelPair, prompts: Sequence[Prompt], question: Validation, path: Path, show: Shown
+) -> LatencyTable:
+    """The latency table of this pair at the context of these prompts, measured once and kept.
+
+    Raises
+    ------
+    TraceError
+        If the file is of another pair, machine or context.
+    SettingError
+        If the window has no room for a call.
+    """
+    context = context_of(pair, prompts, question)
+    described = {**pair.describe(), "hardware": hardware(), "versions": versions()}
+    if path.exists():
+        table = LatencyTable.read(path)
+        same = all(table.provenance.get(name) == value for name, value in described.items())
+        if not same or table.context != context or max(table.target) < question.longest:
+            raise TraceError(
+                f"{path} is a latency table of another run",
+                limit="only one of the same models, machine, context and shapes is taken up again",
+                remedy="choose another --out or remove the file",
+            )
+        return table
+    sizes = sorted({2**i for i in range(question.longest.bit_length()) if 2**i < question.longest} | {question.longest})
+    table = measure_latency(
+        pair,
+        context=context,
+        tokens=tuple(sizes),
+        on_progress=lambda done, total: show("measuring latencies", Progress(done, total, 0)),
+    )
+    table.write(path)
+    return table
+
+
+def context_of(pair: ModelPair, prompts: Sequence[Prompt], question: Validation) -> int:
+    """Tokens in the cache halfway through a text of the mean prompt, as far as the window lets a call follow."""
+    template = question.how.chat_template
+    lengths = [len(encode_prompt(pair.tokenizer, prompt, chat_template=template)) for prompt in prompts]
+    halfway = round(sum(lengths) / len(lengths)) + question.how.tokens // 2
+    room = halfway if pair.window is None else pair.window - question.longest
+    if room < 1:
+        raise SettingError(
+            f"a call verifies {question.longest} tokens",
+            limit=f"the models' window is {pair.window}, with at least one token before",
+            remedy="use a smaller shape",
+        )
+    return min(halfway, room)
+
+
+def _provenance(
+    pair: ModelPair, prompts: Sequence[Prompt], question: Validation, table: LatencyTable
+) -> dict[str, Any]:
+    how = dataclasses.asdict(question.how)
+    sampling: Sampling = question.how.sampling
+    return {
+        **pair.describe(),
+        "settings": {**how, "sampling": {"top_k": sampling.top_k, "top_p": sampling.top_p}},
+        "prompts": len(prompts),
+        "context": table.context,
+        "draft_step": table.ratio,
+        "hardware": hardware(),
+        "versions": versions(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+    }

@@ -1,0 +1,119 @@
+"""One prompt decoded with one setting: what was counted, timed and expected, and its form in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, astuple, dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from spectheory.measure.assisted import generate
+from spectheory.measure.decoders import Call, decode
+from spectheory.measure.noise import text_key
+from spectheory.measure.pair import ModelPair
+from spectheory.measure.run import MeasureSettings
+from spectheory.measure.validation.expected import Expected, expected_calls
+from spectheory.measure.validation.settings import Setting
+
+
+@dataclass(frozen=True)
+class Run:
+    """One text.
+
+    Attributes
+    ----------
+    output : tuple of int
+        Its tokens, the end-of-text token included.
+    count : int
+        Target calls.
+    seconds : float
+        Decoding without reading the prompt; with it if transformers decoded.
+    calls : tuple of Call
+        One record per call; none from transformers.
+    expected : Expected, optional
+        What the path theorem says of this very text.
+    remarks : tuple of str
+        What made it slower than need be.
+    """
+
+    output: tuple[int, ...]
+    count: int
+    seconds: float
+    calls: tuple[Call, ...] = ()
+    expected: Expected | None = None
+    remarks: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready; :meth:`from_dict` gives the same run back."""
+        return {
+            "output": list(self.output),
+            "count": self.count,
+            "seconds": self.seconds,
+            "calls": [list(astuple(call)) for call in self.calls],
+            "expected": None if self.expected is None else asdict(self.expected),
+            "remarks": list(self.remarks),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Run:
+        """The run that was written."""
+        expected = content["expected"]
+        return cls(
+            tuple(content["output"]),
+            content["count"],
+            content["seconds"],
+            tuple(Call(*call) for call in content["calls"]),
+            None if expected is None else Expected(**expected),
+            tuple(content["remarks"]),
+        )
+
+
+Round = dict[str, Run]
+"""A prompt's runs by the name of the setting."""
+
+
+def run_round(
+    pair: ModelPair, prompt_ids: Tensor, number: int, settings: list[Setting], how: MeasureSettings, *, name: str
+) -> Round:
+    """Decode one prompt with every setting, one after the other; then read what came out with both models."""
+    runs = {setting: run_once(pair, prompt_ids, number, setting, how) for setting in settings}
+    return {
+        setting.name: _held_against(pair, prompt_ids, number, setting, how, run, name) for setting, run in runs.items()
+    }
+
+
+def run_once(pair: ModelPair, prompt_ids: Tensor, number: int, setting: Setting, how: MeasureSettings) -> Run:
+    """Decode one prompt; its randomness depends on the seed, the setting and the prompt's number alone."""
+    seed = text_key(how.seed, number, setting.key >> 32, setting.key & 0xFFFFFFFF)
+    if setting.judged:
+        k = None if setting.shape is None else setting.shape.depth
+        made = generate(pair, prompt_ids, how.sampling, k, how.tokens, np.random.SeedSequence(seed))
+        return Run(tuple(made.output_ids.tolist()), made.calls, made.seconds)
+    (text,) = decode(
+        pair, [prompt_ids], setting.method, tokens=how.tokens, sampling=how.sampling, seed=seed, chunk=how.chunk
+    )
+    seconds = sum(call.seconds for call in text.calls)
+    return Run(tuple(text.output_ids.tolist()), len(text.calls), seconds, text.calls, None, text.remarks)
+
+
+def _held_against(
+    pair: ModelPair, prompt_ids: Tensor, number: int, setting: Setting, how: MeasureSettings, run: Run, name: str
+) -> Run:
+    """The run with what the path theorem expects of its text."""
+    if setting.path_rule is None or setting.shape is None:
+        return run
+    expected = expected_calls(
+        pair,
+        prompt_ids,
+        torch.tensor(run.output),
+        how.sampling,
+        setting.path_rule,
+        setting.shape,
+        key=text_key(how.seed, number),
+        chunk=how.chunk,
+        name=f"{name} by {setting.name}",
+    )
+    return replace(run, expected=expected)

@@ -1,0 +1,127 @@
+"""What is validated: rules with shapes, decoded by us, and the outside judge."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from spectheory.drafting import Chain, KAry, Shape
+from spectheory.errors import SettingError
+from spectheory.measure.decoders import Method
+from spectheory.verification import RULES, GreedyMatch, PathRule
+
+JUDGE, LOOKUP, PLAIN = "assisted", "lookup", "plain"
+"""transformers' assisted generation, which is token verification; drafts copied from the text; no drafts."""
+KS = (1, 3, 5)
+"""Lengths of chains."""
+TREE = KAry((2, 2, 1))
+CHAIN_RULES = ("token", "block", "race", "argmax", LOOKUP, JUDGE)
+TREE_RULES = ("race", "recursive-distinct", "topk")
+"""Rules that are tried where none is named."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A rule and a shape; without a shape plain decoding.
+
+    Parameters
+    ----------
+    rule : str
+        A rule that our decoders know, or ``assisted``.
+    shape : Shape, optional
+        What a call drafts.
+    judged : bool
+        Whether transformers decodes.
+
+    Raises
+    ------
+    SettingError
+        If there is no such rule, or it does not take the shape.
+    """
+
+    rule: str
+    shape: Shape | None = None
+    judged: bool = False
+
+    def __post_init__(self) -> None:
+        if self.judged and self.shape is not None and not isinstance(self.shape, Chain):
+            raise SettingError(
+                f"{JUDGE} is asked for {self.shape}", limit="it judges one chain of drafts", remedy="use a chain"
+            )
+        if not self.judged:
+            _ = self.method
+
+    @property
+    def name(self) -> str:
+        """Rule and shape, what its results are kept under."""
+        return self.rule if self.shape is None else f"{self.rule}, {self.shape}"
+
+    @property
+    def method(self) -> Method:
+        """How our decoders are told; of no use for the judge."""
+        return Method(self.rule, self.shape)
+
+    @property
+    def drafts(self) -> Shape:
+        """What a call drafts; plain decoding has nothing of the kind."""
+        assert self.shape is not None
+        return self.shape
+
+    @property
+    def path_rule(self) -> PathRule | None:
+        """The rule that predicts its calls; None where nothing is drafted, or drafts come from the text itself (§7)."""
+        if self.shape is None:
+            return None
+        return RULES["token"] if self.judged else RULES.get(self.rule)
+
+    @property
+    def key(self) -> int:
+        """A number of its own, whatever stands beside it: what its randomness is derived from."""
+        return int.from_bytes(hashlib.sha256(self.name.encode()).digest()[:8], "big")
+
+
+PLAINLY, JUDGED_PLAINLY = Setting(PLAIN), Setting(f"{JUDGE} {PLAIN}", judged=True)
+"""What speed-ups are relative to: our plain decoder, and that of transformers for the judge."""
+
+
+def settings_for(rules: Sequence[str], shapes: Sequence[Shape], temperature: float) -> list[Setting]:
+    """Every rule with every shape it takes; where no rule is named those that are usual for the shape.
+
+    Raises
+    ------
+    SettingError
+        If a rule is unknown or takes none of the shapes, a shape has no rule, or ``greedy`` has a temperature.
+    """
+    if GreedyMatch.name in rules and temperature > 0:
+        raise SettingError(
+            f"greedy is asked for at temperature {temperature:g}",
+            limit="a greedy target has temperature 0",
+            remedy="use temperature 0 alone, or argmax",
+        )
+    pairs = [
+        (rule, shape)
+        for shape in dict.fromkeys(shapes)
+        for rule in dict.fromkeys(rules or (CHAIN_RULES if isinstance(shape, Chain) else TREE_RULES))
+    ]
+    fitting = [pair for pair in pairs if _refusal(*pair) is None]
+    for rule, shape in pairs:
+        if rule not in {r for r, _ in fitting} or shape not in {s for _, s in fitting}:
+            raise _refusal(rule, shape) or AssertionError
+    return [_setting(*pair) for pair in fitting]
+
+
+def _setting(rule: str, shape: Shape) -> Setting:
+    return Setting(rule, shape, judged=rule == JUDGE)
+
+
+def _refusal(rule: str, shape: Shape) -> SettingError | None:
+    """Why a rule does not go with a shape."""
+    if rule not in (*RULES, LOOKUP, JUDGE):
+        known = ", ".join((*RULES, LOOKUP, JUDGE))
+        return SettingError(f"rule {rule!r} is unknown", limit=f"there are {known}", remedy="name one")
+    try:
+        _setting(rule, shape)
+    except SettingError as error:
+        return error
+    return None

@@ -1,0 +1,113 @@
+"""An answer as terminal tables and sentences; nothing here prints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from scipy.stats import norm
+
+from spectheory.measure.validation.answer import WITHIN
+from spectheory.measure.validation.budget import PARTS
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_RULE = ("rule", "shape")
+
+
+def tokens_table(found: Mapping[str, Any]) -> Table:
+    """Tokens per call at one temperature: counted, expected of the same texts, predicted from others."""
+    table = _table(found, "tokens per call", "counted", "expected", "z", "from trace")
+    for record in found["settings"]:
+        expected, cells = record["expected"], ["-", "-", "-"]
+        if expected is not None:
+            z = "inf" if expected["z"] is None else f"{expected['z']:+.2f}"
+            cells = [f"{expected['tokens_per_call']:.3f}", z, _spread(record["trace"]["tokens_per_call"])]
+        table.add_row(*_names(record), f"{record['tokens_per_call']['best']:.3f}", *cells)
+    return table
+
+
+def speedup_table(found: Mapping[str, Any]) -> Table:
+    """Speed-up over plain decoding at one temperature: measured, predicted, and what the miss comes from."""
+    names = ("measured", "predicted", "miss %", "passes %", "largest part")
+    table = _table(found, "speed-up over plain decoding", *names)
+    for record in found["settings"]:
+        speedup, cells = record["speedup"], ["-", "-", ""]
+        if "miss" in speedup:
+            largest = speedup["largest"]
+            part = f"{largest} {speedup['budget'][largest]['best']:+.0f}"
+            cells = [_spread(speedup["miss"], "+.0f"), _spread(speedup["miss_of_passes"], "+.0f"), part]
+        table.add_row(*_names(record), _spread(speedup["measured"]), _spread(speedup["predicted"]), *cells)
+    return table
+
+
+def _table(found: Mapping[str, Any], what: str, *columns: str) -> Table:
+    from rich.table import Table
+
+    title = f"Temperature {found['temperature']:g}: {what}"
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 0, 0, 2))
+    for column in (*_RULE, *columns):
+        left = column in _RULE or column.startswith("largest")
+        table.add_column(column, justify="left" if left else "right", no_wrap=True)
+    return table
+
+
+def _names(record: Mapping[str, Any]) -> tuple[str, str]:
+    return record["rule"], record["shape"].removeprefix("chain ").removeprefix("k-ary ")
+
+
+def _spread(interval: Mapping[str, Any] | None, form: str = ".2f") -> str:
+    """The best value and half the width of its interval."""
+    if interval is None:
+        return "-"
+    half = (interval["high"] - interval["low"]) / 2
+    return f"{interval['best']:{form}}±{half:{form.removeprefix('+')}}"
+
+
+def headline(content: Mapping[str, Any]) -> str:
+    """Whether counted and expected calls agree, in one sentence."""
+    compared, beyond = content["comparisons"], content["beyond_bound"]
+    if not compared:
+        return "Nothing was predicted: these drafts are outside the path theorem"
+    if beyond:
+        return f"Counted and expected calls DISAGREE in {beyond} of {compared} comparisons (|z| > {_bound(content)})"
+    return f"Counted and expected calls agree in all {compared} comparisons (|z| <= {_bound(content)})"
+
+
+def _bound(content: Mapping[str, Any]) -> str:
+    return f"{content['z_bound']:.2f}, false alarms {content['false_alarms']:g} in all"
+
+
+def notes(content: Mapping[str, Any]) -> list[str]:
+    """What a reader must know to trust the numbers, one sentence each."""
+    expected = content["comparisons"] * 2 * norm.sf(WITHIN)
+    lines = [
+        f"|z| > {WITHIN:g} in {content['beyond_3']} of {content['comparisons']} comparisons; "
+        f"chance gives {expected:.1f} or less.",
+        "expected: the path theorem for the very texts decoded; z: counted less expected calls, in standard "
+        "deviations (0 where nothing is random and both are equal).",
+        "from trace: predicted from other texts of the same prompts; intervals (95%) are over prompts.",
+    ]
+    if content["median_miss"] is not None:
+        lines.append(
+            "Speed-up, measured against predicted from trace and latencies: median miss "
+            f"{content['median_miss']:.1f}%; of the models' passes alone {content['median_miss_of_passes']:.1f}%."
+        )
+        lines.append(
+            "miss %: 100 log(measured / predicted), which the parts of the budget add up to; passes %: the same "
+            "without what is outside the models' passes. Parts:"
+        )
+        lines += [f"  {name}: {what}." for name, what in PARTS.items()]
+    rules = {record["rule"] for found in content["temperatures"] for record in found["settings"]}
+    if "lookup" in rules:
+        lines.append(
+            "lookup: its drafts are no draws from a model along the text, so that §7 does not cover it; counted alone."
+        )
+    if "assisted" in rules:
+        lines.append(
+            "assisted: transformers decodes (token verification); its speed-up is over its own plain generation."
+        )
+    if any((r["expected"] or {}).get("of_estimates") for f in content["temperatures"] for r in f["settings"]):
+        lines.append("recursive-distinct trees: the rank law is estimated without bias; its error is part of z's.")
+    return lines

@@ -1,0 +1,87 @@
+"""Times of calls: as they were measured, and what a latency table says of the same calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectheory.cost import LatencyTable
+from spectheory.drafting import Shape
+from spectheory.measure.validation.budget import CallTime
+from spectheory.measure.validation.resampled import Resampled
+from spectheory.measure.validation.runs import Run
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Sums ``[1 + resamples]`` over the runs of one setting.
+
+    Attributes
+    ----------
+    tokens, calls : array
+        Output tokens and target calls.
+    drafting, verifying, seconds : array
+        Seconds in the draft's passes, in the target's, and in all.
+    """
+
+    tokens: Floats
+    calls: Floats
+    drafting: Floats
+    verifying: Floats
+    seconds: Floats
+
+    def per_call(self, step: Floats) -> CallTime:
+        """Time per call in units of `step` seconds."""
+        unit = self.calls * step
+        return CallTime(
+            self.drafting / unit, self.verifying / unit, (self.seconds - self.drafting - self.verifying) / unit
+        )
+
+
+def timed(runs: Sequence[Run], resampled: Resampled) -> Timed:
+    """The sums of a setting's runs, one per prompt."""
+    rows = [
+        (
+            len(run.output),
+            run.count,
+            sum(call.draft_seconds for call in run.calls),
+            sum(call.target_seconds for call in run.calls),
+            run.seconds,
+        )
+        for run in runs
+    ]
+    return Timed(*(resampled.sum(np.array(column, dtype=float)) for column in zip(*rows, strict=True)))
+
+
+def by_table(table: LatencyTable, shape: Shape, full_share: Floats) -> CallTime:
+    """A call of the shape, in the table's own plain steps (C2)."""
+    step, verify = table.target_step().best, table.target_pass(shape.nodes + 1).best
+    # The time of a call is linear in the share.
+    without, with_ = (table.call(shape, share).best - verify for share in (0.0, 1.0))
+    return CallTime((without + full_share * (with_ - without)) / step, np.full_like(full_share, verify / step))
+
+
+def made_by_table(table: LatencyTable, shape: Shape, runs: Sequence[Run], resampled: Resampled) -> CallTime:
+    """Calls as they were made, in the table's own plain steps: drafts as many as there were, full ones as counted."""
+    step = table.target_step().best
+    rows = [_seconds(table, shape, run) for run in runs]
+    drafting, verifying = (resampled.sum(np.array(column)) for column in zip(*rows, strict=True))
+    calls = resampled.sum(np.array([float(run.count) for run in runs])) * step
+    return CallTime(drafting / calls, verifying / calls)
+
+
+def _seconds(table: LatencyTable, shape: Shape, run: Run) -> tuple[float, float]:
+    """Seconds in the passes of one text's calls."""
+    drafting = verifying = 0.0
+    full = False  # the draft's first pass is on two tokens after a call in which every draft was accepted
+    for call in run.calls:
+        verifying += table.target_pass(call.drafted + 1).best
+        for number, width in enumerate(shape.passes[: call.depth]):
+            drafting += table.draft_pass(width + (full and number == 0)).best
+        full = call.last == "bonus"
+    return drafting, verifying

@@ -1,0 +1,264 @@
+"""``spectheory plan`` on recorded traces: answers, files, bad input."""
+
+from __future__ import annotations
+
+import json
+import platform
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spectheory.cli import main
+from spectheory.cli.options import PairOptions, TextOptions
+from spectheory.cost import ACCELERATORS, LatencyTable
+from spectheory.intervals import Interval
+from spectheory.trace import TextInfo, Trace
+
+SIZES = (1, 2, 4, 8, 16, 32, 33)
+CONFIG = {
+    "num_hidden_layers": 32,
+    "hidden_size": 4096,
+    "intermediate_size": 14336,
+    "vocab_size": 128256,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "tie_word_embeddings": False,
+}
+
+
+def measured(folder: Path, *, spread: float = 0.5, draft: float = 0.1, temperature: float = 1.0) -> Path:
+    """A folder as ``spectheory measure`` leaves it."""
+    rng = np.random.default_rng(0)
+    rows = 200
+    log_target = -rng.exponential(1.0, rows)
+    log_draft = np.minimum(0, log_target + rng.normal(0, spread, rows))
+    accepted = np.minimum(1, np.exp(log_draft - log_target))
+    columns = {
+        "log_target": log_target,
+        "log_draft": log_draft,
+        "race_g": rng.exponential(0.3, rows),
+        "rejection_rank": np.stack([accepted * (1 - accepted) ** r for r in range(8)], axis=1),
+        "draft_rank": rng.geometric(0.6, rows),
+        "greedy_agreement": accepted > 0.8,
+        "target_entropy": np.full(rows, 1.0),
+        "target_second_moment": np.full(rows, 2.0),
+    }
+    provenance = {
+        "target": {"name": "large", "fingerprint": "f"},
+        "draft": {"name": folder.name},
+        "settings": {"sampling": {"temperature": temperature, "top_k": None, "top_p": None}},
+        "origin": "sampled from the target",
+    }
+    Trace(columns, tuple(TextInfo(str(i), 50) for i in range(4)), provenance).write(folder / "trace.parquet")
+    latencies(folder / "latency.json", draft)
+    return folder
+
+
+def latencies(path: Path, draft: float = 0.1, **hardware: str) -> None:
+    exact = Interval.exact
+    LatencyTable(
+        {m: exact(1 + 0.02 * m) for m in SIZES},
+        {m: exact(draft * (1 + 0.01 * m)) for m in SIZES},
+        64,
+        {"hardware": hardware},
+    ).write(path)
+
+
+def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """Run bad input; check status 2, one line on stderr, nothing on stdout; return the line."""
+    status = main(arguments)
+    out, err = capsys.readouterr()
+    assert status == 2
+    assert out == ""
+    assert err.count("\n") == 1, err
+    assert err.startswith("spectheory: ")
+    return err
+
+
+def asked(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+    assert main(["plan", *arguments, "--resamples", "100", "--json"]) == 0
+    return dict(json.loads(capsys.readouterr().out))
+
+
+def test_plan_of_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = measured(tmp_path / "small")
+    assert main(["plan", str(folder), "--k-max", "4", "--nodes", "8", "--resamples", "100"]) == 0
+    out, err = capsys.readouterr()
+    words = " ".join(out.split())
+    for piece in ("by speed-up", "as fast as plain decoding", "Limits and readings at", "engine's own rule"):
+        assert piece in words
+    for piece in ("Speculate: draft small", "runner-up", "Latencies are of batch 1 and context 64"):
+        assert piece in words
+    (line,) = [line for line in out.splitlines() if line.startswith("vllm serve")]
+    assert line.endswith("}'"), "lines to be pasted are not wrapped"
+    assert err == ""
+
+
+def test_json_has_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    content = asked([str(measured(tmp_path / "small")), "--k-max", "4", "--nodes", "8"], capsys)
+    assert {
+        *("rule", "shape", "draft", "tokens_per_call", "speedup", "runner_up", "break_even", "limits", "batches"),
+        *("engines", "provenance", "verdict", "told_apart", "candidates", "drafts", "headline", "notes"),
+    } <= set(content)
+    assert set(content["speedup"]) == {"low", "best", "high", "kind"}  # type: ignore[call-overload]
+    candidates = content["candidates"]
+    assert isinstance(candidates, list)
+    # Chains of token, block and race; trees of recursive rejection and of first choices.
+    kinds = {(c["rule"], c["kind"]) for c in candidates}
+    chains = {(name, "chain") for name in ("token", "block", "race")}
+    assert kinds == chains | {("recursive", "tree"), ("topk", "tree")}
+    gains = [c["speedup"]["best"] for c in candidates]
+    assert gains == sorted(gains, reverse=True)
+    assert content["batches"] is None
+    limits = content["limits"]
+    assert isinstance(limits, dict)
+    names = [distance["name"] for distance in limits["distances"]]
+    assert sum(name.startswith("1 call") for name in names) == 1, "of the fastest chain where the best is a tree"
+    assert {"B6", "B2'", "T1"} <= set(names)
+    assert [e["engine"] for e in content["engines"]] == ["transformers", "vllm", "sglang"]  # type: ignore[attr-defined]
+
+
+def test_drafts_are_ranked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same acceptance at three costs."""
+    folders = {name: measured(tmp_path / name, draft=c) for name, c in (("b", 0.3), ("c", 0.6), ("a", 0.05))}
+    arguments = [f"--draft={name}={folder}" for name, folder in folders.items()]
+    content = asked([*arguments, "--nodes", "4", "--k-max", "4"], capsys)
+    assert [d["draft"] for d in content["drafts"]] == ["a", "b", "c"]  # type: ignore[attr-defined]
+    assert content["draft"] == "a"
+    assert set(content["provenance"]) == {"a", "b", "c"}  # type: ignore[call-overload]
+
+
+def test_a_losing_pair_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = measured(tmp_path / "dear", spread=2.0)
+    content = asked([str(folder), "--c", "2"], capsys)
+    assert content["verdict"] == "do not speculate"
+    headline, needs = str(content["headline"]), content["break_even"]
+    assert headline.startswith("Do not speculate: ")
+    assert isinstance(needs, dict)
+    assert needs["draft_ratio"] == pytest.approx(2.0)
+    assert f"a draft pass of {needs['draft_ratio_needed']:.3f} target steps" in headline
+    assert main(["plan", str(folder), "--c", "2", "--resamples", "100"]) == 0
+    assert "Does not pay under this engine's rule" in capsys.readouterr().out
+
+
+def test_hardware_plans_batches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, out = measured(tmp_path / "small"), tmp_path / "out"
+    large, small = tmp_path / "large", tmp_path / "small.json"
+    large.mkdir()
+    (large / "config.json").write_text(json.dumps(CONFIG))
+    small.write_text(json.dumps({"text_config": {**CONFIG, "num_hidden_layers": 4}}))
+    arguments = [str(folder), "--hardware", "H100-SXM", f"--target-architecture={large}"]
+    arguments += [f"--draft-architecture={small}", "--context", "256", "--context", "4096", "--k-max", "5"]
+    content = asked([*arguments, "--nodes", "1", "--out", str(out)], capsys)
+    batches = content["batches"]
+    assert isinstance(batches, dict)
+    points = [(c["context"], c["batch"]) for c in batches["choices"]]
+    assert points == [(context, 2**i) for context in (256, 4096) for i in range(9)]
+    assert {path.name for path in out.iterdir()} == {"plan.json", "batches.png", "batches.svg"}
+    assert json.loads((out / "plan.json").read_text()) == content
+    one = asked([*arguments, "--batch", "64", "--nodes", "1"], capsys)
+    assert one["speedup"]["best"] < content["speedup"]["best"]  # type: ignore[index]
+    assert main(["plan", *arguments, "--resamples", "50", "--nodes", "1"]) == 0
+    assert "L = 4096" in capsys.readouterr().out
+
+
+def test_log_probabilities_and_greedy_traces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "texts.jsonl"
+    file.write_text('{"target": [-1, -0.5], "draft": [-2, -0.1]}\n{"target": [-1], "draft": [-2]}\n')
+    content = asked(["--logprobs", str(file), "--c", "0.1", "--k-max", "2"], capsys)
+    assert content["rule"] in ("token", "block")
+    greedy = asked([str(measured(tmp_path / "small", temperature=0.0))], capsys)
+    assert {c["kind"] for c in greedy["candidates"]} == {"chain"}  # type: ignore[attr-defined]
+    assert any("Greedy decoding" in note for note in greedy["notes"])  # type: ignore[attr-defined]
+
+
+def test_latencies_of_another_machine_are_remarked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = measured(tmp_path / "small")
+    here = f"{platform.system()} {platform.machine()}"
+    latencies(folder / "latency.json", system=here, cpu="Abacus 9")
+    assert main(["plan", str(folder), "--k-max", "2", "--nodes", "1", "--resamples", "10", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert "of another machine: measured on Abacus 9" in err
+    json.loads(out)
+    latencies(folder / "latency.json", system=here)
+    assert main(["plan", str(folder), "--k-max", "2", "--nodes", "1", "--resamples", "10", "--json"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+class Measured:
+    """A loaded pair whose measurement is there already."""
+
+    fingerprint = "f"
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @classmethod
+    def load(cls, pair: PairOptions, text: TextOptions) -> Measured:
+        """Remember which draft."""
+        return cls(pair.draft.rpartition(":")[2])
+
+    def require_room(self, longest: int) -> None:
+        """The longest call asked for."""
+        assert longest == 9
+
+    def trace(self, path: Path) -> Trace:
+        """Leave the whole folder."""
+        return Trace.read(measured(path.parent) / path.name)
+
+    def latencies(self, path: Path, *, longest: int) -> None:
+        """The draft is cheaper than the distilled one."""
+        latencies(path, {"draft": 0.05, "distilled": 0.2}[self.name])
+
+
+def test_without_a_trace_the_built_in_drafts_are_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spectheory.cli.measure.Session", Measured)
+    content = asked(["--k-max", "8", "--nodes", "4", "--out", str(tmp_path)], capsys)
+    assert [d["draft"] for d in content["drafts"]] == ["draft", "distilled"]  # type: ignore[attr-defined]
+    assert (tmp_path / "distilled" / "trace.parquet").exists()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert asked(["--k-max", "8", "--nodes", "4"], capsys)["draft"] == "draft"
+    assert (tmp_path / "cache" / "spectheory" / "f" / "trace.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["TRACE", "--k-max", "0"], "--k-max is 0"),
+        (["TRACE", "--nodes", "0"], "--nodes is 0"),
+        (["TRACE", "--rule", "typical"], "rule 'typical' is unknown"),
+        (["TRACE", "--resamples", "0"], "resamples is 0"),
+        (["TRACE", "--c", "-1"], "c is -1"),
+        (["TRACE", "--c", "0.1", "--latency", "TRACE/latency.json"], "one source of costs"),
+        (["TRACE", "--batch", "8"], "--batch given without --hardware"),
+        (["TRACE", "--hardware", "Z80"], "accelerator 'Z80' is unknown"),
+        (["TRACE", "--hardware", "L4"], "--target-architecture"),
+        (["TRACE", "--hardware", "L4", "--target-architecture", "no", "--draft-architecture", "no"], "cannot be read"),
+        (["TRACE", "--latency", "no.json"], "no latency table"),
+        (["no-such-folder"], "is missing"),
+        (["--draft", "TRACE"], "needs NAME=FOLDER"),
+        (["--draft", "a=TRACE", "--draft", "a=TRACE"], "names must differ"),
+        (["--draft", "a=TRACE", "--draft", "b=OTHER"], "differ in sampling"),
+        (["--draft", "a=TRACE", "--draft", "b=TRACE", "--c", "0.1"], "costs of its own"),
+        (["TRACE", "--logprobs", "texts.jsonl"], "one source"),
+        (["BARE"], "the costs of bare are unknown"),
+        (["TRACE", "--c", "fast"], "valid number"),
+    ],
+)
+def test_bad_input_is_one_line(
+    arguments: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = {"TRACE": measured(tmp_path / "small"), "OTHER": measured(tmp_path / "other", temperature=0.5)}
+    folders["BARE"] = measured(tmp_path / "bare")
+    (folders["BARE"] / "latency.json").unlink()
+    for name, folder in folders.items():
+        arguments = [argument.replace(name, str(folder)) for argument in arguments]
+    assert words in refused(["plan", *arguments], capsys)
+
+
+def test_accelerators_are_named_in_the_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = refused(["plan", str(measured(tmp_path / "small")), "--hardware", "none"], capsys)
+    assert all(name in line for name in ACCELERATORS)

@@ -1,0 +1,453 @@
+"""Planning: candidates, break-even, batches, engines; each number again by another route."""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spectheory.cost import (
+    ACCELERATORS,
+    ConstantRatio,
+    CostModel,
+    LatencyTable,
+    ModelShape,
+    Roofline,
+    batch_table,
+    iid_speedup,
+    iid_tokens_per_call,
+)
+from spectheory.deployment import (
+    Candidate,
+    Draft,
+    EngineSettings,
+    batch_ranges,
+    best_lengths,
+    break_even,
+    distances,
+    engine_settings,
+    fastest_tree,
+    other_machine,
+    rank_drafts,
+)
+from spectheory.deployment.engines.sglang import GrownTree
+from spectheory.drafting import Chain, Tree
+from spectheory.errors import SettingError, SpectheoryError
+from spectheory.intervals import Interval
+from spectheory.prediction import plan, predict
+from spectheory.shape_calls import BestTree
+from spectheory.trace import TextInfo, Trace
+from spectheory.verification import RULES, RankRule, TokenVerification
+
+LARGE = ModelShape(32, 4096, 14336, heads=32, kv_heads=8, head_dim=128, vocabulary=128256)
+SMALL = ModelShape(16, 2048, 8192, heads=32, kv_heads=8, head_dim=64, vocabulary=128256, tied=True)
+ROUNDING = 1e-9
+"""Sums and solves of some hundred numbers near one, a root to 1e-12."""
+
+
+def text_trace(seed: int, spread: float, texts: int = 6, tokens: int = 40, **settings: Any) -> Trace:
+    """Texts whose draft is off by `spread` nats, with ranks of top-k and of recursive rejection."""
+    rng = np.random.default_rng(seed)
+    rows = texts * tokens
+    log_target = -np.random.default_rng(1).exponential(1.0, rows)
+    log_draft = np.minimum(0.0, log_target + rng.normal(0, spread, rows))
+    accepted = np.minimum(1.0, np.exp(log_draft - log_target))
+    columns = {
+        "log_target": log_target,
+        "log_draft": log_draft,
+        "rejection_rank": np.stack([accepted * (1 - accepted) ** r for r in range(8)], axis=1),
+        "draft_rank": rng.geometric(0.55, rows),
+        "greedy_agreement": accepted > 0.7,
+    }
+    provenance = {
+        "target": {"name": "org/large", "fingerprint": "f"},
+        "draft": {"name": f"org/small-{seed}"},
+        "settings": {"sampling": {"temperature": 1.0, "top_k": None, "top_p": None} | settings},
+    }
+    return Trace(columns, tuple(TextInfo(str(i), tokens) for i in range(texts)), provenance)
+
+
+def table(verify: float = 0.02, draft: float = 0.15, longest: int = 65) -> LatencyTable:
+    """A target pass of 1 + verify per further token, a draft pass of `draft` and a little more on many tokens."""
+    sizes = (1, 2, 4, 8, 16, 32, longest)
+    exact = Interval.exact
+    return LatencyTable(
+        {m: exact(1 + verify * (m - 1)) for m in sizes}, {m: exact(draft * (1 + 0.02 * (m - 1))) for m in sizes}, 64
+    )
+
+
+def calls(trace: Trace, k: int) -> float:
+    """Target calls under token verification, text by text from the end (the recursion itself)."""
+    total, start = 0.0, 0
+    accepted = np.minimum(1, np.exp(trace.columns["log_draft"] - trace.columns["log_target"]))
+    for length in trace.lengths:
+        a = accepted[start : start + length]
+        left = [0.0] * (length + k + 2)
+        for n in range(length - 1, -1, -1):
+            survival = [1.0]
+            for i in range(1, k + 1):
+                survival.append(survival[-1] * (a[n + i - 1] if n + i - 1 < length else 0.0))
+            survival.append(0.0)
+            left[n] = 1 + sum((survival[i] - survival[i + 1]) * left[n + i + 1] for i in range(k + 1))
+        total += left[0]
+        start += length
+    return total
+
+
+def engines_of(draft: Draft, **settings: Any) -> dict[str, EngineSettings]:
+    return {found.engine: found for found in engine_settings([draft], resamples=50, **settings)}
+
+
+# Candidates
+
+
+def test_ranking_is_that_of_the_recursion() -> None:
+    """Best lengths and order of two drafts, from calls counted back from the end of each text."""
+    drafts = {"near": (text_trace(2, 0.3), 0.3), "far": (text_trace(3, 1.2), 0.05)}
+    by_hand = {
+        name: max((len(trace) / calls(trace, k) / (1 + k * c), -k) for k in range(1, 9))
+        for name, (trace, c) in drafts.items()
+    }
+    ranking = rank_drafts(
+        [Draft(name, trace, ConstantRatio(c)) for name, (trace, c) in drafts.items()],
+        rules=[TokenVerification()],
+        k_max=8,
+        resamples=50,
+    )
+    assert [c.draft.name for c in ranking.by_draft] == sorted(by_hand, key=lambda name: by_hand[name], reverse=True)
+    for candidate in ranking.candidates:
+        speedup, k = by_hand[candidate.draft.name]
+        assert candidate.speedup.best == pytest.approx(speedup, rel=ROUNDING)
+        assert candidate.prediction.shape == Chain(-k)
+
+
+def test_runner_up_differs_and_is_told_apart_by_intervals() -> None:
+    trace = text_trace(2, 0.5)
+    same = rank_drafts([Draft("a", trace, table()), Draft("b", trace, table())], resamples=200)
+    assert same.runner_up is not None
+    assert not same.told_apart
+    dear = rank_drafts(
+        [Draft("a", trace, ConstantRatio(0.01)), Draft("b", trace, ConstantRatio(5.0))],
+        rules=[TokenVerification()],
+        resamples=200,
+    )
+    assert dear.best.draft.name == "a"
+    assert dear.told_apart
+    keys = [(c.draft.name, c.prediction.rule.name, c.kind) for c in same.candidates]
+    assert len(set(keys)) == len(keys)
+
+
+def test_verdicts() -> None:
+    trace = text_trace(2, 1.0)
+    prediction = predict(trace, TokenVerification(), Chain(1), ConstantRatio(0.1), resamples=200)
+    tokens = prediction.tokens_per_call
+    verdicts = {}
+    for name, gain in (("speculate", tokens.low * 0.99), ("uncertain", tokens.best * 0.999), ("no", tokens.best)):
+        cost = ConstantRatio(gain - 1)  # the speed-up is tokens over gain
+        verdicts[name] = Candidate(
+            Draft("a", trace, cost), predict(trace, TokenVerification(), Chain(1), cost, resamples=200)
+        ).verdict
+    assert verdicts == {
+        "speculate": "speculate",
+        "uncertain": "speculating may not pay",
+        "no": "do not speculate",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("a", {}, "names must differ"),
+        ("b", {"target": {"name": "org/other", "fingerprint": "g"}}, "differ in target"),
+        ("b", {"settings": {"sampling": {"temperature": 0.5}}}, "differ in sampling"),
+    ],
+)
+def test_drafts_that_cannot_be_ranked(name: str, change: dict[str, Any], words: str) -> None:
+    one = text_trace(2, 0.5)
+    other = Trace(one.columns, one.texts, {**one.provenance, **change})
+    with pytest.raises(SettingError, match=words):
+        rank_drafts([Draft("a", one, ConstantRatio(0.1)), Draft(name, other, ConstantRatio(0.1))])
+    with pytest.raises(SettingError, match="no draft"):
+        rank_drafts([])
+
+
+def test_latencies_limit_the_shapes() -> None:
+    ranking = rank_drafts([Draft("a", text_trace(2, 0.5), table(longest=33))], k_max=40, nodes=64, resamples=50)
+    assert any("chains beyond k = 32" in what for what in ranking.left_out)
+    narrow = LatencyTable(table().target, {m: Interval.exact(0.1) for m in (1, 2)}, 64)
+    trees = [RULES["recursive"], RULES["topk"]]
+    ranking = rank_drafts([Draft("a", text_trace(2, 0.5), narrow)], tree_rules=trees, nodes=16, resamples=50)  # type: ignore[arg-type]
+    assert all(max(c.prediction.shape.passes) <= 2 for c in ranking.candidates)
+
+
+# Trees for seconds
+
+
+@pytest.mark.parametrize("name", ["recursive", "topk"])
+@pytest.mark.parametrize("draft", [0.05, 0.3])
+def test_fastest_tree_against_every_size_and_depth(name: str, draft: float) -> None:
+    rule, trace, cost = RULES[name], text_trace(5, 0.8), table(verify=0.03, draft=draft)
+    assert isinstance(rule, RankRule)
+    most = 12
+    grid = [BestTree(n, d) for n in range(2, most + 1) for d in range(1, n)]
+    every = plan(trace, cost, rules=[rule], shapes=grid, resamples=1).best.speedup
+    wanted = fastest_tree(trace, rule, cost, most)
+    assert wanted is not None
+    found = predict(trace, rule, wanted, cost, resamples=1).speedup
+    fewest = predict(trace, rule, BestTree(most), cost, resamples=1).speedup
+    assert every is not None
+    assert found is not None
+    assert fewest is not None
+    assert found.best >= 0.99 * every.best, "a local search: within one percent of the best of all"
+    if draft == 0.3:
+        assert found.best > 1.02 * fewest.best, "chosen for calls, a tree is slower: the check can fail"
+
+
+def test_no_tree_of_one_node() -> None:
+    rule = RULES["topk"]
+    assert isinstance(rule, RankRule)
+    assert fastest_tree(text_trace(5, 0.8), rule, table(), 1) is None
+
+
+# Break-even
+
+
+@pytest.mark.parametrize("shape", [Chain(1), Chain(5), BestTree(6, 3)])
+@pytest.mark.parametrize("cost", [ConstantRatio(0.2), ConstantRatio(1.5), table(), table(draft=0.9)])
+def test_break_even_solved_back_gives_one(shape: Any, cost: CostModel) -> None:
+    trace, rule = text_trace(4, 0.7), RULES["recursive"]
+    prediction = predict(trace, rule, shape, cost, resamples=1)
+    found = break_even(prediction, cost)
+    assert prediction.speedup is not None
+    assert prediction.speedup.best * found.tokens_per_call_needed / found.tokens_per_call == pytest.approx(1)
+    assert found.draft_ratio_needed is not None
+    if isinstance(cost, ConstantRatio):
+        assert found.draft_ratio == pytest.approx(cost.c, rel=ROUNDING)
+        cheaper: CostModel = ConstantRatio(found.draft_ratio_needed)
+    else:
+        assert isinstance(cost, LatencyTable)
+        scale = found.draft_ratio_needed / found.draft_ratio
+        cheaper = LatencyTable(cost.target, {m: entry * scale for m, entry in cost.draft.items()}, 64)
+    solved = predict(trace, rule, prediction.shape, cheaper, resamples=1).speedup
+    assert solved is not None
+    assert solved.best == pytest.approx(1, rel=ROUNDING)
+    if isinstance(shape, Chain):
+        assert found.acceptance is not None
+        assert iid_tokens_per_call(found.acceptance, shape.k) == pytest.approx(found.tokens_per_call, rel=ROUNDING)
+        if found.acceptance_needed is not None:
+            needed = iid_tokens_per_call(found.acceptance_needed, shape.k)
+            assert needed == pytest.approx(found.tokens_per_call_needed, rel=ROUNDING)
+        else:
+            assert found.tokens_per_call_needed > shape.k + 1
+
+
+def test_least_acceptance_is_where_some_chain_begins_to_pay() -> None:
+    cost = ConstantRatio(0.3)
+    prediction = predict(text_trace(4, 0.7), TokenVerification(), Chain(3), cost, resamples=1)
+    found = break_even(prediction, cost, 12)
+    assert found.least_acceptance == pytest.approx(0.3), "some k improves iff alpha > c"
+    assert found.least_acceptance is not None
+    assert max(iid_speedup(found.least_acceptance - 1e-6, k, 0.3) for k in range(1, 13)) < 1
+    assert max(iid_speedup(found.least_acceptance + 1e-6, k, 0.3) for k in range(1, 13)) > 1
+
+
+def test_free_drafts_may_not_be_enough() -> None:
+    cost = table(verify=2.0)
+    found = break_even(predict(text_trace(4, 0.7), TokenVerification(), Chain(1), cost, resamples=1), cost)
+    assert found.draft_ratio_needed is None
+    assert found.least_acceptance is None
+    with pytest.raises(SettingError, match="no speed-up"):
+        break_even(predict(text_trace(4, 0.7), TokenVerification(), Chain(1), resamples=1), cost)
+
+
+# Limits
+
+
+def test_distances_multiply_back() -> None:
+    trace = text_trace(4, 0.7)
+    for rule, shape in (("token", Chain(3)), ("topk", BestTree(5, 2)), ("argmax", Chain(2))):
+        prediction = predict(trace, RULES[rule], shape, ConstantRatio(0.1), resamples=50)
+        found = {d.name: d for d in distances(prediction)}
+        assert prediction.speedup is not None
+        for distance in found.values():
+            assert distance.reached * distance.tokens_per_call == pytest.approx(prediction.tokens_per_call.best)
+            assert distance.speedup == pytest.approx(prediction.speedup.best / distance.reached)
+        assert found["B6"].binds is (rule != "token")
+        assert ("1 call" in found) is isinstance(shape, Chain)
+        if rule == "argmax":
+            assert not found["1 call"].binds, "argmax drafts are no draws from the draft"
+
+
+# Batches
+
+
+def test_best_lengths_against_the_batch_table() -> None:
+    trace, k_max, batches = text_trace(4, 0.5), 6, (1, 8, 64, 256)
+    cost = Roofline(LARGE, SMALL, ACCELERATORS["H100-SXM"], context=0)
+    found = best_lengths(trace, TokenVerification(), cost, k_max=k_max, batches=batches, contexts=(0, 2048))
+    assert [(c.context, c.batch) for c in found] == [(context, b) for context in (0, 2048) for b in batches]
+    for choice in found:
+        at = Roofline(LARGE, SMALL, ACCELERATORS["H100-SXM"], context=choice.context)
+        gains = {0: 1.0}
+        for k in range(1, k_max + 1):
+            tokens = len(trace) / calls(trace, k)
+            (point,) = batch_table(at, Chain(k), tokens, [choice.batch], full_share(trace, k))
+            gains[k] = point.speedup
+            if k == choice.k:
+                assert choice.tokens_per_second == pytest.approx(point.tokens_per_second, rel=1e-6)
+        assert choice.speedup == pytest.approx(max(gains.values()), rel=1e-6)
+        assert gains[choice.k] == pytest.approx(max(gains.values()), rel=1e-6)
+    assert found[3].k == 0, "at batch 256 without context verifying is compute-bound"
+    assert found[0].k > 0
+
+
+def full_share(trace: Trace, k: int) -> float:
+    from spectheory.shape_calls import calls_by_shape
+
+    (found,) = calls_by_shape(trace, TokenVerification(), [Chain(k)])
+    return float(found.calls.full.sum() / found.calls.expected.sum())
+
+
+def test_ranges_cover_every_batch_once() -> None:
+    cost = Roofline(LARGE, SMALL, ACCELERATORS["H100-SXM"], context=0)
+    every = best_lengths(text_trace(4, 0.5), TokenVerification(), cost, k_max=6, batches=range(1, 257))
+    ranges = batch_ranges(every)
+    covered = [(b, k) for first, last, k in ranges for b in range(first, last + 1)]
+    assert covered == [(choice.batch, choice.k) for choice in every]
+    assert len(ranges) > 2
+
+
+def test_one_batch_costs_have_no_table() -> None:
+    with pytest.raises(SettingError, match="one batch size"):
+        best_lengths(text_trace(4, 0.5), TokenVerification(), table())  # type: ignore[arg-type]
+
+
+# Engines
+
+
+def test_engines_state_their_own_rules() -> None:
+    trace, cost = text_trace(4, 0.7), table()
+    found = engines_of(Draft("small", trace, cost), k_max=8, nodes=16)
+    assert list(found) == ["transformers", "vllm", "sglang"]
+    token = plan(trace, cost, rules=[RULES["token"]], shapes=[Chain(k) for k in range(1, 9)], resamples=1).best
+    assert found["transformers"].candidate.prediction.rule.name == "token"
+    assert found["transformers"].options["assistant"]["num_assistant_tokens"] == token.shape.nodes
+    assert token.speedup is not None
+    assert found["transformers"].candidate.speedup.best == pytest.approx(token.speedup.best)
+    assert found["vllm"].candidate.prediction.rule.name == "block"
+    assert found["vllm"].candidate.speedup.best >= token.speedup.best
+    for settings in found.values():
+        content = json.loads(json.dumps(settings.as_dict(), allow_nan=False))
+        assert content["verdict"] in ("speculate", "speculating may not pay", "do not speculate")
+        assert content["remarks"][0].startswith("Rule: ")
+
+
+def test_vllm_json_is_the_one_pasted() -> None:
+    settings = engines_of(Draft("small", text_trace(4, 0.7), table()), k_max=8)["vllm"]
+    words = shlex.split(settings.paste)
+    assert words[:3] == ["vllm", "serve", "org/large"]
+    assert json.loads(words[words.index("--speculative-config") + 1]) == settings.options
+    assert settings.options["model"] == "org/small-4"
+    drawn = (settings.options["draft_sample_method"], settings.options["rejection_sample_method"])
+    assert drawn == ("probabilistic", "block")
+    assert any("By default" in line and "argmax" in line for line in settings.remarks)
+
+
+def test_vllm_lengths_by_batch() -> None:
+    cost = Roofline(LARGE, SMALL, ACCELERATORS["H100-SXM"], context=0)
+    options = engines_of(Draft("small", text_trace(4, 0.7), cost), k_max=6)["vllm"].options
+    ranges = options["num_speculative_tokens_per_batch_size"]
+    assert [first for first, _, _ in ranges] == [1, *(last + 1 for _, last, _ in ranges[:-1])]
+    assert ranges[-1][1] == 256
+    assert options["num_speculative_tokens"] == max(k for _, _, k in ranges)
+
+
+def test_vllm_takes_first_choices_where_they_are_faster() -> None:
+    """A flat draft that ranks well: sampled drafts are hardly accepted, first choices are."""
+    trace = text_trace(4, 0.7)
+    columns = {**trace.columns, "log_draft": trace.columns["log_target"] - 3.0, "draft_rank": np.ones(len(trace), int)}
+    settings = engines_of(Draft("small", Trace(columns, trace.texts, trace.provenance), table()), k_max=8)
+    assert settings["vllm"].candidate.prediction.rule.name == "argmax"
+    assert settings["vllm"].options["draft_sample_method"] == "greedy"
+    assert "speculative-use-rejection-sampling" not in settings["sglang"].options
+
+
+def test_sglang_counts_the_root_and_pays_for_the_tree_it_grows() -> None:
+    trace = text_trace(4, 0.7)
+    columns = {**trace.columns, "log_draft": trace.columns["log_target"] - 3.0}  # sampled drafts are of no use
+    settings = engines_of(Draft("small", Trace(columns, trace.texts, trace.provenance), table(draft=0.1)))["sglang"]
+    shape = settings.candidate.prediction.shape
+    assert isinstance(shape, GrownTree)
+    options = settings.options
+    assert options["speculative-num-draft-tokens"] == shape.nodes + 1
+    assert options["speculative-num-steps"] == shape.depth
+    assert options["speculative-eagle-topk"] == shape.top >= shape.max_rank
+    assert all(grown >= own for grown, own in zip(shape.passes, shape.kept.passes, strict=True))
+    assert len(shape.passes) == shape.depth
+    own = predict(settings.candidate.draft.trace, RULES["topk"], shape.kept, table(draft=0.1), resamples=1)
+    assert own.speedup is not None
+    assert settings.candidate.speedup.best <= own.speedup.best
+    assert own.tokens_per_call.best == pytest.approx(settings.candidate.prediction.tokens_per_call.best)
+    words = shlex.split(settings.paste)
+    assert words[words.index("--speculative-num-draft-tokens") + 1] == str(shape.nodes + 1)
+
+
+def test_a_grown_tree_is_at_least_its_kept_one() -> None:
+    kept = Tree.from_paths([(1,), (2,), (3,), (1, 1), (2, 1)])
+    assert GrownTree(kept).passes == (1, 3)
+    assert str(GrownTree(kept)) == "tree of 5, depth 2, top 3"
+
+
+def test_greedy_traces_plan_chains() -> None:
+    trace = text_trace(4, 0.7, temperature=0.0)
+    found = engines_of(Draft("small", trace, table()), k_max=8)
+    assert {s.candidate.prediction.rule.name for s in found.values()} == {"greedy"}
+    assert found["transformers"].options["generate"] == {"do_sample": False}
+    assert "draft_sample_method" not in found["vllm"].options
+    assert found["sglang"].options["speculative-eagle-topk"] == 1
+
+
+def test_engines_of_log_probabilities_alone() -> None:
+    trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40)] * 3)
+    found = engines_of(Draft("small", trace, ConstantRatio(0.1)), k_max=4)
+    assert found["vllm"].options["model"] == "DRAFT"
+    assert not any("By default" in line for line in found["vllm"].remarks)
+
+
+def test_cut_sampling_is_remarked() -> None:
+    found = engines_of(Draft("small", text_trace(4, 0.7, temperature=0.7, top_k=20), table()), k_max=4)
+    assert "top_k=20" in found["transformers"].paste
+    assert "twice" in found["transformers"].remarks[-1]
+    assert "top-k" in found["vllm"].remarks[-1]
+
+
+def test_the_best_draft_of_each_engine() -> None:
+    drafts = [Draft(name, text_trace(seed, s), table()) for name, seed, s in (("far", 2, 2.0), ("near", 3, 0.2))]
+    assert {s.candidate.draft.name for s in engine_settings(drafts, k_max=4, nodes=4, resamples=50)} == {"near"}
+
+
+# The machine
+
+
+def test_other_machines_are_named() -> None:
+    here = f"{platform.system()} {platform.machine()}"
+    assert other_machine({"system": here, "threads": 99}) is None
+    words = other_machine({"system": here, "cpu": "Abacus 9"})
+    assert words is not None
+    assert "Abacus 9" in words
+    assert other_machine({"system": here, "gpu": ["Slide Rule 5000"]}) is not None
+
+
+def test_bad_numbers_are_refused() -> None:
+    draft = Draft("a", text_trace(2, 0.5), ConstantRatio(0.1))
+    bad: Sequence[dict[str, int]] = ({"k_max": 0}, {"resamples": 0}, {"seed": -1})
+    for settings in bad:
+        with pytest.raises(SpectheoryError):
+            rank_drafts([draft], **settings)
+    assert math.isfinite(rank_drafts([draft], resamples=1).best.speedup.best)
