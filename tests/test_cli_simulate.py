@@ -216,6 +216,16 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "a rank the law lacks": (("simulate", "tree", "--rank-pmf", "0.5,0.5", "--shape", "3"), "ranks stop at 2"),
     "a chain that is none": (("simulate", "token", "--target", "1", "--draft", "ROWS"), "one vocabulary"),
     "no length": (("simulate", "token", "--length", "0"), "--length is 0"),
+    "a text too long": (("simulate", "token", "--length", "100000"), "--length is 100000"),
+    "too many drafts": (("simulate", "tree", "--rank-pmf", "1", "--k", "1000"), "the shape has 1000 nodes"),
+    "a tree too large": (("simulate", "tree", "--rank-pmf", "1", "--shape", "1000x1000x1000"), "nodes"),
+    "first tokens of two rows": (
+        ("simulate", "token", "--target", "ROWS", "--draft", "ROWS", "--initial", "ROWS"),
+        "--initial has 2 rows",
+    ),
+    "arrivals without end": (("simulate", "poisson", "--target", "0.5,0.5", "--draft", "1,1e-12"), "arrivals"),
+    "an empty target": (("simulate", "race", "--target", "", "--draft", "1"), "--target is empty"),
+    "no kind": (("simulate",), "Missing argument 'kind'"),
     "no text": (("simulate", "ngram"), "--text is missing"),
     "no such text": (("simulate", "ngram", "--text", "no.such.module"), "no.such.module"),
     "no such family": (("simulate", "random-trees", "--family", "elves"), "elves"),
@@ -285,6 +295,18 @@ def test_a_figure_is_a_pure_function_of_what_is_saved(folder: Path, capsys: pyte
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [{"data": {}}, {"data": None}, {"comparisons": [{}]}, {"figure": "gain"}, {"alarm": None, "data": {"tokens": 1}}],
+)
+def test_damaged_data_are_one_line(
+    damage: dict[str, Any], folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = json.loads((folder / "race.json").read_text())
+    (tmp_path / "race.json").write_text(json.dumps(whole | damage))
+    assert "race.json cannot be read" in refused(capsys, "figures", "race", "--redraw", "--out", tmp_path)
+
+
 def test_a_figure_whose_theory_is_wrong_is_told(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -295,7 +317,7 @@ def test_a_figure_whose_theory_is_wrong_is_told(
     (disagreement,) = content["figures"][0]["disagreements"]
     assert disagreement["predicted"] == 0.76
     assert main(["figures", "race", "--out", str(tmp_path)]) == 1
-    assert "disagree 1 times" in " ".join(capsys.readouterr().out.split())
+    assert "disagree in 1 comparisons" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])

@@ -29,7 +29,7 @@ from spectheory.measure.validation.evidence import Evidence
 from spectheory.measure.validation.expected import Expected, expected_calls
 from spectheory.measure.validation.resampled import Resampled
 from spectheory.measure.validation.rounds import decoded_rounds
-from spectheory.measure.validation.runs import Run
+from spectheory.measure.validation.runs import Run, run_once
 from spectheory.measure.validation.times import by_table, made_by_table
 from spectheory.plots.style import new_figure
 from spectheory.plots.validation import draw
@@ -154,7 +154,7 @@ def test_a_part_is_what_it_says() -> None:
     assert parts(dataclasses.replace(tokens, counted=np.array([2.5]))) == ["acceptance"]
     for name, timed in slower.items():
         assert parts(timed=timed) == [name]
-    assert parts(made=slower["drafting"], timed=slower["drafting"]) == ["ends"]
+    assert parts(made=slower["drafting"], timed=slower["drafting"]) == ["cut"]
     assert parts(plain=np.array([0.2])) == ["plain"]
 
 
@@ -166,6 +166,10 @@ def test_calls_as_made_by_the_table() -> None:
     made = made_by_table(table, Chain(3), [Run((0,) * 7, 3, 1.0, tuple(calls))], Resampled(1, 2))
     np.testing.assert_allclose(made.drafting, (3.0 + 3.5 + 1.0) / 3 / 2)
     np.testing.assert_allclose(made.verifying, (5.0 + 5.0 + 3.0) / 3 / 2)
+    narrow = made_by_table(
+        table, KAry((2, 1)), [Run((0,) * 2, 1, 1.0, (Call(2, 2, 1, "recovered", 0, 0, 0),))], Resampled(1, 2)
+    )
+    np.testing.assert_allclose(narrow.drafting, 2.0 / 2)  # a draft with a single token: both passes are on one
     shape = by_table(table, Chain(3), np.array([0.0, 1.0]))
     np.testing.assert_allclose(shape.drafting, [1.5, 1.75])
     np.testing.assert_allclose(shape.verifying, 2.5)
@@ -231,6 +235,16 @@ def test_a_rerun_goes_on(found: dict[str, Any], tiny_pair: ModelPair, folder: Pa
             n: (r.output, r.count, r.expected) for n, r in other.items()
         }
     assert validate(tiny_pair, PROMPTS, QUESTION, folder, resamples=50)["temperatures"] == found["temperatures"]
+
+
+def test_a_text_depends_on_its_own_setting_alone(found: dict[str, Any], tiny_pair: ModelPair, folder: Path) -> None:
+    """Not on what is decoded beside it; and settings do not share their randomness."""
+    how = QUESTION.at(WARM)
+    rounds = decoded_rounds(tiny_pair, PROMPTS, QUESTION.settings(WARM), how, folder / f"rounds-{WARM}.jsonl")
+    for setting in (Setting("block", Chain(3)), Setting(JUDGE, Chain(3), judged=True)):
+        alone = run_once(tiny_pair, encode_prompt(tiny_pair.tokenizer, PROMPTS[5]), 5, setting, how)
+        assert alone.output == rounds[5][setting.name].output
+    assert len({run.output for run in rounds[5].values()}) > len(rounds[5]) / 2
 
 
 def test_rounds_of_another_run_are_refused(found: dict[str, Any], tiny_pair: ModelPair, folder: Path) -> None:

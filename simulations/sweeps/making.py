@@ -25,6 +25,10 @@ from spectheory.plots.style import save_figure
 
 RESULTS = "results.jsonl"
 
+SAVED = ("figure", "title", "statements", "setting", "seed", "alarm", "results", "comparisons", "data")
+COMPARED = ("label", "says", "statement", "predicted", "observed", "agrees")
+"""What a saved figure has, and each of its comparisons."""
+
 
 @dataclass(frozen=True)
 class Made:
@@ -146,15 +150,28 @@ def redraw(sweep: Sweep, out: Path) -> Made:
     path = out / f"{sweep.name}.json"
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        if content["figure"] != sweep.name or "data" not in content:
+        if content["figure"] != sweep.name:
             raise ValueError("it is of another figure")
+        if missing := [name for name in SAVED if name not in content]:
+            raise ValueError(f"it lacks {missing[0]}")
+        if any(name not in row for row in content["comparisons"] for name in COMPARED):
+            raise ValueError("a comparison is not whole")
     except (OSError, ValueError, LookupError, TypeError) as error:
-        raise SettingError(
-            f"{path} cannot be read ({getattr(error, 'strerror', None) or error})",
-            limit="holds what the figure shows",
-            remedy="make the figure first",
-        ) from error
-    return Made(sweep, content, (path, *_drawn(sweep, content, out)))
+        raise _unreadable(path, error) from error
+    try:
+        files = _drawn(sweep, content, out)
+    except OutputError:
+        raise
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
+        raise _unreadable(path, error) from error
+    return Made(sweep, content, (path, *files))
+
+
+def _unreadable(path: Path, error: Exception) -> SettingError:
+    reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+    return SettingError(
+        f"{path} cannot be read ({reason})", limit="holds what the figure shows", remedy="make the figure again"
+    )
 
 
 def _stops(asks: Sequence[Ask]) -> dict[Task, Stop]:

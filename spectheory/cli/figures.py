@@ -91,9 +91,14 @@ def _show(made: list[Made], question: FiguresOptions, seconds: float) -> None:
             )
     wrong = sum(len(one.disagreements) for one in made)
     alarm = max(one.content["alarm"] for one in made)
-    verdict = "theory and simulation agree everywhere" if not wrong else f"theory and simulation disagree {wrong} times"
+    verdict = (
+        "theory and simulation agree everywhere"
+        if not wrong
+        else f"theory and simulation disagree in {wrong} comparisons"
+    )
+    count = "1 figure" if len(made) == 1 else f"{len(made)} figures"
     answers.print(
-        f"{len(made)} figures in {seconds:.0f} s: {verdict} (false alarms: {alarm:.0e} a figure at most)",
+        f"{count} in {seconds:.0f} s: {verdict} (false alarms: {alarm:.0e} a figure at most)",
         style="bold",
         highlight=False,
         markup=False,

@@ -156,6 +156,8 @@ def _check_entries(rows: Floats, name: str) -> None:
 
 def _read(source: str, name: str) -> NDArray[Any]:
     """Numbers ``[V]`` or ``[n, V]`` in the precision they came in."""
+    if not source.strip():
+        raise PmfError(f"{name} is empty", limit=f"needs {KINDS}", remedy="give numbers or a file")
     plain = _numbers(source.strip("[] "))
     values = np.asarray(plain, dtype=np.float64) if plain else _from_file(Path(source), name)
     if values.dtype.kind not in "fiu" or values.ndim not in (1, 2) or not values.size:

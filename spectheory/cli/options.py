@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -99,7 +99,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     for group in groups.values():
         kinds = get_type_hints(group, include_extras=True)
         flat += [
-            inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=kinds[f.name])
+            inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=_default(f), annotation=kinds[f.name])
             for f in fields(group)
         ]
 
@@ -111,3 +111,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     run.__annotations__ = {p.name: p.annotation for p in flat}
     run.__signature__ = inspect.Signature([p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in flat])  # type: ignore[attr-defined]
     return run
+
+
+def _default(option: Field[Any]) -> Any:
+    return inspect.Parameter.empty if option.default is MISSING else option.default

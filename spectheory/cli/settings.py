@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from spectheory.cli.inputs import read_pmfs, read_rank_law
+from spectheory.cli.inputs import in_range, read_pmfs, read_rank_law
 from spectheory.cli.simulation_options import SettingOptions
 from spectheory.drafting import Batch, Chain, KAry, Shape, Tree
 from spectheory.errors import SettingError, ShapeError
@@ -20,8 +21,10 @@ Reader = Callable[[SettingOptions], Parameters]
 MAX_RANK, DRAFTS, LENGTH, K, ORDER, DRAFT_ORDER = 8, 4, 50, 4, 3, 2
 NODES = (1, 4, 16, 64)
 DISTINCT = ("race", "race-dense", "recursive-distinct")
-MOST = 1_000_000
-"""Of any whole number that is asked for."""
+MOST = {"length": 10_000, "k": 1024, "drafts": 1024, "max_rank": 4096, "nodes": 100_000, "order": 32, "draft_order": 32}
+"""The largest numbers that are taken: theory and tables grow with them."""
+MOST_NODES = 256
+"""Of a draft tree: every node is counted and compared."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,7 @@ def _rows(question: SettingOptions) -> Parameters:
 def _chains(question: SettingOptions) -> Parameters:
     """Transition pmfs; without any, the chains of yin2024."""
     length = {"length": LENGTH if question.length is None else question.length}
-    _whole("--length", length["length"])
+    _whole("length", length["length"])
     if question.target is None and question.draft is None and question.initial is None:
         return {"chains": "yin2024", **length}
     rows = {name: read_pmfs(_needed(question, name), f"--{name}").rows for name in ("target", "draft")}
@@ -106,7 +109,11 @@ def _chains(question: SettingOptions) -> Parameters:
             remedy="row x is the pmf of the token after x",
         )
     uniform = np.full(states, 1 / states)
-    first = uniform if question.initial is None else read_pmfs(question.initial, "--initial").rows[0]
+    first = uniform
+    if question.initial is not None:
+        (first, *others) = read_pmfs(question.initial, "--initial").rows
+        if others:
+            raise ShapeError(f"--initial has {1 + len(others)} rows", limit="one pmf", remedy="pass the first token's")
     return {**{name: each.tolist() for name, each in rows.items()}, "initial": first.tolist(), **length}
 
 
@@ -123,15 +130,14 @@ def _number(name: str, default: int) -> Reader:
     def read(question: SettingOptions) -> Parameters:
         value = getattr(question, name)
         value = default if value is None else value
-        _whole(f"--{name.replace('_', '-')}", value)
+        _whole(name, value)
         return {name: value}
 
     return read
 
 
 def _whole(name: str, value: int) -> None:
-    if not 1 <= value <= MOST:
-        raise SettingError(f"{name} is {value}", limit=f"must be in 1..{MOST}", remedy="choose a number in that range")
+    in_range(f"--{name.replace('_', '-')}", value, MOST[name])
 
 
 def _ranks(question: SettingOptions) -> Parameters:
@@ -151,7 +157,12 @@ def _rank_law(question: SettingOptions) -> Parameters:
 
 def _tree(question: SettingOptions) -> Parameters:
     """The paths of the draft tree; a chain of k without a shape."""
-    return {"paths": [list(path) for path in read_shape(question.shape or "chain", question.k).tree().paths]}
+    shape = read_shape(question.shape or "chain", question.k)
+    if shape.nodes > MOST_NODES:
+        raise SettingError(
+            f"the shape has {shape.nodes} nodes", limit=f"at most {MOST_NODES} are told apart", remedy="draft fewer"
+        )
+    return {"paths": [list(path) for path in shape.tree().paths]}
 
 
 def read_shape(name: str, k: int | None) -> Shape:
@@ -169,7 +180,7 @@ def read_shape(name: str, k: int | None) -> Shape:
     """
     if name in ("chain", "batch"):
         size = K if k is None else k
-        _whole("--k", size)
+        _whole("k", size)
         return Chain(size) if name == "chain" else Batch(size)
     if k is not None:
         raise SettingError(f"--k is {k}", limit=f"the shape {name!r} has its size", remedy="leave --k out")
@@ -212,19 +223,34 @@ def _text(question: SettingOptions) -> Parameters:
     from simulations.ngram import file_parameters, text_parameters
 
     text = _needed(question, "text")
-    return file_parameters(text) if Path(text).is_file() else text_parameters(text)
+    known = text.split(".")[0] in sys.stdlib_module_names
+    return file_parameters(text) if Path(text).is_file() and not known else text_parameters(text)
 
 
 def _random_pmfs(question: SettingOptions) -> Parameters:
     """A named family, or the rows of --target."""
     nodes = sorted(set(question.nodes or NODES))
     for value in nodes:
-        _whole("--nodes", value)
+        _whole("nodes", value)
     if question.family is None:
         return {"pmfs_given": read_pmfs(_needed(question, "target"), "--target").rows.tolist(), "capacities": nodes}
     if question.target is not None:
         raise SettingError("--target and --family are given", limit="one of them", remedy="leave one out")
-    return {"family": question.family, "pmfs": 2048, "tokens": 256, "capacities": nodes}
+    return {"family": _family(question.family), "pmfs": 2048, "tokens": 256, "capacities": nodes}
+
+
+def _family(part: str) -> str:
+    """The family whose name has this part."""
+    from simulations.families import FAMILIES
+
+    found = [name for name in FAMILIES if part.lower() in name.lower()]
+    if len(found) != 1 and part not in FAMILIES:
+        raise SettingError(
+            f"--family is {part!r}",
+            limit=f"is a part of one of: {'; '.join(FAMILIES)}",
+            remedy="name one, as zipf or 'sd 5'",
+        )
+    return part if part in FAMILIES else found[0]
 
 
 _POSITION, _CHAIN = ("target", "draft"), ("target", "draft", "initial", "length")
