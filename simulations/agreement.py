@@ -6,6 +6,7 @@ import math
 from bisect import bisect_left
 from dataclasses import dataclass
 
+import numpy as np
 from scipy import special, stats
 
 from simulations.estimates import bernstein_reach, student_reach
@@ -13,6 +14,9 @@ from simulations.quantities import Mean, Quantity, Share
 from simulations.tally import Tally
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
+
+ROUNDING = 64 * float(np.finfo(np.float64).eps)
+"""Relative: samples and predictions are sums of products of floats, and a mean this close to a prediction is there."""
 
 POWER = 0.99
 """An error of the size called smallest is seen with this probability."""
@@ -77,7 +81,8 @@ def agrees(
         The counts.
     quantity : Share or Mean
         What is predicted: shares are judged by exact binomial tails, means by the empirical Bernstein bound where
-        they have a range, else by Student's approximation.
+        they have a range, else by Student's approximation. A distance that is rounding alone, at most `ROUNDING` of the
+        mean or the prediction, is none: samples that are all equal have a spread of 0.
     predicted : float or Interval
         The prediction, or the range it is certain to lie in.
     alarm : float
@@ -154,7 +159,7 @@ def known_variance_reach(n: int, variance: float, largest: float, alarm: float) 
     Examples
     --------
     >>> round(known_variance_reach(10_000, 0.25, 0.5, 1e-6), 4)
-    0.0274
+    0.0272
     """
     log = math.log(2 / alarm)
     range_term = largest * log / 3
@@ -178,7 +183,11 @@ def _mean(
     else:
         reach = known_variance_reach(moments.n, variance, max(most - low, high - least), alarm)
     error = math.sqrt(spread / moments.n)
-    distance = moments.mean - min(max(moments.mean, low), high)
+    nearest = min(max(moments.mean, low), high)
+    rounding = ROUNDING * max(abs(moments.mean), abs(nearest))
+    distance, reach = moments.mean - nearest, max(reach, rounding)
+    if abs(distance) <= rounding:
+        distance = 0.0
     z = distance / error if error else (math.copysign(math.inf, distance) if distance else 0.0)
     seen = reach + float(stats.norm.ppf(POWER)) * error
     below = seen if low - seen >= least else math.inf

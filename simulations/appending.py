@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from simulations.results import HEAD, Results, ResultsError, parsed, row_hash
+from simulations.results import HEAD, Results, ResultsError, open_regular, parsed, row_hash
 from simulations.tally import Tally
 from simulations.tasks import Task, canonical
 from spectheory.errors import OutputError
@@ -40,11 +40,17 @@ class ResultsWriter:
             If it is another kind of file, or another run has it open.
         """
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+            with contextlib.suppress(FileExistsError):  # opening says what is wrong with the folder
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = open_regular(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         except OSError as error:
-            raise self._unwritable(error) from error
+            raise OutputError(
+                f"{self.path} cannot be written ({error.strerror or error})",
+                limit="needs a regular file on a writable disk",
+                remedy="choose another file",
+            ) from error
         try:
+            self._not_the_answers()
             self._lock()
             self.results, self._end = parsed(self.path, self.path.read_bytes())
             os.ftruncate(self._file, self._end)
@@ -87,9 +93,22 @@ class ResultsWriter:
             with contextlib.suppress(OSError):  # a torn row left here is dropped by the next run
                 os.ftruncate(self._file, self._end)
             if isinstance(error, OSError):
-                raise self._unwritable(error) from error
+                raise OutputError(
+                    f"{self.path} cannot be written ({error.strerror or error})",
+                    limit="needs a disk with room; finished rows stay",
+                    remedy="make room and run again, it continues",
+                ) from error
             raise
         self._end += len(data)
+
+    def _not_the_answers(self) -> None:
+        """Refuse /dev/stdout and the like, and a file that the shell sends answers or remarks to."""
+        for stream in {1, 2} - {self._file}:
+            with contextlib.suppress(OSError):  # the stream is closed
+                if os.path.samestat(os.fstat(stream), os.fstat(self._file)):
+                    raise ResultsError(
+                        f"{self.path} is where output goes", limit="rows need their own", remedy="choose another file"
+                    )
 
     def _lock(self) -> None:
         """Take the file for this run alone, where the system can; it is free again when the run ends or dies."""
@@ -103,10 +122,3 @@ class ResultsWriter:
             raise ResultsError(
                 f"{self.path} is in use", limit="one run at a time appends", remedy="wait or choose another file"
             ) from error
-
-    def _unwritable(self, error: OSError) -> OutputError:
-        return OutputError(
-            f"{self.path} cannot be written ({error.strerror or error})",
-            limit="needs a writable disk with room; finished rows stay",
-            remedy="make room and run again, it continues",
-        )

@@ -93,7 +93,12 @@ class Pool:
         self.close()
         self._executor = self._make()
 
-    def close(self) -> None:
-        """Drop what waits and let what runs finish; the caller's executor is left alone."""
-        if self._given is None:
-            self._executor.shutdown(wait=True, cancel_futures=True)
+    def close(self, *, at_once: bool = False) -> None:
+        """Drop what waits, and let what runs finish or kill its processes; the caller's executor is left alone."""
+        if self._given is not None:
+            return
+        processes = list((getattr(self._executor, "_processes", None) or {}).values())
+        self._executor.shutdown(wait=not at_once, cancel_futures=True)
+        if at_once:
+            for process in processes:
+                process.kill()

@@ -12,6 +12,9 @@ from spectheory.errors import SettingError, ShapeError
 
 Floats = NDArray[np.float64]
 
+MOST_OUTPUTS = 4096
+"""Largest vocabulary whose outputs are counted and compared one by one: each is a number of every saved batch."""
+
 
 def one_pair(target: Any, draft: Any) -> tuple[Floats, Floats]:
     """Check the pmfs ``[V]`` of one position.
@@ -70,6 +73,17 @@ def pmf_rows(pmfs: Any) -> Floats:
 def _check_rows(shape: tuple[int, ...]) -> None:
     if len(shape) != 2 or shape[0] == 0:
         raise ShapeError(f"the pmfs have shape {shape}", limit="needs [n, V], n >= 1", remedy="one pmf a row")
+
+
+def by_output(counts: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
+    """The counts of each token ``[V]`` as a part of a tally; none beyond :data:`MOST_OUTPUTS`.
+
+    Examples
+    --------
+    >>> by_output(np.array([3, 1])), by_output(np.zeros(200_000, dtype=np.int64))
+    ({'output': array([3, 1])}, {})
+    """
+    return {"output": counts} if counts.size <= MOST_OUTPUTS else {}
 
 
 def whole_number(name: str, value: int) -> int:

@@ -6,8 +6,11 @@ the hash of what it says. A row counts once it has its newline; what a kill or a
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
+import stat
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -82,13 +85,29 @@ def read_results(path: Path) -> Results:
         If the file is something else.
     """
     try:
-        return parsed(path, path.read_bytes())[0]
+        with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
+            return parsed(path, file.read())[0]
     except FileNotFoundError:
         return Results()
     except OSError as error:
         raise ResultsError(
-            f"{path} cannot be read ({error.strerror})", limit="needs a file", remedy="check it"
+            f"{path} cannot be read ({error.strerror})", limit="needs a regular file", remedy="choose another file"
         ) from error
+
+
+def open_regular(path: Path, flags: int) -> int:
+    """Open a file that ends: a pipe or a device is refused, without waiting for it.
+
+    Raises
+    ------
+    OSError
+        If it is none, or cannot be opened.
+    """
+    file = os.open(path, flags | getattr(os, "O_NONBLOCK", 0), 0o666)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise OSError(errno.EINVAL, "not a regular file")
+    return file
 
 
 def parsed(path: Path, content: bytes) -> tuple[Results, int]:

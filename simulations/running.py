@@ -17,6 +17,9 @@ from spectheory.errors import OutputError
 
 Progress = Callable[[Task, Tally], None]
 
+GRACE = 3.0
+"""Seconds that running batches have to finish after an interruption."""
+
 DEATHS = 3
 """A batch that was with the workers in so many breakdowns is not run again."""
 
@@ -101,13 +104,15 @@ class Run:
                     self._harvest()
                 except BrokenExecutor as lost:
                     self._recover(lost)
+            wait(self._flying)  # what runs beyond the need is kept too
         except OutputError:
-            self._wind_up(keep=False)
+            self.pool.close(at_once=True)
             raise
-        except BaseException:
-            self._wind_up(keep=True)
+        except BaseException as error:
+            self._cut_off(None if isinstance(error, Exception) else GRACE)
             raise
-        self._wind_up(keep=True)
+        self.pool.close()
+        self._keep_finished()
         return {advance.task: advance.tally for advance in self.advances}
 
     def _submit(self) -> None:
@@ -121,8 +126,9 @@ class Run:
                     self._flying[self.pool.submit(advance.task, batch)] = advance, batch
 
     def _harvest(self) -> None:
-        """Wait for a batch; keep and count those that are finished."""
-        for future in wait(self._flying, return_when=FIRST_COMPLETED).done:
+        """Wait for a batch; keep and count those that are finished, first submitted first."""
+        finished = wait(self._flying, return_when=FIRST_COMPLETED).done
+        for future in [future for future in self._flying if future in finished]:
             self._keep(future)
         self._cancel(future for future, (advance, _) in self._flying.items() if advance.done)
 
@@ -179,12 +185,17 @@ class Run:
             if future.cancel():
                 del self._flying[future]
 
-    def _wind_up(self, *, keep: bool) -> None:
-        """Drop what waits, let what runs finish, and put it on file where that works."""
-        self._cancel(self._flying)
-        wait(self._flying)
-        self.pool.close()
+    def _cut_off(self, seconds: float | None) -> None:
+        """Drop what waits, let what runs finish if it does so in time, and end the workers."""
+        try:
+            self._cancel(self._flying)
+            wait(self._flying, seconds)
+        finally:  # at once, after a second interruption
+            self.pool.close(at_once=True)
+            self._keep_finished()
+
+    def _keep_finished(self) -> None:
         for future, (advance, batch) in self._flying.items():
-            finished = keep and not future.cancelled() and future.exception() is None
+            finished = future.done() and not future.cancelled() and future.exception() is None
             if finished and self.file is not None and isinstance(tally := future.result(), Tally):
                 self.file.add(advance.task, batch, tally)

@@ -7,6 +7,7 @@ controls hand the commands a wrong theory.
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -21,6 +22,8 @@ from simulations import predictions
 from simulations.predictions import Predicted
 from simulations.quantities import Share
 from simulations.results import read_results
+from simulations.running import GRACE
+from simulations.sweeps import making
 from simulations.tally import Tally
 from spectheory.cli import console, main
 from spectheory.cli.settings import SETTINGS
@@ -121,7 +124,34 @@ def test_a_wrong_theory_is_seen(capsys: pytest.CaptureFixture[str], monkeypatch:
     content = ask(capsys, "simulate", "race", *PAIR, *FEW, status=1)
     assert content["agree"] is False
     assert main(["simulate", "race", *PAIR, *FEW]) == 1
-    assert "disagree in 1 of 1 comparisons" in " ".join(capsys.readouterr().out.split())
+    assert "disagree in 1 of 1 comparison" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("kind", ["race", "poisson", "recursive", "recursive-distinct", "gumbel-list"])
+def test_a_large_vocabulary_is_a_matter_of_seconds(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The law of the rank as far as it is cheap; outputs are not told apart."""
+    logits = np.random.default_rng(2).standard_normal((2, 6000))
+    for name, row in zip(("target", "draft"), logits, strict=True):
+        np.save(tmp_path / f"{name}.npy", np.exp(row) / np.exp(row).sum())
+    pair = [f"--{name}={tmp_path / name}.npy" for name in ("target", "draft")]
+    content = ask(capsys, "simulate", kind, *pair, "--trials", 500, "--batch", 500, "--workers", 1)
+    assert content["agree"] is True
+    assert "output" not in content["tally"]["counts"]
+    said = [row["says"] for row in content["comparisons"]]
+    ranks = {"race": 1, "recursive-distinct": 1, "gumbel-list": 0}.get(kind, 8)
+    assert sum(each.startswith("P(R = ") for each in said) == ranks
+    assert not any(each.startswith("P(output") for each in said)
+    assert said[0] == {"race": "acceptance rate", "gumbel-list": "P(not in the list)"}.get(kind, "P(R = 1)")
+
+
+def test_distinct_candidates_are_compared_as_far_as_they_are_enumerated(capsys: pytest.CaptureFixture[str]) -> None:
+    """Ten tokens and the default of eight ranks: eight have ten million orders of rejection."""
+    tenth = ",".join(["0.1"] * 10)
+    content = ask(capsys, "simulate", "recursive-distinct", "--target", "0.55" + ",0.05" * 9, "--draft", tenth, *FEW)
+    said = [row["says"] for row in content["comparisons"]]
+    assert said == [*(f"P(R = {r})" for r in range(1, 8)), *(f"P(output = {x})" for x in range(10))]
 
 
 def test_bounds_are_judged_on_their_side() -> None:
@@ -140,7 +170,7 @@ def test_the_table_says_what_was_found(capsys: pytest.CaptureFixture[str], monke
     assert err == ""
     assert all(len(line) <= 80 for line in out.splitlines())
     assert "4,000 trials: a race over distinct tokens, target first (R2)" in out
-    assert "agree in all 7 comparisons" in out
+    assert "agree in 7 comparisons" in out
     assert main(["simulate", "list"]) == 0
     listed = capsys.readouterr().out
     assert all(kind in listed for kind in SETTINGS)
@@ -201,6 +231,7 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "no trials": (("simulate", "race", *PAIR, "--trials", "0"), "--trials is 0"),
     "negative trials": (("simulate", "race", *PAIR, "--trials", "-5"), "--trials is -5"),
+    "a mean of one trial": (("simulate", "token", "--trials", "1"), "need 2 for an interval"),
     "no batch": (("simulate", "race", *PAIR, "--batch", "0"), "--batch is 0"),
     "no workers": (("simulate", "race", *PAIR, "--workers", "0"), "--workers is 0"),
     "a negative seed": (("simulate", "race", *PAIR, "--seed", "-1"), "--seed is -1"),
@@ -232,6 +263,11 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "a family and pmfs": (("simulate", "random-trees", "--family", "x", "--target", "1"), "leave one out"),
     "no nodes": (("simulate", "random-trees", "--target", "1", "--nodes", "0"), "--nodes is 0"),
     "results that are a folder": (("simulate", "race", *PAIR, "--results", "FOLDER"), "FOLDER"),
+    "results on a device": (
+        ("simulate", "race", *PAIR, "--results", "/dev/full"),
+        "/dev/full cannot be written (not a",
+    ),
+    "results nowhere": (("simulate", "race", *PAIR, "--results", "/dev/null"), "/dev/null cannot be written (not a"),
     "results of another kind": (("simulate", "race", *PAIR, "--results", "OTHER"), "holds no results"),
     "no such figure": (("figures", "mona-lisa"), "no figure is called 'mona-lisa'"),
     "no workers for figures": (("figures", "race", "--workers", "0"), "--workers is 0"),
@@ -324,13 +360,7 @@ def test_a_figure_whose_theory_is_wrong_is_told(
 def test_an_interrupted_run_keeps_its_batches_and_leaves_no_process(sent: signal.Signals, tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     command = ["simulate", "race-dense", *PAIR, "--trials", "1000000000", "--batch", "20000", "--results", str(path)]
-    run = subprocess.Popen(
-        [sys.executable, "-m", "spectheory", *command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
+    run = begun("-m", "spectheory", *command)
     for _ in range(600):
         if path.exists() and path.stat().st_size > 3000:
             break
@@ -342,3 +372,110 @@ def test_an_interrupted_run_keeps_its_batches_and_leaves_no_process(sent: signal
     found = read_results(path)
     assert found.remarks == []
     assert any(found.batches.values())
+
+
+ENDLESS = ("race", *PAIR, "--trials", "10", "--batch", str(10**12), "--workers", "1")
+
+SLOW_TRIAL = """
+import sys
+from simulations import registry, simulators
+from spectheory.cli import main
+race = registry.registered("race")
+endless = lambda parameters, trials, state: print("begun", file=sys.stderr) or race.run(parameters, 10**12, state)
+registry._registered["race"] = race._replace(run=endless)
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def begun(*command: str) -> subprocess.Popen[str]:
+    """A process that takes interruptions, also where this one was started without."""
+    return subprocess.Popen(
+        [sys.executable, *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+
+
+def computing(run: subprocess.Popen[str]) -> int:
+    """A worker of the run, as soon as it has computed for a second."""
+    children = Path(f"/proc/{run.pid}/task/{run.pid}/children")
+    for _ in range(600):
+        for child in children.read_text().split():
+            words = Path(f"/proc/{child}/stat").read_text().rpartition(") ")[2].split()
+            worker = b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()
+            if worker and int(words[11]) > 4 * os.sysconf("SC_CLK_TCK"):
+                return int(child)
+        time.sleep(0.1)
+    raise AssertionError("no worker computes")
+
+
+def alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes as Linux shows them")
+@pytest.mark.parametrize("sent", [(signal.SIGINT,), (signal.SIGTERM,), (signal.SIGINT, signal.SIGINT)])
+def test_a_batch_that_does_not_end_is_cut_off(sent: tuple[signal.Signals, ...]) -> None:
+    """After a grace, or at a second interruption; the worker is gone, and the line says that nothing was kept."""
+    run = begun("-m", "spectheory", "simulate", *ENDLESS)
+    worker, start = computing(run), time.monotonic()
+    for each in sent:
+        run.send_signal(each)
+        time.sleep(0.5)
+    out, err = run.communicate(timeout=60)
+    seconds = time.monotonic() - start
+    assert (run.returncode, out) == (130, "")
+    assert err == "spectheory: interrupted; nothing was kept (--results FILE keeps finished batches)\n"
+    assert not alive(worker)
+    assert seconds < (GRACE if len(sent) == 2 else GRACE + 5)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes as Linux shows them")
+def test_a_kill_ends_a_worker_that_computes() -> None:
+    run = begun("-m", "spectheory", "simulate", *ENDLESS)
+    worker = computing(run)
+    run.kill()
+    run.communicate(timeout=60)  # the worker holds the other end
+    assert not alive(worker)
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("results", [False, True])
+def test_a_first_trial_that_does_not_end_is_cut_off(sent: signal.Signals, results: bool, tmp_path: Path) -> None:
+    kept = ("--results", str(tmp_path / "r.jsonl")) if results else ()
+    run = begun("-c", SLOW_TRIAL, "simulate", "race", *PAIR, *kept)
+    assert run.stderr is not None
+    assert run.stderr.readline() == "begun\n"
+    time.sleep(1)
+    run.send_signal(sent)
+    out, err = run.communicate(timeout=60)
+    assert (run.returncode, out) == (130, "")
+    assert err == "spectheory: interrupted; " + (
+        "if files were written, the same command goes on from them\n"
+        if results
+        else "nothing was kept (--results FILE keeps finished batches)\n"
+    )
+
+
+def test_a_request_to_terminate_is_an_interruption_wherever_it_comes(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """While theory is computed, and while figures are drawn again."""
+    before = signal.getsignal(signal.SIGTERM)
+
+    def terminated(*_: object) -> list[Predicted]:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return []
+
+    monkeypatch.setitem(predictions._predictors, "race", terminated)
+    assert main(["simulate", "race", *PAIR, *FEW]) == 130
+    assert "nothing was kept" in capsys.readouterr().err
+    monkeypatch.setattr(making, "redraw", terminated)
+    assert main(["figures", "race", "--redraw", "--out", str(tmp_path)]) == 130
+    assert "interrupted; if files were written" in capsys.readouterr().err
+    assert signal.getsignal(signal.SIGTERM) is before

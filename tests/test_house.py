@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import graphlib
-import re
 import subprocess
 import sys
 from collections.abc import Iterator

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -16,7 +17,8 @@ from proofs_check.arithmetic import floats
 from proofs_check.oracle import MP, exactly
 from proofs_check.strategies import extreme_pairs
 from spectheory.errors import SettingError, ShapeError, TraceError
-from spectheory.verification import PoissonRace, RaceVerification
+from spectheory.verification import GumbelList, PoissonRace, RaceVerification
+from spectheory.verification import race as race_file
 
 Floats = NDArray[np.float64]
 RACE = RaceVerification()
@@ -131,6 +133,50 @@ def test_a_ratio_beyond_the_floats() -> None:
     law = RACE.rank_pmf_given([0.5, 0.25, 0.25], [2e-320, 1e-320, 1.0], 0, 3)
     rate = 0.5 * 0.5 - 0.25
     np.testing.assert_allclose(law, [0, 1 / (1 + rate), rate / (1 + rate)], atol=SUBNORMAL)
+
+
+@pytest.mark.parametrize("lead", [(), (2, 3)], ids=str)
+def test_winners_in_blocks(lead: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of one winner, of some that do not divide, and of all give the same numbers, in both libraries."""
+    rng = np.random.default_rng(8)
+    p, q = rng.dirichlet(np.full(7, 0.5), lead), rng.dirichlet(np.full(7, 0.5), lead[-1:])
+    laws, means = [], []
+    for block in (1, 4 * 361 * 5, 1 << 20):
+        monkeypatch.setattr(race_file, "_BLOCK", block)
+        for convert in (np.asarray, torch.from_numpy):
+            laws.append(np.asarray(RACE.rank_pmf(convert(p), convert(q), 5)))
+            means.append(np.asarray(RACE.expected_rank(convert(p), convert(q))))
+    for law, mean in zip(laws, means, strict=True):
+        np.testing.assert_allclose(law, laws[0], rtol=0, atol=1e-15)
+        np.testing.assert_allclose(mean, means[0], rtol=1e-15)
+
+
+def test_no_matrix_of_the_vocabulary_is_formed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All rates of 5,000 tokens would take 200 MB; the integrals are left out, as they take minutes."""
+    rng = np.random.default_rng(9)
+    p, q = rng.dirichlet(np.ones(5000), 2)
+    monkeypatch.setattr(race_file, "_counted", lambda rates, most, nodes, xp: np.zeros((len(rates), most - 1)))
+    for ask in (lambda: RACE.expected_rank(p, q), lambda: RACE.rank_pmf(p, q, 2)):
+        tracemalloc.start()
+        ask()
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < 80e6
+    # The first rank comes by a sort: 200,000 tokens at once.
+    p, q = rng.dirichlet(np.ones(200_000), 2)
+    assert RACE.rank_pmf(p, q, 1) == pytest.approx([float(RACE.acceptance(p, q))], rel=RELATIVE)
+
+
+@pytest.mark.parametrize("q", [[1e-307, 0.5, 0.5], [1e-307, 1e-307, 1.0], [2e-308, 1e-308, 1.0]], ids=str)
+def test_ratios_near_the_largest_float(q: list[float]) -> None:
+    """p/q of 5e306 and more: sums and exponents overflow to infinity, which is where they belong, in silence."""
+    p = [0.5, 0.3, 0.2]
+    law = RACE.rank_pmf(p, q, 3)
+    exact = race_ranks.rank_law(exactly(p), exactly(q))
+    np.testing.assert_allclose(law, [float(share) for share in exact], rtol=0, atol=QUADRATURE)
+    assert float(RACE.expected_rank(p, q)) == pytest.approx(float(law @ [1, 2, 3]), rel=1e-12)
+    accepted = float(GumbelList().acceptance(p, q, 3))
+    assert float(GumbelList().acceptance_bound(p, q, 3)) <= accepted * (1 + RELATIVE) <= 1 + RELATIVE
 
 
 @pytest.mark.parametrize("size", [60, 200, 400])

@@ -166,6 +166,7 @@ def test_on_the_lattice_the_bound_is_the_best_tree(pmf: list[float], capacity: i
     exact = stationary_tree_value(pmf, capacity)
     assert value.high == pytest.approx(exact, rel=ROUNDING)
     assert value.low == pytest.approx(exact, rel=ROUNDING)
+    assert value.low <= exact <= value.high * (1 + 1e-15 * (value.high == capacity)), "rounded outwards, but for P"
 
 
 @pytest.mark.parametrize("capacity", [1, 2, 17, 4096])

@@ -5,6 +5,7 @@ Draws are those of the task's streams, so every comparison here is one of equali
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -12,12 +13,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from simulations import running
 from simulations.batches import run_batch
 from simulations.collect import collect
 from simulations.pools import WorkerError, process_pool
@@ -279,6 +281,49 @@ def test_an_interrupt_waits_for_what_runs(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         collect([wanted], stop=BY_COUNT, results=path, executor=threads(3), in_flight=3, progress=stop_now)
     assert read_results(path).of(wanted) == {batch: run_here(wanted, batch) for batch in range(3)}
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_an_interrupt_does_not_wait_for_ever(own: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A batch that takes a minute is given up after the grace; only an executor that was passed in lives on."""
+    monkeypatch.setattr(running, "GRACE", 0.5)
+    made: list[ProcessPoolExecutor] = []
+    before = set(multiprocessing.active_children())
+    path, quick, slow = tmp_path / "results.jsonl", coins(), coins(sleep=60.0)
+
+    def maker() -> Executor:
+        made.append(process_pool(2))
+        return made[0]
+
+    def stop_now(_: Task, tally: Tally) -> None:
+        raise KeyboardInterrupt
+
+    executor = maker() if own else maker
+    processes: list[Any] = []
+    try:
+        began = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            collect(
+                [quick, slow],
+                stop=Stop(trials=BATCH),
+                results=path,
+                executor=executor,
+                progress=stop_now,
+            )
+        assert time.monotonic() - began < 30
+        assert read_results(path).of(quick) == {0: run_here(quick, 0)}
+        processes = list((made[0]._processes or {}).values())
+        if own:
+            assert made[0].submit(os.getpid).result(timeout=60) in {process.pid for process in processes}
+        else:
+            with pytest.raises(RuntimeError, match="shutdown"):
+                made[0].submit(os.getpid)
+            while set(multiprocessing.active_children()) - before:
+                assert time.monotonic() - began < 30
+                time.sleep(0.05)
+    finally:
+        for process in processes:
+            process.kill()
 
 
 KILLED = """

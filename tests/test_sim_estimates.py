@@ -29,6 +29,8 @@ ALARM = 1e-9
 ROUNDING = 1e-12
 """Sums of at most 200 binomial probabilities, each right to about 1e-14."""
 
+EPS = float(np.finfo(np.float64).eps)
+
 SHARES = (0.001, 0.03, 0.2, 0.5, 0.71, 0.99)
 
 
@@ -224,6 +226,23 @@ def test_a_prediction_may_be_a_range() -> None:
     assert not agrees(counted(250, 1000), Share("heads"), high, ALARM)
     with pytest.raises(SettingError, match="statistical"):
         agrees(counted(1, 2), Share("heads"), Interval(0.1, 0.2, 0.3, "statistical"), ALARM)
+
+
+def test_rounding_of_a_mean_is_no_disagreement() -> None:
+    """Equal samples have no spread; some units in the last place are nothing, on both sides and at any scale."""
+    for mean in (0.1, -3.7e200, 1e-200):
+        same = Tally.of(100, samples={"x": [mean] * 100})
+        for units in (-20, 0, 20):
+            found = agrees(same, Mean("x"), mean * (1 + units * EPS), ALARM)
+            assert found, str(found)
+            assert found.z == 0
+        # Negative control: more than rounding.
+        for units in (-100, 100):
+            found = agrees(same, Mean("x"), mean * (1 + units * EPS), ALARM)
+            assert not found
+            assert math.isinf(found.z)
+    assert agrees(same, Mean("x"), Interval(0.0, 1e-200 * (1 - EPS), 1e-200 * (1 - EPS), "bound"), ALARM)
+    assert not agrees(Tally.of(9, samples={"x": [0.0] * 9}), Mean("x"), 1e-300, ALARM), "0 has no rounding"
 
 
 def test_evidence_by_hand() -> None:

@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
 
+import simulations.simulators  # noqa: F401  registers all kinds
 from proofs_check.random_pmf_trees import Ensemble, mean_best, mean_best_by_depth
 from proofs_check.strategies import Floats
 from simulations.kernels.random_pmf_trees import random_pmf_trees
+from simulations.predictions import compare, predictions
 from simulations.reference.random_pmf_trees import heaviest_prefixes
+from simulations.registry import registered
 from simulations.streams import Stream, words
+from simulations.tally import Tally
 from spectheory.drafting import expected_tokens, optimal_tree
 from spectheory.errors import PmfError, SettingError, ShapeError
 from spectheory.limits import stationary_tree_value
@@ -152,6 +157,23 @@ def test_one_pmf_everywhere_is_the_optimal_rank_tree(pmf: list[float]) -> None:
     total = float(random_pmf_trees(pmf, [100], 1, state=words(1))[0, 0])
     assert total == pytest.approx(stationary_tree_value(pmf, 100), rel=SUMMED)
     assert total + 1 == pytest.approx(float(expected_tokens(optimal_tree(pmf, 100), pmf)), rel=SUMMED)
+
+
+def test_one_pmf_is_judged_by_its_numbers_not_by_their_rounding() -> None:
+    """All trees are alike, so their mean has no error at all: the exact value and B3' stand; half of it would not."""
+    pmf = np.random.default_rng(7).dirichlet(np.full(1000, 0.05)).tolist()
+    given = {"pmfs_given": [pmf], "capacities": [1, 5, 64]}
+    tally = run("random-trees", given, 50)
+    compared = compare(tally, predictions("random-trees", given))
+    assert [str(each) for each in compared if not each] == []
+    for each in compared:
+        if each.predicted.statement == "B3'":
+            assert each.predicted.value >= each.observed.best, "from above"
+            assert not compare(tally, [replace(each.predicted, value=each.observed.best * (1 - 1e-12))])[0]
+
+
+def run(kind: str, parameters: dict[str, Any], trials: int) -> Tally:
+    return registered(kind).run(parameters, trials, words(3))
 
 
 def test_capacities_do_not_change_the_trees() -> None:

@@ -6,6 +6,8 @@ import errno
 import json
 import os
 import resource
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -215,10 +217,36 @@ def test_one_run_at_a_time(three: Path) -> None:
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for path in (tmp_path / "file" / "results.jsonl", tmp_path):
-        with pytest.raises(OutputError, match="cannot be written"), ResultsWriter(path):
+        with pytest.raises(OutputError, match=r"cannot be written .*y\).* choose another file"), ResultsWriter(path):
             pass
     with pytest.raises(ResultsError, match="cannot be read"):
         read_results(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["/dev/full", "/dev/null", "/dev/zero", "pipe"])
+def test_what_is_no_regular_file_is_refused_at_once(name: str, tmp_path: Path) -> None:
+    """A device or a pipe might never end, or hold nothing."""
+    path = tmp_path / name
+    if name == "pipe":
+        os.mkfifo(path)
+    with pytest.raises(OutputError, match=r"not a regular file.* choose another file") as caught, ResultsWriter(path):
+        pass
+    assert str(path) in str(caught.value)
+    with pytest.raises(ResultsError, match=r"cannot be read .not a regular file"):
+        read_results(path)
+
+
+def test_rows_do_not_go_where_output_goes(tmp_path: Path) -> None:
+    """As in ``... --results /dev/stdout > answers``."""
+    path = tmp_path / "answers"
+    code = "from pathlib import Path; from simulations.appending import *; ResultsWriter(Path({!r})).__enter__()"
+    for name in ("/dev/stdout", str(path)):
+        with path.open("w") as stdout:
+            run = subprocess.run(
+                [sys.executable, "-c", code.format(name)], stdout=stdout, stderr=subprocess.PIPE, text=True
+            )
+        assert f"{name} is where output goes" in run.stderr
+        assert path.read_text() == ""
 
 
 @contextmanager

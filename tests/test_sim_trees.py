@@ -75,6 +75,20 @@ def test_wrong_laws_are_caught() -> None:
     assert "S1" in disagreements(seen, "raced-tree", {"paths": paths, "pair": {**RECIPE, "noise": 1.2}})
 
 
+def test_a_large_vocabulary_is_predicted_where_that_is_cheap() -> None:
+    """6,000 tokens: the law of rank 2 would be a minute's work, that of rank 1 is a sort."""
+    pair = {"pair": {**RECIPE, "tokens": 6000}}
+    cheap = {"paths": paths_of(KAry((2, 2))), **pair}
+    said = predictions("raced-tree", cheap)
+    assert [each.says for each in said] == ["P(node 1 accepted)", "P(node 3 accepted)"]
+    assert disagreements(raced(cheap, 5000, words(8)), "raced-tree", cheap) == set()
+    chain = predictions("raced-tree", {"paths": paths_of(Chain(2)), **pair})
+    assert {each.statement for each in chain} == {"S1", "T1"}
+    assert chain[2].value == pytest.approx(said[0].value)
+    with pytest.raises(SettingError, match="every node of the tree has a rank above 1"):
+        predictions("raced-tree", {"paths": [[2]], **pair})
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_nodes_are_counted_as_the_twin_walks(shape: str) -> None:
     parameters: dict[str, Any] = {"paths": paths_of(SHAPES[shape]), "pair": RECIPE}

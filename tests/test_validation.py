@@ -22,15 +22,17 @@ from spectheory.measure import MeasureSettings, Model, ModelPair, Progress
 from spectheory.measure.decoders import Call
 from spectheory.measure.tokens import encode_prompt
 from spectheory.measure.validation import CHAIN_RULES, JUDGE, LOOKUP, PARTS, TREE_RULES, Setting, Validation, validate
-from spectheory.measure.validation.agreement import z_value
+from spectheory.measure.validation.agreement import p_value, z_value
 from spectheory.measure.validation.answer import answer, answer_at
 from spectheory.measure.validation.budget import CallTime, TokensPerCall, budget, measured_speedup, predicted_speedup
 from spectheory.measure.validation.evidence import Evidence
 from spectheory.measure.validation.expected import Expected, expected_calls
+from spectheory.measure.validation.law import law_of_calls, tail
 from spectheory.measure.validation.resampled import Resampled
 from spectheory.measure.validation.rounds import decoded_rounds
 from spectheory.measure.validation.runs import Run, run_once
 from spectheory.measure.validation.times import by_table, made_by_table
+from spectheory.paths import calls_of_texts
 from spectheory.plots.style import new_figure
 from spectheory.plots.validation import draw
 from spectheory.prompts import Prompt
@@ -71,6 +73,7 @@ def test_counted_calls_are_those_expected(found: dict[str, Any]) -> None:
     assert {record["rule"] for record in compared} == {*CHAIN_RULES, *TREE_RULES} - {LOOKUP}
     for record in compared:
         assert abs(record["expected"]["z"]) < SIGMA, record["name"]
+        assert record["expected"]["p"] > 1e-9, record["name"]
     assert {record["rule"] for record in compared if record["expected"]["deviation"] < 1e-3} == {"argmax", "topk"}
     assert [record["name"] for record in compared if record["expected"]["of_estimates"] > 0] == [DISTINCT]
     assert all(
@@ -102,16 +105,42 @@ def test_a_wrong_expectation_is_seen(
         )  # fmt: skip
         runs.append(dataclasses.replace(run, expected=wrong))
     assert abs(z_value(runs)) > SIGMA
+    assert p_value(runs) < 1e-9
 
 
 def test_what_is_certain_must_be_equal() -> None:
-    expected = Expected(calls=3.0, variance=0.0, noise=0.0, full=0.0)
+    expected = Expected(calls=3.0, variance=0.0, noise=0.0, least=3, law=(1.0,))
     assert z_value([Run((1, 2), 3, 1.0, expected=expected)]) == 0
     assert z_value([Run((1, 2), 4, 1.0, expected=expected)]) == math.inf
+    assert [p_value([Run((1, 2), count, 1.0, expected=expected)]) for count in (2, 3, 4)] == [0, 1, 0]
+
+
+def test_the_law_of_calls_has_the_moments_of_the_theorem() -> None:
+    """On drawn survival functions, what reaches past the end included."""
+    rng = np.random.default_rng(1)
+    for tokens, depth in ((1, 3), (2, 1), (9, 4), (30, 5)):
+        survival = np.multiply.accumulate(rng.random((tokens, depth)), axis=1)
+        calls, law, count = calls_of_texts(survival, np.array([tokens])), law_of_calls(survival), np.arange(tokens + 1)
+        mean = float(law @ count)
+        assert math.isclose(law.sum(), 1, rel_tol=1e-12)
+        assert math.isclose(mean, calls.expected[0], rel_tol=1e-12)
+        assert math.isclose(law @ (count - mean) ** 2, calls.variance[0], rel_tol=1e-9, abs_tol=1e-12)
+
+
+def test_tails_are_no_false_alarms() -> None:
+    """Whatever the law, a tail is below a rate at most so often; here by enumeration, of two texts."""
+    rng = np.random.default_rng(2)
+    laws = [(1, law / law.sum()) for law in rng.random((2, 6)) ** 4]
+    total = np.convolve(laws[0][1], laws[1][1])
+    tails = np.array([tail(laws, 2 + count) for count in range(len(total))])
+    for rate in (0.01, 0.1, 0.5):
+        assert total[tails < rate].sum() <= rate
 
 
 def test_noise_of_estimates_widens_the_deviation() -> None:
-    exact, noisy = (Expected(calls=3.0, variance=1.0, noise=noise, full=0.0) for noise in (0.0, 3.0))
+    exact, noisy = (
+        Expected(calls=3.0, variance=1.0, noise=noise, least=2, law=(0.5, 0.0, 0.5)) for noise in (0.0, 3.0)
+    )
     assert [z_value([Run((1, 2), 5, 1.0, expected=one)]) for one in (exact, noisy)] == [2, 1]
 
 
@@ -319,7 +348,7 @@ def test_the_command(
     assert content == json.loads((out / "validation.json").read_text())
     assert "resumed: 3 of 3" in read.err
     assert str(tmp_path) not in json.dumps(content), "no path of the machine in the answer"
-    monkeypatch.setattr("spectheory.measure.validation.answer.bound", lambda comparisons: -1.0)
+    monkeypatch.setattr("spectheory.measure.validation.answer.FALSE_ALARMS", 1e3)
     assert main(command) == 1
     assert "DISAGREE" in capsys.readouterr().out
 

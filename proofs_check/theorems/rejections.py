@@ -207,7 +207,7 @@ ENTRIES = (
                 Y1, lambda: drawn_tables(2, 2), over="2 tokens, 2 steps, entries of all sizes", wrong=DRAFT_PREFIXES
             ),
             simulated(
-                "rejections on the paper's test bed, T = 20, in all and by position; draft and coin drawn apart, and at once",
+                "rejections on the paper's test bed, T = 20, in all and by position; draws apart, and at once",
                 (
                     ("batch", {"chains": "yin2024", "length": 20, "drafts": 1}),
                     ("rejections", {"chains": "yin2024", "length": 20}),

@@ -9,6 +9,7 @@ from simulations.predicted.races import outputs, ranks
 from simulations.predictions import Predicted, predicts
 from simulations.quantities import Share
 from spectheory.verification import GumbelList, RecursiveRejection
+from spectheory.verification.distinct import most_ranks
 
 
 @predicts("recursive")
@@ -19,8 +20,9 @@ def recursive(parameters: dict[str, Any]) -> Iterator[Predicted]:
 
 @predicts("recursive-distinct")
 def recursive_distinct(parameters: dict[str, Any]) -> Iterator[Predicted]:
-    """Recursive rejection of distinct candidates."""
-    yield from ranks(RecursiveRejection(replacement=False), "R3", parameters, first=0)
+    """Recursive rejection of distinct candidates, as many ranks as can be enumerated."""
+    most = most_ranks(len(parameters["target"]), parameters["max_rank"])
+    yield from ranks(RecursiveRejection(replacement=False), "R3", {**parameters, "max_rank": most}, first=0)
 
 
 @predicts("gumbel-list")

@@ -35,11 +35,17 @@ def random_trees(parameters: dict[str, Any]) -> Iterator[Predicted]:
         tokens = Mean(f"P={capacity}")
         if capacity == 1:
             best = float(pmfs_of(parameters).max(axis=-1).mean())
-            yield Predicted("E[X] at P = 1, the mean largest probability", "best tree", Mean("P=1", 0.0, 1.0), best)
+            yield Predicted("E[X], P = 1", "best tree", Mean("P=1", 0.0, 1.0), best)
         for name, statement, form in STATED:
             bound = branching_bound(mu, mu2, capacity, form)  # type: ignore[arg-type]
-            yield Predicted(f"E[X] at P = {capacity} ({name})", statement, tokens, bound, "upper bound")
-        yield Predicted(f"E[X] at P = {capacity} (B3')", "B3'", tokens, numeric, "upper bound")
+            yield Predicted(
+                f"E[X], P = {capacity}" + name.removeprefix(statement),
+                statement,
+                tokens,
+                bound,
+                "upper bound",
+            )
+        yield Predicted(f"E[X], P = {capacity}", "B3'", tokens, numeric, "upper bound")
 
 
 def moments(parameters: dict[str, Any]) -> Moments:

@@ -37,4 +37,4 @@ def _profile(parameters: dict[str, Any], statement: str, drafts: int) -> Iterato
     profile = rejection_profile(*chains_of(parameters), drafts=drafts, horizon=length)
     yield Predicted("rejections per text", statement, Mean("rejections", 0, length), float(profile.sum()))
     for n, share in enumerate(profile if parameters.get("positions", True) else ()):
-        yield Predicted(f"P(rejection at token {n + 1})", statement, Share("positions", n), float(share))
+        yield Predicted(f"P(reject at {n + 1})", statement, Share("positions", n), float(share))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from simulations.alias import Floats
+from simulations.predicted.races import race_ranks
 from simulations.predictions import Predicted, predicts
 from simulations.quantities import Mean, Share
 from simulations.simulators.trees import pair_of, tree_of
 from spectheory.drafting import Tree, node_weights, survival
+from spectheory.errors import SettingError
 from spectheory.limits import tunstall_bound
 from spectheory.verification import RaceVerification
 from spectheory.verification.rank_entropy import rank_entropy
@@ -25,9 +27,28 @@ def tree(parameters: dict[str, Any]) -> Iterator[Predicted]:
 
 @predicts("raced-tree")
 def raced(parameters: dict[str, Any]) -> Iterator[Predicted]:
-    """Ranks of races."""
+    """Ranks of races; of high ranks over a large vocabulary only the nodes that need none of them.
+
+    Raises
+    ------
+    SettingError
+        If there is no such node.
+    """
     shape = tree_of(parameters["paths"])
-    yield from _calls(shape, raced_law(parameters, shape.max_rank))
+    target, draft = (np.atleast_2d(np.asarray(pmf)) for pmf in pair_of(parameters))
+    known = race_ranks(target.shape[-1], shape.max_rank, max(len(target), len(draft)))
+    if known == shape.max_rank:
+        yield from _calls(shape, raced_law(parameters, known))
+        return
+    within = [node for node, path in enumerate(shape.paths) if max(path) <= known]
+    if not within:
+        raise SettingError(
+            f"every node of the tree has a rank above {known}",
+            limit=f"for {target.shape[-1]} tokens theory is worked out up to that",
+            remedy="draft lower ranks",
+        )
+    law = raced_law(parameters, known)
+    yield from _nodes(shape, np.pad(law, (0, shape.max_rank - known)), within)
 
 
 def raced_law(parameters: dict[str, Any], max_rank: int) -> Floats:
@@ -64,5 +85,10 @@ def _calls(shape: Tree, law: Floats) -> Iterator[Predicted]:
     for depth, share in enumerate(depths, start=1):
         if widths[depth] > 1:
             yield Predicted(f"P(accepted >= {depth})", "S1", Share("at_least", depth - 1), float(min(share, 1.0)))
-    for node, weight in enumerate(node_weights(shape, law)):
-        yield Predicted(f"P(node {node + 1} accepted)", "S1", Share("reached", node), float(min(weight, 1.0)))
+    yield from _nodes(shape, law, range(shape.nodes))
+
+
+def _nodes(shape: Tree, law: Floats, among: Iterable[int]) -> Iterator[Predicted]:
+    weights = node_weights(shape, law)
+    for node in among:
+        yield Predicted(f"P(node {node + 1} accepted)", "S1", Share("reached", node), float(min(weights[node], 1.0)))

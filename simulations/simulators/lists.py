@@ -1,6 +1,7 @@
 """Several candidates at one position: a trial is a position.
 
-Parameters are ``target`` and ``draft``, pmfs ``[V]``, and ``max_rank`` or ``k``.
+Parameters are ``target`` and ``draft``, pmfs ``[V]``, and ``max_rank`` or ``k``. ``output``, ``[V]``, is counted up to
+:data:`simulations.positions.MOST_OUTPUTS` tokens.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Any
 
 from simulations.kernels.gumbel_list import gumbel_list
 from simulations.kernels.recursive_rejection import recursive_rejection
+from simulations.positions import by_output
 from simulations.registry import simulator
 from simulations.streams import Words
 from simulations.tally import Tally
@@ -30,11 +32,11 @@ def recursive_distinct(parameters: Mapping[str, Any], trials: int, state: Words)
 def _judged(parameters: Mapping[str, Any], trials: int, state: Words, *, replacement: bool) -> Tally:
     target, draft = parameters["target"], parameters["draft"]
     counts = recursive_rejection(target, draft, parameters["max_rank"], trials, state=state, replacement=replacement)
-    return Tally.of(trials, counts={"rank": counts.sum(axis=1), "output": counts.sum(axis=0)})
+    return Tally.of(trials, counts={"rank": counts.sum(axis=1), **by_output(counts.sum(axis=0))})
 
 
 @simulator("gumbel-list", version="1")
 def gumbel(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
     """Gumbel list sampling (R6): ``hits``, [misses, by another race, by the output's own race]; ``output``."""
     counts = gumbel_list(parameters["target"], parameters["draft"], parameters["k"], trials, state=state)
-    return Tally.of(trials, counts={"hits": counts.sum(axis=1), "output": counts.sum(axis=0)})
+    return Tally.of(trials, counts={"hits": counts.sum(axis=1), **by_output(counts.sum(axis=0))})

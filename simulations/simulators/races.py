@@ -1,7 +1,7 @@
 """Races at one position: a trial is a race.
 
 Parameters are ``target`` and ``draft``, pmfs ``[V]``, and ``max_rank``. Counted are ``rank``, ``[max_rank + 2]`` (no
-rank, rank 1, 2, ..., higher), and ``output``, ``[V]``.
+rank, rank 1, 2, ..., higher), and ``output``, ``[V]``, up to :data:`simulations.positions.MOST_OUTPUTS` tokens.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from simulations.kernels.dense_race import dense_race
 from simulations.kernels.lazy_race import lazy_race
 from simulations.kernels.poisson_race import poisson_race
 from simulations.kernels.race_counts import Counts
+from simulations.positions import MOST_OUTPUTS
 from simulations.registry import simulator
 from simulations.streams import Words
 from simulations.tally import Tally
@@ -39,12 +40,15 @@ def poisson(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
 
 
 def _raced(kernel: Kernel, parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
+    sorted_out = len(parameters["target"]) <= MOST_OUTPUTS
     counts = kernel(
         parameters["target"],
         parameters["draft"],
         trials=trials,
         state=state,
         max_rank=parameters["max_rank"],
-        by_output=True,
+        by_output=sorted_out,
     )
+    if not sorted_out:
+        return Tally.of(trials, counts={"rank": counts})
     return Tally.of(trials, counts={"rank": counts.sum(axis=0), "output": counts.sum(axis=1)})

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
+from spectheory.cli.interrupts import Interrupted
 from spectheory.errors import SpectheoryError
 
 INTERRUPTED = 130
@@ -24,6 +25,8 @@ def main(arguments: list[str] | None = None) -> int:
         status = app(args=arguments, standalone_mode=False, prog_name="spectheory")
     except SpectheoryError as error:
         return _fail(str(error), 2)
+    except Interrupted as interrupted:
+        return _fail(f"interrupted; {interrupted}", INTERRUPTED)
     except KeyboardInterrupt:
         status = INTERRUPTED
     except BrokenPipeError:
@@ -41,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
         )
     # The command-line library turns Ctrl-C into this status before it gets here.
     if status == INTERRUPTED:
-        return _fail("interrupted; the same command goes on from what was written to files", INTERRUPTED)
+        return _fail("interrupted; if files were written, the same command goes on from them", INTERRUPTED)
     return status if isinstance(status, int) else 0
 
 

@@ -23,6 +23,7 @@ MOST_SHOWN = 8
 """Disagreements that are named one by one."""
 
 
+@terminations_interrupt()
 def run_figures(question: FiguresOptions) -> int:
     """Make or redraw the figures and show what came out; 1 if theory and simulation disagree anywhere, else 0."""
     for module, extra in (("numba", "fast"), ("matplotlib", "plots")):
@@ -51,7 +52,7 @@ def _made(wanted: list[Sweep], question: FiguresOptions) -> list[Made]:
     from simulations.sweeps import Scale
     from simulations.sweeps.making import Making
 
-    with progress() as bar, terminations_interrupt():
+    with progress() as bar:
         task = bar.add_task("simulating", total=None)
         making = Making(
             wanted,

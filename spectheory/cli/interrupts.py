@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class Interrupted(Exception):
+    """An interruption; the message says what was kept."""
 
 
 @contextmanager
@@ -23,3 +31,20 @@ def terminations_interrupt() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def interruptible(work: Callable[[], T]) -> T:
+    """What `work` returns, from a thread beside: signals would wait for a kernel that the main thread runs.
+
+    An interruption leaves the thread behind; it ends with the process.
+    """
+    done: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return done.result()

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from spectheory.cli.console import answers, progress, remarks
 from spectheory.cli.inputs import in_range
-from spectheory.cli.interrupts import terminations_interrupt
+from spectheory.cli.interrupts import Interrupted, interruptible, terminations_interrupt
 from spectheory.cli.settings import SETTINGS, Setting
 from spectheory.cli.simulation_options import RunOptions, SettingOptions
 from spectheory.errors import SettingError, load_extra
@@ -22,12 +22,23 @@ if TYPE_CHECKING:
     from simulations.tasks import Task
 
 MOST_TRIALS, MOST_WORKERS = 10**12, 1024
+LEAST_ALARM = 1e-100
 MOST_ROWS = 8
 """Comparisons of one statement that are shown; the others in a line."""
 
 
+@terminations_interrupt()
 def run_simulate(question: SettingOptions, run: RunOptions) -> int:
     """Simulate and compare; 1 if theory and simulation disagree, else 0."""
+    try:
+        return _simulated(question, run)
+    except KeyboardInterrupt:
+        if run.results is None:
+            raise Interrupted("nothing was kept (--results FILE keeps finished batches)") from None
+        raise
+
+
+def _simulated(question: SettingOptions, run: RunOptions) -> int:
     if question.kind == "list":
         _show_kinds()
         return 0
@@ -36,14 +47,10 @@ def run_simulate(question: SettingOptions, run: RunOptions) -> int:
     _check(run)
     parameters = setting.parameters(question.kind, question)
     import simulations.simulators  # noqa: F401  registers all kinds
-    from simulations.predictions import predictions
-    from simulations.registry import registered
-    from simulations.streams import words
     from simulations.tasks import task
 
-    registered(question.kind).run(parameters, 1, words(run.seed))  # bad input is refused here, in a line
-    predicted = predictions(question.kind, parameters)
-    job = task(question.kind, parameters, seed=run.seed, trials=run.batch or setting.batch)
+    predicted = interruptible(lambda: _predicted(question.kind, parameters, run))
+    job = task(question.kind, parameters, seed=run.seed, trials=run.batch or min(setting.batch, run.trials))
     stop = _stop(run, predicted)
     tally = _collected(job, stop, run)
     compared = _compared(tally, predicted, run)
@@ -64,6 +71,22 @@ def _setting(kind: str) -> Setting:
     return SETTINGS[kind]
 
 
+def _predicted(kind: str, parameters: dict[str, Any], run: RunOptions) -> tuple[Predicted, ...]:
+    """What theory says, after a first trial: bad input is refused there, in a line."""
+    from simulations.predictions import predictions
+    from simulations.quantities import Mean
+    from simulations.registry import registered
+    from simulations.streams import words
+
+    registered(kind).run(parameters, 1, words(run.seed))
+    found = predictions(kind, parameters)
+    if run.trials < 2 and any(isinstance(each.quantity, Mean) for each in found):
+        raise SettingError(
+            f"--trials is {run.trials}", limit=f"{kind} has means, which need 2 for an interval", remedy="run more"
+        )
+    return found
+
+
 def _check(run: RunOptions) -> None:
     in_range("--trials", run.trials, MOST_TRIALS)
     if run.batch is not None:
@@ -72,8 +95,10 @@ def _check(run: RunOptions) -> None:
         in_range("--workers", run.workers, MOST_WORKERS)
     if run.seed < 0:
         raise SettingError(f"--seed is {run.seed}", limit="must be >= 0", remedy="0 is the default")
-    if not 0 < run.alarm < 1:
-        raise SettingError(f"--alarm is {run.alarm}", limit="must lie in (0, 1)", remedy="1e-6 is the default")
+    if not LEAST_ALARM <= run.alarm < 1:
+        raise SettingError(
+            f"--alarm is {run.alarm}", limit=f"must lie in [{LEAST_ALARM:.0e}, 1)", remedy="1e-6 is the default"
+        )
     if run.width is not None and not run.width > 0:
         raise SettingError(f"--width is {run.width}", limit="must be > 0", remedy="0.01 is 1% of the value")
 
@@ -89,7 +114,7 @@ def _stop(run: RunOptions, predicted: tuple[Predicted, ...]) -> Stop:
 def _collected(job: Task, stop: Stop, run: RunOptions) -> Tally:
     from simulations.collect import collect
 
-    with progress() as bar, terminations_interrupt():
+    with progress() as bar:
         shown = bar.add_task(job.kind, total=stop.batches(job))
         found = collect(
             [job],
@@ -113,17 +138,20 @@ def _compared(tally: Tally, predicted: tuple[Predicted, ...], run: RunOptions) -
 
 def _show_kinds() -> None:
     table = Table(title="What can be simulated", title_justify="left", box=None, pad_edge=False)
-    for heading in ("kind", "a trial is", "options"):
-        table.add_column(heading)
+    for heading in ("kind", "a trial is", "batch", "options"):
+        table.add_column(heading, justify="right" if heading == "batch" else "left")
     for kind, setting in SETTINGS.items():
-        table.add_row(kind, setting.says, " ".join(f"--{name.replace('_', '-')}" for name in setting.takes))
+        options = " ".join(f"--{name.replace('_', '-')}" for name in setting.takes)
+        table.add_row(kind, setting.says, f"{setting.batch:,}", options)
     answers.print(table, highlight=False)
 
 
 def _show(setting: Setting, tally: Tally, compared: tuple[Comparison, ...], run: RunOptions) -> None:
     table = Table(title=f"{tally.trials:,} trials: {setting.says}", title_justify="left", box=None, pad_edge=False)
-    for heading in ("what", "id", "observed", "95% interval", "theory", "side", "z", ""):
-        table.add_column(heading, justify="right" if heading in ("observed", "theory", "z") else "left")
+    for heading in ("", "what", "id", "observed", "95% interval", "theory", "side", "z"):
+        right = heading in ("observed", "theory", "z")
+        wraps = heading in ("what", "side")
+        table.add_column(heading, justify="right" if right else "left", no_wrap=not wraps, min_width=8 if wraps else 2)
     shown: dict[str, int] = {}
     rest: dict[str, list[Comparison]] = {}
     for each in compared:
@@ -138,9 +166,10 @@ def _show(setting: Setting, tally: Tally, compared: tuple[Comparison, ...], run:
         largest = max(abs(each.agreement.z) for each in others)
         answers.print(f"{len(others)} more of {statement}: all agree, largest |z| {largest:.1f}", highlight=False)
     wrong = sum(not each for each in compared)
-    verdict = f"disagree in {wrong} of {len(compared)}" if wrong else f"agree in all {len(compared)}"
+    number = "1 comparison" if len(compared) == 1 else f"{len(compared)} comparisons"
+    verdict = f"disagree in {wrong} of {number}" if wrong else f"agree in {number}"
     answers.print(
-        f"Theory and simulation {verdict} comparisons (false alarms: {run.alarm:.0e} at most)",
+        f"Theory and simulation {verdict} (false alarms: {run.alarm:.0e} at most)",
         style="bold",
         highlight=False,
         markup=False,
@@ -151,6 +180,7 @@ def _row(each: Comparison) -> list[str]:
     value, observed = each.predicted.value, each.observed
     theory = f"[{value.low:.4g}, {value.high:.4g}]" if isinstance(value, Interval) else f"{value:.4g}"
     return [
+        "ok" if each else "NO",
         each.predicted.says,
         each.predicted.statement,
         f"{observed.best:.4g}",
@@ -158,7 +188,6 @@ def _row(each: Comparison) -> list[str]:
         theory,
         each.predicted.side,
         f"{each.agreement.z:.1f}",
-        "ok" if each else "NO",
     ]
 
 

@@ -46,7 +46,7 @@ def run_validate(question: ValidateOptions, pair: PairOptions) -> int:
 
         found = validate(loaded, prompts, asked, question.out, resamples=question.resamples, on_progress=show)
     _answer(found, question)
-    return DISAGREE if found["beyond_bound"] else 0
+    return DISAGREE if found["disagreements"] else 0
 
 
 def _asked(question: ValidateOptions) -> Validation:

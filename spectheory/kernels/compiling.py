@@ -36,7 +36,8 @@ def compiled_in_any_order(function: F) -> F:
 
 
 def _compiled(function: F, freedoms: set[str]) -> F:
-    options = {"error_model": "numpy", "fastmath": freedoms}
+    # Other threads run beside a kernel: one that takes signals, one that ends a worker with its parent.
+    options = {"error_model": "numpy", "fastmath": freedoms, "nogil": True}
     try:
         return cast(F, _numba.njit(cache=True, **options)(function))
     except RuntimeError:  # neither the package's folder nor the user's cache can be written

@@ -33,6 +33,10 @@ Rounding = Literal["down", "up", "spread"]
 _SNAP = 1e-14
 """A step this close to a grid point, relative to itself, is on it: logarithm and division are rounded."""
 
+_OUTWARD = 1e-12
+"""Both ends are moved outwards by this share of themselves: a hundred times what the recursion's rounding, all of it in
+positive terms, came to against extended precision."""
+
 _MOST_POINTS = 1 << 20
 """Grid points: 8 MB a vector; beyond, the recursion takes minutes."""
 
@@ -58,8 +62,8 @@ def renewal_bound(
     bound on E[X]. ``low`` takes every step rounded up to the grid. ``high`` takes it rounded down (plain), or (dual)
     put on both neighbouring points with the mean of :math:`e^{step}` kept: :math:`(1 - e^{-t} \prod e^{step})_+` is
     convex in each factor, so by Jensen's inequality this raises it, and never above what rounding down gives; for a law
-    of many atoms by the square of the grid only. Both ends agree if all steps lie on the grid. Certain up to float
-    rounding (all terms of the recursion are positive).
+    of many atoms by the square of the grid only. Both ends are then moved outwards by 1e-12 of themselves, for float
+    rounding; apart from this they agree if all steps lie on the grid.
 
     Assumes conditional pmfs i.i.d. across prefixes and drafts that do not sample (B4).
 
@@ -103,8 +107,8 @@ def renewal_bound(
     above = _on_grid(law, grid, points, "spread" if form == "dual" else "down")
     high, _, at = minimum(_visits(above), capacity, grid)
     _, low, _ = minimum(_visits(_on_grid(law, grid, points, "up")), capacity, grid)
-    high = min(high, float(capacity))  # t = 0 gives P; rounding may exceed it
-    low = min(low, high)  # equal up to rounding where all steps are on the grid
+    high = min(high * (1 + _OUTWARD), float(capacity))  # t = 0 gives P
+    low = min(low * (1 - _OUTWARD), high)
     if not law.estimated:
         return Interval(low, high, high, "bound")
     error = _sampling_error(law, _influence(above, at, form, grid), grid)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 MARKERS = "osD^v"
 """One per temperature, in the order asked for."""
-_COLOURS = {**COLOURS, "assisted": GREY, "recursive": PINK}
-_MARGIN = 0.05
+_COLOURS = {**COLOURS, "assisted": GREY, "topk": PINK}
+_MARGIN, _FAINT = 0.05, 0.4
 
 Content = Mapping[str, Any]
 
@@ -102,7 +102,7 @@ def _scatter(ax: Axes, points: Sequence[tuple[Content, str, Content, Content]]) 
             color=colour,
             markersize=4,
             elinewidth=0.8,
-            alpha=0.8,
+            ecolor=(colour, _FAINT),
         ).get_children()
         if record["rule"] not in ends or x["best"] > ends[record["rule"]][0]:
             ends[record["rule"]] = (x["best"], y["best"], record["name"], colour)

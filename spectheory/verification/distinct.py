@@ -22,6 +22,17 @@ _BLOCK = 1 << 20
 """Entries of one array at a time."""
 
 
+def most_ranks(tokens: int, max_rank: int) -> int:
+    """The highest rank up to `max_rank` whose enumeration is not refused.
+
+    Examples
+    --------
+    >>> most_ranks(10, 8), most_ranks(200_000, 8), most_ranks(3, 8)
+    (7, 1, 8)
+    """
+    return next((r for r in range(max_rank, 1, -1) if tokens ** min(r, _ENOUGH) <= MOST_WORK), 1)
+
+
 def check_size(tokens: int, max_rank: int) -> None:
     """Refuse an enumeration that is too long.
 
@@ -30,7 +41,7 @@ def check_size(tokens: int, max_rank: int) -> None:
     SettingError
         If V^max_rank is beyond :data:`MOST_WORK` and more than one rank is asked for.
     """
-    if max_rank > 1 and tokens ** min(max_rank, _ENOUGH) > MOST_WORK:
+    if most_ranks(tokens, max_rank) < max_rank:
         raise SettingError(
             f"{tokens} tokens and rank {max_rank} have {tokens}^{max_rank - 1} orders of rejection",
             limit=f"V^(max_rank-1) must be at most {MOST_WORK // tokens} here",

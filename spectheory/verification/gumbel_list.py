@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from spectheory.distributions import Array, ratio, validate_pair
 from spectheory.divergences import hockey_stick_at_ratios
 from spectheory.verification.base import Rule, at_least_one
@@ -131,10 +133,12 @@ def _others(rates: Array, below: Array, q: Array, k: int, xp: Any) -> Array:
     for node in range(0, nodes, block):
         at = range(node, min(node + block, nodes))
         w = xp.asarray([math.exp(first + i * _STEP) for i in at], dtype=q.dtype, device=q.device)[:, None]
-        pieces = xp.exp(-w * rates) * -xp.expm1(-w * steps) * slopes
+        with np.errstate(over="ignore"):  # exponents beyond the floats are infinite
+            ends, passed = xp.expm1(-w * rates), xp.exp(-w * rates) * -xp.expm1(-w * steps)
+        pieces = passed * slopes
         hit = q[..., None, :] * xp.flip(xp.cumulative_sum(xp.flip(pieces, axis=-1), axis=-1), axis=-1)
         certain = hit >= 1
         some = -xp.expm1((k - 1) * xp.log1p(-xp.where(certain, xp.zeros_like(hit), hit)))
         some = xp.where(certain, xp.ones_like(hit), some)
-        total = total + xp.sum(w * xp.exp(-w) * _STEP * -xp.expm1(-w * rates) * some, axis=-2)
+        total = total + xp.sum(w * xp.exp(-w) * _STEP * -ends * some, axis=-2)
     return total

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -19,8 +20,8 @@ _LOG_TIMES = (-40.0, 5.0)
 _NODES, _UP_TO_RANK = 361, 50
 """These give the last digits up to this rank; the r-th arrival has a width of 1/sqrt(r) in log u, so higher ranks take
 nodes as much closer."""
-_BLOCK = 1 << 22
-"""Entries of the largest array at a time."""
+_BLOCK = 1 << 20
+"""Entries of the largest array at a time: 8 MB in double precision, a handful of such at once."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,13 @@ class RaceVerification(RankRule):
         return xp.where(q > 0, given, xp.zeros_like(given))
 
     def rank_pmf(self, target: Any, draft: Any, max_rank: int) -> Array:
-        """P(R = r), r = 1..max_rank, ``[..., max_rank]`` (R2, exact to rounding; ``kobus2025``): O(V^2) integrals."""
+        """P(R = r), r = 1..max_rank, ``[..., max_rank]`` (R2, exact to rounding; ``kobus2025``): O(V^2) integrals.
+
+        The first rank alone is the acceptance rate, O(V log V) (A2). Memory is O(V max_rank).
+        """
         at_least_one("max_rank", max_rank)
+        if max_rank == 1:
+            return self.acceptance(target, draft)[..., None]
         p, q, xp = validate_pair(target, draft)
         p, q = p + 0 * q, q + 0 * p
         given = _rank_law(p[..., None, :], q[..., None, :], p, q, max_rank, xp)
@@ -104,9 +110,11 @@ class RaceVerification(RankRule):
         """
         p, q, xp = validate_pair(target, draft)
         p, q = p + 0 * q, q + 0 * p
-        rates = _rates(p[..., None, :], q[..., None, :], p, q, xp)
+        blocks = _rate_blocks(p[..., None, :], q[..., None, :], p, q, max(1, _BLOCK // p.shape[-1]), xp)
+        none = xp.zeros((0,), dtype=p.dtype, device=p.device)
         # lambda/(1 + lambda), 1 at infinity.
-        passed = xp.sum(1 - 1 / (1 + rates), axis=-1)
+        parts = [xp.sum(1 - 1 / (1 + rates), axis=-1) for rates in blocks]
+        passed = xp.reshape(xp.concat([none, *parts], axis=0), p.shape)
         passed = xp.where(q > 0, passed, xp.full_like(passed, math.inf))
         return 1 + xp.sum(p * xp.where(p > 0, passed, xp.zeros_like(p)), axis=-1)
 
@@ -119,6 +127,23 @@ class RaceVerification(RankRule):
         if max_rank == 1:
             return self.accepted_at(columns)[:, None]
         return recorded_ranks(columns, "race_rank", max_rank)
+
+
+def _rate_blocks(p: Array, q: Array, own_p: Array, own_q: Array, rows: int, xp: Any) -> Iterator[Array]:
+    """The rates ``[rows, V]`` of the winners `own_p`, `own_q` ``[...]``, so many at a time, in order.
+
+    The leading dimensions of the pmfs `p`, `q` ``[..., V]`` broadcast to the winners'. All rates together would be V
+    times as many as winners.
+    """
+    size, leading = p.shape[-1], tuple(p.shape[:-1])
+    places = xp.reshape(xp.arange(math.prod(leading), device=p.device), leading)
+    places = xp.reshape(xp.broadcast_to(places, tuple(own_p.shape)), (-1,))
+    p, q = xp.reshape(p, (-1, size)), xp.reshape(q, (-1, size))
+    own_p, own_q = xp.reshape(own_p, (-1,)), xp.reshape(own_q, (-1,))
+    for start in range(0, places.shape[0], rows):
+        at = slice(start, min(start + rows, places.shape[0]))
+        of_p, of_q = (xp.take(pmf, places[at], axis=0) for pmf in (p, q))
+        yield _rates(of_p, of_q, own_p[at], own_q[at], xp)
 
 
 def _rates(p: Array, q: Array, own_p: Array, own_q: Array, xp: Any) -> Array:
@@ -137,23 +162,21 @@ def _rates(p: Array, q: Array, own_p: Array, own_q: Array, xp: Any) -> Array:
 
 def _rank_law(p: Array, q: Array, own_p: Array, own_q: Array, max_rank: int, xp: Any) -> Array:
     """P(R = r | winner), ``[..., max_rank]``: the law of the count, integrated over the winner's time."""
-    rates = _rates(p, q, own_p, own_q, xp)
-    law = xp.stack([_first(rates, xp), *(xp.zeros_like(rates[..., 0]) for _ in range(max_rank - 1))], axis=-1)
-    if max_rank > 1 and math.prod(rates.shape) > 0:
-        flat = xp.reshape(rates, (-1, rates.shape[-1]))
-        nodes = _nodes(max_rank)
-        rows = max(1, _BLOCK // (nodes * max_rank))
-        starts = range(0, flat.shape[0], rows)
-        parts = [_counted(flat[i : min(i + rows, flat.shape[0]), :], max_rank, nodes, xp) for i in starts]
-        counted = xp.reshape(xp.concat(parts, axis=0), law.shape)
-        law = xp.concat([law[..., :1], counted[..., 1:]], axis=-1)
+    nodes = _nodes(max_rank)
+    rows = max(1, _BLOCK // max(p.shape[-1], nodes * max_rank))
+    parts = [xp.zeros((0, max_rank), dtype=p.dtype, device=p.device)]
+    for rates in _rate_blocks(p, q, own_p, own_q, rows, xp):
+        first = _first(rates, xp)[:, None]
+        parts.append(first if max_rank == 1 else xp.concat([first, _counted(rates, max_rank, nodes, xp)], axis=-1))
+    law = xp.reshape(xp.concat(parts, axis=0), (*own_p.shape, max_rank))
     drawn = (own_q > 0)[..., None] & (law == law)
     return xp.where(drawn, law, xp.zeros_like(law))
 
 
 def _first(rates: Array, xp: Any) -> Array:
     """P(R = 1 | winner) = 1/(1 + the sum of the rates): the integral in closed form."""
-    return 1 / (1 + xp.sum(rates, axis=-1))
+    with np.errstate(over="ignore"):  # a sum beyond the floats is infinite
+        return 1 / (1 + xp.sum(rates, axis=-1))
 
 
 def _nodes(max_rank: int) -> int:
@@ -162,7 +185,7 @@ def _nodes(max_rank: int) -> int:
 
 
 def _counted(rates: Array, max_rank: int, nodes: int, xp: Any) -> Array:
-    """Law of the number of tokens before the winner, 0..max_rank - 1, ``[rows, V]`` to ``[rows, max_rank]``."""
+    """Law of the number of tokens before the winner, 1..max_rank - 1, ``[rows, V]`` to ``[rows, max_rank - 1]``."""
     log_u = xp.linspace(*_LOG_TIMES, nodes, dtype=rates.dtype, device=rates.device)
     u = xp.exp(log_u)
     weight = u * xp.exp(-u) * ((_LOG_TIMES[1] - _LOG_TIMES[0]) / (nodes - 1))
@@ -174,4 +197,4 @@ def _counted(rates: Array, max_rank: int, nodes: int, xp: Any) -> Array:
         for j in range(max_rank - 1, 0, -1):
             counts[j] = counts[j] * stayed + counts[j - 1] * came
         counts[0] = counts[0] * stayed
-    return xp.stack([xp.sum(weight * count, axis=-1) for count in counts], axis=-1)
+    return xp.stack([xp.sum(weight * count, axis=-1) for count in counts[1:]], axis=-1)

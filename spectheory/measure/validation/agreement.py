@@ -1,16 +1,18 @@
-"""Counted against expected calls: the difference in standard deviations, and how large it may be."""
+"""Counted against expected calls: the difference in standard deviations, and how often chance gives such a one."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
+import numpy as np
 from scipy.stats import norm
 
+from spectheory.measure.validation.law import tail
 from spectheory.measure.validation.runs import Run
 
 FALSE_ALARMS = 1e-3
-"""A validation in which every prediction is right reports a disagreement this often at most (normal limit)."""
+"""A validation in which every expectation is right reports a disagreement this often at most."""
 _CERTAIN = 1e-3
 """A smaller standard deviation is rounding: nothing is random, and counted and expected calls must be equal."""
 
@@ -30,12 +32,9 @@ def z_value(runs: Sequence[Run]) -> float:
     return 0.0 if abs(off) < 0.5 else math.copysign(math.inf, off)
 
 
-def bound(comparisons: int) -> float:
-    """The largest |z| of so many comparisons that is no disagreement, at :data:`FALSE_ALARMS` for all of them.
-
-    Examples
-    --------
-    >>> round(bound(1), 2), round(bound(100), 2)
-    (3.29, 4.42)
-    """
-    return float(norm.isf(FALSE_ALARMS / 2 / max(comparisons, 1)))
+def p_value(runs: Sequence[Run]) -> float:
+    """How often chance gives calls so far from those expected (§7; exact, of estimates in the normal limit)."""
+    known = [run.expected for run in runs if run.expected is not None]
+    if any(one.noise > 0 for one in known):
+        return float(2 * norm.sf(abs(z_value(runs))))
+    return tail([(one.least, np.array(one.law)) for one in known], sum(run.count for run in runs))

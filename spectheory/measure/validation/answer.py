@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.measure.validation import budget as parts
-from spectheory.measure.validation.agreement import FALSE_ALARMS, bound, deviation, z_value
+from spectheory.measure.validation.agreement import FALSE_ALARMS, deviation, p_value, z_value
 from spectheory.measure.validation.evidence import Evidence
 from spectheory.measure.validation.settings import JUDGED_PLAINLY, PLAINLY, Setting
 from spectheory.measure.validation.times import by_table, made_by_table
@@ -56,6 +56,7 @@ def _expected(evidence: Evidence, setting: Setting) -> dict[str, Any]:
         "of_estimates": math.sqrt(sum(one.noise for one in known)),
         # Nothing random and yet a difference: infinitely many deviations, which JSON cannot say.
         "z": z if math.isfinite(z) else None,
+        "p": p_value(runs),
     }
 
 
@@ -123,15 +124,14 @@ def answer(temperatures: Mapping[float, list[dict[str, Any]]], provenance: Mappi
     """Everything, with the verdict over all temperatures."""
     records = [record for of_one in temperatures.values() for record in of_one]
     compared = [record["expected"] for record in records if record["expected"]]
-    limit = bound(len(compared))
+    limit = FALSE_ALARMS / max(len(compared), 1)
     sizes = [math.inf if one["z"] is None else abs(one["z"]) for one in compared]
     misses = [record["speedup"] for record in records if "miss" in record["speedup"]]
     return {
         "schema": SCHEMA,
         "comparisons": len(compared),
-        "z_bound": limit,
         "false_alarms": FALSE_ALARMS,
-        "beyond_bound": sum(size > limit for size in sizes),
+        "disagreements": sum(one["p"] < limit for one in compared),
         "beyond_3": sum(size > WITHIN for size in sizes),
         "median_miss": _median([one["miss"] for one in misses]),
         "median_miss_of_passes": _median([one["miss_of_passes"] for one in misses]),
@@ -141,5 +141,6 @@ def answer(temperatures: Mapping[float, list[dict[str, Any]]], provenance: Mappi
 
 
 def _median(misses: Sequence[Mapping[str, float]]) -> float | None:
-    """Median size of misses, in per cent."""
-    return float(np.median([abs(one["best"]) for one in misses])) if misses else None
+    """Median of |measured / predicted - 1|, in per cent."""
+    sizes = [100 * abs(math.expm1(one["best"] / 100)) for one in misses]
+    return float(np.median(sizes)) if sizes else None

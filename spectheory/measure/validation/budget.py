@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 PARTS = {
     "texts": "the texts are others than the trace's",
     "acceptance": "calls counted against those expected of these very texts",
-    "ends": "calls as made against the shape's: fewer drafts where a text ends, full acceptances counted",
+    "cut": "calls as made against the shape's: fewer drafts where a text ends or a draft has no more, full acceptances",
     "drafting": "draft passes as timed against the table",
     "verifying": "verifying passes as timed against the table",
     "overhead": "a call outside the passes: drawing, verifying, cutting caches",
@@ -102,7 +102,7 @@ def budget(
     return {
         "texts": np.log(tokens.texts / tokens.trace),
         "acceptance": np.log(tokens.counted / tokens.texts),
-        "ends": -(made.total - predicted.total) / mean,
+        "cut": -(made.total - predicted.total) / mean,
         "drafting": -(measured.drafting - made.drafting) / mean,
         "verifying": -(measured.verifying - made.verifying) / mean,
         "overhead": -measured.overhead / mean,

@@ -13,6 +13,7 @@ from spectheory.drafting import Chain, Shape
 from spectheory.measure.forward import teacher_forced
 from spectheory.measure.noise import text_key
 from spectheory.measure.pair import ModelPair
+from spectheory.measure.validation.law import law_of_calls, trimmed
 from spectheory.paths import TextCalls, calls_of_texts, calls_of_tree, tree_survival
 from spectheory.verification import Columns, PathRule, RankRule
 
@@ -34,14 +35,17 @@ class Expected:
         Of the number of calls (exact).
     noise : float
         Variance of `calls` itself, estimated from independent readings; 0 where it is exact.
-    full : float
-        Expected calls that follow one in which the whole path was accepted.
+    least : int
+        The number of calls that `law` begins with.
+    law : tuple of float
+        P(calls = least), P(calls = least + 1), ... but for negligible ends (as exact as `calls`).
     """
 
     calls: float
     variance: float
     noise: float
-    full: float
+    least: int
+    law: tuple[float, ...]
 
 
 def expected_calls(
@@ -72,17 +76,32 @@ def expected_calls(
             key=text_key(key, number),
             name=name,
         )
-        readings.append(calls_of(rule, shape, columns, np.array([len(text)])))
-    calls, variances, full = (
-        np.array([float(getattr(one, name)[0]) for one in readings]) for name in ("expected", "variance", "full")
-    )
+        readings.append(_read(rule, shape, columns, len(text)))
+    calls, variances = (np.array(column) for column in list(zip(*readings, strict=True))[:2])
     noise = float(calls.var(ddof=1)) / len(calls) if estimated else 0.0
-    return Expected(float(calls.mean()), float(variances.mean()), noise, float(full.mean()))
+    # Each path of calls passes a position once, so means of laws are as unbiased as those of expectations.
+    least, law = trimmed(np.mean([law for *_, law in readings], axis=0))
+    return Expected(float(calls.mean()), float(variances.mean()), noise, least, tuple(law.tolist()))
+
+
+def _read(rule: PathRule, shape: Shape, columns: Columns, tokens: int) -> tuple[float, float, NDArray[np.float64]]:
+    """Mean, variance and law of the calls of one text."""
+    calls = calls_of(rule, shape, columns, np.array([tokens]))
+    return float(calls.expected[0]), float(calls.variance[0]), law_of_calls(survival_of(rule, shape, columns)[0])
 
 
 def calls_of(rule: PathRule, shape: Shape, columns: Columns, lengths: NDArray[np.int64]) -> TextCalls:
     """Calls of texts with their variances, from the columns along them (§7)."""
+    survival, leaves = survival_of(rule, shape, columns)
+    if leaves is None:
+        return calls_of_texts(survival, lengths)
+    return calls_of_tree(survival, leaves, lengths, variance=True)
+
+
+def survival_of(
+    rule: PathRule, shape: Shape, columns: Columns
+) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    """P(tau >= i) at every start, and for other shapes than chains how much of it ends at leaves."""
     if isinstance(rule, RankRule) and not isinstance(shape, Chain):
-        law = rule.rank_law(columns, shape.max_rank)
-        return calls_of_tree(*tree_survival(law, shape.tree()), lengths, variance=True)
-    return calls_of_texts(rule.path_survival(columns, shape.depth), lengths)
+        return tree_survival(rule.rank_law(columns, shape.max_rank), shape.tree())
+    return rule.path_survival(columns, shape.depth), None

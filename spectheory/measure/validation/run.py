@@ -9,22 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from spectheory.cost import LatencyTable
-from spectheory.distributions import Sampling
 from spectheory.drafting import Shape
-from spectheory.errors import SettingError, TraceError
-from spectheory.measure.latency import measure_latency
+from spectheory.errors import SettingError
 from spectheory.measure.machine import hardware, versions
 from spectheory.measure.pair import ModelPair
 from spectheory.measure.run import MeasureSettings, Progress, measure
-from spectheory.measure.tokens import encode_prompt
 from spectheory.measure.validation.answer import answer, answer_at
 from spectheory.measure.validation.evidence import Evidence
+from spectheory.measure.validation.latencies import LATENCY_FILE, context_of, kept_latencies
 from spectheory.measure.validation.resampled import Resampled
 from spectheory.measure.validation.rounds import checked_fingerprint, decoded_rounds, with_plain
 from spectheory.measure.validation.settings import Setting, settings_for
 from spectheory.prompts import Prompt
 
-LATENCY_FILE = "latency.json"
 Shown = Callable[[str, Progress], None]
 
 
@@ -122,7 +119,10 @@ def validate(
     temperatures = tuple(dict.fromkeys(question.temperatures))
     for temperature in temperatures:  # before anything runs
         checked_fingerprint(pair, prompts, with_plain(question.settings(temperature)), question.at(temperature))
-    table = latencies(pair, prompts, question, out / LATENCY_FILE, show)
+    context = context_of(pair, prompts, question.how, question.longest)
+    table = kept_latencies(
+        pair, context, question.longest, out / LATENCY_FILE, on_progress=_titled(show, "measuring latencies")
+    )
     found = {}
     for temperature in temperatures:
         how, settings, at = question.at(temperature), question.settings(temperature), f"{temperature:g}"
@@ -142,64 +142,14 @@ def _titled(show: Shown, title: str) -> Callable[[Progress], None]:
     return lambda state: show(title, state)
 
 
-def latencies(
-    pair: ModelPair, prompts: Sequence[Prompt], question: Validation, path: Path, show: Shown
-) -> LatencyTable:
-    """The latency table of this pair at the context of these prompts, measured once and kept.
-
-    Raises
-    ------
-    TraceError
-        If the file is of another pair, machine or context.
-    SettingError
-        If the window has no room for a call.
-    """
-    context = context_of(pair, prompts, question)
-    described = {**pair.describe(), "hardware": hardware(), "versions": versions()}
-    if path.exists():
-        table = LatencyTable.read(path)
-        same = all(table.provenance.get(name) == value for name, value in described.items())
-        if not same or table.context != context or max(table.target) < question.longest:
-            raise TraceError(
-                f"{path} is a latency table of another run",
-                limit="only one of the same models, machine, context and shapes is taken up again",
-                remedy="choose another --out or remove the file",
-            )
-        return table
-    sizes = sorted({2**i for i in range(question.longest.bit_length()) if 2**i < question.longest} | {question.longest})
-    table = measure_latency(
-        pair,
-        context=context,
-        tokens=tuple(sizes),
-        on_progress=lambda done, total: show("measuring latencies", Progress(done, total, 0)),
-    )
-    table.write(path)
-    return table
-
-
-def context_of(pair: ModelPair, prompts: Sequence[Prompt], question: Validation) -> int:
-    """Tokens in the cache halfway through a text of the mean prompt, as far as the window lets a call follow."""
-    template = question.how.chat_template
-    lengths = [len(encode_prompt(pair.tokenizer, prompt, chat_template=template)) for prompt in prompts]
-    halfway = round(sum(lengths) / len(lengths)) + question.how.tokens // 2
-    room = halfway if pair.window is None else pair.window - question.longest
-    if room < 1:
-        raise SettingError(
-            f"a call verifies {question.longest} tokens",
-            limit=f"the models' window is {pair.window}, with at least one token before",
-            remedy="use a smaller shape",
-        )
-    return min(halfway, room)
-
-
 def _provenance(
     pair: ModelPair, prompts: Sequence[Prompt], question: Validation, table: LatencyTable
 ) -> dict[str, Any]:
     how = dataclasses.asdict(question.how)
-    sampling: Sampling = question.how.sampling
+    del how["sampling"]["temperature"]  # there are several
     return {
         **pair.describe(),
-        "settings": {**how, "sampling": {"top_k": sampling.top_k, "top_p": sampling.top_p}},
+        "settings": how,
         "prompts": len(prompts),
         "context": table.context,
         "draft_step": table.ratio,

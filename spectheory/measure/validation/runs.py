@@ -66,11 +66,13 @@ class Run:
             content["count"],
             content["seconds"],
             tuple(Call(*call) for call in content["calls"]),
-            None if expected is None else Expected(**expected),
+            None if expected is None else Expected(**{**expected, "law": tuple(expected["law"])}),
             tuple(content["remarks"]),
         )
 
 
+_FINEST = 1 << 20
+"""Temperatures that differ by less than its inverse have the same randomness, which does no harm."""
 Round = dict[str, Run]
 """A prompt's runs by the name of the setting."""
 
@@ -86,8 +88,9 @@ def run_round(
 
 
 def run_once(pair: ModelPair, prompt_ids: Tensor, number: int, setting: Setting, how: MeasureSettings) -> Run:
-    """Decode one prompt; its randomness depends on the seed, the setting and the prompt's number alone."""
-    seed = text_key(how.seed, number, setting.key >> 32, setting.key & 0xFFFFFFFF)
+    """Decode one prompt; its randomness depends on seed, setting, temperature and the prompt's number alone."""
+    place = setting.key >> 32, setting.key & 0xFFFFFFFF, int(how.sampling.temperature * _FINEST)
+    seed = text_key(how.seed, number, *place)
     if setting.judged:
         k = None if setting.shape is None else setting.shape.depth
         made = generate(pair, prompt_ids, how.sampling, k, how.tokens, np.random.SeedSequence(seed))

@@ -67,16 +67,13 @@ def _spread(interval: Mapping[str, Any] | None, form: str = ".2f") -> str:
 
 def headline(content: Mapping[str, Any]) -> str:
     """Whether counted and expected calls agree, in one sentence."""
-    compared, beyond = content["comparisons"], content["beyond_bound"]
+    compared, beyond = content["comparisons"], content["disagreements"]
     if not compared:
         return "Nothing was predicted: these drafts are outside the path theorem"
+    rate = f"false alarms {content['false_alarms']:g} in all"
     if beyond:
-        return f"Counted and expected calls DISAGREE in {beyond} of {compared} comparisons (|z| > {_bound(content)})"
-    return f"Counted and expected calls agree in all {compared} comparisons (|z| <= {_bound(content)})"
-
-
-def _bound(content: Mapping[str, Any]) -> str:
-    return f"{content['z_bound']:.2f}, false alarms {content['false_alarms']:g} in all"
+        return f"Counted and expected calls DISAGREE in {beyond} of {compared} comparisons ({rate})"
+    return f"Counted and expected calls agree in all {compared} comparisons ({rate})"
 
 
 def notes(content: Mapping[str, Any]) -> list[str]:
@@ -84,7 +81,7 @@ def notes(content: Mapping[str, Any]) -> list[str]:
     expected = content["comparisons"] * 2 * norm.sf(WITHIN)
     lines = [
         f"|z| > {WITHIN:g} in {content['beyond_3']} of {content['comparisons']} comparisons; "
-        f"chance gives {expected:.1f} or less.",
+        f"in the normal limit chance gives {expected:.1f} or less.",
         "expected: the path theorem for the very texts decoded; z: counted less expected calls, in standard "
         "deviations (0 where nothing is random and both are equal).",
         "from trace: predicted from other texts of the same prompts; intervals (95%) are over prompts.",

@@ -81,7 +81,9 @@ def _seconds(table: LatencyTable, shape: Shape, run: Run) -> tuple[float, float]
     full = False  # the draft's first pass is on two tokens after a call in which every draft was accepted
     for call in run.calls:
         verifying += table.target_pass(call.drafted + 1).best
-        for number, width in enumerate(shape.passes[: call.depth]):
+        # With one node a level the drafts are a chain, as those of a draft that has a single token.
+        widths = (1,) * call.depth if call.drafted == call.depth else shape.passes[: call.depth]
+        for number, width in enumerate(widths):
             drafting += table.draft_pass(width + (full and number == 0)).best
         full = call.last == "bonus"
     return drafting, verifying

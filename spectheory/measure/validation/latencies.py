@@ -1,0 +1,69 @@
+"""The latency table that a validation predicts with: measured once, kept, and refused where it belongs elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from spectheory.cost import LatencyTable
+from spectheory.errors import SettingError, TraceError
+from spectheory.measure.latency import measure_latency
+from spectheory.measure.machine import hardware, versions
+from spectheory.measure.pair import ModelPair
+from spectheory.measure.run import MeasureSettings, Progress
+from spectheory.measure.tokens import encode_prompt
+from spectheory.prompts import Prompt
+
+LATENCY_FILE = "latency.json"
+
+
+def kept_latencies(
+    pair: ModelPair, context: int, longest: int, path: Path, *, on_progress: Callable[[Progress], None]
+) -> LatencyTable:
+    """The table at `path`, measured now if there is none: passes on up to `longest` tokens.
+
+    Raises
+    ------
+    TraceError
+        If the file is of other models, another machine or context, or of shorter passes.
+    """
+    if not path.exists():
+        sizes = [2**i for i in range(longest.bit_length()) if 2**i < longest]
+        table = measure_latency(
+            pair,
+            context=context,
+            tokens=(*sizes, longest),
+            on_progress=lambda done, total: on_progress(Progress(done, total, 0)),
+        )
+        table.write(path)
+        return table
+    table = LatencyTable.read(path)
+    described = {**pair.describe(), "hardware": hardware(), "versions": versions()}
+    same = all(table.provenance.get(name) == value for name, value in described.items())
+    if not same or table.context != context or max(table.target) < longest:
+        raise TraceError(
+            f"{path} is a latency table of another run",
+            limit="only one of the same models, machine, context and shapes is taken up again",
+            remedy="choose another --out or remove the file",
+        )
+    return table
+
+
+def context_of(pair: ModelPair, prompts: Sequence[Prompt], how: MeasureSettings, longest: int) -> int:
+    """Tokens in the cache halfway through a text of the mean prompt, as far as the window lets a call follow.
+
+    Raises
+    ------
+    SettingError
+        If the window has no room for a call.
+    """
+    lengths = [len(encode_prompt(pair.tokenizer, each, chat_template=how.chat_template)) for each in prompts]
+    halfway = round(sum(lengths) / len(lengths)) + how.tokens // 2
+    room = halfway if pair.window is None else pair.window - longest
+    if room < 1:
+        raise SettingError(
+            f"a call verifies {longest} tokens",
+            limit=f"the models' window is {pair.window}, with at least one token before",
+            remedy="use a smaller shape",
+        )
+    return min(halfway, room)

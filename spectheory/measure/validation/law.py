@@ -1,0 +1,74 @@
+r"""The law of the number of calls of a text, given the text, and the tails of sums of them.
+
+Calls are independent given the text (§7), so with n tokens present the number of calls still to come has the law
+:math:`L_n(t) = \sum_i P(\tau = i \mid n)\, L_{n+i+1}(t - 1)`, and none at the end of the text. Mean and variance are
+those of the path theorem; the tails need no normal limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+NEGLIGIBLE = 1e-15
+"""Ends of a law that weigh less than this are left out; a thousand of them are far below any false-alarm rate."""
+
+
+def law_of_calls(survival: Floats) -> Floats:
+    """P(calls = t), t = 0..N, of one text (exact).
+
+    Parameters
+    ----------
+    survival : array ``[N, depth]``
+        P(tau >= i) of a call whose first draft stands at each position; what reaches past the end is ignored.
+
+    Examples
+    --------
+    One draft, accepted half of the time, and a text of two tokens:
+
+    >>> law_of_calls(np.full((2, 1), 0.5))
+    array([0. , 0.5, 0.5])
+    """
+    tokens, depth = survival.shape
+    laws = np.zeros((tokens + 1, tokens + 1))
+    laws[tokens, 0] = 1.0
+    for start in range(tokens - 1, -1, -1):
+        deepest = min(depth, tokens - start - 1)
+        reached = np.concatenate([[1.0], survival[start, :deepest], [0.0]])
+        moves = reached[:-1] - reached[1:]
+        laws[start, 1:] = moves @ laws[start + 1 : start + deepest + 2, :-1]
+    return laws[0]
+
+
+def trimmed(law: Floats) -> tuple[int, Floats]:
+    """A law without its negligible ends: where it begins, and its entries from there.
+
+    Examples
+    --------
+    >>> trimmed(np.array([0.0, 0.5, 0.5, 0.0]))
+    (1, array([0.5, 0.5]))
+    """
+    (kept,) = (law > NEGLIGIBLE).nonzero()
+    return int(kept[0]), law[kept[0] : kept[-1] + 1]
+
+
+def tail(laws: Sequence[tuple[int, Floats]], count: int) -> float:
+    """Two-sided tail of a sum of independent counts: twice the smaller of P(sum <= count) and P(sum >= count).
+
+    Not above a false-alarm rate more often than that rate, whatever the law.
+
+    Examples
+    --------
+    >>> coin = (0, np.array([0.5, 0.5]))
+    >>> tail([coin, coin], 0), tail([coin, coin], 1), tail([coin, coin], 3)
+    (0.5, 1.0, 0.0)
+    """
+    first, total = 0, np.ones(1)
+    for start, law in laws:
+        first, total = first + start, np.convolve(total, law)
+    place = count - first
+    low, high = float(total[: max(place + 1, 0)].sum()), float(total[max(place, 0) :].sum())
+    return min(1.0, 2 * min(low, high))
