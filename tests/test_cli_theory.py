@@ -634,7 +634,7 @@ BAD_INPUT = [
     (["rules", "--target", "inf,0", "--draft", "1,0"], "--target[0] is inf"),
     (["rules", "--target", "0.5,0.5", "--draft", "1"], "target has 2 tokens and draft 1"),
     (["rules", "--target", "0.5,half", "--draft", "1"], "--target '0.5,half' is neither numbers nor a file"),
-    (["rules", "--target", "", "--draft", "1"], "--target '.' cannot be read"),
+    (["rules", "--target", "", "--draft", "1"], "--target is empty"),
     (["rules", "--target", "FOLDER", "--draft", "1"], "Is a directory"),
     (["rules", "--target", "table.npy", "--draft", "two.npy"], "--target has 3 rows and --draft 2"),
     (["rules", "--target", "off.npy", "--draft", "1,0"], "--target row 1 sums to 0.5, 0.5 too little"),
