@@ -83,7 +83,7 @@ def too_generous(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
         (Method("recursive-distinct", KAry((2, 2))), None),
         (Method("token", Chain(2)), too_generous),
     ],
-    ids=str,
+    ids=["block", "recursive-distinct", "too generous"],
 )
 def test_output_tokens_follow_the_target(
     method: Method, verifier: Verifier | None, builtin: ModelPair, prompt: torch.Tensor, laws: list[Floats]
