@@ -518,4 +518,4 @@ def test_without_a_folder_kernels_are_compiled_each_time(monkeypatch: pytest.Mon
     monkeypatch.setattr(compiling, "_numba", SimpleNamespace(njit=njit))
     function, options = compiling.compiled(math.sqrt)  # type: ignore[misc]
     assert function is math.sqrt
-    assert options == {"error_model": "numpy", "fastmath": {"contract"}}
+    assert options == {"error_model": "numpy", "fastmath": {"contract"}, "nogil": True}

@@ -316,8 +316,8 @@ def test_b6_without_memory_is_b3() -> None:
     lattice = math.log(2) * np.arange(8)
     values = [float(shares @ threshold_terms(walks, t)) + capacity * math.exp(-t) for t in lattice]
     numeric = renewal_bound(StepLaw.from_pmfs(pmf), capacity, grid=math.log(2)).high
-    assert min(values) == pytest.approx(numeric, rel=2 * ROUNDING)
-    assert numeric == pytest.approx(best_tree(lambda _: pmf, capacity), rel=2 * ROUNDING)
+    assert min(values) == pytest.approx(numeric, rel=ROUNDING)
+    assert numeric == pytest.approx(best_tree(lambda _: pmf, capacity), rel=ROUNDING)
 
 
 # The pieces of B6

@@ -33,8 +33,8 @@ Rounding = Literal["down", "up", "spread"]
 _SNAP = 1e-14
 """A step this close to a grid point, relative to itself, is on it: logarithm and division are rounded."""
 
-_OUTWARD = 1e-12
-"""Both ends are moved outwards by this share of themselves: a hundred times what the recursion's rounding, all of it in
+_OUTWARD = 1e-13
+"""Both ends are moved outwards by this share of themselves: ten times what the recursion's rounding, all of it in
 positive terms, came to against extended precision."""
 
 _MOST_POINTS = 1 << 20

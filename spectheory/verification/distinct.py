@@ -16,8 +16,6 @@ from spectheory.errors import SettingError
 
 MOST_WORK = 1 << 24
 """Largest V^max_rank that is enumerated: V^(max_rank-1) orders of rejection with V tokens each, a second or two."""
-_ENOUGH = 64
-"""A power of two tokens that is beyond it for sure."""
 _BLOCK = 1 << 20
 """Entries of one array at a time."""
 
@@ -30,7 +28,12 @@ def most_ranks(tokens: int, max_rank: int) -> int:
     >>> most_ranks(10, 8), most_ranks(200_000, 8), most_ranks(3, 8)
     (7, 1, 8)
     """
-    return next((r for r in range(max_rank, 1, -1) if tokens ** min(r, _ENOUGH) <= MOST_WORK), 1)
+    if tokens == 1:
+        return max_rank
+    rank = 1
+    while rank < max_rank and tokens ** (rank + 1) <= MOST_WORK:
+        rank += 1
+    return rank
 
 
 def check_size(tokens: int, max_rank: int) -> None:
