@@ -316,7 +316,7 @@ def test_an_interrupt_does_not_wait_for_ever(own: bool, monkeypatch: pytest.Monk
         if own:
             assert made[0].submit(os.getpid).result(timeout=60) in {process.pid for process in processes}
         else:
-            with pytest.raises(RuntimeError, match="shutdown|terminated abruptly"):
+            with pytest.raises(RuntimeError, match=r"shutdown|terminated abruptly"):
                 made[0].submit(os.getpid)
             while set(multiprocessing.active_children()) - before:
                 assert time.monotonic() - began < 30
