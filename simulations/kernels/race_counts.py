@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from simulations.chains import checked_stream
 from simulations.streams import Words
 from spectheory.distributions import validate_pair
 from spectheory.errors import PmfError, SettingError, ShapeError
@@ -73,8 +74,7 @@ def enter_race(target: Any, draft: Any, *, trials: int, max_rank: int, state: Wo
     for name, value in (("trials", trials), ("max_rank", max_rank)):
         if not isinstance(value, int | np.integer) or value < 1:
             raise SettingError(f"{name} is {value!r}", limit="must be a whole number >= 1", remedy="ask for at least 1")
-    if not (isinstance(state, np.ndarray) and state.dtype == np.uint64 and state.shape == (4,) and state.any()):
-        raise SettingError("state is no stream", limit="four 64-bit words, not all 0", remedy="use streams.words(seed)")
+    checked_stream(state)
     with np.errstate(over="ignore"):
         ratios = np.divide(p, q, out=np.where(p > 0, np.inf, 0.0), where=q > 0)
     beyond = np.flatnonzero((q > 0) & np.isinf(ratios))
