@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,11 @@ from spectheory.cli.console import answers, progress, ready_folder, remarks
 from spectheory.cli.inputs import in_range
 from spectheory.cli.options import PairOptions
 from spectheory.cli.settings import read_shape
+from spectheory.cli.validate_joined import ANSWER, join
 from spectheory.cli.validate_options import TEMPERATURES, ValidateOptions
 from spectheory.distributions import Sampling
 from spectheory.drafting import Shape
-from spectheory.errors import load_extra
+from spectheory.errors import SettingError, load_extra
 from spectheory.files import write_whole
 from spectheory.measure import MeasureSettings, Progress, load_pair
 from spectheory.measure.validation import KS, Validation, headline, notes, speedup_table, tokens_table, validate
@@ -31,6 +32,9 @@ DISAGREE = 1
 def run_validate(question: ValidateOptions, pair: PairOptions) -> int:
     """Validate and show the answer; 1 if a prediction of calls is refuted, else 0."""
     load_extra("matplotlib", extra="plots")
+    if question.of:
+        _check_alone(question, pair)
+        return join(question.of, question.out)
     in_range("--resamples", question.resamples, MOST_RESAMPLES)
     asked, prompts = _asked(question), _prompts(question)
     ready_folder(question.out)
@@ -47,6 +51,29 @@ def run_validate(question: ValidateOptions, pair: PairOptions) -> int:
         found = validate(loaded, prompts, asked, question.out, resamples=question.resamples, on_progress=show)
     _answer(found, question)
     return DISAGREE if found["disagreements"] else 0
+
+
+def _check_alone(question: ValidateOptions, pair: PairOptions) -> None:
+    """Refuse options of decoding where nothing is decoded.
+
+    Raises
+    ------
+    SettingError
+        If there are any.
+    """
+    defaults = ValidateOptions(out=question.out, of=question.of)
+    idle = [
+        f"--{field.name.replace('_', '-')}"
+        for given, default in ((question, defaults), (pair, PairOptions()))
+        for field in fields(given)
+        if getattr(given, field.name) != getattr(default, field.name)
+    ]
+    if idle:
+        raise SettingError(
+            f"{', '.join(idle)} given with --of",
+            limit="finished validations are shown as they are",
+            remedy="give --of and --out alone",
+        )
 
 
 def _asked(question: ValidateOptions) -> Validation:
@@ -84,7 +111,7 @@ def _answer(found: dict[str, Any], question: ValidateOptions) -> None:
     """Write the answer and its figure, and show it."""
     from spectheory.plots.validation import write_figure
 
-    path = question.out / "validation.json"
+    path = question.out / ANSWER
     text = json.dumps(found, indent=2, allow_nan=False)
     write_whole(path, lambda partial: partial.write_text(text + "\n"))
     written: list[Path] = [path, *write_figure([found], question.out / "validation")]

@@ -16,6 +16,13 @@ class ValidateOptions:
     """What is validated, on which texts, and where it goes; several temperatures, and no text is given."""
 
     out: Annotated[Path, Option(help="Folder for the answer, the figure, and what is kept while it runs.")]
+    of: Annotated[
+        list[Path] | None,
+        Option(
+            help="The folder of a finished validation; repeatable. Nothing is decoded: one page and figures of all go "
+            "to --out."
+        ),
+    ] = None
     rule: Annotated[
         list[str] | None,
         Option(

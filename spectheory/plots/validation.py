@@ -1,12 +1,16 @@
-"""Predicted against measured: tokens per call and speed-up on the diagonal or off it; from the saved answer alone."""
+"""Predicted against measured: tokens per call and speed-up on the diagonal or off it; from the saved answers alone.
+
+:func:`draw` shows every rule of each pair; :func:`draw_pairs` shows the pairs together, and where misses come from.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from spectheory.plots.style import COLOURS, GREY, PINK, Label, name_ends, save_figure
+from spectheory.plots.style import BLUE, COLOURS, GREEN, GREY, ORANGE, PINK, Label, name_ends, plain_axes, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -15,53 +19,47 @@ if TYPE_CHECKING:
 
 MARKERS = "osD^v"
 """One per temperature, in the order asked for."""
+PAIRS = (BLUE, ORANGE, GREEN, PINK, GREY)
+"""One colour per pair, where pairs stand together."""
 _COLOURS = {**COLOURS, "assisted": GREY, "topk": PINK}
 _MARGIN, _FAINT = 0.05, 0.4
 
 Content = Mapping[str, Any]
-
-
-def tokens_per_call(ax: Axes, answer: Content) -> list[Artist]:
-    """Counted tokens per call against those predicted from the trace, with 95% intervals over prompts."""
-    points = [
-        (record, marker, record["trace"]["tokens_per_call"], record["tokens_per_call"])
-        for record, marker in _records(answer)
-        if record["trace"]
-    ]
-    artists = _scatter(ax, points)
-    ax.set_xlabel("tokens per call, predicted from the trace")
-    ax.set_ylabel("tokens per call, counted")
-    return artists
-
-
-def speedup(ax: Axes, answer: Content) -> list[Artist]:
-    """Measured speed-up against that predicted from trace and latencies, for our own decoders."""
-    points = [
-        (record, marker, record["speedup"]["predicted"], record["speedup"]["measured"])
-        for record, marker in _records(answer)
-        if record["speedup"]["predicted"] and not record["judged"]
-    ]
-    artists = _scatter(ax, points)
-    ax.set_xlabel("speed-up, predicted from trace and latencies")
-    ax.set_ylabel("speed-up, wall-clock")
-    return artists
+Dot = tuple[Content, str, Content, Content]
+"""A setting's record, its marker, and two intervals: predicted, and counted or measured."""
 
 
 def draw(figure: Figure, answers: Sequence[Content]) -> list[Artist]:
-    """A row per pair: tokens per call, and speed-up."""
+    """A row per pair: tokens per call, and speed-up, each rule by name."""
     grid = figure.subplots(len(answers), 2, squeeze=False)
     artists: list[Artist] = []
     for (left, right), answer in zip(grid, answers, strict=True):
-        models = answer["provenance"]
-        artists += tokens_per_call(left, answer)
-        artists += speedup(right, answer)
-        left.set_title(f"{models['target']['name']} with {models['draft']['name']}", loc="left", fontsize=11)
+        for ax, dots in ((left, list(_tokens_dots(answer))), (right, list(_speedup_dots(answer)))):
+            artists += _scatter(ax, [(dot, _COLOURS.get(dot[0]["rule"], GREY)) for dot in dots])
+            name_ends(ax, _rule_ends(dots))
+        _tokens_axes(left)
+        _speedup_axes(right)
+        left.set_title(_pair(answer), loc="left", fontsize=11)
         right.set_title(_key(answer), loc="left", fontsize=9, color=GREY)
     return artists
 
 
+def draw_pairs(figure: Figure, answers: Sequence[Content]) -> list[Artist]:
+    """All pairs together: tokens per call, speed-up, and the parts of the misses of the speed-ups."""
+    left, middle, right = figure.subplots(1, 3, width_ratios=(1, 1, 1))
+    coloured = list(zip(answers, PAIRS, strict=False))
+    artists = _scatter(left, [(dot, colour) for answer, colour in coloured for dot in _tokens_dots(answer)])
+    artists += _scatter(middle, [(dot, colour) for answer, colour in coloured for dot in _speedup_dots(answer)])
+    _tokens_axes(left)
+    _speedup_axes(middle)
+    for number, (answer, colour) in enumerate(coloured):
+        left.text(0.03, 0.97 - 0.065 * number, _pair(answer), transform=left.transAxes, color=colour, va="top")
+    middle.text(0.03, 0.97, _key(answers[0]), transform=middle.transAxes, color=GREY, va="top", fontsize=8)
+    return artists + _budgets(right, coloured)
+
+
 def write_figure(answers: Sequence[Content], path: Path) -> list[Path]:
-    """Write the figure of some answers, one per pair, as PNG and SVG; `path` is without suffix.
+    """Write the figure of some answers, one row per pair, as PNG and SVG; `path` is without suffix.
 
     Raises
     ------
@@ -73,26 +71,67 @@ def write_figure(answers: Sequence[Content], path: Path) -> list[Path]:
     return save_figure(lambda figure: draw(figure, answers), (9.6, 4.2 * len(answers)), path)
 
 
+def write_pairs_figure(answers: Sequence[Content], path: Path) -> list[Path]:
+    """Write the figure of several pairs at a glance, as PNG and SVG; `path` is without suffix.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    OutputError
+        If the folder cannot be written.
+    """
+    return save_figure(lambda figure: draw_pairs(figure, answers), (13.0, 4.4), path)
+
+
+# What is drawn
+
+
+def _tokens_dots(answer: Content) -> Iterator[Dot]:
+    """Counted tokens per call against those predicted from the trace, with 95% intervals over prompts."""
+    for record, marker in _records(answer):
+        if record["trace"]:
+            yield record, marker, record["trace"]["tokens_per_call"], record["tokens_per_call"]
+
+
+def _speedup_dots(answer: Content) -> Iterator[Dot]:
+    """Measured speed-up against that predicted from trace and latencies, for our own decoders."""
+    for record, marker in _records(answer):
+        if record["speedup"]["predicted"] and not record["judged"]:
+            yield record, marker, record["speedup"]["predicted"], record["speedup"]["measured"]
+
+
 def _records(answer: Content) -> Iterator[tuple[Content, str]]:
     for number, found in enumerate(answer["temperatures"]):
         for record in found["settings"]:
             yield record, MARKERS[number % len(MARKERS)]
 
 
-def _key(answer: Content) -> str:
-    """Which marker is which temperature."""
-    names = {"o": "circle", "s": "square", "D": "diamond", "^": "triangle", "v": "triangle down"}
-    temperatures = [f"{found['temperature']:g}" for found in answer["temperatures"]]
-    shown = ", ".join(f"{names[MARKERS[i % len(MARKERS)]]} {at}" for i, at in enumerate(temperatures))
-    return f"temperature: {shown}"
-
-
-def _scatter(ax: Axes, points: Sequence[tuple[Content, str, Content, Content]]) -> list[Artist]:
-    """Dots with both intervals, the diagonal, and each rule's name at its last dot."""
+def _budgets(ax: Axes, coloured: Sequence[tuple[Content, str]]) -> list[Artist]:
+    """The parts of every setting's miss as dots, their medians as bars; pairs below each other in a row."""
+    misses = [[r["speedup"] for r, _ in _records(answer) if "budget" in r["speedup"]] for answer, _ in coloured]
+    names = next(([*of_pair[0]["budget"], "in all"] for of_pair in misses if of_pair), [])
     artists: list[Artist] = []
-    ends: dict[str, Label] = {}
-    for record, marker, x, y in points:
-        colour = _COLOURS.get(record["rule"], GREY)
+    for number, (of_pair, (_, colour)) in enumerate(zip(misses, coloured, strict=True)):
+        for row, name in enumerate(names if of_pair else ()):
+            values = [float(({**one["budget"], "in all": one["miss"]})[name]["best"]) for one in of_pair]
+            height = row + 0.7 * ((number + 0.5) / len(coloured) - 0.5)
+            artists += ax.plot(values, [height] * len(values), "o", color=(colour, 0.25), ms=3, mew=0)
+            artists += ax.plot([median(values)], [height], "|", color=colour, ms=11, mew=2)
+    ax.set_yticks(range(len(names)), names)
+    ax.invert_yaxis()
+    ax.tick_params(axis="y", length=0)
+    ax.axvline(0, color=GREY, linewidth=1, linestyle=":", zorder=0)
+    ax.set_xlabel("part of 100 log(measured / predicted speed-up), %")
+    ax.set_title("where the misses come from (bar: median)", loc="left", fontsize=10)
+    plain_axes(ax)
+    return artists
+
+
+def _scatter(ax: Axes, dots: Sequence[tuple[Dot, str]]) -> list[Artist]:
+    """Dots in their colours with both intervals, and the diagonal."""
+    artists: list[Artist] = []
+    for (_, marker, x, y), colour in dots:
         artists += ax.errorbar(
             [x["best"]],
             [y["best"]],
@@ -104,18 +143,48 @@ def _scatter(ax: Axes, points: Sequence[tuple[Content, str, Content, Content]]) 
             elinewidth=0.8,
             ecolor=(colour, _FAINT),
         ).get_children()
-        if record["rule"] not in ends or x["best"] > ends[record["rule"]][0]:
-            ends[record["rule"]] = (x["best"], y["best"], record["name"], colour)
-    if not points:
+    plain_axes(ax)
+    if not dots:
         return artists
-    low = min(one["low"] for _, _, *both in points for one in both)
-    high = max(one["high"] for _, _, *both in points for one in both)
+    low = min(one["low"] for (_, _, *both), _ in dots for one in both)
+    high = max(one["high"] for (_, _, *both), _ in dots for one in both)
     low, high = low - _MARGIN * (high - low), high + _MARGIN * (high - low)
     artists += ax.plot([low, high], [low, high], color=GREY, linewidth=1, linestyle=":", zorder=0)
     ax.set_xlim(low, high)
     ax.set_ylim(low, high)
-    name_ends(ax, list(ends.values()))
     return artists
+
+
+def _rule_ends(dots: Sequence[Dot]) -> list[Label]:
+    """Where each rule is named: at its dot farthest to the right."""
+    ends: dict[str, Label] = {}
+    for record, _, x, y in dots:
+        if record["rule"] not in ends or x["best"] > ends[record["rule"]][0]:
+            ends[record["rule"]] = (x["best"], y["best"], record["name"], _COLOURS.get(record["rule"], GREY))
+    return list(ends.values())
+
+
+def _tokens_axes(ax: Axes) -> None:
+    ax.set_xlabel("tokens per call, predicted from the trace")
+    ax.set_ylabel("tokens per call, counted")
+
+
+def _speedup_axes(ax: Axes) -> None:
+    ax.set_xlabel("speed-up, predicted from trace and latencies")
+    ax.set_ylabel("speed-up, wall-clock")
+
+
+def _pair(answer: Content) -> str:
+    models = answer["provenance"]
+    return f"{models['target']['name']} with {models['draft']['name']}"
+
+
+def _key(answer: Content) -> str:
+    """Which marker is which temperature."""
+    names = {"o": "circle", "s": "square", "D": "diamond", "^": "triangle", "v": "triangle down"}
+    temperatures = [f"{found['temperature']:g}" for found in answer["temperatures"]]
+    shown = ", ".join(f"{names[MARKERS[i % len(MARKERS)]]} {at}" for i, at in enumerate(temperatures))
+    return f"temperature: {shown}"
 
 
 def _arms(interval: Content) -> list[list[float]]:

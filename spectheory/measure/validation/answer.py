@@ -14,7 +14,6 @@ from spectheory.measure.validation.agreement import FALSE_ALARMS, deviation, p_v
 from spectheory.measure.validation.evidence import Evidence
 from spectheory.measure.validation.settings import JUDGED_PLAINLY, PLAINLY, Setting
 from spectheory.measure.validation.times import by_table, made_by_table
-from spectheory.verification import PathRule
 
 Floats = NDArray[np.float64]
 SCHEMA = 1
@@ -28,7 +27,7 @@ def answer_at(evidence: Evidence) -> list[dict[str, Any]]:
 
 
 def _record(evidence: Evidence, setting: Setting) -> dict[str, Any]:
-    here, shape, rule = evidence.timed(setting), setting.drafts, setting.path_rule
+    here, shape = evidence.timed(setting), setting.drafts
     return {
         "name": setting.name,
         "rule": setting.rule,
@@ -38,8 +37,8 @@ def _record(evidence: Evidence, setting: Setting) -> dict[str, Any]:
         "tokens": int(here.tokens[0]),
         "calls": int(here.calls[0]),
         "tokens_per_call": evidence.resampled.interval(here.tokens / here.calls).as_dict(),
-        "expected": None if rule is None else _expected(evidence, setting),
-        "trace": None if rule is None else _from_trace(evidence, setting, rule),
+        "expected": _expected(evidence, setting),
+        "trace": _from_trace(evidence, setting),
         "speedup": _judged_speedup(evidence, setting) if setting.judged else _speedup(evidence, setting),
     }
 
@@ -60,10 +59,10 @@ def _expected(evidence: Evidence, setting: Setting) -> dict[str, Any]:
     }
 
 
-def _from_trace(evidence: Evidence, setting: Setting, rule: PathRule) -> dict[str, Any]:
+def _from_trace(evidence: Evidence, setting: Setting) -> dict[str, Any]:
     """What other texts of the same prompts predict; prompts are drawn again for both sides together."""
     here, interval = evidence.timed(setting), evidence.resampled.interval
-    known, _ = evidence.of_trace(setting, rule)
+    known, _ = evidence.of_trace(setting)
     return {
         "tokens_per_call": interval(known).as_dict(),
         "counted_over_predicted": interval(here.tokens / here.calls / known).as_dict(),
@@ -71,23 +70,14 @@ def _from_trace(evidence: Evidence, setting: Setting, rule: PathRule) -> dict[st
 
 
 def _speedup(evidence: Evidence, setting: Setting) -> dict[str, Any]:
-    """Measured, of the passes alone, and, where there is a prediction, predicted with the budget of the miss."""
+    """Measured, of the passes alone, and predicted, with the budget of the miss."""
     here, plain, interval = evidence.timed(setting), evidence.timed(PLAINLY), evidence.resampled.interval
     step = plain.verifying / plain.calls
     plain_overhead = plain.seconds / plain.verifying - 1
     measured, counted = here.per_call(step), here.tokens / here.calls
     speedup = counted * (1 + plain_overhead) / measured.total
     passes = counted / (measured.drafting + measured.verifying)
-    found: dict[str, Any] = {
-        "measured": interval(speedup).as_dict(),
-        "passes_alone": interval(passes).as_dict(),
-        "machine": float(step[0] / evidence.table.target_step().best),
-        "remarks": sorted({remark for run in evidence.runs(setting) for remark in run.remarks}),
-        "predicted": None,
-    }
-    if setting.path_rule is None:
-        return found
-    known, full_share = evidence.of_trace(setting, setting.path_rule)
+    known, full_share = evidence.of_trace(setting)
     expected = np.array([run.expected.calls for run in evidence.runs(setting) if run.expected is not None])
     tokens = parts.TokensPerCall(known, here.tokens / evidence.resampled.sum(expected), counted)
     predicted = by_table(evidence.table, setting.drafts, full_share)
@@ -95,7 +85,10 @@ def _speedup(evidence: Evidence, setting: Setting) -> dict[str, Any]:
     shares = parts.budget(tokens, predicted, made, measured, plain_overhead)
     beforehand = parts.predicted_speedup(tokens, predicted)
     return {
-        **found,
+        "measured": interval(speedup).as_dict(),
+        "passes_alone": interval(passes).as_dict(),
+        "machine": float(step[0] / evidence.table.target_step().best),
+        "remarks": sorted({remark for run in evidence.runs(setting) for remark in run.remarks}),
         "predicted": evidence.table.speedup(interval(known), setting.drafts, float(full_share[0])).as_dict(),
         "miss": _percent(evidence, speedup / beforehand),
         "miss_of_passes": _percent(evidence, passes / beforehand),
@@ -107,12 +100,11 @@ def _speedup(evidence: Evidence, setting: Setting) -> dict[str, Any]:
 def _judged_speedup(evidence: Evidence, setting: Setting) -> dict[str, Any]:
     """Over transformers' own plain generation, prompts included; its passes are not timed one by one."""
     here, plain, interval = evidence.timed(setting), evidence.timed(JUDGED_PLAINLY), evidence.resampled.interval
-    found = {"measured": interval(here.tokens / here.seconds / (plain.tokens / plain.seconds)).as_dict()}
-    if setting.path_rule is None:
-        return {**found, "predicted": None}
-    known, full_share = evidence.of_trace(setting, setting.path_rule)
-    predicted = evidence.table.speedup(interval(known), setting.drafts, float(full_share[0]))
-    return {**found, "predicted": predicted.as_dict()}
+    known, full_share = evidence.of_trace(setting)
+    return {
+        "measured": interval(here.tokens / here.seconds / (plain.tokens / plain.seconds)).as_dict(),
+        "predicted": evidence.table.speedup(interval(known), setting.drafts, float(full_share[0])).as_dict(),
+    }
 
 
 def _percent(evidence: Evidence, factor: Floats) -> dict[str, Any]:
@@ -123,7 +115,7 @@ def _percent(evidence: Evidence, factor: Floats) -> dict[str, Any]:
 def answer(temperatures: Mapping[float, list[dict[str, Any]]], provenance: Mapping[str, Any]) -> dict[str, Any]:
     """Everything, with the verdict over all temperatures."""
     records = [record for of_one in temperatures.values() for record in of_one]
-    compared = [record["expected"] for record in records if record["expected"]]
+    compared = [record["expected"] for record in records]
     limit = FALSE_ALARMS / max(len(compared), 1)
     sizes = [math.inf if one["z"] is None else abs(one["z"]) for one in compared]
     misses = [record["speedup"] for record in records if "miss" in record["speedup"]]
@@ -133,14 +125,14 @@ def answer(temperatures: Mapping[float, list[dict[str, Any]]], provenance: Mappi
         "false_alarms": FALSE_ALARMS,
         "disagreements": sum(one["p"] < limit for one in compared),
         "beyond_3": sum(size > WITHIN for size in sizes),
-        "median_miss": _median([one["miss"] for one in misses]),
-        "median_miss_of_passes": _median([one["miss_of_passes"] for one in misses]),
+        "median_miss": median_miss([one["miss"] for one in misses]),
+        "median_miss_of_passes": median_miss([one["miss_of_passes"] for one in misses]),
         "temperatures": [{"temperature": at, "settings": of_one} for at, of_one in temperatures.items()],
         "provenance": dict(provenance),
     }
 
 
-def _median(misses: Sequence[Mapping[str, float]]) -> float | None:
+def median_miss(misses: Sequence[Mapping[str, float]]) -> float | None:
     """Median of |measured / predicted - 1|, in per cent."""
     sizes = [100 * abs(math.expm1(one["best"] / 100)) for one in misses]
     return float(np.median(sizes)) if sizes else None

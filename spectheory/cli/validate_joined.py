@@ -1,0 +1,58 @@
+"""``spectheory validate --of``: finished validations of several pairs as one page with its figures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from spectheory.cli.console import answers, ready_folder, remarks
+from spectheory.errors import TraceError
+from spectheory.files import write_whole
+from spectheory.measure.validation import SCHEMA, headline, page
+
+ANSWER = "validation.json"
+
+
+def join(folders: Sequence[Path], out: Path) -> int:
+    """Write ``validation.md`` and the figures of the validations in `folders`; nothing is decoded.
+
+    Raises
+    ------
+    TraceError
+        If a folder holds no finished validation of this version.
+    OutputError
+        If the folder cannot be written.
+    """
+    from spectheory.plots.validation import write_figure, write_pairs_figure
+
+    ready_folder(out)
+    found = [_read(folder / ANSWER) for folder in folders]
+    text = page(found)
+    write_whole(out / "validation.md", lambda partial: partial.write_text(text))
+    written = [
+        out / "validation.md",
+        *write_figure(found, out / "validation"),
+        *write_pairs_figure(found, out / "validation-pairs"),
+    ]
+    for folder, one in zip(folders, found, strict=True):
+        answers.print(f"{folder}: {headline(one)}", highlight=False, markup=False)
+    remarks.print(f"written: {', '.join(map(str, written))}", markup=False)
+    return 0
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if content["schema"] != SCHEMA:
+            raise ValueError(f"schema {content['schema']}")
+        page([content])  # reads all that is shown
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise TraceError(
+            f"{path} is no finished validation ({reason})",
+            limit=f"needs what this version writes, schema {SCHEMA}",
+            remedy="run spectheory validate --out into that folder first",
+        ) from error
+    return content
