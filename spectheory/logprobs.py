@@ -35,7 +35,7 @@ def read_log_probabilities(path: Path) -> Trace:
     """
     try:
         # Splitting at "\n" alone: JSON strings may hold other line separators of Unicode.
-        lines = path.read_text(encoding="utf-8").split("\n")
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise TextError(
             f"{path} cannot be read ({getattr(error, 'strerror', None) or 'not UTF-8 text'})",

@@ -18,10 +18,17 @@ from spectheory.resampling import PromptSums
 from spectheory.shape_calls import BestTree, ShapeCalls, Wanted, calls_by_shape, takes
 from spectheory.trace import Trace
 from spectheory.trace_limits import Limits, add_limit_sums, limits_at
-from spectheory.verification import BlockVerification, PathRule, RaceVerification, RankRule, TokenVerification
+from spectheory.verification import (
+    BlockVerification,
+    LookupMatch,
+    PathRule,
+    RaceVerification,
+    RankRule,
+    TokenVerification,
+)
 from spectheory.verification.biased import BiasedVerification
 
-DEFAULT_RULES: tuple[PathRule, ...] = (TokenVerification(), BlockVerification(), RaceVerification())
+DEFAULT_RULES: tuple[PathRule, ...] = (TokenVerification(), BlockVerification(), RaceVerification(), LookupMatch())
 MOST_RESAMPLES = 100_000
 _PATHS_SHOWN = 8
 """Nodes of a tree that a label writes out."""
@@ -206,8 +213,8 @@ def plan(
 ) -> Plan:
     """Predict every rule with every shape it takes and find the best; arguments as in :func:`predict`.
 
-    Without `rules`: token, block and race, as far as the trace has what they read. Shapes other than chains go to the
-    rules with ranks alone.
+    Without `rules`: token, block, race and lookup, as far as the trace has what they read. Shapes other than chains go
+    to the rules with ranks alone.
 
     Examples
     --------
@@ -256,7 +263,7 @@ def _check(
             raise SettingError(
                 f"{rule!r} is no rule with a path form",
                 limit="a text says nothing about others",
-                remedy="use one of spectheory.verification.RULES",
+                remedy="use one of spectheory.verification.PATH_RULES",
             )
     if cost is not None and not isinstance(cost, CostModel):
         raise SettingError(f"cost is {cost!r}", limit="needs a cost model", remedy="ConstantRatio(0.1) is one")

@@ -61,7 +61,7 @@ def read_prompts(path: Path) -> tuple[Prompt, ...]:
     (Prompt(id='7', category='code', text='import ', output=None),)
     """
     try:
-        content = path.read_text(encoding="utf-8")
+        content = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = "is missing" if isinstance(error, FileNotFoundError) else f"cannot be read ({error})"
         raise TextError(

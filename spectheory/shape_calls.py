@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.drafting import Chain, Shape
+from spectheory.drafting import Chain, Copied, Shape
 from spectheory.errors import SettingError
 from spectheory.paths import TextCalls, calls_of_chains, calls_of_tree, tree_survival
 from spectheory.trace import RECORDED_RANKS, Trace
@@ -68,7 +68,7 @@ class ShapeCalls:
     wanted : Shape or BestTree
         What was asked for.
     shape : Shape
-        The shape it became.
+        The shape it became; of a copied chain also how often it is short.
     calls : TextCalls
         Calls of each text (exact; unbiased estimates if the rule's ranks are `estimated`).
     first : array ``[N]``
@@ -84,6 +84,39 @@ class ShapeCalls:
 def takes(rule: PathRule, wanted: Wanted) -> bool:
     """Whether the rule has a law for the shape: every rule for a chain, a rule with ranks for every shape."""
     return isinstance(wanted, Chain) or isinstance(rule, RankRule)
+
+
+def drafted(rule: PathRule, shape: Shape, counts: NDArray[np.int64] | None = None) -> Shape:
+    """The shape as the rule drafts it: a chain that is copied from the text costs no draft pass.
+
+    Parameters
+    ----------
+    rule : PathRule
+        Who drafts.
+    shape : Shape
+        What is asked for.
+    counts : array ``[texts, k + 1]``, optional
+        Calls by the tokens that they draft, where that varies.
+
+    Examples
+    --------
+    >>> from spectheory.verification import PATH_RULES
+    >>> [drafted(PATH_RULES[name], Chain(2)).passes for name in ("token", "lookup")]
+    [(1, 1), ()]
+    """
+    if not isinstance(shape, Chain) or rule.uses_draft:
+        return shape
+    if counts is None or not counts.any():
+        return Copied(shape.k)
+    return Copied(shape.k, tuple((counts.sum(axis=0) / counts.sum()).tolist()))
+
+
+def calls_by_drafted(
+    trace: Trace, rule: PathRule, shape: Shape, *, prefill_emits_token: bool = False
+) -> NDArray[np.int64] | None:
+    """Calls of each text by the tokens that they draft, ``[texts, k + 1]`` (exact); None where all draft the shape."""
+    first = int(prefill_emits_token)
+    return rule.calls_by_drafted(trace.columns, trace.lengths, trace.most_tokens, shape.nodes, first=first)
 
 
 def calls_by_shape(
@@ -105,7 +138,8 @@ def calls_by_shape(
         ks = [shape.k for shape in chains]
         of_chain = calls_of_chains(survival, trace.lengths, ks, prefill_emits_token=prefill_emits_token)
         for shape in chains:
-            yield ShapeCalls(shape, shape, of_chain[shape.k], survival[:, 0])
+            counts = calls_by_drafted(trace, rule, shape, prefill_emits_token=prefill_emits_token)
+            yield ShapeCalls(shape, drafted(rule, shape, counts), of_chain[shape.k], survival[:, 0])
     for other in wanted:
         if not isinstance(other, Chain):
             yield _with_ranks(trace, rule, other, prefill_emits_token)

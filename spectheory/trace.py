@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from spectheory.errors import TextError, TraceError, load_extra
 from spectheory.files import write_whole
+from spectheory.verification.lookup import LONGEST_COPY, LOOKUP_NGRAM
 
 SCHEMA_VERSION = 1
 METADATA_KEY = b"spectheory"
@@ -51,6 +52,9 @@ COLUMNS: dict[str, str] = {
     "distinct_rank": "estimate of P(R = r | token) of recursive rejection over distinct candidates, "
     f"r = 1..{DISTINCT_RANKS}; unbiased (R3)",
     "uno_loss": f"bias when recovering from the target itself, at over-acceptance {UNO_SHARES} (Y5)",
+    "lookup_match": f"leading tokens, at most {LONGEST_COPY}, of what prompt lookup drafts here that the text repeats; "
+    f"suffixes of up to {LOOKUP_NGRAM} tokens, latest occurrence (§7)",
+    "lookup_drafted": f"tokens, at most {LONGEST_COPY}, that prompt lookup drafts here (§7)",
 }
 """What each column means."""
 
@@ -160,6 +164,17 @@ class Trace:
     def lengths(self) -> NDArray[np.int64]:
         """Tokens of each text."""
         return np.array([text.tokens for text in self.texts], dtype=np.int64)
+
+    @property
+    def most_tokens(self) -> NDArray[np.int64]:
+        """Tokens that each text could have had: its own, or if it ended by itself the limit it was sampled with.
+
+        Without a known limit it had room for all.
+        """
+        settings = self.provenance.get("settings")
+        known = settings.get("tokens") if isinstance(settings, Mapping) else None
+        limit = known if isinstance(known, int) else np.iinfo(np.int64).max
+        return np.array([max(text.tokens, limit) if text.ended else text.tokens for text in self.texts], np.int64)
 
     @classmethod
     def from_log_probabilities(

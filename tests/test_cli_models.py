@@ -48,6 +48,7 @@ def test_measure_then_predict_then_measure_again(
     command = ["measure", "--prompts", str(prompts), "--out", str(out), *SHORT]
     assert main(command) == 0
     assert "acceptance rate 1 - TV" in capsys.readouterr().out
+    assert {path.suffix for path in out.iterdir() if path.stem == "measured"} == {".png", ".svg"}
     trace = Trace.read(out / "trace.parquet")
     assert len(trace.texts) == 6
     assert trace.provenance["origin"] == "sampled from the target"

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import platform
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,6 +28,7 @@ CONFIG = {
     "num_key_value_heads": 8,
     "tie_word_embeddings": False,
 }
+ON_H200 = ["TRACE", "--hardware", "H200", "--target-architecture", "CONFIG", "--draft-architecture", "CONFIG"]
 
 
 def measured(folder: Path, *, spread: float = 0.5, draft: float = 0.1, temperature: float = 1.0) -> Path:
@@ -155,7 +159,9 @@ def test_hardware_plans_batches(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert isinstance(batches, dict)
     points = [(c["context"], c["batch"]) for c in batches["choices"]]
     assert points == [(context, 2**i) for context in (256, 4096) for i in range(9)]
-    assert {path.name for path in out.iterdir()} == {"plan.json", "batches.png", "batches.svg"}
+    assert {path.name for path in out.iterdir()} == {
+        *("plan.json", "plan.png", "plan.svg", "batches.png", "batches.svg")
+    }
     assert json.loads((out / "plan.json").read_text()) == content
     one = asked([*arguments, "--batch", "64", "--nodes", "1"], capsys)
     assert one["speedup"]["best"] < content["speedup"]["best"]  # type: ignore[index]
@@ -184,6 +190,72 @@ def test_latencies_of_another_machine_are_remarked(tmp_path: Path, capsys: pytes
     latencies(folder / "latency.json", system=here)
     assert main(["plan", str(folder), "--k-max", "2", "--nodes", "1", "--resamples", "10", "--json"]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_latencies_of_other_models_are_remarked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = measured(tmp_path / "small")
+    for fingerprint, remarked in (("f", False), ("g", True)):
+        content = json.loads((folder / "latency.json").read_text())
+        content["provenance"] = {"target": {"name": "huge", "fingerprint": fingerprint}, "draft": {"name": "small"}}
+        (folder / "latency.json").write_text(json.dumps(content))
+        assert main(["plan", str(folder), "--k-max", "2", "--nodes", "1", "--resamples", "10", "--json"]) == 0
+        assert ("latency.json is of other models than the trace: target huge;" in capsys.readouterr().err) == remarked
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"context": "long"}, "context is 'long'"),
+        ({"provenance": ["here"]}, "provenance is ['here']"),
+        (
+            {"target": {"1": {"low": 1e308, "best": 1e308, "high": 1e308, "kind": "exact"}}},
+            "latency on 1 tokens is 1e+308",
+        ),
+        ({"target": {"1": {"low": math.nan, "best": 1.0, "high": 1.0, "kind": "exact"}}}, "low <= best <= high"),
+        ({"schema": 9}, "schema 9"),
+    ],
+)
+def test_a_bad_latency_table_is_one_line(
+    change: dict[str, Any], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = measured(tmp_path / "small")
+    content = json.loads((folder / "latency.json").read_text())
+    (folder / "latency.json").write_text(json.dumps(content | change))
+    line = refused(["plan", str(folder)], capsys)
+    assert words in line
+    assert "no latency table" in line
+
+
+def test_a_foreign_provenance_says_nothing_of_the_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = measured(tmp_path / "small")
+    content = json.loads((folder / "latency.json").read_text())
+    (folder / "latency.json").write_text(json.dumps(content | {"provenance": {"hardware": "old"}}))
+    assert main(["plan", str(folder), "--k-max", "2", "--nodes", "1", "--resamples", "10", "--json"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_log_probabilities_with_a_byte_order_mark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "texts.jsonl"
+    file.write_text('{"target": [-1, -1], "draft": [-1, -2]}\r\n' * 2, encoding="utf-8-sig", newline="")
+    assert asked(["--logprobs", str(file), "--c", "0.1"], capsys)["rule"] == "token"
+
+
+def test_no_value_vanishes_on_a_narrow_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the draft is called, brackets included; the speed-ups of the wide table are all in the narrow one."""
+    folder = measured(tmp_path / "small")
+    command = ["plan", "--draft", f"[/the] draft with a long name={folder}", "--nodes", "4", "--resamples", "10"]
+    speedups = []
+    for width in (200, 60):
+        monkeypatch.setattr("spectheory.cli.plan.answers.width", width)
+        monkeypatch.setattr("spectheory.cli.answer.answers.width", width)
+        assert main(command) == 0
+        table, *_ = capsys.readouterr().out.split("Where the best")
+        assert "[/the]" in table
+        speedups.append(re.findall(r"\d\.\d\d±\d\.\d\dx", table))
+    assert len(speedups[0]) > 3
+    assert speedups[0] == speedups[1]
 
 
 class Measured:
@@ -245,6 +317,13 @@ def test_without_a_trace_the_built_in_drafts_are_measured(
         (["--draft", "a=TRACE", "--draft", "b=TRACE", "--c", "0.1"], "costs of its own"),
         (["TRACE", "--logprobs", "texts.jsonl"], "one source"),
         (["BARE"], "the costs of bare are unknown"),
+        (["TRACE", "--c", "1e300"], "--c is 1e+300: at most 1000"),
+        ([*ON_H200, "--batch", "0"], "--batch is 0: must be in 1..1000000"),
+        ([*ON_H200, "--context", "9" * 400], "must be in 0..1000000000"),
+        ([*ON_H200, "--weight-bytes", "nan"], "--weight-bytes is nan: must be in 0.1..8"),
+        ([*ON_H200, "--overhead", "1e308"], "must be in 0..1000 seconds"),
+        ([*ON_H200, "--target-architecture", "TRACE/latency.json"], "the config has no num_hidden_layers"),
+        ([*ON_H200, "--target-architecture", "LIST"], "cannot be read (no JSON object)"),
         (["TRACE", "--c", "fast"], "valid number"),
     ],
 )
@@ -254,6 +333,9 @@ def test_bad_input_is_one_line(
     folders = {"TRACE": measured(tmp_path / "small"), "OTHER": measured(tmp_path / "other", temperature=0.5)}
     folders["BARE"] = measured(tmp_path / "bare")
     (folders["BARE"] / "latency.json").unlink()
+    folders |= {"CONFIG": tmp_path / "config.json", "LIST": tmp_path / "list.json"}
+    folders["CONFIG"].write_text(json.dumps(CONFIG))
+    folders["LIST"].write_text("[1]")
     for name, folder in folders.items():
         arguments = [argument.replace(name, str(folder)) for argument in arguments]
     assert words in refused(["plan", *arguments], capsys)

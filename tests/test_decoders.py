@@ -225,12 +225,21 @@ def test_bad_settings(tiny_pair: ModelPair) -> None:
             decode(tiny_pair, PROMPTS, Method("plain"), **{"tokens": 5, name: 0})
     with pytest.raises(SettingError, match="greedy is asked for at temperature 1"):
         decode(tiny_pair, PROMPTS, Method("greedy", Chain(2)), tokens=5)
+    for name, value in (("tokens", 2.5), ("seed", -1), ("seed", 1.5)):
+        with pytest.raises(SettingError, match=f"{name} is {value}: must be >= "):
+            decode(tiny_pair, PROMPTS, Method("plain"), **{"tokens": 5, name: value})
+    for shape in (Chain(10**9), KAry((316, 316))):
+        with pytest.raises(SettingError, match=r"a call drafts \d+ tokens: at most 16384"):
+            decode(tiny_pair, PROMPTS, Method("race", shape), tokens=5)
     with pytest.raises(SettingError, match="nodes is 0"):
         HeaviestTree(0)
     for prompts, line in (
         ([], "there is no prompt"),
         ([torch.tensor([], dtype=torch.int64)], r"prompt 1 has shape \(0,\)"),
         ([torch.tensor([[1, 2]])], r"prompt 1 has shape \(1, 2\)"),
+        ([torch.tensor([1.5])], r"prompt 1 has shape \(1,\), torch.float32: needs a tensor \[n\] of token ids"),
+        ([[1, 2]], "prompt 1 has type list"),
+        (torch.tensor([1, 2]), r"prompt 1 has shape \(\)"),
         ([PROMPTS[0], torch.tensor([1, 64])], r"prompt 2 has token ids 1\.\.64: the pair has ids 0\.\.63"),
         ([torch.ones(127, dtype=torch.int64)], "prompt '1' has 127 tokens and 5 follow: the models take 128"),
         ([torch.ones(128, dtype=torch.int64)], "shorten the prompt"),

@@ -18,9 +18,10 @@ from spectheory.measure.decoders.loop import Running, run
 from spectheory.measure.decoders.randomness import Clocks, Drawn, Source
 from spectheory.measure.decoders.readers import Requests
 from spectheory.measure.decoders.verifiers import Pmfs, Verdict, Verifier
+from spectheory.measure.lookup import lookup_columns
 from spectheory.measure.noise import text_key
 from spectheory.paths import calls_of_texts, calls_of_tree, tree_survival
-from spectheory.verification import RULES, BlockVerification, PathRule, RankRule
+from spectheory.verification import PATH_RULES, BlockVerification, LookupMatch, PathRule, RankRule
 from spectheory.verification.base import windows
 
 V = 3
@@ -190,6 +191,7 @@ PREDICTED = [
     ("block", Chain(2)),
     ("independent", Chain(2)),
     ("argmax", Chain(2)),
+    ("lookup", Chain(2)),
     ("topk", Tree.from_paths([(1,), (2,), (2, 1), (2, 3)])),
     ("recursive", KAry((2, 1))),
     ("recursive-distinct", KAry((2, 2))),
@@ -205,7 +207,9 @@ def predicted_calls(rule: PathRule, shape: Shape, text: tuple[int, ...], seeds: 
     if isinstance(rule, RankRule):
         law = np.stack([rule.rank_pmf_given(*at_i, shape.max_rank) for at_i in zip(p, q, text, strict=True)])
         return float(calls_of_tree(*tree_survival(law, shape.tree()), lengths).expected[0])
-    if isinstance(rule, BlockVerification):
+    if isinstance(rule, LookupMatch):
+        survival = rule.path_survival(lookup_columns(PROMPT, text), shape.depth)
+    elif isinstance(rule, BlockVerification):
         with np.errstate(divide="ignore"):
             columns = {"log_target": np.log(p[at, list(text)]), "log_draft": np.log(q[at, list(text)])}
         survival = rule.path_survival(columns, shape.depth)
@@ -225,7 +229,9 @@ def test_calls_given_the_text_are_the_predicted_ones(rule: str, shape: Shape) ->
         calls[output] += weight * count
     assert distance(mass, target_law(3)) < EXACT
     for text in mass:
-        assert math.isclose(calls[text] / mass[text], predicted_calls(RULES[rule], shape, text, (1, 2)), abs_tol=EXACT)
+        assert math.isclose(
+            calls[text] / mass[text], predicted_calls(PATH_RULES[rule], shape, text, (1, 2)), abs_tol=EXACT
+        )
 
 
 RACES = [

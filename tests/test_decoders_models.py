@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,14 @@ import transformers
 
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, KAry
-from spectheory.errors import LogitsError
-from spectheory.measure import Model, ModelPair
+from spectheory.errors import LogitsError, ModelError
+from spectheory.measure import Model, ModelPair, load_pair
 from spectheory.measure.decoders import Method, decode, pmfs
 from spectheory.measure.decoders.pmfs import PmfRows
 from spectheory.measure.decoders.readers import why_uncached
+from spectheory.measure.forward import teacher_forced
+from spectheory.measure.hub import quiet
+from spectheory.measure.reading import Reading
 
 SIZES = {"vocab_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "hidden_size": 32}
 WIDE = {"intermediate_size": 64, "max_position_embeddings": 128, "initializer_range": 0.5, "eos_token_id": 0}
@@ -62,6 +66,48 @@ def test_models_of_every_kind(kind: str, tokenizer: Any) -> None:
                 assert kind == "bfloat16" or torch.equal(one.output_ids, other.output_ids)
                 assert len(one.remarks) == (0 if cached else 2)
                 assert len(one.calls) < 0.8 * len(one.output_ids)  # the draft is the target
+
+
+def test_models_that_look_ahead_are_refused_when_loaded(
+    tiny_folders: tuple[Path, Path], tokenizer: Any, tmp_path: Path
+) -> None:
+    """However little: an untrained one moves its logits by a thousandth of their spread."""
+    sizes = {**SIZES, "intermediate_size": 64, "pad_token_id": 0}
+    with torch.random.fork_rng(), quiet():
+        torch.manual_seed(1)
+        transformers.BertLMHeadModel(transformers.BertConfig(**sizes)).save_pretrained(tmp_path / "bert")
+        transformers.BertLMHeadModel(transformers.BertConfig(**sizes, is_decoder=True)).save_pretrained(tmp_path / "ok")
+        config = transformers.T5Config(vocab_size=64, d_model=32, d_kv=16, d_ff=64, num_layers=1, num_heads=2)
+        transformers.T5ForConditionalGeneration(config).save_pretrained(tmp_path / "t5")
+        for name in ("bert", "ok", "t5"):
+            tokenizer.save_pretrained(tmp_path / name)
+    load_pair(tiny_folders[0], tmp_path / "ok", device="cpu")
+    with pytest.raises(ModelError, match="'bert' is not causal"):
+        load_pair(tiny_folders[0], tmp_path / "bert", device="cpu")
+    with pytest.raises(ModelError, match="needs a causal language model; choose"):
+        load_pair(tiny_folders[0], tmp_path / "t5", device="cpu")
+
+
+@pytest.mark.parametrize(("shape", "remedy"), [((1, 9), "use --chunk 4 or"), ((6, 1), "use 3 texts per prompt")])
+def test_out_of_memory_names_what_to_try(shape: tuple[int, int], remedy: str, tiny_pair: ModelPair) -> None:
+    def full(*_: Any) -> None:
+        raise torch.OutOfMemoryError
+
+    hook = tiny_pair.target.network.register_forward_pre_hook(full)
+    try:
+        with pytest.raises(ModelError, match=remedy):
+            Reading(tiny_pair.target, 64).read(torch.ones(shape, dtype=torch.int64))
+    finally:
+        hook.remove()
+
+
+def test_no_temperature_is_too_small(tiny_pair: ModelPair) -> None:
+    """Below the smallest float of a trace's pmfs the target is as greedy as at 0, and no number is lost."""
+    (text,) = decode(tiny_pair, PROMPTS[:1], Method("plain"), tokens=12, sampling=Sampling(0))
+    greedy, small = (teacher_forced(tiny_pair, PROMPTS[0], text.output_ids, Sampling(t)) for t in (0, 1e-320))
+    for column in ("log_target", "total_variation", "target_entropy", "race_acceptance"):
+        np.testing.assert_array_equal(small[column], greedy[column], err_msg=column)
+    np.testing.assert_array_equal(np.exp(small["log_draft"]), np.exp(greedy["log_draft"]))
 
 
 def test_pmfs_are_worked_out_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ from spectheory.measure.tokens import encode_prompt
 from spectheory.pairs import PROMPTS, resolve
 from spectheory.paths import TextCalls, calls_of_texts, calls_of_tree, tree_survival
 from spectheory.prompts import read_prompts
-from spectheory.verification import RULES, RankRule
+from spectheory.verification import PATH_RULES, RankRule
 
 FALSE_ALARM = 1e-9
 """Each test refuses a right decoder this often (asymptotically)."""
@@ -117,6 +117,7 @@ PREDICTED: list[tuple[str, Shape, Sampling]] = [
     ("topk", KAry((3, 2)), CUT),
     ("independent", Chain(2), WARM),
     ("argmax", Chain(2), WARM),
+    ("lookup", Chain(5), WARM),
 ]
 SIGMA = 6.2
 """|z| of a right prediction exceeds this in 6e-10 of all runs (normal limit; 400 calls or so with a random part)."""
@@ -137,7 +138,7 @@ def predicted(
     ]
     joined = {name: np.concatenate([one[name] for one in columns]) for name in columns[0]}
     lengths = np.array([len(text) for text in texts])
-    path_rule = RULES[rule]
+    path_rule = PATH_RULES[rule]
     if isinstance(path_rule, RankRule) and not isinstance(shape, Chain):
         law = path_rule.rank_law(joined, shape.max_rank)
         return calls_of_tree(*tree_survival(law, shape.tree()), lengths, variance=True)

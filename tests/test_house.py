@@ -58,6 +58,7 @@ SCRIPTS = ("spectheory/cli", "spectheory/pairs/train.py", "spectheory/__main__.p
 
 ORACLES = (
     "proofs_check/batch_algorithm.py",
+    "proofs_check/copied_drafts.py",
     "proofs_check/enumeration.py",
     "proofs_check/path_theorem.py",
     "proofs_check/tree_enumeration.py",

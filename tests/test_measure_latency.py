@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from spectheory.drafting import Batch, KAry
-from spectheory.errors import ModelError, SettingError
+from spectheory.errors import SettingError
 from spectheory.measure import ModelPair, measure_latency
 from spectheory.measure.latency import _median
 
@@ -58,19 +58,26 @@ def test_bad_settings(options: dict[str, Any], named: str, tiny_pair: ModelPair)
         measure_latency(tiny_pair, **options)
 
 
-def test_models_without_a_cache_are_refused(tiny_pair: ModelPair) -> None:
+def test_models_without_a_cache_read_everything_again(tiny_pair: ModelPair) -> None:
+    read = []
+
     class Plain(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.inner = tiny_pair.draft.network
-            self.get_input_embeddings = self.inner.get_input_embeddings
+            self.get_input_embeddings, self.num_parameters = self.inner.get_input_embeddings, self.inner.num_parameters
+            self.dtype = self.inner.dtype
 
         def forward(self, input_ids: Any, past_key_values: Any, use_cache: bool) -> Any:
+            read.append(input_ids.shape[1])
             return self.inner(input_ids, use_cache=False)
 
     pair = dataclasses.replace(tiny_pair, draft=dataclasses.replace(tiny_pair.draft, network=Plain()))
-    with pytest.raises(ModelError, match="no cache that can be cut back"):
-        measure_latency(pair, context=8)
+    table = measure_latency(pair, context=8, tokens=(1, 4), repeats=6, warm_up=0)
+    assert sorted(table.draft) == [1, 2, 4]
+    assert table.provenance["read_again"] == ["draft"]
+    assert read[0] == 8
+    assert set(read[1:]) == {8 + 1, 8 + 2, 8 + 4}
 
 
 @pytest.mark.parametrize("n", [6, 7, 40, 101])

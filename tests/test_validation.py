@@ -15,29 +15,29 @@ import torch
 
 from spectheory.cli import main
 from spectheory.cost import LatencyTable
-from spectheory.drafting import Chain, KAry, Tree
+from spectheory.drafting import Chain, Copied, KAry, Tree
 from spectheory.errors import ModelError, SettingError, SpectheoryError, TextError, TraceError
 from spectheory.intervals import Interval
-from spectheory.measure import MeasureSettings, Model, ModelPair, Progress
+from spectheory.measure import MeasureSettings, Model, ModelPair, Progress, measure, teacher_forced
 from spectheory.measure.decoders import Call
 from spectheory.measure.tokens import encode_prompt
-from spectheory.measure.validation import CHAIN_RULES, JUDGE, LOOKUP, PARTS, TREE_RULES, Setting, Validation, validate
+from spectheory.measure.validation import CHAIN_RULES, JUDGE, PARTS, TREE_RULES, Setting, Validation, validate
 from spectheory.measure.validation.agreement import p_value, z_value
-from spectheory.measure.validation.answer import answer, answer_at
-from spectheory.measure.validation.budget import CallTime, TokensPerCall, budget, measured_speedup, predicted_speedup
+from spectheory.measure.validation.answer import answer_at
+from spectheory.measure.validation.budget import CallTime, Timing, TokensPerCall, budget, speedup
 from spectheory.measure.validation.evidence import Evidence
 from spectheory.measure.validation.expected import Expected, expected_calls
 from spectheory.measure.validation.law import law_of_calls, tail
 from spectheory.measure.validation.resampled import Resampled
 from spectheory.measure.validation.rounds import decoded_rounds
 from spectheory.measure.validation.runs import Run, run_once
-from spectheory.measure.validation.times import by_table, made_by_table
+from spectheory.measure.validation.times import Known, by_table, made_by_table
 from spectheory.paths import calls_of_texts
 from spectheory.plots.style import new_figure
 from spectheory.plots.validation import draw
 from spectheory.prompts import Prompt
-from spectheory.trace import Trace
-from spectheory.verification import IndependentMatch, RaceVerification
+from spectheory.trace import TextInfo, Trace
+from spectheory.verification import PATH_RULES, IndependentMatch, LookupMatch, RaceVerification
 
 SIGMA = 6.0
 """|z| of a right prediction exceeds this in 2e-9 of all runs (normal limit); some 30 are looked at."""
@@ -69,36 +69,42 @@ def test_counted_calls_are_those_expected(found: dict[str, Any]) -> None:
 
     The tests of the decoders look at more rules and texts.
     """
-    compared = [record for record in records(found, WARM) if record["rule"] != LOOKUP]
-    assert {record["rule"] for record in compared} == {*CHAIN_RULES, *TREE_RULES} - {LOOKUP}
+    compared = records(found, WARM)
+    assert {record["rule"] for record in compared} == {*CHAIN_RULES, *TREE_RULES}
     for record in compared:
         assert abs(record["expected"]["z"]) < SIGMA, record["name"]
         assert record["expected"]["p"] > 1e-9, record["name"]
-    assert {record["rule"] for record in compared if record["expected"]["deviation"] < 1e-3} == {"argmax", "topk"}
+    certain = {record["rule"] for record in compared if record["expected"]["deviation"] < 1e-3}
+    assert certain == {"argmax", "topk", "lookup"}
     assert [record["name"] for record in compared if record["expected"]["of_estimates"] > 0] == [DISTINCT]
-    assert all(
-        record["expected"] is record["trace"] is None for record in records(found, WARM) if record not in compared
-    )
 
 
 def test_greedy_calls_are_exact(found: dict[str, Any]) -> None:
     """All but a tree of distinct candidates: what remains of a draft that has one token is drawn uniformly."""
     for record in records(found, 0.0):
-        if record["expected"] and record["name"] != DISTINCT:
+        if record["name"] != DISTINCT:
             assert record["calls"] == round(record["expected"]["calls"]), record["name"]
             assert record["expected"]["z"] == 0
 
 
-@pytest.mark.parametrize(("rule", "k"), [(IndependentMatch(), 3), (RaceVerification(), 1)])
+@pytest.mark.parametrize(
+    ("name", "rule", "k"),
+    [
+        ("race, chain k=3", IndependentMatch(), 3),
+        ("race, chain k=3", RaceVerification(), 1),
+        ("lookup, chain k=3", PATH_RULES["argmax"], 3),
+        ("lookup, chain k=1", LookupMatch(), 3),
+    ],
+)
 def test_a_wrong_expectation_is_seen(
-    rule: Any, k: int, found: dict[str, Any], tiny_pair: ModelPair, folder: Path
+    name: str, rule: Any, k: int, found: dict[str, Any], tiny_pair: ModelPair, folder: Path
 ) -> None:
     """Negative control: the expectation of another rule, and of another number of drafts."""
     settings = QUESTION.settings(WARM)
     rounds = decoded_rounds(tiny_pair, PROMPTS, settings, QUESTION.at(WARM), folder / f"rounds-{WARM}.jsonl")
     runs = []
     for prompt, one in zip(PROMPTS, rounds, strict=True):
-        run = one["race, chain k=3"]
+        run = one[name]
         wrong = expected_calls(
             tiny_pair, encode_prompt(tiny_pair.tokenizer, prompt), torch.tensor(run.output), QUESTION.at(WARM).sampling,
             rule, Chain(k),
@@ -151,7 +157,7 @@ def test_the_parts_of_the_budget_add_up(found: dict[str, Any]) -> None:
     for temperature in (0.0, WARM):
         for record in records(found, temperature):
             speedup = record["speedup"]
-            if record["judged"] or record["rule"] == LOOKUP:
+            if record["judged"]:
                 assert "budget" not in speedup
                 continue
             assert set(speedup["budget"]) == set(PARTS)
@@ -165,13 +171,15 @@ def test_the_parts_of_the_budget_add_up(found: dict[str, Any]) -> None:
 def test_a_part_is_what_it_says() -> None:
     """One cause at a time: only its own part of the budget is not zero."""
     tokens = TokensPerCall(*np.full((3, 1), 2.0))
-    table, none = CallTime(np.array([0.5]), np.array([1.1])), np.zeros(1)
+    table = CallTime(np.array([0.5]), np.array([1.1]), np.array([0.1]))
+    predicted = Timing(table, 0.05)
 
     def parts(
-        tokens: TokensPerCall = tokens, made: CallTime = table, timed: CallTime = table, plain: Any = none
+        tokens: TokensPerCall = tokens, made: CallTime = table, timed: CallTime = table, plain: float = 0.05
     ) -> list[str]:
-        found = budget(tokens, table, made, timed, plain)
-        miss = np.log(measured_speedup(tokens, timed, plain) / predicted_speedup(tokens, table))
+        measured = Timing(timed, plain)
+        found = budget(tokens, predicted, made, measured)
+        miss = np.log(speedup(tokens.counted, measured) / speedup(tokens.trace, predicted))
         assert np.isclose(sum(found.values()), miss, atol=1e-12)
         return [name for name, part in found.items() if abs(part[0]) > 1e-12]
 
@@ -184,7 +192,7 @@ def test_a_part_is_what_it_says() -> None:
     for name, timed in slower.items():
         assert parts(timed=timed) == [name]
     assert parts(made=slower["drafting"], timed=slower["drafting"]) == ["cut"]
-    assert parts(plain=np.array([0.2])) == ["plain"]
+    assert parts(plain=0.2) == ["plain"]
 
 
 def test_calls_as_made_by_the_table() -> None:
@@ -199,17 +207,29 @@ def test_calls_as_made_by_the_table() -> None:
         table, KAry((2, 1)), [Run((0,) * 2, 1, 1.0, (Call(2, 2, 1, "recovered", 0, 0, 0),))], Resampled(1, 2)
     )
     np.testing.assert_allclose(narrow.drafting, 2.0 / 2)  # a draft with a single token: both passes are on one
-    shape = by_table(table, Chain(3), np.array([0.0, 1.0]))
+    calls = [Call(3, 3, 3, "bonus", 0, 0, 0), Call(1, 1, 0, "recovered", 0, 0, 0), Call(0, 0, 0, "plain", 0, 0, 0)]
+    copied = made_by_table(table, Copied(3), [Run((0,) * 6, 3, 1.0, tuple(calls))], Resampled(1, 2))
+    np.testing.assert_array_equal(copied.drafting, 0.0)
+    np.testing.assert_allclose(copied.verifying, (5.0 + 3.0 + 2.0) / 3 / 2)
+    one, shares = np.ones(2), np.array([0.0, 1.0])
+    shape = by_table(table, Known(Copied(3), one, shares, {4: shares, 1: 1 - shares}))
+    np.testing.assert_array_equal(shape.drafting, 0.0)
+    np.testing.assert_allclose(shape.verifying, [1.0, 2.5])
+    shape = by_table(table, Known(Chain(3), one, shares, {4: one}))
     np.testing.assert_allclose(shape.drafting, [1.5, 1.75])
     np.testing.assert_allclose(shape.verifying, 2.5)
 
 
+@pytest.mark.parametrize("looped", [True, False])
 def test_what_is_predicted_is_met_when_the_seconds_are_the_table_s(
-    tiny_pair: ModelPair, folder: Path, found: Any
+    tiny_pair: ModelPair, folder: Path, found: Any, looped: bool
 ) -> None:
     """Runs whose seconds are those of the table: drafting, verifying and overhead are no part of the miss."""
     settings, how = QUESTION.settings(WARM), QUESTION.at(WARM)
     table = LatencyTable.read(folder / "latency.json")
+    assert table.loop is not None
+    assert min(table.loop.plain, table.loop.call) > 0
+    table = table if looped else dataclasses.replace(table, loop=None)
     rounds = decoded_rounds(tiny_pair, PROMPTS, settings, how, folder / f"rounds-{WARM}.jsonl")
     token = Setting("token", Chain(3))
     step = table.target_pass(1).best
@@ -229,15 +249,44 @@ def test_what_is_predicted_is_met_when_the_seconds_are_the_table_s(
     for name in ("drafting", "verifying", "overhead", "plain"):
         assert abs(parts[name]) < 1e-9
     assert math.isclose(record["speedup"]["machine"], 1.0)
-    assert math.isclose(record["speedup"]["passes_alone"]["best"], record["speedup"]["measured"]["best"])
+    alone, measured = record["speedup"]["passes_alone"]["best"], record["speedup"]["measured"]["best"]
+    assert math.isclose(alone, measured) != looped
+    assert math.isclose(record["speedup"]["miss"]["best"], record["speedup"]["miss_of_passes"]["best"]) != looped
+
+
+def test_nothing_is_cut_when_the_trace_is_of_the_texts(tiny_pair: ModelPair, folder: Path, found: Any) -> None:
+    """Prompt lookup: given the texts, the predicted calls are those that were made. The control: drafts in full."""
+    how, lookup = QUESTION.at(WARM), Setting("lookup", Chain(3))
+    rounds = decoded_rounds(tiny_pair, PROMPTS, QUESTION.settings(WARM), how, folder / f"rounds-{WARM}.jsonl")
+    outputs = [torch.tensor(one[lookup.name].output) for one in rounds]
+    asked = [encode_prompt(tiny_pair.tokenizer, prompt) for prompt in PROMPTS]
+    read = [teacher_forced(tiny_pair, *ids, how.sampling) for ids in zip(asked, outputs, strict=True)]
+    columns = {name: np.concatenate([one[name] for one in read]) for name in read[0]}
+    texts = tuple(
+        TextInfo(prompt.id, len(text), prompt.id, ended=int(text[-1]) in tiny_pair.end_of_text)
+        for prompt, text in zip(PROMPTS, outputs, strict=True)
+    )
+    full = columns | {"lookup_drafted": np.full(len(columns["token"]), 3)}
+    cut = []
+    for known in (columns, full):
+        trace = Trace(known, texts, {"settings": {"tokens": how.tokens}})
+        table = LatencyTable.read(folder / "latency.json")
+        of = Evidence((lookup,), tuple(p.id for p in PROMPTS), rounds, trace, table, Resampled(len(PROMPTS), 50))
+        (record,) = answer_at(of)
+        cut.append(record["speedup"]["budget"]["cut"])
+        assert abs(record["speedup"]["budget"]["texts"]["best"]) < 1e-9
+    assert max(abs(cut[0][end]) for end in ("low", "best", "high")) < 1e-9
+    assert abs(cut[1]["best"]) > 1e-2
 
 
 def _timed_by(table: LatencyTable, run: Run, step: float, setting: Setting | None) -> Run:
-    calls, full = [], False
+    calls, full, around = [], False, 0.0
+    if table.loop:
+        around = table.loop.of(setting.drafts) if setting else table.loop.plain
     for call in run.calls:
         drafting = sum(table.draft_pass(1 + (full and i == 0)).best for i in range(call.depth))
         verifying = table.target_pass(call.drafted + 1).best if setting else step
-        timed = {"draft_seconds": drafting, "target_seconds": verifying, "seconds": drafting + verifying}
+        timed = {"draft_seconds": drafting, "target_seconds": verifying, "seconds": drafting + verifying + around}
         calls.append(dataclasses.replace(call, **timed))
         full = call.last == "bonus"
     return dataclasses.replace(run, calls=tuple(calls), seconds=sum(call.seconds for call in calls))
@@ -283,9 +332,26 @@ def test_rounds_of_another_run_are_refused(found: dict[str, Any], tiny_pair: Mod
         with pytest.raises(TraceError, match="another"):
             validate(pair, PROMPTS, question, folder, resamples=50)
     strange = folder / "strange.jsonl"
-    strange.write_text('{"text": 1}\n')
-    with pytest.raises(TraceError, match="holds no rounds"):
-        decoded_rounds(tiny_pair, PROMPTS, QUESTION.settings(WARM), QUESTION.at(WARM), strange)
+    own = (folder / f"rounds-{WARM}.jsonl").read_text()
+    misplaced = own.replace('"prompt":7,', '"prompt":70,')
+    for content in (
+        '{"text": 1}\n',
+        "notes, no line of them whole",
+        misplaced,
+        own.replace('"seconds":', '"s":NaN,"x":'),
+    ):
+        assert content != own
+        strange.write_text(content)
+        with pytest.raises(TraceError, match="holds no rounds"):
+            decoded_rounds(tiny_pair, PROMPTS, QUESTION.settings(WARM), QUESTION.at(WARM), strange)
+        assert strange.read_text() == content, "nothing was cut"
+
+
+def test_a_torn_trace_says_what_to_do(found: dict[str, Any], tiny_pair: ModelPair, tmp_path: Path) -> None:
+    torn = tmp_path / "trace.parquet"
+    torn.write_bytes(b"PAR1 and no more")
+    refused(lambda: measure(tiny_pair, PROMPTS, HOW, torn), TraceError, "is truncated.*remove the file")
+    assert torn.read_bytes() == b"PAR1 and no more"
 
 
 def refused(work: Callable[[], object], kind: type[SpectheoryError], words: str) -> None:
@@ -304,6 +370,8 @@ def test_what_cannot_be_run_is_refused_before_anything_runs(tiny_pair: ModelPair
     refused(lambda: asked("recursive", shape=Tree.from_paths([(2,)])), SettingError, "ranks 1, 2")
     refused(lambda: asked("greedy"), SettingError, "temperature 0.8")
     refused(lambda: asked(given_text=True), SettingError, "given text")
+    refused(lambda: Validation((), (Chain(1),), (math.nan,), HOW), SettingError, "temperature is nan")
+    refused(lambda: Validation((), (Chain(1),), (0.7, 0.7 + 1e-9), HOW), SettingError, "two have the same")
     meta = torch.nn.Embedding(2, 2, device="meta")
     network = type("Elsewhere", (), {"get_input_embeddings": lambda self: meta, "dtype": torch.float32})()
     elsewhere = ModelPair(tiny_pair.target, Model("far", None, network, 64, 128, ""), tiny_pair.tokenizer, 64)
@@ -311,10 +379,13 @@ def test_what_cannot_be_run_is_refused_before_anything_runs(tiny_pair: ModelPair
         (elsewhere, PROMPTS, asked(JUDGE), ModelError, "target is on cpu and the draft on meta"),
         (tiny_pair, PROMPTS, asked("token", tokens=126), TextError, "3 tokens and 126 follow"),
         (tiny_pair, PROMPTS[:1], asked("token"), TextError, "there is 1 prompt"),
-        (tiny_pair, PROMPTS, asked("token", shape=Chain(127)), SettingError, "a call verifies 128 tokens"),
+        (tiny_pair, (*PROMPTS, PROMPTS[0]), asked("token"), TextError, "two prompts are named '1'"),
+        (tiny_pair, PROMPTS, asked("token", shape=Chain(127)), SettingError, "128 tokens.*126 nodes at most"),
     ]
     for pair, prompts, question, kind, words in cases:
         refused(lambda: validate(pair, prompts, question, tmp_path / "no"), kind, words)  # noqa: B023
+    work = lambda: validate(tiny_pair, PROMPTS, asked("token"), tmp_path / "no", resamples=0)  # noqa: E731
+    refused(work, SettingError, "resamples is 0")
     assert not (tmp_path / "no").exists()
 
 
@@ -383,11 +454,3 @@ def test_the_figure_has_a_row_per_pair(found: dict[str, Any]) -> None:
     assert len(figure.axes) == 4
     words = {text.get_text() for ax in figure.axes for text in ax.texts}
     assert "block, chain k=3" in words
-
-
-def test_an_answer_without_predictions(found: dict[str, Any]) -> None:
-    """Lookup alone: nothing is compared, and nothing is claimed."""
-    only = [record for record in records(found, WARM) if record["rule"] == LOOKUP]
-    content = answer({WARM: only}, found["provenance"])
-    assert (content["comparisons"], content["median_miss"]) == (0, None)
-    assert draw(new_figure((8, 4)), [content]) == []

@@ -20,7 +20,7 @@ from proofs_check.evidence import agreement, exact, proof, searched
 from proofs_check.findings import Effort
 from proofs_check.search import Space
 from proofs_check.symbolic import Step, same, valid
-from spectheory.cost import FREE_DRAFTS, LATENCY_SCHEMA, ConstantRatio, LatencyTable
+from spectheory.cost import FREE_DRAFTS, LATENCY_SCHEMA, ConstantRatio, LatencyTable, LoopTime
 from spectheory.drafting import Chain, Tree
 from spectheory.errors import TraceError
 from spectheory.intervals import Interval
@@ -33,6 +33,15 @@ STEP, VERIFY = Fraction(1), Fraction(13, 10)
 
 ONE, TWO = Fraction(1, 7), Fraction(1, 5)
 """Seconds of the draft on one token and on two."""
+
+AROUND = {
+    "plain": Fraction(1, 20),
+    "call": Fraction(1, 9),
+    "draft_pass": Fraction(1, 30),
+    "node": Fraction(1, 70),
+    "tree": Fraction(1, 6),
+}
+"""Seconds of a loop around a plain step, and around a call by its draft passes, its nodes, and whether it branches."""
 
 
 def played_out(k: int, accepted: Sequence[int]) -> tuple[Fraction, Fraction]:
@@ -113,11 +122,38 @@ def tree_call(nodes: frozenset[Node]) -> Fraction:
     return drafting + affine(STEP, VERIFY, len(nodes) + 1)
 
 
-def interpolated(nodes: frozenset[Node]) -> float:
-    """The library's call, from a table measured at few lengths."""
+def table() -> LatencyTable:
+    """A table measured at few lengths, with the loop around its passes."""
     target = {m: Interval.exact(float(affine(STEP, VERIFY, m))) for m in (1, 3, 20)}
     draft = {m: Interval.exact(float(affine(ONE, TWO, m))) for m in (1, 2, 9)}
-    return LatencyTable(target, draft, context=0).call(Tree.from_paths(sorted(nodes))).best
+    return LatencyTable(target, draft, 0, loop=LoopTime(**{name: float(value) for name, value in AROUND.items()}))
+
+
+def interpolated(nodes: frozenset[Node]) -> float:
+    """The library's call, from a table measured at few lengths."""
+    return table().call(Tree.from_paths(sorted(nodes))).best
+
+
+def looped(nodes: frozenset[Node]) -> float:
+    """The library's speed-up at one token per call, with the loop counted on both sides."""
+    return table().looped.speedup(Interval.exact(1.0), Tree.from_paths(sorted(nodes))).best
+
+
+def around(nodes: frozenset[Node]) -> Fraction:
+    """Seconds of the loop in a call, thing by thing."""
+    clock = AROUND["call"]
+    for depth in {len(node) for node in nodes}:
+        level = [node for node in nodes if len(node) == depth]
+        clock += AROUND["draft_pass"] + sum((AROUND["node"] for _ in level), Fraction(0))
+    below: dict[Node, int] = {}
+    for node in nodes:
+        below[node[:-1]] = below.get(node[:-1], 0) + 1
+    return clock + (AROUND["tree"] if max(below.values()) > 1 else 0)
+
+
+def looped_by_hand(nodes: frozenset[Node], *, plain: Fraction = AROUND["plain"]) -> Fraction:
+    """A plain step over a call, each with the loop around it."""
+    return (affine(STEP, VERIFY, 1) + plain) / (tree_call(nodes) + around(nodes))
 
 
 def trees(effort: Effort) -> Iterator[Case]:
@@ -140,13 +176,14 @@ def another_schema(tokens: int) -> Compared:
 
 
 def _read(tokens: int, schema: int) -> bool:
-    table = LatencyTable({1: spread(STEP), tokens: spread(VERIFY)}, {1: spread(ONE), 2: spread(TWO)}, context=7)
+    passes = {1: spread(STEP), tokens: spread(VERIFY)}, {1: spread(ONE), 2: spread(TWO)}
+    kept = LatencyTable(*passes, context=7, loop=table().loop)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "latency.json"
-        table.write(path)
+        kept.write(path)
         path.write_text(json.dumps(json.loads(path.read_text()) | {"schema": schema}))
         try:
-            return LatencyTable.read(path) == table
+            return LatencyTable.read(path) == kept
         except TraceError:
             return False
 
@@ -246,7 +283,10 @@ ENTRIES = (
         ),
         calculators=tuple(
             f"spectheory.cost.{name}"
-            for name in ("FREE_DRAFTS", "LATENCY_SCHEMA", "ConstantRatio", "CostModel", "LatencyTable", "PassCost")
+            for name in (
+                *("FREE_DRAFTS", "LATENCY_SCHEMA", "ConstantRatio", "CostModel", "LatencyTable", "LoopTime"),
+                *("LoopedTable", "PassCost"),
+            )
         ),
         evidence=(
             proof(
@@ -290,6 +330,18 @@ ENTRIES = (
                         interpolated(nodes),
                         max(map(len, nodes)) * affine(ONE, TWO, 1) + affine(STEP, VERIFY, len(nodes) + 1),
                     ),
+                ),
+            ),
+            agreement(
+                Claim(
+                    "with the loop around passes both plain steps and calls take longer by it",
+                    lambda nodes: computed(looped(nodes), looped_by_hand(nodes)),
+                ),
+                trees,
+                over="trees of ranks 1 and 2, up to 4 nodes",
+                wrong=Claim(
+                    "calls alone take longer by the loop",
+                    lambda nodes: computed(looped(nodes), looped_by_hand(nodes, plain=Fraction(0))),
                 ),
             ),
             agreement(

@@ -10,6 +10,7 @@ from typing import Any
 
 from proofs_check.arithmetic import smaller
 from proofs_check.claims import Case, Claim, Compared, at_most, equal
+from proofs_check.copied_drafts import copying, repeated
 from proofs_check.entries import Entry
 from proofs_check.enumeration import Decoding, Model, Pmf, given_text, output_law, text_law
 from proofs_check.evidence import agreement, exact, proof, searched
@@ -92,9 +93,11 @@ def stated(name: str) -> SurvivalOf:
 MEAN_RANKS = {name: marginal(twin) for name, twin in RANKED.items()}
 
 PUBLIC = {
-    "verification": "TokenVerification BlockVerification RULES Rule PathRule PositionRule RankRule Columns",
+    "verification": "TokenVerification BlockVerification LookupMatch RULES PATH_RULES Rule "
+    "PathRule PositionRule RankRule Columns",
+    "drafting": "Copied",
     "paths": "TextCalls calls_of_texts calls_of_chains tree_survival shifted_product calls_of_tree calls_and_visits",
-    "shape_calls": "BestTree ShapeCalls takes calls_by_shape",
+    "shape_calls": "BestTree ShapeCalls takes drafted calls_by_drafted calls_by_shape",
 }
 """Calculators by their module; the front door's are named below."""
 
@@ -119,6 +122,11 @@ def one_call(effort: Effort) -> Iterator[Case]:
     """Single calls of two drafts, on 2 and 3 tokens, and of three on 2."""
     yield from edge_chains()
     yield from random_chains(effort, ((2, 1, 2), (3, 1, 2), (2, 1, 3)), 3)
+
+
+def repeating(effort: Effort) -> Iterator[Case]:
+    """Texts of 4 and 5 tokens out of 2, which repeat themselves."""
+    yield from random_chains(effort, ((2, 4, 3), (2, 5, 2)), 3)
 
 
 def traced(effort: Effort) -> Iterator[Case]:
@@ -211,6 +219,18 @@ EVIDENCE = (
         wrong=Claim(
             "the survival is that of the even starts everywhere",
             partial(all_calls, {n: replace(started(twin), survival=twin.survival) for n, twin in MAIN.items()}),
+        ),
+    ),
+    exact(
+        Claim(
+            "drafts copied from the text before the call (prompt lookup) are accepted as far as the text repeats them",
+            partial(all_calls, {name: PathTwin(copying(twin.algorithm), repeated) for name, twin in MAIN.items()}),
+        ),
+        repeating,
+        over=TEXTS,
+        wrong=Claim(
+            "as if they were drawn from the draft",
+            partial(all_calls, {n: replace(twin, algorithm=copying(twin.algorithm)) for n, twin in MAIN.items()}),
         ),
     ),
     exact(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from spectheory.measure import (
     load_pair,
     measure,
     measure_latency,
+    with_loop,
 )
 from spectheory.pairs import PROMPTS, resolve
 from spectheory.prompts import Prompt, read_prompts
@@ -46,7 +48,12 @@ def run_measure(pair: PairOptions, text: TextOptions, out: Path) -> None:
         f"target entropy {trace.columns['target_entropy'].mean():.3f} nats; draft step / target step {table.ratio:.3f}",
         highlight=False,
     )
-    answers.print(f"written: {out / TRACE_FILE}, {out / LATENCY_FILE}", highlight=False, markup=False)
+    written = [out / TRACE_FILE, out / LATENCY_FILE]
+    if find_spec("matplotlib"):
+        from spectheory.plots.measured import write_measured
+
+        written += write_measured(trace, table, out)
+    answers.print(f"written: {', '.join(map(str, written))}", highlight=False, markup=False)
 
 
 @dataclass(frozen=True)
@@ -118,7 +125,11 @@ class Session:
         sizes = sorted({2**i for i in range(int(math.log2(longest)) + 1)} | {longest})
         with remarks.status("measuring latencies"):
             table = measure_latency(self.pair, context=self.context(longest), tokens=tuple(sizes))
+        with remarks.status("timing the decoding loop"):
+            table = with_loop(self.pair, table, seed=self.settings.seed)
         table.write(path)
+        for name in table.provenance["read_again"]:
+            remarks.print(f"{name} has no cache that can be cut back: every pass reads its text again", markup=False)
         return table
 
     def check(self, cost: CostModel | None, ks: tuple[int, ...]) -> list[dict[str, Any]]:

@@ -64,7 +64,8 @@ class PredictOptions:
         list[str] | None,
         Option(
             help="token, block, race, poisson, recursive, recursive-distinct (candidates that differ), topk, "
-            "independent, argmax or greedy; repeatable. If absent: token, block and race with chains; race, "
+            "independent, argmax, greedy or lookup (copied from the text); repeatable. If absent: token, block, race "
+            "and lookup with chains; race, "
             "recursive-distinct (recursive if the trace has no other) and topk with trees."
         ),
     ] = None

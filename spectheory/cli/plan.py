@@ -13,8 +13,8 @@ from spectheory.cli.inputs import in_range
 from spectheory.cli.plan_costs import DEFAULT_CONTEXT, check_costs
 from spectheory.cli.plan_inputs import BUILT_IN, built_in, draft_at, sources
 from spectheory.cli.plan_options import PlanOptions
-from spectheory.cli.shapes import with_ranks
-from spectheory.cost import LatencyTable, Roofline
+from spectheory.cli.shapes import read_rules, with_ranks
+from spectheory.cost import LatencyTable, LoopedTable, Roofline
 from spectheory.deployment import (
     BATCHES,
     BatchChoice,
@@ -30,11 +30,11 @@ from spectheory.deployment import (
     engine_settings,
     rank_drafts,
 )
-from spectheory.errors import SettingError
+from spectheory.errors import load_extra
 from spectheory.files import write_whole
 from spectheory.theory_report.deployment import DeploymentAnswer, deployment_report
 from spectheory.trace import GIVEN_TEXT
-from spectheory.verification import RULES, BiasedVerification, PathRule, RankRule
+from spectheory.verification import PathRule, RankRule
 
 LONGEST_CHAIN, LARGEST_TREE = 256, 1024
 
@@ -44,8 +44,9 @@ def run_plan(question: PlanOptions) -> None:
     named = sources(question)
     check_costs(question, len(named) or len(BUILT_IN))
     _check(question)
-    rules = _rules(question.rule)
+    rules = read_rules(question.rule)
     if question.out:
+        load_extra("matplotlib", extra="plots")
         ready_folder(question.out)
     drafts = [draft_at(name, path, question) for name, path in named]
     answer = _answer(question, drafts or list(built_in(question)), rules)
@@ -54,10 +55,10 @@ def run_plan(question: PlanOptions) -> None:
     if not question.json:
         _paste(answer.engines)
     if question.out:
-        written = [_write(report.as_dict(), question.out)]
-        if answer.batches:
-            from spectheory.plots.deployment import write_batches
+        from spectheory.plots.deployment import write_batches, write_ranking
 
+        written = [_write(report.as_dict(), question.out), *write_ranking(answer.ranking, question.out)]
+        if answer.batches:
             written += write_batches(answer.batches, question.out)
         remarks.print(f"written: {', '.join(map(str, written))}", markup=False)
 
@@ -71,7 +72,8 @@ def _answer(question: PlanOptions, drafts: list[Draft], rules: list[PathRule] | 
         "seed": question.seed,
     }
     with remarks.status("comparing settings"):
-        ranking = rank_drafts(drafts, rules=rules, tree_rules=_tree_rules(question, drafts, rules), **settings)
+        timed = drafts if question.passes_alone else [draft.in_loop for draft in drafts]
+        ranking = rank_drafts(timed, rules=rules, tree_rules=_tree_rules(question, drafts, rules), **settings)
         engines = engine_settings(drafts, **settings)
     best = ranking.best
     chain = next(candidate for candidate in ranking.candidates if candidate.kind == "chain")
@@ -113,13 +115,6 @@ def _check(question: PlanOptions) -> None:
     in_range("--nodes", question.nodes, LARGEST_TREE)
 
 
-def _rules(names: Sequence[str] | None) -> list[PathRule] | None:
-    unknown = [name for name in names or () if name not in RULES or isinstance(RULES[name], BiasedVerification)]
-    if unknown:
-        raise SettingError(f"rule {unknown[0]!r} is unknown", limit=f"there are {', '.join(RULES)}", remedy="name one")
-    return [RULES[name] for name in dict.fromkeys(names)] if names else None
-
-
 def _tree_rules(question: PlanOptions, drafts: Sequence[Draft], rules: Sequence[PathRule] | None) -> list[RankRule]:
     """Rules whose ranks every trace records; greedy traces rank no second choices."""
     if question.nodes < 2 or any(draft.fact("settings", "sampling", "temperature") == 0 for draft in drafts):
@@ -138,7 +133,11 @@ def _notes(question: PlanOptions, drafts: Sequence[Draft], ranking: Ranking) -> 
         "Tokens per call count the recovered or bonus token; exact for the texts of the trace (path theorem).",
         "Intervals (95%) join those over prompts and over latencies, so they are wide; overlapping is not told apart.",
         "Lengths and trees were chosen on these texts: fresh ones give a little less.",
-        "Speed-ups are of passes alone; an engine's own work between them comes on top.",
+        "Speed-ups count the loop of our decoders around the passes, as measured; --passes-alone leaves it out. Those "
+        "under engines' rules are of passes alone."
+        if isinstance(ranking.best.draft.cost, LoopedTable)
+        else "Speed-ups are of passes alone.",
+        "An engine's own work between the passes comes on top.",
     ]
     for cost in costs[:1]:
         if isinstance(cost, LatencyTable):
@@ -168,7 +167,8 @@ def _notes(question: PlanOptions, drafts: Sequence[Draft], ranking: Ranking) -> 
 def _paste(engines: Sequence[EngineSettings]) -> None:
     """Settings as they stand: lines to be pasted are not wrapped."""
     for settings in engines:
-        answers.print(f"\n{settings.engine}", style="bold", highlight=False)
+        without = "" if settings.candidate.prediction.rule.uses_draft else ", no draft model"
+        answers.print(f"\n{settings.engine}{without}", style="bold", highlight=False)
         if not settings.pays:
             answers.print("Does not pay under this engine's rule; the fastest setting would be:", highlight=False)
         print(settings.paste)

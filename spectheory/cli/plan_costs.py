@@ -8,14 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from spectheory.cli.console import remarks
+from spectheory.cli.latencies import read_latencies
 from spectheory.cli.options import LATENCY_FILE
 from spectheory.cli.plan_options import PlanOptions
-from spectheory.cost import ACCELERATORS, ConstantRatio, CostModel, LatencyTable, ModelShape, Roofline
-from spectheory.deployment import other_machine
+from spectheory.cost import ACCELERATORS, ConstantRatio, CostModel, ModelShape, Roofline
 from spectheory.errors import SettingError
+from spectheory.trace import Trace
 
 DEFAULT_CONTEXT = 1024
+MOST_SEQUENCES, MOST_TOKENS, LARGEST_RATIO = 10**6, 10**9, 1000
 
 
 def check_costs(question: PlanOptions, drafts: int) -> None:
@@ -30,6 +31,10 @@ def check_costs(question: PlanOptions, drafts: int) -> None:
     sources = [name for name, here in given.items() if here]
     if len(sources) > 1:
         raise SettingError(f"{' and '.join(sources)} are given", limit="one source of costs", remedy="leave one out")
+    if question.c is not None and question.c > LARGEST_RATIO:
+        raise SettingError(
+            f"--c is {question.c:g}", limit=f"at most {LARGEST_RATIO}", remedy="pass the draft's step over the target's"
+        )
     if drafts > 1 and sources and sources[0] != "--hardware":
         raise SettingError(
             f"{sources[0]} is given with {drafts} drafts",
@@ -62,12 +67,18 @@ def _check_hardware(question: PlanOptions) -> None:
             limit="a roofline needs --target-architecture and --draft-architecture",
             remedy="give the config.json of both models",
         )
-    for name, values, least in (("batch", question.batch, 1), ("context", question.context, 0)):
-        if values and min(values) < least:
-            raise SettingError(f"--{name} is {min(values)}", limit=f"must be >= {least}", remedy="count again")
+    numbers = (
+        ("batch", question.batch, 1, MOST_SEQUENCES, "count sequences"),
+        ("context", question.context, 0, MOST_TOKENS, "count cached tokens"),
+        ("weight-bytes", [question.weight_bytes], 0.1, 8, "2 for 16 bits, 1 for 8, 0.5 for 4"),
+    )
+    for name, values, least, most, remedy in numbers:
+        for value in values or ():
+            if not least <= value <= most:
+                raise SettingError(f"--{name} is {value}", limit=f"must be in {least}..{most}", remedy=remedy)
 
 
-def cost_of(question: PlanOptions, name: str, trace_file: Path | None) -> CostModel:
+def cost_of(question: PlanOptions, name: str, trace_file: Path | None, trace: Trace) -> CostModel:
     """The costs of one draft; of a measured folder those beside its trace.
 
     Raises
@@ -89,11 +100,7 @@ def cost_of(question: PlanOptions, name: str, trace_file: Path | None) -> CostMo
             limit="a speed-up needs latencies, a ratio or hardware",
             remedy="give --latency, --c or --hardware",
         )
-    table = LatencyTable.read(file)
-    other = other_machine(table.provenance.get("hardware") or {})
-    if other:
-        remarks.print(f"{file} is of another machine: {other}; speed-ups are for that one", markup=False)
-    return table
+    return read_latencies(file, trace)
 
 
 def _roofline(question: PlanOptions, name: str) -> Roofline:
@@ -125,7 +132,7 @@ def _architecture(given: Sequence[str], name: str) -> Path:
         return Path(given[0])
     raise SettingError(
         f"no architecture is given for draft {name}",
-        limit=f"--draft-architecture names {', '.join(named) or 'none'}",
+        limit=f"several --draft-architecture need a name each; named are {', '.join(named) or 'none'}",
         remedy=f"add --draft-architecture {name}=config.json",
     )
 
@@ -141,8 +148,12 @@ def read_config(path: Path) -> dict[str, Any]:
     file = path / "config.json" if path.is_dir() else path
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-        return dict(content.get("text_config") or content)
-    except (OSError, ValueError, AttributeError, TypeError) as error:
+        if isinstance(content, dict):
+            content = content.get("text_config") or content
+        if not isinstance(content, dict):
+            raise TypeError("no JSON object")
+        return content
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise SettingError(
             f"architecture {str(path)!r} cannot be read ({reason})",

@@ -53,7 +53,7 @@ def draft_at(name: str, path: Path, question: PlanOptions) -> Draft:
     trace = read_log_probabilities(path) if path == question.logprobs else Trace.read(path)
     recorded = trace.provenance.get("draft")
     name = name or str((recorded.get("name") if isinstance(recorded, dict) else None) or "draft")
-    return Draft(name, trace, cost_of(question, name, path))
+    return Draft(name, trace, cost_of(question, name, path, trace))
 
 
 def built_in(question: PlanOptions) -> Iterator[Draft]:
@@ -68,7 +68,7 @@ def built_in(question: PlanOptions) -> Iterator[Draft]:
         trace = session.trace(ready_folder(folder) / TRACE_FILE)
         if not question.hardware:
             session.latencies(folder / LATENCY_FILE, longest=longest)
-        yield Draft(name, trace, cost_of(question, name, folder / TRACE_FILE))
+        yield Draft(name, trace, cost_of(question, name, folder / TRACE_FILE, trace))
 
 
 def _cache() -> Path:

@@ -30,6 +30,10 @@ class PlanOptions:
     ] = None
     c: Annotated[float | None, Option("--c", help="Draft step over target step, in place of latencies.")] = None
     latency: Annotated[Path | None, Option(help="A latency table; if absent, the one beside the trace.")] = None
+    passes_alone: Annotated[
+        bool,
+        Option("--passes-alone", help="Count the models' passes alone, not the time of our decoding loop around them."),
+    ] = False
     hardware: Annotated[
         str | None, Option(help="An accelerator, for example H100-SXM, in place of latencies: a roofline.")
     ] = None
@@ -54,7 +58,7 @@ class PlanOptions:
     ] = None
     rule: Annotated[
         list[str] | None,
-        Option(help="Verification rule, as in predict; repeatable. If absent: token, block, race and trees."),
+        Option(help="Verification rule, as in predict; repeatable. If absent: token, block, race, lookup and trees."),
     ] = None
     k_max: Annotated[int, Option(help="Longest chain of drafts.")] = 16
     nodes: Annotated[int, Option(help="Largest draft tree; 1 for none.")] = 32

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from spectheory.bias_tradeoff import BiasPoint, bias_tradeoff
 from spectheory.cli.console import answers, ready_folder, remarks
+from spectheory.cli.latencies import read_latencies
 from spectheory.cli.options import LATENCY_FILE, TRACE_FILE, PairOptions, PredictOptions, TextOptions
-from spectheory.cli.shapes import read_shapes, tree_sizes, with_ranks
+from spectheory.cli.shapes import read_rules, read_shapes, tree_sizes, with_ranks
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError
@@ -34,7 +35,7 @@ from spectheory.report import (
 )
 from spectheory.shape_calls import BestTree, Wanted
 from spectheory.trace import Trace
-from spectheory.verification import RULES, PathRule
+from spectheory.verification import PathRule
 from spectheory.verification.biased import BiasedVerification
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ LONGEST_CHAIN = 1024
 def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions) -> None:
     """Answer the question and show the answer."""
     _validate(question, pair, text)
-    rules = _rules(question.rule)
+    rules = read_rules(question.rule)
     shapes = read_shapes(question.shape, question.k_max) if question.shape else None
     for share in question.bias or ():
         BiasedVerification(share)
@@ -163,28 +164,20 @@ def _changed(options: Any, defaults: Any) -> list[str]:
     return [f"--{name.replace('_', '-')}" for name in given if given[name] != default[name]]
 
 
-def _rules(names: Sequence[str] | None) -> list[PathRule] | None:
-    unknown = [name for name in names or () if name not in RULES]
-    if unknown:
-        raise SettingError(f"rule {unknown[0]!r} is unknown", limit=f"there are {', '.join(RULES)}", remedy="name one")
-    return [RULES[name] for name in dict.fromkeys(names)] if names else None
-
-
 def _evidence(
     question: PredictOptions, pair: PairOptions, text: TextOptions
 ) -> tuple[Trace, CostModel | None, Session | None]:
     """The trace to predict from, the cost model, and the loaded pair if there is one."""
     cost: CostModel | None = ConstantRatio(question.c) if question.c is not None else None
-    if question.latency:
-        cost = LatencyTable.read(question.latency)
     if question.logprobs:
-        return read_log_probabilities(question.logprobs), cost, None
+        trace = read_log_probabilities(question.logprobs)
+        return trace, read_latencies(question.latency, trace) if question.latency else cost, None
     if question.trace:
         path = question.trace / TRACE_FILE if question.trace.is_dir() else question.trace
-        beside = path.with_name(LATENCY_FILE)
-        if cost is None and beside.exists():
-            cost = LatencyTable.read(beside)
-        return Trace.read(path), cost, None
+        trace, beside = Trace.read(path), path.with_name(LATENCY_FILE)
+        if cost is None and (question.latency or beside.exists()):
+            cost = read_latencies(question.latency or beside, trace)
+        return trace, cost, None
     from spectheory.cli.measure import Session
 
     session = Session.load(pair, text)
@@ -192,6 +185,8 @@ def _evidence(
     session.require_room(longest)
     folder = question.out or _cache() / session.fingerprint
     trace = session.trace(ready_folder(folder) / TRACE_FILE)
+    if question.latency:
+        cost = read_latencies(question.latency, trace)
     if cost is None:
         cost = session.latencies(folder / LATENCY_FILE, longest=longest)
     return trace, cost, session

@@ -1,4 +1,4 @@
-"""Draft shapes as they are written on the command line."""
+"""Rules and draft shapes as they are written on the command line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from spectheory.drafting import Batch, Chain, KAry, Tree
 from spectheory.errors import SettingError
 from spectheory.shape_calls import BestTree, Wanted
 from spectheory.trace import Trace
-from spectheory.verification import RULES, PathRule, RankRule
+from spectheory.verification import PATH_RULES, RULES, PathRule, RankRule
 
 _EVERY_SIZE = 16
 """Trees of every size up to this are searched for, then each twice the one before."""
@@ -21,6 +21,26 @@ def with_ranks(trace: Trace, rules: Sequence[PathRule] | None = None) -> list[Pa
     if rules is None:
         return [rule for names in _USUAL for rule in with_ranks(trace, [RULES[name] for name in names])[:1]]
     return [rule for rule in rules if isinstance(rule, RankRule) and rule.recorded_in in trace.columns]
+
+
+def read_rules(names: Sequence[str] | None) -> list[PathRule] | None:
+    """The rules that the names stand for; None where none is named.
+
+    Raises
+    ------
+    SettingError
+        If a name is no rule.
+
+    Examples
+    --------
+    >>> [rule.name for rule in read_rules(["race", "lookup", "race"])]
+    ['race', 'lookup']
+    """
+    for name in names or ():
+        if name not in PATH_RULES:
+            known = ", ".join(PATH_RULES)
+            raise SettingError(f"rule {name!r} is unknown", limit=f"there are {known}", remedy="name one")
+    return [PATH_RULES[name] for name in dict.fromkeys(names)] if names else None
 
 
 def tree_sizes(k_max: int) -> list[int]:

@@ -24,7 +24,7 @@ from spectheory.prediction import MOST_RESAMPLES
 from spectheory.prompts import Prompt, read_prompts
 from spectheory.verification import RULES, RankRule
 
-LONGEST_CHAIN = 1024
+LONGEST_CHAIN, MOST_TEXTS = 1024, 1024
 DISAGREE = 1
 """Exit status if counted and expected calls differ by more than chance allows."""
 
@@ -36,6 +36,7 @@ def run_validate(question: ValidateOptions, pair: PairOptions) -> int:
         _check_alone(question, pair)
         return join(question.of, question.out)
     in_range("--resamples", question.resamples, MOST_RESAMPLES)
+    in_range("--continuations", question.continuations, MOST_TEXTS)
     asked, prompts = _asked(question), _prompts(question)
     ready_folder(question.out)
     with remarks.status("loading the models"):
@@ -124,4 +125,7 @@ def _answer(found: dict[str, Any], question: ValidateOptions) -> None:
         answers.print(headline(found), style="bold", highlight=False)
         for line in notes(found):
             answers.print(line, style="dim", highlight=False, markup=False)
+    slower = {r for at in found["temperatures"] for each in at["settings"] for r in each["speedup"].get("remarks", ())}
+    for remark in sorted(slower):
+        remarks.print(remark, markup=False)
     remarks.print(f"written: {', '.join(map(str, written))}", markup=False)

@@ -26,7 +26,7 @@ class ValidateOptions:
     rule: Annotated[
         list[str] | None,
         Option(
-            help="A rule of spectheory predict, lookup (drafts copied from the text) or assisted (transformers); "
+            help="A rule of spectheory predict, or assisted (token verification by transformers); "
             "repeatable. If absent: token, block, race, argmax (greedy drafts), lookup and assisted with chains; race, "
             "recursive-distinct and topk with other shapes."
         ),

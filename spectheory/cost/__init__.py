@@ -12,10 +12,11 @@ from spectheory.cost.iid import (
     required_acceptance,
     required_ratio,
 )
+from spectheory.cost.loop import LoopTime
 from spectheory.cost.model import FREE_DRAFTS, ConstantRatio, CostModel, PassCost
 from spectheory.cost.parallel import parallel_replicas, parallel_speedup, parallel_time
 from spectheory.cost.roofline import Roofline, RooflineTime
-from spectheory.cost.table import LATENCY_SCHEMA, LatencyTable
+from spectheory.cost.table import LATENCY_SCHEMA, LatencyTable, LoopedTable
 
 __all__ = [
     "ACCELERATORS",
@@ -28,6 +29,8 @@ __all__ = [
     "ConstantRatio",
     "CostModel",
     "LatencyTable",
+    "LoopTime",
+    "LoopedTable",
     "ModelShape",
     "PassCost",
     "Roofline",

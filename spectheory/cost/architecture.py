@@ -16,6 +16,8 @@ _SIZES = {
     "vocabulary": "vocab_size",
 }
 _NOT_DENSE = ("num_local_experts", "num_experts", "n_routed_experts", "kv_lora_rank", "state_size")
+_LARGEST = 10**9
+"""No size of a model comes near it."""
 _ATTENTION = ("full_attention", "sliding_attention", "chunked_attention")
 _TIED = frozenset({"cohere", "cohere2", "gemma", "gemma2", "gemma3_text", "smollm3", "starcoder2"})
 _NOT_GATED = frozenset({"arcee", "gpt_neox", "nemotron", "persimmon", "phi", "starcoder2"})
@@ -47,7 +49,7 @@ class ModelShape:
     Raises
     ------
     SettingError
-        If a size is not positive.
+        If a size is not positive or beyond any model's, or heads are not shared evenly.
 
     Examples
     --------
@@ -70,8 +72,16 @@ class ModelShape:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if not isinstance(value, bool) and not value > 0:
-                raise SettingError(f"{name} is {value}", limit="must be > 0", remedy="take it from the model's config")
+            if not isinstance(value, bool) and not 0 < value <= _LARGEST:
+                raise SettingError(
+                    f"{name} is {value}", limit=f"must be > 0 and <= {_LARGEST:g}", remedy="take it from the config"
+                )
+        if self.heads % self.kv_heads:
+            raise SettingError(
+                f"{self.heads} attention heads share {self.kv_heads} of keys and values",
+                limit="each serves as many",
+                remedy="check num_attention_heads and num_key_value_heads",
+            )
 
     @classmethod
     def from_config(
@@ -92,7 +102,7 @@ class ModelShape:
         Raises
         ------
         SettingError
-            If a size is missing, or the model is no dense transformer.
+            If a size is missing or no whole number, or the model is no dense transformer.
 
         Examples
         --------
@@ -109,7 +119,8 @@ class ModelShape:
                 remedy="give the sizes to ModelShape",
             )
         other = [name for name in _NOT_DENSE if config.get(name)]
-        if not all(kind in _ATTENTION for kind in config.get("layer_types") or ()):
+        layers = config.get("layer_types") or []
+        if not isinstance(layers, list) or not all(kind in _ATTENTION for kind in layers):
             other.append("layer_types")
         if other:
             raise SettingError(
@@ -117,13 +128,15 @@ class ModelShape:
                 limit="only dense transformers are modelled",
                 remedy="measure latencies, or fit AffineTime to timings",
             )
-        sizes = {name: int(config[key]) for name, key in _SIZES.items()}
+        sizes = {name: _size(config, key) for name, key in _SIZES.items()}
         kind = config.get("model_type")
         tied = config.get("tie_word_embeddings")
         return cls(
             **sizes,
-            kv_heads=int(config.get("num_key_value_heads") or sizes["heads"]),
-            head_dim=int(config.get("head_dim") or sizes["hidden"] // sizes["heads"]),
+            kv_heads=_size(config, "num_key_value_heads", sizes["heads"]),
+            head_dim=_size(config, "head_dim")
+            if config.get("head_dim")
+            else _head_dim(sizes["hidden"], sizes["heads"]),
             tied=kind in _TIED if tied is None else bool(tied),
             gated=kind not in _NOT_GATED,
             bytes_per_weight=bytes_per_weight,
@@ -164,3 +177,23 @@ class ModelShape:
         Two per multiplied weight, and per layer and attention width two for the scores and two for the values.
         """
         return 2 * self.multiplied + 4 * self.layers * self.heads * self.head_dim * context
+
+
+def _size(config: Mapping[str, Any], key: str, default: int | None = None) -> int:
+    """A whole number of the configuration, or the default where it has none."""
+    value = config[key] if default is None else config.get(key) or default
+    if type(value) is not int:
+        raise SettingError(
+            f"{key} is {value!r}", limit="needs one whole number", remedy="check the config, or measure latencies"
+        )
+    return value
+
+
+def _head_dim(hidden: int, heads: int) -> int:
+    if heads < 1 or hidden % heads:
+        raise SettingError(
+            f"hidden_size is {hidden} with {heads} attention heads and no head_dim",
+            limit="heads of one width make up the hidden size",
+            remedy="check the config, or give head_dim",
+        )
+    return hidden // heads

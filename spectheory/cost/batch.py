@@ -47,7 +47,9 @@ def batch_table(
 ) -> list[BatchPoint]:
     r"""Throughput at several batches (C4, values of the roofline): :math:`B\,\tau/t_{call}(B)` tokens per second.
 
-    All sequences make their calls together and have the same context; `cost.batch` is not used.
+    All sequences make their calls together and have the same context; `cost.batch` is not used. Where drafts vary in
+    length, all sequences are taken to draft equally many at a time. With lengths of their own, and no padding, they are
+    at least as fast: the work of a pass then evens out, and its time is convex in the work.
 
     Parameters
     ----------
@@ -180,12 +182,13 @@ def break_even_batch(cost: Roofline, shape: Shape, tokens_per_call: float, full_
 
 def _terms(cost: Roofline, shape: Shape, tokens_per_call: float, full_share: float) -> list[Term]:
     """Tokens per call times plain step, minus call."""
-    terms: list[Term] = [(tokens_per_call, cost.target_time, 1), (-1.0, cost.target_time, shape.nodes + 1)]
+    terms: list[Term] = [(tokens_per_call, cost.target_time, 1)]
+    terms += [(-share, cost.target_time, tokens) for tokens, share in shape.verified.items()]
     if cost.draft_time:
-        first = shape.passes[0]
-        passes = Counter[int]()
-        for tokens, count in [*Counter(shape.passes).items(), (first, -full_share), (first + 1, full_share)]:
-            passes[tokens] += count  # type: ignore[assignment]  # shares of passes
+        passes: dict[int, float] = dict(Counter(shape.passes))
+        for first in shape.passes[:1]:
+            passes[first] -= full_share
+            passes[first + 1] = passes.get(first + 1, 0.0) + full_share
         terms += [(-count, cost.draft_time, tokens) for tokens, count in passes.items()]
     return terms
 

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 from spectheory.errors import SettingError
 
+_LONGEST = 1e3
+"""More seconds than any pass takes beside its work."""
+
 
 @dataclass(frozen=True)
 class Accelerator:
@@ -31,7 +34,7 @@ class Accelerator:
     Raises
     ------
     SettingError
-        If a figure is not positive, or the overhead negative.
+        If a figure is not positive, or the overhead out of range.
 
     Examples
     --------
@@ -51,9 +54,11 @@ class Accelerator:
                 raise SettingError(
                     f"{what} of {self.name} is {value:g}", limit="must be > 0", remedy="see a data sheet"
                 )
-        if not 0 <= self.overhead < math.inf:
+        if not 0 <= self.overhead <= _LONGEST:
             raise SettingError(
-                f"the overhead of {self.name} is {self.overhead:g}", limit="must be >= 0", remedy="0 if unknown"
+                f"the overhead of {self.name} is {self.overhead:g}",
+                limit=f"must be in 0..{_LONGEST:g} seconds",
+                remedy="0 if unknown",
             )
 
     def peak_of(self, dtype: str) -> float:

@@ -10,6 +10,8 @@ from spectheory.cost.iid import check_ratio
 from spectheory.drafting import Shape
 from spectheory.intervals import Interval, weakest
 
+_ENDS = ("low", "best", "high")
+
 
 class CostModel(ABC):
     """What a target step and a call take, in one unit of time."""
@@ -37,7 +39,8 @@ class CostModel(ABC):
         .. math:: \text{tokens per call} \cdot \frac{t_\text{target}(1)}{t_\text{draft}(\text{shape}) +
             t_\text{target}(\text{nodes} + 1)}
 
-        C2, exact for these times. The range multiplies the ranges of its factors, so it is never too narrow.
+        C2, exact for these times. Where drafts vary in length, the target's pass takes the mean over calls. The range
+        multiplies the ranges of its factors, so it is never too narrow.
         """
         step, call = self.target_step(), self.call(shape, full_share)
         per_call = Interval(
@@ -49,7 +52,7 @@ class CostModel(ABC):
 class PassCost(CostModel):
     """A cost model that knows what one pass of each model takes on m tokens (C2).
 
-    A call makes the draft passes of its shape, then one target pass on nodes + 1 tokens.
+    A call makes the draft passes of its shape, then one target pass on its drafts and one token more.
     """
 
     @abstractmethod
@@ -64,19 +67,36 @@ class PassCost(CostModel):
         """Time of the target on one token."""
         return self.target_pass(1)
 
+    def verification(self, shape: Shape) -> Interval:
+        """Time of the target's pass of a call, the mean over calls: on nodes + 1 tokens unless drafts vary in length.
+
+        Examples
+        --------
+        >>> from spectheory.cost import LatencyTable
+        >>> from spectheory.drafting import Copied
+        >>> second = Interval.exact
+        >>> table = LatencyTable({1: second(1.0), 5: second(1.4)}, {}, context=64)
+        >>> table.verification(Copied(4)).best, table.verification(Copied(4, (0.5, 0.0, 0.0, 0.0, 0.5))).best
+        (1.4, 1.2)
+        """
+        parts = [(share, self.target_pass(tokens)) for tokens, share in shape.verified.items()]
+        low, best, high = sorted(sum(share * getattr(one, end) for share, one in parts) for end in _ENDS)
+        return Interval(low, best, high, weakest(*(one.kind for _, one in parts)))
+
     def call(self, shape: Shape, full_share: float = 0.0) -> Interval:
-        """Time of the draft passes and of the target on nodes + 1 tokens."""
-        verify = self.target_pass(shape.nodes + 1)
+        """Time of the draft passes and of the target's pass."""
+        verify = self.verification(shape)
         drafts = [(count, self.draft_pass(tokens)) for tokens, count in Counter(shape.passes).items()]
-        first, longer = (self.draft_pass(shape.passes[0] + more) for more in (0, 1))
+        first = [(self.draft_pass(tokens), self.draft_pass(tokens + 1)) for tokens in shape.passes[:1]]
         ends = []
-        for end in ("low", "best", "high"):
+        for end in _ENDS:
             drafting = sum(count * getattr(draft, end) for count, draft in drafts)
             # A pass on more tokens that was measured as faster is no faster.
-            extra = full_share * max(getattr(longer, end) - getattr(first, end), 0.0)
-            ends.append(getattr(verify, end) + drafting + extra)
+            extra = sum(max(getattr(longer, end) - getattr(usual, end), 0.0) for usual, longer in first)
+            ends.append(getattr(verify, end) + drafting + full_share * extra)
         low, best, high = sorted(ends)  # in order but for rounding
-        return Interval(low, best, high, weakest(verify.kind, longer.kind, *(draft.kind for _, draft in drafts)))
+        passes = [verify, *(draft for _, draft in drafts), *(longer for _, longer in first)]
+        return Interval(low, best, high, weakest(*(one.kind for one in passes)))
 
 
 @dataclass(frozen=True)

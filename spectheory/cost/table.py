@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from spectheory.cost.loop import LoopTime
 from spectheory.cost.model import PassCost
+from spectheory.drafting import Shape
 from spectheory.errors import SettingError, TraceError
 from spectheory.files import write_whole
 from spectheory.intervals import Interval, weakest
 
 LATENCY_SCHEMA = 1
+_BEYOND = 1e100
+"""No pass takes so many seconds, nor its inverse; sums and ratios of what lies between stay finite."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,8 @@ class LatencyTable(PassCost):
         Tokens in the cache while measured.
     provenance : mapping
         Machine, versions, repeats.
+    loop : LoopTime, optional
+        What our decoding loop took around the passes; :attr:`looped` counts it, the table itself does not.
 
     Raises
     ------
@@ -55,6 +61,7 @@ class LatencyTable(PassCost):
     draft: Mapping[int, Interval]
     context: int
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    loop: LoopTime | None = None
 
     def __post_init__(self) -> None:
         if 1 not in self.target or (self.draft and not {1, 2} <= set(self.draft)):
@@ -65,15 +72,26 @@ class LatencyTable(PassCost):
             )
 
         for tokens, entry in [*self.target.items(), *self.draft.items()]:
-            if tokens < 1 or not 0 < entry.low <= entry.high < np.inf:
+            if tokens < 1 or not 1 / _BEYOND < entry.low <= entry.high < _BEYOND:
                 raise SettingError(
-                    f"the latency on {tokens} tokens is {entry}", limit="needs seconds > 0", remedy="measure again"
+                    f"the latency on {tokens} tokens is {entry.low:g} to {entry.high:g}",
+                    limit="needs seconds > 0 on one token or more",
+                    remedy="measure again",
                 )
+        if not isinstance(self.context, int) or self.context < 0:
+            raise SettingError(f"context is {self.context!r}", limit="must be a number >= 0", remedy="measure again")
+        if not isinstance(self.provenance, Mapping):
+            raise SettingError(f"provenance is {self.provenance!r}", limit="needs an object", remedy="measure again")
 
     @property
     def ratio(self) -> float:
         """Measured c: draft step over target step."""
         return self.draft_pass(1).best / self.target[1].best
+
+    @property
+    def looped(self) -> LatencyTable:
+        """The table with the time of the loop in plain steps and calls; itself if that was not measured."""
+        return self if self.loop is None else LoopedTable(**vars(self))
 
     def target_pass(self, tokens: int) -> Interval:
         """Seconds of the target on so many tokens."""
@@ -99,6 +117,7 @@ class LatencyTable(PassCost):
             "context": self.context,
             "target": {str(m): interval.as_dict() for m, interval in self.target.items()},
             "draft": {str(m): interval.as_dict() for m, interval in self.draft.items()},
+            "loop": None if self.loop is None else asdict(self.loop),
             "provenance": dict(self.provenance),
         }
         write_whole(path, lambda partial: partial.write_text(json.dumps(content, indent=2) + "\n"))
@@ -113,18 +132,46 @@ class LatencyTable(PassCost):
             If the file is missing or no latency table.
         """
         try:
-            content = json.loads(path.read_text())
+            content = json.loads(path.read_text(encoding="utf-8"))
             if content["schema"] != LATENCY_SCHEMA:
                 raise ValueError(f"schema {content['schema']}")
             target = {int(m): Interval(**v) for m, v in content["target"].items()}
             draft = {int(m): Interval(**v) for m, v in content["draft"].items()}
-            return cls(target, draft, content["context"], content["provenance"])
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            loop = content.get("loop")
+            found = None if loop is None else LoopTime(**loop)
+            return cls(target, draft, content["context"], content["provenance"], found)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            reason = f"{error.what}, {error.limit}" if isinstance(error, SettingError) else error
             raise TraceError(
-                f"{path} is no latency table ({error})",
+                f"{path} is no latency table ({reason})",
                 limit=f"needs JSON of schema {LATENCY_SCHEMA}",
-                remedy="run spectheory measure",
+                remedy="remove it and measure again",
             ) from error
+
+
+@dataclass(frozen=True)
+class LoopedTable(LatencyTable):
+    """A latency table that counts the loop around the passes in plain steps and in calls (C2; the loop's an estimate).
+
+    Examples
+    --------
+    >>> from spectheory.drafting import Chain
+    >>> second = Interval.exact
+    >>> loop = LoopTime(plain=0.1, call=0.2, draft_pass=0.1, node=0.0, tree=0.0)
+    >>> passes = LatencyTable({1: second(1.0), 4: second(1.3)}, {1: second(0.1), 2: second(0.2)}, 64, loop=loop)
+    >>> round(passes.call(Chain(2)).best, 6), round(passes.looped.call(Chain(2)).best, 6)
+    (1.4, 1.8)
+    >>> passes.target_step().best, passes.looped.target_step().best
+    (1.0, 1.1)
+    """
+
+    def target_step(self) -> Interval:
+        """Seconds of a plain step with the loop around it."""
+        return super().target_step() + (self.loop.plain if self.loop else 0.0)
+
+    def verification(self, shape: Shape) -> Interval:
+        """Seconds of the target's pass of a call with the loop around it and around the draft passes."""
+        return super().verification(shape) + (self.loop.of(shape) if self.loop else 0.0)
 
 
 def _between(entries: Mapping[int, Interval], tokens: int, what: str, remedy: str) -> Interval:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from spectheory.cost import CostModel, PassCost, required_acceptance
-from spectheory.drafting import Chain, Shape
+from spectheory.drafting import Chain, Copied, Shape
 from spectheory.errors import SettingError
 from spectheory.prediction import Prediction
 
@@ -17,10 +18,11 @@ class BreakEven:
 
     Attributes
     ----------
-    draft_ratio : float
-        What a draft pass of this shape costs now on average, in target steps.
+    draft_ratio : float, optional
+        What a draft pass of this shape costs now on average, in target steps; None if it takes none.
     draft_ratio_needed : float, optional
-        What it may cost at most (exact); None if the setting loses even with drafts that cost nothing.
+        What it may cost at most (exact); None if the setting loses even with drafts that cost nothing, or takes no
+        draft pass.
     tokens_per_call : float
         What a call gives now.
     tokens_per_call_needed : float
@@ -31,12 +33,13 @@ class BreakEven:
     acceptance_needed : float, optional
         The same for the tokens needed; None for other shapes, or if accepting every draft is not enough.
     least_acceptance : float, optional
-        The smallest i.i.d. acceptance rate at which some chain pays; None if none does.
+        The smallest i.i.d. acceptance rate at which some chain pays; None if none does. Chains that are copied from
+        the text are taken to be as often short as now.
     least_acceptance_k : int, optional
         The length of that chain.
     """
 
-    draft_ratio: float
+    draft_ratio: float | None
     draft_ratio_needed: float | None
     tokens_per_call: float
     tokens_per_call_needed: float
@@ -53,7 +56,8 @@ class BreakEven:
 def break_even(prediction: Prediction, cost: CostModel, k_max: int = 16) -> BreakEven:
     r"""Solve the speed-up of a setting for one of its factors (C1, C2; exact for the best values given).
 
-    With tokens per call :math:`\tau`, target step t(1), verification t(n+1) and d draft passes of mean cost
+    With tokens per call :math:`\tau`, target step t(1), verification t(n+1) (the mean over calls, where drafts vary in
+    length) and d draft passes of mean cost
     :math:`c\,t(1)`, the speed-up is :math:`\tau t(1) / (t(n+1) + d c\,t(1))`.
 
     Parameters
@@ -88,12 +92,11 @@ def break_even(prediction: Prediction, cost: CostModel, k_max: int = 16) -> Brea
     step = cost.target_step().best
     needed = tokens / prediction.speedup.best
     verify, passes = _verification(cost, shape) / step, len(shape.passes)
-    free = (tokens - verify) / passes
     chain = isinstance(shape, Chain)
-    least = _least_acceptance(cost, k_max)
+    least = _least_acceptance(cost, shape.of_length if isinstance(shape, Copied) else Chain, k_max)
     return BreakEven(
-        draft_ratio=max(0.0, (needed - verify) / passes),
-        draft_ratio_needed=free if free >= 0 else None,
+        draft_ratio=max(0.0, (needed - verify) / passes) if passes else None,
+        draft_ratio_needed=(tokens - verify) / passes if passes and tokens >= verify else None,
         tokens_per_call=tokens,
         tokens_per_call_needed=needed,
         acceptance=_acceptance(tokens, shape.depth) if chain else None,
@@ -105,7 +108,7 @@ def break_even(prediction: Prediction, cost: CostModel, k_max: int = 16) -> Brea
 
 def _verification(cost: CostModel, shape: Shape) -> float:
     """Time of the target's pass of a call."""
-    return cost.target_pass(shape.nodes + 1).best if isinstance(cost, PassCost) else cost.target_step().best
+    return cost.verification(shape).best if isinstance(cost, PassCost) else cost.target_step().best
 
 
 def _acceptance(tokens: float, k: int) -> float | None:
@@ -115,12 +118,12 @@ def _acceptance(tokens: float, k: int) -> float | None:
     return required_acceptance(tokens, k, 0.0) if tokens <= k + 1 else None
 
 
-def _least_acceptance(cost: CostModel, k_max: int) -> tuple[float, int] | None:
+def _least_acceptance(cost: CostModel, chain: Callable[[int], Chain], k_max: int) -> tuple[float, int] | None:
     step = cost.target_step().best
     found = []
     for k in range(1, k_max + 1):
         try:
-            rate = _acceptance(cost.call(Chain(k)).best / step, k)
+            rate = _acceptance(cost.call(chain(k)).best / step, k)
         except SettingError:  # beyond what was measured
             break
         if rate is not None:

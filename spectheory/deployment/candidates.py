@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from spectheory.cost import CostModel, LatencyTable
@@ -13,6 +13,8 @@ from spectheory.trace import Trace
 
 SPECULATE, UNCERTAIN, DO_NOT = "speculate", "speculating may not pay", "do not speculate"
 """The three verdicts."""
+NO_DRAFT = "none"
+"""The name in reports where no draft model is read."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,16 @@ class Draft:
     name: str
     trace: Trace
     cost: CostModel
+
+    @property
+    def unread(self) -> Draft:
+        """The same where the draft model is not read."""
+        return replace(self, name=NO_DRAFT)
+
+    @property
+    def in_loop(self) -> Draft:
+        """The same with the time of our decoding loop in the costs, as far as they know it."""
+        return replace(self, cost=self.cost.looped) if isinstance(self.cost, LatencyTable) else self
 
     def fact(self, *path: str) -> Any:
         """What the provenance of the trace says under a path of names; None if it says nothing."""
@@ -69,8 +81,10 @@ class Candidate:
 
     @property
     def setting(self) -> str:
-        """Rule and shape in words."""
-        return f"{self.prediction.rule.name} verification, {self.shape}"
+        """Draft, rule and shape in words."""
+        if not self.prediction.rule.uses_draft:
+            return f"prompt {self.prediction.rule.name}, {self.shape}, no draft model"
+        return f"draft {self.draft.name}, {self.prediction.rule.name} verification, {self.shape}"
 
     @property
     def speedup(self) -> Interval:

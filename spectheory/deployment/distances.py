@@ -9,7 +9,7 @@ from spectheory.intervals import Interval
 from spectheory.prediction import Prediction
 from spectheory.verification import RankRule
 
-DETERMINISTIC = ("argmax", "topk", "greedy")
+DETERMINISTIC = ("argmax", "topk", "greedy", "lookup")
 """Rules whose drafts do not sample: B6 is about these, the one-call bound about the others."""
 
 CLAIMS = {

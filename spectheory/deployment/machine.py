@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 
-def other_machine(hardware: Mapping[str, Any]) -> str | None:
+def other_machine(hardware: object) -> str | None:
     """What the machine at hand has otherwise, in words; None if it is the same as far as can be said cheaply.
 
     Parameters
     ----------
     hardware : mapping
-        ``hardware`` of a latency table's provenance: ``system``, ``cpu``, and ``gpu`` where there is one.
+        ``hardware`` of a latency table's provenance: ``system``, ``cpu``, and ``gpu`` where there is one. Anything
+        else says nothing.
 
     Examples
     --------
@@ -24,6 +25,8 @@ def other_machine(hardware: Mapping[str, Any]) -> str | None:
     >>> other_machine({}) is None
     True
     """
+    if not isinstance(hardware, Mapping):
+        return None
     here: dict[str, Any] = {"system": f"{platform.system()} {platform.machine()}", "cpu": _cpu()}
     if hardware.get("gpu"):
         here["gpu"] = _gpus()

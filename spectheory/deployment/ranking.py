@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from spectheory.deployment.candidates import Candidate, Draft, measured_nodes
+from spectheory.deployment.candidates import NO_DRAFT, Candidate, Draft, measured_nodes
 from spectheory.deployment.fastest_tree import fastest_tree
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError
@@ -16,7 +16,7 @@ from spectheory.verification import PathRule, RankRule
 
 @dataclass(frozen=True)
 class Ranking:
-    """Candidates, the fastest first: one for each draft, rule and kind of shape.
+    """Candidates, the fastest first: one for each draft, rule and kind of shape; of rules without a draft one.
 
     Attributes
     ----------
@@ -73,7 +73,8 @@ def rank_drafts(
     drafts : sequence of Draft
         Drafts for one target under the same sampling settings.
     rules : sequence of PathRule, optional
-        With chains; without: token, block and race as far as a trace has what they read.
+        With chains; without: token, block, race and lookup as far as a trace has what they read. Lookup reads no
+        draft: it is compared once, on the first trace that it can be predicted from.
     tree_rules : sequence of RankRule
         With trees.
     k_max, nodes : int
@@ -108,7 +109,13 @@ def rank_drafts(
             left_out.append(f"{draft.name}: chains beyond k = {longest}, latencies were measured on no longer calls.")
         ask = partial(plan, draft.trace, draft.cost, resamples=resamples, seed=seed)
         found = ask(rules=rules, shapes=[Chain(k) for k in range(1, longest + 1)])
-        candidates += [Candidate(draft, max(found.of(label), key=_gain)) for label in found.labels]
+        fastest = [max(found.of(label), key=_gain) for label in found.labels]
+        without = {candidate.prediction.rule for candidate in candidates if candidate.draft.name == NO_DRAFT}
+        candidates += [
+            Candidate(draft if each.rule.uses_draft else draft.unread, each)
+            for each in fastest
+            if each.rule not in without
+        ]
         for rule in tree_rules:
             tree = fastest_tree(draft.trace, rule, draft.cost, measured_nodes(draft.cost, nodes))
             if tree is None:
@@ -129,9 +136,11 @@ def check_comparable(drafts: Sequence[Draft]) -> None:
     if not drafts:
         raise SettingError("there is no draft", limit="needs at least one", remedy="name a measured folder")
     names = [draft.name for draft in drafts]
-    if len(set(names)) < len(names):
+    if len({*names, NO_DRAFT}) <= len(names):
         raise SettingError(
-            f"drafts are named {', '.join(names)}", limit="names must differ", remedy="use --draft NAME=FOLDER"
+            f"drafts are named {', '.join(names)}",
+            limit=f"names must differ, also from {NO_DRAFT!r}",
+            remedy="use --draft NAME=FOLDER",
         )
     first = drafts[0]
     for what, path in (("target", ("target", "fingerprint")), ("target", ("target", "name")), ("sampling", _SAMPLING)):

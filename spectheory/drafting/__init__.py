@@ -1,5 +1,6 @@
 """Draft shapes, what they give, and the best of them (S1-S3)."""
 
+from spectheory.drafting.copied import Copied
 from spectheory.drafting.optimal import optimal_tree
 from spectheory.drafting.shapes import Batch, Chain, KAry, Shape, Tree
 from spectheory.drafting.weights import exit_law, expected_tokens, node_weights, survival
@@ -7,6 +8,7 @@ from spectheory.drafting.weights import exit_law, expected_tokens, node_weights,
 __all__ = [
     "Batch",
     "Chain",
+    "Copied",
     "KAry",
     "Shape",
     "Tree",

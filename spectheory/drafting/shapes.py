@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import index
@@ -17,6 +17,8 @@ from spectheory.errors import SettingError, ShapeError
 Ints = NDArray[np.int32]
 MOST_NODES = 2**31 - 2
 """Nodes are numbered by 32-bit integers."""
+_SHOWN = 16
+"""Ranks of a path that an error shows."""
 
 
 class Shape(ABC):
@@ -26,6 +28,11 @@ class Shape(ABC):
     @abstractmethod
     def nodes(self) -> int:
         """Drafted tokens per call; the target processes one more."""
+
+    @property
+    def verified(self) -> Mapping[int, float]:
+        """Share of calls by the tokens of the target's pass: all of them nodes + 1 unless drafts vary in length."""
+        return {self.nodes + 1: 1.0}
 
     @property
     @abstractmethod
@@ -309,9 +316,9 @@ class Tree(Shape):
         place: dict[tuple[int, ...], int] = {(): -1}
         for number, path in enumerate(ordered):
             if path in place or path[:-1] not in place:
+                shown = "-".join(map(str, path[:_SHOWN])) + ("-..." if len(path) > _SHOWN else "")
                 raise ShapeError(
-                    f"path {'-'.join(map(str, path)) or '()'} "
-                    + ("comes twice or is empty" if path in place else "has no parent"),
+                    f"path {shown or '()'} " + ("comes twice or is empty" if path in place else "has no parent"),
                     limit="every node but the root once, and its parent too",
                     remedy="add the shorter path",
                 )

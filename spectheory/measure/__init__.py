@@ -10,6 +10,7 @@ from spectheory.measure.decoders import Decoded, HeaviestTree, Method, decode
 from spectheory.measure.forward import teacher_forced
 from spectheory.measure.latency import measure_latency
 from spectheory.measure.load import load_pair
+from spectheory.measure.loop_time import with_loop
 from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.run import MeasureSettings, Progress, fingerprint_of_run, measure
 from spectheory.measure.sampling import sample_continuations
@@ -37,4 +38,5 @@ __all__ = [
     "predict_calls",
     "sample_continuations",
     "teacher_forced",
+    "with_loop",
 ]

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from spectheory.distributions import Sampling
 from spectheory.errors import LogitsError, TextError
+from spectheory.measure.lookup import lookup_columns
 from spectheory.measure.noise import DEFAULT_KEY, position_keys
 from spectheory.measure.pair import ModelPair
 from spectheory.measure.reading import Reading, read_last
@@ -88,7 +89,7 @@ def teacher_forced(
         done += len(target)
     columns = {column: torch.cat([part[column] for part in parts]).numpy() for column in parts[0]}
     _check_possible(columns, name)
-    return columns
+    return {**columns, **lookup_columns(prompt_ids.cpu(), output_ids.cpu(), pair.end_of_text)}
 
 
 def _check_possible(columns: dict[str, NDArray[Any]], name: str) -> None:

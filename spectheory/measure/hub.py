@@ -17,6 +17,12 @@ from transformers.utils import logging as transformers_logging
 from spectheory.errors import ModelError
 from spectheory.measure.folder import is_local
 
+_KNOWN = {
+    "for this kind of AutoModel": ("needs a causal language model", "choose one of the decoder-only kind"),
+    "device_map": ("the device map cannot be used", "use --device, or what the message says"),
+}
+"""What transformers says where files are not to blame: limit and remedy."""
+
 
 def guarded(source: str | Path, part: str, load: Callable[[], Any]) -> Any:
     """Run a loader of transformers; whatever it raises becomes one line."""
@@ -26,7 +32,10 @@ def guarded(source: str | Path, part: str, load: Callable[[], Any]) -> Any:
         raise
     except Exception as error:  # readers of other people's files raise anything: OSError, KeyError, SafetensorError...
         reason = " ".join(str(error).split())[:200] or type(error).__name__
-        if is_local(source):
+        known = next((known for said, known in _KNOWN.items() if said in reason), None)
+        if known:
+            limit, remedy = known
+        elif is_local(source):
             limit, remedy = f"needs a folder with readable {part}", "save or download the model again"
         else:
             limit, remedy = "no folder of that name, and the hub did not give it", "check the name and the connection"

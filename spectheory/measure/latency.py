@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable, Sequence
 
@@ -11,8 +12,9 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from spectheory.cost import LatencyTable
-from spectheory.errors import ModelError, SettingError
+from spectheory.errors import SettingError
 from spectheory.intervals import CONFIDENCE, Interval
+from spectheory.measure.clock import wait_for
 from spectheory.measure.machine import hardware, versions
 from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.reading import Reading
@@ -20,7 +22,7 @@ from spectheory.measure.reading import Reading
 DRAFT_TOKENS = (1, 2)
 """A step of a drafted chain takes one token, and two after a call in which every draft was accepted."""
 BURST = 4
-"""Draft passes in a row, as a call makes them, and plain steps in a row; a round counts their mean."""
+"""Draft passes in a row, as a call makes them, and plain steps in a row."""
 Round = dict[tuple[str, int], float]
 """Seconds of one round by (model, tokens)."""
 LEAST_REPEATS = 6
@@ -42,7 +44,7 @@ def measure_latency(
     passes come as in decoding, since what the processor's caches hold decides small models: draft passes one after
     the other, as for a chain, then one on many tokens, as for the last level of a tree, then a pass of the target that
     verifies; the target's plain step follows a pass of its own. Key-value caches are cut back between passes, outside
-    the measured time.
+    the measured time. A model without such a cache reads `context` again in every pass, as the decoders have it do.
 
     Each pass is set against the plain step of its own round, so that a slow round cancels: an entry is the median of
     these ratios times the median plain step, with the distribution-free 95% interval of the median ratio from order
@@ -72,7 +74,7 @@ def measure_latency(
     SettingError
         If a setting is out of range, or the window has no room for context + 2 tokens.
     ModelError
-        If a model has no cache that can be cut back.
+        If a device runs out of memory.
     """
     sizes = _sizes(context, tokens, pair.window, repeats, warm_up)
     draft, target = (_Filled(model, pair.vocabulary, context) for model in (pair.draft, pair.target))
@@ -91,6 +93,7 @@ def measure_latency(
         "batch": 1,
         "repeats": repeats,
         "warm_up": warm_up,
+        "read_again": [each.model.name for each in (target, draft) if not each.keeps],
         "plain_step_quartiles": [float(q) for q in np.quantile(steps, (0.25, 0.75))],
         "quartiles": {f"{who} {m}": [float(q) for q in np.quantile(t, (0.25, 0.75))] for (who, m), t in arrays.items()},
         "hardware": hardware(),
@@ -122,9 +125,19 @@ def _round(draft: _Filled, target: _Filled, sizes: Sequence[int], number: int) -
             taken["draft", m] = draft.run(m, keep=m)  # children are drafted for each
         taken["target", m] = target.run(m, keep=m)
         if m == 1:
-            taken["target", m] = float(np.mean([target.run(m, keep=m) for _ in range(BURST)]))
-    taken |= {("draft", tokens): float(np.mean(burst)) for tokens, burst in bursts.items()}
+            taken["target", m] = statistics.median(target.run(m, keep=m) for _ in range(BURST))
+    taken |= {("draft", tokens): _in_a_row(burst) for tokens, burst in bursts.items()}
     return taken
+
+
+def _in_a_row(seconds: Sequence[float]) -> float:
+    """Mean of passes in bursts: the first of each after another model's pass, the others at their median.
+
+    A plain mean would grow with every interruption of the process, which medians over rounds cannot mend once most
+    rounds have one.
+    """
+    first, others = seconds[::BURST], [taken for i, taken in enumerate(seconds) if i % BURST]
+    return (statistics.median(first) + (BURST - 1) * statistics.median(others)) / BURST
 
 
 def _sizes(context: int, tokens: Sequence[int], window: int | None, repeats: int, warm_up: int) -> list[int]:
@@ -134,7 +147,7 @@ def _sizes(context: int, tokens: Sequence[int], window: int | None, repeats: int
         ("warm-up", warm_up, 0),
         ("tokens", min(tokens, default=0), 1),
     ):
-        if value < least:
+        if not isinstance(value, int) or value < least:
             raise SettingError(f"{name} is {value}", limit=f"must be >= {least}", remedy=f"use {least} or more")
     if window is not None and context + max(DRAFT_TOKENS) > window:
         raise SettingError(
@@ -147,48 +160,36 @@ def _sizes(context: int, tokens: Sequence[int], window: int | None, repeats: int
 
 
 class _Filled:
-    """A model with a filled cache, for running the same passes on it again and again."""
+    """A model after some context, for running the same passes on it again and again."""
 
     def __init__(self, model: Model, vocabulary: int, context: int) -> None:
-        self.reading, self.vocabulary, self.device = Reading(model, vocabulary), vocabulary, model.device
+        self.model, self.vocabulary, self.context = model, vocabulary, context
+        self.reading = Reading(model, vocabulary)
         self.reading.read(self._some_tokens(context))
-        if not hasattr(self.reading.cache, "crop"):
-            raise ModelError(
-                f"{model.name!r} has no cache that can be cut back",
-                limit="speculative decoding needs one",
-                remedy="give the cost as a constant ratio",
-            )
+        self.keeps = hasattr(self.reading.cache, "crop")
         if hasattr(self.reading.cache, "activate_past_recording"):
             self.reading.cache.activate_past_recording()
 
     def _some_tokens(self, count: int) -> torch.Tensor:
         """Any tokens do: the time does not depend on them (in dense models)."""
-        return (torch.arange(count, device=self.device) % self.vocabulary)[None]
+        return (torch.arange(count, device=self.model.device) % self.vocabulary)[None]
 
     def run(self, tokens: int, keep: int) -> float:
         """Seconds of one pass on `tokens` with `keep` rows of logits; the cache is cut back afterwards."""
-        ids = self._some_tokens(tokens)
-        seconds = _timed(lambda: self.reading.read(ids, keep=keep), self.device)
-        self.reading.cache.crop(-tokens)
+        reading = self.reading if self.keeps else Reading(self.model, self.vocabulary)
+        ids = self._some_tokens(tokens if self.keeps else self.context + tokens)
+        seconds = _timed(lambda: reading.read(ids, keep=keep), self.model.device)
+        if self.keeps:
+            reading.cache.crop(-tokens)
         return seconds
 
 
 def _timed(work: Callable[[], object], device: torch.device) -> float:
-    """Seconds of `work` on `device`, waiting for all that it started."""
-    if device.type == "cuda":
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        torch.cuda.synchronize(device)
-        start.record(torch.cuda.current_stream(device))
-        work()
-        end.record(torch.cuda.current_stream(device))
-        end.synchronize()
-        return start.elapsed_time(end) / 1000
-    if device.type == "mps":
-        torch.mps.synchronize()
+    """Seconds of `work` on `device`, all that it started included: as the decoders take the time of their passes."""
+    wait_for(device)
     started = time.perf_counter()
     work()
-    if device.type == "mps":
-        torch.mps.synchronize()
+    wait_for(device)
     return time.perf_counter() - started
 
 

@@ -9,6 +9,7 @@ import torch
 import transformers
 
 from spectheory.errors import ModelError
+from spectheory.measure.causality import cache_of_causal
 from spectheory.measure.folder import check_folder, fingerprint_of, is_local
 from spectheory.measure.hub import guarded, hub_answers, quiet
 from spectheory.measure.pair import Model, ModelPair
@@ -51,7 +52,7 @@ def load_pair(
     ------
     ModelError
         If a folder is missing or half-written, the hub cannot be reached, weights are missing or truncated, the
-        tokenizers differ, or the device is not there.
+        tokenizers differ, a model is not causal, or the device is not there.
     """
     if device is not None and device_map is not None:
         raise ModelError("both device and device map are given", limit="one of them", remedy="leave out the device")
@@ -65,6 +66,8 @@ def load_pair(
             _load(source, revision, precision, place, device_map)
             for source, revision in ((target, target_revision), (draft, draft_revision))
         ]
+        for model in loaded:
+            cache_of_causal(model)
     vocabulary = min(model.outputs for model in loaded)
     needed = max(tokenizer.get_vocab().values()) + 1
     if vocabulary < needed:
@@ -128,6 +131,7 @@ def _load(
             dtype=dtype,
             device_map=device_map,
             output_loading_info=True,
+            ignore_mismatched_sizes=True,  # they are refused below, by name
         ),
     )
     _check_weights(source, info)

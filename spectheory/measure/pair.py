@@ -88,7 +88,7 @@ class ModelPair:
     @property
     def end_of_text(self) -> frozenset[int]:
         """Token ids that end a text: the tokenizer's, and those the target's generation settings name."""
-        named = getattr(self.target.network.generation_config, "eos_token_id", None)
+        named = getattr(getattr(self.target.network, "generation_config", None), "eos_token_id", None)
         ids = {self.tokenizer.eos_token_id, *(named if isinstance(named, list) else [named])}
         return frozenset(i for i in ids if i is not None)
 

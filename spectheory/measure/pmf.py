@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from spectheory.distributions import Sampling
-from spectheory.measure.truncation import log_pmf, truncates
+from spectheory.measure.truncation import divisor, log_pmf, truncates
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def make_pmf(logits: Tensor, sampling: Sampling, buffers: Tensor, admitted: Tens
             _admit(kept, log, admitted, sampling)
         log.copy_(kept)
     elif sampling.temperature != 1:
-        log /= sampling.temperature
+        log /= divisor(sampling, log.dtype)
     torch.exp(log, out=pmf)
     total = pmf.sum(dim=-1, keepdim=True)
     pmf /= total
@@ -94,5 +94,5 @@ def _admit(log: Tensor, logits: Tensor, tokens: Tensor, sampling: Sampling) -> N
         log.masked_fill_(outside, -math.inf)
         value = torch.zeros_like(own)
     else:
-        value = logits.gather(1, tokens) / sampling.temperature + log.amax(dim=-1, keepdim=True)
+        value = logits.gather(1, tokens) / divisor(sampling, logits.dtype) + log.amax(dim=-1, keepdim=True)
     log.scatter_(1, tokens, torch.where(outside, value, own))

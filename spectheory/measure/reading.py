@@ -50,10 +50,12 @@ class Reading:
                     input_ids=ids, past_key_values=self.cache, use_cache=self._read is None, **kept
                 )
         except torch.OutOfMemoryError as error:
+            texts, tokens = ids.shape
+            smaller = f"--chunk {tokens // 2}" if tokens > 1 else f"{max(texts // 2, 1)} texts per prompt, fewer tokens"
             raise ModelError(
-                f"{self.model.name!r} ran out of memory on {ids.shape[0]} texts, {ids.shape[1]} tokens at once",
+                f"{self.model.name!r} ran out of memory on {texts} texts, {tokens} tokens at once",
                 limit="needs room for weights, caches and a chunk of logits",
-                remedy="use fewer texts per prompt, a smaller --chunk or a lower precision",
+                remedy=f"use {smaller} or a lower precision",
             ) from error
         self.cache = getattr(output, "past_key_values", None) if self._read is None else None
         if self.cache is None and self._read is None:

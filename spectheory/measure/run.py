@@ -209,7 +209,10 @@ def _part(
 
 
 def _finished_trace(out: Path, fingerprint: str) -> Trace:
-    trace = Trace.read(out)
+    try:
+        trace = Trace.read(out)
+    except TraceError as error:
+        raise TraceError(error.what, limit=error.limit, remedy="choose another --out or remove the file") from error
     if trace.provenance.get("fingerprint") != fingerprint:
         raise TraceError(
             f"{out} is a trace of another measurement",

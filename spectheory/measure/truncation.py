@@ -40,7 +40,7 @@ def log_pmf(logits: Tensor, sampling: Sampling) -> Tensor:
     if sampling.temperature == 0 or not truncates(sampling) or not bool(torch.isfinite(best).all()):
         return sampling.log_pmf(logits)
     scaled = logits - best
-    scaled /= sampling.temperature
+    scaled /= divisor(sampling, scaled.dtype)
     largest, kept = _largest(scaled, sampling)
     last = largest.gather(1, kept - 1)
     log_total = torch.logsumexp(largest.masked_fill_(_places(largest) >= kept, -math.inf), dim=-1, keepdim=True)
@@ -51,6 +51,11 @@ def log_pmf(logits: Tensor, sampling: Sampling) -> Tensor:
         tied = scaled == last
         cut |= tied & (tied.sum(dim=-1, keepdim=True) - tied.cumsum(dim=-1) < surplus)
     return (scaled - log_total).masked_fill_(cut, -math.inf)
+
+
+def divisor(sampling: Sampling, precision: torch.dtype) -> float:
+    """The temperature, or the smallest number of a precision: a gap over it is infinite by either, and none is 0."""
+    return max(sampling.temperature, torch.finfo(precision).tiny)
 
 
 def truncates(sampling: Sampling) -> bool:

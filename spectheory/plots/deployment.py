@@ -1,4 +1,4 @@
-"""The best chain length and its speed-up against the batch size, a line for each context length."""
+"""A plan as figures: the candidates by speed-up; the best chain length and its speed-up against the batch size."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spectheory.deployment import BatchChoice
+from spectheory.deployment import BatchChoice, Ranking
 from spectheory.plots.style import (
     BLUE,
     GREEN,
@@ -22,9 +22,56 @@ from spectheory.plots.style import (
 )
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _LINES = (BLUE, ORANGE, GREEN, PINK, SKY, YELLOW)
+_MOST_ROWS = 24
+
+
+def ranking(ax: Axes, ranked: Ranking) -> None:
+    """Predicted speed-up of each candidate with its interval, the fastest on top, a colour for each draft."""
+    drafts = list(dict.fromkeys(candidate.draft.name for candidate in ranked.candidates))
+    shown = ranked.candidates[:_MOST_ROWS]
+    for row, candidate in enumerate(shown):
+        speedup, colour = candidate.speedup, _LINES[drafts.index(candidate.draft.name) % len(_LINES)]
+        arms = [[speedup.best - speedup.low], [speedup.high - speedup.best]]
+        ax.errorbar([speedup.best], [row], xerr=arms, fmt="o", color=colour, ecolor=(colour, 0.5), markersize=5)
+        ax.annotate(
+            f"{speedup.best:.2f}x", (speedup.high, row), (6, 0), textcoords="offset points", va="center", fontsize=8
+        )
+    ax.set_yticks(range(len(shown)), [candidate.setting for candidate in shown])
+    for label, candidate in zip(ax.get_yticklabels(), shown, strict=True):
+        label.set_color(_LINES[drafts.index(candidate.draft.name) % len(_LINES)])
+    ax.invert_yaxis()
+    ax.tick_params(axis="y", length=0)
+    ax.axvline(1.0, color=GREY, linewidth=1.0, linestyle=":")
+    ax.annotate(
+        "plain decoding",
+        (1.0, 1.0),
+        (3, 2),
+        xycoords=("data", "axes fraction"),
+        textcoords="offset points",
+        color=GREY,
+        fontsize=8,
+    )
+    ax.margins(x=0.1)  # room for the numbers
+    ax.set_xlabel("predicted speed-up (95% interval)")
+    plain_axes(ax)
+
+
+def write_ranking(ranked: Ranking, folder: Path) -> list[Path]:
+    """Write ``plan`` as PNG and SVG; return the paths.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    OutputError
+        If the folder cannot be written.
+    """
+    rows = min(len(ranked.candidates), _MOST_ROWS)
+    return save_figure(lambda figure: ranking(figure.subplots(), ranked), (9.0, 1.2 + 0.27 * rows), folder / "plan")
 
 
 def batches(figure: Figure, choices: Sequence[BatchChoice]) -> None:

@@ -36,6 +36,7 @@ COLOURS = {
     "recursive-distinct": SKY,
     "topk": YELLOW,
     "poisson": PINK,
+    "lookup": PINK,
 }
 """One colour per rule; rules share one that accept the same single draft, or that are hardly drawn together."""
 

@@ -148,7 +148,8 @@ def _scatter(ax: Axes, dots: Sequence[tuple[Dot, str]]) -> list[Artist]:
         return artists
     low = min(one["low"] for (_, _, *both), _ in dots for one in both)
     high = max(one["high"] for (_, _, *both), _ in dots for one in both)
-    low, high = low - _MARGIN * (high - low), high + _MARGIN * (high - low)
+    margin = _MARGIN * (high - low) or _MARGIN  # all dots may be the same
+    low, high = low - margin, high + margin
     artists += ax.plot([low, high], [low, high], color=GREY, linewidth=1, linestyle=":", zorder=0)
     ax.set_xlim(low, high)
     ax.set_ylim(low, high)

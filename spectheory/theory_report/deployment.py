@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from spectheory.deployment import BatchChoice, BreakEven, Candidate, Distance, EngineSettings, Ranking
-from spectheory.deployment.candidates import DO_NOT
+from spectheory.deployment.candidates import DO_NOT, Draft
 from spectheory.drafting import Chain
 from spectheory.theory_report.base import Report, number, table
 
@@ -59,21 +59,21 @@ def deployment_report(answer: DeploymentAnswer) -> Report:
 def headline(answer: DeploymentAnswer) -> str:
     """The answer in a few words; where it loses, what it would take."""
     best, runner_up, needs = answer.ranking.best, answer.ranking.runner_up, answer.break_even
-    what = f"draft {best.draft.name}, {best.setting}"
     if best.verdict == DO_NOT:
-        free = needs.draft_ratio_needed
+        free, now = needs.draft_ratio_needed, needs.draft_ratio
         cost = "no draft is cheap enough" if free is None else f"a draft pass of {free:.3f} target steps"
         return (
-            f"Do not speculate: the best setting ({what}) gives {best.speedup}x. As fast as plain decoding it would be "
-            f"with {needs.tokens_per_call_needed:.3f} tokens per call (now {needs.tokens_per_call:.3f}), or "
-            f"{cost} (now {needs.draft_ratio:.3f})."
+            f"Do not speculate: the best setting ({best.setting}) gives {best.speedup}x. As fast as plain decoding it "
+            f"would be with {needs.tokens_per_call_needed:.3f} tokens per call (now {needs.tokens_per_call:.3f})"
+            + ("." if now is None else f", or {cost} (now {now:.3f}).")
         )
     beside = ""
     if runner_up is not None:
         apart = "" if answer.ranking.told_apart else ", not told apart"
-        beside = f"; runner-up{apart}: draft {runner_up.draft.name}, {runner_up.setting}: {runner_up.speedup}x"
+        beside = f"; runner-up{apart}: {runner_up.setting}: {runner_up.speedup}x"
     verdict = best.verdict[0].upper() + best.verdict[1:]
-    return f"{verdict}: {what}: speed-up {best.speedup}x, {best.prediction.tokens_per_call} tokens per call{beside}"
+    gives = f"speed-up {best.speedup}x, {best.prediction.tokens_per_call} tokens per call"
+    return f"{verdict}: {best.setting}: {gives}{beside}"
 
 
 def _content(answer: DeploymentAnswer) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def _ranking_table(ranking: Ranking) -> Table:
     made = table("Drafts, rules and shapes by speed-up", columns, words=3)
     for candidate in ranking.candidates:
         cells = [
-            candidate.draft.name,
+            _name(candidate.draft),
             candidate.prediction.rule.name,
             candidate.shape,
             number(candidate.prediction.tokens_per_call),
@@ -121,8 +121,9 @@ def _ranking_table(ranking: Ranking) -> Table:
 def _break_even_table(needs: BreakEven) -> Table:
     made = table("Where the best setting is as fast as plain decoding", ["what", "now", "needed"], words=1)
     made.add_row("tokens per call", number(needs.tokens_per_call, 3), number(needs.tokens_per_call_needed, 3))
-    most = "-" if needs.draft_ratio_needed is None else f"≤ {needs.draft_ratio_needed:.3f}"
-    made.add_row("draft pass, target steps", number(needs.draft_ratio, 3), most)
+    if needs.draft_ratio is not None:
+        most = "-" if needs.draft_ratio_needed is None else f"≤ {needs.draft_ratio_needed:.3f}"
+        made.add_row("draft pass, target steps", number(needs.draft_ratio, 3), most)
     if needs.acceptance is not None:
         made.add_row("acceptance if i.i.d. (C1)", number(needs.acceptance, 3), number(needs.acceptance_needed, 3))
     if needs.least_acceptance is not None:
@@ -150,7 +151,7 @@ def _distances_table(answer: DeploymentAnswer) -> Table:
 
 def _batches_table(answer: DeploymentAnswer) -> Table:
     contexts = sorted({choice.context for choice in answer.batches})
-    rule, draft = answer.chain.prediction.rule.name, answer.chain.draft.name
+    rule, draft = answer.chain.prediction.rule.name, _name(answer.chain.draft)
     title = f"Best k by batch and context ({rule}, draft {draft}; roofline, 0: plain decoding)"
     made = table(title, ["batch", *(f"L = {context}" for context in contexts)])
     at = {(choice.batch, choice.context): choice for choice in answer.batches}
@@ -167,10 +168,17 @@ def _engines_table(engines: Sequence[EngineSettings]) -> Table:
         candidate = settings.candidate
         made.add_row(
             settings.engine,
-            candidate.draft.name,
+            _name(candidate.draft),
             candidate.prediction.rule.name,
             candidate.shape,
             number(candidate.prediction.tokens_per_call),
             f"{number(candidate.speedup)}x",
         )
     return made
+
+
+def _name(draft: Draft) -> str:
+    """What a draft is called, for tables: brackets in it are no markup."""
+    from rich.markup import escape
+
+    return escape(draft.name)

@@ -6,6 +6,7 @@ from spectheory.verification.block import BlockVerification
 from spectheory.verification.channel_simulation import RankInformation, entropy_at_least_kl
 from spectheory.verification.gumbel_list import GumbelList
 from spectheory.verification.kseq import KSeq
+from spectheory.verification.lookup import LookupMatch
 from spectheory.verification.matching import ArgmaxDraft, GreedyMatch, IndependentMatch, TopKMatch
 from spectheory.verification.optimal import optimal_acceptance, optimal_acceptances, optimal_rejections
 from spectheory.verification.order import RuleStanding, rule_order
@@ -40,9 +41,13 @@ RULES: dict[str, PathRule] = {
         TopKMatch(),
     )
 }
-"""Every rule with a path form by its name; a new rule's file is listed here and nowhere else."""
+"""Rules about two pmfs with a path form, by name; a new rule's file is listed here and nowhere else."""
+
+PATH_RULES: dict[str, PathRule] = {**RULES, LookupMatch.name: LookupMatch()}
+"""These and what needs no draft's pmf: every rule that a trace predicts."""
 
 __all__ = [
+    "PATH_RULES",
     "RULES",
     "ArgmaxDraft",
     "BiasedVerification",
@@ -52,6 +57,7 @@ __all__ = [
     "GumbelList",
     "IndependentMatch",
     "KSeq",
+    "LookupMatch",
     "PathRule",
     "PoissonRace",
     "PositionRule",

@@ -50,9 +50,12 @@ class PathRule(Rule):
     ----------
     needs : tuple of str
         Columns of a trace that :meth:`path_survival` reads.
+    uses_draft : bool
+        Whether a draft model drafts; otherwise drafts cost no draft pass.
     """
 
     needs: ClassVar[tuple[str, ...]]
+    uses_draft: ClassVar[bool] = True
 
     @abstractmethod
     def acceptance_given(self, target: Any, draft: Any) -> Array:
@@ -65,6 +68,12 @@ class PathRule(Rule):
         Entry ``[n, i - 1]`` is P(tau >= i) given the whole text, for a chain of k drafts whose first one stands at
         position n. Entries that reach past the end of the text carry no meaning.
         """
+
+    def calls_by_drafted(
+        self, columns: Columns, lengths: NDArray[np.int64], most: NDArray[np.int64], k: int, *, first: int = 0
+    ) -> NDArray[np.int64] | None:
+        """Calls of each text by the tokens that they draft; None if calls draft the whole shape wherever they start."""
+        return None
 
     def require(self, columns: Columns) -> None:
         """Check that `columns` holds what this rule reads.

@@ -9,6 +9,7 @@ from spectheory.deployment.batches import BATCHES, batch_ranges, best_lengths
 from spectheory.deployment.candidates import Draft, measured_nodes
 from spectheory.deployment.engines.base import Ask, EngineSettings
 from spectheory.deployment.engines.huggingface import transformers_settings
+from spectheory.deployment.engines.lookup import transformers_lookup, vllm_lookup
 from spectheory.deployment.engines.sglang import sglang_settings
 from spectheory.deployment.engines.vllm import vllm_settings
 
@@ -20,7 +21,8 @@ def engine_settings(
 ) -> list[EngineSettings]:
     """The fastest settings of each engine over all drafts, under the engine's own rule.
 
-    With a cost model that knows batches, vLLM's come with the best length for every batch size.
+    With a cost model that knows batches, vLLM's come with the best length for every batch size. Where traces have it,
+    prompt lookup comes after, by itself: it needs no draft model, and what is predicted is an estimate.
 
     Parameters
     ----------
@@ -39,14 +41,16 @@ def engine_settings(
     >>> [s.engine for s in engine_settings([Draft("small", trace, ConstantRatio(0.1))], resamples=100)]
     ['transformers', 'vllm', 'sglang']
     """
-    found: dict[str, EngineSettings] = {}
+    found: dict[tuple[str, bool], EngineSettings] = {}
     for draft in drafts:
         longest = measured_nodes(draft.cost, k_max)
         largest = measured_nodes(draft.cost, nodes)
         ask = Ask.about(draft, range(1, longest + 1), largest, resamples=resamples, seed=seed)
-        for settings in (transformers_settings(ask), _by_batch(ask, k_max), sglang_settings(ask)):
-            if settings and _faster(settings, found.get(settings.engine)):
-                found[settings.engine] = settings
+        drafted = [transformers_settings(ask), _by_batch(ask, k_max), sglang_settings(ask)]
+        for settings in (*drafted, transformers_lookup(ask), vllm_lookup(ask)):
+            key = (settings.engine, settings.candidate.prediction.rule.uses_draft) if settings else ("", False)
+            if settings and _faster(settings, found.get(key)):
+                found[key] = settings
     return list(found.values())
 
 

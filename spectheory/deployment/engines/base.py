@@ -11,9 +11,9 @@ from spectheory.deployment.candidates import DO_NOT, Candidate, Draft
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain
 from spectheory.prediction import Plan, Prediction, plan
-from spectheory.verification import RULES
+from spectheory.verification import PATH_RULES
 
-TOKEN, BLOCK, ARGMAX, GREEDY = "token", "block", "argmax", "greedy"
+TOKEN, BLOCK, ARGMAX, GREEDY, LOOKUP = "token", "block", "argmax", "greedy", "lookup"
 """The rules of chains that engines have."""
 
 
@@ -89,7 +89,8 @@ class Ask:
     def about(cls, draft: Draft, lengths: Sequence[int], nodes: int, *, resamples: int, seed: int) -> Ask:
         """Predict the chains of the given lengths."""
         names = [GREEDY, TOKEN] if sampling_of(draft).temperature == 0 else [TOKEN, BLOCK, ARGMAX]
-        rules = [RULES[name] for name in names if set(RULES[name].needs) <= set(draft.trace.columns)]
+        asked = [PATH_RULES[name] for name in (*names, LOOKUP)]
+        rules = [rule for rule in asked if set(rule.needs) <= set(draft.trace.columns)]
         shapes = [Chain(k) for k in lengths]
         chains = plan(draft.trace, draft.cost, rules=rules, shapes=shapes, resamples=resamples, seed=seed)
         return cls(draft, chains, nodes, resamples, seed)

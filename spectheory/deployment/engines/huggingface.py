@@ -6,6 +6,7 @@ from typing import Any
 
 from spectheory.deployment.candidates import Candidate
 from spectheory.deployment.engines.base import TOKEN, Ask, EngineSettings
+from spectheory.distributions import Sampling
 
 ENGINE = "transformers"
 
@@ -32,13 +33,10 @@ def transformers_settings(ask: Ask) -> EngineSettings | None:
         "num_assistant_tokens_schedule": "constant",
         "assistant_confidence_threshold": 0.0,
     }
-    generate: dict[str, Any] = {"do_sample": sampling.temperature > 0}
-    if sampling.temperature > 0:
-        # Left open, top-k would be the library's default of 50.
-        generate |= {"temperature": sampling.temperature, "top_k": sampling.top_k or 0, "top_p": sampling.top_p or 1.0}
+    generate = sampled(sampling)
     paste = (
-        f"draft.generation_config.update({_arguments(assistant)})\n"
-        f"target.generate(**inputs, assistant_model=draft, {_arguments(generate)})"
+        f"draft.generation_config.update({arguments(assistant)})\n"
+        f"target.generate(**inputs, assistant_model=draft, {arguments(generate)})"
     )
     return EngineSettings(
         ENGINE,
@@ -49,7 +47,17 @@ def transformers_settings(ask: Ask) -> EngineSettings | None:
     )
 
 
-def _arguments(options: dict[str, Any]) -> str:
+def sampled(sampling: Sampling) -> dict[str, Any]:
+    """The settings of generation that say how tokens are drawn."""
+    if sampling.temperature == 0:
+        return {"do_sample": False}
+    # Left open, top-k would be the library's default of 50.
+    drawn = {"temperature": sampling.temperature, "top_k": sampling.top_k or 0, "top_p": sampling.top_p or 1.0}
+    return {"do_sample": True, **drawn}
+
+
+def arguments(options: dict[str, Any]) -> str:
+    """Settings as keyword arguments."""
     return ", ".join(f"{name}={value!r}" for name, value in options.items())
 
 

@@ -15,12 +15,16 @@ from spectheory.measure.decoders.kept import KeptReader
 from spectheory.measure.decoders.loop import Running, run
 from spectheory.measure.decoders.methods import Method
 from spectheory.measure.decoders.randomness import Clocks, Drawn, Source
-from spectheory.measure.decoders.readers import Reader, why_uncached
+from spectheory.measure.decoders.readers import Reader, enough_memory, why_uncached
 from spectheory.measure.decoders.rereading import RereadingReader
 from spectheory.measure.decoders.verifiers import Verifier
 from spectheory.measure.noise import text_key
 from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.tokens import check_window
+
+MOST_DRAFTED = 1 << 14
+"""More drafts in one call are a slip, and their tree takes longer to build than a text to decode."""
+_IDS = (torch.int64, torch.int32)
 
 
 def decode(
@@ -78,14 +82,16 @@ def decode(
     Raises
     ------
     SettingError
-        If a number is below 1, or ``greedy`` is asked for at a temperature.
+        If a number is below 1 or the seed below 0, a call would draft more than 16384 tokens, or ``greedy`` is asked
+        for at a temperature.
     TextError
         If there is no prompt, or one has no or unknown tokens, or does not fit the window with its output.
     ModelError
         If a model is not causal, or a device runs out of memory.
     """
     sampling = sampling or Sampling()
-    _check(pair, prompts_ids, method, sampling, {"tokens": tokens, "batch": batch, "chunk": chunk})
+    _check_numbers(method, sampling, seed, {"tokens": tokens, "batch": batch, "chunk": chunk})
+    _check_prompts(pair, prompts_ids, tokens)
     models = [pair.target, pair.draft] if method.uses_draft else [pair.target]
     uncached = [why_uncached(model) for model in models]
     remarks = tuple(
@@ -105,10 +111,13 @@ def decode(
             _reader(model, reason, pair.vocabulary, sampling, [one.text for one in running])
             for model, reason in zip(models, uncached, strict=True)
         ]
-        for reader in readers:
-            reader.prefill(chunk)
-        prefill = sum(reader.seconds for reader in readers)
-        run(running, readers[0], readers[1] if method.uses_draft else None, method, ends, verifier)
+        # A pass says so itself; what else takes memory is moving caches and working out pmfs.
+        texts = len(running)
+        with enough_memory("the decoder", f"{texts} texts at once", texts, "fewer drafts or shorter texts"):
+            for reader in readers:
+                reader.prefill(chunk)
+            prefill = sum(reader.seconds for reader in readers)
+            run(running, readers[0], readers[1] if method.uses_draft else None, method, ends, verifier)
         decoded += [
             Decoded(torch.tensor(one.text[len(prompt) :]), tuple(one.calls), prefill, remarks)
             for one, prompt in zip(running, prompts, strict=True)
@@ -131,24 +140,30 @@ def _source(seed: int, number: int, prompt: Sequence[int], vocabulary: int) -> S
     return Source(Drawn(rng), clocks)
 
 
-def _check(
-    pair: ModelPair, prompts_ids: Sequence[Tensor], method: Method, sampling: Sampling, numbers: dict[str, int]
-) -> None:
-    for name, value in numbers.items():
-        if value < 1:
-            raise SettingError(f"{name} is {value}", limit="must be >= 1", remedy="use 1 or more")
+def _check_numbers(method: Method, sampling: Sampling, seed: int, numbers: dict[str, int]) -> None:
+    for name, value, least in (*((name, value, 1) for name, value in numbers.items()), ("seed", seed, 0)):
+        if not isinstance(value, int) or value < least:
+            raise SettingError(f"{name} is {value}", limit=f"must be >= {least}", remedy=f"use {least} or more")
+    if method.shape is not None and method.shape.nodes > MOST_DRAFTED:
+        raise SettingError(
+            f"a call drafts {method.shape.nodes} tokens", limit=f"at most {MOST_DRAFTED}", remedy="use a smaller shape"
+        )
     if method.rule == "greedy" and sampling.temperature > 0:
         raise SettingError(
             f"greedy is asked for at temperature {sampling.temperature:g}",
             limit="a greedy target has temperature 0",
             remedy="use temperature 0, or argmax for a sampled target",
         )
-    if not prompts_ids:
+
+
+def _check_prompts(pair: ModelPair, prompts_ids: Sequence[Tensor], tokens: int) -> None:
+    if len(prompts_ids) == 0:
         raise TextError("there is no prompt", limit="needs at least one", remedy="pass a prompt")
     for i, ids in enumerate(prompts_ids, start=1):
-        if ids.ndim != 1 or len(ids) == 0:
+        if not isinstance(ids, Tensor) or ids.ndim != 1 or len(ids) == 0 or ids.dtype not in _IDS:
+            what = f"shape {tuple(ids.shape)}, {ids.dtype}" if isinstance(ids, Tensor) else f"type {type(ids).__name__}"
             raise TextError(
-                f"prompt {i} has shape {tuple(ids.shape)}", limit="needs token ids [n], n >= 1", remedy="encode a text"
+                f"prompt {i} has {what}", limit="needs a tensor [n] of token ids, n >= 1", remedy="encode a text"
             )
         if int(ids.min()) < 0 or int(ids.max()) >= pair.vocabulary:
             raise TextError(
@@ -156,4 +171,4 @@ def _check(
                 limit=f"the pair has ids 0..{pair.vocabulary - 1}",
                 remedy="encode it with the pair's tokenizer",
             )
-        check_window(str(i), len(ids), numbers["tokens"], pair.window)
+        check_window(str(i), len(ids), tokens, pair.window)

@@ -121,12 +121,17 @@ class KeptReader:
         return new[0].tree.is_chain and new[0].nodes == list(range(first, first + len(new[0].nodes)))
 
     def _seen(self, new: Sequence[_New], width: int) -> dict[str, torch.Tensor]:
-        """Positions and additive mask of a pass; finite, since padding sees nothing at all."""
+        """Positions and additive mask of a pass.
+
+        Padding sees itself: a row of nothing but the smallest float16 becomes NaN, which no mask keeps from others.
+        """
         slots = self._of_text.shape[1]
         seen = np.zeros((len(new), width, slots + width), dtype=bool)
         positions = np.zeros((len(new), width), dtype=np.int64)
         for b, (held, piece) in enumerate(zip(self._held, new, strict=True)):
             start = width - len(piece)
+            padding = np.arange(start)
+            seen[b, padding, slots + padding] = True
             self._see(seen[b, start:], piece, held, self._of_text[b], slots + start)
             read = held.tokens + len(piece.pending)
             depths = [piece.tree.depths[node] for node in piece.nodes]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from spectheory.measure.decoders.drafted import ROOT, DraftTree
+from spectheory.measure.lookup import continuation
 
 
 def looked_up(tree: DraftTree, text: Sequence[int], k: int, ngram: int, ends: frozenset[int]) -> None:
@@ -26,19 +27,5 @@ def looked_up(tree: DraftTree, text: Sequence[int], k: int, ngram: int, ends: fr
         Nothing is drafted after one of these.
     """
     parent = ROOT
-    for token in _continuation(np.asarray(text), k, ngram):
+    for token in continuation(np.asarray(text), k, ngram, ends).tolist():
         parent = tree.add(parent, 1, token)
-        if token in ends:
-            return
-
-
-def _continuation(text: np.ndarray, k: int, ngram: int) -> list[int]:
-    """The at most k tokens after the occurrence; O(ngram) passes over the text, most of it one comparison."""
-    at = (text[:-1] == text[-1]).nonzero()[0]
-    for length in range(1, min(ngram, len(text) - 1)):
-        longer = at[at >= length]
-        longer = longer[text[longer - length] == text[-1 - length]]
-        if not len(longer):
-            break
-        at = longer
-    return [int(token) for token in text[at[-1] + 1 : at[-1] + 1 + k]] if len(at) else []

@@ -15,6 +15,7 @@ from spectheory.measure.decoders.lookup import looked_up
 from spectheory.measure.decoders.randomness import Source
 from spectheory.measure.decoders.verifiers import VERIFIERS, Verifier
 from spectheory.verification import RULES, RankRule
+from spectheory.verification.lookup import LOOKUP_NGRAM
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,7 @@ class Method:
     Parameters
     ----------
     rule : str
-        A name of :data:`spectheory.verification.RULES`; or ``lookup`` (drafts copied from the text, a chain), or
-        ``toptree`` (a :class:`HeaviestTree`); or ``plain``.
+        A name of :data:`spectheory.verification.PATH_RULES`; or ``toptree`` (a :class:`HeaviestTree`); or ``plain``.
     shape : Shape or HeaviestTree, optional
         What a call drafts. Without one nothing is drafted: plain sampling, or with ``race`` plain race sampling, whose
         text every shape of that rule gives too.
@@ -71,7 +71,7 @@ class Method:
 
     rule: str
     shape: Shape | HeaviestTree | None = None
-    ngram: int = 3
+    ngram: int = LOOKUP_NGRAM
 
     def __post_init__(self) -> None:
         if self.rule not in VERIFIERS:
@@ -124,8 +124,8 @@ class Method:
         if self.rule == "toptree":
             return {"limit": "its tree grows with the text", "remedy": "use HeaviestTree(nodes)"}
         if isinstance(RULES.get(self.rule), RankRule):
-            return {"limit": "it takes a shape, with ranks 1, 2, ... below a node if it rejects", "remedy": "use KAry"}
-        return {"limit": "it judges one chain of drafts", "remedy": "use Chain(k)"}
+            return {"limit": "it takes a shape, with ranks 1, 2, ... below a node if it rejects", "remedy": "e.g. 2x2"}
+        return {"limit": "it judges one chain of drafts", "remedy": "use a chain"}
 
 
 def _is_consecutive(shape: Shape) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
@@ -12,14 +13,16 @@ import torch
 from torch import Tensor
 
 from spectheory.errors import ModelError
+from spectheory.measure.causality import cache_of_causal
+from spectheory.measure.clock import wait_for
 from spectheory.measure.decoders.drafted import DraftTree, Floats
 from spectheory.measure.pair import Model
 
 Requests: TypeAlias = Mapping[int, tuple[DraftTree, list[int]]]
 """By text: the tree drafted after it, and the nodes after which a pmf is wanted, parents first and no node twice."""
 
-_CAUSAL = 1e-2
-"""Share of the spread of the logits by which a later token may move them: roundings of half precision are less."""
+_MASKED = (None, "eager", "sdpa", "flex_attention")
+"""Attention that takes a mask of one's own; flash attention takes none but the causal one."""
 
 
 class Rows(Protocol):
@@ -59,27 +62,42 @@ class Reader(Protocol):
 def forward(model: Model, ids: Tensor, keep: int, **options: Any) -> tuple[Any, float]:
     """One pass on ``[batch, m]`` tokens, with at least the last `keep` rows of logits; and its seconds.
 
+    What the device was still busy with when the pass was asked for is none of its time.
+
     Raises
     ------
     ModelError
         If the device runs out of memory.
     """
     kept = {"logits_to_keep": keep} if takes(model, "logits_to_keep") else {}
-    started = time.perf_counter()
-    try:
+    batch, tokens = ids.shape
+    smaller = f"chunk={max(tokens // 2, 1)} or fewer drafts"
+    with enough_memory(f"{model.name!r}", f"{batch} texts, {tokens} tokens each at once", batch, smaller):
+        wait_for(model.device)
+        started = time.perf_counter()
         with torch.inference_mode():
             output = model.network(input_ids=ids.to(model.device), **kept, **options)
-        if model.device.type == "cuda":
-            torch.cuda.synchronize(model.device)
-    except torch.OutOfMemoryError as error:
-        batch, tokens = ids.shape
-        smaller = f"batch={batch // 2}" if batch > 1 else f"chunk={max(tokens // 2, 1)} or fewer drafts"
-        raise ModelError(
-            f"{model.name!r} ran out of memory on {batch} texts, {tokens} tokens each at once",
-            limit="needs room for weights, caches and logits",
-            remedy=f"use {smaller}",
-        ) from error
+        wait_for(model.device)
     return output, time.perf_counter() - started
+
+
+@contextmanager
+def enough_memory(who: str, what: str, batch: int, smaller: str) -> Iterator[None]:
+    """Turn running out of memory into an error that says what to try: half the batch, or `smaller` for one text.
+
+    Raises
+    ------
+    ModelError
+        If the device runs out of memory.
+    """
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise ModelError(
+            f"{who} ran out of memory on {what}",
+            limit="needs room for weights, caches and logits",
+            remedy=f"use {f'batch={batch // 2}' if batch > 1 else smaller}",
+        ) from error
 
 
 def takes(model: Model, option: str) -> bool:
@@ -101,21 +119,14 @@ def why_uncached(model: Model) -> str | None:
     ModelError
         If the logits after a token depend on later tokens.
     """
-    texts = torch.tensor([[0, 1, 0, 0], [0, 1, 0, 1]])
-    output, _ = forward(model, texts, keep=4, use_cache=True)
-    first, second = output.logits.float()
-    moved = float((first[:3] - second[:3]).abs().max())
-    if moved > _CAUSAL * float(first[:3].max() - first[:3].min()):
-        raise ModelError(
-            f"{model.name!r} is not causal: a later token moved its logits by {moved:.3g}",
-            limit="target and draft predict each token from those before it",
-            remedy="use a causal language model",
-        )
-    layers = getattr(getattr(output, "past_key_values", None), "layers", None)
+    layers = getattr(cache_of_causal(model), "layers", None)
     if not layers:
         return "has no cache"
     if not all(hasattr(layer, "keys") and not getattr(layer, "is_sliding", False) for layer in layers):
         return "has a cache that cannot be cut back to any place"
     if not (takes(model, "position_ids") and takes(model, "attention_mask")):
         return "takes no positions and masks"
+    attention = getattr(getattr(model.network, "config", None), "_attn_implementation", None)
+    if attention not in _MASKED:
+        return f"has attention without masks for trees ({attention})"
     return None

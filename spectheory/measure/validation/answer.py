@@ -13,7 +13,7 @@ from spectheory.measure.validation import budget as parts
 from spectheory.measure.validation.agreement import FALSE_ALARMS, deviation, p_value, z_value
 from spectheory.measure.validation.evidence import Evidence
 from spectheory.measure.validation.settings import JUDGED_PLAINLY, PLAINLY, Setting
-from spectheory.measure.validation.times import by_table, made_by_table
+from spectheory.measure.validation.times import by_table, in_loop, made_by_table
 
 Floats = NDArray[np.float64]
 SCHEMA = 1
@@ -62,7 +62,7 @@ def _expected(evidence: Evidence, setting: Setting) -> dict[str, Any]:
 def _from_trace(evidence: Evidence, setting: Setting) -> dict[str, Any]:
     """What other texts of the same prompts predict; prompts are drawn again for both sides together."""
     here, interval = evidence.timed(setting), evidence.resampled.interval
-    known, _ = evidence.of_trace(setting)
+    known = evidence.of_trace(setting).tokens_per_call
     return {
         "tokens_per_call": interval(known).as_dict(),
         "counted_over_predicted": interval(here.tokens / here.calls / known).as_dict(),
@@ -75,23 +75,25 @@ def _speedup(evidence: Evidence, setting: Setting) -> dict[str, Any]:
     step = plain.verifying / plain.calls
     plain_overhead = plain.seconds / plain.verifying - 1
     measured, counted = here.per_call(step), here.tokens / here.calls
-    speedup = counted * (1 + plain_overhead) / measured.total
+    timed = parts.Timing(measured, plain_overhead)
     passes = counted / (measured.drafting + measured.verifying)
-    known, full_share = evidence.of_trace(setting)
+    of_trace = evidence.of_trace(setting)
+    known, shape = of_trace.tokens_per_call, of_trace.shape
     expected = np.array([run.expected.calls for run in evidence.runs(setting) if run.expected is not None])
     tokens = parts.TokensPerCall(known, here.tokens / evidence.resampled.sum(expected), counted)
-    predicted = by_table(evidence.table, setting.drafts, full_share)
+    by_passes = by_table(evidence.table, of_trace)
     made = made_by_table(evidence.table, setting.drafts, evidence.runs(setting), evidence.resampled)
-    shares = parts.budget(tokens, predicted, made, measured, plain_overhead)
-    beforehand = parts.predicted_speedup(tokens, predicted)
+    predicted = in_loop(evidence.table, shape, by_passes)
+    miss = parts.speedup(counted, timed) / parts.speedup(known, predicted)
+    shares = parts.budget(tokens, predicted, made, timed)
     return {
-        "measured": interval(speedup).as_dict(),
+        "measured": interval(parts.speedup(counted, timed)).as_dict(),
         "passes_alone": interval(passes).as_dict(),
         "machine": float(step[0] / evidence.table.target_step().best),
         "remarks": sorted({remark for run in evidence.runs(setting) for remark in run.remarks}),
-        "predicted": evidence.table.speedup(interval(known), setting.drafts, float(full_share[0])).as_dict(),
-        "miss": _percent(evidence, speedup / beforehand),
-        "miss_of_passes": _percent(evidence, passes / beforehand),
+        "predicted": evidence.table.looped.speedup(interval(known), shape, float(of_trace.full_share[0])).as_dict(),
+        "miss": _percent(evidence, miss),
+        "miss_of_passes": _percent(evidence, passes * by_passes.total / known),
         "budget": {name: _percent(evidence, np.exp(share)) for name, share in shares.items()},
         "largest": max(shares, key=lambda name: abs(float(shares[name][0]))),
     }
@@ -100,10 +102,11 @@ def _speedup(evidence: Evidence, setting: Setting) -> dict[str, Any]:
 def _judged_speedup(evidence: Evidence, setting: Setting) -> dict[str, Any]:
     """Over transformers' own plain generation, prompts included; its passes are not timed one by one."""
     here, plain, interval = evidence.timed(setting), evidence.timed(JUDGED_PLAINLY), evidence.resampled.interval
-    known, full_share = evidence.of_trace(setting)
+    known = evidence.of_trace(setting)
+    predicted = evidence.table.speedup(interval(known.tokens_per_call), known.shape, float(known.full_share[0]))
     return {
         "measured": interval(here.tokens / here.seconds / (plain.tokens / plain.seconds)).as_dict(),
-        "predicted": evidence.table.speedup(interval(known), setting.drafts, float(full_share[0])).as_dict(),
+        "predicted": predicted.as_dict(),
     }
 
 

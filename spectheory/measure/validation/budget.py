@@ -22,10 +22,11 @@ Floats = NDArray[np.float64]
 PARTS = {
     "texts": "the texts are others than the trace's",
     "acceptance": "calls counted against those expected of these very texts",
-    "cut": "calls as made against the shape's: fewer drafts where a text ends or a draft has no more, full acceptances",
+    "cut": "calls as made against those predicted: fewer drafts where a text ends or a draft has no more, full "
+    "acceptances",
     "drafting": "draft passes as timed against the table",
     "verifying": "verifying passes as timed against the table",
-    "overhead": "a call outside the passes: drawing, verifying, cutting caches",
+    "overhead": "a call outside the passes (drawing, verifying, moving caches), against the loop in the table",
     "plain": "plain decoding outside its passes: the same for the denominator",
 }
 """The parts of the budget and what each holds against what."""
@@ -64,49 +65,62 @@ class TokensPerCall:
     counted: Floats
 
 
-def predicted_speedup(tokens: TokensPerCall, predicted: CallTime) -> Floats:
-    """What trace and latencies say beforehand (C2)."""
-    return tokens.trace / predicted.total
+@dataclass(frozen=True)
+class Timing:
+    """A call, and what plain decoding takes outside its passes.
+
+    Attributes
+    ----------
+    call : CallTime
+        Per call.
+    plain_overhead : array or float
+        Per token, in plain steps.
+    """
+
+    call: CallTime
+    plain_overhead: Floats | float = 0.0
 
 
-def measured_speedup(tokens: TokensPerCall, measured: CallTime, plain_overhead: Floats) -> Floats:
-    """Tokens per second over those of plain decoding."""
-    return tokens.counted * (1 + plain_overhead) / measured.total
+def speedup(tokens: Floats, timing: Timing) -> Floats:
+    """Tokens per second over those of plain decoding (C2)."""
+    return tokens * (1 + timing.plain_overhead) / timing.call.total
 
 
-def budget(
-    tokens: TokensPerCall, predicted: CallTime, made: CallTime, measured: CallTime, plain_overhead: Floats
-) -> dict[str, Floats]:
+def budget(tokens: TokensPerCall, predicted: Timing, made: CallTime, measured: Timing) -> dict[str, Floats]:
     """log(measured / predicted speed-up) in parts, by the names of :data:`PARTS`; they add up to it (exact).
 
     Parameters
     ----------
     tokens : TokensPerCall
         Predicted, expected and counted.
-    predicted, made, measured : CallTime
-        Of the shape by the table; of the calls as they were made, by the table; as timed.
-    plain_overhead : array
-        Plain decoding outside its passes, in plain steps per token.
+    predicted : Timing
+        Of the shape, by the table.
+    made : CallTime
+        The passes of the calls as they were made, by the table.
+    measured : Timing
+        As timed.
 
     Examples
     --------
     >>> one = np.ones(1)
     >>> tokens = TokensPerCall(2.0 * one, 2.2 * one, 2.1 * one)
-    >>> table, timed = CallTime(0.5 * one, 1.1 * one), CallTime(0.6 * one, 1.0 * one, 0.2 * one)
-    >>> parts = budget(tokens, table, table, timed, 0.1 * one)
-    >>> miss = np.log(measured_speedup(tokens, timed, 0.1 * one) / predicted_speedup(tokens, table))
+    >>> table = Timing(CallTime(0.5 * one, 1.1 * one, 0.1), 0.05)
+    >>> timed = Timing(CallTime(0.6 * one, 1.0 * one, 0.2 * one), 0.1)
+    >>> parts = budget(tokens, table, table.call, timed)
+    >>> miss = np.log(speedup(tokens.counted, timed) / speedup(tokens.trace, table))
     >>> bool(np.isclose(sum(parts.values()), miss, rtol=1e-12))
     True
     """
-    mean = logarithmic_mean(measured.total, predicted.total)
+    called, expected = measured.call, predicted.call
+    mean = logarithmic_mean(called.total, expected.total)
     return {
         "texts": np.log(tokens.texts / tokens.trace),
         "acceptance": np.log(tokens.counted / tokens.texts),
-        "cut": -(made.total - predicted.total) / mean,
-        "drafting": -(measured.drafting - made.drafting) / mean,
-        "verifying": -(measured.verifying - made.verifying) / mean,
-        "overhead": -measured.overhead / mean,
-        "plain": np.log1p(plain_overhead),
+        "cut": -(made.drafting + made.verifying - expected.drafting - expected.verifying) / mean,
+        "drafting": -(called.drafting - made.drafting) / mean,
+        "verifying": -(called.verifying - made.verifying) / mean,
+        "overhead": -(called.overhead - expected.overhead) / mean,
+        "plain": np.log1p(measured.plain_overhead) - np.log1p(predicted.plain_overhead) + 0 * mean,
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +14,9 @@ from spectheory.measure.validation.expected import calls_of
 from spectheory.measure.validation.resampled import Resampled
 from spectheory.measure.validation.runs import Round, Run
 from spectheory.measure.validation.settings import Setting
-from spectheory.measure.validation.times import Timed, timed
+from spectheory.measure.validation.times import Known, Timed, timed
+from spectheory.shape_calls import calls_by_drafted, drafted
 from spectheory.trace import Trace
-from spectheory.verification import PathRule
 
 Floats = NDArray[np.float64]
 
@@ -55,13 +56,23 @@ class Evidence:
         """Their sums."""
         return timed(self.runs(setting), self.resampled)
 
-    def of_trace(self, setting: Setting, rule: PathRule) -> tuple[Floats, Floats]:
-        """Tokens per call by the trace, and the share of calls after a full acceptance."""
-        calls = calls_of(rule, setting.drafts, self.trace.columns, self.trace.lengths)
-        place = {name: number for number, name in enumerate(self.prompts)}
-        rows = np.array([place[text.prompt] for text in self.trace.texts])
-        tokens, expected, full = (
-            self.resampled.sum(np.bincount(rows, values, len(place)).astype(float))
-            for values in (self.trace.lengths, calls.expected, calls.full)
+    def of_trace(self, setting: Setting) -> Known:
+        """What the trace says of the setting's calls."""
+        rule, shape = setting.path_rule, setting.drafts
+        calls = calls_of(rule, shape, self.trace.columns, self.trace.lengths)
+        counts = calls_by_drafted(self.trace, rule, shape)
+        expected = self._of_texts(calls.expected)
+        return Known(
+            drafted(rule, shape, counts),
+            self._of_texts(self.trace.lengths) / expected,
+            self._of_texts(calls.full) / expected,
+            {shape.nodes + 1: np.ones_like(expected)}
+            if counts is None
+            else {copied + 1: self._of_texts(column) / expected for copied, column in enumerate(counts.T)},
         )
-        return tokens / expected, full / expected
+
+    def _of_texts(self, values: NDArray[Any]) -> Floats:
+        """The sums of a value of each text of the trace."""
+        place = {name: number for number, name in enumerate(self.prompts)}
+        rows = [place[text.prompt] for text in self.trace.texts]
+        return self.resampled.sum(np.bincount(rows, values, len(place)).astype(float))

@@ -8,6 +8,7 @@ from pathlib import Path
 from spectheory.cost import LatencyTable
 from spectheory.errors import SettingError, TraceError
 from spectheory.measure.latency import measure_latency
+from spectheory.measure.loop_time import with_loop
 from spectheory.measure.machine import hardware, versions
 from spectheory.measure.pair import ModelPair
 from spectheory.measure.run import MeasureSettings, Progress
@@ -35,6 +36,7 @@ def kept_latencies(
             tokens=(*sizes, longest),
             on_progress=lambda done, total: on_progress(Progress(done, total, 0)),
         )
+        table = with_loop(pair, table)
         table.write(path)
         return table
     table = LatencyTable.read(path)
@@ -59,11 +61,13 @@ def context_of(pair: ModelPair, prompts: Sequence[Prompt], how: MeasureSettings,
     """
     lengths = [len(encode_prompt(pair.tokenizer, each, chat_template=how.chat_template)) for each in prompts]
     halfway = round(sum(lengths) / len(lengths)) + how.tokens // 2
-    room = halfway if pair.window is None else pair.window - longest
+    if pair.window is None:
+        return halfway
+    room = pair.window - longest
     if room < 1:
         raise SettingError(
             f"a call verifies {longest} tokens",
             limit=f"the models' window is {pair.window}, with at least one token before",
-            remedy="use a smaller shape",
+            remedy=f"use shapes of {pair.window - 2} nodes at most",
         )
     return min(halfway, room)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from spectheory.errors import SettingError
 from spectheory.intervals import CONFIDENCE, Interval
 
 Floats = NDArray[np.float64]
@@ -19,9 +20,16 @@ class Resampled:
         How many there are.
     resamples, seed : int
         Draws and their seed.
+
+    Raises
+    ------
+    SettingError
+        If there are no draws.
     """
 
     def __init__(self, prompts: int, resamples: int = 1000, seed: int = 0) -> None:
+        if resamples < 1:
+            raise SettingError(f"resamples is {resamples}", limit="must be >= 1", remedy="1000 is a good number")
         drawn = np.random.default_rng(seed).multinomial(prompts, np.full(prompts, 1 / prompts), size=resamples)
         self.weights = np.concatenate([np.ones((1, prompts)), drawn])
 

@@ -66,7 +66,7 @@ def decoded_rounds(
     every = with_plain(settings)
     store = RoundStore(path, checked_fingerprint(pair, prompts, every, how))
     ids = [encode_prompt(pair.tokenizer, prompt, chat_template=how.chat_template) for prompt in prompts]
-    rounds = store.finished()
+    rounds = store.finished(len(prompts), [setting.name for setting in every])
     resumed = len(rounds)
     report(Progress(resumed, len(prompts), resumed))
     if resumed < len(prompts):
@@ -95,6 +95,10 @@ def checked_fingerprint(
         raise TextError(
             f"there is {len(prompts)} prompt", limit="intervals are over prompts, two at least", remedy="add prompts"
         )
+    names = [prompt.id for prompt in prompts]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise TextError(f"two prompts are named {twice!r}", limit="ids must differ", remedy="rename one of them")
     devices = pair.target.device, pair.draft.device
     if devices[0] != devices[1] and any(setting.judged for setting in settings):
         raise ModelError(

@@ -59,7 +59,15 @@ class Validation:
                 "given text is asked for", limit="decoders make their own", remedy="leave it out, or use predict"
             )
         for temperature in self.temperatures:
+            self.at(temperature)
             self.settings(temperature)
+        names = dict.fromkeys(f"{temperature:g}" for temperature in self.temperatures)
+        if len(names) < len(set(self.temperatures)):
+            raise SettingError(
+                f"temperatures are {', '.join(map(str, self.temperatures))}",
+                limit="files are named by six digits of them, and two have the same",
+                remedy="leave one out",
+            )
 
     def settings(self, temperature: float) -> list[Setting]:
         """The settings at a temperature."""
@@ -119,6 +127,7 @@ def validate(
     temperatures = tuple(dict.fromkeys(question.temperatures))
     for temperature in temperatures:  # before anything runs
         checked_fingerprint(pair, prompts, with_plain(question.settings(temperature)), question.at(temperature))
+    resampled = Resampled(len(prompts), resamples, question.how.seed)
     context = context_of(pair, prompts, question.how, question.longest)
     table = kept_latencies(
         pair, context, question.longest, out / LATENCY_FILE, on_progress=_titled(show, "measuring latencies")
@@ -133,7 +142,6 @@ def validate(
             pair, prompts, how, out / f"trace-{at}.parquet", on_progress=_titled(show, f"measuring at {at}")
         )
         names = tuple(prompt.id for prompt in prompts)
-        resampled = Resampled(len(prompts), resamples, how.seed)
         found[temperature] = answer_at(Evidence(tuple(settings), names, rounds, trace, table, resampled))
     return answer(found, _provenance(pair, prompts, question, table))
 

@@ -106,7 +106,7 @@ def _held_against(
     pair: ModelPair, prompt_ids: Tensor, number: int, setting: Setting, how: MeasureSettings, run: Run, name: str
 ) -> Run:
     """The run with what the path theorem expects of its text."""
-    if setting.path_rule is None or setting.shape is None:
+    if setting.shape is None:
         return run
     expected = expected_calls(
         pair,

@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from spectheory.drafting import Chain, KAry, Shape
 from spectheory.errors import SettingError
 from spectheory.measure.decoders import Method
-from spectheory.verification import RULES, GreedyMatch, PathRule
+from spectheory.shape_calls import drafted
+from spectheory.verification import PATH_RULES, GreedyMatch, PathRule
 
-JUDGE, LOOKUP, PLAIN = "assisted", "lookup", "plain"
-"""transformers' assisted generation, which is token verification; drafts copied from the text; no drafts."""
+JUDGE, PLAIN = "assisted", "plain"
+"""transformers' assisted generation, which is token verification; no drafts."""
 KS = (1, 3, 5)
 """Lengths of chains."""
 TREE = KAry((2, 2, 1))
-CHAIN_RULES = ("token", "block", "race", "argmax", LOOKUP, JUDGE)
+CHAIN_RULES = ("token", "block", "race", "argmax", "lookup", JUDGE)
 TREE_RULES = ("race", "recursive-distinct", "topk")
 """Rules that are tried where none is named."""
 
@@ -64,16 +65,18 @@ class Setting:
 
     @property
     def drafts(self) -> Shape:
-        """What a call drafts; plain decoding has nothing of the kind."""
+        """What a call drafts, with the draft passes it takes; plain decoding has nothing of the kind."""
         assert self.shape is not None
-        return self.shape
+        return drafted(self.path_rule, self.shape)
 
     @property
-    def path_rule(self) -> PathRule | None:
-        """The rule that predicts its calls; None where nothing is drafted, or drafts come from the text itself (§7)."""
-        if self.shape is None:
-            return None
-        return RULES["token"] if self.judged else RULES.get(self.rule)
+    def path_rule(self) -> PathRule:
+        """The rule that predicts its calls (§7); plain decoding has none.
+
+        The recursion needs the law of the accepted drafts at each start alone. Drafts that are copied from the text
+        depend on where a call starts, and have such a law: at each start they are a function of the text before.
+        """
+        return PATH_RULES["token" if self.judged else self.rule]
 
     @property
     def key(self) -> int:
@@ -117,8 +120,8 @@ def _setting(rule: str, shape: Shape) -> Setting:
 
 def _refusal(rule: str, shape: Shape) -> SettingError | None:
     """Why a rule does not go with a shape."""
-    if rule not in (*RULES, LOOKUP, JUDGE):
-        known = ", ".join((*RULES, LOOKUP, JUDGE))
+    if rule not in (*PATH_RULES, JUDGE):
+        known = ", ".join((*PATH_RULES, JUDGE))
         return SettingError(f"rule {rule!r} is unknown", limit=f"there are {known}", remedy="name one")
     try:
         _setting(rule, shape)

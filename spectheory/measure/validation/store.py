@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,45 +30,61 @@ class RoundStore:
     path: Path
     fingerprint: str
 
-    def finished(self) -> dict[int, Round]:
+    def finished(self, prompts: int, names: Collection[str]) -> dict[int, Round]:
         """Rounds by the number of the prompt; a last line that a kill left torn is cut off.
+
+        Parameters
+        ----------
+        prompts : int
+            How many there are.
+        names : collection of str
+            The settings of a round.
 
         Raises
         ------
         TraceError
-            If the file is another run's, or no such file.
+            If the file is another run's, or no such file; it stays as it is.
         OutputError
             If it cannot be read or cut.
         """
         try:
-            if not self.path.exists():
-                return {}
-            whole = self.path.read_bytes()
-            end = whole.rfind(b"\n") + 1
-            if end < len(whole):
-                os.truncate(self.path, end)
+            whole = self.path.read_bytes() if self.path.exists() else b""
         except OSError as error:
             raise self._unusable(error) from error
-        lines = whole[:end].splitlines()
-        if not lines:
-            return {}
+        end = whole.rfind(b"\n") + 1
+        if end == 0 and not self._head.startswith(whole):
+            raise self._foreign("no line is whole")
+        rounds: dict[int, Round] = {}
         try:
-            head, *rows = [json.loads(line) for line in lines]
-            if (head["schema"], head["fingerprint"]) != (SCHEMA, self.fingerprint):
+            head, *rows = [json.loads(line, parse_constant=_refused) for line in whole[:end].splitlines()] or [None]
+            if head is not None and (head["schema"], head["fingerprint"]) != (SCHEMA, self.fingerprint):
                 raise TraceError(
                     f"{self.path} holds the rounds of another validation",
                     limit="only the same models, prompts, settings and machine are taken up again",
                     remedy="choose another --out or remove the file",
                 )
-            return {row["prompt"]: {name: Run.from_dict(run) for name, run in row["runs"].items()} for row in rows}
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            for row in rows:
+                rounds[row["prompt"]] = {name: Run.from_dict(row["runs"][name]) for name in names}
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             if isinstance(error, TraceError):
                 raise
-            raise TraceError(
-                f"{self.path} holds no rounds of a validation ({error})",
-                limit=f"needs JSON lines of schema {SCHEMA}",
-                remedy="choose another --out or remove the file",
-            ) from error
+            raise self._foreign(str(error)) from error
+        if not set(rounds) <= set(range(prompts)):
+            raise self._foreign(f"of other prompts than 0..{prompts - 1}")
+        self._cut(len(whole), end)
+        return rounds
+
+    @property
+    def _head(self) -> bytes:
+        return _line({"schema": SCHEMA, "fingerprint": self.fingerprint})
+
+    def _cut(self, size: int, end: int) -> None:
+        """Cut the file to its whole lines."""
+        if end < size:
+            try:
+                os.truncate(self.path, end)
+            except OSError as error:
+                raise self._unusable(error) from error
 
     def add(self, prompt: int, finished: Round) -> None:
         """Append a round; when this returns it is on the disk.
@@ -82,12 +99,19 @@ class RoundStore:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("ab") as file:
                 if file.tell() == 0:
-                    file.write(_line({"schema": SCHEMA, "fingerprint": self.fingerprint}))
+                    file.write(self._head)
                 file.write(_line(row))
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
             raise self._unusable(error) from error
+
+    def _foreign(self, why: str) -> TraceError:
+        return TraceError(
+            f"{self.path} holds no rounds of a validation ({why})",
+            limit=f"needs JSON lines of schema {SCHEMA}",
+            remedy="choose another --out or remove the file",
+        )
 
     def _unusable(self, error: OSError) -> OutputError:
         return OutputError(
@@ -95,6 +119,10 @@ class RoundStore:
             limit="needs a writable folder with room; finished rounds stay",
             remedy="make room and run again, or choose another --out",
         )
+
+
+def _refused(constant: str) -> None:
+    raise ValueError(f"{constant} is no number")
 
 
 def _line(content: dict[str, Any]) -> bytes:

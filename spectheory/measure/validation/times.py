@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.cost import LatencyTable
 from spectheory.drafting import Shape
-from spectheory.measure.validation.budget import CallTime
+from spectheory.measure.validation.budget import CallTime, Timing
 from spectheory.measure.validation.resampled import Resampled
 from spectheory.measure.validation.runs import Run
 
@@ -58,12 +58,43 @@ def timed(runs: Sequence[Run], resampled: Resampled) -> Timed:
     return Timed(*(resampled.sum(np.array(column, dtype=float)) for column in zip(*rows, strict=True)))
 
 
-def by_table(table: LatencyTable, shape: Shape, full_share: Floats) -> CallTime:
-    """A call of the shape, in the table's own plain steps (C2)."""
-    step, verify = table.target_step().best, table.target_pass(shape.nodes + 1).best
+@dataclass(frozen=True)
+class Known:
+    """What a trace says of a setting's calls, ``[1 + resamples]`` each.
+
+    Attributes
+    ----------
+    shape : Shape
+        What they draft.
+    tokens_per_call : array
+        Output tokens of a call.
+    full_share : array
+        Share of calls after a full acceptance.
+    verified : mapping of int to array
+        Share of calls by the tokens of the target's pass.
+    """
+
+    shape: Shape
+    tokens_per_call: Floats
+    full_share: Floats
+    verified: Mapping[int, Floats]
+
+
+def by_table(table: LatencyTable, known: Known) -> CallTime:
+    """The mean call by the trace, in the table's own plain steps (C2)."""
+    step, verify = table.target_step().best, table.verification(known.shape).best
     # The time of a call is linear in the share.
-    without, with_ = (table.call(shape, share).best - verify for share in (0.0, 1.0))
-    return CallTime((without + full_share * (with_ - without)) / step, np.full_like(full_share, verify / step))
+    without, with_ = (table.call(known.shape, share).best - verify for share in (0.0, 1.0))
+    verifying = sum(share * table.target_pass(tokens).best for tokens, share in known.verified.items())
+    return CallTime((without + known.full_share * (with_ - without)) / step, np.asarray(verifying) / step)
+
+
+def in_loop(table: LatencyTable, shape: Shape, passes: CallTime) -> Timing:
+    """The passes of a call and the loop around them, and that around plain steps, as far as the table knows it."""
+    if table.loop is None:
+        return Timing(passes)
+    step = table.target_step().best
+    return Timing(replace(passes, overhead=table.loop.of(shape) / step), table.loop.plain / step)
 
 
 def made_by_table(table: LatencyTable, shape: Shape, runs: Sequence[Run], resampled: Resampled) -> CallTime:
@@ -82,7 +113,8 @@ def _seconds(table: LatencyTable, shape: Shape, run: Run) -> tuple[float, float]
     for call in run.calls:
         verifying += table.target_pass(call.drafted + 1).best
         # With one node a level the drafts are a chain, as those of a draft that has a single token.
-        widths = (1,) * call.depth if call.drafted == call.depth else shape.passes[: call.depth]
+        passes = shape.passes[: call.depth]
+        widths = (1,) * len(passes) if call.drafted == call.depth else passes
         for number, width in enumerate(widths):
             drafting += table.draft_pass(width + (full and number == 0)).best
         full = call.last == "bonus"

@@ -1,0 +1,38 @@
+"""Latency tables as the commands read them: where one was measured otherwise than its trace, a remark says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from spectheory.cli.console import remarks
+from spectheory.cost import LatencyTable
+from spectheory.deployment import other_machine
+from spectheory.trace import Trace
+
+
+def read_latencies(file: Path, trace: Trace) -> LatencyTable:
+    """The table in a file; of another machine or of other models than the trace's it is used all the same.
+
+    Raises
+    ------
+    TraceError
+        If it cannot be read.
+    """
+    table = LatencyTable.read(file)
+    machine = other_machine(table.provenance.get("hardware"))
+    if machine:
+        remarks.print(f"{file} is of another machine: {machine}; speed-ups are for that one", markup=False)
+    others = [who for who in ("target", "draft") if _differ(table.provenance.get(who), trace.provenance.get(who))]
+    if others:
+        named = " and ".join(f"{who} {table.provenance[who].get('name')}" for who in others)
+        remarks.print(f"{file} is of other models than the trace: {named}; measure it with the pair", markup=False)
+    return table
+
+
+def _differ(one: Any, other: Any) -> bool:
+    """Whether two descriptions are of different weights, as far as they say."""
+    if not (isinstance(one, dict) and isinstance(other, dict)):
+        return False
+    here, there = one.get("fingerprint"), other.get("fingerprint")
+    return here is not None and there is not None and here != there

@@ -1,0 +1,60 @@
+"""C2: what a decoding loop takes around the models' passes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from spectheory.drafting import Shape
+from spectheory.errors import SettingError
+
+
+@dataclass(frozen=True)
+class LoopTime:
+    r"""Seconds of a decoding loop outside the models' passes: drawing, verifying, moving caches.
+
+    A plain step takes :math:`o_0`; a call with d draft passes and n nodes, in the mean where drafts vary in length,
+
+    .. math:: o = o_\text{call} + d\, o_\text{pass} + n\, o_\text{node} + [\text{siblings}]\, o_\text{tree}
+
+    It belongs to a loop and a machine, not to the models: an engine has its own.
+
+    Parameters
+    ----------
+    plain : float
+        Per plain step.
+    call, draft_pass, node, tree : float
+        Per call, per draft pass, per drafted node, and per call whose drafts are no chain.
+
+    Raises
+    ------
+    SettingError
+        If one is negative or not finite.
+
+    Examples
+    --------
+    >>> from spectheory.drafting import Chain, KAry
+    >>> loop = LoopTime(plain=0.1, call=0.3, draft_pass=0.1, node=0.01, tree=0.5)
+    >>> round(loop.of(Chain(2)), 6), round(loop.of(KAry((2, 1))), 6)
+    (0.52, 1.04)
+    """
+
+    plain: float
+    call: float
+    draft_pass: float
+    node: float
+    tree: float
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if not 0 <= value < np.inf:
+                raise SettingError(
+                    f"the loop's {name} is {value}", limit="needs seconds >= 0", remedy="measure the loop again"
+                )
+
+    def of(self, shape: Shape) -> float:
+        """Seconds around the passes of one call."""
+        drafted = sum(share * (tokens - 1) for tokens, share in shape.verified.items())
+        siblings = shape.nodes > shape.depth
+        return self.call + len(shape.passes) * self.draft_pass + drafted * self.node + siblings * self.tree

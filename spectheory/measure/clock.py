@@ -1,0 +1,13 @@
+"""When a device is done: kernels run on after the call that started them."""
+
+from __future__ import annotations
+
+import torch
+
+
+def wait_for(device: torch.device) -> None:
+    """Wait until a device has done all that was asked of it; a CPU has when a call returns."""
+    if device.type == "mps":
+        torch.mps.synchronize()
+    elif device.type in ("cuda", "xpu"):
+        getattr(torch, device.type).synchronize(device)

@@ -1,0 +1,97 @@
+"""C2: what our own decoding loop takes around the models' passes, from a few short decodings."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from scipy.optimize import nnls
+
+from spectheory.cost import LatencyTable, LoopTime
+from spectheory.drafting import Chain, KAry, Shape
+from spectheory.measure.decoders import Call, Method, decode
+from spectheory.measure.pair import ModelPair
+
+CALIBRATION: tuple[tuple[str, Shape], ...] = (
+    ("token", Chain(1)),
+    ("token", Chain(4)),
+    ("race", Chain(4)),
+    ("token", Chain(8)),
+    ("recursive-distinct", KAry((2, 1))),
+    ("race", KAry((2, 2, 1))),
+    ("race", KAry((4, 2, 1, 1))),
+)
+"""Rules with shapes that are decoded; all that other shapes take is worked out from theirs."""
+TOKENS, ROUNDS = 24, 3
+
+
+def with_loop(pair: ModelPair, table: LatencyTable, *, seed: int = 0) -> LatencyTable:
+    """The table with the time of our decoding loop, from a few decodings of one text at the table's context.
+
+    Settings are decoded in turns, so that whatever slows the machine down slows them alike. Of each the median time of
+    a call outside the passes counts, in units of the median pass of plain decoding, times the table's plain step; the
+    five numbers are their non-negative least squares. An estimate: rules differ by a tenth or two.
+
+    Parameters
+    ----------
+    pair : ModelPair
+        Target and draft, the table's own.
+    table : LatencyTable
+        Seconds of passes.
+    seed : int
+        Of the decodings.
+
+    Raises
+    ------
+    ModelError
+        If a model cannot be decoded with.
+    """
+    prompt = _prompt(pair, table.context)
+    plain: list[Call] = []
+    calls: list[list[Call]] = [[] for _ in CALIBRATION]
+    for number in range(ROUNDS):
+        plain += _calls(pair, prompt, Method("plain"), seed + number)
+        for kept, (rule, shape) in zip(calls, CALIBRATION, strict=True):
+            kept += _calls(pair, prompt, Method(rule, shape), seed + number)
+    unit = table.target_pass(1).best / statistics.median(call.target_seconds for call in plain)
+    shapes = [shape for _, shape in CALIBRATION]
+    fitted = fit_loop(shapes, [unit * _outside(kept) for kept in calls], unit * _outside(plain))
+    return dataclasses.replace(table, loop=fitted)
+
+
+def fit_loop(shapes: Sequence[Shape], seconds: Sequence[float], plain: float) -> LoopTime:
+    """The loop whose calls of these shapes take these seconds, as nearly as possible; nothing is negative.
+
+    Examples
+    --------
+    >>> loop = LoopTime(plain=0.1, call=0.3, draft_pass=0.1, node=0.01, tree=0.5)
+    >>> shapes = [Chain(1), Chain(5), KAry((2, 1)), KAry((3, 2))]
+    >>> fitted = fit_loop(shapes, [loop.of(shape) for shape in shapes], 0.1)
+    >>> {name: round(value, 6) for name, value in dataclasses.asdict(fitted).items()}
+    {'plain': 0.1, 'call': 0.3, 'draft_pass': 0.1, 'node': 0.01, 'tree': 0.5}
+    """
+    names = ("call", "draft_pass", "node", "tree")
+    units = [LoopTime(plain=0.0, **{other: float(other == name) for other in names}) for name in names]
+    system = np.array([[one.of(shape) for one in units] for shape in shapes])
+    found, _ = nnls(system, np.asarray(seconds, dtype=float))
+    return LoopTime(plain, **dict(zip(names, found.tolist(), strict=True)))
+
+
+def _prompt(pair: ModelPair, context: int) -> torch.Tensor:
+    """Any tokens do, as many as are cached halfway through the decoding."""
+    room = context if pair.window is None else min(context, pair.window - TOKENS)
+    return torch.arange(max(room - TOKENS // 2, 1)) % pair.vocabulary
+
+
+def _calls(pair: ModelPair, prompt: torch.Tensor, method: Method, seed: int) -> list[Call]:
+    """Calls but the last, which is cut short by the end of the text."""
+    (text,) = decode(pair, [prompt], method, tokens=TOKENS, seed=seed, stop_at_end=False)
+    return list(text.calls[:-1])
+
+
+def _outside(calls: Sequence[Call]) -> float:
+    """Median seconds of a call outside both models' passes."""
+    return statistics.median(call.seconds - call.draft_seconds - call.target_seconds for call in calls)

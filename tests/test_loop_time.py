@@ -1,0 +1,92 @@
+"""The time of a decoding loop: fitted, kept with the latencies, and counted where it is asked for."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spectheory.cost import LatencyTable, LoopedTable, LoopTime
+from spectheory.deployment import Draft
+from spectheory.drafting import Chain, KAry, Shape
+from spectheory.drafting.copied import Copied
+from spectheory.errors import SettingError, TraceError
+from spectheory.intervals import Interval
+from spectheory.measure import ModelPair, measure_latency, with_loop
+from spectheory.measure.loop_time import CALIBRATION, fit_loop
+from spectheory.prediction import predict
+from spectheory.trace import Trace
+from spectheory.verification import TokenVerification
+
+SECOND = Interval.exact
+PASSES = LatencyTable(
+    {1: SECOND(1.0), 2: SECOND(1.1), 8: SECOND(1.5)}, {1: SECOND(0.1), 2: SECOND(0.12), 4: SECOND(0.2)}, context=64
+)
+LOOP = LoopTime(plain=0.05, call=0.2, draft_pass=0.03, node=0.01, tree=0.4)
+
+
+@pytest.mark.parametrize(
+    ("shape", "seconds"),
+    [(Chain(3), 0.2 + 0.09 + 0.03), (KAry((2, 1)), 0.2 + 0.06 + 0.04 + 0.4), (Copied(3), 0.2 + 0.03)],
+)
+def test_a_call_by_hand(shape: Shape, seconds: float) -> None:
+    looped = dataclasses.replace(PASSES, loop=LOOP).looped
+    assert isinstance(looped, LoopedTable)
+    assert np.isclose(looped.call(shape).best, PASSES.call(shape).best + seconds)
+    assert np.isclose(looped.target_step().best, 1.05)
+    assert looped.target_pass(1).best == PASSES.target_pass(1).best, "passes stay passes"
+    assert PASSES.looped is PASSES, "nothing is counted that was not measured"
+
+
+def test_the_fit_finds_the_loop_and_nothing_negative() -> None:
+    shapes = [shape for _, shape in CALIBRATION]
+    seconds = [LOOP.of(shape) for shape in shapes]
+    found = fit_loop(shapes, seconds, LOOP.plain)
+    np.testing.assert_allclose(dataclasses.astuple(found), dataclasses.astuple(LOOP), rtol=1e-9)
+    falling = fit_loop(shapes, [1.0 / (1 + shape.nodes) for shape in shapes], 0.1)
+    assert min(dataclasses.astuple(falling)) >= 0
+
+
+def test_a_measured_loop_is_kept(tiny_pair: ModelPair, tmp_path: Path) -> None:
+    table = measure_latency(tiny_pair, context=20, tokens=(1, 2, 4), repeats=6, warm_up=1)
+    assert table.loop is None
+    measured = with_loop(tiny_pair, table)
+    assert measured.loop is not None
+    assert measured.loop.plain > 0
+    assert sum(dataclasses.astuple(measured.loop)[1:]) > 0
+    measured.write(tmp_path / "latency.json")
+    assert LatencyTable.read(tmp_path / "latency.json") == measured
+    content = json.loads((tmp_path / "latency.json").read_text())
+    del content["loop"]
+    (tmp_path / "old.json").write_text(json.dumps(content))
+    assert LatencyTable.read(tmp_path / "old.json") == table, "tables of older versions have none"
+
+
+@pytest.mark.parametrize("loop", [{"plain": 1.0}, {**dataclasses.asdict(LOOP), "node": -1.0}, [1.0], "fast"])
+def test_a_damaged_loop_is_refused(loop: object, tmp_path: Path) -> None:
+    PASSES.write(tmp_path / "latency.json")
+    content = json.loads((tmp_path / "latency.json").read_text())
+    (tmp_path / "latency.json").write_text(json.dumps({**content, "loop": loop}))
+    with pytest.raises(TraceError, match="is no latency table"):
+        LatencyTable.read(tmp_path / "latency.json")
+
+
+def test_a_loop_of_no_time_or_forever_is_told_apart() -> None:
+    assert LoopTime(0, 0, 0, 0, 0).of(Chain(9)) == 0
+    with pytest.raises(SettingError, match="the loop's call is inf"):
+        dataclasses.replace(LOOP, call=np.inf)
+
+
+def test_a_plan_counts_the_loop() -> None:
+    trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40)] * 2)
+    draft = Draft("small", trace, dataclasses.replace(PASSES, loop=LOOP))
+    alone, looped = (
+        predict(trace, TokenVerification(), Chain(2), each.cost).speedup for each in (draft, draft.in_loop)
+    )
+    assert alone is not None
+    assert looped is not None
+    call = PASSES.call(Chain(2)).best
+    assert np.isclose(looped.best / alone.best, 1.05 * call / (call + LOOP.of(Chain(2))), rtol=0.01)

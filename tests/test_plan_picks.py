@@ -1,0 +1,64 @@
+"""The benchmark of plan's picks: what it tries and tries again."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
+
+from _picks_tried import finalists, settings_tried, tree_rules
+
+from spectheory.cost import ConstantRatio
+from spectheory.deployment import Draft, Ranking, rank_drafts
+from spectheory.drafting import Chain
+from spectheory.measure.validation.settings import PLAINLY, Setting
+from spectheory.trace import TextInfo, Trace
+
+
+def toy_trace() -> Trace:
+    """Texts of which half the tokens are a first choice of the draft, and a quarter a second."""
+    rows = 160
+    first = np.random.default_rng(1).uniform(0.2, 0.8, rows)
+    ranks = {"rejection_rank": np.stack([first, (1 - first) / 2], axis=1)}
+    logs = {"log_target": np.full(rows, -1.0), "log_draft": np.full(rows, -1.7)}
+    return Trace(logs | ranks, tuple(TextInfo(str(i), 40) for i in range(4)))
+
+
+def ranked(trace: Trace, c: float) -> Ranking:
+    return rank_drafts([Draft("toy", trace, ConstantRatio(c))], tree_rules=tree_rules(trace, 1.0), resamples=10)
+
+
+@pytest.mark.parametrize("c", [0.001, 0.1, 0.4])
+def test_every_setting_once_and_the_pick_among_them(c: float) -> None:
+    trace = toy_trace()
+    ranking = ranked(trace, c)
+    tried, pick = settings_tried(trace, ranking, 1.0)
+    assert len({setting.name for setting in tried}) == len(tried), "rounds are kept by name"
+    assert len({(setting.rule, setting.drafts.tree()) for setting in tried}) == len(tried)
+    best = ranking.best.prediction
+    assert pick in tried
+    assert (pick.rule, pick.drafts.tree()) == (best.rule.name, best.shape.tree())
+
+
+def test_plain_decoding_is_the_pick_where_drafts_do_not_pay() -> None:
+    trace = toy_trace()
+    assert settings_tried(trace, ranked(trace, 2.0), 1.0)[1] is PLAINLY
+
+
+def test_greedy_traces_have_no_trees() -> None:
+    trace = toy_trace()
+    tried, _ = settings_tried(trace, rank_drafts([Draft("toy", trace, ConstantRatio(0.3))], resamples=10), 0.0)
+    assert all(isinstance(setting.shape, Chain) for setting in tried)
+
+
+def test_finalists_are_the_fastest_and_the_pick() -> None:
+    settings = [Setting("token", Chain(k)) for k in range(1, 5)]
+    measured = dict(zip(settings, (1.0, 1.3, 1.2, 0.9), strict=True))
+    one, two, three, four = settings
+    assert finalists(measured, two, 2) == [two, three]
+    assert finalists(measured, four, 2) == [two, three, four]
+    assert finalists(measured, PLAINLY, 3) == [two, three, one]

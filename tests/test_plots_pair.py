@@ -1,0 +1,39 @@
+"""Figures of one pair: what was measured, and what was planned from it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spectheory.cost import ConstantRatio, LatencyTable
+from spectheory.deployment import Draft, rank_drafts
+from spectheory.intervals import Interval
+from spectheory.plots.deployment import ranking
+from spectheory.plots.measured import acceptance, latencies
+from spectheory.plots.style import new_figure
+from spectheory.trace import TextInfo, Trace
+
+
+def test_a_ranking_shows_every_candidate_in_order() -> None:
+    drafts = [
+        Draft(name, Trace.from_log_probabilities([([-1.0] * 30, [-1.0 - gap] * 30)] * 2), ConstantRatio(c))
+        for name, gap, c in (("small", 0.4, 0.05), ("large", 0.1, 0.15))
+    ]
+    ranked = rank_drafts(drafts, resamples=20)
+    ax = new_figure((8, 4)).subplots()
+    ranking(ax, ranked)
+    assert [label.get_text() for label in ax.get_yticklabels()] == [c.setting for c in ranked.candidates]
+    shown = [text.get_text() for text in ax.texts]
+    assert shown[:-1] == [f"{c.speedup.best:.2f}x" for c in ranked.candidates]
+    assert ax.yaxis_inverted(), "the fastest on top"
+
+
+def test_measured_shares_add_up_and_passes_are_in_milliseconds() -> None:
+    known = {"log_target": np.full(8, -0.7), "log_draft": np.full(8, -0.7), "total_variation": np.linspace(0.0, 0.9, 8)}
+    left, right = new_figure((8, 4)).subplots(1, 2)
+    acceptance(left, Trace(known, (TextInfo("1", 8),)))
+    assert np.isclose(sum(patch.get_height() for patch in left.patches), 100)
+    assert left.texts[0].get_text() == "mean 0.550"
+    second = Interval.exact
+    latencies(right, LatencyTable({1: second(0.01), 4: second(0.02)}, {1: second(0.001), 2: second(0.002)}, 64))
+    target = next(line for line in right.get_lines() if len(line.get_xdata()) == 2)
+    np.testing.assert_allclose(target.get_ydata(), [10, 20])
