@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 OUT ?= predict-out
 
-.PHONY: predict test lint benchmarks clean
+.PHONY: predict test benchmarks clean
 
 predict: $(VENV)/.models
 	$(BIN)/spectheory predict --check --out $(OUT)
@@ -16,7 +16,7 @@ test: $(VENV)/.test
 	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist loadgroup
 
 benchmarks: $(VENV)/.test
-	for script in benchmarks/*.py; do $(BIN)/python $$script || exit; done
+	for script in $(filter-out benchmarks/_% benchmarks/plan_picks.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$script || exit; done
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'

@@ -132,7 +132,7 @@ def tokens_table(plan: Plan) -> Table:
     ranked = plan.of(labels[0])[0].rule
     channel = ranked.name if isinstance(ranked, RankRule) else "recursive"
     for name in (f"C1 {labels[0]}", "1 call ≤", "B6 ≤", "B2'", "T1" if channel == "recursive" else f"T1 {channel}"):
-        table.add_column(name, justify="right", style="dim")
+        table.add_column(_heading(name), justify="right", style="dim")
     for nodes, row in _rows(plan, labels):
         first = row[0]
         limits = first.limits
@@ -153,7 +153,7 @@ def trees_table(plan: Plan) -> Table:
     known = (p for label in labels for p in plan.of(label) if p.limits.iid_channel is not None)
     channels = list(dict.fromkeys(p.rule.name for p in known))
     for name in ("B6 ≤", "B2'", *(f"T1 {rule}" for rule in channels)):
-        table.add_column(name, justify="right", style="dim")
+        table.add_column(_heading(name), justify="right", style="dim")
     for nodes, row in _rows(plan, labels):
         of_rule = {p.rule.name: p.limits.iid_channel for p in row}
         text, branching = row[0].limits.text, row[0].limits.iid_branching
@@ -179,8 +179,13 @@ def _table(title: str, columns: Sequence[str]) -> Table:
 
     table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 0, 0, 2))
     for name in columns:
-        table.add_column(name, justify="right")
+        table.add_column(_heading(name), justify="right")
     return table
+
+
+def _heading(name: str) -> str:
+    """A long heading in lines, so that the usual tables fit 80 columns."""
+    return name.replace("recursive-", "recursive-\n").replace("C1 ", "C1\n").replace("T1 ", "T1\n")
 
 
 def _rows(plan: Plan, labels: Sequence[str]) -> list[tuple[int, list[Prediction]]]:

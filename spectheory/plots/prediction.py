@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 
 def tokens_per_call(ax: Axes, plan: Plan) -> list[Artist]:
     """Tokens per call of chains against k: every rule with its interval, the i.i.d. formula, and the limits."""
-    artists, labels = _curves(ax, plan, plan.chains, _tokens_of, lambda label, _: f"{label} verification")
+    artists, labels = _curves(
+        ax,
+        plan,
+        plan.chains,
+        _tokens_of,
+        lambda label, _: "prompt lookup" if label == "lookup" else f"{label} verification",
+    )
     first = plan.of(plan.chains[0])
     lines = [(label, style, [value(p) for p in first]) for label, style, value in _LIMIT_LINES]
     artists += _limits(ax, [p.shape.nodes for p in first], lines, labels)
