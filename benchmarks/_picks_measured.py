@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from spectheory.measure.validation.evidence import Evidence
 from spectheory.measure.validation.settings import PLAINLY, Setting
 from spectheory.measure.validation.times import Timed
+from spectheory.prediction import predict
 
 Floats = NDArray[np.float64]
 MOST_LOST = 0.05
@@ -33,7 +34,10 @@ class Measured:
         return here.tokens * plain.seconds / (here.seconds * plain.tokens)
 
     def with_tokens_of_trace(self, setting: Setting) -> Floats:
-        """The same from tokens per call of the trace and measured time per call: it varies less."""
+        """The same from tokens per call of the trace and measured time per call.
+
+        It varies less, and favours the pick, which was chosen on that trace.
+        """
         here, plain = self._timed[setting], self._timed[PLAINLY]
         known = 1.0 if setting == PLAINLY else self.first.of_trace(setting).tokens_per_call
         return known * (plain.seconds * here.calls / (here.seconds * plain.calls))
@@ -51,7 +55,7 @@ class Measured:
         return float(plain.verifying[0] / plain.calls[0] / self.first.table.target_step().best)
 
     def record(self, setting: Setting) -> dict[str, Any]:
-        """What is known of a setting: measured in both ways, and predicted."""
+        """What is known of a setting: measured in both ways, and predicted as by the plan."""
         here, plain, interval = self._timed[setting], self._timed[PLAINLY], self.first.resampled.interval
         call = here.per_call(plain.verifying / plain.calls)
         found = {
@@ -63,12 +67,12 @@ class Measured:
         }
         if setting == PLAINLY:
             return found
-        known = self.first.of_trace(setting)
-        predicted = self.first.table.speedup(interval(known.tokens_per_call), known.shape, float(known.full_share[0]))
+        looped = self.first.table.looped  # as plan reads it
+        predicted = predict(self.first.trace, setting.path_rule, setting.drafts, looped).speedup
         return {
             **found,
             "with_tokens_of_trace": interval(self.with_tokens_of_trace(setting)).as_dict(),
-            "predicted": predicted.as_dict(),
+            "predicted": predicted.as_dict() if predicted else None,
         }
 
 

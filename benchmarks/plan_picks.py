@@ -4,7 +4,10 @@ For each pair a trace and a latency table, as `spectheory validate` keeps them, 
 decodes the same prompts, interleaved; the fastest few and the pick decode them again with other randomness, several
 times over, so that the best of many noisy measurements is not flattered. The ratio of the pick's speed-up to the best's
 is of these last runs, with prompts drawn again for both together. The best is still the largest of a few estimates,
-which makes the pick look worse, never better. A stopped run goes on where it was, if it has the same --out.
+which makes the pick look worse, and the true best may have missed the finalists, which makes it look better: what bias
+is left may have either sign. Where the pick is the best, the interval is [1, 1] by construction. The ratio by the
+trace's tokens favours the pick, which was chosen on that trace. A stopped run goes on where it was, if it has the same
+--out.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from _picks_measured import MOST_LOST, Measured
 from _picks_tried import finalists, settings_tried, tree_rules
 
 from spectheory.cli.console import progress
+from spectheory.cli.options import LATENCY_FILE
 from spectheory.cli.plan_options import PlanOptions
 from spectheory.cost import LatencyTable
 from spectheory.deployment import Draft, Ranking, rank_drafts
@@ -33,7 +37,7 @@ from spectheory.intervals import Interval
 from spectheory.measure import MeasureSettings, ModelPair, Progress, load_pair, measure
 from spectheory.measure.machine import hardware, versions
 from spectheory.measure.validation.evidence import Evidence
-from spectheory.measure.validation.latencies import LATENCY_FILE, context_of, kept_latencies
+from spectheory.measure.validation.latencies import context_of, kept_latencies
 from spectheory.measure.validation.resampled import Resampled
 from spectheory.measure.validation.rounds import decoded_rounds
 from spectheory.measure.validation.settings import PLAINLY, Setting
@@ -60,7 +64,8 @@ class Work:
         """What plan reads."""
         context = context_of(self.pair, self.prompts, self.how, LONGEST)
         with _shown(f"{self.folder.name}: latencies") as show:
-            latencies = kept_latencies(self.pair, context, LONGEST, self.folder / LATENCY_FILE, on_progress=show)
+            path, sampling = self.folder / LATENCY_FILE, self.how.sampling
+            latencies = kept_latencies(self.pair, context, LONGEST, path, sampling=sampling, on_progress=show)
         with _shown(f"{self.folder.name}: trace") as show:
             trace = measure(self.pair, self.prompts, self.how, self.folder / "trace.parquet", on_progress=show)
         return trace, latencies

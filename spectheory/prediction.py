@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from spectheory.call_times import add_call_sums, speedup
 from spectheory.cost import CostModel, iid_tokens_per_call
 from spectheory.drafting import Batch, Chain, KAry, Shape, expected_tokens
 from spectheory.errors import SettingError
@@ -235,8 +236,7 @@ def plan(
     for number, (_, shape) in enumerate(found):
         sums.add_rows(f"accepted {number}", shape.first)
         sums.add(f"calls {number}", shape.calls.expected)
-        sums.add(f"verifying {number}", shape.calls.expected - prefilled)
-        sums.add(f"full {number}", shape.calls.full)
+        add_call_sums(sums, str(number), shape, cost, prefilled)
     ks = sorted({c.shape.nodes for _, c in found})
     add_limit_sums(sums, trace, ks)
     sums.draw()
@@ -319,7 +319,7 @@ def _prediction(
         accepted_length=tokens_per_call + (-1.0),
         acceptance=acceptance,
         iid_tokens_per_call=_iid_tokens(trace, rule, shape, min(acceptance.best, 1.0)),
-        speedup=_speedup(sums, number, shape, cost) if cost else None,
+        speedup=speedup(sums, str(number), found, cost) if cost else None,
         limits=limits.of(rule, shape, trace),
         provenance=trace.provenance,
     )
@@ -329,12 +329,3 @@ def _iid_tokens(trace: Trace, rule: PathRule, shape: Shape, acceptance: float) -
     if isinstance(shape, Chain) or not isinstance(rule, RankRule):
         return iid_tokens_per_call(acceptance, shape.depth)
     return float(expected_tokens(shape, rule.rank_law(trace.columns, shape.max_rank).mean(axis=0)))
-
-
-def _speedup(sums: PromptSums, number: int, shape: Shape, cost: CostModel) -> Interval | None:
-    """Decoding alone: a token that the prompt's own pass emits, and that pass, count on neither side."""
-    verifying = f"verifying {number}"
-    if sums.total(verifying) <= 0:
-        return None
-    per_call = sums.ratio("decoded", verifying, limits=(1.0, shape.depth + 1.0))
-    return cost.speedup(per_call, shape, sums.total(f"full {number}") / sums.total(verifying))

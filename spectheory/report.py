@@ -63,6 +63,13 @@ def _shape(prediction: Prediction) -> str:
     return f"k = {shape.nodes}" if isinstance(shape, Chain) else str(shape)
 
 
+IN_LOOP = (
+    "Speed-ups count the loop of our decoders around the passes, as measured; --passes-alone leaves it out. An engine "
+    "has a loop of its own."
+)
+"""What speed-ups from a latency table with the loop's time are of."""
+
+
 def notes(plan: Plan) -> list[str]:
     """What a reader must know to trust the numbers, one sentence each."""
     provenance = plan.best.provenance

@@ -73,12 +73,15 @@ class ShapeCalls:
         Calls of each text (exact; unbiased estimates if the rule's ranks are `estimated`).
     first : array ``[N]``
         P(tau >= 1) of a call that starts at each position.
+    by_drafted : array ``[texts, k + 1]``, optional
+        Calls of each text by the tokens that they draft, where that varies.
     """
 
     wanted: Wanted
     shape: Shape
     calls: TextCalls
     first: Floats
+    by_drafted: NDArray[np.int64] | None = None
 
 
 def takes(rule: PathRule, wanted: Wanted) -> bool:
@@ -139,7 +142,7 @@ def calls_by_shape(
         of_chain = calls_of_chains(survival, trace.lengths, ks, prefill_emits_token=prefill_emits_token)
         for shape in chains:
             counts = calls_by_drafted(trace, rule, shape, prefill_emits_token=prefill_emits_token)
-            yield ShapeCalls(shape, drafted(rule, shape, counts), of_chain[shape.k], survival[:, 0])
+            yield ShapeCalls(shape, drafted(rule, shape, counts), of_chain[shape.k], survival[:, 0], counts)
     for other in wanted:
         if not isinstance(other, Chain):
             yield _with_ranks(trace, rule, other, prefill_emits_token)

@@ -36,6 +36,7 @@ ROOMS = (
     "resampling",
     "trace_limits",
     "shape_calls",
+    "call_times",
     "prediction",
     "bias_tradeoff",
     "deployment",

@@ -18,7 +18,9 @@ from spectheory.cost import (
     AffineCost,
     AffineTime,
     ConstantRatio,
+    CostModel,
     LatencyTable,
+    LoopTime,
     ModelShape,
     PassCost,
     Roofline,
@@ -26,13 +28,15 @@ from spectheory.cost import (
     break_even_batch,
 )
 from spectheory.deployment import Draft, best_lengths, break_even, distances, engine_settings, rank_drafts
-from spectheory.deployment.candidates import NO_DRAFT
+from spectheory.deployment.candidates import NO_DRAFT, SPECULATE, UNCERTAIN, Candidate
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, Copied
 from spectheory.errors import SettingError, TraceError
 from spectheory.intervals import Interval
 from spectheory.measure import MeasureSettings, ModelPair, measure, teacher_forced
 from spectheory.measure.decoders import Decoded, Method, decode
+from spectheory.measure.decoders.drafted import DraftTree
+from spectheory.measure.decoders.lookup import looked_up
 from spectheory.measure.lookup import lookup_columns
 from spectheory.paths import TextCalls, calls_of_texts
 from spectheory.prediction import plan, predict
@@ -218,6 +222,37 @@ def test_the_columns_are_those_of_the_text(tiny_pair: ModelPair) -> None:
     assert ending["lookup_drafted"][0] < by_hand(PROMPTS[0].tolist(), [1])["lookup_drafted"][0]
 
 
+def test_texts_that_go_on_are_drafted_for_through_ends(tiny_pair: ModelPair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also through an end that the output does not have; what is drafted is what the decoder's own drafter does."""
+    monkeypatch.setattr(ModelPair, "end_of_text", frozenset({3, 4}))
+    prompt, output, k = [1, 0, 3], [1, 0, 1, 0, 4, 0], 3
+    lengths, found = np.array([len(output)]), dict[bool, list[int]]()
+    for stop in (True, False):
+        columns = teacher_forced(tiny_pair, torch.tensor(prompt), torch.tensor(output), Sampling(), stop_at_end=stop)
+        found[stop] = LookupMatch().calls_by_drafted(columns, lengths, lengths, k)[0].tolist()
+    at, drafted = 0, list[int]()
+    while at < len(output):
+        tree = DraftTree()
+        looked_up(tree, prompt + output[:at], min(k, len(output) - at - 1), 3, frozenset())
+        drafted.append(len(tree.tokens))
+        at += 1 + next((n for n, token in enumerate(tree.tokens) if token != output[at + n]), len(tree.tokens))
+    assert drafted == [0, 3, 2, 0]
+    assert found == {True: [2, 0, 2, 0], False: np.bincount(drafted).tolist()}
+
+
+@pytest.mark.parametrize("stop", [True, False])
+def test_measured_drafts_are_those_of_texts_that_go_on(stop: bool, tiny_pair: ModelPair, tmp_path: Path) -> None:
+    prompts = [Prompt(str(i), "", f"t{i} <end> t9 t{i}") for i in range(1, 4)]
+    settings = MeasureSettings(Sampling(0.5), tokens=20, stop_at_end=stop)
+    trace = measure(tiny_pair, prompts, settings, tmp_path / "trace.parquet")
+    start = 0
+    for i, length in enumerate(trace.lengths, start=1):
+        rows = slice(start, start := start + length)
+        text = trace.columns["token"][rows].tolist()
+        known = by_hand([i, END, 9, i], text, ends=[END] if stop and END not in text[:-1] else [])
+        assert trace.columns["lookup_drafted"][rows].tolist() == known["lookup_drafted"]
+
+
 # Measured and kept
 
 
@@ -382,6 +417,82 @@ def test_texts_of_a_single_token_have_no_shares() -> None:
     assert predict(trace, LookupMatch(), Chain(3), TABLE, resamples=5, prefill_emits_token=True).shape == Copied(3)
 
 
+# Half of eight prompts draft one token per call, half sixteen, and every call outputs two: of prompts drawn again as
+# many are of the second sort as heads of eight coins. Quantiles 2.5% and 97.5% are 1 and 7; 20000 draws miss each with
+# probability below 1e-13.
+UNALIKE, COPIES = 8, 16
+SURE = {1: second(1.0), 2: second(1.05), 17: second(2.7)}
+UNSURE = {1: (0.9, 1.0, 1.2), 2: (1.0, 1.05, 1.3), 17: (1.5, 2.7, 2.8)}
+
+
+def unalike(calls: int = 100) -> Trace:
+    """Texts that could have been longer, so that the last call has room for its drafts."""
+    rows = 2 * calls
+    drafts = [1 if number % 2 else COPIES for number in range(UNALIKE)]
+    columns = {name: np.full(UNALIKE * rows, -1.0) for name in ("log_target", "log_draft")}
+    columns["lookup_match"] = np.tile(np.array([1, 0], np.int16), UNALIKE * calls)
+    columns["lookup_drafted"] = np.repeat(np.array(drafts, np.int16), rows)
+    texts = tuple(TextInfo(str(number), rows, ended=True) for number in range(UNALIKE))
+    return Trace(columns, texts, {"settings": {"tokens": 10 * rows}})
+
+
+@pytest.mark.parametrize(
+    "cost",
+    [
+        LatencyTable(SURE, {}, 8),
+        LatencyTable({m: Interval(*each, "statistical") for m, each in UNSURE.items()}, {}, 8),
+        LatencyTable(SURE, {}, 8, loop=LoopTime(0.1, 0.2, 0.0, 0.3, 0.0)).looped,
+        dataclasses.replace(ROOFLINE, batch=128),
+        AffineCost(AffineTime(0.01, 0.001), None),
+        ConstantRatio(0.3),
+    ],
+    ids=["table", "unsure", "looped", "roofline", "affine", "ratio"],
+)
+def test_times_of_calls_vary_over_prompts(cost: CostModel) -> None:
+    found = predict(unalike(), LookupMatch(), Chain(COPIES), cost, resamples=20_000).speedup
+    assert found is not None
+    costs = {}
+    for dear in (1, 4, 7):
+        shares = [0.0] * (COPIES + 1)
+        shares[1], shares[COPIES] = 1 - dear / UNALIKE, dear / UNALIKE
+        costs[dear] = cost.speedup(second(2.0), Copied(COPIES, tuple(shares)))
+    ends = (costs[7].low, costs[4].best, costs[1].high)
+    np.testing.assert_allclose((found.low, found.best, found.high), ends, rtol=1e-12)
+    assert found.kind == "statistical"
+    assert (found.low < found.high) == (not isinstance(cost, ConstantRatio))
+
+
+def test_a_gain_that_hangs_on_the_prompts_is_not_sure() -> None:
+    table = LatencyTable(SURE, {}, 8)
+    draft = Draft("near", unalike(), table)
+    verdicts = [Candidate(draft, predict(draft.trace, LookupMatch(), Chain(k), table)).verdict for k in (1, COPIES)]
+    assert verdicts == [SPECULATE, UNCERTAIN], "short drafts cost every prompt the same"
+
+
+def test_a_single_prompt_says_what_a_call_may_give() -> None:
+    """One token after the dearest call, or as many as were drafted and one after the most gainful."""
+    several = unalike()
+    texts = tuple(dataclasses.replace(text, prompt="one") for text in several.texts)
+    trace = Trace(several.columns, texts, several.provenance)
+    one = predict(trace, LookupMatch(), Chain(COPIES), LatencyTable(SURE, {}, 8)).speedup
+    assert one is not None
+    np.testing.assert_allclose((one.low, one.best, one.high), (1 / 2.7, 2 / 1.875, 17 / 2.7), rtol=1e-12)
+    assert one.kind == "bound"
+
+
+def test_the_first_trace_that_can_be_looked_up_is() -> None:
+    """In rankings and in settings of engines, though the texts of another copy more."""
+    one, other = text_trace(), text_trace(seed=3)
+    without = Trace({name: one.columns[name] for name in ("log_target", "log_draft")}, one.texts, one.provenance)
+    for first, last in ((one, other), (other, one)):
+        drafts = [Draft(name, trace, TABLE) for name, trace in zip("abc", (without, first, last), strict=True)]
+        ranked = rank_drafts(drafts, resamples=5).candidates
+        asked = [*ranked, *(settings.candidate for settings in engine_settings(drafts, resamples=5))]
+        looked_up = [candidate for candidate in asked if candidate.draft.name == NO_DRAFT]
+        assert len(looked_up) == 3
+        assert all(candidate.draft.trace is first for candidate in looked_up)
+
+
 def test_lookup_is_ranked_once_and_without_a_draft() -> None:
     near, far = (Draft(name, text_trace(name=name), TABLE) for name in ("near", "far"))
     ranking = rank_drafts([near, far], k_max=8, resamples=50)
@@ -417,6 +528,30 @@ def test_break_even_and_limits_without_draft_passes() -> None:
     assert found.acceptance_needed is not None
     assert found.least_acceptance <= found.acceptance_needed, "its own length is among the chains tried"
     assert {d.name: d.binds for d in distances(prediction)} == {"1 call": False, "B6": True}
+
+
+def test_top_p_cuts_what_transformers_copies() -> None:
+    """It asks which tokens top-p leaves of flat logits; top-k leaves all of them, as they tie."""
+    from transformers import LogitsProcessorList, TopKLogitsWarper, TopPLogitsWarper
+    from transformers.generation.candidate_generator import PromptLookupCandidateGenerator
+
+    text = torch.tensor([[5, 90, 3, 60, 7, 5]])
+    copied = {}
+    for options, processors in (
+        ({}, []),
+        ({"top_p": 0.5}, [TopPLogitsWarper(0.5)]),
+        ({"top_k": 5}, [TopKLogitsWarper(5)]),
+    ):
+        kept = LogitsProcessorList(processors)
+        engine = PromptLookupCandidateGenerator(None, 4, 3, 100, logits_processor=kept, vocab_size=100)
+        found = text_trace()
+        how = {"settings": {"sampling": {"temperature": 1.0, **options}}}
+        trace = dataclasses.replace(found, provenance={**found.provenance, **how})
+        settings = engine_settings([Draft("near", trace, TABLE)], k_max=4, nodes=4, resamples=5)
+        remarks = {s.engine: s.remarks for s in settings if not s.candidate.prediction.rule.uses_draft}
+        copied[tuple(options)] = engine.get_candidates(text)[0].shape[1] - text.shape[1]
+        assert any("top-p" in line for line in remarks["transformers"]) == ("top_p" in options)
+    assert copied == {(): 4, ("top_p",): 0, ("top_k",): 4}
 
 
 def test_best_lengths_by_batch() -> None:

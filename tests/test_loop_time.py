@@ -5,17 +5,21 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
+from spectheory.cli import main
 from spectheory.cost import LatencyTable, LoopedTable, LoopTime
 from spectheory.deployment import Draft
 from spectheory.drafting import Chain, KAry, Shape
 from spectheory.drafting.copied import Copied
 from spectheory.errors import SettingError, TraceError
 from spectheory.intervals import Interval
-from spectheory.measure import ModelPair, measure_latency, with_loop
+from spectheory.measure import Decoded, Method, ModelPair, measure_latency, with_loop
+from spectheory.measure.decoders import Call
 from spectheory.measure.loop_time import CALIBRATION, fit_loop
 from spectheory.prediction import predict
 from spectheory.trace import Trace
@@ -30,12 +34,18 @@ LOOP = LoopTime(plain=0.05, call=0.2, draft_pass=0.03, node=0.01, tree=0.4)
 
 @pytest.mark.parametrize(
     ("shape", "seconds"),
-    [(Chain(3), 0.2 + 0.09 + 0.03), (KAry((2, 1)), 0.2 + 0.06 + 0.04 + 0.4), (Copied(3), 0.2 + 0.03)],
+    [
+        (Chain(3), 0.2 + 0.09 + 0.03),
+        (KAry((2, 1)), 0.2 + 0.06 + 0.04 + 0.4),
+        (Copied(3), 0.05 + 0.03),
+        (Copied(3, (0.5, 0, 0, 0.5)), 0.05 + 0.015),
+    ],
 )
 def test_a_call_by_hand(shape: Shape, seconds: float) -> None:
     looped = dataclasses.replace(PASSES, loop=LOOP).looped
     assert isinstance(looped, LoopedTable)
     assert np.isclose(looped.call(shape).best, PASSES.call(shape).best + seconds)
+    assert np.isclose(LOOP.of(shape), seconds)
     assert np.isclose(looped.target_step().best, 1.05)
     assert looped.target_pass(1).best == PASSES.target_pass(1).best, "passes stay passes"
     assert PASSES.looped is PASSES, "nothing is counted that was not measured"
@@ -50,6 +60,24 @@ def test_the_fit_finds_the_loop_and_nothing_negative() -> None:
     assert min(dataclasses.astuple(falling)) >= 0
 
 
+def test_the_loop_of_known_calls_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passes take three times the table's here, and the last calls of a text are cut short: neither matters."""
+
+    def calls(pair: object, prompt: object, method: Method, **options: object) -> list[Decoded]:
+        shape = method.shape
+        around = LOOP.plain if shape is None else LOOP.of(shape)  # type: ignore[arg-type]
+        nodes, depth = (0, 0) if shape is None else (shape.nodes, shape.depth)  # type: ignore[union-attr]
+        full = Call(nodes, depth, 0, "recovered", 0.2, 3.0, 3.2 + 3 * around)
+        short = Call(nodes // 2, depth - 1, 0, "recovered", 0.2, 3.0, 99.0)
+        return [Decoded(torch.zeros(8), (full,) * 5 + (short,) * (6 if shape else 0), 0.0)]
+
+    monkeypatch.setattr("spectheory.measure.loop_time.decode", calls)
+    pair = SimpleNamespace(window=None, vocabulary=8)
+    found = with_loop(pair, PASSES).loop  # type: ignore[arg-type]
+    assert found is not None
+    np.testing.assert_allclose(dataclasses.astuple(found), dataclasses.astuple(LOOP), rtol=1e-9)
+
+
 def test_a_measured_loop_is_kept(tiny_pair: ModelPair, tmp_path: Path) -> None:
     table = measure_latency(tiny_pair, context=20, tokens=(1, 2, 4), repeats=6, warm_up=1)
     assert table.loop is None
@@ -60,9 +88,11 @@ def test_a_measured_loop_is_kept(tiny_pair: ModelPair, tmp_path: Path) -> None:
     measured.write(tmp_path / "latency.json")
     assert LatencyTable.read(tmp_path / "latency.json") == measured
     content = json.loads((tmp_path / "latency.json").read_text())
+    assert content["provenance"].pop("loop_sampling") == {"temperature": 1, "top_k": None, "top_p": None}
     del content["loop"]
     (tmp_path / "old.json").write_text(json.dumps(content))
-    assert LatencyTable.read(tmp_path / "old.json") == table, "tables of older versions have none"
+    old = LatencyTable.read(tmp_path / "old.json")
+    assert (old.target, old.draft, old.loop) == (table.target, table.draft, None), "older tables have none"
 
 
 @pytest.mark.parametrize("loop", [{"plain": 1.0}, {**dataclasses.asdict(LOOP), "node": -1.0}, [1.0], "fast"])
@@ -90,3 +120,25 @@ def test_a_plan_counts_the_loop() -> None:
     assert looped is not None
     call = PASSES.call(Chain(2)).best
     assert np.isclose(looped.best / alone.best, 1.05 * call / (call + LOOP.of(Chain(2))), rtol=0.01)
+
+
+def commands(folder: Path, capsys: pytest.CaptureFixture[str], *options: str) -> tuple[dict[str, float], list[float]]:
+    """Best speed-up of plan and of predict, and those of the engines."""
+    assert main(["plan", str(folder), "--k-max", "4", "--nodes", "1", "--json", *options]) == 0
+    planned = json.loads(capsys.readouterr().out)
+    assert main(["predict", str(folder), "--k-max", "4", "--rule", "token", "--json", *options]) == 0
+    predicted = json.loads(capsys.readouterr().out)
+    engines = [settings["speedup"]["best"] for settings in planned["engines"]]
+    return {"plan": planned["speedup"]["best"], "predict": predicted["speedup"]["best"]}, engines
+
+
+def test_plan_and_predict_count_the_loop_and_engines_do_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40)] * 2).write(tmp_path / "trace.parquet")
+    dataclasses.replace(PASSES, loop=LOOP).write(tmp_path / "latency.json")
+    looped, engines = commands(tmp_path, capsys)
+    alone, engines_alone = commands(tmp_path, capsys, "--passes-alone")
+    assert engines == engines_alone, "an engine has a loop of its own"
+    assert looped["plan"] < 0.95 * alone["plan"]
+    assert looped["predict"] < 0.95 * alone["predict"]
+    PASSES.write(tmp_path / "latency.json")
+    assert commands(tmp_path, capsys)[0] == alone, "what was not measured is not counted"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +11,20 @@ import pytest
 
 sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
 
+from _picks_measured import Measured
 from _picks_tried import finalists, settings_tried, tree_rules
 
-from spectheory.cost import ConstantRatio
+from spectheory.cost import ConstantRatio, LatencyTable, LoopTime
 from spectheory.deployment import Draft, Ranking, rank_drafts
 from spectheory.drafting import Chain
+from spectheory.intervals import Interval
+from spectheory.measure.decoders import Call
+from spectheory.measure.validation.evidence import Evidence
+from spectheory.measure.validation.resampled import Resampled
+from spectheory.measure.validation.runs import Run
 from spectheory.measure.validation.settings import PLAINLY, Setting
 from spectheory.trace import TextInfo, Trace
+from spectheory.verification import PATH_RULES
 
 
 def toy_trace() -> Trace:
@@ -62,3 +70,17 @@ def test_finalists_are_the_fastest_and_the_pick() -> None:
     assert finalists(measured, two, 2) == [two, three]
     assert finalists(measured, four, 2) == [two, three, four]
     assert finalists(measured, PLAINLY, 3) == [two, three, one]
+
+
+def test_what_is_predicted_is_what_the_plan_says() -> None:
+    """The loop's time counts in both."""
+    trace, second = toy_trace(), Interval.exact
+    loop = LoopTime(plain=0.2, call=0.5, draft_pass=0.1, node=0.1, tree=0.0)
+    table = LatencyTable({1: second(1.0), 3: second(1.3)}, {1: second(0.1), 2: second(0.2)}, 8, loop=loop)
+    trace = Trace(trace.columns, tuple(replace(text, prompt=text.id) for text in trace.texts))
+    said = rank_drafts([Draft("toy", trace, table).in_loop], rules=[PATH_RULES["token"]]).best
+    setting, names = Setting("token", said.prediction.shape), tuple(text.id for text in trace.texts)
+    call = Call(0, 0, 0, "plain", draft_seconds=0.0, target_seconds=1.0, seconds=1.0)
+    runs = [{one.name: Run((1,) * 40, 40, 40.0, 40 * (call,)) for one in (PLAINLY, setting)} for _ in names]
+    measured = Measured([Evidence((setting,), names, runs, trace, table, Resampled(len(names), 50))])
+    assert measured.record(setting)["predicted"] == said.speedup.as_dict()

@@ -81,6 +81,28 @@ def test_the_command_joins_folders(found: dict[str, Any], tmp_path: Path, capsys
     assert shown.count("Counted and expected calls agree") == 2
 
 
+def test_a_pair_that_disagrees_gives_the_status(found: dict[str, Any], tmp_path: Path) -> None:
+    for name, disagreements in (("right", 0), ("wrong", 2)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "validation.json").write_text(json.dumps({**found, "disagreements": disagreements}))
+    of = [part for name in ("right", "wrong") for part in ("--of", str(tmp_path / name))]
+    assert main(["validate", *of[:2], "--out", str(tmp_path / "one")]) == 0
+    assert main(["validate", *of, "--out", str(tmp_path / "both")]) == 1
+
+
+def test_a_marker_is_a_temperature_and_no_pair_is_left_out(found: dict[str, Any]) -> None:
+    warm = {**found, "temperatures": found["temperatures"][1:]}
+    assert [each["temperature"] for each in found["temperatures"]] == [0.0, 0.8]
+    figure = new_figure((12, 4))
+    draw_pairs(figure, [found, *[warm] * 7])
+    left, middle, _ = figure.axes
+    assert "temperature: circle 0, square 0.8" in [text.get_text() for text in middle.texts]
+    assert len(left.texts) == 8
+    dots = [line.get_marker() for line in left.get_lines() if line.get_marker() in ("o", "s")]
+    settings = [len(each["settings"]) for each in found["temperatures"]]
+    assert (dots.count("o"), dots.count("s")) == (settings[0], settings[1] * 8)
+
+
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [

@@ -126,7 +126,7 @@ class Session:
         with remarks.status("measuring latencies"):
             table = measure_latency(self.pair, context=self.context(longest), tokens=tuple(sizes))
         with remarks.status("timing the decoding loop"):
-            table = with_loop(self.pair, table, seed=self.settings.seed)
+            table = with_loop(self.pair, table, sampling=self.settings.sampling, seed=self.settings.seed)
         table.write(path)
         for name in table.provenance["read_again"]:
             remarks.print(f"{name} has no cache that can be cut back: every pass reads its text again", markup=False)

@@ -83,6 +83,10 @@ class PredictOptions:
     ] = None
     c: Annotated[float | None, Option("--c", help="Draft step over target step, in place of latencies.")] = None
     latency: Annotated[Path | None, Option(help="A latency table of spectheory measure.")] = None
+    passes_alone: Annotated[
+        bool,
+        Option("--passes-alone", help="Count the models' passes alone, not the time of our decoding loop around them."),
+    ] = False
     prefill_token: Annotated[
         bool, Option("--prefill-token", help="The prompt's own pass emits a token, as a call of its own.")
     ] = False

@@ -32,6 +32,7 @@ from spectheory.deployment import (
 )
 from spectheory.errors import load_extra
 from spectheory.files import write_whole
+from spectheory.report import IN_LOOP
 from spectheory.theory_report.deployment import DeploymentAnswer, deployment_report
 from spectheory.trace import GIVEN_TEXT
 from spectheory.verification import PathRule, RankRule
@@ -85,7 +86,7 @@ def _answer(question: PlanOptions, drafts: list[Draft], rules: list[PathRule] | 
         chain=chain,
         batches=batches,
         engines=engines,
-        notes=_notes(question, drafts, ranking),
+        notes=_notes(question, drafts, ranking, engines),
     )
 
 
@@ -127,18 +128,21 @@ def _tree_rules(question: PlanOptions, drafts: Sequence[Draft], rules: Sequence[
 # What is shown
 
 
-def _notes(question: PlanOptions, drafts: Sequence[Draft], ranking: Ranking) -> list[str]:
+def _notes(
+    question: PlanOptions, drafts: Sequence[Draft], ranking: Ranking, engines: Sequence[EngineSettings]
+) -> list[str]:
     costs = [draft.cost for draft in drafts]
     lines = [
         "Tokens per call count the recovered or bonus token; exact for the texts of the trace (path theorem).",
         "Intervals (95%) join those over prompts and over latencies, so they are wide; overlapping is not told apart.",
         "Lengths and trees were chosen on these texts: fresh ones give a little less.",
-        "Speed-ups count the loop of our decoders around the passes, as measured; --passes-alone leaves it out. Those "
-        "under engines' rules are of passes alone."
-        if isinstance(ranking.best.draft.cost, LoopedTable)
-        else "Speed-ups are of passes alone.",
-        "An engine's own work between the passes comes on top.",
+        IN_LOOP if isinstance(ranking.best.draft.cost, LoopedTable) else "Speed-ups are of passes alone.",
+        "Those under engines' rules are of passes alone: an engine's own work between them comes on top. In lines to "
+        "paste, models have the names they were measured under: give the engine their folders or hub ids.",
     ]
+    rule = ranking.best.prediction.rule.name
+    if rule not in {settings.candidate.prediction.rule.name for settings in engines}:
+        lines.append(f"None of the engines' settings is of {rule} verification, the best here: see what each gives.")
     for cost in costs[:1]:
         if isinstance(cost, LatencyTable):
             lines.append(

@@ -50,6 +50,12 @@ def check_costs(question: PlanOptions, drafts: int) -> None:
             limit="measured latencies are of one machine, batch 1 and one context",
             remedy="name an accelerator with --hardware",
         )
+    if question.passes_alone and (question.hardware or question.c is not None):
+        raise SettingError(
+            f"--passes-alone is given with {sources[0]}",
+            limit="only measured latencies know a loop",
+            remedy="leave it out",
+        )
     if question.hardware:
         _check_hardware(question)
 

@@ -14,13 +14,14 @@ from spectheory.cli.console import answers, ready_folder, remarks
 from spectheory.cli.latencies import read_latencies
 from spectheory.cli.options import LATENCY_FILE, TRACE_FILE, PairOptions, PredictOptions, TextOptions
 from spectheory.cli.shapes import read_rules, read_shapes, tree_sizes, with_ranks
-from spectheory.cost import ConstantRatio, CostModel, LatencyTable
+from spectheory.cost import ConstantRatio, CostModel, LatencyTable, LoopedTable
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError
 from spectheory.files import write_whole
 from spectheory.logprobs import read_log_probabilities
 from spectheory.prediction import Plan, plan
 from spectheory.report import (
+    IN_LOOP,
     OF_CHAINS,
     SIDES,
     bias_notes,
@@ -54,10 +55,12 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions) 
         BiasedVerification(share)
     if question.out:
         ready_folder(question.out)
-    trace, cost, session = _evidence(question, pair, text)
+    trace, passes, session = _evidence(question, pair, text)
+    cost = passes.looped if isinstance(passes, LatencyTable) and not question.passes_alone else passes
     answer = _answer(question, text.seed, trace, cost, rules, shapes)
     biased = _bias(question, text.seed, trace, cost, answer)
     content = plan_as_dict(answer)
+    content["in_loop"] = isinstance(cost, LoopedTable)
     content["bias"] = [point.as_dict() for point in biased]
     if not question.json:
         if answer.chains:
@@ -71,7 +74,7 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions) 
             for line in bias_notes(biased):
                 answers.print(line, style="dim", highlight=False)
         answers.print(headline(answer), style="bold", highlight=False)
-        for line in notes(answer):
+        for line in [*notes(answer), *([IN_LOOP] if content["in_loop"] and answer.best.speedup else [])]:
             answers.print(line, style="dim", highlight=False)
         shown = SIDES if answer.chains else {name: claim for name, claim in SIDES.items() if name not in OF_CHAINS}
         for name, claim in shown.items():
@@ -79,7 +82,7 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions) 
     if question.out:
         _write(answer, content, question.out)
     if session:
-        content["check"] = session.check(cost, CHECKED_K) if question.check else None
+        content["check"] = session.check(passes, CHECKED_K) if question.check else None
         if content["check"] and not question.json:
             answers.print(check_table(content["check"]))
     if question.json:

@@ -11,7 +11,7 @@ from spectheory.cli.console import answers, progress, ready_folder, remarks
 from spectheory.cli.inputs import in_range
 from spectheory.cli.options import PairOptions
 from spectheory.cli.settings import read_shape
-from spectheory.cli.validate_joined import ANSWER, join
+from spectheory.cli.validate_joined import ANSWER, DISAGREE, join
 from spectheory.cli.validate_options import TEMPERATURES, ValidateOptions
 from spectheory.distributions import Sampling
 from spectheory.drafting import Shape
@@ -25,8 +25,6 @@ from spectheory.prompts import Prompt, read_prompts
 from spectheory.verification import RULES, RankRule
 
 LONGEST_CHAIN, MOST_TEXTS = 1024, 1024
-DISAGREE = 1
-"""Exit status if counted and expected calls differ by more than chance allows."""
 
 
 def run_validate(question: ValidateOptions, pair: PairOptions) -> int:

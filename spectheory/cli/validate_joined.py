@@ -13,10 +13,12 @@ from spectheory.files import write_whole
 from spectheory.measure.validation import SCHEMA, headline, page
 
 ANSWER = "validation.json"
+DISAGREE = 1
+"""Exit status if counted and expected calls differ by more than chance allows."""
 
 
 def join(folders: Sequence[Path], out: Path) -> int:
-    """Write ``validation.md`` and the figures of the validations in `folders`; nothing is decoded.
+    """Write ``validation.md`` and the figures of the validations in `folders`; 1 if one of them disagrees, else 0.
 
     Raises
     ------
@@ -39,7 +41,7 @@ def join(folders: Sequence[Path], out: Path) -> int:
     for folder, one in zip(folders, found, strict=True):
         answers.print(f"{folder}: {headline(one)}", highlight=False, markup=False)
     remarks.print(f"written: {', '.join(map(str, written))}", markup=False)
-    return 0
+    return DISAGREE if any(one["disagreements"] for one in found) else 0
 
 
 def _read(path: Path) -> dict[str, Any]:

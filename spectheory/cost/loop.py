@@ -14,11 +14,12 @@ from spectheory.errors import SettingError
 class LoopTime:
     r"""Seconds of a decoding loop outside the models' passes: drawing, verifying, moving caches.
 
-    A plain step takes :math:`o_0`; a call with d draft passes and n nodes, in the mean where drafts vary in length,
+    A plain step takes :math:`o_0`; a call with d > 0 draft passes and n nodes
 
     .. math:: o = o_\text{call} + d\, o_\text{pass} + n\, o_\text{node} + [\text{siblings}]\, o_\text{tree}
 
-    It belongs to a loop and a machine, not to the models: an engine has its own.
+    and one that copies n tokens from the text (in the mean, where they vary) :math:`o_0 + n\,o_\text{node}`, since no
+    second model is read. It belongs to a loop and a machine, not to the models: an engine has its own.
 
     Parameters
     ----------
@@ -56,5 +57,7 @@ class LoopTime:
     def of(self, shape: Shape) -> float:
         """Seconds around the passes of one call."""
         drafted = sum(share * (tokens - 1) for tokens, share in shape.verified.items())
+        if not shape.passes:
+            return self.plain + drafted * self.node
         siblings = shape.nodes > shape.depth
         return self.call + len(shape.passes) * self.draft_pass + drafted * self.node + siblings * self.tree

@@ -39,8 +39,9 @@ class CostModel(ABC):
         .. math:: \text{tokens per call} \cdot \frac{t_\text{target}(1)}{t_\text{draft}(\text{shape}) +
             t_\text{target}(\text{nodes} + 1)}
 
-        C2, exact for these times. Where drafts vary in length, the target's pass takes the mean over calls. The range
-        multiplies the ranges of its factors, so it is never too narrow.
+        C2, exact for these times and for the mean call. The range multiplies the ranges of tokens per call and of
+        times, so it is never too narrow for a given share of full acceptances and, where drafts vary in length, given
+        shares of lengths: :func:`~spectheory.predict` draws the latter again with the tokens.
         """
         step, call = self.target_step(), self.call(shape, full_share)
         per_call = Interval(

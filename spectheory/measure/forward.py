@@ -28,6 +28,7 @@ def teacher_forced(
     chunk: int = 256,
     race: bool = True,
     sampled: bool = False,
+    stop_at_end: bool = True,
     key: int = DEFAULT_KEY,
     name: str = "",
 ) -> dict[str, NDArray[Any]]:
@@ -53,6 +54,8 @@ def teacher_forced(
     sampled : bool
         Whether the output is known to be drawn from this target with these settings; see
         :func:`~spectheory.measure.statistics.position_statistics`.
+    stop_at_end : bool
+        Whether texts end with their first end-of-text token: prompt lookup then drafts nothing after one.
     key : int
         Randomness of the estimated column (:func:`~spectheory.measure.noise.text_key`); each text needs its own. What
         it gives does not depend on `chunk`, but for rounding.
@@ -89,7 +92,8 @@ def teacher_forced(
         done += len(target)
     columns = {column: torch.cat([part[column] for part in parts]).numpy() for column in parts[0]}
     _check_possible(columns, name)
-    return {**columns, **lookup_columns(prompt_ids.cpu(), output_ids.cpu(), pair.end_of_text)}
+    ends = pair.end_of_text if stop_at_end else ()
+    return {**columns, **lookup_columns(prompt_ids.cpu(), output_ids.cpu(), ends)}
 
 
 def _check_possible(columns: dict[str, NDArray[Any]], name: str) -> None:

@@ -11,6 +11,7 @@ import torch
 from scipy.optimize import nnls
 
 from spectheory.cost import LatencyTable, LoopTime
+from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, KAry, Shape
 from spectheory.measure.decoders import Call, Method, decode
 from spectheory.measure.pair import ModelPair
@@ -26,14 +27,21 @@ CALIBRATION: tuple[tuple[str, Shape], ...] = (
 )
 """Rules with shapes that are decoded; all that other shapes take is worked out from theirs."""
 TOKENS, ROUNDS = 24, 3
+AS_MODELS_DO = Sampling()
+"""Temperature 1 without cuts."""
+LOOP_SAMPLING = "loop_sampling"
+"""Where the provenance of a table says how its loop sampled; tables of older versions do not: as models do."""
 
 
-def with_loop(pair: ModelPair, table: LatencyTable, *, seed: int = 0) -> LatencyTable:
+def with_loop(
+    pair: ModelPair, table: LatencyTable, *, sampling: Sampling = AS_MODELS_DO, seed: int = 0
+) -> LatencyTable:
     """The table with the time of our decoding loop, from a few decodings of one text at the table's context.
 
     Settings are decoded in turns, so that whatever slows the machine down slows them alike. Of each the median time of
     a call outside the passes counts, in units of the median pass of plain decoding, times the table's plain step; the
-    five numbers are their non-negative least squares. An estimate: rules differ by a tenth or two.
+    five numbers are their non-negative least squares. An estimate: rules differ by up to a third. Pmfs with a cut or
+    at temperature 0 take several times longer to work out, so a loop is of one sampling; the provenance says which.
 
     Parameters
     ----------
@@ -41,6 +49,8 @@ def with_loop(pair: ModelPair, table: LatencyTable, *, seed: int = 0) -> Latency
         Target and draft, the table's own.
     table : LatencyTable
         Seconds of passes.
+    sampling : Sampling
+        Temperature, top-k and top-p of what is planned or validated.
     seed : int
         Of the decodings.
 
@@ -53,13 +63,14 @@ def with_loop(pair: ModelPair, table: LatencyTable, *, seed: int = 0) -> Latency
     plain: list[Call] = []
     calls: list[list[Call]] = [[] for _ in CALIBRATION]
     for number in range(ROUNDS):
-        plain += _calls(pair, prompt, Method("plain"), seed + number)
+        plain += _calls(pair, prompt, Method("plain"), sampling, seed + number)
         for kept, (rule, shape) in zip(calls, CALIBRATION, strict=True):
-            kept += _calls(pair, prompt, Method(rule, shape), seed + number)
+            kept += _calls(pair, prompt, Method(rule, shape), sampling, seed + number)
     unit = table.target_pass(1).best / statistics.median(call.target_seconds for call in plain)
     shapes = [shape for _, shape in CALIBRATION]
     fitted = fit_loop(shapes, [unit * _outside(kept) for kept in calls], unit * _outside(plain))
-    return dataclasses.replace(table, loop=fitted)
+    provenance = {**table.provenance, LOOP_SAMPLING: dataclasses.asdict(sampling)}
+    return dataclasses.replace(table, loop=fitted, provenance=provenance)
 
 
 def fit_loop(shapes: Sequence[Shape], seconds: Sequence[float], plain: float) -> LoopTime:
@@ -86,10 +97,11 @@ def _prompt(pair: ModelPair, context: int) -> torch.Tensor:
     return torch.arange(max(room - TOKENS // 2, 1)) % pair.vocabulary
 
 
-def _calls(pair: ModelPair, prompt: torch.Tensor, method: Method, seed: int) -> list[Call]:
-    """Calls but the last, which is cut short by the end of the text."""
-    (text,) = decode(pair, [prompt], method, tokens=TOKENS, seed=seed, stop_at_end=False)
-    return list(text.calls[:-1])
+def _calls(pair: ModelPair, prompt: torch.Tensor, method: Method, sampling: Sampling, seed: int) -> list[Call]:
+    """Calls that drafted as deep as the shape; near the end of a text they are cut short."""
+    (text,) = decode(pair, [prompt], method, tokens=TOKENS, sampling=sampling, seed=seed, stop_at_end=False)
+    depth = method.shape.depth if isinstance(method.shape, Shape) else 0
+    return [call for call in text.calls if call.depth == depth] or list(text.calls)
 
 
 def _outside(calls: Sequence[Call]) -> float:

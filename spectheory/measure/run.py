@@ -200,6 +200,7 @@ def _part(
             chunk=settings.chunk,
             race=settings.race,
             sampled=given is None,
+            stop_at_end=settings.stop_at_end,
             key=text_key(settings.seed, index, j),
             name=name,
         )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spectheory.cost import LatencyTable, LoopedTable
 from spectheory.deployment import BatchChoice, Ranking
 from spectheory.plots.style import (
     BLUE,
@@ -57,7 +58,19 @@ def ranking(ax: Axes, ranked: Ranking) -> None:
     )
     ax.margins(x=0.1)  # room for the numbers
     ax.set_xlabel("predicted speed-up (95% interval)")
+    ax.set_title(_circumstances(ranked), loc="left", fontsize=10, pad=16)
     plain_axes(ax)
+
+
+def _circumstances(ranked: Ranking) -> str:
+    """The target, how it is sampled, and what seconds are of, as far as the best candidate knows."""
+    draft = ranked.best.draft
+    target, temperature = draft.fact("target", "name"), draft.fact("settings", "sampling", "temperature")
+    told = [f"target {target}" if target else "", "" if temperature is None else f"temperature {temperature:g}"]
+    if isinstance(draft.cost, LatencyTable):
+        looped = isinstance(draft.cost, LoopedTable)
+        told += [f"context {draft.cost.context}", "our decoding loop counted" if looped else "passes alone"]
+    return ", ".join(filter(None, told))
 
 
 def write_ranking(ranked: Ranking, folder: Path) -> list[Path]:
@@ -71,7 +84,7 @@ def write_ranking(ranked: Ranking, folder: Path) -> list[Path]:
         If the folder cannot be written.
     """
     rows = min(len(ranked.candidates), _MOST_ROWS)
-    return save_figure(lambda figure: ranking(figure.subplots(), ranked), (9.0, 1.2 + 0.27 * rows), folder / "plan")
+    return save_figure(lambda figure: ranking(figure.subplots(), ranked), (9.0, 1.4 + 0.27 * rows), folder / "plan")
 
 
 def batches(figure: Figure, choices: Sequence[BatchChoice]) -> None:

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BLUE, ORANGE, GREEN, PINK, YELLOW, SKY, GREY = (
+BLACK, BLUE, ORANGE, GREEN, PINK, YELLOW, SKY, GREY = (
+    "#000000",
     "#0072B2",
     "#D55E00",
     "#009E73",

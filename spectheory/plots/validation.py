@@ -6,25 +6,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from spectheory.plots.style import BLUE, COLOURS, GREEN, GREY, ORANGE, PINK, Label, name_ends, plain_axes, save_figure
+from spectheory.plots.style import (
+    BLACK,
+    BLUE,
+    COLOURS,
+    GREEN,
+    GREY,
+    ORANGE,
+    PINK,
+    SKY,
+    YELLOW,
+    Label,
+    name_ends,
+    plain_axes,
+    save_figure,
+)
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MARKERS = "osD^v"
-"""One per temperature, in the order asked for."""
-PAIRS = (BLUE, ORANGE, GREEN, PINK, GREY)
-"""One colour per pair, where pairs stand together."""
-_COLOURS = {**COLOURS, "assisted": GREY, "topk": PINK}
+MARKERS = {"o": "circle", "s": "square", "D": "diamond", "^": "triangle", "v": "triangle down"}
+"""One per temperature, in ascending order."""
+PAIRS = (BLUE, ORANGE, GREEN, PINK, YELLOW, SKY)
+"""One colour per pair, where pairs stand together; a seventh pair has that of the first."""
+_COLOURS = {**COLOURS, "assisted": GREY, "topk": BLACK}
 _MARGIN, _FAINT = 0.05, 0.4
 
 Content = Mapping[str, Any]
+Markers = Mapping[float, str]
 Dot = tuple[Content, str, Content, Content]
 """A setting's record, its marker, and two intervals: predicted, and counted or measured."""
 
@@ -33,28 +49,31 @@ def draw(figure: Figure, answers: Sequence[Content]) -> list[Artist]:
     """A row per pair: tokens per call, and speed-up, each rule by name."""
     grid = figure.subplots(len(answers), 2, squeeze=False)
     artists: list[Artist] = []
+    markers = _markers(answers)
     for (left, right), answer in zip(grid, answers, strict=True):
-        for ax, dots in ((left, list(_tokens_dots(answer))), (right, list(_speedup_dots(answer)))):
+        for ax, dots in ((left, list(_tokens_dots(answer, markers))), (right, list(_speedup_dots(answer, markers)))):
             artists += _scatter(ax, [(dot, _COLOURS.get(dot[0]["rule"], GREY)) for dot in dots])
             name_ends(ax, _rule_ends(dots))
         _tokens_axes(left)
         _speedup_axes(right)
         left.set_title(_pair(answer), loc="left", fontsize=11)
-        right.set_title(_key(answer), loc="left", fontsize=9, color=GREY)
+        right.set_title(_key(markers), loc="left", fontsize=9, color=GREY)
     return artists
 
 
 def draw_pairs(figure: Figure, answers: Sequence[Content]) -> list[Artist]:
     """All pairs together: tokens per call, speed-up, and the parts of the misses of the speed-ups."""
     left, middle, right = figure.subplots(1, 3, width_ratios=(1, 1, 1))
-    coloured = list(zip(answers, PAIRS, strict=False))
-    artists = _scatter(left, [(dot, colour) for answer, colour in coloured for dot in _tokens_dots(answer)])
-    artists += _scatter(middle, [(dot, colour) for answer, colour in coloured for dot in _speedup_dots(answer)])
+    coloured, markers = list(zip(answers, cycle(PAIRS), strict=False)), _markers(answers)
+    artists = _scatter(left, [(dot, colour) for answer, colour in coloured for dot in _tokens_dots(answer, markers)])
+    artists += _scatter(
+        middle, [(dot, colour) for answer, colour in coloured for dot in _speedup_dots(answer, markers)]
+    )
     _tokens_axes(left)
     _speedup_axes(middle)
     for number, (answer, colour) in enumerate(coloured):
         left.text(0.03, 0.97 - 0.065 * number, _pair(answer), transform=left.transAxes, color=colour, va="top")
-    middle.text(0.03, 0.97, _key(answers[0]), transform=middle.transAxes, color=GREY, va="top", fontsize=8)
+    middle.text(0.03, 0.97, _key(markers), transform=middle.transAxes, color=GREY, va="top", fontsize=8)
     return artists + _budgets(right, coloured)
 
 
@@ -87,29 +106,38 @@ def write_pairs_figure(answers: Sequence[Content], path: Path) -> list[Path]:
 # What is drawn
 
 
-def _tokens_dots(answer: Content) -> Iterator[Dot]:
+def _tokens_dots(answer: Content, markers: Markers) -> Iterator[Dot]:
     """Counted tokens per call against those predicted from the trace, with 95% intervals over prompts."""
-    for record, marker in _records(answer):
+    for record, marker in _records(answer, markers):
         if record["trace"]:
             yield record, marker, record["trace"]["tokens_per_call"], record["tokens_per_call"]
 
 
-def _speedup_dots(answer: Content) -> Iterator[Dot]:
+def _speedup_dots(answer: Content, markers: Markers) -> Iterator[Dot]:
     """Measured speed-up against that predicted from trace and latencies, for our own decoders."""
-    for record, marker in _records(answer):
+    for record, marker in _records(answer, markers):
         if record["speedup"]["predicted"] and not record["judged"]:
             yield record, marker, record["speedup"]["predicted"], record["speedup"]["measured"]
 
 
-def _records(answer: Content) -> Iterator[tuple[Content, str]]:
-    for number, found in enumerate(answer["temperatures"]):
+def _records(answer: Content, markers: Markers) -> Iterator[tuple[Content, str]]:
+    for found in answer["temperatures"]:
         for record in found["settings"]:
-            yield record, MARKERS[number % len(MARKERS)]
+            yield record, markers[found["temperature"]]
+
+
+def _markers(answers: Sequence[Content]) -> Markers:
+    """One for each temperature of any pair; beyond five they are used again."""
+    temperatures = sorted({found["temperature"] for answer in answers for found in answer["temperatures"]})
+    return dict(zip(temperatures, cycle(MARKERS), strict=False))
 
 
 def _budgets(ax: Axes, coloured: Sequence[tuple[Content, str]]) -> list[Artist]:
     """The parts of every setting's miss as dots, their medians as bars; pairs below each other in a row."""
-    misses = [[r["speedup"] for r, _ in _records(answer) if "budget" in r["speedup"]] for answer, _ in coloured]
+    misses = [
+        [r["speedup"] for found in answer["temperatures"] for r in found["settings"] if "budget" in r["speedup"]]
+        for answer, _ in coloured
+    ]
     names = next(([*of_pair[0]["budget"], "in all"] for of_pair in misses if of_pair), [])
     artists: list[Artist] = []
     for number, (of_pair, (_, colour)) in enumerate(zip(misses, coloured, strict=True)):
@@ -180,12 +208,9 @@ def _pair(answer: Content) -> str:
     return f"{models['target']['name']} with {models['draft']['name']}"
 
 
-def _key(answer: Content) -> str:
+def _key(markers: Markers) -> str:
     """Which marker is which temperature."""
-    names = {"o": "circle", "s": "square", "D": "diamond", "^": "triangle", "v": "triangle down"}
-    temperatures = [f"{found['temperature']:g}" for found in answer["temperatures"]]
-    shown = ", ".join(f"{names[MARKERS[i % len(MARKERS)]]} {at}" for i, at in enumerate(temperatures))
-    return f"temperature: {shown}"
+    return "temperature: " + ", ".join(f"{MARKERS[marker]} {at:g}" for at, marker in markers.items())
 
 
 def _arms(interval: Content) -> list[list[float]]:

@@ -123,12 +123,12 @@ def _break_even_table(needs: BreakEven) -> Table:
     made.add_row("tokens per call", number(needs.tokens_per_call, 3), number(needs.tokens_per_call_needed, 3))
     if needs.draft_ratio is not None:
         most = "-" if needs.draft_ratio_needed is None else f"≤ {needs.draft_ratio_needed:.3f}"
-        made.add_row("draft pass, target steps", number(needs.draft_ratio, 3), most)
+        made.add_row("draft pass, plain steps", number(needs.draft_ratio, 3), most)
     if needs.acceptance is not None:
         made.add_row("acceptance if i.i.d. (C1)", number(needs.acceptance, 3), number(needs.acceptance_needed, 3))
     if needs.least_acceptance is not None:
         what = f"acceptance if i.i.d., chain of {needs.least_acceptance_k}"
-        made.add_row(what, number(needs.acceptance, 3), number(needs.least_acceptance, 3))
+        made.add_row(what, "-", number(needs.least_acceptance, 3))
     return made
 
 

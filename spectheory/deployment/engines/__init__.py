@@ -22,7 +22,8 @@ def engine_settings(
     """The fastest settings of each engine over all drafts, under the engine's own rule.
 
     With a cost model that knows batches, vLLM's come with the best length for every batch size. Where traces have it,
-    prompt lookup comes after, by itself: it needs no draft model, and what is predicted is an estimate.
+    prompt lookup comes after, by itself: it needs no draft model, is taken from the first such trace, as in
+    :func:`~spectheory.deployment.rank_drafts`, and what is predicted is an estimate.
 
     Parameters
     ----------
@@ -48,14 +49,13 @@ def engine_settings(
         ask = Ask.about(draft, range(1, longest + 1), largest, resamples=resamples, seed=seed)
         drafted = [transformers_settings(ask), _by_batch(ask, k_max), sglang_settings(ask)]
         for settings in (*drafted, transformers_lookup(ask), vllm_lookup(ask)):
-            key = (settings.engine, settings.candidate.prediction.rule.uses_draft) if settings else ("", False)
-            if settings and _faster(settings, found.get(key)):
-                found[key] = settings
+            if settings is None:
+                continue
+            uses_draft = settings.candidate.prediction.rule.uses_draft
+            before = found.setdefault((settings.engine, uses_draft), settings)
+            if uses_draft and settings.candidate.speedup.best > before.candidate.speedup.best:
+                found[settings.engine, uses_draft] = settings
     return list(found.values())
-
-
-def _faster(one: EngineSettings, other: EngineSettings | None) -> bool:
-    return other is None or one.candidate.speedup.best > other.candidate.speedup.best
 
 
 def _by_batch(ask: Ask, k_max: int) -> EngineSettings | None:

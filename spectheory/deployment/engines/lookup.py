@@ -43,12 +43,17 @@ def transformers_lookup(ask: Ask) -> EngineSettings | None:
         **sampled(ask.sampling),
     }
     paste = f"target.generate(**inputs, {arguments(options)})"
-    remarks = (
+    remarks = [
         _ESTIMATE,
         "It never drafts an end of text, and looks for 2 tokens at most unless max_matching_ngram_size says otherwise.",
         "Its loop takes time of its own, which the latencies of passes leave out: for small models a large share.",
-    )
-    return EngineSettings(TRANSFORMERS, Candidate(ask.draft.unread, best), options, paste, remarks)
+    ]
+    if options.get("top_p", 1.0) < 1:
+        remarks.append(
+            "It asks top-p of logits that are all equal which tokens it may copy, and cuts drafts short at the others: "
+            "outputs stay right, fewer drafts are accepted than predicted."
+        )
+    return EngineSettings(TRANSFORMERS, Candidate(ask.draft.unread, best), options, paste, tuple(remarks))
 
 
 def vllm_lookup(ask: Ask) -> EngineSettings | None:

@@ -91,7 +91,7 @@ class KeptReader:
         wanted = [len(requests[held.row][1]) if held.row in requests else 0 for held in self._held]
         logits = self._pass(new, keep=max(wanted))
         return {
-            held.row: PmfRows(logits[i, -count:], self.sampling)
+            held.row: PmfRows(logits[i, -count:], self.sampling, self.model.name)
             for i, (held, count) in enumerate(zip(self._held, wanted, strict=True))
             if count
         }

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from spectheory.distributions import Sampling
+from spectheory.errors import LogitsError
 from spectheory.measure.decoders.drafted import Floats
 from spectheory.measure.truncation import log_pmf, truncates
 
@@ -22,18 +23,20 @@ class PmfRows:
         On any device.
     sampling : Sampling
         Temperature, top-k and top-p.
+    who : str, optional
+        The model's name, for errors.
 
     Raises
     ------
     LogitsError
-        When a row is asked for that has no pmf.
+        When a row is asked for that has no pmf; the model is named.
     """
 
-    def __init__(self, logits: Tensor, sampling: Sampling) -> None:
-        self._logits, self._sampling = logits, sampling
+    def __init__(self, logits: Tensor, sampling: Sampling, who: str = "a model") -> None:
+        self._logits, self._sampling, self._who = logits, sampling, who
         self._rows: dict[int, Floats] = {}
         if logits.numel() <= _AT_ONCE:
-            self._rows = dict(enumerate(pmfs_of(logits, sampling)))
+            self._rows = dict(enumerate(self._pmfs(logits)))
 
     def __len__(self) -> int:
         return len(self._logits)
@@ -41,8 +44,15 @@ class PmfRows:
     def __getitem__(self, row: int) -> Floats:
         """The pmf of a row."""
         if row not in self._rows:
-            self._rows[row] = pmfs_of(self._logits[row : row + 1], self._sampling)[0]
+            self._rows[row] = self._pmfs(self._logits[row : row + 1])[0]
         return self._rows[row]
+
+    def _pmfs(self, logits: Tensor) -> Floats:
+        try:
+            return pmfs_of(logits, self._sampling)
+        except LogitsError as error:
+            what = f"{self._who}: {error.what}"
+            raise LogitsError(what, limit=error.limit, remedy=error.remedy, row=error.row) from error
 
 
 def pmfs_of(logits: Tensor, sampling: Sampling) -> Floats:

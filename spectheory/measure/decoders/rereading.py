@@ -50,7 +50,7 @@ class RereadingReader:
             places[row] = [at[node] for node in nodes]
         logits = self._logits(paths, min(position for some in places.values() for _, position in some))
         return {
-            row: PmfRows(torch.stack([logits[path][position] for path, position in some]), self.sampling)
+            row: PmfRows(torch.stack([logits[path][at] for path, at in some]), self.sampling, self.model.name)
             for row, some in places.items()
         }
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.measure.validation import budget as parts
-from spectheory.measure.validation.agreement import FALSE_ALARMS, deviation, p_value, z_value
+from spectheory.measure.validation.agreement import FALSE_ALARMS, calls_off, deviation, p_value, z_value
 from spectheory.measure.validation.evidence import Evidence
 from spectheory.measure.validation.settings import JUDGED_PLAINLY, PLAINLY, Setting
 from spectheory.measure.validation.times import by_table, in_loop, made_by_table
@@ -49,7 +49,9 @@ def _expected(evidence: Evidence, setting: Setting) -> dict[str, Any]:
     known = [run.expected for run in runs if run.expected is not None]
     calls, z = sum(one.calls for one in known), z_value(runs)
     return {
+        "decides": evidence.decides(setting),
         "calls": calls,
+        "off": calls_off(runs),
         "tokens_per_call": sum(len(run.output) for run in runs) / calls,
         "deviation": deviation(runs),
         "of_estimates": math.sqrt(sum(one.noise for one in known)),
@@ -116,9 +118,9 @@ def _percent(evidence: Evidence, factor: Floats) -> dict[str, Any]:
 
 
 def answer(temperatures: Mapping[float, list[dict[str, Any]]], provenance: Mapping[str, Any]) -> dict[str, Any]:
-    """Everything, with the verdict over all temperatures."""
+    """Everything, with the verdict over all comparisons that decide, of all temperatures."""
     records = [record for of_one in temperatures.values() for record in of_one]
-    compared = [record["expected"] for record in records]
+    compared = [record["expected"] for record in records if record["expected"]["decides"]]
     limit = FALSE_ALARMS / max(len(compared), 1)
     sizes = [math.inf if one["z"] is None else abs(one["z"]) for one in compared]
     misses = [record["speedup"] for record in records if "miss" in record["speedup"]]

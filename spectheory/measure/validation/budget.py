@@ -3,10 +3,11 @@ r"""The error budget: which part of a call the miss of a predicted speed-up come
 With times in plain steps (forward passes of the target while it decodes plainly) and, per call, the tokens N, drafting
 d, verifying v and what is neither o, measured and predicted speed-ups are
 
-.. math:: S = \frac{N (1 + o_0)}{d + v + o}, \qquad \hat S = \frac{\hat N}{\hat d + \hat v},
+.. math:: S = \frac{N (1 + p)}{d + v + o}, \qquad \hat S = \frac{\hat N (1 + \hat p)}{\hat d + \hat v + \hat o},
 
-:math:`o_0` the plain loop's own. So :math:`\log(S / \hat S) = \log(N / \hat N) + \log(1 + o_0) - \log(t / \hat t)`, and
-a difference of logarithms is one of times: :math:`\log(t / \hat t) = (t - \hat t) / L`, L the logarithmic mean of t and
+p what plain decoding takes outside its passes. So :math:`\log(S / \hat S)` is :math:`\log(N / \hat N)`, and
+:math:`\log(1 + p) - \log(1 + \hat p)`, less :math:`\log(t / \hat t)` for the time t of a call. A difference of
+logarithms is one of times: :math:`\log(t / \hat t) = (t - \hat t) / L`, L the logarithmic mean of t and
 :math:`\hat t`, splits over the terms of :math:`t - \hat t` without a rest and in no order.
 """
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.cost import LatencyTable
+from spectheory.measure.validation.agreement import is_certain
 from spectheory.measure.validation.expected import calls_of
 from spectheory.measure.validation.resampled import Resampled
 from spectheory.measure.validation.runs import Round, Run
@@ -19,6 +20,8 @@ from spectheory.shape_calls import calls_by_drafted, drafted
 from spectheory.trace import Trace
 
 Floats = NDArray[np.float64]
+COARSE = ("bfloat16", "float16")
+"""Precisions in which a cached and a teacher-forced pass often differ by more than near-ties do."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,17 @@ class Evidence:
     def runs(self, setting: Setting) -> list[Run]:
         """The runs of a setting, one per prompt."""
         return [one[setting.name] for one in self.rounds]
+
+    def decides(self, setting: Setting) -> bool:
+        """Whether a difference of counted and expected calls refutes the theorem or the decoder.
+
+        Where nothing is random given the text they must be equal, and a near-tie that coarse numbers round differently
+        in the two passes makes them differ. What prompt lookup copies is read from the tokens alone, without rounding.
+        """
+        known = self.trace.provenance
+        coarse = any(known.get(who, {}).get("dtype") in COARSE for who in ("target", "draft"))
+        greedy = known.get("settings", {}).get("sampling", {}).get("temperature") == 0
+        return not coarse or not setting.path_rule.uses_draft or not (greedy or is_certain(self.runs(setting)))
 
     def timed(self, setting: Setting) -> Timed:
         """Their sums."""

@@ -32,7 +32,7 @@ class Expected:
     calls : float
         Expected number (exact; the mean of unbiased estimates if the rule's law is estimated).
     variance : float
-        Of the number of calls (exact).
+        Of the number of calls (exact unless estimated: then the mean of the readings', :attr:`spread` mends it).
     noise : float
         Variance of `calls` itself, estimated from independent readings; 0 where it is exact.
     least : int
@@ -46,6 +46,14 @@ class Expected:
     noise: float
     least: int
     law: tuple[float, ...]
+
+    @property
+    def spread(self) -> float:
+        """Variance of the number of calls given the text (exact unless estimated, then without bias).
+
+        A reading's variance is that around its own mean, on average too small by the variance of that mean.
+        """
+        return self.variance + READINGS * self.noise
 
 
 def expected_calls(

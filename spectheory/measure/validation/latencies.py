@@ -1,32 +1,38 @@
-"""The latency table that a validation predicts with: measured once, kept, and refused where it belongs elsewhere."""
+"""The latency tables that a validation predicts with: measured once, kept, and refused where they belong elsewhere."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from spectheory.cost import LatencyTable
+from spectheory.distributions import Sampling
 from spectheory.errors import SettingError, TraceError
 from spectheory.measure.latency import measure_latency
-from spectheory.measure.loop_time import with_loop
+from spectheory.measure.loop_time import AS_MODELS_DO, LOOP_SAMPLING, with_loop
 from spectheory.measure.machine import hardware, versions
 from spectheory.measure.pair import ModelPair
 from spectheory.measure.run import MeasureSettings, Progress
 from spectheory.measure.tokens import encode_prompt
 from spectheory.prompts import Prompt
 
-LATENCY_FILE = "latency.json"
-
 
 def kept_latencies(
-    pair: ModelPair, context: int, longest: int, path: Path, *, on_progress: Callable[[Progress], None]
+    pair: ModelPair,
+    context: int,
+    longest: int,
+    path: Path,
+    *,
+    sampling: Sampling,
+    on_progress: Callable[[Progress], None],
 ) -> LatencyTable:
-    """The table at `path`, measured now if there is none: passes on up to `longest` tokens.
+    """The table at `path`, measured now if there is none: passes on up to `longest` tokens, the loop as it samples.
 
     Raises
     ------
     TraceError
-        If the file is of other models, another machine or context, or of shorter passes.
+        If the file is of other models, another machine, context or sampling, of shorter passes, or has no loop.
     """
     if not path.exists():
         sizes = [2**i for i in range(longest.bit_length()) if 2**i < longest]
@@ -36,16 +42,17 @@ def kept_latencies(
             tokens=(*sizes, longest),
             on_progress=lambda done, total: on_progress(Progress(done, total, 0)),
         )
-        table = with_loop(pair, table)
+        table = with_loop(pair, table, sampling=sampling)
         table.write(path)
         return table
     table = LatencyTable.read(path)
     described = {**pair.describe(), "hardware": hardware(), "versions": versions()}
     same = all(table.provenance.get(name) == value for name, value in described.items())
-    if not same or table.context != context or max(table.target) < longest:
+    looped = table.loop is not None and table.provenance.get(LOOP_SAMPLING, asdict(AS_MODELS_DO)) == asdict(sampling)
+    if not (same and looped) or table.context != context or max(table.target) < longest:
         raise TraceError(
             f"{path} is a latency table of another run",
-            limit="only one of the same models, machine, context and shapes is taken up again",
+            limit="only one of the same models, machine, context, sampling and shapes is taken up again",
             remedy="choose another --out or remove the file",
         )
     return table

@@ -9,6 +9,7 @@ import numpy as np
 
 from spectheory.measure.validation.agreement import FALSE_ALARMS
 from spectheory.measure.validation.answer import WITHIN, median_miss
+from spectheory.measure.validation.table import undecided, z_cell
 
 Content = Mapping[str, Any]
 
@@ -38,8 +39,8 @@ from trace and latency table. Right: what the misses of the speed-ups are made o
 the rules.
 
 z is counted less expected calls over the standard deviation, where the path theorem gives both for the very texts that
-were decoded; calls are refuted if an exact tail is below {alarms:g} over the comparisons of the pair. `counted / trace`
-is the median over the settings.
+were decoded; calls are refuted if a tail is below {alarms:g} over the comparisons of the pair. `counted / trace` is the
+median over the settings; at temperature 0 the trace holds the same greedy texts, and it repeats `expected`.
 """
 
 
@@ -54,7 +55,9 @@ def page(answers: Sequence[Content]) -> str:
     parts = [
         _ABOUT.format(count=len(answers), alarms=FALSE_ALARMS).rstrip(),
         summary(answers),
-        "\n".join(f"- {pair_name(answer)}: {_circumstances(answer)}" for answer in answers),
+        "\n".join(
+            f"- {pair_name(answer)}: {' '.join([_circumstances(answer), *undecided(answer)])}" for answer in answers
+        ),
     ]
     for answer in answers:
         for found in answer["temperatures"]:
@@ -66,7 +69,7 @@ def page(answers: Sequence[Content]) -> str:
 def summary(answers: Sequence[Content]) -> str:
     """A Markdown table with a line for each pair and temperature.
 
-    Tokens per call are held against the path theorem for the very texts (`z`, refuted by exact tails at a rate of
+    Tokens per call are held against the path theorem for the very texts (`z`, refuted by tails at a rate of
     false alarms that all comparisons of a pair share) and against the trace of other texts (the median ratio);
     speed-ups against trace and latencies.
     """
@@ -90,7 +93,8 @@ def _circumstances(answer: Content) -> str:
 
 
 def _line(answer: Content, found: Content) -> list[str]:
-    expected = [record["expected"] for record in found["settings"] if record["expected"]]
+    compared = [record["expected"] for record in found["settings"] if record["expected"]]
+    expected = [one for one in compared if one.get("decides", True)]
     sizes = [abs(one["z"]) if one["z"] is not None else np.inf for one in expected]
     ratios = [r["trace"]["counted_over_predicted"]["best"] for r in found["settings"] if r["trace"]]
     misses = [record["speedup"] for record in found["settings"] if "miss" in record["speedup"]]
@@ -112,8 +116,11 @@ def _setting(record: Content) -> list[str]:
     expected, speedup = record["expected"], record["speedup"]
     cells = ["-", "-", "-"]
     if expected:
-        z = "inf" if expected["z"] is None else f"{expected['z']:+.2f}"
-        cells = [f"{expected['tokens_per_call']:.3f}", z, f"{record['trace']['tokens_per_call']['best']:.2f}"]
+        cells = [
+            f"{expected['tokens_per_call']:.3f}",
+            z_cell(expected),
+            f"{record['trace']['tokens_per_call']['best']:.2f}",
+        ]
     miss = ["-", "-"]
     if "miss" in speedup:
         part = speedup["largest"]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import statistics
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from spectheory.cost import LatencyTable
 from spectheory.drafting import Shape
 from spectheory.errors import SettingError
 from spectheory.measure.machine import hardware, versions
@@ -16,7 +16,7 @@ from spectheory.measure.pair import ModelPair
 from spectheory.measure.run import MeasureSettings, Progress, measure
 from spectheory.measure.validation.answer import answer, answer_at
 from spectheory.measure.validation.evidence import Evidence
-from spectheory.measure.validation.latencies import LATENCY_FILE, context_of, kept_latencies
+from spectheory.measure.validation.latencies import context_of, kept_latencies
 from spectheory.measure.validation.resampled import Resampled
 from spectheory.measure.validation.rounds import checked_fingerprint, decoded_rounds, with_plain
 from spectheory.measure.validation.settings import Setting, settings_for
@@ -95,7 +95,7 @@ def validate(
 ) -> dict[str, Any]:
     """Predict from a trace and a latency table, decode, and say how far the two are apart and why.
 
-    Everything is kept in `out` as it is finished: ``latency.json``, and for each temperature T ``rounds-T.jsonl`` and
+    Everything is kept in `out` as it is finished: for each temperature T ``latency-T.json``, ``rounds-T.jsonl`` and
     ``trace-T.parquet``.
 
     Parameters
@@ -129,12 +129,18 @@ def validate(
         checked_fingerprint(pair, prompts, with_plain(question.settings(temperature)), question.at(temperature))
     resampled = Resampled(len(prompts), resamples, question.how.seed)
     context = context_of(pair, prompts, question.how, question.longest)
-    table = kept_latencies(
-        pair, context, question.longest, out / LATENCY_FILE, on_progress=_titled(show, "measuring latencies")
-    )
-    found = {}
+    found, draft_steps = {}, []
     for temperature in temperatures:
         how, settings, at = question.at(temperature), question.settings(temperature), f"{temperature:g}"
+        table = kept_latencies(
+            pair,
+            context,
+            question.longest,
+            out / f"latency-{at}.json",
+            sampling=how.sampling,
+            on_progress=_titled(show, f"measuring latencies at {at}"),
+        )
+        draft_steps.append(table.ratio)
         rounds = decoded_rounds(
             pair, prompts, settings, how, out / f"rounds-{at}.jsonl", on_progress=_titled(show, f"decoding at {at}")
         )
@@ -143,24 +149,21 @@ def validate(
         )
         names = tuple(prompt.id for prompt in prompts)
         found[temperature] = answer_at(Evidence(tuple(settings), names, rounds, trace, table, resampled))
-    return answer(found, _provenance(pair, prompts, question, table))
+    measured = {"context": context, "draft_step": statistics.fmean(draft_steps)}
+    return answer(found, _provenance(pair, prompts, question) | measured)
 
 
 def _titled(show: Shown, title: str) -> Callable[[Progress], None]:
     return lambda state: show(title, state)
 
 
-def _provenance(
-    pair: ModelPair, prompts: Sequence[Prompt], question: Validation, table: LatencyTable
-) -> dict[str, Any]:
+def _provenance(pair: ModelPair, prompts: Sequence[Prompt], question: Validation) -> dict[str, Any]:
     how = dataclasses.asdict(question.how)
     del how["sampling"]["temperature"]  # there are several
     return {
         **pair.describe(),
         "settings": how,
         "prompts": len(prompts),
-        "context": table.context,
-        "draft_step": table.ratio,
         "hardware": hardware(),
         "versions": versions(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from spectheory.errors import LogitsError, TextError
 from spectheory.measure.assisted import generate
 from spectheory.measure.decoders import Call, decode
 from spectheory.measure.noise import text_key
@@ -88,7 +89,21 @@ def run_round(
 
 
 def run_once(pair: ModelPair, prompt_ids: Tensor, number: int, setting: Setting, how: MeasureSettings) -> Run:
-    """Decode one prompt; its randomness depends on seed, setting, temperature and the prompt's number alone."""
+    """Decode one prompt; its randomness depends on seed, setting, temperature and the prompt's number alone.
+
+    Raises
+    ------
+    TextError
+        If a model's logits are not finite; prompt, setting and model are named.
+    """
+    try:
+        return _decoded(pair, prompt_ids, number, setting, how)
+    except LogitsError as error:
+        what = f"prompt {number + 1} by {setting.name}: {error.what}"
+        raise TextError(what, limit=error.limit, remedy=error.remedy) from error
+
+
+def _decoded(pair: ModelPair, prompt_ids: Tensor, number: int, setting: Setting, how: MeasureSettings) -> Run:
     place = setting.key >> 32, setting.key & 0xFFFFFFFF, int(how.sampling.temperature * _FINEST)
     seed = text_key(how.seed, number, *place)
     if setting.judged:

@@ -14,17 +14,25 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _RULE = ("rule", "shape")
+_SHORT = {"acceptance": "accept"}
+"""Names that a column of 80 has no room for."""
 
 
 def tokens_table(found: Mapping[str, Any]) -> Table:
     """Tokens per call at one temperature: counted, expected of the same texts, predicted from others."""
-    table = _table(found, "tokens per call", "counted", "expected", "z", "from trace")
+    table = _table(found, "tokens per call", "counted", "expected", "z, calls", "from trace")
     for record in found["settings"]:
         expected = record["expected"]
-        z = "inf" if expected["z"] is None else f"{expected['z']:+.2f}"
-        cells = [f"{expected['tokens_per_call']:.3f}", z, _spread(record["trace"]["tokens_per_call"])]
+        cells = [f"{expected['tokens_per_call']:.3f}", z_cell(expected), _spread(record["trace"]["tokens_per_call"])]
         table.add_row(*_names(record), f"{record['tokens_per_call']['best']:.3f}", *cells)
     return table
+
+
+def z_cell(expected: Mapping[str, Any]) -> str:
+    """How far counted calls are off: in standard deviations, or in calls where that decides nothing."""
+    if not expected.get("decides", True):
+        return f"({expected['off']:+.0f} calls)"
+    return "inf" if expected["z"] is None else f"{expected['z']:+.2f}"
 
 
 def speedup_table(found: Mapping[str, Any]) -> Table:
@@ -35,7 +43,7 @@ def speedup_table(found: Mapping[str, Any]) -> Table:
         speedup, cells = record["speedup"], ["-", "-", ""]
         if "miss" in speedup:
             largest = speedup["largest"]
-            part = f"{largest} {speedup['budget'][largest]['best']:+.0f}"
+            part = f"{_SHORT.get(largest, largest)} {speedup['budget'][largest]['best']:+.0f}"
             cells = [_spread(speedup["miss"], "+.0f"), _spread(speedup["miss_of_passes"], "+.0f"), part]
         table.add_row(*_names(record), _spread(speedup["measured"]), _spread(speedup["predicted"]), *cells)
     return table
@@ -48,7 +56,8 @@ def _table(found: Mapping[str, Any], what: str, *columns: str) -> Table:
     table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 0, 0, 2))
     for column in (*_RULE, *columns):
         left = column in _RULE or column.startswith("largest")
-        table.add_column(column, justify="left" if left else "right", overflow="fold")
+        # Names are never cut; numbers go on in the next line where a terminal is narrow.
+        table.add_column(column, justify="left" if left else "right", no_wrap=column in _RULE, overflow="fold")
     return table
 
 
@@ -68,7 +77,22 @@ def headline(content: Mapping[str, Any]) -> str:
     rate = f"false alarms {content['false_alarms']:g} in all"
     if beyond:
         return f"Counted and expected calls DISAGREE in {beyond} of {compared} comparisons ({rate})"
+    if not compared:
+        return "Counted and expected calls are in no comparison that decides"
     return f"Counted and expected calls agree in all {compared} comparisons ({rate})"
+
+
+def undecided(content: Mapping[str, Any]) -> list[str]:
+    """What decides nothing and why, in a sentence, if there is any."""
+    records = [r["expected"] for f in content["temperatures"] for r in f["settings"] if r["expected"]]
+    off = [round(abs(one["off"])) for one in records if not one.get("decides", True)]
+    if not off:
+        return []
+    return [
+        f"Comparisons that decide nothing: {len(off)}, of which off: {sum(map(bool, off))} (by {max(off)} calls at "
+        "most). Nothing is random there given the text, but 16-bit models round a cached and a teacher-forced pass "
+        "differently, and near-ties flip."
+    ]
 
 
 def notes(content: Mapping[str, Any]) -> list[str]:
@@ -76,10 +100,12 @@ def notes(content: Mapping[str, Any]) -> list[str]:
     expected = content["comparisons"] * 2 * norm.sf(WITHIN)
     lines = [
         f"|z| > {WITHIN:g} in {content['beyond_3']} of {content['comparisons']} comparisons; "
-        f"in the normal limit chance gives {expected:.1f} or less.",
+        f"in the normal limit chance gives {expected:.2g}.",
+        *undecided(content),
         "expected: the path theorem for the very texts decoded; z: counted less expected calls, in standard "
         "deviations (0 where nothing is random and both are equal).",
-        "from trace: predicted from other texts of the same prompts; intervals (95%) are over prompts.",
+        "from trace: predicted from other texts of the same prompts (at temperature 0 the same greedy texts, so it "
+        "repeats expected); intervals (95%) are over prompts.",
     ]
     if content["median_miss"] is not None:
         lines.append(
@@ -98,8 +124,11 @@ def notes(content: Mapping[str, Any]) -> list[str]:
         )
     if "assisted" in rules:
         lines.append(
-            "assisted: transformers decodes (token verification); its speed-up is over its own plain generation."
+            "assisted: transformers decodes (token verification); its speed-up is over its own plain generation, its "
+            "loop and the prompts included; predicted is of the models' passes alone."
         )
     if any(r["expected"]["of_estimates"] for f in content["temperatures"] for r in f["settings"]):
-        lines.append("recursive-distinct trees: the rank law is estimated without bias; its error is part of z's.")
+        lines.append(
+            "recursive-distinct trees: the rank law is estimated without bias; its error is part of z's and p's."
+        )
     return lines
