@@ -93,7 +93,7 @@ def _speedup(evidence: Evidence, setting: Setting) -> dict[str, Any]:
         "passes_alone": interval(passes).as_dict(),
         "machine": float(step[0] / evidence.table.target_step().best),
         "remarks": sorted({remark for run in evidence.runs(setting) for remark in run.remarks}),
-        "predicted": evidence.table.looped.speedup(interval(known), shape, float(of_trace.full_share[0])).as_dict(),
+        "predicted": evidence.predicted(setting, evidence.table.looped).as_dict(),
         "miss": _percent(evidence, miss),
         "miss_of_passes": _percent(evidence, passes * by_passes.total / known),
         "budget": {name: _percent(evidence, np.exp(share)) for name, share in shares.items()},
@@ -104,11 +104,9 @@ def _speedup(evidence: Evidence, setting: Setting) -> dict[str, Any]:
 def _judged_speedup(evidence: Evidence, setting: Setting) -> dict[str, Any]:
     """Over transformers' own plain generation, prompts included; its passes are not timed one by one."""
     here, plain, interval = evidence.timed(setting), evidence.timed(JUDGED_PLAINLY), evidence.resampled.interval
-    known = evidence.of_trace(setting)
-    predicted = evidence.table.speedup(interval(known.tokens_per_call), known.shape, float(known.full_share[0]))
     return {
         "measured": interval(here.tokens / here.seconds / (plain.tokens / plain.seconds)).as_dict(),
-        "predicted": predicted.as_dict(),
+        "predicted": evidence.predicted(setting, evidence.table).as_dict(),
     }
 
 

@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.cost import LatencyTable
+from spectheory.intervals import Interval
 from spectheory.measure.validation.agreement import is_certain
 from spectheory.measure.validation.expected import calls_of
 from spectheory.measure.validation.resampled import Resampled
 from spectheory.measure.validation.runs import Round, Run
 from spectheory.measure.validation.settings import Setting
 from spectheory.measure.validation.times import Known, Timed, timed
+from spectheory.prediction import predict
 from spectheory.shape_calls import calls_by_drafted, drafted
 from spectheory.trace import Trace
 
@@ -69,6 +71,12 @@ class Evidence:
     def timed(self, setting: Setting) -> Timed:
         """Their sums."""
         return timed(self.runs(setting), self.resampled)
+
+    def predicted(self, setting: Setting, cost: LatencyTable) -> Interval:
+        """The speed-up that trace and costs predict, as ``spectheory predict`` gives it."""
+        found = predict(self.trace, setting.path_rule, setting.drafts, cost).speedup
+        assert found is not None
+        return found
 
     def of_trace(self, setting: Setting) -> Known:
         """What the trace says of the setting's calls."""
