@@ -124,12 +124,14 @@ def calls(device: str, dtype: str, sizes: Sizes) -> dict[str, Any]:
     rows = [
         {"temperature": at["temperature"], **shortened(one)} for at in found["temperatures"] for one in at["settings"]
     ]
-    z = [row["z"] for row in rows if row["z"] is not None]
+    deciding = [row["z"] for row in rows if row["decides"]]
+    z = [one for one in deciding if one is not None]
     budgets = [row["budget"] for row in rows if row["budget"]]
     return {
         **{name: found[name] for name in ("comparisons", "disagreements", "beyond_3", "false_alarms")},
         "largest_z": max(map(abs, z), default=None),
-        "infinite_z": sum(row["p"] is not None and row["z"] is None for row in rows),
+        "infinite_z": len(deciding) - len(z),
+        "off_by_rounding": sum(round(abs(row["off"])) for row in rows if not row["decides"]),
         "median_miss": found["median_miss"],
         "median_miss_of_passes": found["median_miss_of_passes"],
         "median_budget": {part: statistics.median(one[part] for one in budgets) for part in budgets[0]},
@@ -140,13 +142,12 @@ def calls(device: str, dtype: str, sizes: Sizes) -> dict[str, Any]:
 
 def shortened(record: dict[str, Any]) -> dict[str, Any]:
     """The best values of a setting's record."""
-    speedup, expected = record["speedup"], record["expected"] or {}
+    speedup, expected = record["speedup"], record["expected"]
     return {
         "setting": record["name"],
         "calls": record["calls"],
-        "expected": expected.get("calls"),
-        "z": expected.get("z"),
-        "p": expected.get("p"),
+        "expected": expected["calls"],
+        **{name: expected[name] for name in ("z", "p", "decides", "off")},
         **{
             name: speedup[name]["best"] if speedup.get(name) else None
             for name in ("measured", "predicted", "passes_alone", "miss", "miss_of_passes")
