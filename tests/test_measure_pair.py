@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,6 +17,7 @@ import transformers
 
 from spectheory.errors import ModelError
 from spectheory.measure import ModelPair, load_pair
+from spectheory.measure.folder import fingerprint_of
 
 SaveModel = Callable[..., Path]
 
@@ -175,3 +178,35 @@ def test_without_torch_the_extra_is_named() -> None:
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "needs the extra 'models'" in out
     assert "pip install" in out
+
+
+def test_copies_have_one_fingerprint_and_other_weights_another(save_model: SaveModel, tmp_path: Path) -> None:
+    """Same sizes and same times, as in an archive: only the content tells models apart."""
+    first, second = (save_model(tmp_path / name, seed=seed) for name, seed in (("first", 1), ("second", 2)))
+    copy = tmp_path / "copy"
+    shutil.copytree(first, copy, copy_function=shutil.copyfile)
+    for folder in (first, second, copy):
+        for path in folder.iterdir():
+            os.utime(path, (1_000_000_000, 1_000_000_000))
+    pair = load_pair(first, second, device="cpu")
+    assert load_pair(copy, copy, device="cpu").target.fingerprint == pair.target.fingerprint != pair.draft.fingerprint
+
+
+def test_large_files_are_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spectheory.measure.folder._WHOLE", 1000)
+    folder = tmp_path / "large"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    weights = folder / "model.safetensors"
+
+    def fingerprint(changed: int | None = None, time: int = 0) -> str:
+        content = bytearray(3_000_000)
+        if changed is not None:
+            content[changed] = 1
+        weights.write_bytes(content)
+        os.utime(weights, (time, time))
+        return fingerprint_of(folder, None)
+
+    plain = fingerprint()
+    assert fingerprint() == plain
+    assert len({plain, fingerprint(0), fingerprint(2_999_999), fingerprint(time=9)}) == 4

@@ -66,12 +66,33 @@ def _shards(index: Path) -> list[str]:
         ) from error
 
 
+_WHOLE, _PIECE, _PIECES = 1 << 26, 1 << 14, 64
+"""Files of up to so many bytes are hashed as a whole; of larger ones so many pieces of so many bytes."""
+
+
 def fingerprint_of(source: str | Path, config: Any) -> str:
-    """Hash that changes when configuration or weights do: sizes and times of a folder's files, or a hub commit."""
+    """Hash that changes when configuration or weights do; copies of a folder have the same unless files are large.
+
+    Of a folder: its configuration and the contents of its weights; of files beyond 64 MiB pieces spread over them, and
+    the time of their last change, since a piece may miss a change. Of a hub model its commit.
+    """
     if is_local(source):
         folder = Path(source)
-        stats = [(path.name, path.stat().st_size, path.stat().st_mtime_ns // 10**6) for path in _weight_files(folder)]
-        content = (folder / "config.json").read_text() + json.dumps(stats)
+        weights = [(path.name, _content(path)) for path in _weight_files(folder)]
+        content = (folder / "config.json").read_text() + json.dumps(weights)
     else:
         content = f"{source} {getattr(config, '_commit_hash', None)}"
     return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def _content(path: Path) -> list[object]:
+    """Size and hash of a file, with the time of its change if only pieces of it are read."""
+    size, digest = path.stat().st_size, hashlib.sha256()
+    with path.open("rb") as file:
+        if size <= _WHOLE:
+            digest.update(file.read())
+            return [size, digest.hexdigest()]
+        for number in range(_PIECES):
+            file.seek(number * (size - _PIECE) // (_PIECES - 1))
+            digest.update(file.read(_PIECE))
+    return [size, digest.hexdigest(), path.stat().st_mtime_ns // 10**6]

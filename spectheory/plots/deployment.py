@@ -58,7 +58,7 @@ def ranking(ax: Axes, ranked: Ranking) -> None:
     )
     ax.margins(x=0.1)  # room for the numbers
     ax.set_xlabel("predicted speed-up (95% interval)")
-    ax.set_title(_circumstances(ranked), loc="left", fontsize=10, pad=16)
+    ax.set_title(_circumstances(ranked), loc="right", fontsize=10, pad=16)
     plain_axes(ax)
 
 
