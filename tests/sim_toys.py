@@ -31,7 +31,10 @@ def coin(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
 def mortal(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
     """The coin; its worker dies as long as there are deaths in the folder, one file each."""
     for death in sorted(Path(parameters["folder"]).iterdir()):
-        death.unlink()
+        try:
+            death.unlink()
+        except FileNotFoundError:  # another worker died of it
+            continue
         os._exit(3)
     return coin(parameters, trials, state)
 

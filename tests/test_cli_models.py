@@ -75,10 +75,14 @@ def test_live_prediction_with_check(prompts: Path, tmp_path: Path, capsys: pytes
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL])
 def test_a_stopped_measurement_loses_nothing(stop: signal.Signals, prompts: Path, tmp_path: Path) -> None:
-    """Ctrl-C or kill -9 after the second prompt; the rerun resumes, says so, and equals an unbroken run."""
-    command = ["measure", "--prompts", str(prompts), "--tokens", "40", "--continuations", "1"]
+    """Ctrl-C or kill -9 after the second prompt; the rerun resumes, says so, and equals an unbroken run.
+
+    Reruns are those of predict with a given ratio, which makes the same trace and times no passes.
+    """
+    options = ["--prompts", str(prompts), "--tokens", "40", "--continuations", "1"]
+    command = ["predict", *options, "--c", "0.1", "--k-max", "1"]
     out = tmp_path / "stopped"
-    process = run(*command, "--out", str(out))
+    process = run("measure", *options, "--out", str(out))
     parts = out / "trace.parquet.parts"
     deadline = time.monotonic() + 120
     while len(list(parts.glob("0*.parquet"))) < 2 and process.poll() is None:
