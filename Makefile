@@ -13,7 +13,7 @@ test: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist loadgroup
+	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist loadfile
 
 benchmarks: $(VENV)/.test
 	for script in $(filter-out benchmarks/_% benchmarks/plan_picks.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$script || exit; done

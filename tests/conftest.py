@@ -90,13 +90,3 @@ def tiny_pair(tiny_folders: tuple[Path, Path]) -> Any:
     from spectheory.measure import load_pair
 
     return load_pair(*tiny_folders, device="cpu")
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What runs on one worker together: the tests of a file; of the ledger, which is longest, those of a statement."""
-    for item in items:
-        group = item.nodeid.split("::")[0]
-        if group.endswith("test_ledger.py"):
-            group = item.name.split("-")[0]
-        item.add_marker(pytest.mark.xdist_group(group))
