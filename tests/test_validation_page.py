@@ -122,3 +122,17 @@ def test_bad_folders_are_one_line(
     err = capsys.readouterr().err
     assert message in " ".join(err.split())
     assert len(err.strip().splitlines()) == 1
+
+
+def test_the_page_in_the_repository_is_that_of_its_data() -> None:
+    """docs/figures/validation.md, and the counts that the README tells, from the answers beside it."""
+    docs = Path(__file__).parents[1] / "docs" / "figures"
+    answers = [
+        json.loads((docs / "validation" / name / "validation.json").read_text())
+        for name in ("distilled", "draft", "small")
+    ]
+    assert (docs / "validation.md").read_text() == page(answers)
+    readme = " ".join((docs.parents[1] / "README.md").read_text().split())
+    compared, beyond = (sum(one[name] for one in answers) for name in ("comparisons", "beyond_3"))
+    assert f"{beyond or 'none'} of {compared} comparisons is beyond 3, none refuted" in readme
+    assert sum(one["disagreements"] for one in answers) == 0
