@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -84,3 +85,15 @@ def test_what_is_predicted_is_what_the_plan_says() -> None:
     runs = [{one.name: Run((1,) * 40, 40, 40.0, 40 * (call,)) for one in (PLAINLY, setting)} for _ in names]
     measured = Measured([Evidence((setting,), names, runs, trace, table, Resampled(len(names), 50))])
     assert measured.record(setting)["predicted"] == said.speedup.as_dict()
+
+
+def test_the_documents_tell_the_ratios_that_were_measured() -> None:
+    """README and docs/planning.md, from the results of the benchmark."""
+    root = Path(__file__).parents[1]
+    found = json.loads((root / "benchmarks" / "results" / "plan_picks.json").read_text())["pairs"]
+    ratios = [one["measured"]["pick_over_best"] for one in found]
+    readme, planning = ((root / name).read_text() for name in ("README.md", "docs/planning.md"))
+    for ratio in ratios:
+        assert f"{ratio['best']:.3f} ({ratio['low']:.3f} to {ratio['high']:.3f})" in readme
+    told = [f"{ratio['best']:.3f}" for ratio in ratios]
+    assert f"{told[0]}, {told[1]} and {told[2]} of the fastest" in planning
