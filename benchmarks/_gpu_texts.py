@@ -120,7 +120,7 @@ def calls(device: str, dtype: str, sizes: Sizes) -> dict[str, Any]:
     how = MeasureSettings(tokens=sizes.length, seed=SEED)
     question = Validation((), sizes.shapes, sizes.temperatures, how)
     with tempfile.TemporaryDirectory() as folder:
-        found = validate(pair, prompts, question, Path(folder), resamples=200)
+        found = validate(pair, prompts, question, Path(folder))
     rows = [
         {"temperature": at["temperature"], **shortened(one)} for at in found["temperatures"] for one in at["settings"]
     ]

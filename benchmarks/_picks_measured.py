@@ -45,7 +45,7 @@ class Measured:
     def against_best(self, speedup: Callable[[Setting], Floats], pick: Setting) -> dict[str, Any]:
         """The setting of the largest speed-up, and the pick's over it, with prompts drawn again for both together."""
         best = max((PLAINLY, *self.settings), key=lambda setting: float(speedup(setting)[0]))
-        ratio = self.first.resampled.interval(speedup(pick) / speedup(best))
+        ratio = self.first.interval(speedup(pick) / speedup(best))
         return {"best": best.name, "pick_over_best": ratio.as_dict(), "within": ratio.best >= 1 - MOST_LOST}
 
     @property
@@ -56,7 +56,7 @@ class Measured:
 
     def record(self, setting: Setting) -> dict[str, Any]:
         """What is known of a setting: measured in both ways, and predicted as by the plan."""
-        here, plain, interval = self._timed[setting], self._timed[PLAINLY], self.first.resampled.interval
+        here, plain, interval = self._timed[setting], self._timed[PLAINLY], self.first.interval
         call = here.per_call(plain.verifying / plain.calls)
         found = {
             "name": setting.name,

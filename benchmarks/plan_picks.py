@@ -38,7 +38,6 @@ from spectheory.measure import MeasureSettings, ModelPair, Progress, load_pair, 
 from spectheory.measure.machine import hardware, versions
 from spectheory.measure.validation.evidence import Evidence
 from spectheory.measure.validation.latencies import context_of, kept_latencies
-from spectheory.measure.validation.resampled import Resampled
 from spectheory.measure.validation.rounds import decoded_rounds
 from spectheory.measure.validation.settings import PLAINLY, Setting
 from spectheory.pairs import PREFIX, PROMPTS, resolve
@@ -77,8 +76,8 @@ class Work:
         how, file = replace(self.how, seed=seed), self.folder / f"{stage}.jsonl"
         with _shown(f"{self.folder.name}: {stage}") as show:
             rounds = decoded_rounds(self.pair, self.prompts, settings, how, file, on_progress=show)
-        names, resampled = tuple(prompt.id for prompt in self.prompts), Resampled(len(self.prompts))
-        return Evidence(tuple(settings), names, rounds, *known, resampled)
+        names = tuple(prompt.id for prompt in self.prompts)
+        return Evidence(tuple(settings), names, rounds, *known)
 
 
 def answer(work: Work, repeats: int) -> dict[str, Any]:

@@ -13,11 +13,11 @@ from proofs_check.enumeration import Model, Rule, text_law
 from proofs_check.path_agreement import Texts
 from proofs_check.path_cases import SurvivalOf, Table
 from spectheory.drafting import Chain
+from spectheory.over_prompts import Prompts, ratio
 from spectheory.paths import one_call_terms
 from spectheory.prediction import predict
-from spectheory.resampling import PromptSums
 from spectheory.trace import TextInfo
-from spectheory.trace_limits import add_limit_sums, limits_at
+from spectheory.trace_limits import limits_of
 from spectheory.verification import BlockVerification
 
 
@@ -53,10 +53,7 @@ def library(terms_of: SurvivalOf, target: Table, draft: Table, k: int, length: i
     yield computed(np.dot(floats(shares), terms[:, 0].sum(axis=1)), bound(target.__getitem__, draft.__getitem__, k))
     room = [sum((of(n, i) for i in range(1, k + 1)), Fraction(1)) for of in exactly for n in range(length - k + 1)]
     limit = sum(room, Fraction(0)) / len(room)
-    sums = PromptSums(trace.texts, resamples=8)
-    add_limit_sums(sums, trace, [k])
-    sums.draw()
-    for found in (limits_at(sums, trace, k), predict(trace, BlockVerification(), Chain(k), resamples=8).limits):
+    for found in (limits_of(Prompts(trace.texts), trace, [k])[k], predict(trace, BlockVerification(), Chain(k)).limits):
         assert found.one_call is not None
         yield computed(found.one_call.best, limit)
 
@@ -64,11 +61,8 @@ def library(terms_of: SurvivalOf, target: Table, draft: Table, k: int, length: i
 def ratio_of_sums(shift: int, above: tuple[int, ...], below: tuple[int, ...]) -> Iterator[Compared]:
     """Ratios of sums over prompts, two texts to a prompt, and an interval around them."""
     texts = [TextInfo(str(number), 1, prompt=str(number // 2)) for number in range(len(above))]
-    sums = PromptSums(texts, resamples=16)
-    sums.add("above", floats(above))
-    sums.add_rows("below", floats(below))
-    sums.draw()
-    interval = sums.ratio("above", "below", limits=(0.0, 9.0))
+    prompts = Prompts(texts)
+    interval = ratio(prompts.sum(floats(above)), prompts.sum_rows(floats(below)), limits=(0.0, 9.0))
     yield computed(interval.best, Fraction(sum(above) + shift, sum(below)))
     yield at_most(Fraction(interval.low), Fraction(interval.best))
     yield at_most(Fraction(interval.best), Fraction(interval.high))

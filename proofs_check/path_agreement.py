@@ -219,21 +219,19 @@ def predicted(per_call: PerCall, target: Table, draft: Table, k: int, length: in
         drafting.Batch(2): TREES[0],
         library_tree(tree): tree,
     }
-    for prediction in plan(trace, rules=list(RULES.values()), shapes=list(shapes), resamples=8).predictions:
+    for prediction in plan(trace, rules=list(RULES.values()), shapes=list(shapes)).predictions:
         yield from _prediction(prediction, texts, per_call, shapes[prediction.wanted])
     columns = [np.split(trace.columns[name], len(texts.all)) for name in ("log_target", "log_draft")]
     two_numbers = Trace.from_log_probabilities(zip(*columns, strict=True))
     for name in ("token", "block"):
-        yield from _prediction(
-            predict(two_numbers, RULES[name], drafting.Chain(k), resamples=8), texts, per_call, chain(k)
-        )
+        yield from _prediction(predict(two_numbers, RULES[name], drafting.Chain(k)), texts, per_call, chain(k))
         exact = texts.survivals(CHAINS[name].survival)
-        prefilled = predict(trace, RULES[name], drafting.Chain(k), resamples=8, prefill_emits_token=True)
+        prefilled = predict(trace, RULES[name], drafting.Chain(k), prefill_emits_token=True)
         taken = sum((calls(survival, k, length, prefill=True)[0] for survival in exact), Fraction(0))
         yield computed(prefilled.tokens_per_call.best, len(exact) * length / taken)
     for name, rule in RULES.items():
         if takes(rule, BestTree(3)):
-            best = predict(trace, rule, BestTree(3), resamples=8)
+            best = predict(trace, rule, predict(trace, rule, BestTree(3)).shape)
             found = frozenset(best.shape.tree().paths)
             yield from _prediction(best, texts, per_call, found)
             (again,) = calls_by_shape(trace, rule, [best.shape])

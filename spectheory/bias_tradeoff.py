@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectheory.call_times import speedup_of_chain
 from spectheory.cost import CostModel
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TraceError
 from spectheory.intervals import Interval
+from spectheory.over_prompts import Prompts, ratio
 from spectheory.paths import calls_and_visits
-from spectheory.resampling import PromptSums
 from spectheory.trace import UNO_SHARES, Trace
 from spectheory.verification import TokenVerification
 from spectheory.verification.biased import BiasedVerification
@@ -73,9 +74,6 @@ def bias_tradeoff(
     k: int,
     shares: Sequence[float],
     cost: CostModel | None = None,
-    *,
-    resamples: int = 1000,
-    seed: int = 0,
 ) -> tuple[BiasPoint, ...]:
     r"""Tokens per call of a chain of k drafts against the bias paid, per share of over-acceptance (Y5, Y6).
 
@@ -101,8 +99,6 @@ def bias_tradeoff(
         Over-acceptance, each in [0, 1].
     cost : CostModel, optional
         Needed for the speed-up.
-    resamples, seed : int
-        Bootstrap over prompts.
 
     Raises
     ------
@@ -127,28 +123,39 @@ def bias_tradeoff(
         )
     if not shares:
         raise SettingError("there is no share", limit="needs one in [0, 1]", remedy="0 is lossless")
-    chain = Chain(k)
     lossless = TokenVerification().path_survival(trace.columns, k)
     _, visits = calls_and_visits(lossless, trace.lengths)
     left = np.repeat(np.cumsum(trace.lengths), trace.lengths) - np.arange(len(trace))
     inside = np.arange(1, k + 1) < left[:, None]  # the text ends with the last token
-    sums = PromptSums(trace.texts, resamples, seed)
-    sums.add("tokens", trace.lengths.astype(float))
-    sums.add_rows("calls", visits)
-    sums.add_rows("bias", trace.columns["total_variation"])
-    rules = [BiasedVerification(share) for share in dict.fromkeys(shares)]
-    for rule in rules:
+    prompts = Prompts(trace.texts)
+    tokens, calls = prompts.sum(trace.lengths), prompts.sum_rows(visits)
+    bias = ratio(prompts.sum_rows(trace.columns["total_variation"]), tokens, limits=(0.0, 1.0))
+    limits = (1.0, k + 1.0)  # of the truth; the weights, and so the estimates, have no bound
+    errors = tuple(cost.errors()) if cost else ()
+
+    def output(survival: NDArray[np.float64]) -> NDArray[np.float64]:
+        return prompts.sum_rows(visits * (1 + np.where(inside, survival, 0.0).sum(axis=1)))
+
+    points = []
+    for rule in (BiasedVerification(share) for share in dict.fromkeys(shares)):
         survival = rule.weighted_survival(trace.columns, k)
-        sums.add_rows(f"tokens {rule.share}", visits * (1 + np.where(inside, survival, 0.0).sum(axis=1)))
-        if not _keeps_all_tokens(trace.provenance):
-            survival = rule.weighted_survival_above(trace.columns, k)
-            sums.add_rows(f"upper {rule.share}", visits * (1 + np.where(inside, survival, 0.0).sum(axis=1)))
         # A full acceptance counts where another call follows, as in the calls recursion; the more, the dearer.
-        sums.add_rows(f"full {rule.share}", visits * np.where(k + 1 < left, survival[:, -1], 0.0))
-        if "uno_loss" in trace.columns:
-            sums.add_rows(f"uno {rule.share}", _uno(trace, rule.share))
-    sums.draw()
-    return tuple(_point(sums, rule, chain, cost) for rule in rules)
+        full = prompts.sum_rows(visits * np.where(k + 1 < left, survival[:, -1], 0.0))
+        biased, upper = output(survival), None
+        if not _keeps_all_tokens(trace.provenance):
+            upper = ratio(output(rule.weighted_survival_above(trace.columns, k)), calls, limits=limits)
+        points.append(
+            BiasPoint(
+                rule=rule,
+                k=k,
+                tokens_per_call=ratio(biased, calls, limits=limits),
+                bias=bias * rule.share,
+                uno_bias=_uno(prompts, trace, rule.share, tokens),
+                speedup=speedup_of_chain(biased, calls, full, Chain(k), cost, errors) if cost else None,
+                upper_tokens_per_call=upper,
+            )
+        )
+    return tuple(points)
 
 
 def _keeps_all_tokens(provenance: Mapping[str, Any]) -> bool:
@@ -160,26 +167,13 @@ def _keeps_all_tokens(provenance: Mapping[str, Any]) -> bool:
     return sampling.get("top_k") is None and sampling.get("top_p") in (None, 1)
 
 
-def _uno(trace: Trace, share: float) -> NDArray[np.float64]:
-    """UNO's loss at each position: convex in the share, so a chord of the recorded values lies above."""
+def _uno(prompts: Prompts, trace: Trace, share: float, tokens: NDArray[np.float64]) -> Interval | None:
+    """UNO's loss per token: convex in the share, so a chord of the recorded values lies above."""
+    if "uno_loss" not in trace.columns:
+        return None
     shares = np.array([*UNO_SHARES, 1.0])
     losses = np.column_stack([trace.columns["uno_loss"], trace.columns["total_variation"]])
     after = int(np.clip(np.searchsorted(shares, share), 1, len(shares) - 1))
     part = (share - shares[after - 1]) / (shares[after] - shares[after - 1])
-    return (1 - part) * losses[:, after - 1] + part * losses[:, after]
-
-
-def _point(sums: PromptSums, rule: BiasedVerification, chain: Chain, cost: CostModel | None) -> BiasPoint:
-    limits = (1.0, chain.k + 1.0)  # of the truth; the weights, and so the estimates, have no bound
-    tokens = sums.ratio(f"tokens {rule.share}", "calls", limits=limits)
-    uno, upper = f"uno {rule.share}", f"upper {rule.share}"
-    full = float(np.clip(sums.total(f"full {rule.share}") / sums.total("calls"), 0.0, 1.0))
-    return BiasPoint(
-        rule=rule,
-        k=chain.k,
-        tokens_per_call=tokens,
-        bias=sums.ratio("bias", "tokens", limits=(0.0, 1.0)) * rule.share,
-        uno_bias=sums.ratio(uno, "tokens", limits=(0.0, 1.0)) if sums.has(uno) else None,
-        speedup=cost.speedup(tokens, chain, full) if cost else None,
-        upper_tokens_per_call=sums.ratio(upper, "calls", limits=limits) if sums.has(upper) else None,
-    )
+    loss = (1 - part) * losses[:, after - 1] + part * losses[:, after]
+    return ratio(prompts.sum_rows(loss), tokens, limits=(0.0, 1.0))

@@ -1,70 +1,101 @@
-"""Tokens per call and the time of a call, over prompts drawn again for both together (C2)."""
+"""Tokens per call and the time of a call, joined to a speed-up (C2)."""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable, Iterable, Sequence
 
-from spectheory.cost import CostModel
-from spectheory.drafting import Copied
-from spectheory.intervals import Interval, weakest
-from spectheory.resampling import PromptSums
+import numpy as np
+from numpy.typing import NDArray
+
+from spectheory.cost import CostModel, Ends
+from spectheory.drafting import Copied, Shape
+from spectheory.intervals import Interval
+from spectheory.over_prompts import Prompts, deviation, interval
 from spectheory.shape_calls import ShapeCalls
 
-_ENDS = ("low", "best", "high")
+Floats = NDArray[np.float64]
+Times = Callable[[CostModel], Floats]
+"""Seconds of the kinds of calls that occur."""
 
 
-def add_call_sums(sums: PromptSums, name: str, found: ShapeCalls, cost: CostModel | None, prefilled: int) -> None:
-    """Sums of calls and, where their drafts vary in length, of their times by each end of the latencies' intervals.
+def speedup(
+    prompts: Prompts,
+    found: ShapeCalls,
+    decoded: NDArray[np.int64],
+    prefilled: int,
+    cost: CostModel,
+    errors: Sequence[Ends],
+) -> Interval | None:
+    r"""Speed-up over plain decoding (C2; 95% interval over prompts and latencies together).
 
-    `prefilled` counts the calls of each text that are the prompt's own pass.
-    """
-    sums.add(f"verifying {name}", found.calls.expected - prefilled)
-    sums.add(f"full {name}", found.calls.full)
-    if cost and found.by_drafted is not None:
-        times = _times(found, cost)
-        for end in _ENDS:
-            seconds = np.array([getattr(time, end) for time in times])
-            sums.add(f"time {name} {end}", found.by_drafted[:, : len(times)] @ seconds)
+    .. math:: \text{tokens} \cdot \frac{t_\text{target}(1)}{\sum_j \text{calls of kind } j \cdot t(j)}
 
+    Decoding alone: a token that the prompt's own pass emits, and that pass, count on neither side.
 
-def speedup(sums: PromptSums, name: str, found: ShapeCalls, cost: CostModel) -> Interval | None:
-    r"""Speed-up over plain decoding from the sums ``decoded`` and those of :func:`add_call_sums` (C2; 95% interval).
-
-    .. math:: \text{tokens} \cdot \frac{t_\text{target}(1)}{\sum_j \text{calls that draft } j \cdot t(j)}
-
-    Prompts are drawn again for tokens, calls and what each of them drafts together; the ends of the latencies'
-    intervals multiply the ends. Decoding alone: a token that the prompt's own pass emits, and that pass, count on
-    neither side.
+    Parameters
+    ----------
+    prompts : Prompts
+        The prompts of the texts.
+    found : ShapeCalls
+        Calls of each text.
+    decoded : array ``[texts]``
+        Tokens of each text without those of the prompt's own pass.
+    prefilled : int
+        Calls of each text that are the prompt's own pass.
+    cost : CostModel
+        Times.
+    errors : sequence of Ends
+        Their independent errors, ``cost.errors()``.
 
     Returns
     -------
     Interval or None
         None without a call.
     """
-    verifying = f"verifying {name}"
-    if sums.total(verifying) <= 0:
+    tokens, calls = prompts.sum(decoded), prompts.sum(found.calls.expected - prefilled)
+    if calls[0] <= 0:
         return None
     if found.by_drafted is None:
-        per_call = sums.ratio("decoded", verifying, limits=(1.0, found.shape.depth + 1.0))
-        return cost.speedup(per_call, found.shape, sums.total(f"full {name}") / sums.total(verifying))
-    step, times = cost.target_step(), _times(found, cost)
-    by_end = {}
-    for end in _ENDS:
-        seconds = np.array([getattr(time, end) for time in times])
-        # A call that drafts j tokens outputs one at least, and j + 1 at most.
-        limits = float((1 / seconds).min()), float((np.arange(1, len(times) + 1) / seconds).max())
-        by_end[end] = sums.ratio("decoded", f"time {name} {end}", limits=limits)
-    return Interval(
-        step.low * by_end["high"].low,
-        step.best * by_end["best"].best,
-        step.high * by_end["low"].high,
-        weakest(step.kind, by_end["best"].kind, *(time.kind for time in times)),
+        return speedup_of_chain(tokens, calls, prompts.sum(found.calls.full), found.shape, cost, errors)
+    k, longest = found.shape.nodes, int(np.flatnonzero(found.by_drafted.sum(axis=0)).max(initial=0))
+    kinds = [prompts.sum(column) for column in found.by_drafted.T[: longest + 1]]
+    copies = [Copied(k, tuple(shares)) for shares in np.eye(k + 1)[: longest + 1].tolist()]
+    return _joined(tokens, kinds, longest, lambda model: _best(model.call(copied) for copied in copies), cost, errors)
+
+
+def speedup_of_chain(
+    tokens: Floats, calls: Floats, full: Floats, shape: Shape, cost: CostModel, errors: Sequence[Ends]
+) -> Interval:
+    """The same from sums over prompts ``[1 + prompts]``, where every call drafts the shape.
+
+    `full` counts the calls after a full acceptance: the draft's first pass is on two tokens there.
+    """
+    full = np.clip(full, 0.0, calls)
+    return _joined(
+        tokens,
+        [calls - full, full],
+        shape.depth,
+        lambda model: _best(model.call(shape, share) for share in (0.0, 1.0)),
+        cost,
+        errors,
     )
 
 
-def _times(found: ShapeCalls, cost: CostModel) -> list[Interval]:
-    """The time of a call that copies 0, 1, ... tokens, up to the longest draft that occurs."""
-    assert found.by_drafted is not None
-    k, occur = found.shape.nodes, np.flatnonzero(found.by_drafted.sum(axis=0))
-    certain = np.eye(k + 1)[: occur.max(initial=0) + 1]
-    return [cost.call(Copied(k, tuple(shares))) for shares in certain.tolist()]
+def _joined(
+    tokens: Floats, kinds: Sequence[Floats], longest: int, times: Times, cost: CostModel, errors: Sequence[Ends]
+) -> Interval:
+    """Speed-up with calls of several kinds. Latencies are independent of the prompts, so variances add."""
+    calls = np.sum(kinds, axis=0)
+
+    def of(model: CostModel) -> Floats:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(tokens * model.target_step().best / (times(model) @ np.stack(kinds)))
+
+    of_times = sum(deviation(*(float(of(end)[0]) for end in ends)) ** 2 for ends in errors)
+    # A call outputs one token at least, and one more than it drafts at most.
+    least, most = cost.target_step().best / np.sort(times(cost))[[-1, 0]] * [1, longest + 1]
+    return interval(of(cost), calls, limits=(float(least), float(most)), other_variance=of_times)
+
+
+def _best(times: Iterable[Interval]) -> Floats:
+    return np.array([time.best for time in times])

@@ -6,10 +6,12 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-Kind = Literal["exact", "bound", "statistical"]
-"""``exact``: equal up to rounding. ``bound``: certain to lie in [low, high]. ``statistical``: a 95% interval."""
+Kind = Literal["exact", "bound", "statistical", "estimate"]
+"""``exact``: equal up to rounding. ``bound``: certain to lie in [low, high]. ``statistical``: a 95% interval.
+``estimate``: of unknown error, without a range."""
 
-_FROM_STRONGEST: tuple[Kind, ...] = ("exact", "bound", "statistical")
+_FROM_STRONGEST: tuple[Kind, ...] = ("exact", "bound", "statistical", "estimate")
+_POINTS = ("exact", "estimate")
 
 CONFIDENCE = 0.95
 """Level of every statistical interval."""
@@ -33,14 +35,14 @@ class Interval:
     Parameters
     ----------
     low, best, high : float
-        The range and the best value in it; equal when `kind` is ``exact``.
-    kind : {"exact", "bound", "statistical"}
-        What the range means; a statistical one is a 95% interval.
+        The range and the best value in it; equal when `kind` is ``exact`` or ``estimate``.
+    kind : {"exact", "bound", "statistical", "estimate"}
+        What the range means; a statistical one is a 95% interval, an estimate has none.
 
     Raises
     ------
     ValueError
-        If the three are not in order, or an exact value has a width.
+        If the three are not in order, or an exact value or an estimate has a width.
 
     Examples
     --------
@@ -60,13 +62,18 @@ class Interval:
             raise ValueError(f"kind is {self.kind!r}, not one of {', '.join(_FROM_STRONGEST)}")
         if not self.low <= self.best <= self.high:
             raise ValueError(f"an interval needs low <= best <= high, not {self.low}, {self.best}, {self.high}")
-        if self.kind == "exact" and self.low != self.high:
-            raise ValueError(f"an exact value has no width, not [{self.low}, {self.high}]")
+        if self.kind in _POINTS and self.low != self.high:
+            raise ValueError(f"{self.kind} means no width, not [{self.low}, {self.high}]")
 
     @classmethod
     def exact(cls, value: float) -> Interval:
         """The interval of one exactly known value."""
         return cls(value, value, value, "exact")
+
+    @classmethod
+    def estimate(cls, value: float) -> Interval:
+        """A value of unknown error."""
+        return cls(value, value, value, "estimate")
 
     def __add__(self, shift: float) -> Interval:
         """Shift by a known number."""
@@ -82,11 +89,13 @@ class Interval:
         if self.low < 0 or factor.low < 0:
             raise ValueError("only non-negative intervals are multiplied here")
         kind = weakest(self.kind, factor.kind)
+        if kind == "estimate":
+            return Interval.estimate(self.best * factor.best)
         return Interval(self.low * factor.low, self.best * factor.best, self.high * factor.high, kind)
 
     def __str__(self) -> str:
         """The best value, and the range where there is one."""
-        if self.kind == "exact" or math.isclose(self.low, self.high):
+        if self.kind in _POINTS or math.isclose(self.low, self.high):
             return f"{self.best:.3f}"
         return f"{self.best:.3f} [{self.low:.3f}, {self.high:.3f}]"
 

@@ -10,15 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spectheory.call_times import add_call_sums, speedup
-from spectheory.cost import CostModel, iid_tokens_per_call
+from spectheory.call_times import speedup
+from spectheory.cost import CostModel, Ends, iid_tokens_per_call
 from spectheory.drafting import Batch, Chain, KAry, Shape, expected_tokens
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
-from spectheory.resampling import PromptSums
+from spectheory.over_prompts import Prompts, ratio
 from spectheory.shape_calls import BestTree, ShapeCalls, Wanted, calls_by_shape, takes
 from spectheory.trace import Trace
-from spectheory.trace_limits import Limits, add_limit_sums, limits_at
+from spectheory.trace_limits import Limits, limits_of
 from spectheory.verification import (
     BlockVerification,
     LookupMatch,
@@ -30,7 +30,6 @@ from spectheory.verification import (
 from spectheory.verification.biased import BiasedVerification
 
 DEFAULT_RULES: tuple[PathRule, ...] = (TokenVerification(), BlockVerification(), RaceVerification(), LookupMatch())
-MOST_RESAMPLES = 100_000
 _PATHS_SHOWN = 8
 """Nodes of a tree that a label writes out."""
 DEFAULT_SHAPES = tuple(Chain(k) for k in range(1, 17))
@@ -60,6 +59,8 @@ class Prediction:
         Tokens per second against plain decoding, if a cost model was given (C2).
     limits : Limits
         Limits on one call, and i.i.d. readings, at as many draft nodes.
+    held_out : bool
+        Whether every text was scored with a shape that was not chosen on it: false for a tree searched on one prompt.
     provenance : mapping
         That of the trace.
     """
@@ -73,6 +74,7 @@ class Prediction:
     iid_tokens_per_call: float
     speedup: Interval | None
     limits: Limits
+    held_out: bool
     provenance: Mapping[str, Any]
 
     @property
@@ -106,6 +108,7 @@ class Prediction:
             "iid_tokens_per_call": self.iid_tokens_per_call,
             "speedup": self.speedup.as_dict() if self.speedup else None,
             "limits": self.limits.as_dict(),
+            "held_out": self.held_out,
         }
 
 
@@ -119,10 +122,13 @@ class Plan:
         By rule, then by shape, in the order asked for.
     best : Prediction
         The largest speed-up; without a cost model the most tokens per call (then more drafts never look worse).
+    prompts : int
+        How many prompts the intervals rest on.
     """
 
     predictions: tuple[Prediction, ...]
     best: Prediction
+    prompts: int
 
     def of(self, label: str) -> list[Prediction]:
         """The predictions of one rule and kind of shape by label, by the number of nodes."""
@@ -145,7 +151,7 @@ class Plan:
 
     def __add__(self, other: Plan) -> Plan:
         """The predictions of two plans for one trace, and the better of their best."""
-        return Plan(self.predictions + other.predictions, max(self.best, other.best, key=_gain))
+        return Plan(self.predictions + other.predictions, max(self.best, other.best, key=_gain), self.prompts)
 
 
 def predict(
@@ -154,8 +160,6 @@ def predict(
     shape: Wanted,
     cost: CostModel | None = None,
     *,
-    resamples: int = 1000,
-    seed: int = 0,
     prefill_emits_token: bool = False,
 ) -> Prediction:
     """Predict one rule and shape from a trace (§7, exact for its texts; the ranges are statistical).
@@ -170,8 +174,6 @@ def predict(
         What each call drafts; another shape than a chain needs a rule with ranks.
     cost : CostModel, optional
         Needed for the speed-up.
-    resamples, seed : int
-        Bootstrap over prompts.
     prefill_emits_token : bool
         Whether the prompt's own pass emits one token without drafts, as a call of its own; otherwise the first call
         carries prompt and drafts.
@@ -196,8 +198,6 @@ def predict(
         cost,
         rules=[rule],
         shapes=[shape],
-        resamples=resamples,
-        seed=seed,
         prefill_emits_token=prefill_emits_token,
     ).best
 
@@ -208,8 +208,6 @@ def plan(
     *,
     rules: Sequence[PathRule] | None = None,
     shapes: Sequence[Wanted] = DEFAULT_SHAPES,
-    resamples: int = 1000,
-    seed: int = 0,
     prefill_emits_token: bool = False,
 ) -> Plan:
     """Predict every rule with every shape it takes and find the best; arguments as in :func:`predict`.
@@ -227,37 +225,21 @@ def plan(
     """
     if rules is None:
         rules = [rule for rule in DEFAULT_RULES if set(rule.needs) <= set(trace.columns)]
-    _check(rules, shapes, cost, resamples, seed)
+    _check(rules, shapes, cost)
     found = _found(trace, rules, shapes, prefill_emits_token)
-    sums = PromptSums(trace.texts, resamples, seed)
-    sums.add("tokens", trace.lengths.astype(float))
+    prompts = Prompts(trace.texts)
+    limits = limits_of(prompts, trace, sorted({calls.shape.nodes for _, calls in found}))
+    errors = tuple(cost.errors()) if cost else ()
     prefilled = int(prefill_emits_token)
-    sums.add("decoded", (trace.lengths - prefilled).astype(float))
-    for number, (_, shape) in enumerate(found):
-        sums.add_rows(f"accepted {number}", shape.first)
-        sums.add(f"calls {number}", shape.calls.expected)
-        add_call_sums(sums, str(number), shape, cost, prefilled)
-    ks = sorted({c.shape.nodes for _, c in found})
-    add_limit_sums(sums, trace, ks)
-    sums.draw()
-    limits = {k: limits_at(sums, trace, k) for k in ks}
     predictions = tuple(
-        _prediction(sums, trace, number, rule, calls, cost, limits[calls.shape.nodes])
-        for number, (rule, calls) in enumerate(found)
+        _prediction(prompts, trace, rule, calls, limits[calls.shape.nodes], cost, errors, prefilled)
+        for rule, calls in found
     )
-    return Plan(predictions, max(predictions, key=_gain))
+    return Plan(predictions, max(predictions, key=_gain), prompts.count)
 
 
-def _check(
-    rules: Sequence[PathRule], shapes: Sequence[Wanted], cost: CostModel | None, resamples: int, seed: int
-) -> None:
+def _check(rules: Sequence[PathRule], shapes: Sequence[Wanted], cost: CostModel | None) -> None:
     """Refuse what cannot be asked for."""
-    if not 1 <= resamples <= MOST_RESAMPLES:
-        raise SettingError(
-            f"resamples is {resamples}", limit=f"must be in 1..{MOST_RESAMPLES}", remedy="1000 is a good number"
-        )
-    if seed < 0:
-        raise SettingError(f"seed is {seed}", limit="must be >= 0", remedy="0 is the default")
     for rule in rules:
         if not isinstance(rule, PathRule):
             raise SettingError(
@@ -300,17 +282,18 @@ def _gain(prediction: Prediction) -> float:
 
 
 def _prediction(
-    sums: PromptSums,
+    prompts: Prompts,
     trace: Trace,
-    number: int,
     rule: PathRule,
     found: ShapeCalls,
-    cost: CostModel | None,
     limits: Limits,
+    cost: CostModel | None,
+    errors: Sequence[Ends],
+    prefilled: int,
 ) -> Prediction:
-    shape = found.shape
-    tokens_per_call = sums.ratio("tokens", f"calls {number}", limits=(1.0, shape.depth + 1.0))
-    acceptance = sums.ratio(f"accepted {number}", "tokens", limits=(0.0, 1.0))
+    shape, tokens = found.shape, prompts.sum(trace.lengths)
+    tokens_per_call = ratio(tokens, prompts.sum(found.calls.expected), limits=(1.0, shape.depth + 1.0))
+    acceptance = ratio(prompts.sum_rows(found.first), tokens, limits=(0.0, 1.0))
     return Prediction(
         rule=rule,
         shape=shape,
@@ -319,8 +302,9 @@ def _prediction(
         accepted_length=tokens_per_call + (-1.0),
         acceptance=acceptance,
         iid_tokens_per_call=_iid_tokens(trace, rule, shape, min(acceptance.best, 1.0)),
-        speedup=speedup(sums, str(number), found, cost) if cost else None,
+        speedup=speedup(prompts, found, trace.lengths - prefilled, prefilled, cost, errors) if cost else None,
         limits=limits.of(rule, shape, trace),
+        held_out=found.held_out,
         provenance=trace.provenance,
     )
 

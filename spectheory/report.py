@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from spectheory.drafting import Chain
 from spectheory.intervals import Interval
+from spectheory.over_prompts import remarks as few_prompts
 from spectheory.prediction import Plan, Prediction
 from spectheory.shape_calls import BestTree
 from spectheory.trace import GIVEN_TEXT
@@ -41,6 +42,7 @@ def plan_as_dict(plan: Plan) -> dict[str, Any]:
             "by": "speedup" if best["speedup"] else "tokens_per_call",
         },
         "predictions": [prediction.as_dict() for prediction in plan.predictions],
+        "prompts": plan.prompts,
         "notes": notes(plan),
         "provenance": dict(plan.best.provenance),
     }
@@ -53,7 +55,7 @@ def headline(plan: Plan) -> str:
     tokens = f"{best.tokens_per_call} tokens per target call"
     if best.speedup is None:
         return f"Most tokens per call: {setting}: {tokens}"
-    if best.speedup.high < 1:
+    if best.speedup.high < 1 and best.speedup.kind != "estimate":
         return f"Do not speculate: the best setting ({setting}) gives {best.speedup}x"
     return f"Best: {setting}: speed-up {best.speedup}x, {tokens}"
 
@@ -96,14 +98,19 @@ def notes(plan: Plan) -> list[str]:
     if absent:
         lines.append(f"Absent, as they need full pmfs: the race rule, {', '.join(absent)}.")
     if any(isinstance(p.wanted, BestTree) for p in plan.predictions):
-        lines.append("Trees are the best that a local search found on these texts, one for each rule and size.")
+        lines.append(
+            "Trees are the best that a local search found, one for each rule and size. "
+            + (
+                "Each text is scored by a tree found on other prompts; intervals take the trees as given."
+                if all(p.held_out for p in plan.predictions)
+                else "With one prompt they are scored on the text they were found on: too high."
+            )
+        )
     if plan.best.speedup is None:
         lines.append("No speed-up without costs: give --c or a latency table.")
     if any(isinstance(p.rule, GreedyMatch) for p in plan.predictions) and not _greedy(provenance):
         lines.append("Greedy verification outputs the target's first choices: on other text its numbers are a reading.")
-    if any(p.tokens_per_call.kind == "bound" for p in plan.predictions):
-        lines.append("A single prompt cannot be resampled: its intervals are the trivial bounds.")
-    return lines
+    return [*lines, *few_prompts(plan.prompts)]
 
 
 def _greedy(provenance: Mapping[str, Any]) -> bool:

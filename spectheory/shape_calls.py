@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.drafting import Chain, Copied, Shape
+from spectheory.cross_fit import PARTS, cross_fitted
+from spectheory.drafting import Chain, Copied, Shape, Tree
 from spectheory.errors import SettingError
+from spectheory.over_prompts import Prompts
 from spectheory.paths import TextCalls, calls_of_chains, calls_of_tree, tree_survival
 from spectheory.trace import RECORDED_RANKS, Trace
 from spectheory.tree_search import text_tree
@@ -20,9 +22,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class BestTree:
-    """Asks for the best draft tree of a size that a local search finds, per rule on the trace itself (S4).
+    """Asks for the best draft tree of a size that a local search finds, for each rule (S4).
 
-    Ranks go up to 8, or to what is recorded. That no other tree is better is not claimed.
+    The tree is found on all texts of the trace; what it gives is judged by trees found on other prompts than those
+    they are scored on. Ranks go up to 8, or to what is recorded. Optimality is not guaranteed.
 
     Parameters
     ----------
@@ -70,9 +73,12 @@ class ShapeCalls:
     shape : Shape
         The shape it became; of a copied chain also how often it is short.
     calls : TextCalls
-        Calls of each text (exact; unbiased estimates if the rule's ranks are `estimated`).
+        Calls of each text (exact; unbiased estimates if the rule's ranks are `estimated`). Where a tree was searched
+        for, each text's calls are those of the tree found on other prompts.
     first : array ``[N]``
         P(tau >= 1) of a call that starts at each position.
+    held_out : bool
+        Whether every text is scored with a shape that was not chosen on it.
     by_drafted : array ``[texts, k + 1]``, optional
         Calls of each text by the tokens that they draft, where that varies.
     """
@@ -81,6 +87,7 @@ class ShapeCalls:
     shape: Shape
     calls: TextCalls
     first: Floats
+    held_out: bool = True
     by_drafted: NDArray[np.int64] | None = None
 
 
@@ -142,7 +149,7 @@ def calls_by_shape(
         of_chain = calls_of_chains(survival, trace.lengths, ks, prefill_emits_token=prefill_emits_token)
         for shape in chains:
             counts = calls_by_drafted(trace, rule, shape, prefill_emits_token=prefill_emits_token)
-            yield ShapeCalls(shape, drafted(rule, shape, counts), of_chain[shape.k], survival[:, 0], counts)
+            yield ShapeCalls(shape, drafted(rule, shape, counts), of_chain[shape.k], survival[:, 0], by_drafted=counts)
     for other in wanted:
         if not isinstance(other, Chain):
             yield _with_ranks(trace, rule, other, prefill_emits_token)
@@ -156,15 +163,68 @@ def _with_ranks(trace: Trace, rule: PathRule, wanted: Wanted, prefill_emits_toke
             remedy="use a chain, or a rule with ranks: race, poisson, recursive, recursive-distinct, topk",
         )
     if isinstance(wanted, BestTree):
-        known = rule.known_ranks(trace.columns, RECORDED_RANKS)
-        law = rule.rank_law(trace.columns, min(wanted.nodes, known))
-        tree = text_tree(
-            law, trace.lengths, wanted.nodes, max_depth=wanted.max_depth, consecutive=rule.consecutive
-        ).tree
-    else:
-        tree = wanted.tree()
-        law = rule.rank_law(trace.columns, tree.max_rank)
+        return _searched(trace, rule, wanted, prefill_emits_token)
+    tree = wanted.tree()
+    calls, first = _scored(rule.rank_law(trace.columns, tree.max_rank), trace.lengths, tree, prefill_emits_token)
+    return ShapeCalls(wanted, wanted, calls, first)
+
+
+@dataclass(frozen=True)
+class ScoredPart:
+    """Some of the texts, scored by the tree that was found on all others.
+
+    Attributes
+    ----------
+    texts, rows : array of bool
+        Which texts ``[texts]`` and which positions ``[N]``.
+    tree : Tree
+        What was found.
+    calls : TextCalls
+        Its calls of these texts.
+    first : array
+        P(tau >= 1) at these positions.
+    """
+
+    texts: NDArray[np.bool_]
+    rows: NDArray[np.bool_]
+    tree: Tree
+    calls: TextCalls
+    first: Floats
+
+
+def scored_parts(
+    trace: Trace, rule: RankRule, wanted: BestTree, parts: int = PARTS, *, prefill_emits_token: bool = False
+) -> Iterator[ScoredPart]:
+    """Each part of the prompts with the tree that was found on the others; one prompt with its own."""
+    law, search = _search(trace, rule, wanted)
+    for texts, rows, tree in cross_fitted(law, trace.lengths, Prompts(trace.texts).folds(parts), search):
+        yield ScoredPart(texts, rows, tree, *_scored(law[rows], trace.lengths[texts], tree, prefill_emits_token))
+
+
+def _searched(trace: Trace, rule: RankRule, wanted: BestTree, prefill_emits_token: bool) -> ShapeCalls:
+    """The tree found on all texts, scored by trees that were found on other prompts."""
+    texts, parts = len(trace.texts), 0
+    expected, full, variance, first = (np.empty(n) for n in (texts, texts, texts, len(trace)))
+    for part in scored_parts(trace, rule, wanted, prefill_emits_token=prefill_emits_token):
+        inside, calls, parts = part.texts, part.calls, parts + 1
+        expected[inside], full[inside], variance[inside] = calls.expected, calls.full, calls.variance
+        first[part.rows] = part.first
+    law, search = _search(trace, rule, wanted)
+    shape = search(law, trace.lengths)
+    return ShapeCalls(wanted, shape, TextCalls(expected, full, variance), first, held_out=parts > 1)
+
+
+def _search(trace: Trace, rule: RankRule, wanted: BestTree) -> tuple[Floats, Callable[..., Tree]]:
+    """The rank laws along the texts, and the search for a tree from some of them."""
+    law = rule.rank_law(trace.columns, min(wanted.nodes, rule.known_ranks(trace.columns, RECORDED_RANKS)))
+
+    def search(law: Floats, lengths: NDArray[np.int64]) -> Tree:
+        return text_tree(law, lengths, wanted.nodes, max_depth=wanted.max_depth, consecutive=rule.consecutive).tree
+
+    return law, search
+
+
+def _scored(law: Floats, lengths: NDArray[np.int64], tree: Tree, prefill: bool) -> tuple[TextCalls, Floats]:
+    """The calls of each text with a tree, and P(tau >= 1) at each position."""
     survival, leaves = tree_survival(law, tree)
-    calls = calls_of_tree(survival, leaves, trace.lengths, prefill_emits_token=prefill_emits_token)
-    shape: Shape = tree if isinstance(wanted, BestTree) else wanted
-    return ShapeCalls(wanted, shape, calls, survival[:, 0])
+    return calls_of_tree(survival, leaves, lengths, prefill_emits_token=prefill), survival[:, 0]

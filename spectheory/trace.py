@@ -72,7 +72,7 @@ class TextInfo:
     tokens : int
         Number of output tokens, the end-of-text token included.
     prompt : str
-        Name of the prompt it continues; texts of one prompt are resampled together. Empty: the text's own name.
+        Name of the prompt it continues; texts of one prompt are dependent. Empty: the text's own name.
     category : str
         Category of the prompt.
     ended : bool

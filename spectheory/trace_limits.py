@@ -16,8 +16,8 @@ from spectheory.errors import TraceError
 from spectheory.intervals import Interval
 from spectheory.limits import branching_bound, tunstall_bound
 from spectheory.limits.branching import best_threshold, surprisal_walks, threshold_terms
+from spectheory.over_prompts import Prompts, ratio
 from spectheory.paths import one_call_terms
-from spectheory.resampling import PromptSums
 from spectheory.trace import GIVEN_TEXT, RECORDED_RANKS, Trace
 from spectheory.verification import PathRule, RankRule
 
@@ -72,10 +72,19 @@ class Limits:
         }
 
 
-def add_limit_sums(sums: PromptSums, trace: Trace, ks: Sequence[int]) -> None:
-    """Sums of the one-call bound and of B6, over starts chosen by position alone: k tokens might follow them."""
+def limits_of(prompts: Prompts, trace: Trace, ks: Sequence[int]) -> dict[int, Limits]:
+    """The limits at each number of draft nodes."""
+    measured = _on_text(prompts, trace, ks)
+    return {k: _limits_at(trace, k, *measured.get(k, (None, None))) for k in ks}
+
+
+def _on_text(prompts: Prompts, trace: Trace, ks: Sequence[int]) -> dict[int, tuple[Interval, Interval]]:
+    """The one-call bound and B6, over starts chosen by position alone: k tokens might follow them.
+
+    Where too few positions are such starts there is none.
+    """
     if trace.provenance.get("origin") == GIVEN_TEXT:
-        return
+        return {}
     deepest = max(ks)
     log_ratio = trace.columns["log_draft"] - trace.columns["log_target"]
     terms, _ = one_call_terms(log_ratio, trace.lengths, deepest)
@@ -86,12 +95,17 @@ def add_limit_sums(sums: PromptSums, trace: Trace, ks: Sequence[int]) -> None:
     # Which starts count must not depend on what follows: a text counts as long as it might have become.
     room = np.repeat(_possible_lengths(trace), trace.lengths)
     # The threshold of each half of the prompts comes from the other half, so that B6 stays a bound.
-    half = np.repeat(sums.prompt_of_text % 2 == 0, trace.lengths)
+    half = np.repeat(prompts.folds(2) == 0, trace.lengths)
+    found = {}
     for k in set(ks):
         whole = position + k <= room
-        sums.add_rows(f"starts {k}", whole.astype(float))
-        sums.add_rows(f"one call {k}", np.where(whole, one_call[:, k - 1] + 1, 0.0))
-        sums.add_rows(f"text {k}", _cross_fitted(walks[:, :k], whole, half, k))
+        if whole.sum() < max(1, _SHARE_OF_STARTS * len(trace)):
+            continue
+        starts, most = prompts.sum_rows(whole), (1.0, k + 1.0)
+        of_call = ratio(prompts.sum_rows(np.where(whole, one_call[:, k - 1] + 1, 0.0)), starts, limits=most)
+        of_text = ratio(prompts.sum_rows(_cross_fitted(walks[:, :k], whole, half, k)), starts, limits=most)
+        found[k] = of_call, _cut(of_text, k + 1.0)
+    return found
 
 
 def _places(trace: Trace) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -119,24 +133,15 @@ def _cross_fitted(
     return values
 
 
-def limits_at(sums: PromptSums, trace: Trace, k: int) -> Limits:
-    """The limits at k draft nodes, from drawn sums."""
+def _limits_at(trace: Trace, k: int, one_call: Interval | None, text: Interval | None) -> Limits:
     columns = trace.columns
-    most = (1.0, k + 1.0)
-    starts = sums.total(f"starts {k}") if sums.has(f"starts {k}") else 0.0
-    counted = starts > 0 and starts >= _SHARE_OF_STARTS * len(trace)
     branching = channel = None
     if "target_entropy" in columns:
         mu, mu2 = float(columns["target_entropy"].mean()), float(columns["target_second_moment"].mean())
         branching = branching_bound(mu, max(mu2, mu * mu), k) + 1
     if "rejection_rank" in columns:
         channel = _channel(columns["rejection_rank"], k)
-    return Limits(
-        one_call=sums.ratio(f"one call {k}", f"starts {k}", limits=most) if counted else None,
-        text=_cut(sums.ratio(f"text {k}", f"starts {k}", limits=most), k + 1.0) if counted else None,
-        iid_branching=branching,
-        iid_channel=channel,
-    )
+    return Limits(one_call, text, branching, channel)
 
 
 def _channel(rank_law: NDArray[np.float64], k: int) -> float:

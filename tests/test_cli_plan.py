@@ -81,13 +81,13 @@ def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 
 
 def asked(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
-    assert main(["plan", *arguments, "--resamples", "100", "--json"]) == 0
+    assert main(["plan", *arguments, "--json"]) == 0
     return dict(json.loads(capsys.readouterr().out))
 
 
 def test_plan_of_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = measured(tmp_path / "small")
-    assert main(["plan", str(folder), "--k-max", "4", "--nodes", "8", "--resamples", "100"]) == 0
+    assert main(["plan", str(folder), "--k-max", "4", "--nodes", "8"]) == 0
     out, err = capsys.readouterr()
     words = " ".join(out.split())
     for piece in ("by speed-up", "as fast as plain decoding", "Limits and readings at", "engine's own rule"):
@@ -142,7 +142,7 @@ def test_a_losing_pair_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert isinstance(needs, dict)
     assert needs["draft_ratio"] == pytest.approx(2.0)
     assert f"a draft pass of {needs['draft_ratio_needed']:.3f} target steps" in headline
-    assert main(["plan", str(folder), "--c", "2", "--resamples", "100"]) == 0
+    assert main(["plan", str(folder), "--c", "2"]) == 0
     assert "Does not pay under this engine's rule" in capsys.readouterr().out
 
 
@@ -165,7 +165,7 @@ def test_hardware_plans_batches(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert json.loads((out / "plan.json").read_text()) == content
     one = asked([*arguments, "--batch", "64", "--nodes", "1"], capsys)
     assert one["speedup"]["best"] < content["speedup"]["best"]  # type: ignore[index]
-    assert main(["plan", *arguments, "--resamples", "50", "--nodes", "1"]) == 0
+    assert main(["plan", *arguments, "--nodes", "1"]) == 0
     assert "L = 4096" in capsys.readouterr().out
 
 
@@ -183,12 +183,12 @@ def test_latencies_of_another_machine_are_remarked(tmp_path: Path, capsys: pytes
     folder = measured(tmp_path / "small")
     here = f"{platform.system()} {platform.machine()}"
     latencies(folder / "latency.json", system=here, cpu="Abacus 9")
-    assert main(["plan", str(folder), "--k-max", "2", "--nodes", "1", "--resamples", "10", "--json"]) == 0
+    assert main(["plan", str(folder), "--k-max", "2", "--nodes", "1", "--json"]) == 0
     out, err = capsys.readouterr()
     assert "of another machine: measured on Abacus 9" in err
     json.loads(out)
     latencies(folder / "latency.json", system=here)
-    assert main(["plan", str(folder), "--k-max", "2", "--nodes", "1", "--resamples", "10", "--json"]) == 0
+    assert main(["plan", str(folder), "--k-max", "2", "--nodes", "1", "--json"]) == 0
     assert capsys.readouterr().err == ""
 
 
@@ -198,7 +198,7 @@ def test_latencies_of_other_models_are_remarked(tmp_path: Path, capsys: pytest.C
         content = json.loads((folder / "latency.json").read_text())
         content["provenance"] = {"target": {"name": "huge", "fingerprint": fingerprint}, "draft": {"name": "small"}}
         (folder / "latency.json").write_text(json.dumps(content))
-        assert main(["plan", str(folder), "--k-max", "2", "--nodes", "1", "--resamples", "10", "--json"]) == 0
+        assert main(["plan", str(folder), "--k-max", "2", "--nodes", "1", "--json"]) == 0
         assert ("latency.json is of other models than the trace: target huge;" in capsys.readouterr().err) == remarked
 
 
@@ -230,7 +230,7 @@ def test_a_foreign_provenance_says_nothing_of_the_machine(tmp_path: Path, capsys
     folder = measured(tmp_path / "small")
     content = json.loads((folder / "latency.json").read_text())
     (folder / "latency.json").write_text(json.dumps(content | {"provenance": {"hardware": "old"}}))
-    assert main(["plan", str(folder), "--k-max", "2", "--nodes", "1", "--resamples", "10", "--json"]) == 0
+    assert main(["plan", str(folder), "--k-max", "2", "--nodes", "1", "--json"]) == 0
     assert capsys.readouterr().err == ""
 
 
@@ -245,7 +245,7 @@ def test_no_value_vanishes_on_a_narrow_terminal(
 ) -> None:
     """Whatever the draft is called, brackets included; the speed-ups of the wide table are all in the narrow one."""
     folder = measured(tmp_path / "small")
-    command = ["plan", "--draft", f"[/the] draft with a long name={folder}", "--nodes", "4", "--resamples", "10"]
+    command = ["plan", "--draft", f"[/the] draft with a long name={folder}", "--nodes", "4"]
     speedups = []
     for width in (200, 60):
         monkeypatch.setattr("spectheory.cli.plan.answers.width", width)
@@ -302,7 +302,7 @@ def test_without_a_trace_the_built_in_drafts_are_measured(
         (["TRACE", "--k-max", "0"], "--k-max is 0"),
         (["TRACE", "--nodes", "0"], "--nodes is 0"),
         (["TRACE", "--rule", "typical"], "rule 'typical' is unknown"),
-        (["TRACE", "--resamples", "0"], "resamples is 0"),
+        (["TRACE"], "resamples is 0"),
         (["TRACE", "--c", "-1"], "c is -1"),
         (["TRACE", "--c", "0.1", "--latency", "TRACE/latency.json"], "one source of costs"),
         (["TRACE", "--batch", "8"], "--batch given without --hardware"),

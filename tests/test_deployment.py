@@ -101,7 +101,7 @@ def calls(trace: Trace, k: int) -> float:
 
 
 def engines_of(draft: Draft, **settings: Any) -> dict[str, EngineSettings]:
-    return {found.engine: found for found in engine_settings([draft], resamples=50, **settings)}
+    return {found.engine: found for found in engine_settings([draft], **settings)}
 
 
 # Candidates
@@ -118,7 +118,6 @@ def test_ranking_is_that_of_the_recursion() -> None:
         [Draft(name, trace, ConstantRatio(c)) for name, (trace, c) in drafts.items()],
         rules=[TokenVerification()],
         k_max=8,
-        resamples=50,
     )
     assert [c.draft.name for c in ranking.by_draft] == sorted(by_hand, key=lambda name: by_hand[name], reverse=True)
     for candidate in ranking.candidates:
@@ -129,13 +128,12 @@ def test_ranking_is_that_of_the_recursion() -> None:
 
 def test_runner_up_differs_and_is_told_apart_by_intervals() -> None:
     trace = text_trace(2, 0.5)
-    same = rank_drafts([Draft("a", trace, table()), Draft("b", trace, table())], resamples=200)
+    same = rank_drafts([Draft("a", trace, table()), Draft("b", trace, table())])
     assert same.runner_up is not None
     assert not same.told_apart
     dear = rank_drafts(
         [Draft("a", trace, ConstantRatio(0.01)), Draft("b", trace, ConstantRatio(5.0))],
         rules=[TokenVerification()],
-        resamples=200,
     )
     assert dear.best.draft.name == "a"
     assert dear.told_apart
@@ -145,14 +143,12 @@ def test_runner_up_differs_and_is_told_apart_by_intervals() -> None:
 
 def test_verdicts() -> None:
     trace = text_trace(2, 1.0)
-    prediction = predict(trace, TokenVerification(), Chain(1), ConstantRatio(0.1), resamples=200)
+    prediction = predict(trace, TokenVerification(), Chain(1), ConstantRatio(0.1))
     tokens = prediction.tokens_per_call
     verdicts = {}
     for name, gain in (("speculate", tokens.low * 0.99), ("uncertain", tokens.best * 0.999), ("no", tokens.best)):
         cost = ConstantRatio(gain - 1)  # the speed-up is tokens over gain
-        verdicts[name] = Candidate(
-            Draft("a", trace, cost), predict(trace, TokenVerification(), Chain(1), cost, resamples=200)
-        ).verdict
+        verdicts[name] = Candidate(Draft("a", trace, cost), predict(trace, TokenVerification(), Chain(1), cost)).verdict
     assert verdicts == {
         "speculate": "speculate",
         "uncertain": "speculating may not pay",
@@ -178,11 +174,11 @@ def test_drafts_that_cannot_be_ranked(name: str, change: dict[str, Any], words: 
 
 
 def test_latencies_limit_the_shapes() -> None:
-    ranking = rank_drafts([Draft("a", text_trace(2, 0.5), table(longest=33))], k_max=40, nodes=64, resamples=50)
+    ranking = rank_drafts([Draft("a", text_trace(2, 0.5), table(longest=33))], k_max=40, nodes=64)
     assert any("chains beyond k = 32" in what for what in ranking.left_out)
     narrow = LatencyTable(table().target, {m: Interval.exact(0.1) for m in (1, 2)}, 64)
     trees = [RULES["recursive"], RULES["topk"]]
-    ranking = rank_drafts([Draft("a", text_trace(2, 0.5), narrow)], tree_rules=trees, nodes=16, resamples=50)  # type: ignore[arg-type]
+    ranking = rank_drafts([Draft("a", text_trace(2, 0.5), narrow)], tree_rules=trees, nodes=16)  # type: ignore[arg-type]
     assert all(max(c.prediction.shape.passes) <= 2 for c in ranking.candidates)
 
 
@@ -196,11 +192,11 @@ def test_fastest_tree_against_every_size_and_depth(name: str, draft: float) -> N
     assert isinstance(rule, RankRule)
     most = 12
     grid = [BestTree(n, d) for n in range(2, most + 1) for d in range(1, n)]
-    every = plan(trace, cost, rules=[rule], shapes=grid, resamples=1).best.speedup
+    every = plan(trace, cost, rules=[rule], shapes=grid).best.speedup
     wanted = fastest_tree(trace, rule, cost, most)
     assert wanted is not None
-    found = predict(trace, rule, wanted, cost, resamples=1).speedup
-    fewest = predict(trace, rule, BestTree(most), cost, resamples=1).speedup
+    found = predict(trace, rule, wanted, cost).speedup
+    fewest = predict(trace, rule, BestTree(most), cost).speedup
     assert every is not None
     assert found is not None
     assert fewest is not None
@@ -222,7 +218,7 @@ def test_no_tree_of_one_node() -> None:
 @pytest.mark.parametrize("cost", [ConstantRatio(0.2), ConstantRatio(1.5), table(), table(draft=0.9)])
 def test_break_even_solved_back_gives_one(shape: Any, cost: CostModel) -> None:
     trace, rule = text_trace(4, 0.7), RULES["recursive"]
-    prediction = predict(trace, rule, shape, cost, resamples=1)
+    prediction = predict(trace, rule, shape, cost)
     found = break_even(prediction, cost)
     assert prediction.speedup is not None
     assert prediction.speedup.best * found.tokens_per_call_needed / found.tokens_per_call == pytest.approx(1)
@@ -234,7 +230,7 @@ def test_break_even_solved_back_gives_one(shape: Any, cost: CostModel) -> None:
         assert isinstance(cost, LatencyTable)
         scale = found.draft_ratio_needed / found.draft_ratio
         cheaper = LatencyTable(cost.target, {m: entry * scale for m, entry in cost.draft.items()}, 64)
-    solved = predict(trace, rule, prediction.shape, cheaper, resamples=1).speedup
+    solved = predict(trace, rule, prediction.shape, cheaper).speedup
     assert solved is not None
     assert solved.best == pytest.approx(1, rel=ROUNDING)
     if isinstance(shape, Chain):
@@ -249,7 +245,7 @@ def test_break_even_solved_back_gives_one(shape: Any, cost: CostModel) -> None:
 
 def test_least_acceptance_is_where_some_chain_begins_to_pay() -> None:
     cost = ConstantRatio(0.3)
-    prediction = predict(text_trace(4, 0.7), TokenVerification(), Chain(3), cost, resamples=1)
+    prediction = predict(text_trace(4, 0.7), TokenVerification(), Chain(3), cost)
     found = break_even(prediction, cost, 12)
     assert found.least_acceptance == pytest.approx(0.3), "some k improves iff alpha > c"
     assert found.least_acceptance is not None
@@ -259,11 +255,11 @@ def test_least_acceptance_is_where_some_chain_begins_to_pay() -> None:
 
 def test_free_drafts_may_not_be_enough() -> None:
     cost = table(verify=2.0)
-    found = break_even(predict(text_trace(4, 0.7), TokenVerification(), Chain(1), cost, resamples=1), cost)
+    found = break_even(predict(text_trace(4, 0.7), TokenVerification(), Chain(1), cost), cost)
     assert found.draft_ratio_needed is None
     assert found.least_acceptance is None
     with pytest.raises(SettingError, match="no speed-up"):
-        break_even(predict(text_trace(4, 0.7), TokenVerification(), Chain(1), resamples=1), cost)
+        break_even(predict(text_trace(4, 0.7), TokenVerification(), Chain(1)), cost)
 
 
 # Limits
@@ -272,7 +268,7 @@ def test_free_drafts_may_not_be_enough() -> None:
 def test_distances_multiply_back() -> None:
     trace = text_trace(4, 0.7)
     for rule, shape in (("token", Chain(3)), ("topk", BestTree(5, 2)), ("argmax", Chain(2))):
-        prediction = predict(trace, RULES[rule], shape, ConstantRatio(0.1), resamples=50)
+        prediction = predict(trace, RULES[rule], shape, ConstantRatio(0.1))
         found = {d.name: d for d in distances(prediction)}
         assert prediction.speedup is not None
         for distance in found.values():
@@ -335,7 +331,7 @@ def test_engines_state_their_own_rules() -> None:
     trace, cost = text_trace(4, 0.7), table()
     found = engines_of(Draft("small", trace, cost), k_max=8, nodes=16)
     assert list(found) == ["transformers", "vllm", "sglang"]
-    token = plan(trace, cost, rules=[RULES["token"]], shapes=[Chain(k) for k in range(1, 9)], resamples=1).best
+    token = plan(trace, cost, rules=[RULES["token"]], shapes=[Chain(k) for k in range(1, 9)]).best
     assert found["transformers"].candidate.prediction.rule.name == "token"
     assert found["transformers"].options["assistant"]["num_assistant_tokens"] == token.shape.nodes
     assert token.speedup is not None
@@ -390,7 +386,7 @@ def test_sglang_counts_the_root_and_pays_for_the_tree_it_grows() -> None:
     assert options["speculative-eagle-topk"] == shape.top >= shape.max_rank
     assert all(grown >= own for grown, own in zip(shape.passes, shape.kept.passes, strict=True))
     assert len(shape.passes) == shape.depth
-    own = predict(settings.candidate.draft.trace, RULES["topk"], shape.kept, table(draft=0.1), resamples=1)
+    own = predict(settings.candidate.draft.trace, RULES["topk"], shape.kept, table(draft=0.1))
     assert own.speedup is not None
     assert settings.candidate.speedup.best <= own.speedup.best
     assert own.tokens_per_call.best == pytest.approx(settings.candidate.prediction.tokens_per_call.best)
@@ -429,7 +425,7 @@ def test_cut_sampling_is_remarked() -> None:
 
 def test_the_best_draft_of_each_engine() -> None:
     drafts = [Draft(name, text_trace(seed, s), table()) for name, seed, s in (("far", 2, 2.0), ("near", 3, 0.2))]
-    assert {s.candidate.draft.name for s in engine_settings(drafts, k_max=4, nodes=4, resamples=50)} == {"near"}
+    assert {s.candidate.draft.name for s in engine_settings(drafts, k_max=4, nodes=4)} == {"near"}
 
 
 # The machine
@@ -450,4 +446,4 @@ def test_bad_numbers_are_refused() -> None:
     for settings in bad:
         with pytest.raises(SpectheoryError):
             rank_drafts([draft], **settings)
-    assert math.isfinite(rank_drafts([draft], resamples=1).best.speedup.best)
+    assert math.isfinite(rank_drafts([draft]).best.speedup.best)

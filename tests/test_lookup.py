@@ -320,7 +320,7 @@ def test_traces_without_matches(tmp_path: Path) -> None:
         predict(matched, LookupMatch(), Chain(2))
     with pytest.raises(SettingError, match=f"chain of {LONGEST_COPY + 1} copied tokens.*up to {LONGEST_COPY}"):
         predict(trace, LookupMatch(), Chain(LONGEST_COPY + 1))
-    assert [plan(t, resamples=1).labels for t in (old, trace)] == [["token", "block"], ["token", "block", "lookup"]]
+    assert [plan(t).labels for t in (old, trace)] == [["token", "block"], ["token", "block", "lookup"]]
 
 
 # Costs and plans
@@ -391,7 +391,7 @@ def test_batches_of_short_drafts() -> None:
 def test_predicted_from_a_trace(k: int) -> None:
     """Tokens per call by walking through the texts; the speed-up is that over verification alone."""
     trace = text_trace()
-    found = predict(trace, LookupMatch(), Chain(k), TABLE, resamples=50)
+    found = predict(trace, LookupMatch(), Chain(k), TABLE)
     drafts = drafted_by_walking(trace, k)
     tokens, call = len(trace) / len(drafts), sum(TABLE.target_pass(m + 1).best for m in drafts) / len(drafts)
     assert found.tokens_per_call.best == pytest.approx(tokens, rel=1e-12)
@@ -405,7 +405,7 @@ def test_predicted_from_a_trace(k: int) -> None:
     assert calls.shape.passes == ()
     # After a token from the prompt's own pass, calls start one token later.
     after = drafted_by_walking(trace, k, first=1)
-    found = predict(trace, LookupMatch(), Chain(k), TABLE, resamples=50, prefill_emits_token=True)
+    found = predict(trace, LookupMatch(), Chain(k), TABLE, prefill_emits_token=True)
     assert found.shape == Copied(k, tuple((np.bincount(after, minlength=k + 1) / len(after)).tolist()))
 
 
@@ -414,7 +414,7 @@ def test_texts_of_a_single_token_have_no_shares() -> None:
     columns = {"log_target": np.full(2, -1.0), "log_draft": np.full(2, -1.0)}
     copied = dict.fromkeys(LookupMatch.needs, np.zeros(2, np.int16))
     trace = Trace(columns | copied, (TextInfo("1", 1), TextInfo("2", 1)))
-    assert predict(trace, LookupMatch(), Chain(3), TABLE, resamples=5, prefill_emits_token=True).shape == Copied(3)
+    assert predict(trace, LookupMatch(), Chain(3), TABLE, prefill_emits_token=True).shape == Copied(3)
 
 
 # Half of eight prompts draft one token per call, half sixteen, and every call outputs two: of prompts drawn again as
@@ -449,7 +449,7 @@ def unalike(calls: int = 100) -> Trace:
     ids=["table", "unsure", "looped", "roofline", "affine", "ratio"],
 )
 def test_times_of_calls_vary_over_prompts(cost: CostModel) -> None:
-    found = predict(unalike(), LookupMatch(), Chain(COPIES), cost, resamples=20_000).speedup
+    found = predict(unalike(), LookupMatch(), Chain(COPIES), cost).speedup
     assert found is not None
     costs = {}
     for dear in (1, 4, 7):
@@ -486,8 +486,8 @@ def test_the_first_trace_that_can_be_looked_up_is() -> None:
     without = Trace({name: one.columns[name] for name in ("log_target", "log_draft")}, one.texts, one.provenance)
     for first, last in ((one, other), (other, one)):
         drafts = [Draft(name, trace, TABLE) for name, trace in zip("abc", (without, first, last), strict=True)]
-        ranked = rank_drafts(drafts, resamples=5).candidates
-        asked = [*ranked, *(settings.candidate for settings in engine_settings(drafts, resamples=5))]
+        ranked = rank_drafts(drafts).candidates
+        asked = [*ranked, *(settings.candidate for settings in engine_settings(drafts))]
         looked_up = [candidate for candidate in asked if candidate.draft.name == NO_DRAFT]
         assert len(looked_up) == 3
         assert all(candidate.draft.trace is first for candidate in looked_up)
@@ -495,7 +495,7 @@ def test_the_first_trace_that_can_be_looked_up_is() -> None:
 
 def test_lookup_is_ranked_once_and_without_a_draft() -> None:
     near, far = (Draft(name, text_trace(name=name), TABLE) for name in ("near", "far"))
-    ranking = rank_drafts([near, far], k_max=8, resamples=50)
+    ranking = rank_drafts([near, far], k_max=8)
     (lookup,) = [c for c in ranking.candidates if c.prediction.rule.name == "lookup"]
     speedups = {
         k: len(near.trace) * TABLE.target_pass(1).best / sum(TABLE.target_pass(m + 1).best for m in drafts)
@@ -513,12 +513,12 @@ def test_lookup_is_ranked_once_and_without_a_draft() -> None:
 
 def test_break_even_and_limits_without_draft_passes() -> None:
     trace = text_trace()
-    prediction = predict(trace, LookupMatch(), Chain(4), TABLE, resamples=50)
+    prediction = predict(trace, LookupMatch(), Chain(4), TABLE)
     found = break_even(prediction, TABLE, 8)
     assert found.draft_ratio is found.draft_ratio_needed is None
     assert prediction.speedup is not None
     assert prediction.speedup.best * found.tokens_per_call_needed / found.tokens_per_call == pytest.approx(1)
-    drafted = break_even(predict(trace, TokenVerification(), Chain(4), TABLE, resamples=50), TABLE, 8)
+    drafted = break_even(predict(trace, TokenVerification(), Chain(4), TABLE), TABLE, 8)
     assert found.least_acceptance is not None
     assert drafted.least_acceptance is not None
     assert found.least_acceptance < drafted.least_acceptance, "verification alone has less to make up for"
@@ -547,7 +547,7 @@ def test_top_p_cuts_what_transformers_copies() -> None:
         found = text_trace()
         how = {"settings": {"sampling": {"temperature": 1.0, **options}}}
         trace = dataclasses.replace(found, provenance={**found.provenance, **how})
-        settings = engine_settings([Draft("near", trace, TABLE)], k_max=4, nodes=4, resamples=5)
+        settings = engine_settings([Draft("near", trace, TABLE)], k_max=4, nodes=4)
         remarks = {s.engine: s.remarks for s in settings if not s.candidate.prediction.rule.uses_draft}
         copied[tuple(options)] = engine.get_candidates(text)[0].shape[1] - text.shape[1]
         assert any("top-p" in line for line in remarks["transformers"]) == ("top_p" in options)
@@ -563,7 +563,7 @@ def test_best_lengths_by_batch() -> None:
 
 
 def test_engines_that_look_up() -> None:
-    settings = engine_settings([Draft("near", text_trace(), TABLE)], k_max=8, nodes=4, resamples=50)
+    settings = engine_settings([Draft("near", text_trace(), TABLE)], k_max=8, nodes=4)
     found = {s.engine: s for s in settings if s.candidate.prediction.rule.name == "lookup"}
     k = rank_drafts([Draft("near", text_trace(), TABLE)], rules=[LookupMatch()], k_max=8).best.prediction.shape.nodes
     assert found["transformers"].options == {

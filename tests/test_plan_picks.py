@@ -14,6 +14,7 @@ sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
 
 from _picks_measured import Measured
 from _picks_tried import finalists, settings_tried, tree_rules
+from spectheory.measure.validation.resampled import Resampled
 
 from spectheory.cost import ConstantRatio, LatencyTable, LoopTime
 from spectheory.deployment import Draft, Ranking, rank_drafts
@@ -21,7 +22,6 @@ from spectheory.drafting import Chain
 from spectheory.intervals import Interval
 from spectheory.measure.decoders import Call
 from spectheory.measure.validation.evidence import Evidence
-from spectheory.measure.validation.resampled import Resampled
 from spectheory.measure.validation.runs import Run
 from spectheory.measure.validation.settings import PLAINLY, Setting
 from spectheory.trace import TextInfo, Trace
@@ -38,7 +38,7 @@ def toy_trace() -> Trace:
 
 
 def ranked(trace: Trace, c: float) -> Ranking:
-    return rank_drafts([Draft("toy", trace, ConstantRatio(c))], tree_rules=tree_rules(trace, 1.0), resamples=10)
+    return rank_drafts([Draft("toy", trace, ConstantRatio(c))], tree_rules=tree_rules(trace, 1.0))
 
 
 @pytest.mark.parametrize("c", [0.001, 0.1, 0.4])
@@ -60,7 +60,7 @@ def test_plain_decoding_is_the_pick_where_drafts_do_not_pay() -> None:
 
 def test_greedy_traces_have_no_trees() -> None:
     trace = toy_trace()
-    tried, _ = settings_tried(trace, rank_drafts([Draft("toy", trace, ConstantRatio(0.3))], resamples=10), 0.0)
+    tried, _ = settings_tried(trace, rank_drafts([Draft("toy", trace, ConstantRatio(0.3))]), 0.0)
     assert all(isinstance(setting.shape, Chain) for setting in tried)
 
 

@@ -18,7 +18,7 @@ def test_a_ranking_shows_every_candidate_in_order() -> None:
         Draft(name, Trace.from_log_probabilities([([-1.0] * 30, [-1.0 - gap] * 30)] * 2), ConstantRatio(c))
         for name, gap, c in (("small", 0.4, 0.05), ("large", 0.1, 0.15))
     ]
-    ranked = rank_drafts(drafts, resamples=20)
+    ranked = rank_drafts(drafts)
     ax = new_figure((8, 4)).subplots()
     ranking(ax, ranked)
     assert [label.get_text() for label in ax.get_yticklabels()] == [c.setting for c in ranked.candidates]

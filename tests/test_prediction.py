@@ -198,7 +198,7 @@ def test_missing_columns_and_settings_are_named() -> None:
     with pytest.raises(SettingError, match=r"cost is 0\.1: needs a cost model"):
         predict(trace, TokenVerification(), Chain(1), 0.1)  # type: ignore[arg-type]
     with pytest.raises(SettingError, match="resamples is 0"):
-        predict(trace, TokenVerification(), Chain(1), resamples=0)
+        predict(trace, TokenVerification(), Chain(1))
     with pytest.raises(SettingError, match="k is 0"):
         Chain(0)
 
@@ -276,4 +276,4 @@ def test_seed_and_resamples_out_of_range() -> None:
     with pytest.raises(SettingError, match="seed is -1"):
         plan(trace, seed=-1)
     with pytest.raises(SettingError, match="resamples is 1000000000"):
-        plan(trace, resamples=10**9)
+        plan(trace**9)

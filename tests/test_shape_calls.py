@@ -168,7 +168,7 @@ def test_what_comes_from_estimates_is_said() -> None:
         ([RecursiveRejection(), RaceVerification()], KAry((2, 3)), False),
         ([RaceVerification(), DISTINCT], KAry((2, 3)), True),
     ):
-        found = " ".join(notes(plan(trace, rules=rules, shapes=[shape], resamples=10)))
+        found = " ".join(notes(plan(trace, rules=rules, shapes=[shape])))
         assert ("recursive-distinct with several candidates is not exact" in found) == said
     with pytest.raises(SettingError, match="distinct_rank records ranks up to 4"):
         predict(trace, DISTINCT, Batch(5))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from spectheory.measure.validation.resampled import Resampled
 
 from spectheory.cli import main
 from spectheory.cost import LatencyTable
@@ -28,7 +29,6 @@ from spectheory.measure.validation.budget import CallTime, Timing, TokensPerCall
 from spectheory.measure.validation.evidence import Evidence
 from spectheory.measure.validation.expected import Expected, expected_calls
 from spectheory.measure.validation.law import law_of_calls, tail
-from spectheory.measure.validation.resampled import Resampled
 from spectheory.measure.validation.rounds import decoded_rounds
 from spectheory.measure.validation.runs import Run, run_once
 from spectheory.measure.validation.times import Known, by_table, made_by_table
@@ -58,7 +58,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def found(tiny_pair: ModelPair, folder: Path) -> dict[str, Any]:
     """Every rule with two chains and a tree, at two temperatures."""
-    return validate(tiny_pair, PROMPTS, QUESTION, folder, resamples=50)
+    return validate(tiny_pair, PROMPTS, QUESTION, folder)
 
 
 def records(found: dict[str, Any], temperature: float) -> list[dict[str, Any]]:
@@ -314,7 +314,7 @@ def test_a_rerun_goes_on(found: dict[str, Any], tiny_pair: ModelPair, folder: Pa
         assert {n: (r.output, r.count, r.expected) for n, r in one.items()} == {
             n: (r.output, r.count, r.expected) for n, r in other.items()
         }
-    assert validate(tiny_pair, PROMPTS, QUESTION, folder, resamples=50)["temperatures"] == found["temperatures"]
+    assert validate(tiny_pair, PROMPTS, QUESTION, folder)["temperatures"] == found["temperatures"]
 
 
 def test_a_text_depends_on_its_own_setting_alone(found: dict[str, Any], tiny_pair: ModelPair, folder: Path) -> None:
@@ -332,7 +332,7 @@ def test_rounds_of_another_run_are_refused(found: dict[str, Any], tiny_pair: Mod
     others = dataclasses.replace(QUESTION, rules=("race",))
     for pair, question in ((swapped, QUESTION), (tiny_pair, others)):
         with pytest.raises(TraceError, match="another"):
-            validate(pair, PROMPTS, question, folder, resamples=50)
+            validate(pair, PROMPTS, question, folder)
     strange = folder / "strange.jsonl"
     own = (folder / f"rounds-{WARM}.jsonl").read_text()
     misplaced = own.replace('"prompt":7,', '"prompt":70,')
@@ -386,7 +386,7 @@ def test_what_cannot_be_run_is_refused_before_anything_runs(tiny_pair: ModelPair
     ]
     for pair, prompts, question, kind, words in cases:
         refused(lambda: validate(pair, prompts, question, tmp_path / "no"), kind, words)  # noqa: B023
-    work = lambda: validate(tiny_pair, PROMPTS, asked("token"), tmp_path / "no", resamples=0)  # noqa: E731
+    work = lambda: validate(tiny_pair, PROMPTS, asked("token"), tmp_path / "no")  # noqa: E731
     refused(work, SettingError, "resamples is 0")
     assert not (tmp_path / "no").exists()
 
@@ -403,7 +403,7 @@ def test_the_command(
     out = tmp_path / "out"
     command = [
         *("validate", "--target", str(tiny_folders[0]), "--draft", str(tiny_folders[1]), "--device", "cpu"),
-        *("--prompts", str(file), "--first", "3", "--tokens", "8", "--out", str(out), "--resamples", "20"),
+        *("--prompts", str(file), "--first", "3", "--tokens", "8", "--out", str(out)),
         *("--k", "2", "--temperature", "0", "--temperature", "1", "--rule", "token", "--rule", "lookup"),
     ]
     assert main(command) == 0

@@ -26,7 +26,7 @@ def found(tiny_pair: ModelPair, tmp_path_factory: pytest.TempPathFactory) -> dic
     question = Validation(
         ("token", "argmax", "race"), (Chain(2), KAry((2, 1))), (0.0, 0.8), MeasureSettings(tokens=10, seed=1, count=1)
     )
-    return validate(tiny_pair, PROMPTS, question, tmp_path_factory.mktemp("page"), resamples=20)
+    return validate(tiny_pair, PROMPTS, question, tmp_path_factory.mktemp("page"))
 
 
 def rows(text: str) -> list[list[str]]:

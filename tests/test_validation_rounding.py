@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.stats import norm
+from spectheory.measure.validation.resampled import Resampled
 
 from spectheory.cli import main
 from spectheory.cli import measure as measuring
@@ -30,7 +31,6 @@ from spectheory.measure.validation.evidence import Evidence
 from spectheory.measure.validation.expected import READINGS, Expected
 from spectheory.measure.validation.latencies import kept_latencies
 from spectheory.measure.validation.law import tail
-from spectheory.measure.validation.resampled import Resampled
 from spectheory.measure.validation.rounds import decoded_rounds
 from spectheory.measure.validation.runs import Run, run_once
 from spectheory.measure.validation.settings import Setting
@@ -57,7 +57,7 @@ Off = dict[tuple[float, str], int]
 def folder(tiny_pair: ModelPair, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a validation leaves behind."""
     folder = tmp_path_factory.mktemp("rounding")
-    validate(tiny_pair, PROMPTS, QUESTION, folder, resamples=20)
+    validate(tiny_pair, PROMPTS, QUESTION, folder)
     return folder
 
 
@@ -163,7 +163,7 @@ def test_a_command_with_16_bits(tiny_folders: tuple[Path, Path], tmp_path: Path)
     command = [
         *("validate", "--target", str(tiny_folders[0]), "--draft", str(tiny_folders[1]), "--device", "cpu"),
         *("--dtype", "bfloat16", "--rule", "argmax", "--rule", "lookup", "--k", "3", "--temperature", "0"),
-        *("--prompts", str(_prompt_file(tmp_path)), "--tokens", "8", "--resamples", "20"),
+        *("--prompts", str(_prompt_file(tmp_path)), "--tokens", "8"),
     ]
     assert main([*command, "--out", str(tmp_path / "out")]) == 0
     content = (tmp_path / "out" / "validation.json").read_text()

@@ -156,7 +156,7 @@ def _columns(p: Sequence[Real], q: Sequence[Real]) -> dict[str, NDArray[np.float
 
 def _tradeoff(target: Table, draft: Table, theta: Real, k: int, tail: int = 0) -> Iterator[Compared]:
     cost = ConstantRatio(float(RATIO))
-    (point,) = bias_tradeoff(trace_of(target, draft), k, [float(theta)], cost, resamples=4)
+    (point,) = bias_tradeoff(trace_of(target, draft), k, [float(theta)], cost)
     tokens, calls = calls_from_lossless_starts(target, draft, biased_rule(target, draft, theta), k + tail)
     yield computed(point.tokens_per_call.best, tokens / calls)
     if point.upper_tokens_per_call is not None:
@@ -172,7 +172,7 @@ def _sides(target: Table, draft: Table, theta: Real, k: int, covered: bool = Fal
     rules = (biased_off_target(target, draft, theta, off) for off in (theta, Fraction(1)))
     low, high = (_per_call(target, draft, rule, k) for rule in rules)
     exact = _per_call(target, draft, biased_rule(target, draft, theta), k)
-    (point,) = bias_tradeoff(trace_of(target, draft), k, [float(theta)], resamples=4)
+    (point,) = bias_tradeoff(trace_of(target, draft), k, [float(theta)])
     yield computed(point.tokens_per_call.best, exact if covered else low)
     if point.upper_tokens_per_call is not None:
         yield computed(point.upper_tokens_per_call.best, high)

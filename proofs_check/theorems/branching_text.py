@@ -36,9 +36,9 @@ from proofs_check.theorems.branching_sharp import DUALITY
 from proofs_check.theorems.branching_walk import ANY_TARGET
 from spectheory.limits import branching_bound_from_text
 from spectheory.limits.branching import best_threshold, surprisal_walks, threshold_terms
-from spectheory.resampling import PromptSums
+from spectheory.over_prompts import Prompts
 from spectheory.trace import TextInfo, Trace
-from spectheory.trace_limits import Limits, add_limit_sums, limits_at
+from spectheory.trace_limits import Limits, limits_of
 
 Chances = Sequence[Fraction]
 """The probabilities of the tokens of a text, each given those before."""
@@ -218,10 +218,7 @@ def trace_limits(texts: Texts, capacity: int, draft: float, moments_of: tuple[fl
         "target_second_moment": np.full(sum(map(len, texts)), moments_of[1]),
     }
     trace = Trace(columns, tuple(TextInfo(str(n), len(text)) for n, text in enumerate(texts)))
-    sums = PromptSums(trace.texts, resamples=4)
-    add_limit_sums(sums, trace, [capacity])
-    sums.draw()
-    return limits_at(sums, trace, capacity)
+    return limits_of(Prompts(trace.texts), trace, [capacity])[capacity]
 
 
 def along_traces(texts: Texts, capacity: int, c: Fraction, crossed: bool = True) -> Iterator[Compared]:
@@ -271,8 +268,7 @@ ENTRIES = (
             "spectheory.limits.branching.threshold_terms",
             "spectheory.limits.branching.best_threshold",
             "spectheory.trace_limits.Limits",
-            "spectheory.trace_limits.add_limit_sums",
-            "spectheory.trace_limits.limits_at",
+            "spectheory.trace_limits.limits_of",
         ),
         evidence=(
             proof(

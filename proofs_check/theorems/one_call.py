@@ -259,9 +259,8 @@ ENTRIES = (
         calculators=(
             "spectheory.paths.one_call_terms",
             "spectheory.trace_limits.Limits",
-            "spectheory.trace_limits.add_limit_sums",
-            "spectheory.trace_limits.limits_at",
-            "spectheory.resampling.PromptSums",
+            "spectheory.trace_limits.limits_of",
+            "spectheory.over_prompts.Prompts",
         ),
     ),
 )

@@ -10,7 +10,14 @@ from typer import Exit, Option, Typer
 from spectheory.cli.options import PairOptions, PredictOptions, TextOptions, grouped
 from spectheory.cli.plan_options import PlanOptions
 from spectheory.cli.simulation_options import FiguresOptions, RunOptions, SettingOptions
-from spectheory.cli.theory_options import BoundsOptions, DrawOptions, RulesOptions, TreeOptions, VerifyOptions
+from spectheory.cli.theory_options import (
+    AnswerOptions,
+    BoundsOptions,
+    DrawOptions,
+    RulesOptions,
+    TreeOptions,
+    VerifyOptions,
+)
 from spectheory.cli.validate_options import ValidateOptions
 
 app = Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -88,11 +95,11 @@ def bounds(question: BoundsOptions, draws: DrawOptions) -> None:
 
 @app.command()
 @grouped
-def tree(question: TreeOptions, draws: DrawOptions) -> None:
+def tree(question: TreeOptions, answer: AnswerOptions) -> None:
     """The best draft tree of a size: for i.i.d. ranks, or for the texts of a trace."""
     from spectheory.cli.tree import run_tree
 
-    run_tree(question, draws)
+    run_tree(question, as_json=answer.json)
 
 
 @app.command()

@@ -32,7 +32,7 @@ def _answer(question: BoundsOptions, nodes: list[int], draws: DrawOptions) -> Bo
     if one_source(given) != "--target" and question.trees is not None:
         raise SettingError("--trees is given without --target", limit="random trees need pmfs", remedy="leave it out")
     if question.trace is not None:
-        return of_trace(read_trace(question.trace), nodes, draws)
+        return of_trace(read_trace(question.trace), nodes)
     if question.target is not None:
         return of_pmfs(read_pmfs(question.target, "--target"), nodes, question.trees, draws.seed)
     if question.rank_pmf is not None:

@@ -90,7 +90,6 @@ class PredictOptions:
     prefill_token: Annotated[
         bool, Option("--prefill-token", help="The prompt's own pass emits a token, as a call of its own.")
     ] = False
-    resamples: Annotated[int, Option(help="Bootstrap resamples over prompts.")] = 1000
     check: Annotated[bool, Option("--check", help="Count the calls of transformers' assisted generation.")] = False
     json: Annotated[bool, Option("--json", help="One JSON object on stdout, nothing else.")] = False
     out: Annotated[Path | None, Option(help="Folder for figures and JSON (and the trace, if one is made).")] = None

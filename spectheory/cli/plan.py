@@ -32,6 +32,8 @@ from spectheory.deployment import (
 )
 from spectheory.errors import load_extra
 from spectheory.files import write_whole
+from spectheory.over_prompts import Prompts
+from spectheory.over_prompts import remarks as few_prompts
 from spectheory.report import IN_LOOP
 from spectheory.theory_report.deployment import DeploymentAnswer, deployment_report
 from spectheory.trace import GIVEN_TEXT
@@ -69,8 +71,6 @@ def _answer(question: PlanOptions, drafts: list[Draft], rules: list[PathRule] | 
     settings = {
         "k_max": question.k_max,
         "nodes": question.nodes,
-        "resamples": question.resamples,
-        "seed": question.seed,
     }
     with remarks.status("comparing settings"):
         timed = drafts if question.passes_alone else [draft.in_loop for draft in drafts]
@@ -134,8 +134,10 @@ def _notes(
     costs = [draft.cost for draft in drafts]
     lines = [
         "Tokens per call count the recovered or bonus token; exact for the texts of the trace (path theorem).",
-        "Intervals (95%) join those over prompts and over latencies, so they are wide; overlapping is not told apart.",
-        "Lengths and trees were chosen on these texts: fresh ones give a little less.",
+        "Intervals (95%) are over prompts and latencies together; settings whose intervals overlap are statistically "
+        "indistinguishable.",
+        "Trees are scored on other prompts than those they were found on. Lengths, sizes and the best setting are "
+        "chosen on the texts they are scored on, and the intervals do not include that choice.",
         IN_LOOP if isinstance(ranking.best.draft.cost, LoopedTable) else "Speed-ups are of passes alone.",
         "Those under engines' rules are of passes alone: an engine's own work between them comes on top. In lines to "
         "paste, models have the names they were measured under: give the engine their folders or hub ids.",
@@ -163,9 +165,8 @@ def _notes(
         lines.append("The text was given, not sampled from the target: the numbers are for that text as output.")
     if any(draft.fact("settings", "sampling", "temperature") == 0 for draft in drafts):
         lines.append("Greedy decoding: every rule accepts the target's first choice alone; trees are left out.")
-    if any(candidate.prediction.tokens_per_call.kind == "bound" for candidate in ranking.candidates):
-        lines.append("A single prompt cannot be resampled: its intervals are the trivial bounds.")
-    return lines
+    fewest = min(Prompts(draft.trace.texts).count for draft in drafts)
+    return [*lines, *few_prompts(fewest)]
 
 
 def _paste(engines: Sequence[EngineSettings]) -> None:

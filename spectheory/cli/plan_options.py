@@ -62,7 +62,6 @@ class PlanOptions:
     ] = None
     k_max: Annotated[int, Option(help="Longest chain of drafts.")] = 16
     nodes: Annotated[int, Option(help="Largest draft tree; 1 for none.")] = 32
-    resamples: Annotated[int, Option(help="Bootstrap resamples over prompts.")] = 1000
     seed: Annotated[int, Option(help="Seed of what is drawn: the same seed gives the same numbers.")] = 0
     json: Annotated[bool, Option("--json", help="One JSON object on stdout, nothing else.")] = False
     out: Annotated[Path | None, Option(help="Folder for plan.json, and a figure where batches are planned.")] = None

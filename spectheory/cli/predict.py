@@ -57,8 +57,8 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions) 
         ready_folder(question.out)
     trace, passes, session = _evidence(question, pair, text)
     cost = passes.looped if isinstance(passes, LatencyTable) and not question.passes_alone else passes
-    answer = _answer(question, text.seed, trace, cost, rules, shapes)
-    biased = _bias(question, text.seed, trace, cost, answer)
+    answer = _answer(question, trace, cost, rules, shapes)
+    biased = _bias(question, trace, cost, answer)
     content = plan_as_dict(answer)
     content["in_loop"] = isinstance(cost, LoopedTable)
     content["bias"] = [point.as_dict() for point in biased]
@@ -93,18 +93,13 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions) 
 
 def _answer(
     question: PredictOptions,
-    seed: int,
     trace: Trace,
     cost: CostModel | None,
     rules: Sequence[PathRule] | None,
     shapes: Sequence[Wanted] | None,
 ) -> Plan:
     """Every rule with every shape asked for; without shapes chains, and trees for the rules whose ranks are known."""
-    settings: dict[str, Any] = {
-        "resamples": question.resamples,
-        "seed": seed,
-        "prefill_emits_token": question.prefill_token,
-    }
+    settings = {"prefill_emits_token": question.prefill_token}
     if shapes:
         return plan(trace, cost, rules=rules or with_ranks(trace), shapes=shapes, **settings)
     chains = [Chain(k) for k in range(1, question.k_max + 1)]
@@ -126,15 +121,13 @@ def _answer(
     return answer
 
 
-def _bias(
-    question: PredictOptions, seed: int, trace: Trace, cost: CostModel | None, answer: Plan
-) -> tuple[BiasPoint, ...]:
+def _bias(question: PredictOptions, trace: Trace, cost: CostModel | None, answer: Plan) -> tuple[BiasPoint, ...]:
     """The bias trade-off at the chain length that is best for token verification."""
     if not question.bias:
         return ()
     chains = answer.of("token")
     k = max(chains, key=lambda p: (p.speedup or p.tokens_per_call).best).shape.nodes if chains else question.k_max
-    return bias_tradeoff(trace, k, question.bias, cost, resamples=question.resamples, seed=seed)
+    return bias_tradeoff(trace, k, question.bias, cost)
 
 
 def _validate(question: PredictOptions, pair: PairOptions, text: TextOptions) -> None:
@@ -142,7 +135,7 @@ def _validate(question: PredictOptions, pair: PairOptions, text: TextOptions) ->
         raise SettingError(
             f"--k-max is {question.k_max}", limit=f"must be >= 1 and <= {LONGEST_CHAIN}", remedy="16 is the default"
         )
-    idle = _changed(pair, PairOptions()) + _changed(text, TextOptions(seed=text.seed))
+    idle = _changed(pair, PairOptions()) + _changed(text, TextOptions())
     if (question.trace or question.logprobs) and idle:
         raise SettingError(
             f"{', '.join(idle)} given with a recorded trace",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from spectheory.cli.answer import show
@@ -13,7 +11,8 @@ from spectheory.cli.theory_options import DrawOptions, RulesOptions
 from spectheory.divergences import kl_divergence, total_variation
 from spectheory.errors import SettingError, ShapeError, SpectheoryError
 from spectheory.intervals import Interval
-from spectheory.resampling import PromptSums
+from spectheory.over_prompts import Prompts, ratio
+from spectheory.over_prompts import remarks as few_prompts
 from spectheory.theory_report import RulesAnswer, rules_report
 from spectheory.trace import GIVEN_TEXT, Trace
 from spectheory.verification import RULES, PathRule, RankRule, RuleStanding, rule_order
@@ -28,7 +27,7 @@ def run_rules(question: RulesOptions, draws: DrawOptions) -> None:
     pair = question.target is not None or question.draft is not None
     if one_source({"a trace": question.trace is not None, "--target with --draft": pair}) == "a trace":
         assert question.trace is not None
-        answer = of_trace(read_trace(question.trace), question.k, draws)
+        answer = of_trace(read_trace(question.trace), question.k)
     else:
         answer = of_pmfs(*_pair(question), question.k, draws.seed)
     show(rules_report(answer), as_json=draws.json)
@@ -75,53 +74,47 @@ def of_pmfs(target: Pmfs, draft: Pmfs, k: int, seed: int) -> RulesAnswer:
 _PMF_ONLY = [name for name in ("recursive-distinct", "kseq", "gumbel-list") if name not in RULES]
 
 
-def of_trace(trace: Trace, k: int, draws: DrawOptions) -> RulesAnswer:
+def of_trace(trace: Trace, k: int) -> RulesAnswer:
     """Mean over the positions of P(R <= k | text) for every rule whose law is recorded; intervals over prompts."""
-    sums = PromptSums(trace.texts, draws.resamples, draws.seed)
-    sums.add("positions", trace.lengths.astype(float))
-    missing = {rule.name: _add(sums, trace, rule, _candidates(rule, k)) for rule in RULES.values()}
-    means = {name: trace.columns[name] for name in ("kl", "total_variation") if name in trace.columns}
-    for name, values in means.items():
-        if np.isfinite(values).all():  # an infinite KL has no sums to draw from
-            sums.add_rows(name, values)
-    sums.draw()
-    rows = [
-        RuleStanding(name, _candidates(rule, k), None, "none", note=missing[name])
-        if missing[name]
-        else RuleStanding(name, _candidates(rule, k), sums.ratio(name, "positions", limits=(0, 1)), "estimate")
-        for name, rule in RULES.items()
-    ]
+    prompts = Prompts(trace.texts)
+    rows = [_standing(prompts, trace, rule, _candidates(rule, k)) for rule in RULES.values()]
     rows += [RuleStanding(name, k, None, "none", note="needs full pmfs, --target and --draft") for name in _PMF_ONLY]
     mean = {
-        name: sums.ratio(name, "positions", limits=(0, 1 if name == "total_variation" else np.inf))
-        if sums.has(name)
-        else Interval.exact(np.inf)
-        for name in means
+        name: _mean(prompts, trace.columns[name], most)
+        for name, most in (("kl", np.inf), ("total_variation", 1.0))
+        if name in trace.columns
     }
-    notes = _trace_notes(trace, sums)
+    notes = _trace_notes(trace, prompts.count)
     return RulesAnswer("trace", k, len(trace), rows, mean.get("total_variation"), mean.get("kl"), notes)
+
+
+def _mean(prompts: Prompts, per_position: Floats, most: float) -> Interval:
+    """Mean over positions; an infinite one has no spread over prompts."""
+    if not np.isfinite(per_position).all():
+        return Interval.exact(np.inf)
+    positions = prompts.sum_rows(np.ones_like(per_position))
+    return ratio(prompts.sum_rows(per_position), positions, limits=(0.0, most))
 
 
 def _candidates(rule: PathRule, k: int) -> int:
     return k if isinstance(rule, RankRule) else 1
 
 
-def _add(sums: PromptSums, trace: Trace, rule: PathRule, k: int) -> str:
-    """Add P(R <= k | text) of every position; if it is not known, say why."""
-    accepted: Callable[[], Floats] = (
-        (lambda: rule.rank_law(trace.columns, k).sum(axis=1))
-        if isinstance(rule, RankRule)
-        else (lambda: rule.path_survival(trace.columns, 1)[:, 0])
-    )
+def _standing(prompts: Prompts, trace: Trace, rule: PathRule, k: int) -> RuleStanding:
+    """Mean P(R <= k | text), or why it is not known."""
     try:
         rule.require(trace.columns)
-        sums.add_rows(rule.name, accepted())
+        accepted = (
+            rule.rank_law(trace.columns, k).sum(axis=1)
+            if isinstance(rule, RankRule)
+            else rule.path_survival(trace.columns, 1)[:, 0]
+        )
     except SpectheoryError as error:
-        return f"{error.what}: {error.limit}"
-    return ""
+        return RuleStanding(rule.name, k, None, "none", note=f"{error.what}: {error.limit}")
+    return RuleStanding(rule.name, k, _mean(prompts, accepted, 1.0), "estimate")
 
 
-def _trace_notes(trace: Trace, sums: PromptSums) -> list[str]:
+def _trace_notes(trace: Trace, prompts: int) -> list[str]:
     notes = [
         f"Means over {len(trace)} positions of P(R <= k | text), exact for these texts; "
         "intervals (95%) are over prompts."
@@ -130,6 +123,4 @@ def _trace_notes(trace: Trace, sums: PromptSums) -> list[str]:
         notes.append("recursive-distinct with several candidates is not exact: it comes from unbiased estimates.")
     if trace.provenance.get("origin") == GIVEN_TEXT:
         notes.append("The text was given, not sampled from the target: the numbers are for that text as output.")
-    if sums.prompts == 1:
-        notes.append("A single prompt cannot be resampled: its intervals are the trivial bounds.")
-    return [*notes, 'R4 and H(R) beside KL need full pmfs. "-": not known from this trace.']
+    return [*notes, *few_prompts(prompts), 'R4 and H(R) beside KL need full pmfs. "-": not known from this trace.']

@@ -15,29 +15,20 @@ DEFAULT_NODES = (1, 8, 64)
 
 
 @dataclass(frozen=True)
-class DrawOptions:
-    """How random numbers are drawn, and what form the answer has."""
+class AnswerOptions:
+    """What form the answer has."""
 
-    resamples: Annotated[int, Option(help="Bootstrap resamples over the prompts of a trace.")] = 1000
-    seed: Annotated[int, Option(help="Seed of what is drawn: the same seed gives the same numbers.")] = 0
     json: Annotated[bool, Option("--json", help="One JSON object on stdout, nothing else.")] = False
 
+
+@dataclass(frozen=True)
+class DrawOptions(AnswerOptions):
+    """The same, and how random numbers are drawn."""
+
+    seed: Annotated[int, Option(help="Seed of what is drawn: the same seed gives the same numbers.")] = 0
+
     def check(self) -> None:
-        """Check the ranges.
-
-        Raises
-        ------
-        SettingError
-            If one is out of range.
-        """
-        from spectheory.prediction import MOST_RESAMPLES  # whose solvers --help need not wait for
-
-        if not 1 <= self.resamples <= MOST_RESAMPLES:
-            raise SettingError(
-                f"resamples is {self.resamples}",
-                limit=f"must be in 1..{MOST_RESAMPLES}",
-                remedy="1000 is a good number",
-            )
+        """Refuse a negative seed."""
         if self.seed < 0:
             raise SettingError(f"seed is {self.seed}", limit="must be >= 0", remedy="0 is the default")
 

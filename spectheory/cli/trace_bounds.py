@@ -8,26 +8,26 @@ import numpy as np
 
 from spectheory.cli.console import remarks
 from spectheory.cli.iid_bounds import CLOSED_FORMS, Cells, closed_forms
-from spectheory.cli.theory_options import DrawOptions
 from spectheory.drafting import Chain
 from spectheory.errors import TraceError
 from spectheory.limits import StepLaw, renewal_bound
-from spectheory.resampling import PromptSums
+from spectheory.over_prompts import Prompts
+from spectheory.over_prompts import remarks as few_prompts
 from spectheory.theory_report import BoundsAnswer, Column
 from spectheory.theory_report.bounds import DETERMINISTIC, ON_TEXT, READING, READINGS, SAMPLED
 from spectheory.trace import GIVEN_TEXT, RECORDED_RANKS, Trace
-from spectheory.trace_limits import Limits, add_limit_sums, limits_at
+from spectheory.trace_limits import Limits, limits_of
 from spectheory.verification import RULES, Columns, RankRule
 
 MOST_WALK = 1 << 27
 """Entries of the walks along a trace: 1 GB."""
 
 
-def of_trace(trace: Trace, nodes: list[int], draws: DrawOptions) -> BoundsAnswer:
+def of_trace(trace: Trace, nodes: list[int]) -> BoundsAnswer:
     """B6 and the one-call bound of target-sampled text, and what the i.i.d. forms read there."""
     ranked = [rule for rule in RULES.values() if isinstance(rule, RankRule) and _channel(rule, trace, 1) is not None]
     with remarks.status("working out the limits"):
-        limits, notes = _measured(trace, nodes, draws)
+        limits, notes = _measured(trace, nodes)
         moments, law = _moments(trace), _sampled_steps(trace)
         rows: dict[int, Cells] = {}
         for capacity in nodes:
@@ -59,7 +59,7 @@ def _tables(ranked: Iterable[RankRule], columns: Columns) -> dict[str, Mapping[s
     }
 
 
-def _measured(trace: Trace, nodes: list[int], draws: DrawOptions) -> tuple[dict[int, Limits], list[str]]:
+def _measured(trace: Trace, nodes: list[int]) -> tuple[dict[int, Limits], list[str]]:
     """B6 and the one-call bound for the sizes that texts have room for, and why others are missing."""
     if trace.provenance.get("origin") == GIVEN_TEXT:
         return {}, ["The text was given, not sampled from the target: no B6, 1 call or numeric, which need samples."]
@@ -69,12 +69,8 @@ def _measured(trace: Trace, nodes: list[int], draws: DrawOptions) -> tuple[dict[
         notes.append(f"B6 and 1 call need P tokens after a start, and memory: the longest text has {longest} tokens.")
     if not served:
         return {}, notes
-    sums = PromptSums(trace.texts, draws.resamples, draws.seed)
-    add_limit_sums(sums, trace, served)
-    sums.draw()
-    if sums.prompts == 1:
-        notes.append("A single prompt cannot be resampled: its intervals are the trivial bounds.")
-    return {k: limits_at(sums, trace, k) for k in served}, notes
+    prompts = Prompts(trace.texts)
+    return limits_of(prompts, trace, served), [*notes, *few_prompts(prompts.count)]
 
 
 def _moments(trace: Trace) -> tuple[float, float] | None:
@@ -88,7 +84,7 @@ def _sampled_steps(trace: Trace) -> StepLaw | None:
     """The law of a step from the text's own tokens, the texts of one prompt one draw; none if they are no samples."""
     if trace.provenance.get("origin") == GIVEN_TEXT:
         return None
-    prompts = PromptSums(trace.texts).prompt_of_text
+    prompts = Prompts(trace.texts).of_text
     surprisals = np.split(-trace.columns["log_target"], np.cumsum(trace.lengths)[:-1])
     groups: dict[int, list[np.ndarray]] = {}
     for prompt, text in zip(prompts.tolist(), surprisals, strict=True):

@@ -10,17 +10,19 @@ from numpy.typing import NDArray
 from spectheory.cli.answer import show
 from spectheory.cli.console import remarks
 from spectheory.cli.inputs import Floats, in_range, letters, one_source, read_rank_law, read_trace
-from spectheory.cli.theory_options import DrawOptions, TreeOptions
+from spectheory.cli.theory_options import TreeOptions
+from spectheory.cross_fit import PARTS, cross_fitted
 from spectheory.drafting import Chain, Tree, expected_tokens, node_weights, optimal_tree
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from spectheory.limits import tunstall_bound
+from spectheory.over_prompts import Prompts, ratio
+from spectheory.over_prompts import remarks as few_prompts
 from spectheory.paths import calls_and_visits, calls_of_tree, shifted_product, tree_survival
-from spectheory.resampling import PromptSums
 from spectheory.theory_report import TreeAnswer, tree_report
 from spectheory.trace import GIVEN_TEXT, RECORDED_RANKS, Trace
 from spectheory.trace_limits import Limits
-from spectheory.tree_search import text_tree
+from spectheory.tree_search import FoundTree, text_tree
 from spectheory.verification import RULES, RankRule, rank_entropy
 
 MOST_NODES = 4096
@@ -28,19 +30,18 @@ MOST_NODES = 4096
 DEFAULT_RULE = "race"
 
 
-def run_tree(question: TreeOptions, draws: DrawOptions) -> None:
+def run_tree(question: TreeOptions, *, as_json: bool) -> None:
     """Answer the question and show the answer."""
-    _validate(question, draws)
+    _validate(question)
     if question.trace is None:
         answer = of_ranks(read_rank_law(question.rank_pmf or "", "--rank-pmf"), question)
     else:
         rule = _rule(question.rule or DEFAULT_RULE)
-        answer = of_trace(read_trace(question.trace), rule, question, draws)
-    show(tree_report(answer), as_json=draws.json)
+        answer = of_trace(read_trace(question.trace), rule, question)
+    show(tree_report(answer), as_json=as_json)
 
 
-def _validate(question: TreeOptions, draws: DrawOptions) -> None:
-    draws.check()
+def _validate(question: TreeOptions) -> None:
     for name, value in (
         ("nodes", question.nodes),
         ("max-depth", question.max_depth),
@@ -116,15 +117,17 @@ class _Texts:
     max_depth: int | None
     consecutive: bool
 
-    def part(self, texts: NDArray[np.bool_]) -> _Texts:
-        """Some of the texts."""
-        rows = np.repeat(texts, self.lengths)
-        return _Texts(self.law[rows], self.lengths[texts], self.nodes, self.max_depth, self.consecutive)
+    def search(self, law: Floats, lengths: NDArray[np.int64]) -> FoundTree:
+        """The tree that a local search finds for some texts."""
+        return text_tree(law, lengths, self.nodes, max_depth=self.max_depth, consecutive=self.consecutive)
 
-    def best(self) -> tuple[Tree, float]:
-        """The tree found for these texts, and the calls of the tree where the search began."""
-        found = text_tree(self.law, self.lengths, self.nodes, max_depth=self.max_depth, consecutive=self.consecutive)
-        return found.tree, found.greedy_calls
+    def held_out_calls(self, part: NDArray[np.int64]) -> Floats:
+        """Calls of each text with the tree found on the other parts."""
+        calls = np.zeros(len(self.lengths))
+        only = lambda law, lengths: self.search(law, lengths).tree  # noqa: E731
+        for inside, rows, tree in cross_fitted(self.law, self.lengths, part, only):
+            calls[inside] = calls_of_tree(*tree_survival(self.law[rows], tree), self.lengths[inside]).expected
+        return calls
 
     def calls(self, tree: Tree) -> Floats:
         """Expected calls of each text (exact)."""
@@ -145,7 +148,7 @@ class _Texts:
         return shares
 
 
-def of_trace(trace: Trace, rule: RankRule, question: TreeOptions, draws: DrawOptions) -> TreeAnswer:
+def of_trace(trace: Trace, rule: RankRule, question: TreeOptions) -> TreeAnswer:
     """A tree for the texts of a trace under the real dependence of their ranks, beside simpler ones (S4, §7).
 
     Raises
@@ -158,49 +161,47 @@ def of_trace(trace: Trace, rule: RankRule, question: TreeOptions, draws: DrawOpt
     # Recursive rejection judges its candidates in order, whatever is asked for.
     consecutive = rule.consecutive or question.consecutive
     texts = _Texts(law, trace.lengths, question.nodes, question.max_depth, consecutive)
-    sums = PromptSums(trace.texts, draws.resamples, draws.seed)
-    sums.add("tokens", trace.lengths.astype(float))
+    prompts = Prompts(trace.texts)
     with remarks.status("searching trees"):
-        tree, greedy = texts.best()
+        searched = texts.search(law, trace.lengths)
+        tree = searched.tree
         iid = optimal_tree(law.mean(axis=0), question.nodes, question.max_depth, consecutive=consecutive)
         chain = Chain(min(question.nodes, question.max_depth or question.nodes)).tree()
-        rivals = {"tree": texts.calls(tree), "iid_optimal": texts.calls(iid), "chain": texts.calls(chain)}
-        if sums.prompts > 1:
-            rivals["held_out"] = _held_out(texts, sums.prompt_of_text % 2 == 0)
-    for name, calls in rivals.items():
-        sums.add(name, calls)
-    sums.draw()
-    found = {name: sums.ratio("tokens", name, limits=(1.0, question.nodes + 1.0)) for name in rivals}
-    others = {"greedy": Interval.exact(len(trace) / greedy), **{name: found[name] for name in rivals if name != "tree"}}
+        calls = {
+            "held_out": texts.held_out_calls(prompts.folds(PARTS)),
+            "same_texts": texts.calls(tree),
+            "iid_optimal": texts.calls(iid),
+            "chain": texts.calls(chain),
+        }
+    most = (1.0, question.nodes + 1.0)
+    found = {name: ratio(prompts.sum(trace.lengths), prompts.sum(of), limits=most) for name, of in calls.items()}
+    best = found.pop("held_out")
+    others = {"greedy": Interval.estimate(len(trace) / searched.greedy_calls), **found}
     return TreeAnswer(
         source="trace",
         tree=tree,
         weights=texts.weights(tree),
-        tokens_per_call=found["tree"],
+        tokens_per_call=best,
         channel=Limits().of(rule, tree, trace).iid_channel,
         others=others,
         facts={"rule": rule.name, "texts": len(trace.texts), "positions": len(trace)},
-        notes=_notes(trace, rule, sums, chain, question),
+        notes=_notes(trace, rule, prompts.count, chain, question),
     )
 
 
-def _held_out(texts: _Texts, half: NDArray[np.bool_]) -> Floats:
-    """Calls of each text under the tree that was searched on the other half of the prompts."""
-    calls = np.zeros(len(texts.lengths))
-    for judged in (half, ~half):
-        tree, _ = texts.part(~judged).best()
-        calls[judged] = texts.part(judged).calls(tree)
-    return calls
-
-
-def _notes(trace: Trace, rule: RankRule, sums: PromptSums, chain: Tree, question: TreeOptions) -> list[str]:
+def _notes(trace: Trace, rule: RankRule, prompts: int, chain: Tree, question: TreeOptions) -> list[str]:
     notes = [
-        f"Rule {rule.name}; tokens per call count the recovered or bonus token, exact for these texts (path theorem); "
-        "intervals (95%) are over prompts.",
+        f"Rule {rule.name}; tokens per call count the recovered or bonus token; intervals (95%) are over prompts.",
         "A node's weight is the share of this tree's calls in which it is accepted.",
-        "The tree was chosen on these texts. Held out: searched on half the prompts, judged on the other half, and the "
-        "other way round; nearer to what fresh texts give.",
-        "Greedy tree: best for a start drawn uniformly along the texts, where the search begins (no interval).",
+        "The tree was found on all texts. "
+        + (
+            "Its tokens per call are those of trees that were found in the same way on other prompts than those they "
+            "are scored on; intervals take these trees as given."
+            if prompts > 1
+            else "With one prompt it is scored on the text it was found on: too high."
+        ),
+        "On the same texts: this tree where it was found (exact by the path theorem), higher than on fresh texts.",
+        "Greedy tree: best for a start drawn uniformly along the same texts, where the search begins.",
         f"T1, from the mean law of ranks up to {rule.known_ranks(trace.columns, RECORDED_RANKS)}, is the i.i.d. "
         "reading on text, no limit.",
         "Ranks in the paths are counted from 1.",
@@ -209,6 +210,4 @@ def _notes(trace: Trace, rule: RankRule, sums: PromptSums, chain: Tree, question
         notes.append(f"The chain has {chain.nodes} nodes, as deep as --max-depth allows.")
     if trace.provenance.get("origin") == GIVEN_TEXT:
         notes.append("The text was given, not sampled from the target: the numbers are for that text as output.")
-    if sums.prompts == 1:
-        notes.append("A single prompt cannot be resampled, nor held out: its intervals are the trivial bounds.")
-    return notes
+    return [*notes, *few_prompts(prompts)]

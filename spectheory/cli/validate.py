@@ -20,7 +20,6 @@ from spectheory.files import write_whole
 from spectheory.measure import MeasureSettings, Progress, load_pair
 from spectheory.measure.validation import KS, Validation, headline, notes, speedup_table, tokens_table, validate
 from spectheory.pairs import PROMPTS, resolve
-from spectheory.prediction import MOST_RESAMPLES
 from spectheory.prompts import Prompt, read_prompts
 from spectheory.verification import RULES, RankRule
 
@@ -33,7 +32,6 @@ def run_validate(question: ValidateOptions, pair: PairOptions) -> int:
     if question.of:
         _check_alone(question, pair)
         return join(question.of, question.out)
-    in_range("--resamples", question.resamples, MOST_RESAMPLES)
     in_range("--continuations", question.continuations, MOST_TEXTS)
     asked, prompts = _asked(question), _prompts(question)
     ready_folder(question.out)
@@ -47,7 +45,7 @@ def run_validate(question: ValidateOptions, pair: PairOptions) -> int:
             if 0 < state.resumed == state.done:
                 bar.console.print(f"{what}, resumed: {state.resumed} of {state.total} prompts were finished before")
 
-        found = validate(loaded, prompts, asked, question.out, resamples=question.resamples, on_progress=show)
+        found = validate(loaded, prompts, asked, question.out, on_progress=show)
     _answer(found, question)
     return DISAGREE if found["disagreements"] else 0
 

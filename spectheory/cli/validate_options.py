@@ -51,5 +51,4 @@ class ValidateOptions:
     seed: Annotated[int, Option(help="Root seed: the same seed gives the same texts.")] = 0
     chat_template: Annotated[bool, Option("--chat-template", help="Wrap prompts in the chat template.")] = False
     chunk: Annotated[int, Option(help="Positions read at a time: bounds the memory.")] = 256
-    resamples: Annotated[int, Option(help="Bootstrap resamples over prompts.")] = 1000
     json: Annotated[bool, Option("--json", help="One JSON object on stdout, nothing else.")] = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from spectheory.cost.iid import check_ratio
@@ -11,6 +12,8 @@ from spectheory.drafting import Shape
 from spectheory.intervals import Interval, weakest
 
 _ENDS = ("low", "best", "high")
+Ends = tuple["CostModel", "CostModel"]
+"""A cost model with one of its times at the low end of its 95% interval, and at the high end."""
 
 
 class CostModel(ABC):
@@ -33,6 +36,10 @@ class CostModel(ABC):
             the share that follow the acceptance of any node without children, which the draft has not read yet.
         """
 
+    def errors(self) -> Iterator[Ends]:
+        """The independent statistical errors of the times: this model with one time at either end, each in turn."""
+        return iter(())
+
     def speedup(self, tokens_per_call: Interval, shape: Shape, full_share: float = 0.0) -> Interval:
         r"""Tokens per second against plain decoding, decoding alone (the prompt's own pass is left out on both sides).
 
@@ -40,8 +47,8 @@ class CostModel(ABC):
             t_\text{target}(\text{nodes} + 1)}
 
         C2, exact for these times and for the mean call. The range multiplies the ranges of tokens per call and of
-        times, so it is never too narrow for a given share of full acceptances and, where drafts vary in length, given
-        shares of lengths: :func:`~spectheory.predict` draws the latter again with the tokens.
+        times: an outer range, given the share of full acceptances and of lengths. :func:`~spectheory.predict` joins
+        the errors instead, which gives 95% intervals.
         """
         step, call = self.target_step(), self.call(shape, full_share)
         per_call = Interval(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from spectheory.cost.loop import LoopTime
-from spectheory.cost.model import PassCost
+from spectheory.cost.model import Ends, PassCost
 from spectheory.drafting import Shape
 from spectheory.errors import SettingError, TraceError
 from spectheory.files import write_whole
@@ -92,6 +92,27 @@ class LatencyTable(PassCost):
     def looped(self) -> LatencyTable:
         """The table with the time of the loop in plain steps and calls; itself if that was not measured."""
         return self if self.loop is None else LoopedTable(**vars(self))
+
+    def errors(self) -> Iterator[Ends]:
+        """The table with each measured time at either end of its 95% interval; passes are taken as independent.
+
+        Examples
+        --------
+        >>> table = LatencyTable({1: Interval.exact(1.0), 4: Interval(1.2, 1.3, 1.5, "statistical")}, {}, context=64)
+        >>> [[end.target_pass(4).best for end in ends] for ends in table.errors()]
+        [[1.2, 1.5]]
+        """
+        for who, entries in (("target", self.target), ("draft", self.draft)):
+            for tokens, entry in entries.items():
+                if entry.low < entry.high:
+                    low, high = (Interval.exact(end) for end in (entry.low, entry.high))
+                    yield self._with(who, tokens, low), self._with(who, tokens, high)
+
+    def _with(self, who: str, tokens: int, entry: Interval) -> LatencyTable:
+        """The table with another time of one pass."""
+        if who == "target":
+            return replace(self, target={**self.target, tokens: entry})
+        return replace(self, draft={**self.draft, tokens: entry})
 
     def target_pass(self, tokens: int) -> Interval:
         """Seconds of the target on so many tokens."""

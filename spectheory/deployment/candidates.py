@@ -97,7 +97,7 @@ class Candidate:
         """Whether to speculate with it: best value and interval against plain decoding."""
         if self.speedup.best <= 1:
             return DO_NOT
-        return UNCERTAIN if self.speedup.low <= 1 else SPECULATE
+        return UNCERTAIN if self.speedup.low <= 1 or self.speedup.kind == "estimate" else SPECULATE
 
     def as_dict(self) -> dict[str, Any]:
         """Draft, setting and what it gives, as a JSON-ready dictionary."""

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from spectheory.cost import CostModel
 from spectheory.drafting import Shape, Tree
 from spectheory.errors import SettingError
-from spectheory.intervals import Interval
-from spectheory.shape_calls import BestTree, calls_by_shape
+from spectheory.shape_calls import BestTree, scored_parts
 from spectheory.trace import Trace
 from spectheory.verification import RankRule
 
 _DEPTHS = (1, 2, 3, 4, 6, 8, 12)
 """Depths that the first round tries."""
+_HALVES = 2
+"""Parts of the prompts: trees of one half are scored on the other, which costs no more than one search on all."""
 _LEAST = 2
 """A tree of one node is a chain."""
 
@@ -33,7 +34,8 @@ def fastest_tree(
 
     A tree of n nodes and depth d costs d draft passes and a target pass on n + 1 tokens, so the tree that saves the
     most calls is seldom the fastest. Sizes 2, 4, 8, ... and some depths are tried first, then neighbours of the best
-    while the speed-up grows. No better one is claimed not to exist.
+    while the speed-up grows. Optimality is not guaranteed. Trees are scored on
+    other prompts than those they were found on.
 
     Parameters
     ----------
@@ -95,10 +97,12 @@ def _speedup(
     trace: Trace, rule: RankRule, cost: CostModel, wanted: BestTree, drafted_as: Callable[[Tree], Shape] | None
 ) -> float:
     """The predicted speed-up, 0 where the cost knows no such pass."""
-    (found,) = calls_by_shape(trace, rule, [wanted])
-    calls = float(found.calls.expected.sum())
-    shape = drafted_as(found.shape.tree()) if drafted_as else found.shape
-    try:
-        return cost.speedup(Interval.exact(len(trace) / calls), shape, float(found.calls.full.sum()) / calls).best
-    except SettingError:  # a pass wider than was measured
-        return 0.0
+    seconds = 0.0
+    for part in scored_parts(trace, rule, wanted, _HALVES):
+        calls = float(part.calls.expected.sum())
+        shape = drafted_as(part.tree) if drafted_as else part.tree
+        try:
+            seconds += calls * cost.call(shape, float(part.calls.full.sum()) / calls).best
+        except SettingError:  # a pass wider than was measured
+            return 0.0
+    return len(trace) * cost.target_step().best / seconds

@@ -41,8 +41,11 @@ class Ranking:
 
     @property
     def told_apart(self) -> bool:
-        """Whether the intervals of best and runner-up are apart (they may be told apart even where they are not)."""
-        return self.runner_up is None or self.best.speedup.low > self.runner_up.speedup.high
+        """Whether the intervals of best and runner-up do not overlap; estimates have none, and are not told apart."""
+        if self.runner_up is None:
+            return True
+        one, two = self.best.speedup, self.runner_up.speedup
+        return "estimate" not in (one.kind, two.kind) and one.low > two.high
 
     @property
     def by_draft(self) -> list[Candidate]:
@@ -60,13 +63,12 @@ def rank_drafts(
     tree_rules: Sequence[RankRule] = (),
     k_max: int = 16,
     nodes: int = 32,
-    resamples: int = 1000,
-    seed: int = 0,
 ) -> Ranking:
     """Rank every draft, rule and kind of shape by predicted speed-up (§7, §8; intervals over prompts and latencies).
 
     Chains of 1..k_max drafts; of each rule in `tree_rules` also the tree that :func:`fastest_tree` finds, chosen for
-    seconds. Shapes are chosen on the texts of the trace themselves.
+    seconds. Trees are scored on other prompts than those they
+    were found on; lengths and sizes are chosen on the texts they are scored on.
 
     Parameters
     ----------
@@ -79,8 +81,6 @@ def rank_drafts(
         With trees.
     k_max, nodes : int
         Longest chain and largest tree; fewer where latencies were measured on fewer tokens.
-    resamples, seed : int
-        Bootstrap over prompts.
 
     Raises
     ------
@@ -107,7 +107,7 @@ def rank_drafts(
         longest = measured_nodes(draft.cost, k_max)
         if longest < k_max:
             left_out.append(f"{draft.name}: chains beyond k = {longest}, latencies were measured on no longer calls.")
-        ask = partial(plan, draft.trace, draft.cost, resamples=resamples, seed=seed)
+        ask = partial(plan, draft.trace, draft.cost)
         found = ask(rules=rules, shapes=[Chain(k) for k in range(1, longest + 1)])
         fastest = [max(found.of(label), key=_gain) for label in found.labels]
         without = {candidate.prediction.rule for candidate in candidates if candidate.draft.name == NO_DRAFT}

@@ -20,7 +20,7 @@ MOST_DRAWN_NODES, MOST_DRAWN_DEPTH = 64, 14
 """A larger tree is summed up by depth: at four columns a depth these fit a terminal of 80."""
 
 OTHER_TREES = {
-    "held_out": "the same search, held out",
+    "same_texts": "this tree on the same texts",
     "greedy": "greedy tree",
     "iid_optimal": "i.i.d.-optimal tree",
     "chain": "chain",
@@ -41,7 +41,7 @@ class TreeAnswer:
     weights : array ``[nodes]``
         Probability that each node is accepted: its marginal gain in tokens per call.
     tokens_per_call : Interval
-        What the tree gives.
+        What the tree gives; of a search, what it gives on other prompts.
     channel : float or None
         T1 for as many nodes.
     others : mapping of str to Interval

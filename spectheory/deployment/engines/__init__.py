@@ -16,9 +16,7 @@ from spectheory.deployment.engines.vllm import vllm_settings
 __all__ = ["EngineSettings", "engine_settings"]
 
 
-def engine_settings(
-    drafts: Sequence[Draft], *, k_max: int = 16, nodes: int = 32, resamples: int = 1000, seed: int = 0
-) -> list[EngineSettings]:
+def engine_settings(drafts: Sequence[Draft], *, k_max: int = 16, nodes: int = 32) -> list[EngineSettings]:
     """The fastest settings of each engine over all drafts, under the engine's own rule.
 
     With a cost model that knows batches, vLLM's come with the best length for every batch size. Where traces have it,
@@ -31,22 +29,20 @@ def engine_settings(
         Drafts for one target.
     k_max, nodes : int
         Longest chain and largest tree.
-    resamples, seed : int
-        Bootstrap over prompts.
 
     Examples
     --------
     >>> from spectheory.cost import ConstantRatio
     >>> from spectheory.trace import Trace
     >>> trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40)] * 2)
-    >>> [s.engine for s in engine_settings([Draft("small", trace, ConstantRatio(0.1))], resamples=100)]
+    >>> [s.engine for s in engine_settings([Draft("small", trace, ConstantRatio(0.1))])]
     ['transformers', 'vllm', 'sglang']
     """
     found: dict[tuple[str, bool], EngineSettings] = {}
     for draft in drafts:
         longest = measured_nodes(draft.cost, k_max)
         largest = measured_nodes(draft.cost, nodes)
-        ask = Ask.about(draft, range(1, longest + 1), largest, resamples=resamples, seed=seed)
+        ask = Ask.about(draft, range(1, longest + 1), largest)
         drafted = [transformers_settings(ask), _by_batch(ask, k_max), sglang_settings(ask)]
         for settings in (*drafted, transformers_lookup(ask), vllm_lookup(ask)):
             if settings is None:

@@ -75,25 +75,21 @@ class Ask:
         Predictions of the chains.
     nodes : int
         Most nodes of a draft tree.
-    resamples, seed : int
-        Bootstrap over prompts.
     """
 
     draft: Draft
     chains: Plan
     nodes: int
-    resamples: int = 1000
-    seed: int = 0
 
     @classmethod
-    def about(cls, draft: Draft, lengths: Sequence[int], nodes: int, *, resamples: int, seed: int) -> Ask:
+    def about(cls, draft: Draft, lengths: Sequence[int], nodes: int) -> Ask:
         """Predict the chains of the given lengths."""
         names = [GREEDY, TOKEN] if sampling_of(draft).temperature == 0 else [TOKEN, BLOCK, ARGMAX]
         asked = [PATH_RULES[name] for name in (*names, LOOKUP)]
         rules = [rule for rule in asked if set(rule.needs) <= set(draft.trace.columns)]
         shapes = [Chain(k) for k in lengths]
-        chains = plan(draft.trace, draft.cost, rules=rules, shapes=shapes, resamples=resamples, seed=seed)
-        return cls(draft, chains, nodes, resamples, seed)
+        chains = plan(draft.trace, draft.cost, rules=rules, shapes=shapes)
+        return cls(draft, chains, nodes)
 
     def fastest(self, *rules: str) -> Prediction | None:
         """The fastest chain under one of the rules, the first of them where they tie; None if none is known."""

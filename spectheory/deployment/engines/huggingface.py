@@ -20,7 +20,7 @@ def transformers_settings(ask: Ask) -> EngineSettings | None:
     >>> from spectheory.deployment.candidates import Draft
     >>> from spectheory.trace import Trace
     >>> trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40)] * 2)
-    >>> ask = Ask.about(Draft("small", trace, ConstantRatio(0.1)), range(1, 9), 8, resamples=100, seed=0)
+    >>> ask = Ask.about(Draft("small", trace, ConstantRatio(0.1)), range(1, 9), 8)
     >>> transformers_settings(ask).options["assistant"]["num_assistant_tokens"]
     6
     """

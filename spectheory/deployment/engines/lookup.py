@@ -30,7 +30,7 @@ def transformers_lookup(ask: Ask) -> EngineSettings | None:
     >>> text = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40)] * 2)
     >>> copied = {"lookup_match": np.tile([5, 0], 40), "lookup_drafted": np.tile([5, 0], 40)}
     >>> trace = Trace({**text.columns, **copied}, text.texts)
-    >>> ask = Ask.about(Draft("small", trace, ConstantRatio(0.1)), range(1, 9), 8, resamples=100, seed=0)
+    >>> ask = Ask.about(Draft("small", trace, ConstantRatio(0.1)), range(1, 9), 8)
     >>> transformers_lookup(ask).options["prompt_lookup_num_tokens"]
     5
     """
@@ -68,7 +68,7 @@ def vllm_lookup(ask: Ask) -> EngineSettings | None:
     >>> text = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40)] * 2)
     >>> copied = {"lookup_match": np.tile([5, 0], 40), "lookup_drafted": np.tile([5, 0], 40)}
     >>> trace = Trace({**text.columns, **copied}, text.texts)
-    >>> ask = Ask.about(Draft("small", trace, ConstantRatio(0.1)), range(1, 9), 8, resamples=100, seed=0)
+    >>> ask = Ask.about(Draft("small", trace, ConstantRatio(0.1)), range(1, 9), 8)
     >>> sorted(vllm_lookup(ask).options)
     ['method', 'num_speculative_tokens', 'prompt_lookup_max', 'prompt_lookup_min']
     """

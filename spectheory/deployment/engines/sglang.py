@@ -77,7 +77,7 @@ def sglang_settings(ask: Ask) -> EngineSettings | None:
     >>> from spectheory.deployment.candidates import Draft
     >>> from spectheory.trace import Trace
     >>> trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40)] * 2)
-    >>> ask = Ask.about(Draft("small", trace, ConstantRatio(0.1)), range(1, 9), 8, resamples=100, seed=0)
+    >>> ask = Ask.about(Draft("small", trace, ConstantRatio(0.1)), range(1, 9), 8)
     >>> sglang_settings(ask).options["speculative-num-steps"]
     6
     """
@@ -113,7 +113,7 @@ def _tree(ask: Ask) -> Prediction | None:
         return None
     (found,) = calls_by_shape(trace, rule, [wanted])
     shape = GrownTree(found.shape.tree())
-    return predict(trace, rule, shape, cost, resamples=ask.resamples, seed=ask.seed)
+    return predict(trace, rule, shape, cost)
 
 
 def _remarks(ask: Ask, best: Prediction, greedy: bool) -> list[str]:

@@ -23,7 +23,7 @@ def vllm_settings(ask: Ask, ranges: Sequence[tuple[int, int, int]] = ()) -> Engi
     >>> from spectheory.deployment.candidates import Draft
     >>> from spectheory.trace import Trace
     >>> trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40)] * 2)
-    >>> ask = Ask.about(Draft("small", trace, ConstantRatio(0.1)), range(1, 9), 8, resamples=100, seed=0)
+    >>> ask = Ask.about(Draft("small", trace, ConstantRatio(0.1)), range(1, 9), 8)
     >>> vllm_settings(ask).options["num_speculative_tokens"]
     6
     """

@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import stdtrit
 
+from spectheory.measure.validation.expected import READINGS
 from spectheory.measure.validation.law import tail
 from spectheory.measure.validation.runs import Run
 
@@ -15,8 +16,8 @@ FALSE_ALARMS = 1e-3
 """A validation in which every expectation is right reports a disagreement this often at most."""
 _CERTAIN = 1e-3
 """A smaller standard deviation is rounding: nothing is random, and counted and expected calls must be equal."""
-_FAR = 5.0
-"""The error of an estimated expectation is larger, in standard deviations, in 6e-7 of all runs."""
+_BEYOND = 6e-7
+"""How often the error of an estimated expectation is larger than it is taken to be."""
 
 
 def deviation(runs: Sequence[Run]) -> float:
@@ -46,14 +47,32 @@ def z_value(runs: Sequence[Run]) -> float:
 def p_value(runs: Sequence[Run]) -> float:
     """How often chance gives calls so far from those expected (§7; exact, of estimated laws an upper estimate).
 
-    Of estimated laws it is the tail of the mean law, with the count moved towards the expectation by five standard
-    deviations of that mean's error, plus how often the error is larger (in its normal limit).
+    Of estimated laws it is the tail of the mean law, with the count moved towards the expectation by the largest error
+    that the mean is taken to have, plus how often the error is larger.
     """
     known = [run.expected for run in runs if run.expected is not None]
     count, calls = sum(run.count for run in runs), sum(one.calls for one in known)
-    laws, noise = [(one.least, np.array(one.law)) for one in known], sum(one.noise for one in known)
-    if noise == 0:
+    laws, error = [(one.least, np.array(one.law)) for one in known], largest_error([one.noise for one in known])
+    if error == 0:
         return tail(laws, count)
     off = calls_off(runs)
-    moved = calls + math.copysign(max(abs(off) - _FAR * math.sqrt(noise), 0.0), off)
-    return min(1.0, tail(laws, math.ceil(moved) if off > 0 else math.floor(moved)) + float(2 * norm.sf(_FAR)))
+    moved = calls + math.copysign(max(abs(off) - error, 0.0), off)
+    return min(1.0, tail(laws, math.ceil(moved) if off > 0 else math.floor(moved)) + _BEYOND)
+
+
+def largest_error(noises: Sequence[float], beyond: float = _BEYOND) -> float:
+    r"""What the error of a sum of estimated expectations exceeds in a share `beyond` of all runs (Student).
+
+    Each expectation is the mean of a few readings, and its noise v is estimated from these. The sum has Satterthwaite's
+    :math:`(\sum v)^2 / \sum (v^2 / f)` degrees of freedom, f those of one expectation.
+
+    Examples
+    --------
+    >>> [round(largest_error([1.0] * n) / n**0.5, 1) for n in (1, 16, 1000)]
+    [106.3, 5.7, 5.0]
+    """
+    total = sum(noises)
+    if total == 0:
+        return 0.0
+    freedom = (READINGS - 1) * total**2 / sum(noise**2 for noise in noises)
+    return float(stdtrit(freedom, 1 - beyond / 2)) * math.sqrt(total)

@@ -14,6 +14,7 @@ from spectheory.measure.validation.agreement import FALSE_ALARMS, calls_off, dev
 from spectheory.measure.validation.evidence import Evidence
 from spectheory.measure.validation.settings import JUDGED_PLAINLY, PLAINLY, Setting
 from spectheory.measure.validation.times import by_table, in_loop, made_by_table
+from spectheory.over_prompts import left_out
 
 Floats = NDArray[np.float64]
 SCHEMA = 1
@@ -36,7 +37,7 @@ def _record(evidence: Evidence, setting: Setting) -> dict[str, Any]:
         "judged": setting.judged,
         "tokens": int(here.tokens[0]),
         "calls": int(here.calls[0]),
-        "tokens_per_call": evidence.resampled.interval(here.tokens / here.calls).as_dict(),
+        "tokens_per_call": evidence.interval(here.tokens / here.calls).as_dict(),
         "expected": _expected(evidence, setting),
         "trace": _from_trace(evidence, setting),
         "speedup": _judged_speedup(evidence, setting) if setting.judged else _speedup(evidence, setting),
@@ -62,8 +63,8 @@ def _expected(evidence: Evidence, setting: Setting) -> dict[str, Any]:
 
 
 def _from_trace(evidence: Evidence, setting: Setting) -> dict[str, Any]:
-    """What other texts of the same prompts predict; prompts are drawn again for both sides together."""
-    here, interval = evidence.timed(setting), evidence.resampled.interval
+    """What other texts of the same prompts predict; prompts are left out on both sides together."""
+    here, interval = evidence.timed(setting), evidence.interval
     known = evidence.of_trace(setting).tokens_per_call
     return {
         "tokens_per_call": interval(known).as_dict(),
@@ -73,7 +74,7 @@ def _from_trace(evidence: Evidence, setting: Setting) -> dict[str, Any]:
 
 def _speedup(evidence: Evidence, setting: Setting) -> dict[str, Any]:
     """Measured, of the passes alone, and predicted, with the budget of the miss."""
-    here, plain, interval = evidence.timed(setting), evidence.timed(PLAINLY), evidence.resampled.interval
+    here, plain, interval = evidence.timed(setting), evidence.timed(PLAINLY), evidence.interval
     step = plain.verifying / plain.calls
     plain_overhead = plain.seconds / plain.verifying - 1
     measured, counted = here.per_call(step), here.tokens / here.calls
@@ -82,9 +83,9 @@ def _speedup(evidence: Evidence, setting: Setting) -> dict[str, Any]:
     of_trace = evidence.of_trace(setting)
     known, shape = of_trace.tokens_per_call, of_trace.shape
     expected = np.array([run.expected.calls for run in evidence.runs(setting) if run.expected is not None])
-    tokens = parts.TokensPerCall(known, here.tokens / evidence.resampled.sum(expected), counted)
+    tokens = parts.TokensPerCall(known, here.tokens / left_out(expected), counted)
     by_passes = by_table(evidence.table, of_trace)
-    made = made_by_table(evidence.table, setting.drafts, evidence.runs(setting), evidence.resampled)
+    made = made_by_table(evidence.table, setting.drafts, evidence.runs(setting))
     predicted = in_loop(evidence.table, shape, by_passes)
     miss = parts.speedup(counted, timed) / parts.speedup(known, predicted)
     shares = parts.budget(tokens, predicted, made, timed)
@@ -103,7 +104,7 @@ def _speedup(evidence: Evidence, setting: Setting) -> dict[str, Any]:
 
 def _judged_speedup(evidence: Evidence, setting: Setting) -> dict[str, Any]:
     """Over transformers' own plain generation, prompts included; its passes are not timed one by one."""
-    here, plain, interval = evidence.timed(setting), evidence.timed(JUDGED_PLAINLY), evidence.resampled.interval
+    here, plain, interval = evidence.timed(setting), evidence.timed(JUDGED_PLAINLY), evidence.interval
     return {
         "measured": interval(here.tokens / here.seconds / (plain.tokens / plain.seconds)).as_dict(),
         "predicted": evidence.predicted(setting, evidence.table).as_dict(),
@@ -112,7 +113,7 @@ def _judged_speedup(evidence: Evidence, setting: Setting) -> dict[str, Any]:
 
 def _percent(evidence: Evidence, factor: Floats) -> dict[str, Any]:
     """100 times the logarithm of a factor: per cent, and parts of it add up."""
-    return evidence.resampled.interval(100 * np.log(factor)).as_dict()
+    return evidence.interval(100 * np.log(factor), logarithmic=False).as_dict()
 
 
 def answer(temperatures: Mapping[float, list[dict[str, Any]]], provenance: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,10 +13,10 @@ from spectheory.cost import LatencyTable
 from spectheory.intervals import Interval
 from spectheory.measure.validation.agreement import is_certain
 from spectheory.measure.validation.expected import calls_of
-from spectheory.measure.validation.resampled import Resampled
 from spectheory.measure.validation.runs import Round, Run
 from spectheory.measure.validation.settings import Setting
 from spectheory.measure.validation.times import Known, Timed, timed
+from spectheory.over_prompts import interval, left_out
 from spectheory.prediction import predict
 from spectheory.shape_calls import calls_by_drafted, drafted
 from spectheory.trace import Trace
@@ -42,8 +42,6 @@ class Evidence:
         Other texts of the same prompts: what is known beforehand.
     table : LatencyTable
         Seconds of passes.
-    resampled : Resampled
-        Prompts drawn again.
     """
 
     settings: tuple[Setting, ...]
@@ -51,7 +49,6 @@ class Evidence:
     rounds: Sequence[Round]
     trace: Trace
     table: LatencyTable
-    resampled: Resampled
 
     def runs(self, setting: Setting) -> list[Run]:
         """The runs of a setting, one per prompt."""
@@ -70,7 +67,7 @@ class Evidence:
 
     def timed(self, setting: Setting) -> Timed:
         """Their sums."""
-        return timed(self.runs(setting), self.resampled)
+        return timed(self.runs(setting))
 
     def predicted(self, setting: Setting, cost: LatencyTable) -> Interval:
         """The speed-up that trace and costs predict, as ``spectheory predict`` gives it."""
@@ -97,4 +94,8 @@ class Evidence:
         """The sums of a value of each text of the trace."""
         place = {name: number for number, name in enumerate(self.prompts)}
         rows = [place[text.prompt] for text in self.trace.texts]
-        return self.resampled.sum(np.bincount(rows, values, len(place)).astype(float))
+        return left_out(np.bincount(rows, values, len(place)))
+
+    def interval(self, values: Floats, *, logarithmic: bool = True) -> Interval:
+        """The 95% interval over prompts of what was worked out on all of them and without each."""
+        return interval(values, self._of_texts(self.trace.lengths), logarithmic=logarithmic)

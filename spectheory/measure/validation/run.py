@@ -17,7 +17,6 @@ from spectheory.measure.run import MeasureSettings, Progress, measure
 from spectheory.measure.validation.answer import answer, answer_at
 from spectheory.measure.validation.evidence import Evidence
 from spectheory.measure.validation.latencies import context_of, kept_latencies
-from spectheory.measure.validation.resampled import Resampled
 from spectheory.measure.validation.rounds import checked_fingerprint, decoded_rounds, with_plain
 from spectheory.measure.validation.settings import Setting, settings_for
 from spectheory.prompts import Prompt
@@ -90,7 +89,6 @@ def validate(
     question: Validation,
     out: Path,
     *,
-    resamples: int = 1000,
     on_progress: Shown | None = None,
 ) -> dict[str, Any]:
     """Predict from a trace and a latency table, decode, and say how far the two are apart and why.
@@ -108,8 +106,6 @@ def validate(
         Rules, shapes, temperatures, and how texts are made.
     out : Path
         Folder of what is kept.
-    resamples : int
-        Bootstrap over prompts.
     on_progress : callable, optional
         Called with what is being done and how far it is.
 
@@ -127,7 +123,6 @@ def validate(
     temperatures = tuple(dict.fromkeys(question.temperatures))
     for temperature in temperatures:  # before anything runs
         checked_fingerprint(pair, prompts, with_plain(question.settings(temperature)), question.at(temperature))
-    resampled = Resampled(len(prompts), resamples, question.how.seed)
     context = context_of(pair, prompts, question.how, question.longest)
     found, draft_steps = {}, []
     for temperature in temperatures:
@@ -148,7 +143,7 @@ def validate(
             pair, prompts, how, out / f"trace-{at}.parquet", on_progress=_titled(show, f"measuring at {at}")
         )
         names = tuple(prompt.id for prompt in prompts)
-        found[temperature] = answer_at(Evidence(tuple(settings), names, rounds, trace, table, resampled))
+        found[temperature] = answer_at(Evidence(tuple(settings), names, rounds, trace, table))
     measured = {"context": context, "draft_step": statistics.fmean(draft_steps)}
     return answer(found, _provenance(pair, prompts, question) | measured)
 

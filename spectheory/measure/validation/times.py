@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from spectheory.cost import LatencyTable
 from spectheory.drafting import Shape
 from spectheory.measure.validation.budget import CallTime, Timing
-from spectheory.measure.validation.resampled import Resampled
 from spectheory.measure.validation.runs import Run
+from spectheory.over_prompts import left_out
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Timed:
-    """Sums ``[1 + resamples]`` over the runs of one setting.
+    """Sums ``[1 + prompts]`` over the runs of one setting.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Timed:
         )
 
 
-def timed(runs: Sequence[Run], resampled: Resampled) -> Timed:
+def timed(runs: Sequence[Run]) -> Timed:
     """The sums of a setting's runs, one per prompt."""
     rows = [
         (
@@ -55,12 +55,12 @@ def timed(runs: Sequence[Run], resampled: Resampled) -> Timed:
         )
         for run in runs
     ]
-    return Timed(*(resampled.sum(np.array(column, dtype=float)) for column in zip(*rows, strict=True)))
+    return Timed(*(left_out(np.array(column, dtype=float)) for column in zip(*rows, strict=True)))
 
 
 @dataclass(frozen=True)
 class Known:
-    """What a trace says of a setting's calls, ``[1 + resamples]`` each.
+    """What a trace says of a setting's calls, ``[1 + prompts]`` each.
 
     Attributes
     ----------
@@ -97,12 +97,12 @@ def in_loop(table: LatencyTable, shape: Shape, passes: CallTime) -> Timing:
     return Timing(replace(passes, overhead=table.loop.of(shape) / step), table.loop.plain / step)
 
 
-def made_by_table(table: LatencyTable, shape: Shape, runs: Sequence[Run], resampled: Resampled) -> CallTime:
+def made_by_table(table: LatencyTable, shape: Shape, runs: Sequence[Run]) -> CallTime:
     """Calls as they were made, in the table's own plain steps: drafts as many as there were, full ones as counted."""
     step = table.target_step().best
     rows = [_seconds(table, shape, run) for run in runs]
-    drafting, verifying = (resampled.sum(np.array(column)) for column in zip(*rows, strict=True))
-    calls = resampled.sum(np.array([float(run.count) for run in runs])) * step
+    drafting, verifying = (left_out(np.array(column)) for column in zip(*rows, strict=True))
+    calls = left_out(np.array([float(run.count) for run in runs])) * step
     return CallTime(drafting / calls, verifying / calls)
 
 

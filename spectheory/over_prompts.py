@@ -1,0 +1,155 @@
+r"""Intervals over prompts: the jackknife with Student's t.
+
+Every statistic here is a function of sums over prompts. It is evaluated once on all prompts and once without each of
+them. With :math:`\theta_{-i}` the logarithm of the statistic without prompt i, its variance is estimated by
+
+.. math:: v = \frac{n-1}{n} \sum_i (\theta_{-i} - \bar\theta)^2 ,
+
+and the 95% interval is :math:`\theta \pm t_\nu \sqrt v`. Prompts that end early weigh less, so the degrees of freedom
+are :math:`\nu = (\sum_i w_i)^2 / \sum_i w_i^2 - 1`, with :math:`w_i` what prompt i adds to the denominator
+(Kish's effective number of prompts, less one). ``benchmarks/coverage.py`` measures how often such intervals hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri, stdtrit
+
+from spectheory.intervals import CONFIDENCE, Interval
+from spectheory.trace import TextInfo
+
+Floats = NDArray[np.float64]
+FEW = 8
+"""With fewer prompts the intervals are rough."""
+NO_LIMITS = (-np.inf, np.inf)
+_TAIL = (1 + CONFIDENCE) / 2
+
+
+def left_out(per_prompt: NDArray[Any]) -> Floats:
+    """The sum over all prompts, then the sum without each of them, ``[1 + prompts]``.
+
+    Examples
+    --------
+    >>> left_out(np.array([1.0, 2.0, 4.0]))
+    array([7., 6., 5., 3.])
+    """
+    total = float(np.sum(per_prompt))
+    return np.concatenate([[total], total - per_prompt])
+
+
+def deviation(low: float, high: float) -> float:
+    """Standard deviation of the logarithm of a positive value, read from the ends of its 95% interval."""
+    return float(np.log(high / low) / (2 * ndtri(_TAIL)))
+
+
+def interval(
+    values: Floats,
+    weights: Floats,
+    *,
+    limits: tuple[float, float] = NO_LIMITS,
+    logarithmic: bool = True,
+    other_variance: float = 0.0,
+) -> Interval:
+    """The 95% interval over prompts of a statistic (statistical; see above).
+
+    Parameters
+    ----------
+    values : array ``[1 + prompts]``
+        The statistic on all prompts, then without each of them.
+    weights : array ``[1 + prompts]``
+        The same of the sum that says how much each prompt counts.
+    limits : tuple of float
+        What is certain of the true value; the interval is cut there.
+    logarithmic : bool
+        Whether the logarithm is taken to be the scale of the error, if all values are positive.
+    other_variance : float
+        Variance, on that scale, of an independent error whose size is known, such as that of latencies. Degrees of
+        freedom follow Satterthwaite.
+
+    Returns
+    -------
+    Interval
+        An ``estimate`` without a range if fewer than two prompts count.
+
+    Examples
+    --------
+    >>> tokens, calls = left_out(np.array([8.0, 9.0, 10.0])), left_out(np.array([4.0, 4.0, 4.0]))
+    >>> print(interval(tokens / calls, calls))
+    2.250 [1.707, 2.966]
+    """
+    best, own = float(values[0]), weights[0] - weights[1:]
+    counted = own > 0
+    prompts = int(counted.sum())
+    if prompts < 2:
+        return Interval.estimate(best)
+    without = values[1:][counted]
+    logarithmic = logarithmic and bool(np.all(values > 0))
+    centre, without = (np.log(best), np.log(without)) if logarithmic else (best, without)
+    variance = (prompts - 1) / prompts * float(np.sum((without - without.mean()) ** 2))
+    freedom = max(float(own.sum() ** 2 / np.sum(own**2)) - 1, 1.0)
+    if other_variance > 0:
+        with np.errstate(divide="ignore"):
+            freedom *= float(np.square(1 + np.divide(other_variance, variance)))
+    reach = float(stdtrit(freedom, _TAIL) * np.sqrt(variance + other_variance))
+    with np.errstate(over="ignore"):
+        low, high = (float(np.exp(end)) if logarithmic else float(end) for end in (centre - reach, centre + reach))
+    return Interval(min(max(low, limits[0]), best), best, max(min(high, limits[1]), best), "statistical")
+
+
+def ratio(above: Floats, below: Floats, *, limits: tuple[float, float] = NO_LIMITS) -> Interval:
+    """Ratio of two sums over prompts, each ``[1 + prompts]``, with its 95% interval (statistical)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return interval(above / below, below, limits=limits)
+
+
+class Prompts:
+    """The prompts of a trace. Texts of one prompt are dependent, so a prompt is left out whole.
+
+    Parameters
+    ----------
+    texts : sequence of TextInfo
+        The texts of the trace.
+
+    Attributes
+    ----------
+    count : int
+        Prompts.
+    of_text : array ``[texts]``
+        Number of each text's prompt.
+    """
+
+    def __init__(self, texts: Sequence[TextInfo]) -> None:
+        names, self.of_text = np.unique([text.prompt or text.id for text in texts], return_inverse=True)
+        self.count = len(names)
+        self._lengths = [text.tokens for text in texts]
+
+    def sum(self, per_text: NDArray[Any]) -> Floats:
+        """Sums ``[1 + prompts]`` of a value of each text."""
+        return left_out(np.bincount(self.of_text, per_text, self.count))
+
+    def sum_rows(self, per_row: NDArray[Any]) -> Floats:
+        """Sums ``[1 + prompts]`` of a value at each position of the concatenated texts."""
+        return left_out(np.bincount(np.repeat(self.of_text, self._lengths), per_row, self.count))
+
+    def folds(self, most: int) -> NDArray[np.int64]:
+        """The part of each text, 0, 1, ..., at most so many: prompts in turn, whole."""
+        return self.of_text % min(most, self.count)
+
+
+def remarks(prompts: int) -> list[str]:
+    """What a reader must know of intervals over so few prompts; nothing if there are enough.
+
+    Examples
+    --------
+    >>> remarks(48)
+    []
+    >>> remarks(3)
+    ['Only 3 prompts: the 95% intervals are rough. Measure 8 or more.']
+    """
+    if prompts == 1:
+        return ["One prompt gives no 95% interval: the numbers are estimates of unknown error."]
+    return [f"Only {prompts} prompts: the 95% intervals are rough. Measure {FEW} or more."] if prompts < FEW else []
