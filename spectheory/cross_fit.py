@@ -36,6 +36,14 @@ def cross_fitted(
     ------
     tuple
         Which texts are of the part ``[texts]``, which positions ``[N]``, and the tree to score them with.
+
+    Examples
+    --------
+    >>> from spectheory.tree_search import text_tree
+    >>> law = np.array([[0.9, 0.1], [0.1, 0.9]])
+    >>> search = lambda law, lengths: text_tree(law, lengths, 1).tree
+    >>> [str(tree) for *_, tree in cross_fitted(law, np.array([1, 1]), np.array([0, 1]), search)]
+    ['tree 2', 'tree 1']
     """
     for number in np.unique(part):
         inside = part == number

@@ -120,6 +120,12 @@ class Prompts:
         Prompts.
     of_text : array ``[texts]``
         Number of each text's prompt.
+
+    Examples
+    --------
+    >>> prompts = Prompts([TextInfo("a0", 2, prompt="a"), TextInfo("a1", 1, prompt="a"), TextInfo("b0", 3)])
+    >>> prompts.sum(np.array([1.0, 2.0, 4.0])).tolist(), prompts.sum_rows(np.ones(6)).tolist()
+    ([7.0, 4.0, 3.0], [6.0, 3.0, 3.0])
     """
 
     def __init__(self, texts: Sequence[TextInfo]) -> None:

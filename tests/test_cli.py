@@ -161,7 +161,6 @@ def test_one_rule_chosen(trace_file: Path, capsys: pytest.CaptureFixture[str]) -
         (["--rule", "magic"], "rule 'magic' is unknown: there are token, block"),
         (["--rule", "greedy"], "rule 'greedy' cannot be predicted"),
         (["--c", "-1"], "c is -1: must be >= 0"),
-        (["--resamples", "0"], "resamples is 0"),
         (["--check"], "--check is given with a recorded trace"),
         (["--latency", "absent.json"], "absent.json is no latency table"),
         (["--c", "1", "--latency", "x"], "--c and --latency are both given"),

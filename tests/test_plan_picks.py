@@ -14,7 +14,6 @@ sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
 
 from _picks_measured import Measured
 from _picks_tried import finalists, settings_tried, tree_rules
-from spectheory.measure.validation.resampled import Resampled
 
 from spectheory.cost import ConstantRatio, LatencyTable, LoopTime
 from spectheory.deployment import Draft, Ranking, rank_drafts
@@ -83,7 +82,7 @@ def test_what_is_predicted_is_what_the_plan_says() -> None:
     setting, names = Setting("token", said.prediction.shape), tuple(text.id for text in trace.texts)
     call = Call(0, 0, 0, "plain", draft_seconds=0.0, target_seconds=1.0, seconds=1.0)
     runs = [{one.name: Run((1,) * 40, 40, 40.0, 40 * (call,)) for one in (PLAINLY, setting)} for _ in names]
-    measured = Measured([Evidence((setting,), names, runs, trace, table, Resampled(len(names), 50))])
+    measured = Measured([Evidence((setting,), names, runs, trace, table)])
     assert measured.record(setting)["predicted"] == said.speedup.as_dict()
 
 

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from spectheory.measure.validation.resampled import Resampled
 
 from spectheory.cli import main
 from spectheory.cost import LatencyTable
@@ -202,15 +201,13 @@ def test_calls_as_made_by_the_table() -> None:
     second = Interval.exact
     table = LatencyTable({1: second(2.0), 4: second(5.0)}, {1: second(1.0), 2: second(1.5)}, context=8)
     calls = [Call(3, 3, 3, "bonus", 0, 0, 0), Call(3, 3, 1, "recovered", 0, 0, 0), Call(1, 1, 0, "recovered", 0, 0, 0)]
-    made = made_by_table(table, Chain(3), [Run((0,) * 7, 3, 1.0, tuple(calls))], Resampled(1, 2))
+    made = made_by_table(table, Chain(3), [Run((0,) * 7, 3, 1.0, tuple(calls))])
     np.testing.assert_allclose(made.drafting, (3.0 + 3.5 + 1.0) / 3 / 2)
     np.testing.assert_allclose(made.verifying, (5.0 + 5.0 + 3.0) / 3 / 2)
-    narrow = made_by_table(
-        table, KAry((2, 1)), [Run((0,) * 2, 1, 1.0, (Call(2, 2, 1, "recovered", 0, 0, 0),))], Resampled(1, 2)
-    )
+    narrow = made_by_table(table, KAry((2, 1)), [Run((0,) * 2, 1, 1.0, (Call(2, 2, 1, "recovered", 0, 0, 0),))])
     np.testing.assert_allclose(narrow.drafting, 2.0 / 2)  # a draft with a single token: both passes are on one
     calls = [Call(3, 3, 3, "bonus", 0, 0, 0), Call(1, 1, 0, "recovered", 0, 0, 0), Call(0, 0, 0, "plain", 0, 0, 0)]
-    copied = made_by_table(table, Copied(3), [Run((0,) * 6, 3, 1.0, tuple(calls))], Resampled(1, 2))
+    copied = made_by_table(table, Copied(3), [Run((0,) * 6, 3, 1.0, tuple(calls))])
     np.testing.assert_array_equal(copied.drafting, 0.0)
     np.testing.assert_allclose(copied.verifying, (5.0 + 3.0 + 2.0) / 3 / 2)
     one, shares = np.ones(2), np.array([0.0, 1.0])
@@ -244,7 +241,6 @@ def test_what_is_predicted_is_met_when_the_seconds_are_the_table_s(
         rounds,
         Trace.read(folder / f"trace-{WARM}.parquet"),
         table,
-        Resampled(len(PROMPTS)),
     )
     (record,) = answer_at(evidence)
     parts = {name: part["best"] for name, part in record["speedup"]["budget"].items()}
@@ -273,7 +269,7 @@ def test_nothing_is_cut_when_the_trace_is_of_the_texts(tiny_pair: ModelPair, fol
     for known in (columns, full):
         trace = Trace(known, texts, {"settings": {"tokens": how.tokens}})
         table = LatencyTable.read(folder / f"latency-{WARM}.json")
-        of = Evidence((lookup,), tuple(p.id for p in PROMPTS), rounds, trace, table, Resampled(len(PROMPTS), 50))
+        of = Evidence((lookup,), tuple(p.id for p in PROMPTS), rounds, trace, table)
         (record,) = answer_at(of)
         cut.append(record["speedup"]["budget"]["cut"])
         assert abs(record["speedup"]["budget"]["texts"]["best"]) < 1e-9
@@ -386,8 +382,6 @@ def test_what_cannot_be_run_is_refused_before_anything_runs(tiny_pair: ModelPair
     ]
     for pair, prompts, question, kind, words in cases:
         refused(lambda: validate(pair, prompts, question, tmp_path / "no"), kind, words)  # noqa: B023
-    work = lambda: validate(tiny_pair, PROMPTS, asked("token"), tmp_path / "no")  # noqa: E731
-    refused(work, SettingError, "resamples is 0")
     assert not (tmp_path / "no").exists()
 
 
@@ -435,7 +429,6 @@ def test_the_command(
         (["--temperature", "-1"], "temperature is -1"),
         (["--first", "1"], "there is 1 prompt"),
         (["--first", "0"], "--first is 0"),
-        (["--resamples", "0"], "--resamples is 0"),
         (["--tokens", "250"], "the models take 256"),
         (["--rule", "greedy", "--temperature", "1"], "a greedy target has temperature 0"),
     ],
