@@ -29,7 +29,7 @@ class Measured:
         }
 
     def speedup(self, setting: Setting) -> Floats:
-        """Tokens per second of decoding over those of plain decoding, prompts drawn again behind the first entry."""
+        """Tokens per second of decoding over those of plain decoding, then without each of the prompts."""
         here, plain = self._timed[setting], self._timed[PLAINLY]
         return here.tokens * plain.seconds / (here.seconds * plain.tokens)
 
@@ -43,7 +43,7 @@ class Measured:
         return known * (plain.seconds * here.calls / (here.seconds * plain.calls))
 
     def against_best(self, speedup: Callable[[Setting], Floats], pick: Setting) -> dict[str, Any]:
-        """The setting of the largest speed-up, and the pick's over it, with prompts drawn again for both together."""
+        """The setting of the largest speed-up, and the pick's over it, with prompts left out on both sides together."""
         best = max((PLAINLY, *self.settings), key=lambda setting: float(speedup(setting)[0]))
         ratio = self.first.interval(speedup(pick) / speedup(best))
         return {"best": best.name, "pick_over_best": ratio.as_dict(), "within": ratio.best >= 1 - MOST_LOST}

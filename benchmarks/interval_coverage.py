@@ -6,8 +6,10 @@ The fourth family redraws the prompts of the built-in pair's trace, measured fir
 from __future__ import annotations
 
 import argparse
+import json
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from _machine import print_machine
@@ -26,27 +28,22 @@ from _prompt_families import covered as count
 
 from spectheory.call_times import speedup_of_chain
 from spectheory.cost import LatencyTable
-from spectheory.drafting import Chain
+from spectheory.drafting import Chain, Shape
 from spectheory.intervals import Interval
 from spectheory.over_prompts import Prompts, left_out
-from spectheory.prediction import predict
-from spectheory.shape_calls import BestTree, calls_by_shape
+from spectheory.shape_calls import BestTree, Wanted, calls_by_shape
 from spectheory.trace import TextInfo, Trace
 from spectheory.verification import BlockVerification, RecursiveRejection
 
 PROMPTS = (2, 4, 8, 16, 48)
 TREES = ((4, 64), (8, 64), (16, 128), (48, 128))
 NODES = 16
+Shares = dict[str, list[float]]
+"""Shares of intervals that hold, for each number of prompts."""
 SPREAD = 0.1
 """Standard deviation of the logarithm of a measured latency."""
 LAW = np.array([0.55, 0.15, 0.08, 0.05, 0.035, 0.025, 0.02, 0.015])
 """Of the rank at each position; with what is missing to one no candidate is output."""
-
-
-def share(held: int, trials: int) -> str:
-    """A coverage with its standard error."""
-    part = held / trials
-    return f"{part:.3f}±{np.sqrt(part * (1 - part) / trials):.3f}"
 
 
 def families(trace: Trace) -> dict[str, Family]:
@@ -57,15 +54,15 @@ def families(trace: Trace) -> dict[str, Family]:
     return {"mild": mild, "heterogeneous": heterogeneous, "built-in trace": redrawn(tokens, calls), "skewed": skewed}
 
 
-def coverage(every: dict[str, Family], trials: int) -> None:
-    """Tokens per call."""
-    print(f"\nCoverage of 95% intervals of tokens per call, {trials} trials (± standard error)")
-    print(f"{'prompts':26s}" + "".join(f"{n:>14d}" for n in PROMPTS))
+def coverage(every: dict[str, Family], trials: int) -> Shares:
+    """Of tokens per call, by family and method."""
+    found: Shares = {}
     for name, family in every.items():
         value = truth(family)
         for method in (percentile, jackknife):
-            shares = [share(count(family, method, n, trials, value), trials) for n in PROMPTS]
-            print(f"{name:15s} {method.__name__:10s}" + "".join(f"{each:>14s}" for each in shares), flush=True)
+            held = [count(family, method, n, trials, value) / trials for n in PROMPTS]
+            found[f"{name}, {method.__name__}"] = held
+    return found
 
 
 def unsure(rng: np.random.Generator) -> LatencyTable:
@@ -80,23 +77,22 @@ def unsure(rng: np.random.Generator) -> LatencyTable:
     return LatencyTable({1: exact(1.0), DRAFTS + 1: entry(1.2)}, {1: entry(0.1), 2: entry(0.12)}, context=64)
 
 
-def speedups(trials: int) -> None:
-    """Speed-ups with uncertain latencies: errors joined, and ends multiplied."""
+def speedups(trials: int) -> Shares:
+    """Of speed-ups with uncertain latencies: errors joined, and ends multiplied."""
     shape, value = Chain(DRAFTS), truth(mild) / (1.2 + DRAFTS * 0.1)
-    print(f"\nCoverage of 95% intervals of the speed-up, latencies ±{SPREAD:.0%}, mild family, {trials} trials")
-    print(f"{'prompts':26s}" + "".join(f"{n:>14d}" for n in PROMPTS))
-    held = {name: dict.fromkeys(PROMPTS, 0) for name in ("joined", "ends multiplied")}
+    found: Shares = {"errors joined": [], "ends multiplied": []}
     for n in PROMPTS:
-        rng = np.random.default_rng([1, n])
+        rng, held = np.random.default_rng([1, n]), [0, 0]
         for _ in range(trials):
             (tokens, calls), table = mild(rng, n), unsure(rng)
             sums = left_out(tokens), left_out(calls)
             joined = speedup_of_chain(*sums, np.zeros(n + 1), shape, table, tuple(table.errors()))
             product = table.speedup(percentile(tokens, calls), shape)
-            for name, found in zip(held, (joined, product), strict=True):
-                held[name][n] += found.low <= value <= found.high
-    for name, counts in held.items():
-        print(f"{name:26s}" + "".join(f"{share(counts[n], trials):>14s}" for n in PROMPTS))
+            for number, interval in enumerate((joined, product)):
+                held[number] += interval.low <= value <= interval.high
+        for shares, each in zip(found.values(), held, strict=True):
+            shares.append(each / trials)
+    return found
 
 
 def drawn_ranks(rng: np.random.Generator, prompts: int, tokens: int) -> Trace:
@@ -107,21 +103,46 @@ def drawn_ranks(rng: np.random.Generator, prompts: int, tokens: int) -> Trace:
     return Trace(columns | {"rejection_rank": law}, tuple(TextInfo(str(i), tokens) for i in range(prompts)))
 
 
-def optimism(trials: int) -> None:
-    """Tokens per call of the best tree against those of the same tree on fresh texts."""
+def optimism(traces: int) -> dict[str, list[float]]:
+    """Mean relative error of a best tree's tokens per call against fresh texts, and its standard error.
+
+    On the same texts, then held out, for each size of trace.
+    """
     fresh, rule = drawn_ranks(np.random.default_rng(7), 4000, 128), RecursiveRejection()
-    print(f"\nBest trees of {NODES} nodes: error of the predicted tokens per call, i.i.d. ranks, {trials} traces")
+
+    def tokens_per_call(trace: Trace, shape: Wanted) -> tuple[float, Shape]:
+        (found,) = calls_by_shape(trace, rule, [shape])
+        return len(trace) / float(found.calls.expected.sum()), found.shape
+
+    found = {}
     for prompts, tokens in TREES:
         errors = []
-        for seed in range(trials):
+        for seed in range(traces):
             trace = drawn_ranks(np.random.default_rng([seed, prompts]), prompts, tokens)
-            held_out = predict(trace, rule, BestTree(NODES))
-            tree = held_out.shape
-            true = predict(fresh, rule, tree).tokens_per_call.best
-            errors.append([p.tokens_per_call.best / true - 1 for p in (predict(trace, rule, tree), held_out)])
-        mean, error = np.mean(errors, axis=0), np.std(errors, axis=0) / np.sqrt(trials)
-        same, other = (f"{m:+6.2%} ± {e:.2%}" for m, e in zip(mean, error, strict=True))
-        print(f"{prompts:3d} prompts of {tokens:3d} tokens: on the same texts {same}, held out {other}", flush=True)
+            held_out, tree = tokens_per_call(trace, BestTree(NODES))
+            true = tokens_per_call(fresh, tree)[0]
+            errors.append([each / true - 1 for each in (tokens_per_call(trace, tree)[0], held_out)])
+        mean, error = np.mean(errors, axis=0), np.std(errors, axis=0) / np.sqrt(traces)
+        found[f"{prompts} x {tokens}"] = [mean[0], error[0], mean[1], error[1]]
+    return found
+
+
+def tables(found: dict[str, Any]) -> list[str]:
+    """The results as lines of Markdown tables."""
+    trials = found["trials"]
+    head = [f"| prompts | {' | '.join(map(str, PROMPTS))} |", "|---|" + "---:|" * len(PROMPTS)]
+
+    def row(name: str, shares: list[float]) -> str:
+        cells = (f"{share:.3f} ± {(share * (1 - share) / trials) ** 0.5:.3f}" for share in shares)
+        return f"| {name} | {' | '.join(cells)} |"
+
+    tokens, speed = ([*head, *(row(*each) for each in found[part].items())] for part in ("tokens", "speedup"))
+    trees = ["| prompts x tokens | on the same texts | held out |", "|---|---:|---:|"]
+    trees += [
+        f"| {name} | {same:+.1%} ± {a:.1%} | {other:+.1%} ± {b:.1%} |"
+        for name, (same, a, other, b) in found["trees"].items()
+    ]
+    return [*tokens, "", *speed, "", *trees]
 
 
 def measured(folder: Path) -> Trace:
@@ -136,17 +157,24 @@ def measured(folder: Path) -> Trace:
 
 
 def main() -> None:
-    """Print the three tables."""
+    """Print the three tables and write their numbers."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--trace", type=Path, help="trace of a measured pair (Parquet)")
+    parser.add_argument("--trace", type=Path, help="trace of the built-in pair (Parquet); without it, it is measured")
     parser.add_argument("--trials", type=int, default=4000)
+    parser.add_argument("--out", type=Path, help="JSON file")
     asked = parser.parse_args()
     print_machine()
     with tempfile.TemporaryDirectory() as folder:
         trace = Trace.read(asked.trace) if asked.trace else measured(Path(folder))
-    coverage(families(trace), asked.trials)
-    speedups(asked.trials)
-    optimism(max(2, asked.trials // 40))
+    found = {
+        "trials": asked.trials,
+        "tokens": coverage(families(trace), asked.trials),
+        "speedup": speedups(asked.trials),
+        "trees": optimism(max(2, asked.trials // 40)),
+    }
+    print("\n".join(tables(found)))
+    if asked.out:
+        asked.out.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

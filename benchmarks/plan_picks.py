@@ -3,7 +3,7 @@
 For each pair a trace and a latency table, as `spectheory validate` keeps them, give the plan's pick. Then every setting
 decodes the same prompts, interleaved; the fastest few and the pick decode them again with other randomness, several
 times over, so that the best of many noisy measurements is not flattered. The ratio of the pick's speed-up to the best's
-is of these last runs, with prompts drawn again for both together. The best is still the largest of a few estimates,
+is of these last runs, with prompts left out on both sides together. The best is still the largest of a few estimates,
 which makes the pick look worse, and the true best may have missed the finalists, which makes it look better: what bias
 is left may have either sign. Where the pick is the best, the interval is [1, 1] by construction. The ratio by the
 trace's tokens favours the pick, which was chosen on that trace. A stopped run goes on where it was, if it has the same

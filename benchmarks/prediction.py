@@ -1,4 +1,4 @@
-"""Time of a prediction from a trace of 100,000 positions: all rules, k = 1..16, 1,000 resamples.
+"""Time of a prediction from a trace of 100,000 positions: all rules, k = 1..16, intervals over prompts.
 
 Ours against the recursion written as a Python loop (the peer, on a part of the texts, scaled up); equality first.
 """

@@ -168,7 +168,7 @@ def test_one_rule_chosen(trace_file: Path, capsys: pytest.CaptureFixture[str]) -
         (["--nonsense"], "nonsense"),
         (["--temperature", "0.5"], "--temperature given with a recorded trace"),
         (["--target", "x", "--top-p", "7"], "--target, --top-p given with a recorded trace"),
-        (["--seed", "-1"], "seed is -1"),
+        (["--seed", "1"], "--seed given with a recorded trace"),
         (["--k-max", "2000000"], "--k-max is 2000000"),
         (["--c", "inf"], "c is inf: must be >= 0 and finite"),
         (["--shape", "star"], "shape 'star' is unknown: there are chain, batch, tree"),

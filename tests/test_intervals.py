@@ -67,10 +67,11 @@ def test_an_interval_survives_json() -> None:
         (0, math.nan, 1, "bound"),
         (math.nan, math.nan, math.nan, "exact"),
         (0, 0.5, 1, "exact"),
+        (0, 0.5, 1, "estimate"),
     ],
 )
 def test_disorder_is_refused(low: float, best: float, high: float, kind: Kind) -> None:
-    with pytest.raises(ValueError, match=r"needs low <= best <= high|has no width"):
+    with pytest.raises(ValueError, match=r"needs low <= best <= high|means no width"):
         Interval(low, best, high, kind)
 
 

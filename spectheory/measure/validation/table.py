@@ -9,6 +9,8 @@ from scipy.stats import norm
 
 from spectheory.measure.validation.answer import WITHIN
 from spectheory.measure.validation.budget import PARTS
+from spectheory.over_prompts import FEW
+from spectheory.over_prompts import remarks as few_prompts
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -131,4 +133,4 @@ def notes(content: Mapping[str, Any]) -> list[str]:
         lines.append(
             "recursive-distinct trees: the rank law is estimated without bias; its error is part of z's and p's."
         )
-    return lines
+    return [*lines, *few_prompts(content["provenance"].get("prompts", FEW))]
