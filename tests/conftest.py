@@ -16,6 +16,8 @@ settings.register_profile(
 settings.load_profile("repeatable")
 
 VOCABULARY = 64
+MANY_TOKENS = 151_936
+"""The outputs of a large pair in use."""
 WINDOW = 128
 
 
@@ -90,3 +92,14 @@ def tiny_pair(tiny_folders: tuple[Path, Path]) -> Any:
     from spectheory.measure import load_pair
 
     return load_pair(*tiny_folders, device="cpu")
+
+
+@pytest.fixture(scope="session")
+def wide_pair(save_model: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A pair of two thin layers each with the outputs of a large one, in bfloat16, as such pairs are stored."""
+    from spectheory.measure import load_pair
+
+    root = tmp_path_factory.mktemp("wide")
+    sizes = {"outputs": MANY_TOKENS, "tokens": MANY_TOKENS, "dtype": "bfloat16"}
+    target = save_model(root / "target", seed=1, **sizes)
+    return load_pair(target, save_model(root / "draft", seed=2, like=target, **sizes), device="cpu")

@@ -38,7 +38,6 @@ def test_pair_is_ready_to_measure(tiny_pair: ModelPair) -> None:
     assert tiny_pair.end_of_text == {0}
     for model in (tiny_pair.target, tiny_pair.draft):
         assert not model.network.training
-        assert not any(p.requires_grad for p in model.network.parameters())
         assert model.dtype == "float32"
 
 
@@ -69,6 +68,25 @@ def test_device_that_is_not_there(tiny_folders: tuple[Path, Path]) -> None:
     assert "device is 'cuda'" in message
     assert "cpu" in message
     assert "one of them" in refused(*tiny_folders, device="cpu", device_map="auto")
+
+
+@pytest.mark.parametrize("device", ["cpu:3", "cuda:64", "cpu:", "cpu:x", "tpu", "meta", ""])
+def test_devices_that_no_machine_has(device: str, tiny_folders: tuple[Path, Path]) -> None:
+    message = refused(*tiny_folders, device=device)
+    assert f"device is {device!r}: this machine has cpu" in message
+    assert "use one of them" in message
+
+
+def test_the_cpu_is_also_number_0(tiny_folders: tuple[Path, Path]) -> None:
+    assert load_pair(*tiny_folders, device="cpu:0").describe() == load_pair(*tiny_folders, device="cpu").describe()
+
+
+def test_folders_have_no_revisions(tiny_folders: tuple[Path, Path]) -> None:
+    for options in ({"target_revision": "v1"}, {"draft_revision": "v1"}):
+        message = refused(*tiny_folders, device="cpu", **options)
+        assert "revision 'v1' is asked of the folder" in message
+        assert "leave the revision out" in message
+    assert str(tiny_folders[1]) in message
 
 
 def test_missing_folder(tiny_folders: tuple[Path, Path], tmp_path: Path) -> None:
@@ -126,15 +144,32 @@ def test_tokenizers_that_differ(tiny_folders: tuple[Path, Path], save_model: Sav
     other = save_model(tmp_path / "other", words="w")
     assert "token 't1' is 1 and absent" in refused(tiny_folders[0], other)
     larger = save_model(tmp_path / "larger", outputs=80, tokens=70)
-    assert "64 tokens and 70 tokens" in refused(tiny_folders[0], larger)
+    assert "64 and 70 tokens, token 't64' is absent and 64" in refused(tiny_folders[0], larger)
 
 
 def test_padded_vocabularies(tiny_folders: tuple[Path, Path], save_model: SaveModel, tmp_path: Path) -> None:
     padded = save_model(tmp_path / "padded", outputs=80)
     pair = load_pair(tiny_folders[0], padded, device="cpu")
     assert (pair.draft.outputs, pair.vocabulary) == (80, 64)
+    assert load_pair(padded, padded, device="cpu").vocabulary == 64, "padding that both have is nothing to decode"
     short = save_model(tmp_path / "short", outputs=60)
-    assert "60 outputs" in refused(tiny_folders[0], short)
+    message = refused(tiny_folders[0], short)
+    assert "60 outputs, and the tokenizer's ids go up to 63: token 't60' is 60" in message
+
+
+def test_a_token_that_appears_when_the_tokenizer_is_loaded(
+    tiny_folders: tuple[Path, Path], save_model: SaveModel, tmp_path: Path
+) -> None:
+    """A special token or a tokenizer class can add one that tokenizer.json lacks."""
+    folder = save_model(tmp_path / "model")
+    file = folder / "tokenizer_config.json"
+    for entry, token in (({"pad_token": "<pad>"}, "<pad>"), ({"tokenizer_class": "GPT2Tokenizer"}, "<|endoftext|>")):
+        kept = file.read_text()
+        file.write_text(json.dumps(json.loads(kept) | entry))
+        for message in (refused(folder, folder), refused(tiny_folders[0], folder)):
+            assert f"token {token!r} is" in message
+            assert "take out what adds it in tokenizer_config.json" in message
+        file.write_text(kept)
 
 
 def test_hub_that_does_not_answer(tiny_folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:

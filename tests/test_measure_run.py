@@ -212,6 +212,8 @@ def test_the_fingerprint_follows_the_token_ids_and_not_the_chunk(
     settings = MeasureSettings(tokens=3)
     first = fingerprint_of_run(tiny_pair, PROMPTS[:2], settings)
     assert fingerprint_of_run(tiny_pair, PROMPTS[:2], dataclasses.replace(settings, chunk=8)) == first
+    fewer = dataclasses.replace(tiny_pair, vocabulary=tiny_pair.vocabulary - 1)
+    assert fingerprint_of_run(fewer, PROMPTS[:2], settings) != first, "other ids could be decoded"
     encode = measure_run.encode_prompt
     monkeypatch.setattr(measure_run, "encode_prompt", lambda *a, **k: encode(*a, **k).flip(0))
     assert fingerprint_of_run(tiny_pair, PROMPTS[:2], settings) != first

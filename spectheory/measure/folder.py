@@ -20,13 +20,13 @@ def is_local(source: str | Path) -> bool:
     return looks_like_path or Path(text).exists()
 
 
-def check_folder(source: str | Path) -> None:
+def check_folder(source: str | Path, revision: str | None = None) -> None:
     """Check that a local model folder is there and has all its files; hub names pass.
 
     Raises
     ------
     ModelError
-        If the folder is missing, is a file, or lacks configuration or weights.
+        If the folder is missing, is a file, lacks configuration or weights, or a revision of it is asked for.
     """
     if not is_local(source):
         return
@@ -35,6 +35,12 @@ def check_folder(source: str | Path) -> None:
         reason = "is a file" if folder.exists() else "does not exist"
         raise ModelError(
             f"{str(source)!r} {reason}", limit="needs a model folder or a name on the hub", remedy="check the path"
+        )
+    if revision is not None:
+        raise ModelError(
+            f"revision {revision!r} is asked of the folder {str(source)!r}",
+            limit="only models on the hub have revisions",
+            remedy="leave the revision out, or name the model on the hub",
         )
     absent = [] if (folder / "config.json").is_file() else ["config.json"]
     weights = _weight_files(folder)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from huggingface_hub import constants as hub
+from huggingface_hub import try_to_load_from_cache
 from huggingface_hub.utils import logging as hub_logging
 from transformers.utils import logging as transformers_logging
 
@@ -19,6 +20,10 @@ from spectheory.measure.folder import is_local
 
 _KNOWN = {
     "for this kind of AutoModel": ("needs a causal language model", "choose one of the decoder-only kind"),
+    "does not recognize this architecture": (
+        "needs an architecture that transformers has",
+        "use a later transformers, or choose another model",
+    ),
     "device_map": ("the device map cannot be used", "use --device, or what the message says"),
 }
 """What transformers says where files are not to blame: limit and remedy."""
@@ -31,6 +36,12 @@ def guarded(source: str | Path, part: str, load: Callable[[], Any]) -> Any:
     except (KeyboardInterrupt, SystemExit, MemoryError):
         raise
     except Exception as error:  # readers of other people's files raise anything: OSError, KeyError, SafetensorError...
+        if "trust_remote_code" in str(error):
+            raise ModelError(
+                f"{part} of {str(source)!r} needs code that comes with the model",
+                limit="such code is never run",
+                remedy="use a model that transformers has the code for",
+            ) from error
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         known = next((known for said, known in _KNOWN.items() if said in reason), None)
         if known:
@@ -53,6 +64,20 @@ def hub_answers() -> bool:
     except OSError:
         return False
     return True
+
+
+def pickled(source: str | Path, commit: str | None) -> bool:
+    """Whether the weights that were loaded are pickled: transformers prefers safetensors where there are any."""
+
+    def there(name: str) -> bool:
+        if is_local(source):
+            return (Path(source) / name).exists()
+        return isinstance(try_to_load_from_cache(str(source), name, revision=commit), str)
+
+    safe, unsafe = (
+        any(there(f"{name}{end}") for end in ("", ".index.json")) for name in ("model.safetensors", "pytorch_model.bin")
+    )
+    return unsafe and not safe
 
 
 @contextlib.contextmanager

@@ -10,12 +10,13 @@ import transformers
 
 from spectheory.errors import ModelError
 from spectheory.measure.causality import cache_of_causal
+from spectheory.measure.devices import find_device
 from spectheory.measure.folder import check_folder, fingerprint_of, is_local
-from spectheory.measure.hub import guarded, hub_answers, quiet
+from spectheory.measure.hub import guarded, hub_answers, pickled, quiet
 from spectheory.measure.pair import Model, ModelPair
-from spectheory.measure.tokens import same_tokenizer
+from spectheory.measure.tokens import common_vocabulary, same_tokenizer
 
-Device = Literal["cpu", "cuda", "mps"]
+_PICKLED = "weights of {!r} are pickled (.bin): tensors were read and no code was run; safetensors cannot hold any"
 
 
 def load_pair(
@@ -23,12 +24,14 @@ def load_pair(
     draft: str | Path,
     *,
     dtype: str = "auto",
-    device: Device | None = None,
+    device: str | None = None,
     device_map: Any = None,
     target_revision: str | None = None,
     draft_revision: str | None = None,
 ) -> ModelPair:
     """Load target and draft, each a local folder or a hub id.
+
+    Code that comes with a model is never run, and pickled weights are read with torch's reader of weights alone.
 
     Parameters
     ----------
@@ -37,12 +40,12 @@ def load_pair(
     dtype : str
         ``auto`` keeps the precision of the weights, except that float16 becomes float32 on a CPU (which computes it
         slowly and in other roundings than a GPU); else a name such as ``float32`` or ``bfloat16``.
-    device : {"cpu", "cuda", "mps"}, optional
-        Where both models go; the best one there is if left out.
+    device : str, optional
+        Where both models go: ``cpu``, ``mps``, ``cuda`` or ``cuda:1``; the best one there is if left out.
     device_map : optional
         Spreads the models over devices (needs accelerate), in place of `device`; passed on to transformers.
     target_revision, draft_revision : str, optional
-        Branch, tag or commit on the hub.
+        Branch, tag or commit on the hub; folders have none.
 
     Returns
     -------
@@ -51,12 +54,13 @@ def load_pair(
     Raises
     ------
     ModelError
-        If a folder is missing or half-written, the hub cannot be reached, weights are missing or truncated, the
-        tokenizers differ, a model is not causal, or the device is not there.
+        If a folder is missing, half-written or given with a revision, the hub cannot be reached, a model needs code of
+        its own, weights are missing or truncated, the tokenizers differ, a model is not causal, or the device is not
+        there.
     """
     if device is not None and device_map is not None:
         raise ModelError("both device and device map are given", limit="one of them", remedy="leave out the device")
-    place = None if device_map is not None else _device(device)
+    place = None if device_map is not None else find_device(device)
     precision = _precision(dtype)
     with quiet():
         tokenizer = same_tokenizer(
@@ -68,34 +72,8 @@ def load_pair(
         ]
         for model in loaded:
             cache_of_causal(model)
-    vocabulary = min(model.outputs for model in loaded)
-    needed = max(tokenizer.get_vocab().values()) + 1
-    if vocabulary < needed:
-        short = min(loaded, key=lambda model: model.outputs)
-        raise ModelError(
-            f"{short.name!r} has {short.outputs} outputs and the tokenizer ids up to {needed - 1}",
-            limit="every token id needs an output",
-            remedy="use the tokenizer the model was made with",
-        )
+    vocabulary = common_vocabulary(tokenizer, *loaded)
     return ModelPair(loaded[0], loaded[1], tokenizer, vocabulary)
-
-
-def _device(device: str | None) -> torch.device:
-    there = ["cpu"]
-    if torch.backends.mps.is_available():
-        there.append("mps")
-    if torch.cuda.is_available():
-        there.append("cuda")
-    if device is None:
-        return torch.device(there[-1])
-    if device.split(":")[0] not in there:
-        raise ModelError(
-            f"device is {device!r}", limit=f"this machine has {', '.join(there)}", remedy="use one of them"
-        )
-    try:
-        return torch.device(device)
-    except RuntimeError as error:
-        raise ModelError(f"device is {device!r}", limit="torch knows no such device", remedy="e.g. cuda:1") from error
 
 
 def _precision(name: str) -> torch.dtype | Literal["auto"]:
@@ -108,14 +86,21 @@ def _precision(name: str) -> torch.dtype | Literal["auto"]:
 
 
 def _tokenizer(source: str | Path, revision: str | None) -> Any:
-    check_folder(source)
+    check_folder(source, revision)
     return guarded(
         source,
         "tokenizer",
-        lambda: transformers.AutoTokenizer.from_pretrained(
-            str(source), revision=revision or "main", local_files_only=is_local(source) or not hub_answers()
-        ),
+        lambda: transformers.AutoTokenizer.from_pretrained(str(source), **_where(source, revision)),
     )
+
+
+def _where(source: str | Path, revision: str | None) -> dict[str, Any]:
+    """What both loaders of transformers are told; without the last entry they ask whether to run a model's code."""
+    return {
+        "revision": revision or "main",
+        "local_files_only": is_local(source) or not hub_answers(),
+        "trust_remote_code": False,
+    }
 
 
 def _load(
@@ -126,8 +111,8 @@ def _load(
         "weights",
         lambda: transformers.AutoModelForCausalLM.from_pretrained(
             str(source),
-            revision=revision or "main",
-            local_files_only=is_local(source) or not hub_answers(),
+            **_where(source, revision),
+            weights_only=True,  # of a pickle: tensors, and no code
             dtype=dtype,
             device_map=device_map,
             output_loading_info=True,
@@ -139,16 +124,21 @@ def _load(
         if dtype == "auto" and device.type == "cpu" and network.dtype == torch.float16:
             network = network.float()
         network = guarded(source, "weights", lambda: network.to(device))
-    network.eval().requires_grad_(False)
+    # The weights go on requiring gradients, of which inference mode takes none: on a CPU in 16 bits, torch's `linear`
+    # copies the whole output matrix for one row of several if they do not.
+    network.eval()
     config = network.config.get_text_config()
     head = network.get_output_embeddings()
+    name = Path(source).resolve().name if is_local(source) else str(source)
+    revision = getattr(network.config, "_commit_hash", None)
     return Model(
-        name=Path(source).resolve().name if is_local(source) else str(source),
-        revision=getattr(network.config, "_commit_hash", None),
+        name=name,
+        revision=revision,
         network=network,
         outputs=int(config.vocab_size if head is None else head.weight.shape[0]),
         window=getattr(config, "max_position_embeddings", None),
         fingerprint=fingerprint_of(source, network.config),
+        remark=_PICKLED.format(name) if pickled(source, revision) else None,
     )
 
 

@@ -19,13 +19,15 @@ class Model:
     revision : str, optional
         The commit of a hub model.
     network : torch module
-        In evaluation mode, without gradients.
+        In evaluation mode; it runs in inference mode, without gradients.
     outputs : int
         Entries of a row of its logits; padding included.
     window : int, optional
         Longest text it takes, in tokens; None if it states none.
     fingerprint : str
         Changes when configuration or weights do.
+    remark : str, optional
+        What its user should know of how it was loaded.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Model:
     outputs: int
     window: int | None
     fingerprint: str
+    remark: str | None = None
 
     @property
     def device(self) -> torch.device:
@@ -71,7 +74,7 @@ class ModelPair:
     tokenizer : transformers tokenizer
         The target's; the draft's gives the same ids.
     vocabulary : int
-        Common token ids 0..vocabulary - 1; logits are cut to these, since models pad their outputs differently.
+        Token ids 0..vocabulary - 1 are those of the tokenizer; logits are cut to these, since models pad their outputs.
     """
 
     target: Model

@@ -7,7 +7,11 @@ from typing import Any
 import torch
 
 from spectheory.errors import ModelError, TextError
+from spectheory.measure.pair import Model
 from spectheory.prompts import Prompt
+
+_ADDED = "if tokenizer.json lacks the token, take out what adds it in tokenizer_config.json (special token or class)"
+"""What to do about a token that appears when a tokenizer is loaded."""
 
 
 def same_tokenizer(target: Any, draft: Any, target_name: str, draft_name: str) -> Any:
@@ -16,21 +20,42 @@ def same_tokenizer(target: Any, draft: Any, target_name: str, draft_name: str) -
     Raises
     ------
     ModelError
-        If they differ; a differing token or the sizes are named.
+        If they differ; a differing token is named.
     """
     ours, theirs = target.get_vocab(), draft.get_vocab()
     if ours == theirs:
         return target
-    if len(ours) != len(theirs):
-        difference = f"{len(ours)} tokens and {len(theirs)} tokens"
-    else:
-        token = min((t for t in ours if theirs.get(t) != ours[t]), key=ours.__getitem__)
-        difference = f"token {token!r} is {ours[token]} and {theirs.get(token, 'absent')}"
+    sizes = "" if len(ours) == len(theirs) else f"{len(ours)} and {len(theirs)} tokens, "
+    places = {token: (ours.get(token, "absent"), theirs.get(token, "absent")) for token in ours | theirs}
+    token = min((t for t, (one, other) in places.items() if one != other), key=(theirs | ours).__getitem__)
     raise ModelError(
-        f"tokenizers of {target_name!r} and {draft_name!r} differ: {difference}",
+        f"tokenizers of {target_name!r} and {draft_name!r} differ: "
+        f"{sizes}token {token!r} is {places[token][0]} and {places[token][1]}",
         limit="both models must use the same token ids",
-        remedy="choose a draft of the target's family",
+        remedy=f"choose a draft of the target's family{f', or {_ADDED}' if sizes else ''}",
     )
+
+
+def common_vocabulary(tokenizer: Any, *models: Model) -> int:
+    """Return V: the tokenizer's ids are below V, and every model has an output for each id below V.
+
+    Raises
+    ------
+    ModelError
+        If a model has no output for a token; the token is named.
+    """
+    ids = tokenizer.get_vocab()
+    last = max(ids, key=ids.__getitem__)
+    short = min(models, key=lambda model: model.outputs)
+    if ids[last] >= short.outputs:
+        first = min((token for token in ids if ids[token] >= short.outputs), key=ids.__getitem__)
+        raise ModelError(
+            f"{short.name!r} has {short.outputs} outputs, and the tokenizer's ids go up to {ids[last]}: "
+            f"token {first!r} is {ids[first]}",
+            limit="every token id needs an output",
+            remedy=f"use the tokenizer the model was made with, or {_ADDED}",
+        )
+    return int(ids[last]) + 1
 
 
 def encode_prompt(tokenizer: Any, prompt: Prompt, *, chat_template: bool = False) -> torch.Tensor:

@@ -1,0 +1,29 @@
+"""The devices of this machine, and the one that is asked for."""
+
+from __future__ import annotations
+
+import torch
+
+from spectheory.errors import ModelError
+
+
+def find_device(name: str | None) -> torch.device:
+    """The device of that name, or the best one there is.
+
+    Raises
+    ------
+    ModelError
+        If this machine has no such device.
+    """
+    counts = {"cpu": 1, "mps": int(torch.backends.mps.is_available()), "cuda": torch.cuda.device_count()}
+    kinds = [kind for kind, count in counts.items() if count]
+    if name is None:
+        return torch.device(kinds[-1])
+    try:
+        device = torch.device(name)
+    except RuntimeError:  # torch knows no device of that name
+        device = None
+    if device is None or (device.index or 0) >= counts.get(device.type, 0):
+        there = [kind if counts[kind] == 1 else f"{kind}:{i}" for kind in kinds for i in range(counts[kind])]
+        raise ModelError(f"device is {name!r}", limit=f"this machine has {', '.join(there)}", remedy="use one of them")
+    return device
