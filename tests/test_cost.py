@@ -358,7 +358,7 @@ def test_a_table_that_cannot_be_written(table: LatencyTable, tmp_path: Path) -> 
 def good_content() -> dict[str, Any]:
     interval = {"low": 1.0, "best": 1.0, "high": 1.0, "kind": "exact"}
     return {
-        "schema": 1,
+        "schema": 2,
         "context": 1,
         "target": {"1": interval},
         "draft": {"1": interval, "2": interval},
@@ -373,7 +373,7 @@ BAD_FILES: dict[str, bytes] = {
     "a list": b"[]",
     "a number": b"7",
     "no schema": b"{}",
-    "another schema": json.dumps(good_content() | {"schema": 2}).encode(),
+    "another schema": json.dumps(good_content() | {"schema": 3}).encode(),
     "no draft": json.dumps({k: v for k, v in good_content().items() if k != "draft"}).encode(),
     "a list for the target": json.dumps(good_content() | {"target": [1.0]}).encode(),
     "numbers for intervals": json.dumps(good_content() | {"target": {"1": 1.0}}).encode(),

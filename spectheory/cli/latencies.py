@@ -27,7 +27,19 @@ def read_latencies(file: Path, trace: Trace) -> LatencyTable:
     if others:
         named = " and ".join(f"{who} {table.provenance[who].get('name')}" for who in others)
         remarks.print(f"{file} is of other models than the trace: {named}; measure it with the pair", markup=False)
+    remark_slower(table, str(file))
     return table
+
+
+def remark_slower(table: LatencyTable, name: str) -> None:
+    """Say which passes took longer than one on twice the tokens: something other than their work decided the time."""
+    for model, m in table.slower_on_fewer:
+        few, many = (getattr(table, model)[tokens].best for tokens in (m, 2 * m))
+        remarks.print(
+            f"{name}: the {model}'s pass on {m} tokens takes {few:.3g} s, longer than on {2 * m} ({many:.3g} s); "
+            "speed-ups that need it are those of this slow pass",
+            markup=False,
+        )
 
 
 def _differ(one: Any, other: Any) -> bool:

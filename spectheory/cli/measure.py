@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from spectheory.cli.console import answers, progress, ready_folder, remarks
+from spectheory.cli.latencies import remark_slower
 from spectheory.cli.options import LATENCY_FILE, TRACE_FILE, PairOptions, TextOptions
 from spectheory.cost import CostModel, LatencyTable
 from spectheory.distributions import Sampling
@@ -128,6 +129,7 @@ class Session:
         with remarks.status("timing the decoding loop"):
             table = with_loop(self.pair, table, sampling=self.settings.sampling, seed=self.settings.seed)
         table.write(path)
+        remark_slower(table, str(path))
         for name in table.provenance["read_again"]:
             remarks.print(f"{name} has no cache that can be cut back: every pass reads its text again", markup=False)
         return table

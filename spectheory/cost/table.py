@@ -17,7 +17,8 @@ from spectheory.errors import SettingError, TraceError
 from spectheory.files import write_whole
 from spectheory.intervals import Interval, weakest
 
-LATENCY_SCHEMA = 1
+LATENCY_SCHEMA = 2
+"""Tables of schema 1 are read too, unless their passes were distorted (:func:`_copied_outputs`)."""
 _BEYOND = 1e100
 """No pass takes so many seconds, nor its inverse; sums and ratios of what lies between stay finite."""
 
@@ -114,6 +115,20 @@ class LatencyTable(PassCost):
             return replace(self, target={**self.target, tokens: entry})
         return replace(self, draft={**self.draft, tokens: entry})
 
+    @property
+    def slower_on_fewer(self) -> tuple[tuple[str, int], ...]:
+        """Passes, as (model, m), that took longer than the model's pass on 2 m tokens: their 95% intervals are apart.
+
+        Of two independent passes of equal time this holds by chance with probability 0.002 (40 rounds), and 0.025 for
+        the target's on one token, which is the unit and has no interval.
+        """
+        return tuple(
+            (model, m)
+            for model, entries in (("target", self.target), ("draft", self.draft))
+            for m in sorted(entries)
+            if 2 * m in entries and entries[m].low > entries[2 * m].high
+        )
+
     def target_pass(self, tokens: int) -> Interval:
         """Seconds of the target on so many tokens."""
         return _between(self.target, tokens, "call verifies", "lower k or measure longer calls")
@@ -150,17 +165,18 @@ class LatencyTable(PassCost):
         Raises
         ------
         TraceError
-            If the file is missing or no latency table.
+            If the file is missing or no latency table, or an earlier version took it with 16-bit weights on a CPU.
         """
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
-            if content["schema"] != LATENCY_SCHEMA:
-                raise ValueError(f"schema {content['schema']}")
+            schema = content["schema"]
+            if schema not in (1, LATENCY_SCHEMA):
+                raise ValueError(f"schema {schema}")
             target = {int(m): Interval(**v) for m, v in content["target"].items()}
             draft = {int(m): Interval(**v) for m, v in content["draft"].items()}
             loop = content.get("loop")
             found = None if loop is None else LoopTime(**loop)
-            return cls(target, draft, content["context"], content["provenance"], found)
+            table = cls(target, draft, content["context"], content["provenance"], found)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             reason = f"{error.what}, {error.limit}" if isinstance(error, SettingError) else error
             raise TraceError(
@@ -168,6 +184,13 @@ class LatencyTable(PassCost):
                 limit=f"needs JSON of schema {LATENCY_SCHEMA}",
                 remedy="remove it and measure again",
             ) from error
+        if schema == 1 and _copied_outputs(table.provenance):
+            raise TraceError(
+                f"{path} was measured by an earlier version with 16-bit weights on a CPU",
+                limit="its passes copied the output matrix and are many times too slow",
+                remedy="remove the file and run the command that made it again (spectheory measure or validate)",
+            )
+        return table
 
 
 @dataclass(frozen=True)
@@ -193,6 +216,17 @@ class LoopedTable(LatencyTable):
     def verification(self, shape: Shape) -> Interval:
         """Seconds of the target's pass of a call with the loop around it and around the draft passes."""
         return super().verification(shape) + (self.loop.of(shape) if self.loop else 0.0)
+
+
+def _copied_outputs(provenance: Mapping[str, Any]) -> bool:
+    """Whether passes under schema 1 copied a model's output matrix: that of 16-bit weights on a CPU."""
+    described = (provenance.get(model) for model in ("target", "draft"))
+    return any(
+        isinstance(model, Mapping)
+        and model.get("dtype") in ("bfloat16", "float16")
+        and str(model.get("device")).startswith("cpu")
+        for model in described
+    )
 
 
 def _between(entries: Mapping[int, Interval], tokens: int, what: str, remedy: str) -> Interval:

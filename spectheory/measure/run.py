@@ -235,10 +235,11 @@ def fingerprint_of_run(pair: ModelPair, prompts: Sequence[Prompt], settings: Mea
         "models": [[m.fingerprint, m.dtype] for m in (pair.target, pair.draft)],
         "prompts": _prompts_hash(prompts),
         "ids": [[ids.tolist(), None if given is None else given.tolist()] for ids, given in encoded],
-        "vocabulary": pair.vocabulary,
         "ends": sorted(pair.end_of_text),
         "settings": {name: value for name, value in asdict(settings).items() if name != "chunk"},
     }
+    if pair.vocabulary < min(pair.target.outputs, pair.draft.outputs):  # earlier versions decoded padding too
+        content["vocabulary"] = pair.vocabulary
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
