@@ -11,6 +11,7 @@ from typing import Any
 
 from spectheory.cli.console import answers, progress, ready_folder, remarks
 from spectheory.cli.latencies import remark_slower
+from spectheory.cli.loading import load_named
 from spectheory.cli.options import LATENCY_FILE, TRACE_FILE, PairOptions, TextOptions
 from spectheory.cost import CostModel, LatencyTable
 from spectheory.distributions import Sampling
@@ -24,12 +25,11 @@ from spectheory.measure import (
     Progress,
     compare_with_assisted,
     fingerprint_of_run,
-    load_pair,
     measure,
     measure_latency,
     with_loop,
 )
-from spectheory.pairs import PROMPTS, resolve
+from spectheory.pairs import PROMPTS
 from spectheory.prompts import Prompt, read_prompts
 from spectheory.trace import Trace
 
@@ -78,9 +78,7 @@ class Session:
             chunk=text.chunk,
         )
         prompts = read_prompts(text.prompts or PROMPTS)
-        options = {**asdict(pair), "target": resolve(pair.target), "draft": resolve(pair.draft)}
-        with remarks.status("loading the models"):
-            return cls(load_pair(**options), prompts, settings)
+        return cls(load_named(pair), prompts, settings)
 
     @property
     def fingerprint(self) -> str:

@@ -27,6 +27,7 @@ class PairOptions:
     dtype: Annotated[str, Option(help="Weights: auto, float32, bfloat16 or float16.")] = "auto"
     device: Annotated[str | None, Option(help="cpu, cuda, cuda:1 or mps; the best there is if absent.")] = None
     device_map: Annotated[str | None, Option(help="transformers device map, for example auto.")] = None
+    threads: Annotated[int | None, Option(help="Torch's threads; as many as cores are free if absent.")] = None
     target_revision: Annotated[str | None, Option(help="Hub revision of the target.")] = None
     draft_revision: Annotated[str | None, Option(help="Hub revision of the draft.")] = None
 

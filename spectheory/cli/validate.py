@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 from spectheory.cli.console import answers, progress, ready_folder, remarks
 from spectheory.cli.inputs import in_range
+from spectheory.cli.latencies import remark_slower
+from spectheory.cli.loading import load_named
 from spectheory.cli.options import PairOptions
 from spectheory.cli.settings import read_shape
 from spectheory.cli.validate_joined import ANSWER, DISAGREE, join
 from spectheory.cli.validate_options import TEMPERATURES, ValidateOptions
+from spectheory.cost import LatencyTable
+from spectheory.deployment import other_machine
 from spectheory.distributions import Sampling
 from spectheory.drafting import Shape
 from spectheory.errors import SettingError, load_extra
 from spectheory.files import write_whole
-from spectheory.measure import MeasureSettings, Progress, load_pair
+from spectheory.measure import MeasureSettings, Progress
 from spectheory.measure.validation import KS, Validation, headline, notes, speedup_table, tokens_table, validate
-from spectheory.pairs import PROMPTS, resolve
+from spectheory.pairs import PROMPTS
 from spectheory.prompts import Prompt, read_prompts
 from spectheory.verification import RULES, RankRule
 
@@ -35,8 +39,8 @@ def run_validate(question: ValidateOptions, pair: PairOptions) -> int:
     in_range("--continuations", question.continuations, MOST_TEXTS)
     asked, prompts = _asked(question), _prompts(question)
     ready_folder(question.out)
-    with remarks.status("loading the models"):
-        loaded = load_pair(**{**asdict(pair), "target": resolve(pair.target), "draft": resolve(pair.draft)})
+    threads = _threads_before(question.out) if pair.threads is None else pair.threads
+    loaded = load_named(replace(pair, threads=threads))
     with progress() as bar:
         task = bar.add_task("")
 
@@ -48,6 +52,18 @@ def run_validate(question: ValidateOptions, pair: PairOptions) -> int:
         found = validate(loaded, prompts, asked, question.out, on_progress=show)
     _answer(found, question)
     return DISAGREE if found["disagreements"] else 0
+
+
+def _tables(folder: Path) -> dict[str, LatencyTable]:
+    """The latency tables of a validation, by file."""
+    return {path.name: LatencyTable.read(path) for path in sorted(folder.glob("latency-*.json"))}
+
+
+def _threads_before(folder: Path) -> int | None:
+    """Torch's threads in what an earlier run left: its times go together with those of the same threads alone."""
+    machines = [table.provenance.get("hardware") for table in _tables(folder).values()]
+    here = [each for each in machines if isinstance(each, dict) and other_machine(each) is None]
+    return here[0].get("threads") if here else None
 
 
 def _check_alone(question: ValidateOptions, pair: PairOptions) -> None:
@@ -124,4 +140,6 @@ def _answer(found: dict[str, Any], question: ValidateOptions) -> None:
     slower = {r for at in found["temperatures"] for each in at["settings"] for r in each["speedup"].get("remarks", ())}
     for remark in sorted(slower):
         remarks.print(remark, markup=False)
+    for name, table in _tables(question.out).items():
+        remark_slower(table, name)
     remarks.print(f"written: {', '.join(map(str, written))}", markup=False)

@@ -32,7 +32,8 @@ def kept_latencies(
     Raises
     ------
     TraceError
-        If the file is of other models, another machine, context or sampling, of shorter passes, or has no loop.
+        If the file is of other models, another machine, context or sampling, with other threads, of shorter passes, or
+        has no loop.
     """
     if not path.exists():
         sizes = [2**i for i in range(longest.bit_length()) if 2**i < longest]
@@ -52,7 +53,7 @@ def kept_latencies(
     if not (same and looped) or table.context != context or max(table.target) < longest:
         raise TraceError(
             f"{path} is a latency table of another run",
-            limit="only one of the same models, machine, context, sampling and shapes is taken up again",
+            limit="only one of the same models, machine, threads, context, sampling and shapes is taken up again",
             remedy="choose another --out or remove the file",
         )
     return table

@@ -1,0 +1,88 @@
+"""Torch's threads: as many as there are free cores, since threads that wait for a busy core slow every pass down."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from pathlib import Path
+
+import torch
+
+from spectheory.errors import SettingError
+
+_WATCHED = 0.25
+"""Seconds over which the cores are watched: 25 ticks of each on Linux."""
+_STAT = Path("/proc/stat")
+_QUOTAS = (
+    (Path("/sys/fs/cgroup/cpu.max"),),
+    (Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"), Path("/sys/fs/cgroup/cpu/cpu.cfs_period_us")),
+)
+"""Where a container's share of time stands: quota and period, by version of the control groups."""
+
+
+def use_threads(asked: int | None = None) -> str:
+    """Set torch's threads and return a sentence that says how many and why.
+
+    If none are asked for: torch's own number (one per core, or ``OMP_NUM_THREADS``), but no more than there are free
+    cores. Cores are those that this process may use; busy ones are counted by the time that any process spends on them
+    in a quarter of a second, or by the load average where the system does not say.
+
+    Raises
+    ------
+    SettingError
+        If more are asked for than there are cores, or none.
+    """
+    allowed = _allowed_cores()
+    cores = math.ceil(min(len(allowed), _quota()))
+    if asked is not None:
+        if not 1 <= asked <= cores:
+            raise SettingError(f"threads is {asked}", limit=f"this process may use 1..{cores}", remedy="use as many")
+        count, reason = asked, "as asked"
+    else:
+        count, reason = min(torch.get_num_threads(), cores), "torch's own choice"
+        if count > 1:
+            busy = _busy(allowed)
+            count = max(1, min(count, round(min(len(allowed) - busy, cores))))
+            reason = f"of {cores} cores, others use {busy:.1f}"
+    torch.set_num_threads(count)
+    return f"torch runs on {count} thread{'s' if count > 1 else ''} ({reason})"
+
+
+def _allowed_cores() -> frozenset[int]:
+    """Numbers of the cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return frozenset(os.sched_getaffinity(0))
+    return frozenset(range(os.cpu_count() or 1))
+
+
+def _quota() -> float:
+    """Cores whose time a container may spend; infinite without a limit."""
+    for files in _QUOTAS:
+        try:
+            quota, period = " ".join(file.read_text() for file in files).split()
+            return int(quota) / int(period) if int(quota) > 0 else math.inf
+        except (OSError, ValueError):  # another version, or "max"
+            continue
+    return math.inf
+
+
+def _busy(cores: frozenset[int]) -> float:
+    """How many of the cores other processes use at this moment."""
+    spent, total = _ticks(cores)
+    time.sleep(_WATCHED)
+    spent_later, total_later = _ticks(cores)
+    if total_later > total:
+        return len(cores) * (spent_later - spent) / (total_later - total)
+    return min(os.getloadavg()[0], len(cores)) if hasattr(os, "getloadavg") else 0.0
+
+
+def _ticks(cores: frozenset[int]) -> tuple[int, int]:
+    """Ticks that these cores spent on processes, and all their ticks; zeros where the system does not say."""
+    try:
+        rows = [line.split() for line in _STAT.read_text().splitlines()]
+    except OSError:
+        return 0, 0
+    names = {f"cpu{core}" for core in cores}
+    ticks = [[int(n) for n in row[1:9]] for row in rows if row and row[0] in names]
+    return sum(sum(each) - each[3] - each[4] for each in ticks), sum(map(sum, ticks))

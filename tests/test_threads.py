@@ -1,0 +1,161 @@
+"""Torch's threads: no more than there are free cores, or as many as are asked for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from spectheory.cli import main
+from spectheory.cli.validate import _threads_before
+from spectheory.cost import LatencyTable
+from spectheory.errors import SettingError
+from spectheory.intervals import Interval
+from spectheory.measure import threads
+from spectheory.measure.machine import hardware
+from spectheory.measure.threads import use_threads
+
+Machine = Callable[..., None]
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
+    """Return a function that makes this a machine of some cores, some busy, with a quota; torch takes all cores."""
+    before = torch.get_num_threads()
+    monkeypatch.setattr(threads, "_STAT", tmp_path / "stat")
+    monkeypatch.setattr(threads, "_QUOTAS", ((tmp_path / "cpu.max",), (tmp_path / "quota", tmp_path / "period")))
+
+    def make(cores: int, *, busy: float = 0.0, quota: str = "max 100000", allowed: int | None = None) -> None:
+        mine = range(cores - (allowed or cores), cores)  # the last ones
+        monkeypatch.setattr(threads, "_allowed_cores", lambda: frozenset(mine))
+        ticks = [0] * cores
+
+        def rows() -> str:
+            """Each look finds 100 ticks more of each core; the first cores that are allowed spent theirs."""
+            lines = ["cpu  9 9 9 9 9 9 9 9 0 0"]
+            for core in range(cores):
+                share = min(max(busy - (core - mine[0]), 0.0), 1.0) if core in mine else 1.0
+                spent = round(share * ticks[core])
+                lines.append(f"cpu{core} {spent} 0 0 {ticks[core] - spent} 0 0 0 0 0 0")
+                ticks[core] += 100
+            return "\n".join([*lines, "intr 1 2 3"])
+
+        def later(_: float) -> None:
+            (tmp_path / "stat").write_text(rows())
+
+        later(0)
+        monkeypatch.setattr(threads.time, "sleep", later)
+        (tmp_path / "cpu.max").write_text(f"{quota}\n")
+        torch.set_num_threads(cores)
+
+    yield make
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(
+    ("cores", "busy", "expected"),
+    [(2, 0.0, 2), (2, 0.3, 2), (2, 1.0, 1), (2, 2.0, 1), (8, 2.6, 5), (8, 8.0, 1), (1, 0.0, 1), (1, 1.0, 1)],
+)
+def test_as_many_as_cores_are_free(cores: int, busy: float, expected: int, machine: Machine) -> None:
+    machine(cores, busy=busy)
+    said = use_threads()
+    assert torch.get_num_threads() == expected
+    assert said.startswith(f"torch runs on {expected} thread")
+    if cores > 1:
+        assert said.endswith(f"(of {cores} cores, others use {busy:.1f})")
+
+
+def test_torch_may_be_told_less(machine: Machine) -> None:
+    """As by OMP_NUM_THREADS."""
+    machine(8)
+    torch.set_num_threads(3)
+    use_threads()
+    assert torch.get_num_threads() == 3
+
+
+@pytest.mark.parametrize(("quota", "expected"), [("max 100000", 8), ("200000 100000", 2), ("150000 100000", 2)])
+def test_a_container_may_spend_less(quota: str, expected: int, machine: Machine) -> None:
+    machine(8, quota=quota)
+    use_threads()
+    assert torch.get_num_threads() == expected
+
+
+@pytest.mark.parametrize(("quota", "expected"), [("-1", 8), ("300000", 3)])
+def test_the_quota_of_older_control_groups(quota: str, expected: int, machine: Machine, tmp_path: Path) -> None:
+    machine(8)
+    (tmp_path / "cpu.max").unlink()
+    (tmp_path / "quota").write_text(f"{quota}\n")
+    (tmp_path / "period").write_text("100000\n")
+    use_threads()
+    assert torch.get_num_threads() == expected
+
+
+def test_only_allowed_cores_count(machine: Machine) -> None:
+    """The others are all busy."""
+    machine(8, allowed=4, busy=1.0)
+    assert use_threads().endswith("(of 4 cores, others use 1.0)")
+    assert torch.get_num_threads() == 3
+
+
+def test_without_counts_of_ticks_the_load_is_taken(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine(8)
+    monkeypatch.setattr(threads.time, "sleep", lambda _: (tmp_path / "stat").write_text("cpu0 0 0 0 0 0 0 0 0"))
+    (tmp_path / "stat").write_text("cpu0 0 0 0 0 0 0 0 0")
+    monkeypatch.setattr(threads.os, "getloadavg", lambda: (3.1, 9.0, 9.0))
+    use_threads()
+    assert torch.get_num_threads() == 5
+    (tmp_path / "stat").unlink()
+    torch.set_num_threads(8)
+    monkeypatch.setattr(threads.time, "sleep", lambda _: None)
+    use_threads()
+    assert torch.get_num_threads() == 5
+
+
+def test_as_asked(machine: Machine) -> None:
+    machine(8, busy=8.0)
+    assert use_threads(6) == "torch runs on 6 threads (as asked)"
+    assert torch.get_num_threads() == 6
+    for wrong in (0, -1, 9):
+        with pytest.raises(SettingError, match=rf"threads is {wrong}: this process may use 1\.\.8"):
+            use_threads(wrong)
+
+
+@pytest.mark.skipif(not Path("/proc/stat").exists(), reason="only Linux counts ticks")
+def test_a_busy_process_is_seen() -> None:
+    """On the machine at hand: a process that never rests takes a share of a core."""
+    burning = subprocess.Popen([sys.executable, "-c", "print(flush=True)\nwhile True: pass"], stdout=subprocess.PIPE)
+    try:
+        assert burning.stdout
+        burning.stdout.readline()
+        assert threads._busy(threads._allowed_cores()) > 0.5
+    finally:
+        burning.kill()
+        burning.communicate()
+
+
+def test_a_validation_goes_on_with_the_threads_it_began_with(tmp_path: Path) -> None:
+    assert _threads_before(tmp_path) is None
+    second = Interval.exact(1.0)
+    for machine, expected in (({"system": "Plan9 mips"}, None), (hardware(), 5)):
+        provenance = {"hardware": machine | {"threads": 5}}
+        LatencyTable({1: second}, {1: second, 2: second}, 8, provenance).write(tmp_path / "latency-1.json")
+        assert _threads_before(tmp_path) == expected
+
+
+def test_the_command_line_says_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    prompt = '{"question_id": %d, "category": "c", "turns": ["def main():"]}\n'
+    (tmp_path / "question.jsonl").write_text(prompt % 1 + prompt % 2)
+    command = ["predict", "--prompts", str(tmp_path / "question.jsonl"), "--tokens", "4", "--k-max", "1"]
+    command += ["--continuations", "1", "--c", "0.1", "--json", "--out", str(tmp_path / "out")]
+    assert main([*command, "--threads", "1"]) == 0
+    assert "torch runs on 1 thread (as asked)" in capsys.readouterr().err
+    assert main([*command, "--threads", "4096"]) == 2
+    err = capsys.readouterr().err
+    assert "threads is 4096" in err
+    assert len(err.splitlines()) == 1
