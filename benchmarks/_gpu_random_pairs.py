@@ -51,7 +51,7 @@ def random_model(name: str, sizes: dict[str, Any], device: str, dtype: str) -> M
     config = LlamaConfig(**sizes, bos_token_id=None, eos_token_id=None)
     with torch.device(device):
         network = AutoModelForCausalLM.from_config(config, dtype=getattr(torch, dtype))
-    network.eval().requires_grad_(False)
+    network.eval()
     return Model(name, None, network, config.vocab_size, config.max_position_embeddings, "random")
 
 

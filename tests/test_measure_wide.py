@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from math import prod
 
+import numpy as np
 import pytest
 import torch
+from scipy.special import softmax
 from torch.profiler import ProfilerActivity, profile
 
-from spectheory.measure import Model, ModelPair
-from spectheory.measure.reading import Reading
+from spectheory.distributions import Sampling
+from spectheory.measure import Model, ModelPair, measure_latency, teacher_forced
+from spectheory.measure.reading import Reading, read_last
 
+SINGLE = 1e-5
 COPIES = ("aten::clone", "aten::copy_", "aten::_to_copy")
 
 
-def copied(model: Model, tokens: int) -> list[int]:
-    """Elements of every tensor that is copied in a pass on `tokens` tokens with one row of logits."""
+def copied(model: Model, texts: int, tokens: int) -> list[int]:
+    """Elements of every tensor that is copied in a pass on `tokens` tokens of each text with one row of logits."""
     reading = Reading(model, model.outputs)
     with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as recorded:
-        reading.read(torch.arange(tokens)[None], keep=1)
+        reading.read(torch.arange(tokens).expand(texts, -1), keep=1)
     return [prod(event.input_shapes[0]) for event in recorded.events() if event.name in COPIES]
 
 
@@ -28,18 +32,41 @@ def matrix(model: Model) -> int:
 
 
 @pytest.mark.parametrize("tokens", [1, 2, 5])
-def test_the_output_matrix_is_never_copied(tokens: int, wide_pair: ModelPair) -> None:
-    """One row of logits after several tokens is a strided input, for which torch may copy the matrix (33 times)."""
+@pytest.mark.parametrize("texts", [1, 2])
+def test_the_output_matrix_is_never_copied(texts: int, tokens: int, wide_pair: ModelPair) -> None:
+    """One row of logits after several tokens is a strided input, for which torch may copy the matrix."""
     for model in (wide_pair.target, wide_pair.draft):
-        assert max(copied(model, tokens), default=0) < matrix(model)
+        assert max(copied(model, texts, tokens), default=0) < matrix(model)
 
 
 @pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="other kernels need no copy")
 def test_a_copy_would_be_seen(wide_pair: ModelPair) -> None:
-    """Negative control: weights that need no gradients have torch 2.9 to 2.13 copy the matrix."""
+    """Negative control: torch copies the matrix if the weights require no gradients."""
     network = wide_pair.draft.network
     network.requires_grad_(False)
     try:
-        assert max(copied(wide_pair.draft, 2)) == matrix(wide_pair.draft)
+        assert max(copied(wide_pair.draft, 1, 2)) == matrix(wide_pair.draft)
     finally:
         network.requires_grad_(True)
+
+
+def test_columns_of_many_outputs(wide_pair: ModelPair) -> None:
+    """Against NumPy in double precision on the same logits; `SINGLE` is the rounding of sums in single precision."""
+    prompt, text = torch.arange(1, 9), torch.arange(100_000, 100_006)
+    columns = teacher_forced(wide_pair, prompt, text, Sampling(), race=False)
+    ids = torch.cat([prompt, text[:-1]])
+    target, draft = (
+        softmax(next(read_last(Reading(model, wide_pair.vocabulary), ids, len(text), 256)).double().numpy(), axis=1)
+        for model in (wide_pair.target, wide_pair.draft)
+    )
+    assert target.shape == (len(text), wide_pair.target.outputs)
+    np.testing.assert_allclose(columns["total_variation"], abs(target - draft).sum(axis=1) / 2, rtol=SINGLE)
+    drawn = target[np.arange(len(text)), text.numpy()]
+    np.testing.assert_allclose(columns["log_target"], np.log(drawn), rtol=SINGLE)
+
+
+def test_a_table_of_passes_on_many_outputs(wide_pair: ModelPair) -> None:
+    table = measure_latency(wide_pair, context=8, tokens=(1, 2, 4), repeats=6, warm_up=1)
+    assert table.provenance["target"]["dtype"] == "bfloat16"
+    assert table.provenance["hardware"]["threads"] == torch.get_num_threads()
+    assert set(table.draft) == {1, 2, 4}

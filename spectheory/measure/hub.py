@@ -38,8 +38,8 @@ def guarded(source: str | Path, part: str, load: Callable[[], Any]) -> Any:
     except Exception as error:  # readers of other people's files raise anything: OSError, KeyError, SafetensorError...
         if "trust_remote_code" in str(error):
             raise ModelError(
-                f"{part} of {str(source)!r} needs code that comes with the model",
-                limit="such code is never run",
+                f"{str(source)!r} needs code of its own to load its {part}",
+                limit="code that comes with a model is never run",
                 remedy="use a model that transformers has the code for",
             ) from error
         reason = " ".join(str(error).split())[:200] or type(error).__name__
