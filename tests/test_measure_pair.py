@@ -161,14 +161,19 @@ def test_a_token_that_appears_when_the_tokenizer_is_loaded(
     tiny_folders: tuple[Path, Path], save_model: SaveModel, tmp_path: Path
 ) -> None:
     """A special token or a tokenizer class can add one that tokenizer.json lacks."""
-    folder = save_model(tmp_path / "model")
+    folder, padded = save_model(tmp_path / "model"), save_model(tmp_path / "padded", outputs=80)
     file = folder / "tokenizer_config.json"
+    assert load_pair(padded, padded, device="cpu").remarks == ()
     for entry, token in (({"pad_token": "<pad>"}, "<pad>"), ({"tokenizer_class": "GPT2Tokenizer"}, "<|endoftext|>")):
         kept = file.read_text()
         file.write_text(json.dumps(json.loads(kept) | entry))
         for message in (refused(folder, folder), refused(tiny_folders[0], folder)):
             assert f"token {token!r} is" in message
             assert "take out what adds it in tokenizer_config.json" in message
+        (padded / "tokenizer_config.json").write_text(file.read_text())
+        (remark,) = load_pair(padded, padded, device="cpu").remarks
+        assert f"loading the tokenizer of {str(padded)!r} adds token {token!r}" in remark
+        assert "take out what adds it in tokenizer_config.json" in remark
         file.write_text(kept)
 
 

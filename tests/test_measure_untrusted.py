@@ -85,13 +85,14 @@ def test_an_architecture_that_nobody_has(folder: Path) -> None:
 
 def test_pickled_weights_are_read_with_a_remark(folder: Path) -> None:
     safe = load_pair(folder, folder, device="cpu")
-    assert safe.target.remark is None
+    assert safe.remarks == ()
     weights = load_file(folder / "model.safetensors")
     torch.save(weights, folder / "pytorch_model.bin")
-    assert load_pair(folder, folder, device="cpu").target.remark is None, "safetensors come first"
+    assert load_pair(folder, folder, device="cpu").remarks == (), "safetensors come first"
     (folder / "model.safetensors").unlink()
     pair = load_pair(folder, folder, device="cpu")
-    assert "weights of 'model' are pickled" in str(pair.target.remark)
+    (remark,) = pair.remarks
+    assert "weights of 'model' are pickled" in remark
     for name, values in safe.target.network.state_dict().items():
         assert torch.equal(pair.target.network.state_dict()[name], values)
 

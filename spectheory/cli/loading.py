@@ -25,7 +25,6 @@ def load_named(options: PairOptions) -> ModelPair:
     with remarks.status("loading the models"):
         threads = use_threads(named.pop("threads"))
         pair = load_pair(**named)
-    for said in dict.fromkeys((threads, pair.target.remark, pair.draft.remark)):
-        if said:
-            remarks.print(said, markup=False)
+    for said in (threads, *pair.remarks):
+        remarks.print(said, markup=False)
     return pair

@@ -66,16 +66,17 @@ def hub_answers() -> bool:
     return True
 
 
-def pickled(source: str | Path, commit: str | None) -> bool:
+def file_of(source: str | Path, name: str, revision: str | None) -> Path | None:
+    """A file of a model that was loaded, from its folder or the hub's cache; None if it has none of that name."""
+    found = Path(source) / name if is_local(source) else try_to_load_from_cache(str(source), name, revision=revision)
+    return Path(found) if isinstance(found, str | Path) and Path(found).is_file() else None
+
+
+def pickled(source: str | Path, revision: str | None) -> bool:
     """Whether the weights that were loaded are pickled: transformers prefers safetensors where there are any."""
-
-    def there(name: str) -> bool:
-        if is_local(source):
-            return (Path(source) / name).exists()
-        return isinstance(try_to_load_from_cache(str(source), name, revision=commit), str)
-
     safe, unsafe = (
-        any(there(f"{name}{end}") for end in ("", ".index.json")) for name in ("model.safetensors", "pytorch_model.bin")
+        any(file_of(source, f"{name}{end}", revision) for end in ("", ".index.json"))
+        for name in ("model.safetensors", "pytorch_model.bin")
     )
     return unsafe and not safe
 

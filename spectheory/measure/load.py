@@ -12,11 +12,9 @@ from spectheory.errors import ModelError
 from spectheory.measure.causality import cache_of_causal
 from spectheory.measure.devices import find_device
 from spectheory.measure.folder import check_folder, fingerprint_of, is_local
-from spectheory.measure.hub import guarded, hub_answers, pickled, quiet
+from spectheory.measure.hub import file_of, guarded, hub_answers, pickled, quiet
 from spectheory.measure.pair import Model, ModelPair
-from spectheory.measure.tokens import common_vocabulary, same_tokenizer
-
-_PICKLED = "weights of {!r} are pickled (.bin): tensors were read and no code was run; safetensors cannot hold any"
+from spectheory.measure.tokens import ADDED, added_on_loading, common_vocabulary, same_tokenizer
 
 
 def load_pair(
@@ -73,7 +71,25 @@ def load_pair(
         for model in loaded:
             cache_of_causal(model)
     vocabulary = common_vocabulary(tokenizer, *loaded)
-    return ModelPair(loaded[0], loaded[1], tokenizer, vocabulary)
+    said = [
+        f"weights of {model.name!r} are pickled (.bin): tensors were read and no code was run"
+        for source, model in zip((target, draft), loaded, strict=True)
+        if pickled(source, model.revision)
+    ]
+    said += _added_tokens(tokenizer, target, target_revision)
+    return ModelPair(loaded[0], loaded[1], tokenizer, vocabulary, tuple(dict.fromkeys(said)))
+
+
+def _added_tokens(tokenizer: Any, source: str | Path, revision: str | None) -> list[str]:
+    """What to know of tokens that the tokenizer has since it was loaded."""
+    file = file_of(source, "tokenizer.json", revision)
+    if file is None:
+        return []
+    return [
+        f"loading the tokenizer of {str(source)!r} adds token {token!r}, whose output may never have been trained and "
+        f"can be sampled; {ADDED}"
+        for token in guarded(source, "tokenizer", lambda: added_on_loading(tokenizer, file))
+    ]
 
 
 def _precision(name: str) -> torch.dtype | Literal["auto"]:
@@ -129,16 +145,13 @@ def _load(
     network.eval()
     config = network.config.get_text_config()
     head = network.get_output_embeddings()
-    name = Path(source).resolve().name if is_local(source) else str(source)
-    revision = getattr(network.config, "_commit_hash", None)
     return Model(
-        name=name,
-        revision=revision,
+        name=Path(source).resolve().name if is_local(source) else str(source),
+        revision=getattr(network.config, "_commit_hash", None),
         network=network,
         outputs=int(config.vocab_size if head is None else head.weight.shape[0]),
         window=getattr(config, "max_position_embeddings", None),
         fingerprint=fingerprint_of(source, network.config),
-        remark=_PICKLED.format(name) if pickled(source, revision) else None,
     )
 
 

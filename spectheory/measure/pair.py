@@ -26,8 +26,6 @@ class Model:
         Longest text it takes, in tokens; None if it states none.
     fingerprint : str
         Changes when configuration or weights do.
-    remark : str, optional
-        What its user should know of how it was loaded.
     """
 
     name: str
@@ -36,7 +34,6 @@ class Model:
     outputs: int
     window: int | None
     fingerprint: str
-    remark: str | None = None
 
     @property
     def device(self) -> torch.device:
@@ -75,12 +72,15 @@ class ModelPair:
         The target's; the draft's gives the same ids.
     vocabulary : int
         Token ids 0..vocabulary - 1 are those of the tokenizer; logits are cut to these, since models pad their outputs.
+    remarks : tuple of str
+        What its user should know of how it was loaded, a sentence each.
     """
 
     target: Model
     draft: Model
     tokenizer: Any
     vocabulary: int
+    remarks: tuple[str, ...] = ()
 
     @property
     def window(self) -> int | None:

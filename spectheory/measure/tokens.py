@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import torch
+from tokenizers import Tokenizer
 
 from spectheory.errors import ModelError, TextError
 from spectheory.measure.pair import Model
 from spectheory.prompts import Prompt
 
-_ADDED = "if tokenizer.json lacks the token, take out what adds it in tokenizer_config.json (special token or class)"
+ADDED = "if tokenizer.json lacks the token, take out what adds it in tokenizer_config.json (special token or class)"
 """What to do about a token that appears when a tokenizer is loaded."""
 
 
@@ -32,7 +34,7 @@ def same_tokenizer(target: Any, draft: Any, target_name: str, draft_name: str) -
         f"tokenizers of {target_name!r} and {draft_name!r} differ: "
         f"{sizes}token {token!r} is {places[token][0]} and {places[token][1]}",
         limit="both models must use the same token ids",
-        remedy=f"choose a draft of the target's family{f', or {_ADDED}' if sizes else ''}",
+        remedy=f"choose a draft of the target's family{f', or {ADDED}' if sizes else ''}",
     )
 
 
@@ -53,9 +55,15 @@ def common_vocabulary(tokenizer: Any, *models: Model) -> int:
             f"{short.name!r} has {short.outputs} outputs, and the tokenizer's ids go up to {ids[last]}: "
             f"token {first!r} is {ids[first]}",
             limit="every token id needs an output",
-            remedy=f"use the tokenizer the model was made with, or {_ADDED}",
+            remedy=f"use the tokenizer the model was made with, or {ADDED}",
         )
     return int(ids[last]) + 1
+
+
+def added_on_loading(tokenizer: Any, file: Path) -> list[str]:
+    """Tokens that a loaded tokenizer has and its tokenizer.json lacks, by id."""
+    ids = tokenizer.get_vocab()
+    return sorted(ids.keys() - Tokenizer.from_file(str(file)).get_vocab().keys(), key=ids.__getitem__)
 
 
 def encode_prompt(tokenizer: Any, prompt: Prompt, *, chat_template: bool = False) -> torch.Tensor:
