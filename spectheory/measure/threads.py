@@ -37,7 +37,9 @@ def use_threads(asked: int | None = None) -> str:
     cores = math.ceil(min(len(allowed), _quota()))
     if asked is not None:
         if not 1 <= asked <= cores:
-            raise SettingError(f"threads is {asked}", limit=f"this process may use 1..{cores}", remedy="use as many")
+            raise SettingError(
+                f"threads is {asked}", limit=f"this process may use 1..{cores}", remedy="use one of these"
+            )
         count, reason = asked, "as asked"
     else:
         count, reason = min(torch.get_num_threads(), cores), "torch's own choice"
