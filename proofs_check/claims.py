@@ -43,6 +43,23 @@ class Compared:
     relation: Relation
     right: Any
 
+    def __post_init__(self) -> None:
+        """Check that an order is stated of numbers.
+
+        Raises
+        ------
+        ClaimError
+            If a side of anything but ``==`` is a tuple or a dictionary.
+        """
+        sides = (self.left, self.right) if self.relation != "==" else ()
+        for side in sides:
+            if isinstance(side, tuple | list | Mapping):
+                raise ClaimError(
+                    f"a {type(side).__name__} is compared by {self.relation}",
+                    limit="tuples and dictionaries are compared by == alone",
+                    remedy="compare number by number: return a list of comparisons",
+                )
+
 
 def equal(left: Any, right: Any) -> Compared:
     """The two sides are equal."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 from spectheory.errors import SettingError
@@ -74,3 +74,20 @@ class Finding:
     at: str = ""
     note: str = ""
     values: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+
+def together(first: Finding, second: Finding) -> Finding:
+    """Two searches of one claim as one: a refutation decides, the tighter case is kept.
+
+    Examples
+    --------
+    >>> together(Finding("held", 2, 0.5, "x = 1"), Finding("held", 3, 0.2, "x = 2"))
+    Finding(status='held', cases=5, gap=0.2, at='x = 2', note='')
+    """
+    cases = first.cases + second.cases
+    for status in ("refuted", "undecided"):
+        for each in (first, second):
+            if each.status == status:
+                return replace(each, cases=cases)
+    tighter = second.gap is not None and (first.gap is None or second.gap < first.gap)
+    return replace(second if tighter else first, cases=cases)

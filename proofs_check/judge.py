@@ -95,9 +95,10 @@ def _together(verdicts: list[Judged], *, exact: bool) -> Judged:
 def _exactly(compared: Compared, claim: Claim, case: Case) -> Judged:
     left, right = compared.left, compared.right
     if compared.relation == "==":
-        for value in (*_leaves(left), *_leaves(right)):
+        ours, theirs = leaves(left), leaves(right)
+        for value in (*ours, *theirs):
             _number(value, claim, case)
-        return Judged("held" if left == right else "refuted", None, True)
+        return Judged("held" if outline(left) == outline(right) and ours == theirs else "refuted", None, True)
     _number(right, claim, case)
     if compared.relation == "~":
         off = abs(Fraction(left) - right) if math.isfinite(left) else math.inf
@@ -146,8 +147,8 @@ def _enclosed(compared: Compared) -> Judged:
     if compared.relation == "~":
         return _rounded(compared)
     slack = iv.mpf(SLACK.numerator) / iv.mpf(SLACK.denominator)
-    left, right = _leaves(compared.left), _leaves(compared.right)
-    if _outline(compared.left) != _outline(compared.right):
+    left, right = leaves(compared.left), leaves(compared.right)
+    if outline(compared.left) != outline(compared.right):
         return Judged("refuted", None, False)
     gaps = [iv.mpf(b) - iv.mpf(a) for a, b in zip(left, right, strict=True)]
     if compared.relation == "==":
@@ -174,19 +175,19 @@ def _rounded(compared: Compared) -> Judged:
     return Judged("held" if off.b <= room.a else "refuted" if off.a > room.b else "undecided", None, False)
 
 
-def _outline(value: Any) -> Any:
+def outline(value: Any) -> Any:
     """The keys and lengths of a value, its numbers left out."""
     if isinstance(value, Mapping):
-        return {key: _outline(item) for key, item in value.items()}
+        return {key: outline(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
-        return tuple(_outline(item) for item in value)
+        return tuple(outline(item) for item in value)
     return None
 
 
-def _leaves(value: Any) -> list[Any]:
+def leaves(value: Any) -> list[Any]:
     """The numbers of a number, a tuple or a dictionary of numbers, in order."""
     if isinstance(value, Mapping):
-        return [leaf for key in sorted(value, key=repr) for leaf in _leaves(value[key])]
+        return [leaf for key in sorted(value, key=repr) for leaf in leaves(value[key])]
     if isinstance(value, tuple | list):
-        return [leaf for item in value for leaf in _leaves(item)]
+        return [leaf for item in value for leaf in leaves(item)]
     return [value]

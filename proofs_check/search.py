@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from proofs_check.arithmetic import evaluated_in
 from proofs_check.claims import AssumptionError, Case, Claim, ClaimError, further, shown
-from proofs_check.findings import Effort, Finding
+from proofs_check.findings import Effort, Finding, together
 from proofs_check.judge import judge
 
 DRAWS = (200, 3000)
@@ -103,14 +103,9 @@ def search_claim(claim: Claim, strategy: Any, effort: Effort, spaces: Sequence[S
     if best.status != "held":
         return best
     for number, space in enumerate(spaces):
-        walked = _walked(claim, space, effort, number)
-        cases = best.cases + walked.cases
-        if walked.status == "refuted":
-            return Finding("refuted", cases, walked.gap, walked.at, walked.note)
-        tighter = walked.gap is not None and (best.gap is None or walked.gap < best.gap)
-        gap, at = (walked.gap, walked.at) if tighter else (best.gap, best.at)
-        status = "undecided" if walked.status == "undecided" else best.status
-        best = Finding(status, cases, gap, at)
+        best = together(best, _walked(claim, space, effort, number))
+        if best.status == "refuted":
+            break
     return best
 
 

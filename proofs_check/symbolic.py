@@ -18,7 +18,7 @@ from typing import Any
 from proofs_check.arithmetic import Transcendental, nonzero_terms
 from proofs_check.claims import POSITIVE, Claim, ClaimError, Compared, shown
 from proofs_check.findings import Effort, Finding
-from proofs_check.judge import judge
+from proofs_check.judge import judge, leaves, outline
 from spectheory.errors import load_extra
 
 SECONDS = 60
@@ -268,8 +268,13 @@ def _term(goal: Compared, context: Any) -> Any:
 
     if goal.relation == "~":
         raise ValueError("a solver knows no rounding")
-    term = goal.left == goal.right if goal.relation == "==" else goal.left <= goal.right
-    return z3.BoolVal(term, context) if isinstance(term, bool) else term
+    if goal.relation == "<=":
+        terms = [goal.left <= goal.right]
+    elif outline(goal.left) != outline(goal.right):
+        terms = [False]
+    else:
+        terms = [a == b for a, b in zip(leaves(goal.left), leaves(goal.right), strict=True)]
+    return z3.And(*(z3.BoolVal(term, context) if isinstance(term, bool) else term for term in terms))
 
 
 def _value(value: Any) -> Any:

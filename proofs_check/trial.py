@@ -1,18 +1,19 @@
-"""A new claim on trial: a proof attempt, a search, and a counterexample or the tightest case, in one call."""
+"""A new claim on trial: a proof for small vocabularies, a search on larger ones, a counterexample, in one call."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from proofs_check import cases
-from proofs_check.claims import Claim, ClaimError
+from proofs_check.claims import Case, Claim, ClaimError
 from proofs_check.findings import Effort, Finding
 from proofs_check.judge import judge_all
 from proofs_check.search import pair_space, search_claim
 from proofs_check.symbolic import prove_claim
+from proofs_check.wide import wide_search
 from spectheory.errors import SettingError
 
 GRID = (6, 10)
@@ -23,6 +24,9 @@ MOST_TOKENS = 8
 
 SOLVER_SECONDS = (10.0, 300.0)
 """Time the solver has for each number of tokens, in a default and a deep trial."""
+
+
+Verdict = Literal["refuted", "undecided", "proved for some V", "not refuted"]
 
 
 @dataclass(frozen=True)
@@ -36,8 +40,13 @@ class Trial:
         Number of tokens to the solver's finding; empty if the claim is no term of a solver.
     no_proof : str
         Why no proof was attempted.
-    grid, search : Finding or None
-        Every pair of a grid; draws and optimiser. None once the claim is refuted.
+    grid : Finding
+        Every pair of a grid on 2 and 3 tokens.
+    search, wide : Finding or None
+        Draws and optimiser on up to 5 tokens; pmfs of named shapes on 4 tokens and more. None once the claim is
+        refuted, and where no pair meets the assumptions.
+    largest : int
+        The largest vocabulary V of which at least one pair of the grid or of the named shapes was judged.
     """
 
     claim: Claim
@@ -45,48 +54,72 @@ class Trial:
     no_proof: str
     grid: Finding
     search: Finding | None
+    wide: Finding | None
+    largest: int
+
+    @property
+    def found(self) -> list[Finding]:
+        """What was judged case by case, the simplest cases first."""
+        return [each for each in (self.grid, self.search, self.wide) if each]
 
     @property
     def counterexample(self) -> Finding | None:
         """The simplest counterexample found."""
-        found = [self.grid, *([self.search] if self.search else []), *self.proofs.values()]
-        return next((each for each in found if each.status == "refuted"), None)
+        return next((each for each in (*self.found, *self.proofs.values()) if each.status == "refuted"), None)
 
     @property
-    def verdict(self) -> Literal["refuted", "proved", "undecided", "not refuted"]:
-        """refuted; proved for every pmf on the tokens tried; undecided by solver or intervals; or not refuted.
+    def proved_for(self) -> tuple[int, ...]:
+        """The numbers of tokens V for which the solver proved the claim, for every pair of pmfs."""
+        return tuple(tokens for tokens, found in self.proofs.items() if found.status == "held")
 
-        A proof on 2 and 3 tokens is no proof for all vocabularies.
-        """
+    @property
+    def verdict(self) -> Verdict:
+        """One word: no verdict claims a proof for all vocabularies, as the solver takes one V at a time."""
         if self.counterexample:
             return "refuted"
-        if self.proofs and all(found.status == "held" for found in self.proofs.values()):
-            return "proved"
-        statuses = {found.status for found in (self.grid, self.search, *self.proofs.values()) if found}
-        return "undecided" if "undecided" in statuses else "not refuted"
+        if "undecided" in {found.status for found in (*self.found, *self.proofs.values())}:
+            return "undecided"
+        return "proved for some V" if self.proved_for else "not refuted"
+
+    @property
+    def summary(self) -> str:
+        """The verdict with the vocabularies V that it speaks of."""
+        if self.counterexample:
+            return "refuted"
+        proved = f"proved for V = {', '.join(map(str, self.proved_for))}; " if self.proved_for else ""
+        unsure = "undecided; " if self.verdict == "undecided" else ""
+        cases = sum(found.cases for found in self.found)
+        return f"{unsure}{proved}not refuted at V up to {self.largest} ({cases:,} cases)"
 
     def as_dict(self) -> dict[str, Any]:
         """The trial as one JSON object."""
         return {
             "claim": self.claim.says,
             "verdict": self.verdict,
+            "summary": self.summary,
+            "proved_for": list(self.proved_for),
+            "largest": self.largest,
             "proofs": {str(tokens): _plain(found) for tokens, found in self.proofs.items()},
             "no_proof": self.no_proof,
             "grid": _plain(self.grid),
             "search": _plain(self.search) if self.search else None,
+            "wide": _plain(self.wide) if self.wide else None,
         }
 
     def __str__(self) -> str:
         """A few lines for a reader."""
-        lines = [f"{self.claim.says}: {self.verdict}", *self._proof_lines()]
+        lines = [f"{self.claim.says}: {self.summary}", *self._proof_lines()]
         if self.counterexample:
             lines.append(f"  counterexample: {self.counterexample.at}{_missed(self.counterexample)}")
             return "\n".join(lines)
-        lines.append(f"  grid: {self.grid.cases} pairs in fractions, {self.grid.status}")
+        lines.append(f"  grid, V = 2 and 3: {self.grid.cases:,} pairs in fractions, {self.grid.status}")
         if self.search:
-            lines.append(f"  search: {self.search.cases} cases, {self.search.status}")
-            if self.search.gap is not None:
-                lines.append(f"  tightest: {self.search.gap:.3g} at {self.search.at}")
+            lines.append(f"  search, V up to 5: {self.search.cases:,} cases, {self.search.status}")
+        if self.wide:
+            lines.append(f"  shapes, V = 4 to {self.largest}: {self.wide.cases:,} pairs, {self.wide.status}")
+        tightest = min((each for each in self.found if each.gap is not None), key=_gap, default=None)
+        if tightest:
+            lines.append(f"  tightest: {tightest.gap:.3g} at {tightest.at}")
         return "\n".join(lines)
 
     def _proof_lines(self) -> list[str]:
@@ -126,7 +159,7 @@ def try_claim(claim: Claim, *, tokens: Sequence[int] = (2, 3), effort: Effort | 
     >>> def affinity(p, q):
     ...     return sum(a * b for a, b in zip(p, q))
     >>> print(try_claim(Claim("p.q <= 1 - TV", lambda p, q: at_most(affinity(p, q), overlap(p, q)))).verdict)
-    proved
+    proved for some V
     >>> print(try_claim(Claim("1 - TV <= 2 p.q", lambda p, q: at_most(overlap(p, q), 2 * affinity(p, q)))))
     1 - TV <= 2 p.q: refuted
       proof, every pmf on 2 tokens: proved
@@ -137,7 +170,8 @@ def try_claim(claim: Claim, *, tokens: Sequence[int] = (2, 3), effort: Effort | 
 
     effort = Effort() if effort is None else effort
     _check(claim, tokens, effort)
-    grid = judge_all(claim, cases.all_pairs(3, effort.pick(*GRID)))
+    sizes: set[int] = set()
+    grid = judge_all(claim, _noted(claim, cases.all_pairs(3, effort.pick(*GRID)), sizes))
     proofs: dict[int, Finding] = {}
     no_proof = ""
     try:
@@ -145,10 +179,22 @@ def try_claim(claim: Claim, *, tokens: Sequence[int] = (2, 3), effort: Effort | 
             proofs[size] = prove_claim(claim, size, effort.pick(*SOLVER_SECONDS))
     except ClaimError as error:
         no_proof = error.what
-    search = None
+    search = wide = None
+    largest = max(sizes)
     if grid.status != "refuted":
         search = search_claim(claim, exact_pairs(), effort, (pair_space(2), pair_space(3), pair_space(4)))
-    return Trial(claim, proofs, no_proof, grid, search)
+        if search.status != "refuted":
+            wide, beyond = wide_search(claim, effort)
+            largest = max(largest, beyond)
+    return Trial(claim, proofs, no_proof, grid, search, wide, largest)
+
+
+def _noted(claim: Claim, pairs: Iterable[Case], sizes: set[int]) -> Iterator[Case]:
+    """The pairs; the sizes of those that meet the assumptions are added to `sizes`."""
+    for pair in pairs:
+        if claim.unmet(pair) is None:
+            sizes.add(len(pair["p"]))
+        yield pair
 
 
 def _check(claim: Claim, tokens: Sequence[int], effort: Effort) -> None:
@@ -166,6 +212,10 @@ def _check(claim: Claim, tokens: Sequence[int], effort: Effort) -> None:
 def _plain(found: Finding) -> dict[str, Any]:
     gap = found.gap if found.gap is not None and math.isfinite(found.gap) else None
     return {"status": found.status, "cases": found.cases, "gap": gap, "at": found.at, "note": found.note}
+
+
+def _gap(found: Finding) -> float:
+    return math.inf if found.gap is None else found.gap
 
 
 def _missed(found: Finding) -> str:

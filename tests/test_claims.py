@@ -30,7 +30,6 @@ from proofs_check.findings import Effort
 from proofs_check.judge import judge, judge_all
 from proofs_check.search import pair_space, rational, search_claim
 from proofs_check.symbolic import cited, prove, prove_claim, same, valid
-from proofs_check.trial import try_claim
 from spectheory.errors import SpectheoryError
 
 THIRD = Fraction(1, 3)
@@ -143,8 +142,7 @@ def test_a_timeout_is_undecided_and_no_proof() -> None:
     found = prove_claim(hard, 3, 0.01)
     assert found.status == "undecided"
     assert "0.01 s" in found.note
-    trial = try_claim(hard, tokens=(2,))
-    assert trial.verdict == "proved"
+    assert prove_claim(hard, 2).status == "held"
 
 
 def half_similarity(p: Sequence[Any], q: Sequence[Any]) -> Any:
@@ -239,55 +237,7 @@ def test_drawn_trees_are_closed(tree: frozenset[tuple[int, ...]]) -> None:
     assert all(path[:-1] in tree | {()} for path in tree)
 
 
-# Trials and bad input
-
-
-def test_a_trial_of_a_true_claim_a_false_one_and_one_with_logarithms() -> None:
-    affinity = Claim(
-        "p.q <= 1 - TV", lambda p, q: at_most(sum(a * b for a, b in zip(p, q, strict=True)), overlap(p, q))
-    )
-    assert try_claim(affinity).verdict == "proved"
-    trial = try_claim(PINSKER)
-    assert (trial.verdict, trial.proofs) == ("not refuted", {})
-    assert "the log of" in trial.no_proof
-    assert try_claim(TOO_MUCH).verdict == "refuted"
-    assert "counterexample" in str(try_claim(TOO_MUCH))
-
-
-BAD: dict[str, tuple[Claim, str]] = {
-    "no comparison": (Claim("c", lambda p, q: overlap(p, q)), "needs at_most"),
-    "a float": (Claim("c", lambda p, q: at_most(0.5 * overlap(p, q), 1)), "fractions give fractions"),
-    "no number": (Claim("c", lambda p, q: at_most("1", 1)), "str"),
-    "a truth": (Claim("c", lambda p, q: Compared(True, "==", True)), "bool"),
-    "division by zero": (Claim("c", lambda p, q: at_most(kl(p, q), 1)), "POSITIVE"),
-    "other parameters": (Claim("c", lambda a: at_most(a, 1)), "is called with p, q"),
-    "nothing": (Claim("c", lambda p, q: []), "needs at_most"),
-    "an assumption that breaks": (
-        Claim("c", lambda p, q: at_most(0, 1), (Assumption("odd", lambda p, q: 1 / p[0] > 0),)),
-        "assumption 'odd'",
-    ),
-    "an assumption never met": (
-        Claim("c", lambda p, q: at_most(0, 1), (Assumption("p sums to 2", lambda p, q: sum(p) == 2),)),
-        "meets the assumption 'p sums to 2'",
-    ),
-}
-
-
-TRIALS: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
-    "no claim": ((None,), {}, "is no Claim"),
-    "no effort": ((PINSKER,), {"effort": 1}, "is no Effort"),
-    **{
-        f"tokens {tokens!r}": ((PINSKER,), {"tokens": tokens}, "needs integers in 1..8")
-        for tokens in ((), (0,), (-1,), (2.5,), ("a",), (True,), "23", 3, None)
-    },
-}
-
-
-@pytest.mark.parametrize("name", TRIALS)
-def test_bad_trials_are_named_in_one_line(name: str) -> None:
-    arguments, named, fragment = TRIALS[name]
-    with pytest.raises(SpectheoryError, match=fragment):
-        try_claim(*arguments, **named)
+# Bad input
 
 
 def test_bad_parts_of_a_claim_are_named() -> None:
@@ -299,21 +249,6 @@ def test_bad_parts_of_a_claim_are_named() -> None:
     for seed in (-1, "x"):
         with pytest.raises(SpectheoryError, match="seed"):
             Effort(seed=seed)  # type: ignore[arg-type]
-
-
-def test_the_assumption_that_no_case_met_is_the_one_named() -> None:
-    never = Assumption("p sums to 2", lambda p, q: sum(p) == 2)
-    with pytest.raises(AssumptionError, match="p sums to 2"):
-        try_claim(Claim("c", lambda p, q: at_most(0, 1), (POSITIVE, never)))
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_bad_claims_are_named_in_one_line(case: str) -> None:
-    claim, fragment = BAD[case]
-    with pytest.raises(SpectheoryError) as caught:
-        try_claim(claim)
-    assert fragment in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_search_whose_draws_never_meet_the_assumption_says_which() -> None:

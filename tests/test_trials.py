@@ -1,0 +1,212 @@
+"""Trials of a claim: the verdict says on which vocabularies it was proved, and larger ones are searched too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from proofs_check import (
+    POSITIVE,
+    Assumption,
+    AssumptionError,
+    Claim,
+    ClaimError,
+    Effort,
+    absolute,
+    at_least,
+    at_most,
+    equal,
+    larger,
+    log,
+    smaller,
+    try_claim,
+)
+from proofs_check.claims import Compared
+from proofs_check.judge import judge
+from proofs_check.symbolic import prove_claim, valid
+from proofs_check.wide import wide_search
+from spectheory.errors import SpectheoryError
+
+HALF = Fraction(1, 2)
+
+
+def overlap(p: Sequence[Any], q: Sequence[Any]) -> Any:
+    return sum(smaller(a, b) for a, b in zip(p, q, strict=True))
+
+
+def distance(p: Sequence[Any], q: Sequence[Any]) -> Any:
+    return sum(absolute(a - b) for a, b in zip(p, q, strict=True)) / 2
+
+
+def kl(p: Sequence[Any], q: Sequence[Any]) -> Any:
+    return sum(a * log(a / b) for a, b in zip(p, q, strict=True))
+
+
+def squares(p: Sequence[Any]) -> Any:
+    return sum(a * a for a in p)
+
+
+def most(p: Sequence[Any]) -> Any:
+    found = p[0]
+    for share in p[1:]:
+        found = larger(found, share)
+    return found
+
+
+PINSKER = Claim("2 TV^2 <= KL", lambda p, q: at_most(2 * distance(p, q) ** 2, kl(p, q)), (POSITIVE,))
+TOO_MUCH = Claim("3 TV^2 <= KL", lambda p, q: at_most(3 * distance(p, q) ** 2, kl(p, q)), (POSITIVE,))
+AFFINITY = Claim("p.q <= 1 - TV", lambda p, q: at_most(sum(a * b for a, b in zip(p, q, strict=True)), overlap(p, q)))
+
+
+# For which vocabularies
+
+
+@pytest.mark.parametrize(
+    ("measure", "tokens"), [(squares, 6), (squares, 40), (most, 7), (most, 63)], ids=lambda value: str(value)[:14]
+)
+def test_what_holds_on_few_tokens_alone_is_refuted_on_more(measure: Callable[[Any], Any], tokens: int) -> None:
+    """The flat pmf has sum p^2 = max p = 1/V: either is at least 1/n exactly for V <= n."""
+    claim = Claim(f"at least 1/{tokens}", lambda p, q: at_least(tokens * measure(p), 1))
+    assert [prove_claim(claim, few).status for few in (2, 3)] == ["held", "held"]
+    trial = try_claim(claim)
+    assert trial.verdict == "refuted"
+    assert trial.counterexample is not None
+    assert (trial.counterexample.at.count(",") + 1) // 2 > tokens
+
+
+def test_the_smallest_vocabulary_that_refutes_is_the_one_shown() -> None:
+    """Every size up to ten is tried, the smallest first."""
+    for tokens in range(4, 10):
+        claim = Claim("", lambda p, q, n=tokens: at_least(n * squares(p), 1))
+        found, largest = wide_search(claim, Effort())
+        assert found is not None
+        assert (found.status, largest) == ("refuted", tokens + 1)
+        assert found.at.startswith(f"p = ({', '.join([f'1/{tokens + 1}'] * (tokens + 1))})")
+
+
+def test_the_verdict_says_for_which_vocabularies() -> None:
+    trial = try_claim(AFFINITY)
+    assert trial.wide is not None
+    assert (trial.verdict, trial.proved_for, trial.largest) == ("proved for some V", (2, 3), 64)
+    count = trial.grid.cases + trial.search.cases + trial.wide.cases if trial.search else 0
+    assert trial.summary == f"proved for V = 2, 3; not refuted at V up to 64 ({count:,} cases)"
+    assert str(trial).startswith(f"p.q <= 1 - TV: {trial.summary}\n")
+    answer = trial.as_dict()
+    assert (answer["verdict"], answer["summary"]) == (trial.verdict, trial.summary)
+    assert (answer["proved_for"], answer["largest"]) == ([2, 3], 64)
+    assert try_claim(AFFINITY, tokens=(2,)).summary.startswith("proved for V = 2; not refuted at V up to 64 (")
+
+
+def test_a_claim_without_a_proof_is_searched_as_far() -> None:
+    trial = try_claim(PINSKER)
+    assert (trial.verdict, trial.proofs, trial.proved_for) == ("not refuted", {}, ())
+    assert "the log of" in trial.no_proof
+    assert trial.summary.startswith("not refuted at V up to 64 (")
+    trial = try_claim(TOO_MUCH)
+    assert trial.verdict == trial.summary == "refuted"
+    assert "counterexample" in str(trial)
+
+
+def test_a_solver_that_gives_up_leaves_the_sizes_it_proved() -> None:
+    """Two of the three sizes of a claim whose third the solver cannot decide: undecided, and it says which stand."""
+    odd = Claim("c", lambda p, q: at_most(0, squares(p)), (Assumption("V < 4", lambda p, q: len(p) < 4),))
+    trial = try_claim(odd, tokens=(2, 3, 4))
+    assert trial.verdict == "undecided"
+    assert trial.summary.startswith("undecided; proved for V = 2, 3; not refuted at V up to 3 (")
+    assert trial.wide is None
+
+
+def test_a_claim_that_takes_too_long_on_many_tokens_says_how_far_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time for larger vocabularies is bounded: of a claim in 2^V steps the last size is the one reached."""
+    monkeypatch.setattr("proofs_check.wide.SECONDS", (0.0, 0.0))
+    trial = try_claim(AFFINITY)
+    assert (trial.wide, trial.largest) == (None, 3)
+    assert "not refuted at V up to 3 (" in trial.summary
+
+
+# Tuples
+
+
+def test_tuples_are_compared_number_by_number() -> None:
+    """By the solver, in fractions and by intervals alike; a list is as good as a tuple."""
+    swapped = Claim(
+        "min(p, q) = min(q, p)",
+        lambda p, q: equal(tuple(map(smaller, p, q)), tuple(map(smaller, q, p))),
+    )
+    nested = Claim("sums", lambda p, q: equal({"p": (sum(p), [p[0] + q[0]])}, {"p": [1, (q[0] + p[0],)]}))
+    for claim in (swapped, nested):
+        trial = try_claim(claim)
+        assert (trial.verdict, trial.proved_for) == ("proved for some V", (2, 3))
+    wrong = Claim("p = q", lambda p, q: equal(p, q))
+    assert [prove_claim(wrong, few).status for few in (2, 3)] == ["refuted", "refuted"]
+    shorter = Claim("p = its beginning", lambda p, q: equal(p, p[:-1]))
+    assert try_claim(shorter).verdict == prove_claim(shorter, 2).status == "refuted"
+    assert judge(Claim("logs", lambda x: equal([log(x)], (log(x),))), {"x": HALF}).status == "held"
+    assert judge(Claim("numbers", lambda x: equal([x, 1], (x, 1))), {"x": HALF}).status == "held"
+
+
+def test_an_order_of_tuples_is_no_statement() -> None:
+    ordered = Claim("p <= q", lambda p, q: at_most(p, q))
+    with pytest.raises(ClaimError, match="tuple"):
+        try_claim(ordered)
+    with pytest.raises(ClaimError, match="number by number"):
+        prove_claim(ordered, 2)
+    with pytest.raises(ClaimError, match="number by number"):
+        valid("pairs", lambda a, b: at_most((a, b), (a, b))).check(5)
+
+
+# Bad input
+
+
+BAD: dict[str, tuple[Claim, str]] = {
+    "no comparison": (Claim("c", lambda p, q: overlap(p, q)), "needs at_most"),
+    "a float": (Claim("c", lambda p, q: at_most(0.5 * overlap(p, q), 1)), "fractions give fractions"),
+    "no number": (Claim("c", lambda p, q: at_most("1", 1)), "str"),
+    "a truth": (Claim("c", lambda p, q: Compared(True, "==", True)), "bool"),
+    "division by zero": (Claim("c", lambda p, q: at_most(kl(p, q), 1)), "POSITIVE"),
+    "other parameters": (Claim("c", lambda a: at_most(a, 1)), "is called with p, q"),
+    "nothing": (Claim("c", lambda p, q: []), "needs at_most"),
+    "an assumption that breaks": (
+        Claim("c", lambda p, q: at_most(0, 1), (Assumption("odd", lambda p, q: 1 / p[0] > 0),)),
+        "assumption 'odd'",
+    ),
+    "an assumption never met": (
+        Claim("c", lambda p, q: at_most(0, 1), (Assumption("p sums to 2", lambda p, q: sum(p) == 2),)),
+        "meets the assumption 'p sums to 2'",
+    ),
+}
+
+
+TRIALS: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
+    "no claim": ((None,), {}, "is no Claim"),
+    "no effort": ((PINSKER,), {"effort": 1}, "is no Effort"),
+    **{
+        f"tokens {tokens!r}": ((PINSKER,), {"tokens": tokens}, "needs integers in 1..8")
+        for tokens in ((), (0,), (-1,), (2.5,), ("a",), (True,), "23", 3, None)
+    },
+}
+
+
+@pytest.mark.parametrize("name", TRIALS)
+def test_bad_trials_are_named_in_one_line(name: str) -> None:
+    arguments, named, fragment = TRIALS[name]
+    with pytest.raises(SpectheoryError, match=fragment):
+        try_claim(*arguments, **named)
+
+
+def test_the_assumption_that_no_case_met_is_the_one_named() -> None:
+    never = Assumption("p sums to 2", lambda p, q: sum(p) == 2)
+    with pytest.raises(AssumptionError, match="p sums to 2"):
+        try_claim(Claim("c", lambda p, q: at_most(0, 1), (POSITIVE, never)))
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_claims_are_named_in_one_line(case: str) -> None:
+    claim, fragment = BAD[case]
+    with pytest.raises(SpectheoryError) as caught:
+        try_claim(claim)
+    assert fragment in str(caught.value)
+    assert "\n" not in str(caught.value)
