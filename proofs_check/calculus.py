@@ -1,6 +1,7 @@
 """Calculus for the steps of a proof: logarithms, integrals, limits and slopes of sympy's, loaded when used.
 
-The arguments are the symbols that :func:`proofs_check.symbolic.same` hands to a step.
+Integrals, limits and slopes are written down and not worked out: that is left for the check of the step. The arguments
+are the symbols that :func:`proofs_check.symbolic.same` hands to a step.
 """
 
 from __future__ import annotations
@@ -40,17 +41,25 @@ def integral(integrand: Real, variable: Real, low: Real, high: Real) -> Real:
 
 
 def limit(expression: Real, variable: Real, at: Real) -> Real:
-    """The limit from above; ``math.inf`` from below."""
+    """The limit from above; ``math.inf`` from below.
+
+    Examples
+    --------
+    >>> import sympy
+    >>> s = sympy.Symbol("s", positive=True)
+    >>> limit(1 + 1 / s, s, math.inf).doit()
+    1
+    """
     import sympy
 
-    return sympy.limit(expression, variable, sympy.oo if at == math.inf else at)
+    return sympy.Limit(expression, variable, sympy.oo if at == math.inf else at)
 
 
 def slope(expression: Real, variable: Real) -> Real:
     """The derivative."""
     import sympy
 
-    return sympy.diff(expression, variable)
+    return sympy.Derivative(expression, variable)
 
 
 def some_function(name: str, variable: Real) -> Real:
@@ -60,7 +69,7 @@ def some_function(name: str, variable: Real) -> Real:
     --------
     >>> import sympy
     >>> x = sympy.Symbol("x")
-    >>> slope(some_function("f", x) ** 2, x)
+    >>> slope(some_function("f", x) ** 2, x).doit()
     2*f(x)*Derivative(f(x), x)
     """
     import sympy

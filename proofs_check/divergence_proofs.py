@@ -7,7 +7,7 @@ import math
 from proofs_check.arithmetic import Real
 from proofs_check.calculus import integral, limit, log, slope, some_function
 from proofs_check.claims import at_least, at_most
-from proofs_check.symbolic import Step, same, valid
+from proofs_check.symbolic import Step, in_words, same, valid
 
 
 def _remainder(s: Real, x: Real) -> Real:
@@ -143,7 +143,7 @@ CHI_SQUARE: tuple[Step, ...] = (
 """KL <= log(1 + chi-square)."""
 
 BRETAGNOLLE_HUBER: tuple[Step, ...] = (
-    same(
+    in_words(
         "p(p/q)^(-1/2) = sqrt(pq): Rényi of order 1/2 is -2 log B with B = sum sqrt(pq); it is at most KL: "
         "e^-KL <= B^2",
         lambda p, q: (p * (p / q) ** (-_half()), (p * q) ** _half()),
@@ -154,7 +154,7 @@ BRETAGNOLLE_HUBER: tuple[Step, ...] = (
         lambda x, y, t: at_most(2 * x * y, t * x * x + y * y / t),
         lambda x, y, t: [t > 0],
     ),
-    same(
+    in_words(
         "at t = sqrt(v/u), u = 1 - TV, v = 1 + TV, the right is 2 sqrt(uv): B^2 <= 1 - TV^2; where u = 0, B = 0",
         lambda u, v: ((v / u) ** _half() * u + v / (v / u) ** _half(), 2 * (u * v) ** _half()),
     ),

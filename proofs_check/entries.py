@@ -40,6 +40,8 @@ class Evidence:
     control : Control
     steps : tuple of Step
         Of a proof: its steps, to be read in the docs.
+    tokens : tuple of int
+        Of a proof for some vocabularies alone: their numbers of tokens. Empty where the steps hold for any number.
     """
 
     kind: Kind
@@ -47,6 +49,7 @@ class Evidence:
     check: Check
     control: Control
     steps: tuple[Step, ...] = ()
+    tokens: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ from proofs_check.entries import Control, Evidence
 from proofs_check.findings import Effort, Finding, Kind
 from proofs_check.judge import judge_all
 from proofs_check.search import Space, search_claim
-from proofs_check.symbolic import Step, prove, prove_claim
+from proofs_check.solver import prove_claim
+from proofs_check.symbolic import Step, prove
 
 Cases = Callable[[Effort], Iterable[Case]]
 """Effort to the cases it allows."""
@@ -37,7 +38,7 @@ def solved(claim: Claim, tokens: Sequence[int], *, wrong: Claim) -> Evidence:
     says = f"{claim.says}: {given}"
     step = Step(says, "solver", lambda seconds: check(claim, Effort()))
     control = Control(wrong.says, lambda effort: check(wrong, effort))
-    return Evidence("symbolic", says, lambda effort: check(claim, effort), control, (step,))
+    return Evidence("symbolic", says, lambda effort: check(claim, effort), control, (step,), tuple(tokens))
 
 
 def exact(claim: Claim, cases: Cases, *, over: str, wrong: Claim) -> Evidence:

@@ -57,7 +57,7 @@ class Finding:
     status : {"held", "refuted", "undecided"}
         Whether every case held, one failed, or neither could be shown.
     cases : int
-        Cases judged; steps, for a proof.
+        Cases judged; steps that carry the argument, for a proof.
     gap : float or None
         The least right side minus left side of an inequality; None where nothing was compared by ``<=``.
     at : str

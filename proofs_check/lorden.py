@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from proofs_check import cases
 from proofs_check.arithmetic import Real
+from proofs_check.calculus import integral
 from proofs_check.claims import Assumption, Case, Claim, Compared, at_most, equal
 from proofs_check.findings import Effort
 from proofs_check.search import Space, rational
@@ -33,7 +34,7 @@ def area_under_a_step(x: Any) -> tuple[Any, Any]:
     import sympy
 
     u = sympy.Symbol("u")
-    return sympy.integrate(x - u, (u, 0, x)), x**2 / 2
+    return integral(x - u, u, 0, x), x**2 / 2
 
 
 PROOF: tuple[Step, ...] = (

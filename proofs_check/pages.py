@@ -14,6 +14,7 @@ from proofs_check.entries import Entry, Evidence
 from proofs_check.findings import KINDS, Effort
 from proofs_check.ledger import ledger
 from proofs_check.report import WORDS
+from proofs_check.symbolic import in_parts, parts
 
 HEAD = """\
 # Every statement and its evidence
@@ -25,12 +26,15 @@ must reject. [theory.md](theory.md) says what the statements mean and shows the 
 Evidence, strongest first. **proof**: small steps. Each step's formula is checked by algebra (sympy) or by a solver
 over the reals (z3: the negation is unsatisfiable); what joins the steps (sums over tokens, expectations, induction)
 is stated in words and is for the reader to check. *Proved* in a row of `spectheory verify` means that every such
-step of the proof was accepted; cited steps are marked, and nothing is checked there. **exact**: fractions,
-identities with `==`, inequalities without slack. **certified**: intervals that enclose the value, where logarithms
-enter; there `<=` and `==` hold up to 1e-30, and "the library's value" within 1e-12. **search**: drawn cases and an
-optimiser that walks to the tightest one, judged in fractions or intervals. A search is no proof. **simulated**: the
-algorithm as written, run by a kernel that calls no closed form, against the statement's numbers; each such check finds
-a disagreement with a statement that is right with probability 1e-9 at most.
+step of the proof was accepted; cited steps are marked, and nothing is checked there. Steps marked *[words]* have a
+formula that is an identity as soon as it is written: nothing is checked there either, and the words are for the
+reader. A proof "for every pair of pmfs on 2 tokens" is one for that vocabulary alone; the proof in steps beside it is
+the one for any number of tokens. **exact**: fractions, identities with `==`, inequalities without slack.
+**certified**: intervals that enclose the value, where logarithms enter; there `<=` and `==` hold up to 1e-30, and "the
+library's value" within 1e-12. **search**: drawn cases and an optimiser that walks to the tightest one, judged in
+fractions or intervals. A search is no proof. **simulated**: the algorithm as written, run by a kernel that calls no
+closed form, against the statement's numbers; each such check finds a disagreement with a statement that is right with
+probability 1e-9 at most.
 
 """
 
@@ -38,7 +42,10 @@ a disagreement with a statement that is right with probability 1e-9 at most.
 def page() -> str:
     """The whole page."""
     entries = list(ledger().values())
-    return HEAD + "\n".join([*_table(entries), "", *(line for entry in entries for line in _section(entry))]) + "\n"
+    steps = [step for entry in entries for evidence in entry.evidence for step in evidence.steps]
+    counts = f"Steps of all proofs, each counted once: {in_parts(parts(steps))}."
+    sections = (line for entry in entries for line in _section(entry))
+    return HEAD + "\n".join([counts, "", *_table(entries), "", *sections]) + "\n"
 
 
 def _table(entries: list[Entry]) -> Iterator[str]:

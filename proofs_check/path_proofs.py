@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from proofs_check.arithmetic import Real, larger, positive_part, smaller
+from proofs_check.calculus import exp, integral
 from proofs_check.claims import at_most, equal
-from proofs_check.symbolic import Step, same, valid
+from proofs_check.symbolic import Step, in_words, same, valid
 
 
 def arrives_first(g: Any) -> tuple[Any, Any]:
@@ -14,7 +16,7 @@ def arrives_first(g: Any) -> tuple[Any, Any]:
     import sympy
 
     u = sympy.Symbol("u", positive=True)
-    return sympy.integrate(sympy.exp(-u) * sympy.exp(-u * g), (u, 0, sympy.oo)), 1 / (1 + g)
+    return integral(exp(-u) * exp(-u * g), u, 0, math.inf), 1 / (1 + g)
 
 
 def probabilities(*values: Real) -> list[Real]:
@@ -30,7 +32,7 @@ TELESCOPE: tuple[Step, ...] = (
         "W_(i+1) = m R; at i = k the call stops with the bonus token, W_k = M p R",
         lambda M, m, p, R: (m * R + (M * p - m) * R, M * p * R),
     ),
-    same(
+    in_words(
         "so W_0 is the target's probability of the text (M = 1 at i = 0): lossless; and P(tau >= i | text) = "
         "M_i/(p_1..p_i), with A = p_1..p_i and B the target's probability of what follows",
         lambda M, A, B: ((M * B) / (A * B), M / A),
@@ -91,7 +93,7 @@ BLOCK: tuple[Step, ...] = (
         lambda r, p, q: equal(q * smaller(1, r * p / q), r * p - positive_part(r * p - q)),
         lambda r, p, q: [*probabilities(r, p), q > 0],
     ),
-    same(
+    in_words(
         "P(tau >= i | X_1..X_i) = r, downwards from i = k, marked with r: a deeper depth is marked with E[r'] = r - S, "
         "and if none is, depth i is with h = S/(S + 1 - r)",
         lambda r, S: ((r - S) + (1 - (r - S)) * S / (S + 1 - r), r),

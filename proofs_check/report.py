@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from proofs_check.entries import Entry
+from proofs_check.entries import Entry, Evidence
 from proofs_check.findings import KINDS, Effort, Finding
+from proofs_check.symbolic import Step, in_parts, parts
 from proofs_check.verify import Checked, Key, Outcome
 
 if TYPE_CHECKING:
@@ -76,9 +77,23 @@ class Report:
         return f"{_count(len(outcomes), 'statement')}: {', '.join(counts)}; {ran}: {verdict}"
 
 
+def steps_line(report: Report) -> str:
+    """The steps of the proofs that were checked, by what they are; empty if no proof was."""
+    counted = parts(_steps(report))
+    return f"Steps of the proofs: {in_parts(counted)}" if any(counted.values()) else ""
+
+
+def _steps(report: Report) -> list[Step]:
+    """The steps of the proofs that ran."""
+    entries = {entry.id: entry for entry in report.entries}
+    return [step for each in report.checks for step in entries[each.id].evidence[each.place].steps]
+
+
 def statements_table(report: Report) -> Table:
     """A row for each statement, one line high."""
-    table = _table("Cases judged as P proof (steps), E exact, C certified, S search, M simulated")
+    table = _table(
+        "Cases judged as P proof (steps that carry the argument), E exact, C certified, S search, M simulated"
+    )
     for name, ratio in (("id", None), ("statement", 5), ("status", None), ("evidence", None), ("tightest", 4)):
         table.add_column(name, ratio=ratio, no_wrap=True, overflow="ellipsis")
     table.add_column("s", justify="right", no_wrap=True)
@@ -107,7 +122,7 @@ def checks_table(report: Report, entry: Entry) -> Table:
     for each in report.of(entry):
         table.add_row(
             WORDS[each.kind],
-            _styled(each.outcome),
+            _styled(each.outcome) + _only_for(entry.evidence[each.place]),
             f"{each.finding.cases:,}" if each.finding else "-",
             f"{each.seconds:.1f}",
             _escaped("\n".join(_lines(each, entry))),
@@ -139,6 +154,11 @@ def _lines(each: Checked, entry: Entry) -> list[str]:
     return [*lines, *([f"tightest: {place}"] if place else []), f"rejected as it must be: {evidence.control.says}"]
 
 
+def _only_for(evidence: Evidence) -> str:
+    """The vocabularies of a proof that is one for these alone."""
+    return f", V = {', '.join(map(str, evidence.tokens))}" if evidence.tokens else ""
+
+
 def _table(title: str) -> Table:
     from rich.table import Table
 
@@ -164,6 +184,7 @@ def as_dict(report: Report) -> dict[str, Any]:
         "as_expected": report.as_expected,
         "summary": report.headline,
         "seconds": report.seconds,
+        "steps": parts(_steps(report)),
         "entries": [_entry(report, entry) for entry in report.entries],
     }
 
@@ -191,6 +212,8 @@ def _check(each: Checked, entry: Entry) -> dict[str, Any]:
         "kind": each.kind,
         "says": evidence.says,
         "status": each.outcome,
+        "steps": [{"says": step.says, "how": step.how, "part": step.part} for step in evidence.steps],
+        "tokens": list(evidence.tokens),
         "finding": _finding(each.finding),
         "control": {"says": evidence.control.says, **_finding(each.control)},
         "trouble": each.trouble,
@@ -206,7 +229,7 @@ def _finding(finding: Finding | None) -> Mapping[str, Any]:
 
 
 def _cases(checks: Sequence[Checked], kind: str) -> int:
-    """Cases of one kind of evidence: steps, for proofs."""
+    """Cases of one kind of evidence: steps that carry the argument, for proofs."""
     return sum(each.finding.cases for each in checks if each.kind == kind and each.finding)
 
 

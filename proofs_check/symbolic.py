@@ -1,28 +1,34 @@
 """Proofs in small steps, each checked: identities by algebra (sympy), inequalities by a solver over the reals (z3).
 
-A step says what it shows and how it is checked. :func:`same` is an identity of rational functions or sums; with
-:func:`valid` the negation of a statement is unsatisfiable over the reals; :func:`cited` names a theorem of the
-literature and checks nothing, and says so wherever the proof is shown.
+A step says what it shows and how it is checked, and which part it has in the proof. :func:`same` is an identity of
+rational functions, sums, integrals or limits; with :func:`valid` the negation of a statement is unsatisfiable over the
+reals. Both carry the argument. :func:`in_words` is a step whose formula is an identity as soon as it is written, so
+that nothing is left to check; :func:`cited` names a theorem of the literature and checks nothing.
 """
 
 from __future__ import annotations
 
 import inspect
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
-from proofs_check.arithmetic import Transcendental, nonzero_terms
-from proofs_check.claims import POSITIVE, Claim, ClaimError, Compared, shown
+from proofs_check.arithmetic import nonzero_terms
+from proofs_check.claims import Compared, shown
 from proofs_check.findings import Effort, Finding
-from proofs_check.judge import judge, leaves, outline
+from proofs_check.solver import SECONDS, alike, decide, no_branches
 from spectheory.errors import load_extra
 
-SECONDS = 60
-"""Time a solver has for one step; what is not decided by then is undecided, never proved."""
+Part = Literal["argument", "words", "cited"]
+"""What a step is in its proof: checked and carrying the argument, stated in words, or a named theorem."""
+
+PARTS: tuple[Part, ...] = ("argument", "words", "cited")
+
+Sides = Callable[..., tuple[Any, Any]]
+
+AS_WRITTEN = "the two sides are the same as soon as they are written: the formula shows nothing, state it in_words"
 
 
 @dataclass(frozen=True)
@@ -34,24 +40,30 @@ class Step:
     says : str
         What the step shows, in words and formulas.
     how : str
-        The checker: algebra, solver, or the citation.
+        The checker: algebra, solver, words, or the citation.
     check : callable
         Seconds to a :class:`Finding`.
+    part : {"argument", "words", "cited"}
+    as_written : callable
+        Whether the formula is an identity as soon as it is written. A step that carries the argument is none.
     """
 
     says: str
     how: str
     check: Callable[[float], Finding]
+    part: Part = "argument"
+    as_written: Callable[[], bool] = lambda: False
 
 
-def same(says: str, sides: Callable[..., tuple[Any, Any]], *, integers: Sequence[str] = ()) -> Step:
-    """A step: the two sides are the same expression.
+def same(says: str, sides: Sides, *, integers: Sequence[str] = ()) -> Step:
+    """A step: the two sides are the same expression, once it is multiplied out, integrated or brought to its limit.
 
     Parameters
     ----------
     says : str
     sides : callable
-        Takes one symbol for each of its parameters and returns both sides; sums may be sympy's.
+        Takes one symbol for each of its parameters and returns both sides; sums, integrals, derivatives and limits
+        are left for the check (:mod:`proofs_check.calculus`).
     integers : sequence of str
         Parameters that are positive integers; the others are positive reals.
 
@@ -61,23 +73,59 @@ def same(says: str, sides: Callable[..., tuple[Any, Any]], *, integers: Sequence
     'held'
     >>> same("not the square", lambda a, b: ((a + b) ** 2, a**2 + b**2)).check(1).status
     'refuted'
+    >>> same("a definition", lambda a, b: (a * b / b, a)).check(1).status
+    'undecided'
     """
 
     def check(_: float) -> Finding:
-        sympy = load_extra("sympy", extra="proofs")
-        names = list(inspect.signature(sides).parameters)
-        symbols = [sympy.Symbol(name, positive=True, integer=name in integers or None) for name in names]
-        left, right = sides(*symbols)
-        difference = sympy.sympify(left - right).doit()
-        if sympy.simplify(difference) == 0:
-            return Finding("held", 1)
-        rng = random.Random(1)
-        point = {s: rng.randint(1, 9) if s.is_integer else sympy.Rational(rng.randint(1, 99), 37) for s in symbols}
-        away = abs(sympy.N(difference.subs(point).doit(), 30))
-        at = shown({str(symbol): value for symbol, value in point.items()})
-        return Finding("refuted" if away > sympy.Rational(1, 10**20) else "undecided", 1, at=at)
+        difference, symbols = _difference(sides, integers)
+        if difference == 0:
+            return Finding("undecided", 1, note=AS_WRITTEN)
+        return _vanishes(difference.doit(), symbols)
 
-    return Step(says, "algebra", check)
+    return Step(says, "algebra", check, as_written=lambda: bool(_difference(sides, integers)[0] == 0))
+
+
+def in_words(says: str, sides: Sides) -> Step:
+    """A step that its words carry: its formula is an identity as soon as it is written, and leaves nothing to check.
+
+    Examples
+    --------
+    >>> in_words("a/b of b is a", lambda a, b: (a * b / b, a)).check(1)
+    Finding(status='held', cases=0, gap=None, at='', note='')
+    >>> in_words("the square", lambda a, b: ((a + b) ** 2, a**2 + 2 * a * b + b**2)).check(1).status
+    'undecided'
+    """
+
+    def as_written() -> bool:
+        return bool(_difference(sides, ())[0] == 0)
+
+    def check(_: float) -> Finding:
+        return Finding("held", 0) if as_written() else Finding("undecided", 1, note="not the same as written: use same")
+
+    return Step(says, "words", check, "words", as_written)
+
+
+def _difference(sides: Sides, integers: Sequence[str]) -> tuple[Any, list[Any]]:
+    """Left minus right as it is written, and the symbols in it."""
+    sympy = load_extra("sympy", extra="proofs")
+    names = list(inspect.signature(sides).parameters)
+    symbols = [sympy.Symbol(name, positive=True, integer=name in integers or None) for name in names]
+    left, right = sides(*symbols)
+    return sympy.sympify(left - right), symbols
+
+
+def _vanishes(difference: Any, symbols: Sequence[Any]) -> Finding:
+    """Whether an expression is zero; if it is not at some point, that point."""
+    import sympy
+
+    if sympy.expand(difference) == 0 or sympy.simplify(difference) == 0:
+        return Finding("held", 1)
+    rng = random.Random(1)
+    point = {s: rng.randint(1, 9) if s.is_integer else sympy.Rational(rng.randint(1, 99), 37) for s in symbols}
+    away = abs(sympy.N(difference.subs(point).doit(), 30))
+    at = shown({str(symbol): value for symbol, value in point.items()})
+    return Finding("refuted" if away > sympy.Rational(1, 10**20) else "undecided", 1, at=at)
 
 
 def valid(
@@ -105,7 +153,7 @@ def valid(
     ('refuted', 'a = 1/2')
     """
 
-    def check(seconds: float) -> Finding:
+    def built() -> tuple[list[Compared], list[Any], list[Any], list[Any]]:
         z3 = load_extra("z3", extra="proofs")
         fresh = z3.Context()  # what was asked before changes no answer
         reals = {name: z3.Real(name, fresh) for name in inspect.signature(statement).parameters}
@@ -113,173 +161,54 @@ def valid(
             given = statement(**reals)
             goals = [given] if isinstance(given, Compared) else list(given)
             conditions = list(where(**reals)) if where else []
-        return _decide(conditions, goals, list(reals.values()), seconds, nonzero)
+        return goals, conditions, list(reals.values()), nonzero
 
-    return Step(says, "solver", check)
+    def check(seconds: float) -> Finding:
+        goals, conditions, reals, nonzero = built()
+        if goals and all(map(alike, goals)):
+            return Finding("undecided", 1, note=AS_WRITTEN)
+        return decide(conditions, goals, reals, seconds, nonzero)
+
+    return Step(says, "solver", check, as_written=lambda: all(map(alike, built()[0])))
 
 
 def cited(says: str, source: str) -> Step:
     """A step that is a theorem of the literature, named and not checked."""
-    return Step(says, f"cited: {source}", lambda _: Finding("held", 0))
+    return Step(says, f"cited: {source}", lambda _: Finding("held", 0), "cited")
 
 
 def prove(steps: Sequence[Step], effort: Effort, seconds: float = SECONDS) -> Finding:
-    """Check every step; the first that is not shown decides.
+    """Check every step; the first that is not shown decides. The cases are the steps that carry the argument.
 
     Examples
     --------
-    >>> prove([same("double", lambda a: (a + a, 2 * a))], Effort())
-    Finding(status='held', cases=1, gap=None, at='', note='')
+    >>> square = same("the square", lambda a, b: ((a + b) ** 2, a**2 + 2 * a * b + b**2))
+    >>> prove([square, in_words("at b = 0 it is a^2", lambda a: ((a + 0) ** 2, a**2))], Effort())
+    Finding(status='held', cases=1, gap=None, at='', note='1 in words')
     """
-    if not steps:
-        raise ValueError("a proof without steps")
-    cited_steps = 0
+    counted = parts(steps)
+    if not counted["argument"]:
+        raise ValueError("a proof without steps that carry the argument")
     for step in steps:
         found = step.check(effort.pick(seconds, 10 * seconds))
         if found.status != "held":
             return Finding(found.status, len(steps), at=found.at, note=f"{step.says} ({found.note or step.how})")
-        cited_steps += found.cases == 0
-    return Finding("held", len(steps), note=f"{cited_steps} cited" if cited_steps else "")
+    besides = ((counted["words"], "in words"), (counted["cited"], "cited"))
+    return Finding("held", counted["argument"], note=", ".join(f"{count} {word}" for count, word in besides if count))
 
 
-def prove_claim(claim: Claim, tokens: int, seconds: float = SECONDS) -> Finding:
-    """Ask the solver whether a claim about p and q holds for every pair of pmfs on this many tokens.
+def parts(steps: Iterable[Step]) -> dict[Part, int]:
+    """How many steps carry the argument, are in words, or cited; a step that several proofs share counts once."""
+    counted = Counter(step.part for step in {id(step): step for step in steps}.values())
+    return {part: counted[part] for part in PARTS}
 
-    Raises
-    ------
-    ClaimError
-        If the claim cannot be written as a solver's term: logarithms, Python's own max, numpy.
+
+def in_parts(counted: Mapping[Part, int]) -> str:
+    """The counts as one sentence.
 
     Examples
     --------
-    >>> from proofs_check.claims import at_most
-    >>> prove_claim(Claim("p.q <= 1", lambda p, q: at_most(sum(a * b for a, b in zip(p, q)), 1)), 2, 5).status
-    'held'
+    >>> in_parts({"argument": 3, "words": 1, "cited": 0})
+    '3 carry the argument, 1 in words, 0 cited'
     """
-    found = _asked(claim, tokens, seconds)
-    if found.note not in (DIVIDES, VANISHES):
-        return found
-    inside = _asked(Claim(claim.says, claim.holds, (*claim.assumes, POSITIVE)), tokens, seconds)
-    if inside.status == "held":
-        return Finding("undecided", 1, at=found.at, note=f"proved where {POSITIVE.says}; undecided at zeros")
-    return inside
-
-
-INSIDE = "proved where what is divided by is not zero; undecided at zeros"
-DIVIDES = "the solver's counterexample divides by zero"
-VANISHES = "the solver's counterexample does not stand in fractions"
-
-
-def _asked(claim: Claim, tokens: int, seconds: float) -> Finding:
-    z3 = load_extra("z3", extra="proofs")
-    fresh = z3.Context()  # what was asked before changes no answer
-    p, q = ([z3.Real(f"{name}{i}", fresh) for i in range(tokens)] for name in "pq")
-    conditions = [*(share >= 0 for share in (*p, *q)), sum(p) == 1, sum(q) == 1]
-    case = {"p": tuple(p), "q": tuple(q)}
-    try:
-        with no_branches(), nonzero_terms() as nonzero:
-            conditions += [each.met(**case) for each in claim.assumes]
-            goals = claim.compare(case)
-    except (Transcendental, ClaimError, z3.Z3Exception, TypeError) as error:
-        raise ClaimError(
-            f"the claim is no term of a solver ({' '.join(str(error).split())})",
-            limit="a proof attempt needs + - * / and proofs_check.arithmetic",
-            remedy="write it with larger, smaller and positive_part, or go without a proof",
-        ) from error
-    return _confirmed(claim, _decide(conditions, goals, [*p, *q], seconds, nonzero), tokens)
-
-
-def _confirmed(claim: Claim, found: Finding, tokens: int) -> Finding:
-    """The finding; a counterexample of the solver, for whom 1/0 is any number, is judged in fractions."""
-    if found.status != "refuted":
-        return found
-    case = {name: tuple(found.values[f"{name}{i}"] for i in range(tokens)) for name in "pq"}
-    try:
-        judged = judge(claim, case)
-    except ClaimError:
-        return Finding("undecided", 1, at=shown(case), note=DIVIDES)
-    if judged.status != "refuted":
-        return Finding("undecided", 1, at=shown(case), note=VANISHES)
-    return Finding("refuted", 1, judged.gap, shown(case), found.note)
-
-
-@contextmanager
-def no_branches() -> Iterator[None]:
-    """Terms have no truth value here: a Python ``if``, ``or`` or ``==`` of tuples would decide by how they look.
-
-    Raises
-    ------
-    TypeError
-        Where one is asked for.
-    """
-    z3 = load_extra("z3", extra="proofs")
-
-    def undecided(term: Any) -> bool:
-        raise TypeError(f"whether {term} holds is not known of a solver's term")
-
-    kept = z3.BoolRef.__bool__
-    z3.BoolRef.__bool__ = undecided
-    try:
-        yield
-    finally:
-        z3.BoolRef.__bool__ = kept
-
-
-def _decide(
-    conditions: Sequence[Any], goals: Sequence[Compared], reals: Sequence[Any], seconds: float, nonzero: Sequence[Any]
-) -> Finding:
-    """Whether the conditions can hold together, and whether they can with the negation of the goals.
-
-    A division by zero has any value for the solver: a proof covers all of them, a refutation may rest on one. Terms
-    that were taken not to be zero must follow not to be.
-    """
-    import z3
-
-    if not goals:
-        raise ValueError("nothing is stated")
-    context = reals[0].ctx if reals else None
-    if _solver(seconds, conditions, context).check() == z3.unsat:
-        return Finding("undecided", 1, note="the conditions contradict each other: nothing is shown")
-    partly = any(_solver(seconds, [*conditions, term == 0], context).check() != z3.unsat for term in nonzero)
-    missed = z3.Not(z3.And(*(_term(goal, context) for goal in goals)))
-    solver = _solver(seconds, [*conditions, *(term != 0 for term in nonzero), missed], context)
-    answer = solver.check()
-    if answer == z3.unsat:
-        return Finding("undecided", 1, note=INSIDE) if partly else Finding("held", 1)
-    if answer == z3.sat:
-        model = solver.model()
-        values = {str(real): _value(model.eval(real, model_completion=True)) for real in reals}
-        return Finding("refuted", 1, at=shown(values), note="the solver's counterexample", values=values)
-    return Finding("undecided", 1, note=f"undecided by the solver within {seconds:g} s")
-
-
-def _solver(seconds: float, conditions: Sequence[Any], context: Any) -> Any:
-    """A fresh solver: one that is asked twice gives up its best method for products."""
-    import z3
-
-    solver = z3.Solver(ctx=context)
-    solver.set("timeout", max(1, int(1000 * seconds)))
-    solver.add(*(z3.BoolVal(each, context) if isinstance(each, bool) else each for each in conditions))
-    return solver
-
-
-def _term(goal: Compared, context: Any) -> Any:
-    import z3
-
-    if goal.relation == "~":
-        raise ValueError("a solver knows no rounding")
-    if goal.relation == "<=":
-        terms = [goal.left <= goal.right]
-    elif outline(goal.left) != outline(goal.right):
-        terms = [False]
-    else:
-        terms = [a == b for a, b in zip(leaves(goal.left), leaves(goal.right), strict=True)]
-    return z3.And(*(z3.BoolVal(term, context) if isinstance(term, bool) else term for term in terms))
-
-
-def _value(value: Any) -> Any:
-    """A solver's number as a fraction, or as it prints if it is irrational."""
-    try:
-        return Fraction(value.numerator_as_long(), value.denominator_as_long())
-    except AttributeError:
-        return str(value)
+    return f"{counted['argument']:,} carry the argument, {counted['words']} in words, {counted['cited']} cited"

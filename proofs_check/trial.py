@@ -12,7 +12,7 @@ from proofs_check.claims import Case, Claim, ClaimError
 from proofs_check.findings import Effort, Finding
 from proofs_check.judge import judge_all
 from proofs_check.search import pair_space, search_claim
-from proofs_check.symbolic import prove_claim
+from proofs_check.solver import prove_claim
 from proofs_check.wide import wide_search
 from spectheory.errors import SettingError
 

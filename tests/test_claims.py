@@ -29,7 +29,8 @@ from proofs_check.enclosures import enclosures
 from proofs_check.findings import Effort
 from proofs_check.judge import judge, judge_all
 from proofs_check.search import pair_space, rational, search_claim
-from proofs_check.symbolic import cited, prove, prove_claim, same, valid
+from proofs_check.solver import prove_claim
+from proofs_check.symbolic import cited, prove, same, valid
 from spectheory.errors import SpectheoryError
 
 THIRD = Fraction(1, 3)

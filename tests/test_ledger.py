@@ -106,8 +106,8 @@ def test_every_entry_has_evidence_of_every_kind_that_applies(entry: Entry) -> No
         assert evidence.says
         assert evidence.control.says
         assert bool(evidence.steps) == (evidence.kind == "symbolic")
-        cited = [step for step in evidence.steps if step.how.startswith("cited")]
-        assert 2 * len(cited) <= len(evidence.steps), "a proof that cites more than it shows"
+        carrying = [step for step in evidence.steps if step.part == "argument"]
+        assert 2 * len(carrying) >= len(evidence.steps), "a proof that says or cites more than it shows"
 
 
 @pytest.mark.parametrize("name", list(public_names()))

@@ -98,6 +98,15 @@ def test_the_page_shows_calls() -> None:
     assert all(">>> " in section for section in sections), "a section without a call"
 
 
+def test_what_is_proved_of_gumbel_lists_and_what_is_not() -> None:
+    """R6: the bound is proved, the integral serves any V, and its law is checked numerically alone."""
+    statement = PAGE[PAGE.index("**R6**") : PAGE.index("**R7**")]
+    assert "small V" not in statement
+    assert "lower bound, proved" in statement
+    assert "checked numerically" in statement
+    assert "not proved in steps" in statement
+
+
 def test_ids_are_told_apart() -> None:
     """Negative controls."""
     assert not mentions("B2' alone", "B2")

@@ -26,7 +26,8 @@ from proofs_check import (
 )
 from proofs_check.claims import Compared
 from proofs_check.judge import judge
-from proofs_check.symbolic import prove_claim, valid
+from proofs_check.solver import prove_claim
+from proofs_check.symbolic import valid
 from proofs_check.wide import wide_search
 from spectheory.errors import SpectheoryError
 

@@ -51,8 +51,8 @@ def judged(claim: Claim, wrong: Claim) -> Evidence:
 def test_what_a_check_can_come_to(monkeypatch: pytest.MonkeyPatch) -> None:
     assert outcome(judged(TRUE, FALSE), monkeypatch).outcome == "holds"
     assert outcome(judged(FALSE, TRUE), monkeypatch, refuted=True).outcome == "refuted"
-    step = same("double", lambda a: (a + a, 2 * a))
-    wrong = same("treble", lambda a: (a + a, 3 * a))
+    step = same("square", lambda a: ((a + 1) ** 2, a * a + 2 * a + 1))
+    wrong = same("cube", lambda a: ((a + 1) ** 3, a * a + 2 * a + 1))
     assert outcome(proof("a step", [step], wrong=wrong), monkeypatch).outcome == "proved"
 
 
@@ -215,6 +215,19 @@ def test_json_is_one_object(run: Run) -> None:
     assert [entry["id"] for entry in answer["entries"]] == ["A3"]
     check = answer["entries"][0]["evidence"][0]
     assert (check["status"], check["control"]["status"]) == ("proved", "refuted")
+    listed = [step["part"] for each in answer["entries"][0]["evidence"] for step in each["steps"]]
+    assert answer["steps"] == {"argument": listed.count("argument"), "words": 0, "cited": 0}
+
+
+def test_the_steps_of_proofs_are_counted_by_what_they_are(run: Run) -> None:
+    """R6: five steps, one of them in words; A3: seven steps for any V, one proof for V = 2 alone."""
+    status, out, _ = run("R6", "--kind", "proof", "--workers", "1")
+    assert status == 0
+    assert out.splitlines()[-1] == "Steps of the proofs: 4 carry the argument, 1 in words, 0 cited"
+    _, out, _ = run("A3", "--kind", "proof", "--workers", "1")
+    assert "proved, V = 2" in out
+    _, out, _ = run("A3/look-alike", "--workers", "1")
+    assert "Steps of the proofs" not in out
 
 
 def test_a_paper_has_its_statements(run: Run) -> None:

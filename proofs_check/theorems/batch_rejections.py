@@ -30,7 +30,7 @@ from proofs_check.rejection_algorithms import (
     tables,
 )
 from proofs_check.simulated import simulated, stated
-from proofs_check.symbolic import same, valid
+from proofs_check.symbolic import in_words, same, valid
 from spectheory.limits import batch_expected_rejections, expected_calls, rejection_profile
 
 # Cases
@@ -120,7 +120,7 @@ PROOF = (
         "TV (P - f) + r_1...r_M f = P TV - f [TV - r_1...r_M]; summed over prefixes and positions that is Y3",
         lambda TV, r, P, f: (TV * (P - f) + r * f, P * TV - f * (TV - r)),
     ),
-    same(
+    in_words(
         "with one draft u = h, so the bracket is 0 and Y1 remains",
         lambda h, P, f: (h * P - (h - h) * f, h * P),
     ),

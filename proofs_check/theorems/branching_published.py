@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
@@ -18,6 +19,7 @@ from proofs_check.branching_forms import (
     small_ensembles,
     with_value,
 )
+from proofs_check.calculus import limit
 from proofs_check.claims import Assumption, Case, Claim, Compared, at_least, at_most, computed, equal
 from proofs_check.divergence_proofs import TANGENT
 from proofs_check.entries import Entry
@@ -45,7 +47,7 @@ def from_below_at_best(mu: Any, K: Any, k: Any) -> tuple[Any, Any]:
     L = algebra().Symbol("L", positive=True)
     t = L - 3 * algebra().log(L)
     lower = t / mu - 1 - (t / mu + K + 1) ** 2 * (algebra().exp(-L) + k / L**3)
-    return algebra().limit(lower / L, L, algebra().oo), 1 / mu
+    return limit(lower / L, L, math.inf), 1 / mu
 
 
 PUBLISHED: tuple[Step, ...] = (

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
-from proofs_check import lorden
+from proofs_check import calculus, lorden
 from proofs_check.arithmetic import Real, positive_part
 from proofs_check.branching_forms import (
     MODERATE,
@@ -22,6 +23,7 @@ from proofs_check.branching_forms import (
     setting_space,
     sharp_form,
 )
+from proofs_check.calculus import integral, limit
 from proofs_check.claims import Claim, Compared, at_most, computed
 from proofs_check.entries import Entry
 from proofs_check.evidence import agreement, certified, exact, proof, searched
@@ -36,7 +38,7 @@ from proofs_check.theorems.branching_walk import MANY_TO_ONE, algebra, shared_ca
 def decay(t: Any, d: Any) -> tuple[Any, Any]:
     """The integral of e^-(t-s) over the last d before t, and 1 - e^-d."""
     s = algebra().Symbol("s", real=True)
-    return algebra().integrate(algebra().exp(s - t), (s, t - d, t)), 1 - algebra().exp(-d)
+    return integral(algebra().exp(s - t), s, t - d, t), 1 - algebra().exp(-d)
 
 
 DUALITY: tuple[Step, ...] = (
@@ -71,7 +73,7 @@ def dual_at(t: Any, P: Any, mu: Any, K: Any) -> Any:
 def integrated(t: Any, P: Any, mu: Any, K: Any) -> tuple[Any, Any]:
     """The integral of (s/mu + K) e^-(t-s) over 0 < s < t, with P e^-t; and what it comes to."""
     s = algebra().Symbol("s", real=True)
-    inside = algebra().integrate((s / mu + K) * algebra().exp(s - t), (s, 0, t))
+    inside = integral((s / mu + K) * algebra().exp(s - t), s, 0, t)
     return inside + P * algebra().exp(-t), dual_at(t, P, mu, K)
 
 
@@ -79,19 +81,19 @@ def slope(d: Any, mu: Any, K: Any) -> tuple[Any, Any]:
     """The derivative in t at P = K + d, and (1 - e^(t* - t))/mu with t* = log(1 + mu d)."""
     t = algebra().Symbol("t", real=True)
     best_t = algebra().log(1 + mu * d)
-    return algebra().diff(dual_at(t, K + d, mu, K), t), (1 - algebra().exp(best_t - t)) / mu
+    return calculus.slope(dual_at(t, K + d, mu, K), t), (1 - algebra().exp(best_t - t)) / mu
 
 
 def growth(mu: Any, K: Any) -> tuple[Any, Any]:
     """B2' over log P as P grows, and 1/mu."""
     P = algebra().Symbol("P", positive=True)
-    return algebra().limit((K + algebra().log(1 + mu * (P - K)) / mu) / algebra().log(P), P, algebra().oo), 1 / mu
+    return limit((K + algebra().log(1 + mu * (P - K)) / mu) / algebra().log(P), P, math.inf), 1 / mu
 
 
 def log_integral(x: Any) -> tuple[Any, Any]:
     """log(1 + x), and the integral of 1/(1 + u) over 0 < u < x."""
     u = algebra().Symbol("u", positive=True)
-    return algebra().log(1 + x), algebra().integrate(1 / (1 + u), (u, 0, x))
+    return algebra().log(1 + x), integral(1 / (1 + u), u, 0, x)
 
 
 LOGARITHM: tuple[Step, ...] = (

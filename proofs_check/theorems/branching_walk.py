@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
-from proofs_check import lorden
+from proofs_check import calculus, lorden
 from proofs_check.arithmetic import Real
 from proofs_check.branching_forms import (
     MODERATE,
@@ -30,7 +30,7 @@ from proofs_check.findings import Effort
 from proofs_check.random_pmf_trees import Ensemble, assignments, many_steps, mean_best_by_depth, moments, visits
 from proofs_check.simulated import instead, simulated, stated
 from proofs_check.simulated_settings import FOREST, TREES
-from proofs_check.symbolic import Step, same, valid
+from proofs_check.symbolic import Step, in_words, same, valid
 
 
 def algebra() -> Any:
@@ -46,7 +46,7 @@ def any_model(a: Any, b: Any, c: Any) -> tuple[Any, Any]:
     first, second = (a, 1 - a), ((b, 1 - b), (c, 1 - c))
     prefixes = sum(first[y] * second[y][z] * f(first[y] * second[y][z]) for y in (0, 1) for z in (0, 1))
     text = sum(first[y] * sum(second[y][z] * f(first[y] * second[y][z]) for z in (0, 1)) for y in (0, 1))
-    return algebra().expand(prefixes), algebra().expand(text)
+    return prefixes, text
 
 
 def shared_by_depth(a: Any, b: Any, s: Any) -> tuple[Any, Any]:
@@ -59,7 +59,7 @@ def shared_by_depth(a: Any, b: Any, s: Any) -> tuple[Any, Any]:
     law = {a: s * a, 1 - a: s * (1 - a), b: (1 - s) * b, 1 - b: (1 - s) * (1 - b)}
     for (x, share), (y, part) in product(law.items(), repeat=2):
         walk += share * part * f(x * y)
-    return algebra().expand(tree), algebra().expand(walk)
+    return tree, walk
 
 
 def one_generation(w: Any, a: Any, b: Any, s: Any) -> tuple[Any, Any]:
@@ -68,7 +68,7 @@ def one_generation(w: Any, a: Any, b: Any, s: Any) -> tuple[Any, Any]:
     children = s * (w * a * f(w * a) + w * (1 - a) * f(w * (1 - a)))
     children += (1 - s) * (w * b * f(w * b) + w * (1 - b) * f(w * (1 - b)))
     law = {a: s * a, 1 - a: s * (1 - a), b: (1 - s) * b, 1 - b: (1 - s) * (1 - b)}
-    return algebra().expand(children), algebra().expand(w * sum(part * f(w * chance) for chance, part in law.items()))
+    return children, w * sum(part * f(w * chance) for chance, part in law.items())
 
 
 def two_generations(a: Any, b: Any, s: Any) -> tuple[Any, Any]:
@@ -85,7 +85,7 @@ def two_generations(a: Any, b: Any, s: Any) -> tuple[Any, Any]:
         for y, z in product((0, 1), repeat=2):
             weight = first[0][y] * second[0][z]
             walk += first[1] * second[1] * weight * f(weight)
-    return algebra().expand(tree), algebra().expand(walk)
+    return tree, walk
 
 
 ANY_TARGET: Step = same(
@@ -129,7 +129,7 @@ def slope(P: Any, mu: Any, K: Any) -> tuple[Any, Any]:
     """The derivative of t/mu + K + P e^-t, and (e^-t* - e^-t) P, t* = log(P mu)."""
     t = algebra().Symbol("t", real=True)
     best = algebra().log(P * mu)
-    return algebra().diff(at_threshold(t, P, mu, K), t), P * (algebra().exp(-best) - algebra().exp(-t))
+    return calculus.slope(at_threshold(t, P, mu, K), t), P * (algebra().exp(-best) - algebra().exp(-t))
 
 
 TWO_THRESHOLDS: tuple[Step, ...] = (
@@ -140,7 +140,7 @@ TWO_THRESHOLDS: tuple[Step, ...] = (
         lambda w, c, i, heavy: [w >= 0, i * (1 - i) == 0, heavy * (1 - heavy) == 0, (1 - heavy) * (w - c) <= 0, c >= 0],
     ),
     *lorden.PROOF,
-    same(
+    in_words(
         "at t = log P: t/mu + K + P e^-t = log P/mu + mu2/mu^2",
         lambda P, mu, mu2: (
             at_threshold(algebra().log(P), P, mu, excess(mu, mu2)),

@@ -19,11 +19,11 @@ from proofs_check.path_agreement import counted, mean_of_starts, predicted, toke
 from proofs_check.path_cases import edge_chains, random_chains
 from proofs_check.path_theorem import Survival
 from proofs_check.simulated import simulated, stated
-from proofs_check.symbolic import Step, same
+from proofs_check.symbolic import Step, in_words, same
 from proofs_check.tree_theorem import visits
 
 STEPS: tuple[Step, ...] = (
-    same(
+    in_words(
         "what a call leaves to come is a fresh sample of the target whatever the call saw, so probabilities multiply: "
         "calls before with S A, A the target's probability of their tokens, this one with s P, later text R; given the "
         "text that is S A s P R/(A P R) = S s: calls are independent",

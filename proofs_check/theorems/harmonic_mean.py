@@ -11,7 +11,7 @@ from proofs_check.entries import Entry
 from proofs_check.evidence import agreement, exact, proof, searched, solved
 from proofs_check.search import pair_space
 from proofs_check.strategies import exact_pairs
-from proofs_check.symbolic import Step, same, valid
+from proofs_check.symbolic import Step, in_words, same, valid
 from proofs_check.theorems.divergences import total_variation
 from proofs_check.theorems.race_inequalities import similarity
 from spectheory import harmonic_mean_distance, harmonic_mean_similarity
@@ -62,7 +62,7 @@ TERM_BY_TERM: tuple[Step, ...] = (
         lambda d, m, t: at_most(2 * t * d - t * t * m, d * d / m),
         lambda d, m, t: [m > 0],
     ),
-    same(
+    in_words(
         "summed at t = TV, as d sums to 2TV and m to 2, and halved: 1 - S >= (2TV(2TV) - 2TV^2)/2 = TV^2",
         lambda T: ((2 * T * (2 * T) - 2 * T * T) / 2, T * T),
     ),

@@ -17,7 +17,7 @@ from proofs_check.entries import Entry
 from proofs_check.evidence import agreement, exact, proof, searched
 from proofs_check.findings import Effort
 from proofs_check.search import Space
-from proofs_check.symbolic import Step, cited, same, valid
+from proofs_check.symbolic import Step, cited, in_words, same, valid
 from spectheory.cost import (
     best_chain_length,
     iid_operations,
@@ -209,7 +209,7 @@ INVERSE: tuple[Step, ...] = (
         lambda tau, up, alpha, beta: [alpha >= 0, beta >= alpha, tau >= 1, up >= tau],
     ),
     cited("a continuous function takes every value between those at 0 and 1, here 1 and k+1", "Bolzano's theorem"),
-    same(
+    in_words(
         "S = tau/(kc+1) solved for c is (tau/S - 1)/k",
         lambda tau, S, k: (tau / (k * ((tau / S - 1) / k) + 1), S),
     ),

@@ -16,7 +16,7 @@ from proofs_check.search import pair_space
 from proofs_check.simulated import instead, simulated, stated
 from proofs_check.simulated_settings import LACKING, TURNED, at
 from proofs_check.strategies import exact_pairs
-from proofs_check.symbolic import Step, same, valid
+from proofs_check.symbolic import Step, in_words, valid
 from proofs_check.theorems.race_inequalities import overlap
 from spectheory.verification import ArgmaxDraft, GreedyMatch, IndependentMatch, TokenVerification
 
@@ -91,7 +91,7 @@ def bounds(p: Pmf, q: Pmf) -> Iterator[Compared]:
 
 
 STEPS: tuple[Step, ...] = (
-    same(
+    in_words(
         "independent draws: P(draft = x = output) is q_x p_x, over P(output = x) = p_x it is a(x) = q_x; the sum over "
         "x is the acceptance",
         lambda p, q: (q * p / p, q),

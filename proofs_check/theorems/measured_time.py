@@ -19,7 +19,7 @@ from proofs_check.entries import Entry
 from proofs_check.evidence import agreement, exact, proof, searched
 from proofs_check.findings import Effort
 from proofs_check.search import Space
-from proofs_check.symbolic import Step, same, valid
+from proofs_check.symbolic import Step, in_words, same, valid
 from spectheory.cost import FREE_DRAFTS, LATENCY_SCHEMA, ConstantRatio, LatencyTable, LoopTime
 from spectheory.drafting import Chain, Tree
 from spectheory.errors import TraceError
@@ -232,7 +232,7 @@ MEAN_CALL: tuple[Step, ...] = (
             C * (D + V + (F / C) * (d2 - d1)),
         ),
     ),
-    same(
+    in_words(
         "plain decoding of the same N tokens takes N steps: the ratio is tokens per call N/C times a step over the "
         "mean call",
         lambda N, C, step, call: (N * step / (C * call), (N / C) * step / call),

@@ -20,12 +20,12 @@ from proofs_check.one_call_bound import accepted, bound, library, ratio_of_sums
 from proofs_check.path_cases import CHAINS, Table, constant, edge_chains, random_chains
 from proofs_check.search import pair_space
 from proofs_check.strategies import exact_pairs
-from proofs_check.symbolic import Step, same, valid
+from proofs_check.symbolic import Step, in_words, valid
 
 Pmf = Sequence[Real]
 
 STEPS: tuple[Step, ...] = (
-    same(
+    in_words(
         "E[tau] is the sum of P(tau >= i) over i >= 1: with a, b, c for P(tau = i), each of them stands in i terms",
         lambda a, b, c: (a + 2 * b + 3 * c, (a + b + c) + (b + c) + c),
     ),
@@ -49,7 +49,7 @@ STEPS: tuple[Step, ...] = (
         "sum over the next token of min(P p, Q q) is no more than P and than Q",
         lambda P, Q, p, q: [at_most(smaller(P * p, Q * q), P * p), at_most(smaller(P * p, Q * q), Q * q)],
     ),
-    same(
+    in_words(
         "with c = min(P, Q) and s that sum, outputs that agree no more have P - c before and c - s newly: together "
         "P - s, the sum over x of E_x = P p - min(P p, Q q); drawn from E_x/(P - s) they make the output P p after all",
         lambda P, c, s, E, m: (((P - c) + (c - s)) * E / (P - s) + m, E + m),

@@ -26,7 +26,7 @@ from proofs_check.list_transport import (
 )
 from proofs_check.search import Space, pair_space, rational
 from proofs_check.strategies import exact_pairs, exact_pmfs
-from proofs_check.symbolic import Step, cited, same, valid
+from proofs_check.symbolic import Step, cited, in_words, same, valid
 from proofs_check.theorems.race_inequalities import overlap
 from spectheory.verification import optimal_acceptance, optimal_acceptances, optimal_rejections
 
@@ -72,7 +72,7 @@ def masses(*numbers: Real) -> list[Real]:
 
 
 ONE_RULE_DOES_AS_WELL: tuple[Step, ...] = (
-    same(
+    in_words(
         "f(list, x) <= P(list) summed over x, <= p_x summed over lists, of lists holding x alone, is a rule: accept x "
         "with f/P(list), else draw the output from (p - f)/(1 - F), F the whole of f. The output law is p",
         lambda p, f, F: (f + (1 - F) * (p - f) / (1 - F), p),

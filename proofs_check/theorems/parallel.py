@@ -17,7 +17,7 @@ from proofs_check.entries import Entry
 from proofs_check.evidence import agreement, exact, proof, searched
 from proofs_check.findings import Effort
 from proofs_check.search import Space
-from proofs_check.symbolic import Step, same, valid
+from proofs_check.symbolic import Step, in_words, same, valid
 from proofs_check.theorems.iid_speedup import speedup
 from spectheory.cost import parallel_replicas, parallel_speedup, parallel_time
 
@@ -144,7 +144,7 @@ STEPS: tuple[Step, ...] = (
         lambda u, a, k: at_most(u + a, k + 1),
         lambda u, a, k: [*shares(a=a), u <= k],
     ),
-    same(
+    in_words(
         "with b = alpha^(k+1): alpha tau(k) = u + b of tau(k) = 1 + u, and (1 - alpha) tau(k) = 1 - b; so per token "
         "tau(k)(alpha c + 1 - alpha) = c(u + b) + 1 - b, c = d/t",
         lambda u, b, alpha, c: (c * (u + b) + (1 + u - (u + b)), c * (u + b) + 1 - b),

@@ -20,7 +20,7 @@ from proofs_check.findings import Effort
 from proofs_check.simulated import instead, simulated, stated
 from proofs_check.simulated_settings import LACKING, RARE, TURNED, at
 from proofs_check.strategies import exact_pairs
-from proofs_check.symbolic import Step, same, valid
+from proofs_check.symbolic import Step, in_words, same, valid
 from proofs_check.theorems.hockey_stick import g
 from proofs_check.theorems.race_inequalities import overlap, race, reciprocal
 from spectheory.verification import RaceVerification, TokenVerification, race_enclosure
@@ -120,7 +120,7 @@ BOTH_WIN: tuple[Step, ...] = (
         ],
         lambda a, b, p, q: [a >= 0, b >= 0, p > 0, q > 0],
     ),
-    same(
+    in_words(
         "these sum to 1 + g(c), so P(x wins both) = p_x/(1 + g(c)), and over P(output = x) = p_x it is 1/(1 + g(c))",
         lambda p, g: (1 / ((1 + g) / p) / p, 1 / (1 + g)),
     ),

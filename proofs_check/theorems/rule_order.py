@@ -19,7 +19,7 @@ from proofs_check.kseq_cases import drawn_roots, one, root_space, roots
 from proofs_check.list_transport import Pmf, optimum
 from proofs_check.search import pair_space
 from proofs_check.strategies import exact_pairs
-from proofs_check.symbolic import Step, same, valid
+from proofs_check.symbolic import Step, in_words, same, valid
 from proofs_check.theorems.distinct_race import WINNER, rank_of, rates
 from proofs_check.theorems.distinct_rejection import surviving
 from proofs_check.theorems.gumbel_list import LOSSLESS, listed
@@ -133,7 +133,7 @@ def at_least_once(m: Real) -> Real:
 BELOW: tuple[Step, ...] = (
     BELOW_EVERY_CUT,
     ALL_INSIDE,
-    same(
+    in_words(
         "so it is enough that candidates are i.i.d. and the output law is p. R1: the sum over r of q A^(r-1)/(1+B)^r "
         "is q/(1+B-A) = p, since A - B = 1 - 1/c, c = p/q",
         lambda q, A, c: (q / (1 + (A - 1 + 1 / c) - A), q * c),
@@ -142,7 +142,7 @@ BELOW: tuple[Step, ...] = (
         "R3: a round outputs min(p, q) and leaves (p - q)+, which the next ones share out: p in all",
         lambda p, q: equal(smaller(p, q) + positive_part(p - q), p),
     ),
-    same(
+    in_words(
         "R5: accepted f of x, F in all, else the recovery law (p - f)/(1 - F): p in all",
         lambda p, f, F: (f + (1 - F) * (p - f) / (1 - F), p),
     ),

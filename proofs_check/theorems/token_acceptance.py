@@ -19,7 +19,7 @@ from proofs_check.search import Space, rational
 from proofs_check.simulated import instead, simulated, stated
 from proofs_check.simulated_settings import LACKING, RARE, TURNED, at
 from proofs_check.strategies import exact_pmfs
-from proofs_check.symbolic import Step, same, valid
+from proofs_check.symbolic import Step, in_words, valid
 from proofs_check.theorems.divergences import total_variation
 from proofs_check.theorems.race_inequalities import overlap, race
 from spectheory.verification import RaceVerification, TokenVerification
@@ -132,7 +132,7 @@ STEPS: tuple[Step, ...] = (
         "p - min(p, q) = (p - q)+: these sum to 1 - acceptance, the probability of a rejection",
         lambda p, q: equal(p - smaller(p, q), positive_part(p - q)),
     ),
-    same(
+    in_words(
         "so recovery from norm (p - q)+ adds R h/R = h = (p - q)+ to min(p, q), R the probability of a rejection: the "
         "output is drawn from p",
         lambda h, R, a: (a + R * (h / R), a + h),

@@ -102,7 +102,7 @@ def _collect(out: Path | None, effort: Effort, keys: list[Key], count: int, chec
 
 
 def _show(report: Report, question: VerifyOptions) -> None:
-    from proofs_check.report import as_dict, checks_table, facts, statements_table
+    from proofs_check.report import as_dict, checks_table, facts, statements_table, steps_line
 
     if question.json:
         print(json.dumps(as_dict(report), indent=2, allow_nan=False, default=str))
@@ -116,6 +116,8 @@ def _show(report: Report, question: VerifyOptions) -> None:
     else:
         answers.print(statements_table(report))
     answers.print(report.headline, style="bold", highlight=False)
+    if steps := steps_line(report):
+        answers.print(steps, highlight=False)
     for each in report.checks:
         if each.trouble:
             answers.print(f"{each.id}, {each.kind}: {each.outcome}: {each.trouble}", highlight=False, markup=False)

@@ -38,7 +38,9 @@ class GumbelList(Rule):
 
     .. math:: h_x(w) = q_x \sum_{i \ge x} \big(e^{-w g_i/k} - e^{-w g_{i+1}/k}\big)/Q_i, \qquad g_{V+1} = \infty,
 
-    so one sort and one pass serve all x at each w. The law of a rank would depend on k: this is no :class:`RankRule`.
+    so one sort and one pass serve all x at each w, for any V. The integral is computed by quadrature; that it is the
+    law of the rule is checked numerically (fractions, simulation) and not proved in steps. The law of a rank would
+    depend on k: this is no :class:`RankRule`.
 
     Examples
     --------
