@@ -212,17 +212,26 @@ LONG = 10**4
 """Denominators above this are shown as decimals where brevity is asked for."""
 
 
+MANY = 16
+"""Of a tuple with more entries than this, three and the last are shown where brevity is asked for."""
+
+
 def shown(value: Any, *, brief: bool = False) -> str:
-    """A case or a value on one line, fractions as 1/3; brief ones with long denominators as decimals.
+    """A case or a value on one line, fractions as 1/3; brief ones with decimals, and without the middle of long tuples.
 
     Examples
     --------
     >>> from fractions import Fraction
     >>> shown({"p": (Fraction(1, 3), Fraction(2, 3)), "k": 2})
     'p = (1/3, 2/3), k = 2'
+    >>> shown((Fraction(1, 64),) * 64, brief=True)
+    '(1/64, 1/64, 1/64, ..., 1/64: 64 entries)'
     """
     if isinstance(value, Mapping):
         return ", ".join(f"{name} = {shown(item, brief=brief)}" for name, item in value.items())
+    if isinstance(value, tuple | list) and brief and len(value) > MANY:
+        first, last = (", ".join(shown(item, brief=True) for item in part) for part in (value[:3], value[-1:]))
+        return f"({first}, ..., {last}: {len(value)} entries)"
     if isinstance(value, tuple | list):
         return "(" + ", ".join(shown(item, brief=brief) for item in value) + ")"
     if brief and isinstance(value, Fraction) and value.denominator > LONG:

@@ -263,56 +263,6 @@ def test_an_interrupted_run_shows_what_is_finished(run: Run, monkeypatch: pytest
     assert "interrupted" in err
 
 
-CLAIM = """
-from proofs_check import Claim, at_most, smaller
-claim = Claim("{says}", lambda p, q: at_most(sum(a * b for a, b in zip(p, q)), {right}))
-"""
-
-
-def test_a_claim_of_ones_own(run: Run, tmp_path: Path) -> None:
-    path = tmp_path / "claim.py"
-    path.write_text(CLAIM.format(says="p.q <= 1", right=1))
-    status, out, _ = run("--claim", str(path))
-    assert status == 0
-    assert " ".join(out.split()).startswith("p.q <= 1: proved for V = 2, 3; not refuted at V up to 64 (")
-    path.write_text(CLAIM.format(says="p.q <= 1/2", right="Claim and 1 - p[0]"))
-    status, out, _ = run("--claim", str(path), "--json")
-    assert status == 1
-    (trial,) = json.loads(out)["claims"]
-    assert trial["verdict"] == "refuted"
-
-
-SMALL = """
-from proofs_check import Claim, at_least, equal, larger
-from functools import reduce
-squares = Claim("sum p^2 >= 1/6", lambda p, q: at_least(6 * sum(a * a for a in p), 1))
-largest = Claim("max p >= 1/7", lambda p, q: at_least(7 * reduce(larger, p), 1))
-"""
-
-
-def test_claims_that_hold_on_few_tokens_alone_are_refuted(run: Run, tmp_path: Path) -> None:
-    """The first fails from V = 7 on, the second from V = 8 on, at the flat pmf."""
-    path = tmp_path / "small.py"
-    path.write_text(SMALL)
-    status, out, err = run("--claim", str(path), "--json")
-    assert (status, err) == (1, "")
-    squares, largest = json.loads(out)["claims"]
-    for trial, tokens in ((squares, 7), (largest, 8)):
-        assert (trial["verdict"], trial["proved_for"], trial["largest"]) == ("refuted", [2, 3], tokens)
-        assert trial["wide"]["at"].startswith(f"p = ({', '.join([f'1/{tokens}'] * tokens)})")
-
-
-def test_what_a_claim_file_prints_is_no_part_of_the_answer(run: Run, tmp_path: Path) -> None:
-    path = tmp_path / "claims.py"
-    text = CLAIM.format(says="p.q <= 1", right=1)
-    path.write_text(f"print('hello')\n{text}\nclaims = [claim, Claim('broken', lambda p, q: nothing)]\n")
-    status, out, err = run("--claim", str(path), "--json")
-    assert status == 2
-    assert [trial["verdict"] for trial in json.loads(out)["claims"]] == ["proved for some V"]
-    assert "hello" in err
-    assert "NameError" in err
-
-
 BAD: dict[str, tuple[list[str], str]] = {
     "an unknown id": (["A33"], "did you mean A3"),
     "an unknown paper": (["--paper", "kobus"], "did you mean kobus2025"),

@@ -105,6 +105,7 @@ class VerifyOptions:
         Path | None, Option(help="File that keeps every finished check; the same command goes on from it.")
     ] = None
     claim: Annotated[
-        Path | None, Option(help="A Python file with claims of your own, tried instead of the ledger.")
+        Path | None,
+        Option(help="A Python file with claims of your own, tried instead of the ledger; status 1 if one is refuted."),
     ] = None
     json: Annotated[bool, Option("--json", help="One JSON object on stdout, nothing else.")] = False
