@@ -10,6 +10,9 @@ from typing import Any
 from spectheory.errors import TextError
 from spectheory.trace import Trace
 
+LOWEST = -1e300
+"""No log-probability comes near it, and sums of thousands of such values stay finite."""
+
 
 def read_log_probabilities(path: Path) -> Trace:
     """Read one text per line: ``{"target": [...], "draft": [...], "id": "optional"}``, natural logarithms.
@@ -62,14 +65,25 @@ def _parse(line: str, where: str) -> dict[str, Any]:
         ) from error
     for name in ("target", "draft"):
         values = text.get(name) if isinstance(text, dict) else None
-        # No log-probability comes near 1e300, where sums would overflow.
-        numbers = isinstance(values, list) and all(
-            type(v) in (int, float) and (v == -math.inf or not abs(v) > 1e300) for v in values
-        )
-        if not numbers:
+        if not isinstance(values, list):
             raise TextError(
                 f"{where} has no list of numbers {name!r}",
                 limit='needs {"target": [...], "draft": [...]}',
                 remedy="give the log-probability of each token under both models",
             )
+        for position, value in enumerate(values, start=1):
+            _check_value(value, f"{where}, token {position} of {name!r}")
     return dict(text)
+
+
+def _check_value(value: Any, where: str) -> None:
+    """Refuse what is no number, and finite numbers whose sums overflow; the trace checks the rest."""
+    number = type(value) in (int, float)
+    if number and (value == -math.inf or not abs(value) > -LOWEST):
+        return
+    shown = json.dumps(value)
+    raise TextError(
+        f"{where} is {shown if len(shown) <= 40 else shown[:37] + '...'}",
+        limit=f"must be in {LOWEST:g}..0" if number else "must be a number",
+        remedy="write -Infinity for probability zero" if number else "write natural logarithms",
+    )

@@ -17,7 +17,7 @@ class Prompt:
     Attributes
     ----------
     id, category : str
-        What the file calls it.
+        What the file calls it; the category is empty where it names none.
     text : str
         The prompt: the first turn.
     output : str, optional
@@ -33,8 +33,8 @@ class Prompt:
 def read_prompts(path: Path) -> tuple[Prompt, ...]:
     """Read prompts, one JSON object per line; blank lines are skipped.
 
-    Each object has ``question_id`` (str or int), ``category`` (str), ``turns`` (list of str, of which the first is
-    used) and optionally ``output`` (str, a given continuation). Other fields are ignored.
+    Each object has ``question_id`` (str or int) and ``turns`` (list of str, of which the first is used). Optional are
+    ``category`` (str) and ``output`` (str, a given continuation). Other fields are ignored.
 
     Parameters
     ----------
@@ -108,7 +108,8 @@ def _parse(line: str, where: str) -> Prompt:
         raise _wrong(where, "question_id is empty", "a name or a number")
     if not all(_encodable(value) for value in (turns[0], output or "", str(identifier))):
         raise _wrong(where, "a text holds a lone surrogate", "text that UTF-8 can write")
-    return Prompt(str(identifier), _field(record, "category", str, where), turns[0], output)
+    category = "" if record.get("category") is None else _field(record, "category", str, where)
+    return Prompt(str(identifier), category, turns[0], output)
 
 
 def _encodable(text: str) -> bool:
@@ -121,7 +122,7 @@ def _encodable(text: str) -> bool:
 
 def _field(record: dict[str, Any], name: str, kind: type | tuple[type, ...], where: str) -> Any:
     if name not in record:
-        raise _wrong(where, f"has no {name!r}", "question_id, category and turns")
+        raise _wrong(where, f"has no {name!r}", "question_id and turns")
     value = record[name]
     if not isinstance(value, kind) or isinstance(value, bool):
         kinds = kind if isinstance(kind, tuple) else (kind,)

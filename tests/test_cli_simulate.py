@@ -176,6 +176,14 @@ def test_the_table_says_what_was_found(capsys: pytest.CaptureFixture[str], monke
     assert all(kind in listed for kind in SETTINGS)
 
 
+def test_the_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every kind, in the order of the table, with its options."""
+    kinds = ask(capsys, "simulate", "list")["kinds"]
+    assert [each["kind"] for each in kinds] == list(SETTINGS)
+    assert all(set(each) == {"kind", "trial", "batch", "options"} for each in kinds)
+    assert kinds[0]["options"] == ["--target", "--draft", "--max-rank"]
+
+
 def test_a_run_goes_on_from_its_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "r.jsonl"
     short = ask(capsys, "simulate", "race", *PAIR, *FEW, "--results", path)
@@ -259,6 +267,7 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "no kind": (("simulate",), "Missing argument 'kind'"),
     "no text": (("simulate", "ngram"), "--text is missing"),
     "no such text": (("simulate", "ngram", "--text", "no.such.module"), "no.such.module"),
+    "no such file": (("simulate", "ngram", "--text", "no.txt"), "--text is 'no.txt': must be a text file, a module"),
     "no such family": (("simulate", "random-trees", "--family", "elves"), "elves"),
     "a family and pmfs": (("simulate", "random-trees", "--family", "x", "--target", "1"), "leave one out"),
     "no nodes": (("simulate", "random-trees", "--target", "1", "--nodes", "0"), "--nodes is 0"),

@@ -21,13 +21,18 @@ def test_first_turn_and_given_output_are_read(tmp_path: Path) -> None:
     )
 
 
+def test_a_prompt_needs_no_category(tmp_path: Path) -> None:
+    file = tmp_path / "question.jsonl"
+    file.write_text('{"question_id": 1, "turns": ["x"]}\n{"question_id": 2, "category": null, "turns": ["y"]}\n')
+    assert read_prompts(file) == (Prompt("1", "", "x"), Prompt("2", "", "y"))
+
+
 @pytest.mark.parametrize(
     ("line", "named"),
     [
         ("{", "is no JSON"),
         ("[1]", "holds a list"),
         ('{"category": "c", "turns": ["x"]}', "has no 'question_id'"),
-        ('{"question_id": 1, "turns": ["x"]}', "has no 'category'"),
         ('{"question_id": 1, "category": "c"}', "has no 'turns'"),
         ('{"question_id": 1.5, "category": "c", "turns": ["x"]}', "question_id is 1.5"),
         ('{"question_id": true, "category": "c", "turns": ["x"]}', "question_id is true"),

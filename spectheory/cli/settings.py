@@ -48,6 +48,11 @@ class Setting:
     read: tuple[Reader, ...]
     batch: int
 
+    @property
+    def options(self) -> list[str]:
+        """What it takes, as written on the command line."""
+        return [f"--{name.replace('_', '-')}" for name in self.takes]
+
     def parameters(self, kind: str, question: SettingOptions) -> Parameters:
         """The task's parameters.
 
@@ -61,7 +66,7 @@ class Setting:
             if name not in self.takes:
                 raise SettingError(
                     f"--{name.replace('_', '-')} is given",
-                    limit=f"{kind} takes {', '.join('--' + each.replace('_', '-') for each in self.takes)}",
+                    limit=f"{kind} takes {', '.join(self.options)}",
                     remedy="leave it out",
                 )
         made: Parameters = {}
@@ -220,11 +225,18 @@ def _biased(question: SettingOptions) -> Parameters:
 
 
 def _text(question: SettingOptions) -> Parameters:
-    from simulations.ngram import file_parameters, text_parameters
+    from simulations.ngram import PROMPTS_TEXT, file_parameters, text_parameters
 
     text = _needed(question, "text")
-    known = text.split(".")[0] in sys.stdlib_module_names
-    return file_parameters(text) if Path(text).is_file() and not known else text_parameters(text)
+    if text == PROMPTS_TEXT or text.split(".")[0] in sys.stdlib_module_names:
+        return text_parameters(text)
+    if not Path(text).is_file():
+        raise SettingError(
+            f"--text is {text!r}",
+            limit=f"must be a text file, a module of the standard library as argparse, or {PROMPTS_TEXT}",
+            remedy="check the path",
+        )
+    return file_parameters(text)
 
 
 def _random_pmfs(question: SettingOptions) -> Parameters:

@@ -40,7 +40,7 @@ def run_simulate(question: SettingOptions, run: RunOptions) -> int:
 
 def _simulated(question: SettingOptions, run: RunOptions) -> int:
     if question.kind == "list":
-        _show_kinds()
+        _show_kinds(as_json=run.json)
         return 0
     setting = _setting(question.kind)
     load_extra("numba", extra="fast")
@@ -136,13 +136,19 @@ def _compared(tally: Tally, predicted: tuple[Predicted, ...], run: RunOptions) -
     return compare(tally, predicted, run.alarm / (looks * (looks + 1)) if looks else run.alarm)
 
 
-def _show_kinds() -> None:
+def _show_kinds(*, as_json: bool) -> None:
+    if as_json:
+        kinds = [
+            {"kind": kind, "trial": setting.says, "batch": setting.batch, "options": setting.options}
+            for kind, setting in SETTINGS.items()
+        ]
+        print(json.dumps({"kinds": kinds}, indent=2))
+        return
     table = Table(title="What can be simulated", title_justify="left", box=None, pad_edge=False)
     for heading in ("kind", "a trial is", "batch", "options"):
         table.add_column(heading, justify="right" if heading == "batch" else "left")
     for kind, setting in SETTINGS.items():
-        options = " ".join(f"--{name.replace('_', '-')}" for name in setting.takes)
-        table.add_row(kind, setting.says, f"{setting.batch:,}", options)
+        table.add_row(kind, setting.says, f"{setting.batch:,}", " ".join(setting.options))
     answers.print(table, highlight=False)
 
 

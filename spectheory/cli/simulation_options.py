@@ -44,7 +44,7 @@ class SettingOptions:
     rule: Annotated[str | None, Option(help="Verification rule, as token or race.")] = None
     bias: Annotated[float | None, Option(help="Share of over-acceptance in [0, 1].")] = None
     recovery: Annotated[str | None, Option(help="Recover from: optimal or target.")] = None
-    text: Annotated[str | None, Option(help="n-grams of a module's source, as argparse, or of a file.")] = None
+    text: Annotated[str | None, Option(help="n-grams of a text file, or of a module's source, as argparse.")] = None
     order: Annotated[int | None, Option(help="n of the target's n-grams; 3 if absent.")] = None
     draft_order: Annotated[int | None, Option(help="n of the draft's n-grams; 2 if absent.")] = None
     family: Annotated[str | None, Option(help="Family of random pmfs, in place of --target.")] = None
