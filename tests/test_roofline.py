@@ -160,18 +160,22 @@ def test_operations_and_cache_of_real_networks(kind: str, before: int, new: int)
 
 
 BAD: list[tuple[Callable[[], Any], str]] = [
-    (lambda: ModelShape.from_config({"n_embd": 768}), "the config has no num_hidden_layers, hidden_size"),
+    (
+        lambda: ModelShape.from_config({"n_embd": 768}),
+        "the config has no num_hidden_layers (n_layer), num_attention_heads",
+    ),
     (lambda: ModelShape.from_config(TINY | {"num_local_experts": 8}), "num_local_experts=8: only dense"),
     (lambda: ModelShape.from_config(TINY | {"kv_lora_rank": 512}), "kv_lora_rank=512: only dense"),
     (lambda: ModelShape.from_config(TINY | {"layer_types": ["conv"]}), "layer_types=['conv']: only dense"),
     (lambda: ModelShape.from_config(TINY | {"layer_types": 7}), "layer_types=7: only dense"),
-    (lambda: ModelShape.from_config(TINY | {"vocab_size": 0}), "vocabulary is 0"),
-    (lambda: ModelShape.from_config(TINY | {"vocab_size": 10**300}), "and <= 1e+09"),
+    (lambda: ModelShape.from_config(TINY | {"vocab_size": 0}), "vocab_size is 0: must be in 1..1e+09"),
+    (lambda: ModelShape.from_config(TINY | {"num_hidden_layers": -1}), "num_hidden_layers is -1: must be in 1..1e+09"),
+    (lambda: ModelShape.from_config(TINY | {"vocab_size": 10**300}), "must be in 1..1e+09"),
     (lambda: ModelShape.from_config(TINY | {"hidden_size": math.nan}), "hidden_size is nan: needs one whole number"),
     (lambda: ModelShape.from_config(TINY | {"hidden_size": 48.5}), "hidden_size is 48.5"),
     (lambda: ModelShape.from_config(TINY | {"intermediate_size": [80, 90]}), "intermediate_size is [80, 90]"),
-    (lambda: ModelShape.from_config(TINY | {"num_attention_heads": 0}), "hidden_size is 48 with 0 attention heads"),
-    (lambda: ModelShape.from_config(TINY | {"num_attention_heads": 7}), "hidden_size is 48 with 7 attention heads"),
+    (lambda: ModelShape.from_config(TINY | {"num_attention_heads": 0}), "num_attention_heads is 0: must be"),
+    (lambda: ModelShape.from_config(TINY | {"num_attention_heads": 7}), "hidden_size is 48 with num_attention_heads 7"),
     (lambda: ModelShape.from_config(TINY | {"num_key_value_heads": 4}), "6 attention heads share 4 of keys"),
     (lambda: ModelShape.from_config(TINY, bytes_per_weight=math.nan), "bytes_per_weight is nan"),
     (lambda: Accelerator("A", {"bf16": 0.0}, 1e12), "bf16 of A is 0"),

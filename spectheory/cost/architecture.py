@@ -6,21 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from spectheory.cost.config_file import LARGEST, shape_in
 from spectheory.errors import SettingError
-
-_SIZES = {
-    "layers": "num_hidden_layers",
-    "hidden": "hidden_size",
-    "intermediate": "intermediate_size",
-    "heads": "num_attention_heads",
-    "vocabulary": "vocab_size",
-}
-_NOT_DENSE = ("num_local_experts", "num_experts", "n_routed_experts", "kv_lora_rank", "state_size")
-_LARGEST = 10**9
-"""No size of a model comes near it."""
-_ATTENTION = ("full_attention", "sliding_attention", "chunked_attention")
-_TIED = frozenset({"cohere", "cohere2", "gemma", "gemma2", "gemma3_text", "smollm3", "starcoder2"})
-_NOT_GATED = frozenset({"arcee", "gpt_neox", "nemotron", "persimmon", "phi", "starcoder2"})
 
 
 @dataclass(frozen=True)
@@ -28,7 +15,8 @@ class ModelShape:
     """Sizes of a dense decoder-only transformer with gated MLPs (SwiGLU) and grouped-query attention (C3).
 
     Counted are the matrices and the norms before attention, MLP and output. Left out are biases and the norms of
-    queries and keys (below 1e-4 of the parameters). Mixtures of experts differ: a pass reads and computes only the
+    queries and keys (below 1e-4 of the parameters), and a table of learned positions, of which a pass reads a few rows
+    (with GPT-2's biases below 1e-2). Mixtures of experts differ: a pass reads and computes only the
     experts that its tokens are sent to. So do latent attention, sliding windows and state-space layers.
 
     Parameters
@@ -72,9 +60,9 @@ class ModelShape:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if not isinstance(value, bool) and not 0 < value <= _LARGEST:
+            if not isinstance(value, bool) and not 0 < value <= LARGEST:
                 raise SettingError(
-                    f"{name} is {value}", limit=f"must be > 0 and <= {_LARGEST:g}", remedy="take it from the config"
+                    f"{name} is {value}", limit=f"must be > 0 and <= {LARGEST:g}", remedy="take it from the config"
                 )
         if self.heads % self.kv_heads:
             raise SettingError(
@@ -87,10 +75,11 @@ class ModelShape:
     def from_config(
         cls, config: Mapping[str, Any], *, bytes_per_weight: float = 2.0, bytes_per_kv: float = 2.0
     ) -> ModelShape:
-        """The sizes in a ``config.json`` of transformers.
+        """The sizes in a ``config.json`` of transformers, with the names of Llama or of GPT-2 (``n_layer``, ...).
 
         Without ``num_key_value_heads`` there are as many as attention heads, without ``head_dim`` it is hidden size
-        over heads, and without ``tie_word_embeddings`` the model type decides.
+        over heads, and without ``tie_word_embeddings`` the model type decides. With GPT-2's names MLPs are not gated,
+        four times the hidden size wide without ``n_inner``, and ``multi_query`` means one head of keys and values.
 
         Parameters
         ----------
@@ -102,7 +91,7 @@ class ModelShape:
         Raises
         ------
         SettingError
-            If a size is missing or no whole number, or the model is no dense transformer.
+            If a size is missing, no whole number or out of range, or the model is no dense transformer.
 
         Examples
         --------
@@ -111,37 +100,7 @@ class ModelShape:
         >>> ModelShape.from_config(config).parameters
         8030261248
         """
-        missing = [name for name in _SIZES.values() if config.get(name) is None]
-        if missing:
-            raise SettingError(
-                f"the config has no {', '.join(missing)}",
-                limit="needs the names of a Llama-like config",
-                remedy="give the sizes to ModelShape",
-            )
-        other = [name for name in _NOT_DENSE if config.get(name)]
-        layers = config.get("layer_types") or []
-        if not isinstance(layers, list) or not all(kind in _ATTENTION for kind in layers):
-            other.append("layer_types")
-        if other:
-            raise SettingError(
-                f"the config has {other[0]}={config[other[0]]}",
-                limit="only dense transformers are modelled",
-                remedy="measure latencies, or fit AffineTime to timings",
-            )
-        sizes = {name: _size(config, key) for name, key in _SIZES.items()}
-        kind = config.get("model_type")
-        tied = config.get("tie_word_embeddings")
-        return cls(
-            **sizes,
-            kv_heads=_size(config, "num_key_value_heads", sizes["heads"]),
-            head_dim=_size(config, "head_dim")
-            if config.get("head_dim")
-            else _head_dim(sizes["hidden"], sizes["heads"]),
-            tied=kind in _TIED if tied is None else bool(tied),
-            gated=kind not in _NOT_GATED,
-            bytes_per_weight=bytes_per_weight,
-            bytes_per_kv=bytes_per_kv,
-        )
+        return cls(**shape_in(config), bytes_per_weight=bytes_per_weight, bytes_per_kv=bytes_per_kv)
 
     @property
     def multiplied(self) -> int:
@@ -177,23 +136,3 @@ class ModelShape:
         Two per multiplied weight, and per layer and attention width two for the scores and two for the values.
         """
         return 2 * self.multiplied + 4 * self.layers * self.heads * self.head_dim * context
-
-
-def _size(config: Mapping[str, Any], key: str, default: int | None = None) -> int:
-    """A whole number of the configuration, or the default where it has none."""
-    value = config[key] if default is None else config.get(key) or default
-    if type(value) is not int:
-        raise SettingError(
-            f"{key} is {value!r}", limit="needs one whole number", remedy="check the config, or measure latencies"
-        )
-    return value
-
-
-def _head_dim(hidden: int, heads: int) -> int:
-    if heads < 1 or hidden % heads:
-        raise SettingError(
-            f"hidden_size is {hidden} with {heads} attention heads and no head_dim",
-            limit="heads of one width make up the hidden size",
-            remedy="check the config, or give head_dim",
-        )
-    return hidden // heads
