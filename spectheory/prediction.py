@@ -17,7 +17,7 @@ from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from spectheory.over_prompts import Prompts, ratio
 from spectheory.shape_calls import BestTree, ShapeCalls, Wanted, calls_by_shape, takes
-from spectheory.trace import Trace
+from spectheory.trace import SOURCES, Trace
 from spectheory.trace_limits import Limits, limits_of
 from spectheory.verification import (
     BlockVerification,
@@ -305,7 +305,7 @@ def _prediction(
         speedup=speedup(prompts, found, trace.lengths - prefilled, prefilled, cost, errors) if cost else None,
         limits=limits.of(rule, shape, trace),
         held_out=found.held_out,
-        provenance=trace.provenance,
+        provenance={name: value for name, value in trace.provenance.items() if name != SOURCES},
     )
 
 

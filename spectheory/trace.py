@@ -31,6 +31,8 @@ UNO_SHARES = (0.0, 0.25, 0.5, 0.75)
 
 GIVEN_TEXT, SAMPLED_TEXT = "given", "sampled from the target"
 """Origins of the text of a trace; limits over target samples hold for the second alone."""
+SOURCES = "sources"
+"""Where the provenance keeps the folders or hub ids of the models, for settings to paste; answers leave them out."""
 
 COLUMNS: dict[str, str] = {
     "token": "id of the output token",

@@ -15,6 +15,7 @@ import pytest
 from spectheory.cli import main
 from spectheory.cli.options import PairOptions, TextOptions
 from spectheory.cost import ACCELERATORS, LatencyTable
+from spectheory.deployment.engines import ENGINES
 from spectheory.intervals import Interval
 from spectheory.trace import TextInfo, Trace
 
@@ -96,6 +97,10 @@ def test_plan_of_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         assert piece in words
     (line,) = [line for line in out.splitlines() if line.startswith("vllm serve")]
     assert line.endswith("}'"), "lines to be pasted are not wrapped"
+    assert line.startswith("vllm serve /path/to/large --speculative-config")
+    assert "Replace /path/to/large and /path/to/small: the trace does not record them." in words
+    assert "An engine's k may differ from the best k above" in words
+    assert all(f" {engine.name} {engine.version} " in words for engine in ENGINES), "facts are of a version"
     assert err == ""
 
 
@@ -120,7 +125,8 @@ def test_json_has_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     names = [distance["name"] for distance in limits["distances"]]
     assert sum(name.startswith("1 call") for name in names) == 1, "of the fastest chain where the best is a tree"
     assert {"B6", "B2'", "T1"} <= set(names)
-    assert [e["engine"] for e in content["engines"]] == ["transformers", "vllm", "sglang"]  # type: ignore[attr-defined]
+    engines = [(e["engine"], e["version"]) for e in content["engines"]]  # type: ignore[attr-defined]
+    assert engines == [(engine.name, engine.version) for engine in ENGINES]
 
 
 def test_drafts_are_ranked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

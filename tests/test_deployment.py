@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
 import platform
-import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,7 +15,6 @@ from spectheory.cost import (
     ConstantRatio,
     CostModel,
     LatencyTable,
-    ModelShape,
     Roofline,
     batch_table,
     iid_speedup,
@@ -26,60 +23,25 @@ from spectheory.cost import (
 from spectheory.deployment import (
     Candidate,
     Draft,
-    EngineSettings,
     batch_ranges,
     best_lengths,
     break_even,
     distances,
-    engine_settings,
     fastest_tree,
     other_machine,
     rank_drafts,
 )
-from spectheory.deployment.engines.sglang import GrownTree
-from spectheory.drafting import Chain, Tree
+from spectheory.drafting import Chain
 from spectheory.errors import SettingError, SpectheoryError
 from spectheory.intervals import Interval
 from spectheory.prediction import plan, predict
 from spectheory.shape_calls import BestTree
-from spectheory.trace import TextInfo, Trace
+from spectheory.trace import Trace
 from spectheory.verification import RULES, RankRule, TokenVerification
+from tests.toy_drafts import LARGE, SMALL, table, text_trace
 
-LARGE = ModelShape(32, 4096, 14336, heads=32, kv_heads=8, head_dim=128, vocabulary=128256)
-SMALL = ModelShape(16, 2048, 8192, heads=32, kv_heads=8, head_dim=64, vocabulary=128256, tied=True)
 ROUNDING = 1e-9
 """Sums and solves of some hundred numbers near one, a root to 1e-12."""
-
-
-def text_trace(seed: int, spread: float, texts: int = 6, tokens: int = 40, **settings: Any) -> Trace:
-    """Texts whose draft is off by `spread` nats, with ranks of top-k and of recursive rejection."""
-    rng = np.random.default_rng(seed)
-    rows = texts * tokens
-    log_target = -np.random.default_rng(1).exponential(1.0, rows)
-    log_draft = np.minimum(0.0, log_target + rng.normal(0, spread, rows))
-    accepted = np.minimum(1.0, np.exp(log_draft - log_target))
-    columns = {
-        "log_target": log_target,
-        "log_draft": log_draft,
-        "rejection_rank": np.stack([accepted * (1 - accepted) ** r for r in range(8)], axis=1),
-        "draft_rank": rng.geometric(0.55, rows),
-        "greedy_agreement": accepted > 0.7,
-    }
-    provenance = {
-        "target": {"name": "org/large", "fingerprint": "f"},
-        "draft": {"name": f"org/small-{seed}"},
-        "settings": {"sampling": {"temperature": 1.0, "top_k": None, "top_p": None} | settings},
-    }
-    return Trace(columns, tuple(TextInfo(str(i), tokens) for i in range(texts)), provenance)
-
-
-def table(verify: float = 0.02, draft: float = 0.15, longest: int = 65) -> LatencyTable:
-    """A target pass of 1 + verify per further token, a draft pass of `draft` and a little more on many tokens."""
-    sizes = (1, 2, 4, 8, 16, 32, longest)
-    exact = Interval.exact
-    return LatencyTable(
-        {m: exact(1 + verify * (m - 1)) for m in sizes}, {m: exact(draft * (1 + 0.02 * (m - 1))) for m in sizes}, 64
-    )
 
 
 def calls(trace: Trace, k: int) -> float:
@@ -98,10 +60,6 @@ def calls(trace: Trace, k: int) -> float:
         total += left[0]
         start += length
     return total
-
-
-def engines_of(draft: Draft, **settings: Any) -> dict[str, EngineSettings]:
-    return {found.engine: found for found in engine_settings([draft], **settings)}
 
 
 # Candidates
@@ -323,110 +281,6 @@ def test_ranges_cover_every_batch_once() -> None:
 def test_one_batch_costs_have_no_table() -> None:
     with pytest.raises(SettingError, match="one batch size"):
         best_lengths(text_trace(4, 0.5), TokenVerification(), table())  # type: ignore[arg-type]
-
-
-# Engines
-
-
-def test_engines_state_their_own_rules() -> None:
-    trace, cost = text_trace(4, 0.7), table()
-    found = engines_of(Draft("small", trace, cost), k_max=8, nodes=16)
-    assert list(found) == ["transformers", "vllm", "sglang"]
-    token = plan(trace, cost, rules=[RULES["token"]], shapes=[Chain(k) for k in range(1, 9)]).best
-    assert found["transformers"].candidate.prediction.rule.name == "token"
-    assert found["transformers"].options["assistant"]["num_assistant_tokens"] == token.shape.nodes
-    assert token.speedup is not None
-    assert found["transformers"].candidate.speedup.best == pytest.approx(token.speedup.best)
-    assert found["vllm"].candidate.prediction.rule.name == "block"
-    assert found["vllm"].candidate.speedup.best >= token.speedup.best
-    for settings in found.values():
-        content = json.loads(json.dumps(settings.as_dict(), allow_nan=False))
-        assert content["verdict"] in ("speculate", "speculating may not pay", "do not speculate")
-        assert content["remarks"][0].startswith("Rule: ")
-
-
-def test_vllm_json_is_the_one_pasted() -> None:
-    settings = engines_of(Draft("small", text_trace(4, 0.7), table()), k_max=8)["vllm"]
-    words = shlex.split(settings.paste)
-    assert words[:3] == ["vllm", "serve", "org/large"]
-    assert json.loads(words[words.index("--speculative-config") + 1]) == settings.options
-    assert settings.options["model"] == "org/small-4"
-    drawn = (settings.options["draft_sample_method"], settings.options["rejection_sample_method"])
-    assert drawn == ("probabilistic", "block")
-    assert any("By default" in line and "argmax" in line for line in settings.remarks)
-
-
-def test_vllm_lengths_by_batch() -> None:
-    cost = Roofline(LARGE, SMALL, ACCELERATORS["H100-SXM"], context=0)
-    options = engines_of(Draft("small", text_trace(4, 0.7), cost), k_max=6)["vllm"].options
-    ranges = options["num_speculative_tokens_per_batch_size"]
-    assert [first for first, _, _ in ranges] == [1, *(last + 1 for _, last, _ in ranges[:-1])]
-    assert ranges[-1][1] == 256
-    assert options["num_speculative_tokens"] == max(k for _, _, k in ranges)
-
-
-def test_vllm_takes_first_choices_where_they_are_faster() -> None:
-    """A flat draft that ranks well: sampled drafts are hardly accepted, first choices are."""
-    trace = text_trace(4, 0.7)
-    columns = {**trace.columns, "log_draft": trace.columns["log_target"] - 3.0, "draft_rank": np.ones(len(trace), int)}
-    settings = engines_of(Draft("small", Trace(columns, trace.texts, trace.provenance), table()), k_max=8)
-    assert settings["vllm"].candidate.prediction.rule.name == "argmax"
-    assert settings["vllm"].options["draft_sample_method"] == "greedy"
-    assert "speculative-use-rejection-sampling" not in settings["sglang"].options
-
-
-def test_sglang_counts_the_root_and_pays_for_the_tree_it_grows() -> None:
-    trace = text_trace(4, 0.7)
-    columns = {**trace.columns, "log_draft": trace.columns["log_target"] - 3.0}  # sampled drafts are of no use
-    settings = engines_of(Draft("small", Trace(columns, trace.texts, trace.provenance), table(draft=0.1)))["sglang"]
-    shape = settings.candidate.prediction.shape
-    assert isinstance(shape, GrownTree)
-    options = settings.options
-    assert options["speculative-num-draft-tokens"] == shape.nodes + 1
-    assert options["speculative-num-steps"] == shape.depth
-    assert options["speculative-eagle-topk"] == shape.top >= shape.max_rank
-    assert all(grown >= own for grown, own in zip(shape.passes, shape.kept.passes, strict=True))
-    assert len(shape.passes) == shape.depth
-    own = predict(settings.candidate.draft.trace, RULES["topk"], shape.kept, table(draft=0.1))
-    assert own.speedup is not None
-    assert settings.candidate.speedup.best <= own.speedup.best
-    assert own.tokens_per_call.best == pytest.approx(settings.candidate.prediction.tokens_per_call.best)
-    words = shlex.split(settings.paste)
-    assert words[words.index("--speculative-num-draft-tokens") + 1] == str(shape.nodes + 1)
-
-
-def test_a_grown_tree_is_at_least_its_kept_one() -> None:
-    kept = Tree.from_paths([(1,), (2,), (3,), (1, 1), (2, 1)])
-    assert GrownTree(kept).passes == (1, 3)
-    assert str(GrownTree(kept)) == "tree of 5, depth 2, top 3"
-
-
-def test_greedy_traces_plan_chains() -> None:
-    trace = text_trace(4, 0.7, temperature=0.0)
-    found = engines_of(Draft("small", trace, table()), k_max=8)
-    assert {s.candidate.prediction.rule.name for s in found.values()} == {"greedy"}
-    assert found["transformers"].options["generate"] == {"do_sample": False}
-    assert "draft_sample_method" not in found["vllm"].options
-    assert found["sglang"].options["speculative-eagle-topk"] == 1
-
-
-def test_engines_of_log_probabilities_alone() -> None:
-    trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40)] * 3)
-    found = engines_of(Draft("small", trace, ConstantRatio(0.1)), k_max=4)
-    assert found["vllm"].options["model"] == "DRAFT"
-    assert not any("By default" in line for line in found["vllm"].remarks)
-
-
-def test_cut_sampling_is_remarked() -> None:
-    found = engines_of(Draft("small", text_trace(4, 0.7, temperature=0.7, top_k=20), table()), k_max=4)
-    assert "top_k=20" in found["transformers"].paste
-    assert "twice" in found["transformers"].remarks[-1]
-    assert "top-k" in found["vllm"].remarks[-1]
-
-
-def test_the_best_draft_of_each_engine() -> None:
-    drafts = [Draft(name, text_trace(seed, s), table()) for name, seed, s in (("far", 2, 2.0), ("near", 3, 0.2))]
-    assert {s.candidate.draft.name for s in engine_settings(drafts, k_max=4, nodes=4)} == {"near"}
 
 
 # The machine

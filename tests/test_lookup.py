@@ -585,7 +585,7 @@ def test_engines_that_look_up() -> None:
     for one in found.values():
         assert "An estimate" in one.remarks[0]
         assert one.candidate.draft.name == NO_DRAFT
-    assert [s.engine for s in settings if s not in found.values()] == ["transformers", "vllm", "sglang"]
+    assert [s.engine for s in settings if s not in found.values()] == ["transformers", "vllm"]
 
 
 def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -602,5 +602,5 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert main(["plan", str(tmp_path), "--rule", "lookup"]) == 0
     shown = capsys.readouterr().out
     assert "prompt lookup, k = " in shown
-    assert "vllm, no draft model" in shown
+    assert "vllm 0.32.0, no draft model" in shown
     assert "draft pass, target steps" not in shown

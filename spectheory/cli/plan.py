@@ -40,6 +40,11 @@ from spectheory.trace import GIVEN_TEXT
 from spectheory.verification import PathRule, RankRule
 
 LONGEST_CHAIN, LARGEST_TREE = 256, 1024
+OF_ENGINES = (
+    "An engine's k may differ from the best k above: it is the fastest under the engine's own rule and by the time of "
+    "passes alone, since an engine's work between passes is not that of our decoding loop; it comes on top."
+)
+"""Why settings for engines differ from the best setting."""
 
 
 def run_plan(question: PlanOptions) -> None:
@@ -139,8 +144,7 @@ def _notes(
         "Trees are scored on other prompts than those they were found on. Lengths, sizes and the best setting are "
         "chosen on the texts they are scored on, and the intervals do not include that choice.",
         IN_LOOP if isinstance(ranking.best.draft.cost, LoopedTable) else "Speed-ups are of passes alone.",
-        "Those under engines' rules are of passes alone: an engine's own work between them comes on top. In lines to "
-        "paste, models have the names they were measured under: give the engine their folders or hub ids.",
+        OF_ENGINES,
     ]
     rule = ranking.best.prediction.rule.name
     if rule not in {settings.candidate.prediction.rule.name for settings in engines}:
@@ -173,7 +177,7 @@ def _paste(engines: Sequence[EngineSettings]) -> None:
     """Settings as they stand: lines to be pasted are not wrapped."""
     for settings in engines:
         without = "" if settings.candidate.prediction.rule.uses_draft else ", no draft model"
-        answers.print(f"\n{settings.engine}{without}", style="bold", highlight=False)
+        answers.print(f"\n{settings.engine} {settings.version}{without}", style="bold", highlight=False)
         if not settings.pays:
             answers.print("Does not pay under this engine's rule; the fastest setting would be:", highlight=False)
         print(settings.paste)

@@ -152,6 +152,7 @@ def _load(
         outputs=int(config.vocab_size if head is None else head.weight.shape[0]),
         window=getattr(config, "max_position_embeddings", None),
         fingerprint=fingerprint_of(source, network.config),
+        source=str(Path(source).resolve()) if is_local(source) else str(source),
     )
 
 

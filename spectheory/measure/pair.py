@@ -26,6 +26,8 @@ class Model:
         Longest text it takes, in tokens; None if it states none.
     fingerprint : str
         Changes when configuration or weights do.
+    source : str
+        The hub id, or the folder with its path.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Model:
     outputs: int
     window: int | None
     fingerprint: str
+    source: str = ""
 
     @property
     def device(self) -> torch.device:

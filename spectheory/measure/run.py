@@ -23,7 +23,7 @@ from spectheory.measure.pair import ModelPair
 from spectheory.measure.sampling import sample_continuations
 from spectheory.measure.tokens import check_window, encode_output, encode_prompt
 from spectheory.prompts import Prompt
-from spectheory.trace import COLUMNS, GIVEN_TEXT, SAMPLED_TEXT, SCHEMA_VERSION, TextInfo, Trace
+from spectheory.trace import COLUMNS, GIVEN_TEXT, SAMPLED_TEXT, SCHEMA_VERSION, SOURCES, TextInfo, Trace
 from spectheory.trace_parts import PartStore, concatenate
 
 
@@ -250,6 +250,7 @@ def _prompts_hash(prompts: Sequence[Prompt]) -> str:
 def _provenance(pair: ModelPair, prompts: Sequence[Prompt], settings: MeasureSettings) -> dict[str, Any]:
     return {
         **pair.describe(),
+        SOURCES: {"target": pair.target.source, "draft": pair.draft.source},
         "settings": asdict(settings),
         "origin": GIVEN_TEXT if settings.given_text else SAMPLED_TEXT,
         "prompts": {"count": len(prompts), "sha256": _prompts_hash(prompts)},

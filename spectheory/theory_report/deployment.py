@@ -99,7 +99,7 @@ def _content(answer: DeploymentAnswer) -> dict[str, Any]:
         if answer.batches
         else None,
         "engines": [settings.as_dict() for settings in answer.engines],
-        "provenance": {c.draft.name: dict(c.draft.trace.provenance) for c in ranking.by_draft},
+        "provenance": {c.draft.name: dict(c.prediction.provenance) for c in ranking.by_draft},
     }
 
 

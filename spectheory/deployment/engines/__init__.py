@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from spectheory.cost import AffineCost, Roofline
-from spectheory.deployment.batches import BATCHES, batch_ranges, best_lengths
 from spectheory.deployment.candidates import Draft, measured_nodes
 from spectheory.deployment.engines.base import Ask, EngineSettings
-from spectheory.deployment.engines.huggingface import transformers_settings
+from spectheory.deployment.engines.facts import Engine
+from spectheory.deployment.engines.huggingface import TRANSFORMERS, transformers_settings
+from spectheory.deployment.engines.llamacpp import LLAMA_CPP, llama_cpp_settings
 from spectheory.deployment.engines.lookup import transformers_lookup, vllm_lookup
-from spectheory.deployment.engines.sglang import sglang_settings
-from spectheory.deployment.engines.vllm import vllm_settings
+from spectheory.deployment.engines.sglang import SGLANG, sglang_settings
+from spectheory.deployment.engines.tensorrt import TENSORRT_LLM, tensorrt_settings
+from spectheory.deployment.engines.vllm import VLLM, vllm_settings
 
-__all__ = ["EngineSettings", "engine_settings"]
+__all__ = ["ENGINES", "EngineSettings", "engine_settings"]
+
+ENGINES: dict[Engine, tuple[Callable[[Ask], EngineSettings | None], ...]] = {
+    TRANSFORMERS: (transformers_settings, transformers_lookup),
+    VLLM: (vllm_settings, vllm_lookup),
+    SGLANG: (sglang_settings,),
+    LLAMA_CPP: (llama_cpp_settings,),
+    TENSORRT_LLM: (tensorrt_settings,),
+}
+"""The engines, each with what makes its settings: with a draft model, and by prompt lookup."""
 
 
 def engine_settings(drafts: Sequence[Draft], *, k_max: int = 16, nodes: int = 32) -> list[EngineSettings]:
     """The fastest settings of each engine over all drafts, under the engine's own rule.
 
-    With a cost model that knows batches, vLLM's come with the best length for every batch size. Where traces have it,
-    prompt lookup comes after, by itself: it needs no draft model, is taken from the first such trace, as in
-    :func:`~spectheory.deployment.rank_drafts`, and what is predicted is an estimate.
+    An engine whose rule the trace does not predict is left out. With a cost model that knows batches, vLLM's settings
+    come with the best length for every batch size. Where traces have it, prompt lookup comes last: it needs no draft
+    model, is taken from the first such trace, as in :func:`~spectheory.deployment.rank_drafts`, and what is predicted
+    is an estimate.
 
     Parameters
     ----------
@@ -36,30 +47,15 @@ def engine_settings(drafts: Sequence[Draft], *, k_max: int = 16, nodes: int = 32
     >>> from spectheory.trace import Trace
     >>> trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40)] * 2)
     >>> [s.engine for s in engine_settings([Draft("small", trace, ConstantRatio(0.1))])]
-    ['transformers', 'vllm', 'sglang']
+    ['transformers', 'vllm']
     """
-    found: dict[tuple[str, bool], EngineSettings] = {}
+    found: dict[tuple[bool, str], EngineSettings] = {}
     for draft in drafts:
         longest = measured_nodes(draft.cost, k_max)
-        largest = measured_nodes(draft.cost, nodes)
-        ask = Ask.about(draft, range(1, longest + 1), largest)
-        drafted = [transformers_settings(ask), _by_batch(ask, k_max), sglang_settings(ask)]
-        for settings in (*drafted, transformers_lookup(ask), vllm_lookup(ask)):
-            if settings is None:
-                continue
-            uses_draft = settings.candidate.prediction.rule.uses_draft
-            before = found.setdefault((settings.engine, uses_draft), settings)
-            if uses_draft and settings.candidate.speedup.best > before.candidate.speedup.best:
-                found[settings.engine, uses_draft] = settings
-    return list(found.values())
-
-
-def _by_batch(ask: Ask, k_max: int) -> EngineSettings | None:
-    """The settings of vLLM, which takes a length by batch size."""
-    cost = ask.draft.cost
-    plain = vllm_settings(ask)
-    if plain is None or not isinstance(cost, Roofline | AffineCost):
-        return plain
-    rule = plain.candidate.prediction.rule
-    every = range(1, max(BATCHES) + 1)
-    return vllm_settings(ask, batch_ranges(best_lengths(ask.draft.trace, rule, cost, k_max=k_max, batches=every)))
+        ask = Ask.about(draft, range(1, longest + 1), measured_nodes(draft.cost, nodes))
+        for settings in filter(None, (make(ask) for makers in ENGINES.values() for make in makers)):
+            by_lookup = not settings.candidate.prediction.rule.uses_draft
+            before = found.setdefault((by_lookup, settings.engine), settings)
+            if not by_lookup and settings.candidate.speedup.best > before.candidate.speedup.best:
+                found[by_lookup, settings.engine] = settings
+    return [settings for last in (False, True) for (by_lookup, _), settings in found.items() if by_lookup is last]

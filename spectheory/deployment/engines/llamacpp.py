@@ -1,0 +1,75 @@
+"""Settings of llama.cpp's server with a draft model, which drafts first choices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spectheory.deployment.engines.base import ARGMAX, Ask, EngineSettings, command
+from spectheory.deployment.engines.facts import Engine, Fact
+
+FIRST_CHOICES = Fact(
+    "--spec-type draft-simple",
+    "The draft's first choices are drafted, and accepted where the target draws the same tokens (rule argmax; at "
+    "temperature 0 greedy matching).",
+    "run: calls counted as expected, k = 1, 3, 5, also at temperature 0",
+)
+LENGTH = Fact(
+    "--spec-draft-n-max K --spec-draft-p-min 0",
+    "Drafts K tokens in each call; above 0, p-min stops where the draft is less sure.",
+    "documentation: 3 and 0 by default",
+)
+SAMPLED = Fact(
+    "--spec-draft-sampling probabilistic",
+    "Token verification of sampled drafts, whose pmf is cut to the 10 most probable tokens: not predicted here.",
+    "run: calls as expected of the cut pmf, 8 to 15 standard errors from those of the whole; in builds from 11368 "
+    "(ggml-org/llama.cpp#27694)",
+)
+DEFAULTS = Fact(
+    "--temp --top-k --top-p --min-p",
+    "Left open, the server samples at temperature 0.8 with top-k 40, top-p 0.95 and min-p 0.05; requests may ask for "
+    "others.",
+    "documentation",
+)
+ORDER = Fact(
+    "--samplers",
+    "The server cuts by top-p before it applies the temperature, the trace after: other acceptance than predicted.",
+    "documentation: the default order of samplers; not run",
+)
+GGUF = Fact("-m, -md", "Reads GGUF files: convert both models first, in the type they were measured in.", "run")
+LLAMA_CPP = Engine("llama.cpp", "build 11434", (FIRST_CHOICES, LENGTH, SAMPLED, DEFAULTS, ORDER, GGUF))
+
+
+def llama_cpp_settings(ask: Ask) -> EngineSettings | None:
+    """The fastest chain of the draft's first choices.
+
+    Examples
+    --------
+    >>> from spectheory.cost import ConstantRatio
+    >>> from spectheory.deployment.candidates import Draft
+    >>> from spectheory.trace import Trace
+    >>> greedy = {"settings": {"sampling": {"temperature": 0.0}}}
+    >>> trace = Trace.from_log_probabilities([([0.0] * 40, [-0.2] * 40)] * 2, provenance=greedy)
+    >>> ask = Ask.about(Draft("small", trace, ConstantRatio(0.1)), range(1, 9), 8)
+    >>> llama_cpp_settings(ask).options["spec-draft-n-max"]
+    6
+    """
+    best = ask.matching() if ask.greedy else ask.fastest(ARGMAX)
+    if best is None:
+        return None
+    sampling = ask.sampling
+    options: dict[str, Any] = {
+        "spec-type": "draft-simple",
+        "spec-draft-n-max": best.shape.nodes,
+        "spec-draft-p-min": 0,
+        "temp": sampling.temperature,
+    }
+    if not ask.greedy:
+        options |= {"top-k": sampling.top_k or 0, "top-p": sampling.top_p or 1.0, "min-p": 0}
+    files = [f"{model.name.rpartition('/')[2]}.gguf" for model in (ask.target, ask.drafter)]
+    paste = command(["llama-server", "-m", files[0], "-md", files[1]], options)
+    remarks = [FIRST_CHOICES.as_rule, GGUF.does]
+    if not ask.greedy:
+        remarks += [f"With spec-draft-sampling probabilistic: {SAMPLED.clause}", DEFAULTS.does]
+    if sampling.top_p and sampling.temperature not in (0, 1):
+        remarks.append(ORDER.does)
+    return ask.settings(LLAMA_CPP, best, options, paste, remarks)

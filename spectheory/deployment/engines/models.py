@@ -1,0 +1,63 @@
+"""Where an engine finds a model, its revision and its type, as the trace records them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spectheory.deployment.candidates import Draft
+from spectheory.trace import SOURCES
+
+UNKNOWN = "/path/to"
+"""What stands in place of a path that a trace does not record."""
+
+
+@dataclass(frozen=True)
+class Located:
+    """A model as it was loaded.
+
+    Attributes
+    ----------
+    name : str
+        What the trace calls it.
+    source : str
+        The folder or hub id it was loaded from; a path below ``/path/to`` where the trace does not say.
+    revision : str, optional
+        The commit of a hub model.
+    dtype : str, optional
+        Precision of the weights, e.g. ``bfloat16``.
+    """
+
+    name: str
+    source: str
+    revision: str | None = None
+    dtype: str | None = None
+
+    @classmethod
+    def of(cls, draft: Draft, role: str) -> Located:
+        """The ``target`` or the ``draft`` of a measured pair.
+
+        Traces of older versions record the name alone, which is the id of a hub model and the name of a folder.
+
+        Examples
+        --------
+        >>> from spectheory.cost import ConstantRatio
+        >>> from spectheory.trace import Trace
+        >>> large = {"name": "org/large", "revision": "f1e2", "dtype": "bfloat16"}
+        >>> known = {"target": large, "draft": {"name": "small"}}
+        >>> trace = Trace.from_log_probabilities([([-1.0], [-1.2])], provenance=known)
+        >>> pair = Draft("small", trace, ConstantRatio(0.1))
+        >>> Located.of(pair, "target")
+        Located(name='org/large', source='org/large', revision='f1e2', dtype='bfloat16')
+        >>> Located.of(pair, "draft").source
+        '/path/to/small'
+        """
+        name = str(draft.fact(role, "name") or role)
+        revision, dtype = draft.fact(role, "revision"), draft.fact(role, "dtype")
+        on_hub = "/" in name or revision is not None
+        source = draft.fact(SOURCES, role) or (name if on_hub else f"{UNKNOWN}/{name}")
+        return cls(name, str(source), revision, dtype)
+
+    @property
+    def known(self) -> bool:
+        """Whether the trace says where it was loaded from."""
+        return not self.source.startswith(f"{UNKNOWN}/")

@@ -1,0 +1,58 @@
+"""Settings of TensorRT-LLM with a draft model, which drafts first choices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spectheory.deployment.engines.base import ARGMAX, Ask, EngineSettings
+from spectheory.deployment.engines.facts import Engine, Fact
+from spectheory.deployment.engines.huggingface import arguments
+
+FIRST_CHOICES = Fact(
+    "DraftTargetDecodingConfig(max_draft_len=K)",
+    "The draft's K first choices are drafted, and accepted where the target draws the same tokens (rule argmax; at "
+    "temperature 0 greedy matching).",
+    "documentation (`use_rejection_sampling`), NVIDIA/TensorRT-LLM#15775; not run",
+)
+SAMPLED = Fact(
+    "use_rejection_sampling=True",
+    "Token verification of sampled drafts, a prototype that needs FlashInfer: not predicted here.",
+    "documentation; not run",
+)
+DTYPE = Fact("LLM(dtype, revision)", "The type and the commit of the target.", "documentation; not run")
+TENSORRT_LLM = Engine("tensorrt-llm", "1.3.0rc29", (FIRST_CHOICES, SAMPLED, DTYPE))
+
+
+def tensorrt_settings(ask: Ask) -> EngineSettings | None:
+    """The fastest chain of the draft's first choices.
+
+    Examples
+    --------
+    >>> from spectheory.cost import ConstantRatio
+    >>> from spectheory.deployment.candidates import Draft
+    >>> from spectheory.trace import Trace
+    >>> greedy = {"settings": {"sampling": {"temperature": 0.0}}}
+    >>> trace = Trace.from_log_probabilities([([0.0] * 40, [-0.2] * 40)] * 2, provenance=greedy)
+    >>> ask = Ask.about(Draft("small", trace, ConstantRatio(0.1)), range(1, 9), 8)
+    >>> tensorrt_settings(ask).options
+    {'max_draft_len': 6, 'speculative_model': '/path/to/draft'}
+    """
+    best = ask.matching() if ask.greedy else ask.fastest(ARGMAX)
+    if best is None:
+        return None
+    options: dict[str, Any] = {"max_draft_len": best.shape.nodes, "speculative_model": ask.drafter.source}
+    target = ask.target
+    model = {"model": target.source, "revision": target.revision, "dtype": target.dtype}
+    paste = "\n".join(
+        [
+            "from tensorrt_llm import LLM",
+            "from tensorrt_llm.llmapi import DraftTargetDecodingConfig",
+            f"speculation = DraftTargetDecodingConfig({arguments(options)})",
+            f"llm = LLM({arguments({name: value for name, value in model.items() if value})}, "
+            "speculative_config=speculation)",
+        ]
+    )
+    remarks = [FIRST_CHOICES.as_rule]
+    if not ask.greedy:
+        remarks.append(f"With use_rejection_sampling=True: {SAMPLED.clause}")
+    return ask.settings(TENSORRT_LLM, best, options, paste, remarks)

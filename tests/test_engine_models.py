@@ -1,0 +1,100 @@
+"""Models in settings for engines: by the path or id they were loaded from, with revision and type; code that runs."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from spectheory.deployment import Draft, EngineSettings, engine_settings
+from spectheory.measure import ModelPair
+from spectheory.measure.run import MeasureSettings, measure
+from spectheory.prompts import Prompt
+from spectheory.trace import Trace
+from tests.toy_drafts import table, text_trace
+
+
+def recorded(**provenance: Any) -> Trace:
+    """A trace of texts with these facts of its models."""
+    trace = text_trace(4, 0.7)
+    return replace(trace, provenance={**trace.provenance, **provenance})
+
+
+def of_engines(trace: Trace) -> dict[str, EngineSettings]:
+    """The settings of each engine, with the draft model."""
+    found = engine_settings([Draft("small", trace, table())], k_max=4, nodes=4)
+    return {settings.engine: settings for settings in found if settings.candidate.prediction.rule.uses_draft}
+
+
+SOURCES = {"target": "/models/my large", "draft": "org/small"}
+FOLDER = {"name": "my large", "revision": None, "dtype": "bfloat16"}
+ON_HUB = {"name": "org/small", "revision": "f1e2", "dtype": "bfloat16"}
+
+
+def test_sources_revisions_and_types_are_pasted() -> None:
+    found = of_engines(recorded(sources=SOURCES, target=FOLDER, draft=ON_HUB))
+    assert found["vllm"].paste.startswith("vllm serve '/models/my large' --dtype bfloat16 --speculative-config ")
+    assert found["vllm"].options["model"] == "org/small"
+    assert found["vllm"].options["revision"] == "f1e2"
+    sglang = found["sglang"].paste
+    assert "--model-path '/models/my large' --dtype bfloat16 " in sglang
+    assert "--speculative-draft-model-path org/small --speculative-draft-model-revision f1e2 " in sglang
+    assert "-m 'my large.gguf' -md small.gguf " in found["llama.cpp"].paste
+    for name, settings in found.items():
+        assert "/path/to" not in settings.paste, name
+        assert not any("Replace" in line or "type of both" in line for line in settings.remarks), name
+
+
+@pytest.mark.parametrize("draft", ["float32", None])
+def test_a_draft_of_another_type_is_remarked(draft: str | None) -> None:
+    found = of_engines(recorded(sources=SOURCES, target=FOLDER, draft={**ON_HUB, "dtype": draft}))
+    for name in ("vllm", "sglang"):
+        assert any("loaded in the target's" in line for line in found[name].remarks) == (draft is not None)
+
+
+def test_old_traces_have_a_placeholder() -> None:
+    found = of_engines(recorded(target={"name": "large"}, draft={"name": "org/small"}))
+    for name in ("transformers", "vllm", "sglang", "tensorrt-llm"):
+        assert "/path/to/large" in found[name].paste, name
+        assert "org/small" in found[name].paste, name
+        assert found[name].remarks[-1] == "Replace /path/to/large: the trace does not record it."
+    assert "Replace" not in " ".join(found["llama.cpp"].remarks)
+
+
+def measured(pair: ModelPair, folder: Path) -> Trace:
+    prompts = [Prompt(str(i), "", "t1 t2 t3") for i in range(2)]
+    return measure(pair, prompts, MeasureSettings(tokens=8), folder / "trace.parquet")
+
+
+def test_measured_sources_and_pasted_code_that_runs(
+    tiny_pair: ModelPair, tiny_folders: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """Transformers' lines load the models from where they were, and generate with as many drafts as planned."""
+    trace = measured(tiny_pair, tmp_path)
+    assert trace.provenance["sources"] == dict(zip(("target", "draft"), map(str, tiny_folders), strict=True))
+    found = engine_settings([Draft("small", trace, table())], k_max=4, nodes=4)
+    drafted, looked_up = (settings for settings in found if settings.engine == "transformers")
+    scope: dict[str, Any] = {"inputs": tiny_pair.tokenizer("t1 t2 t3 t1 t2", return_tensors="pt")}
+    for settings in (drafted, looked_up):
+        loading, generating = settings.paste.rsplit("\n", 1)
+        exec(loading, scope)
+        text = eval(generating.replace("inputs, ", "inputs, max_new_tokens=6, "), scope)
+        assert 5 < text.shape[1] <= 11
+    assert str(scope["target"].dtype) == "torch.float32"
+    assert scope["draft"].generation_config.num_assistant_tokens == drafted.candidate.prediction.shape.nodes
+
+
+def test_tensorrt_code_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On stand-ins that keep what they are called with."""
+    told: dict[str, Any] = {}
+    monkeypatch.setitem(sys.modules, "tensorrt_llm", SimpleNamespace(LLM=lambda **options: told.update(options)))
+    config = SimpleNamespace(DraftTargetDecodingConfig=lambda **options: options)
+    monkeypatch.setitem(sys.modules, "tensorrt_llm.llmapi", config)
+    settings = of_engines(recorded(sources=SOURCES, target=FOLDER, draft=ON_HUB))["tensorrt-llm"]
+    exec(settings.paste, {})
+    assert told == {"model": SOURCES["target"], "dtype": "bfloat16", "speculative_config": settings.options}
+    assert settings.options["speculative_model"] == "org/small"
