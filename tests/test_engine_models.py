@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from spectheory.cli import main
 from spectheory.deployment import Draft, EngineSettings, engine_settings
 from spectheory.measure import ModelPair
 from spectheory.measure.run import MeasureSettings, measure
@@ -63,6 +65,17 @@ def test_old_traces_have_a_placeholder() -> None:
         assert "org/small" in found[name].paste, name
         assert found[name].remarks[-1] == "Replace /path/to/large: the trace does not record it."
     assert "Replace" not in " ".join(found["llama.cpp"].remarks)
+
+
+def test_answers_leave_the_paths_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The trace keeps them and the lines to paste show them; provenance in JSON does not."""
+    recorded(sources=SOURCES, target=FOLDER, draft=ON_HUB).write(tmp_path / "trace.parquet")
+    for command in (["predict", "--c", "0.1", "--json"], ["plan", "--c", "0.1", "--nodes", "1", "--json"]):
+        assert main([command[0], str(tmp_path), *command[1:], "--k-max", "2", "--resamples", "10"]) == 0
+        content = json.loads(capsys.readouterr().out)
+        engines = content.pop("engines", [])
+        assert SOURCES["target"] not in json.dumps(content)
+        assert any(SOURCES["target"] in each["paste"] for each in engines) == (command[0] == "plan")
 
 
 def measured(pair: ModelPair, folder: Path) -> Trace:

@@ -61,7 +61,7 @@ def test_vllm_json_is_the_one_pasted() -> None:
     drawn = (settings.options["draft_sample_method"], settings.options["rejection_sample_method"])
     assert drawn == ("probabilistic", "standard"), "block is accepted and ignored"
     assert any("block is ignored" in line for line in settings.remarks)
-    assert any(line.startswith("Without draft_sample_method") and "argmax" in line for line in settings.remarks)
+    assert any(line.startswith("By default") and "argmax" in line for line in settings.remarks)
 
 
 def test_vllm_lengths_by_batch() -> None:
@@ -137,7 +137,7 @@ def test_engines_of_log_probabilities_alone() -> None:
     trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40)] * 3)
     found = engines_of(Draft("small", trace, ConstantRatio(0.1)), k_max=4)
     assert list(found) == ["transformers", "vllm"], "the others draft first choices, which the trace does not rank"
-    assert not any("Without" in line for line in found["vllm"].remarks)
+    assert not any("By default" in line for line in found["vllm"].remarks)
 
 
 def test_cut_sampling_is_remarked() -> None:

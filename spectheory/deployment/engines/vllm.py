@@ -14,7 +14,7 @@ from spectheory.prediction import Prediction
 
 FIRST_CHOICES = Fact(
     '"draft_sample_method": "greedy"',
-    "The draft's first choices are drafted, and accepted with the target's probability (rule argmax); the default.",
+    "By default the draft's first choices are drafted, and accepted with the target's probability (rule argmax).",
     "run: calls counted as expected, k = 1, 3, 5",
 )
 SAMPLED = Fact(
@@ -122,7 +122,7 @@ def _remarks(ask: Ask, best: Prediction) -> list[str]:
     default = ask.fastest(ARGMAX)
     if default is not None and best.rule.name == TOKEN:
         gives = f"at best k = {default.shape.nodes}, speed-up {default.speedup}x"
-        lines.insert(1, f"Without draft_sample_method {FIRST_CHOICES.clause[:-1]}: {gives}.")
+        lines.insert(1, f"{FIRST_CHOICES.does[:-1]}: {gives}.")
     if ask.cut and best.rule.name == TOKEN:
         lines.append(CUT.does)
     return lines + types
