@@ -33,6 +33,8 @@ class BestTree:
         Draft nodes per call, at least 1.
     max_depth : int, optional
         Largest depth of a node: draft passes per call.
+    drafted_as : callable, optional
+        The shape that an engine drafts for the tree, if its passes are other than the tree's own.
 
     Raises
     ------
@@ -47,6 +49,7 @@ class BestTree:
 
     nodes: int
     max_depth: int | None = None
+    drafted_as: Callable[[Tree], Shape] | None = None
 
     def __post_init__(self) -> None:
         for name, value in (("nodes", self.nodes), ("max depth", self.max_depth)):
@@ -210,7 +213,8 @@ def _searched(trace: Trace, rule: RankRule, wanted: BestTree, prefill_emits_toke
         expected[inside], full[inside], variance[inside] = calls.expected, calls.full, calls.variance
         first[part.rows] = part.first
     law, search = _search(trace, rule, wanted)
-    shape = search(law, trace.lengths)
+    tree = search(law, trace.lengths)
+    shape = wanted.drafted_as(tree) if wanted.drafted_as else tree
     return ShapeCalls(wanted, shape, TextCalls(expected, full, variance), first, held_out=parts > 1)
 
 

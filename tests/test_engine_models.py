@@ -71,7 +71,7 @@ def test_answers_leave_the_paths_out(tmp_path: Path, capsys: pytest.CaptureFixtu
     """The trace keeps them and the lines to paste show them; provenance in JSON does not."""
     recorded(sources=SOURCES, target=FOLDER, draft=ON_HUB).write(tmp_path / "trace.parquet")
     for command in (["predict", "--c", "0.1", "--json"], ["plan", "--c", "0.1", "--nodes", "1", "--json"]):
-        assert main([command[0], str(tmp_path), *command[1:], "--k-max", "2", "--resamples", "10"]) == 0
+        assert main([command[0], str(tmp_path), *command[1:], "--k-max", "2"]) == 0
         content = json.loads(capsys.readouterr().out)
         engines = content.pop("engines", [])
         assert SOURCES["target"] not in json.dumps(content)

@@ -122,6 +122,20 @@ def test_truncated_files(name: str, save_model: SaveModel, tmp_path: Path) -> No
     assert "cannot be loaded" in refused(folder, folder)
 
 
+@pytest.mark.parametrize("layers", [-1, 0])
+@pytest.mark.parametrize("kind", ["llama", "gpt2"])
+def test_a_number_of_layers_below_one(kind: str, layers: int, save_model: SaveModel, tmp_path: Path) -> None:
+    """It is named as in the file, whatever the family calls it."""
+    folder = save_model(tmp_path / "model")
+    config = json.loads((folder / "config.json").read_text())
+    name = "num_hidden_layers"
+    if kind == "gpt2":
+        sizes = {"n_embd": 32, "n_head": 2, "vocab_size": 64, "n_positions": 128}
+        config, name = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], **sizes}, "n_layer"
+    (folder / "config.json").write_text(json.dumps(config | {name: layers}))
+    assert f"config.json has {name} = {layers}: a model has at least one layer" in refused(folder, folder)
+
+
 @pytest.mark.parametrize(("lost", "named"), [(True, "missing keys"), (False, "")])
 def test_weights_are_never_made_up(lost: bool, named: str, save_model: SaveModel, tmp_path: Path) -> None:
     """A weight that is missing, or of another size, would be filled with random numbers."""

@@ -75,7 +75,7 @@ def fastest_tree(
         if not (_LEAST <= size <= nodes and 1 <= depth < size):
             return 0.0
         if setting not in tried:
-            tried[setting] = _speedup(trace, rule, cost, BestTree(size, depth), drafted_as)
+            tried[setting] = _speedup(trace, rule, cost, BestTree(size, depth, drafted_as))
         return tried[setting]
 
     sizes = [2**i for i in range(1, nodes.bit_length())]
@@ -83,7 +83,7 @@ def fastest_tree(
     best = max(first, key=gain)
     while gain(better := max(_around(best), key=gain)) > gain(best):
         best = better
-    return BestTree(*best) if gain(best) > 0 else None
+    return BestTree(*best, drafted_as) if gain(best) > 0 else None
 
 
 def _around(setting: Setting) -> list[Setting]:
@@ -93,14 +93,12 @@ def _around(setting: Setting) -> list[Setting]:
     return [*beside, (size, depth - 1), (size, depth + 1), (size - 1, depth - 1), (size + 1, depth + 1)]
 
 
-def _speedup(
-    trace: Trace, rule: RankRule, cost: CostModel, wanted: BestTree, drafted_as: Callable[[Tree], Shape] | None
-) -> float:
+def _speedup(trace: Trace, rule: RankRule, cost: CostModel, wanted: BestTree) -> float:
     """The predicted speed-up, 0 where the cost knows no such pass."""
     seconds = 0.0
     for part in scored_parts(trace, rule, wanted, _HALVES):
         calls = float(part.calls.expected.sum())
-        shape = drafted_as(part.tree) if drafted_as else part.tree
+        shape = wanted.drafted_as(part.tree) if wanted.drafted_as else part.tree
         try:
             seconds += calls * cost.call(shape, float(part.calls.full.sum()) / calls).best
         except SettingError:  # a pass wider than was measured

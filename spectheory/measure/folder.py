@@ -11,6 +11,8 @@ from typing import Any
 from spectheory.errors import ModelError
 
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+_LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
+"""What configurations call the number of layers."""
 
 
 def is_local(source: str | Path) -> bool:
@@ -26,7 +28,8 @@ def check_folder(source: str | Path, revision: str | None = None) -> None:
     Raises
     ------
     ModelError
-        If the folder is missing, is a file, lacks configuration or weights, or a revision of it is asked for.
+        If the folder is missing, is a file, lacks configuration or weights, is of a model without layers, or a revision
+        of it is asked for.
     """
     if not is_local(source):
         return
@@ -55,6 +58,23 @@ def check_folder(source: str | Path, revision: str | None = None) -> None:
             limit="needs config.json and every weight file",
             remedy="save or download the model again",
         )
+    _check_layers(folder)
+
+
+def _check_layers(folder: Path) -> None:
+    """Refuse a number of layers below one, with which networks are made that fail later; others are transformers'."""
+    try:
+        config = json.loads((folder / "config.json").read_text())
+        sizes = {**config, **config.get("text_config", {})}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return
+    for name in _LAYERS:
+        if isinstance(sizes.get(name), int) and sizes[name] < 1:
+            raise ModelError(
+                f"{str(folder)!r}: config.json has {name} = {sizes[name]}",
+                limit="a model has at least one layer",
+                remedy="correct the file, or save or download the model again",
+            )
 
 
 def _weight_files(folder: Path) -> list[Path]:

@@ -134,11 +134,7 @@ def _tree(ask: Ask) -> Prediction | None:
     if rule.recorded_in not in trace.columns:
         return None
     wanted = fastest_tree(trace, rule, cost, ask.nodes, drafted_as=GrownTree)
-    if wanted is None:
-        return None
-    (found,) = calls_by_shape(trace, rule, [wanted])
-    shape = GrownTree(found.shape.tree())
-    return predict(trace, rule, shape, cost)
+    return predict(trace, rule, wanted, cost) if wanted else None
 
 
 def _remarks(ask: Ask, best: Prediction) -> list[str]:
