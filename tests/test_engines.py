@@ -20,6 +20,7 @@ from spectheory.deployment.engines.facts import Engine, Fact, facts_table
 from spectheory.deployment.engines.sglang import GrownTree
 from spectheory.drafting import Chain, Tree
 from spectheory.prediction import plan, predict
+from spectheory.shape_calls import BestTree
 from spectheory.trace import Trace
 from spectheory.verification import RULES
 from tests.toy_drafts import LARGE, SMALL, table, text_trace
@@ -109,7 +110,11 @@ def test_sglang_counts_the_root_and_pays_for_the_tree_it_grows() -> None:
     assert options["speculative-eagle-topk"] == shape.top >= shape.max_rank
     assert all(grown >= own for grown, own in zip(shape.passes, shape.kept.passes, strict=True))
     assert len(shape.passes) == shape.depth
-    own = predict(settings.candidate.draft.trace, RULES["topk"], shape.kept, table(draft=0.1))
+    wanted = settings.candidate.prediction.wanted
+    assert isinstance(wanted, BestTree)
+    kept = replace(wanted, drafted_as=None)
+    own = predict(settings.candidate.draft.trace, RULES["topk"], kept, table(draft=0.1))
+    assert own.shape == shape.kept
     assert own.speedup is not None
     assert settings.candidate.speedup.best <= own.speedup.best
     assert own.tokens_per_call.best == pytest.approx(settings.candidate.prediction.tokens_per_call.best)

@@ -10,7 +10,6 @@ from spectheory.deployment.engines.facts import Engine, Fact
 from spectheory.deployment.fastest_tree import fastest_tree
 from spectheory.drafting import Shape, Tree
 from spectheory.prediction import Prediction, predict
-from spectheory.shape_calls import calls_by_shape
 from spectheory.verification import RULES, RankRule
 
 _CHECKED = "source of 0.5.23; not run"
