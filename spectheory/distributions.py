@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj
 
-from spectheory.errors import LogitsError, PmfError, SettingError, ShapeError
+from spectheory.checks import real, whole
+from spectheory.errors import LogitsError, PmfError, ShapeError
 
 Array = Any
 """A numpy or torch array; the array API has no common static type."""
@@ -139,54 +140,75 @@ def widened(values: Array, xp: Any) -> Array:
 
 @dataclass(frozen=True)
 class Sampling:
-    """How tokens are drawn from logits, in the order engines apply it: temperature, then top-k, then top-p.
+    """How tokens are drawn from logits: temperature, then top-k, then top-p, then min-p.
+
+    That is the order of transformers. Each filter sees the pmf that those before it leave, renormalised. Equal logits
+    are *tied*: top-k keeps every token tied with the k-th, as transformers and vLLM do, so more than k may stay;
+    min-p keeps or cuts tied tokens together. Top-p keeps as many as it needs. If only some of the tied tokens at its
+    cut are needed, those of lowest index stay; in transformers ``torch.sort`` decides and promises no order, so there
+    the tokens may be others, with the same probabilities.
 
     Parameters
     ----------
     temperature : float
         Divides the logits; 0 is greedy (the largest logit, lowest index first).
     top_k : int, optional
-        Keep the `top_k` most probable tokens.
+        Keep the `top_k` most probable tokens and all that are tied with the last of them.
     top_p : float, optional
         Keep the smallest set of most probable tokens whose probability reaches `top_p`.
+    min_p : float, optional
+        Keep the tokens of at least `min_p` times the largest probability.
 
     Raises
     ------
     SettingError
-        If a setting is out of range.
+        If a setting is no number of its kind, or out of range.
 
     Examples
     --------
     >>> import numpy as np
     >>> np.exp(Sampling(top_k=2).log_pmf(np.log([0.5, 0.3, 0.2]))).round(3)
     array([0.625, 0.375, 0.   ])
+    >>> np.exp(Sampling(top_k=2).log_pmf(np.log([0.5, 0.25, 0.25]))).round(3)
+    array([0.5 , 0.25, 0.25])
+    >>> np.exp(Sampling(min_p=0.5).log_pmf(np.log([0.5, 0.3, 0.2]))).round(3)
+    array([0.625, 0.375, 0.   ])
     """
 
     temperature: float = 1.0
     top_k: int | None = None
     top_p: float | None = None
+    min_p: float | None = None
 
     def __post_init__(self) -> None:
-        if not 0 <= self.temperature < math.inf:
-            raise SettingError(
-                f"temperature is {self.temperature:g}", limit="must be >= 0 and finite", remedy="use 0 for greedy"
-            )
-        if self.top_k is not None and self.top_k < 1:
-            raise SettingError(f"top-k is {self.top_k}", limit="must be >= 1", remedy="leave it out to keep all tokens")
-        if self.top_p is not None and not 0 < self.top_p <= 1:
-            raise SettingError(
-                f"top-p is {self.top_p:g}", limit="must be in (0, 1]", remedy="leave it out to keep all tokens"
-            )
+        keep_all = "leave it out to keep all tokens"
+        limit = "must be >= 0 and finite"
+        real("temperature", self.temperature, lambda t: 0 <= t < math.inf, limit=limit, remedy="use 0 for greedy")
+        if self.top_k is not None:
+            object.__setattr__(self, "top_k", whole("top-k", self.top_k, remedy=keep_all))
+        if self.top_p is not None:
+            real("top-p", self.top_p, lambda p: 0 < p <= 1, limit="must be in (0, 1]", remedy=keep_all)
+        if self.min_p is not None:
+            real("min-p", self.min_p, lambda p: 0 <= p <= 1, limit="must be in [0, 1]", remedy=keep_all)
+
+    @property
+    def truncates(self) -> bool:
+        """Whether tokens with a finite logit may be cut."""
+        return self.temperature == 0 or self.top_k is not None or self.top_p not in (None, 1) or bool(self.min_p)
 
     def log_pmf(self, logits: Array) -> Array:
         """Log-probabilities ``[..., V]`` (nats, -inf where cut) of the token drawn from `logits` ``[..., V]``.
 
+        Logits are a numpy or torch array of real numbers; integers become float64.
+
         Raises
         ------
+        ShapeError
+            If they are no such array, or V is 0.
         LogitsError
             If a row has a NaN or +inf, or nothing but -inf.
         """
-        xp = array_namespace(logits)
+        logits, xp = _as_logits(logits)
         best = xp.max(logits, axis=-1, keepdims=True)
         _check_rows(best, xp)
         if self.temperature == 0:
@@ -197,10 +219,29 @@ class Sampling:
         with np.errstate(all="ignore"):
             scaled = xp.where(logits == best, xp.zeros_like(logits), (logits - best) / self.temperature)
         if self.top_k is not None and self.top_k < logits.shape[-1]:
-            scaled = _keep(scaled, _descending_rank(scaled, xp) < self.top_k, xp)
+            # Of the logits themselves: scaled ones may round together.
+            last = xp.sort(logits, axis=-1, descending=True)[..., self.top_k - 1 : self.top_k]
+            scaled = _keep(scaled, logits >= last, xp)
         if self.top_p is not None and self.top_p < 1:
-            scaled = _keep(scaled, _nucleus(scaled, self.top_p, xp), xp)
+            scaled = _keep(scaled, _nucleus(logits, scaled, self.top_p, xp), xp)
+        if self.min_p:
+            scaled = _keep(scaled, scaled >= math.log(self.min_p), xp)
         return _log_normalise(scaled, xp)
+
+
+def _as_logits(logits: Any) -> tuple[Array, Any]:
+    """Logits as a floating array, and their array namespace."""
+    what = f"a {type(logits).__name__}"
+    if is_array_api_obj(logits):
+        xp = array_namespace(logits)
+        if xp.isdtype(logits.dtype, ("integral", "real floating")) and logits.ndim and logits.shape[-1]:
+            return as_floats(logits), xp
+        what = f"{logits.dtype} of shape {tuple(logits.shape)}"
+    raise ShapeError(
+        f"the logits are {what}",
+        limit="needs a numpy or torch array [..., V] of real numbers, V >= 1",
+        remedy="numpy.asarray makes one of a list",
+    )
 
 
 def _check_rows(best: Array, xp: Any) -> None:
@@ -226,15 +267,10 @@ def _keep(scaled: Array, kept: Array, xp: Any) -> Array:
     return xp.where(kept, scaled, xp.full_like(scaled, -math.inf))
 
 
-def _descending_rank(values: Array, xp: Any) -> Array:
-    """Rank of each entry, 0 the largest; ties go to the lowest index (a stable sort)."""
-    return xp.argsort(xp.argsort(-values, axis=-1, stable=True), axis=-1)
-
-
-def _nucleus(scaled: Array, top_p: float, xp: Any) -> Array:
-    """Which tokens belong to the smallest set of most probable ones that reaches `top_p`."""
-    order = xp.argsort(-scaled, axis=-1, stable=True)
-    pmf = xp.exp(_log_normalise(xp.take_along_axis(scaled, order, axis=-1), xp))
+def _nucleus(logits: Array, scaled: Array, top_p: float, xp: Any) -> Array:
+    """Which tokens belong to the smallest set of most probable ones that reaches `top_p`; ties lowest index first."""
+    order = xp.argsort(-logits, axis=-1, stable=True)
+    pmf = xp.exp(_log_normalise(widened(xp.take_along_axis(scaled, order, axis=-1), xp), xp))
     before = xp.cumulative_sum(pmf, axis=-1) - pmf
     place = xp.argsort(order, axis=-1)
     return xp.take_along_axis(before < top_p, place, axis=-1) | (place == 0)

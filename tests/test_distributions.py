@@ -29,14 +29,19 @@ BOUNDARY = 1e-9
 """A top-p closer than this to a cumulative sum may be decided either way by rounding; the twin leaves it out."""
 
 
-def slow_log_pmf(logits: list[float], temperature: float, top_k: int | None, top_p: float | None) -> list[float]:
-    """Temperature, top-k, top-p one after the other on plain lists; ties keep the lowest index."""
+Use = tuple[float, int | None, float | None, float | None]
+"""Temperature, top-k, top-p, min-p."""
+
+
+def slow_log_pmf(logits: list[float], use: Use) -> list[float]:
+    """One filter after the other on plain lists; top-k keeps all ties at its cut, top-p those of lowest index."""
+    temperature, top_k, top_p, min_p = use
     tokens = len(logits)
     order = sorted(range(tokens), key=lambda y: (-logits[y], y))
     if temperature == 0:
         return [0.0 if y == order[0] else -math.inf for y in range(tokens)]
     weight = [math.exp((logit - max(logits)) / temperature) for logit in logits]
-    kept = order[:top_k]
+    kept = order if top_k is None else [y for y in order if logits[y] >= logits[order[min(top_k, tokens) - 1]]]
     if top_p is not None:
         total = math.fsum(weight[y] for y in kept)
         reached, nucleus = 0.0, []
@@ -46,20 +51,26 @@ def slow_log_pmf(logits: list[float], temperature: float, top_k: int | None, top
             nucleus.append(y)
             reached = math.fsum(weight[z] for z in nucleus) / total
         kept = nucleus
+    if min_p is not None:
+        kept = [y for y in kept if weight[y] >= min_p]  # the largest weight is 1
     total = math.fsum(weight[y] for y in kept)
     return [math.log(weight[y] / total) if y in kept and weight[y] > 0 else -math.inf for y in range(tokens)]
 
 
-def near_boundary(logits: list[float], temperature: float, top_k: int | None, top_p: float) -> bool:
-    """Whether some cumulative probability is within rounding of top-p."""
-    weight = sorted((math.exp((logit - max(logits)) / temperature) for logit in logits), reverse=True)[:top_k]
-    return bool(np.any(np.abs(np.cumsum(weight) / math.fsum(weight) - top_p) < BOUNDARY))
+def near_boundary(logits: list[float], use: Use) -> bool:
+    """Whether a cumulative probability is within rounding of top-p, or one over the largest of min-p."""
+    temperature, top_k, top_p, min_p = use
+    after_top_k = slow_log_pmf(logits, (temperature, top_k, None, None))
+    pmf = np.sort(np.exp(after_top_k))[::-1]
+    cuts = ((np.cumsum(pmf), top_p), (pmf / pmf[0], min_p))
+    return any(np.any(np.abs(values - cut) < BOUNDARY) for values, cut in cuts if cut is not None)
 
 
 settings_of_use = st.tuples(
     st.sampled_from([0.0, 0.3, 1.0, 2.5]),
     st.one_of(st.none(), st.integers(1, 9)),
     st.one_of(st.none(), st.floats(1e-6, 1)),
+    st.one_of(st.none(), st.floats(0, 1)),
 )
 logit_lists = st.lists(
     st.one_of(st.floats(-20, 20), st.integers(-2, 2).map(float), st.just(-math.inf)), min_size=1, max_size=8
@@ -68,13 +79,12 @@ logit_lists = st.lists(
 
 @theorem
 @given(logit_lists, settings_of_use)
-def test_sampling_is_its_slow_twin(logits: list[float], use: tuple[float, int | None, float | None]) -> None:
-    """Temperature, then top-k, then top-p, each renormalised; numpy and torch agree; ties lowest index first."""
-    temperature, top_k, top_p = use
-    if temperature > 0 and top_p is not None and near_boundary(logits, temperature, top_k, top_p):
+def test_sampling_is_its_slow_twin(logits: list[float], use: Use) -> None:
+    """Temperature, then top-k, top-p and min-p, each renormalised; numpy and torch agree."""
+    if use[0] > 0 and near_boundary(logits, use):
         return
-    exact = slow_log_pmf(logits, temperature, top_k, top_p)
-    sampling = Sampling(temperature, top_k, top_p)
+    exact = slow_log_pmf(logits, use)
+    sampling = Sampling(*use)
     for wrap in (np.array, torch.tensor):
         value = sampling.log_pmf(wrap(logits, dtype=(np if wrap is np.array else torch).float64))
         np.testing.assert_allclose(np.asarray(value), exact, atol=ROUNDING)
@@ -86,21 +96,28 @@ def test_sampling_is_its_slow_twin(logits: list[float], use: tuple[float, int | 
     [
         (Sampling(), [0, 1, 2, 3, 4, 5]),
         (Sampling(temperature=0), [1]),
-        (Sampling(top_k=1), [1]),
+        (Sampling(top_k=1), [1, 3]),
         (Sampling(top_k=2), [1, 3]),
-        (Sampling(top_k=4), [0, 1, 2, 3]),
+        (Sampling(top_k=4), [0, 1, 2, 3, 4, 5]),
+        (Sampling(top_p=0.6), [0, 1, 2, 3]),
+        (Sampling(min_p=0.5), [0, 1, 2, 3, 4, 5]),
+        (Sampling(min_p=0.8), [1, 3]),
+        (Sampling(min_p=1.0), [1, 3]),
         (Sampling(top_k=100), [0, 1, 2, 3, 4, 5]),
         (Sampling(top_p=1e-9), [1]),
         (Sampling(top_p=0.35), [1, 3]),
         (Sampling(top_p=1.0), [0, 1, 2, 3, 4, 5]),
-        (Sampling(top_k=3, top_p=0.5), [1, 3]),
+        (Sampling(top_k=3, top_p=0.5), [0, 1, 3]),
         (Sampling(temperature=0.01), [0, 1, 2, 3, 4, 5]),
     ],
     ids=str,
 )
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
 def test_which_tokens_are_kept(sampling: Sampling, kept: list[int], dtype: torch.dtype) -> None:
-    """Ties go to the lowest index: probabilities .2, .2 (tokens 1, 3) and .15 (the others) in every precision."""
+    """Probabilities .2, .2 (tokens 1, 3) and .15 (the others), in every precision.
+
+    Top-k keeps all tied tokens; greedy decoding and top-p take the lowest index.
+    """
     logits = torch.log(torch.tensor([0.15, 0.2, 0.15, 0.2, 0.15, 0.15], dtype=torch.float64)).to(dtype)
     value = sampling.log_pmf(logits)
     assert value.dtype == dtype
@@ -114,9 +131,14 @@ def test_top_k_comes_before_top_p() -> None:
     assert np.isfinite(Sampling(top_p=0.6).log_pmf(logits)).sum() == 2
 
 
+def test_min_p_comes_after_top_p() -> None:
+    """After min-p .5 the probabilities would be 5/8 and 3/8, and top-p .6 would keep one token of two."""
+    assert np.isfinite(Sampling(top_p=0.6, min_p=0.5).log_pmf(np.log([0.5, 0.3, 0.2]))).sum() == 2
+
+
 def test_numpy_and_torch_agree_in_bulk() -> None:
     logits = np.random.default_rng(4).normal(size=(5, 3, 200)) * 4
-    for sampling in (Sampling(), Sampling(0.7, 50), Sampling(1.3, None, 0.9), Sampling(0.5, 20, 0.8), Sampling(0)):
+    for sampling in (Sampling(), Sampling(0.7, 50), Sampling(1.3, None, 0.9), Sampling(0.5, 20, 0.8, 0.1), Sampling(0)):
         ours, theirs = sampling.log_pmf(logits), sampling.log_pmf(torch.from_numpy(logits))
         assert isinstance(ours, np.ndarray)
         assert isinstance(theirs, torch.Tensor)
@@ -199,6 +221,15 @@ def test_a_bad_row_is_named(
         ({"temperature": math.nan}, "temperature is nan"),
         ({"top_k": 0}, "top-k is 0: must be >= 1"),
         ({"top_k": -3}, "top-k is -3"),
+        ({"top_k": 2.5}, "top-k is 2.5: must be a whole number >= 1"),
+        ({"top_k": math.nan}, "top-k is nan: must be a whole number"),
+        ({"top_k": "5"}, "top-k is '5'"),
+        ({"temperature": "1"}, "temperature is '1'"),
+        ({"temperature": 1j}, "temperature is 1j"),
+        ({"top_p": [0.5]}, "top-p is [0.5]"),
+        ({"min_p": -0.1}, "min-p is -0.1: must be in [0, 1]"),
+        ({"min_p": 1.1}, "min-p is 1.1"),
+        ({"min_p": math.nan}, "min-p is nan"),
         ({"top_p": 0.0}, "top-p is 0: must be in (0, 1]"),
         ({"top_p": 1.5}, "top-p is 1.5"),
         ({"top_p": math.nan}, "top-p is nan"),
@@ -208,6 +239,33 @@ def test_bad_settings(setting: dict[str, Any], fragment: str) -> None:
     with pytest.raises(SettingError) as caught:
         Sampling(**setting)
     assert fragment in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("logits", "fragment"),
+    [
+        ("abc", "the logits are a str: needs a numpy or torch array"),
+        ([0.0, 1.0], "the logits are a list"),
+        (np.array(["0", "1"]), "the logits are <U1 of shape (2,)"),
+        (np.array([0.0, None]), "the logits are object of shape (2,)"),
+        (np.array([0.0, 1j]), "the logits are complex128 of shape (2,)"),
+        (torch.tensor([0.0, 1j]), "the logits are torch.complex64 of shape (2,)"),
+        (np.zeros((3, 0)), "the logits are float64 of shape (3, 0)"),
+        (torch.zeros(0), "the logits are torch.float32 of shape (0,)"),
+        (np.array(0.0), "the logits are float64 of shape ()"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(0), Sampling(1, 1, 0.5)], ids=["plain", "greedy", "cut"])
+def test_what_is_no_array_of_logits_is_refused(logits: Any, fragment: str, sampling: Sampling) -> None:
+    with pytest.raises(ShapeError) as caught:
+        sampling.log_pmf(logits)
+    assert fragment in str(caught.value)
+
+
+def test_integer_logits_are_logits() -> None:
+    np.testing.assert_allclose(np.exp(Sampling().log_pmf(np.array([0, 0]))), 0.5, atol=ROUNDING)
+    assert Sampling(0).log_pmf(torch.tensor([0, 3])).tolist() == [-math.inf, 0]
 
 
 # Ratios and dtypes

@@ -30,7 +30,7 @@ SETTINGS = [
     Sampling(temperature=2.0),
     Sampling(top_k=7),
     Sampling(top_p=0.8),
-    Sampling(temperature=0.7, top_k=20, top_p=0.93),
+    Sampling(temperature=0.7, top_k=20, top_p=0.925),
     Sampling(temperature=0),
 ]
 Arrays = dict[str, NDArray[Any]]

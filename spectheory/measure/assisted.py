@@ -8,10 +8,10 @@ What its source (5.x) does, and what follows here:
 - A draft that is the end of the text stops the drafting: accepted, the text ends there; rejected, nothing after it
   would have counted.
 - Settings left open are filled from the model's own file and then with defaults (top-k 50 among them), and the draft
-  applies temperature, top-k and top-p twice: once as processors handed on by the target, once of its own. (At
-  temperature T it so drafts at T^2; outputs stay right, fewer drafts are accepted.) So both models get blank settings
-  here, and one processor that makes logits the log-probabilities of `Sampling`; the target hands it on to the draft,
-  where it runs once.
+  applies temperature and filters twice: once as processors handed on by the target, once of its own. (At temperature T
+  it so drafts at T^2; outputs stay right, fewer drafts are accepted.) So both models get blank settings here, and
+  processors beside them, which the target hands on to the draft, where they run once: either one that makes logits the
+  log-probabilities of `Sampling`, or transformers' own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,15 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
+from transformers import (
+    GenerationConfig,
+    LogitsProcessor,
+    LogitsProcessorList,
+    MinPLogitsWarper,
+    TemperatureLogitsWarper,
+    TopKLogitsWarper,
+    TopPLogitsWarper,
+)
 
 from spectheory.distributions import Sampling
 from spectheory.errors import SettingError, TextError
@@ -131,9 +139,16 @@ def seeds_of(seed: int, k: int | None, prompts_ids: Sequence[Tensor]) -> list[np
 
 
 def generate(
-    pair: ModelPair, ids: Tensor, sampling: Sampling, k: int | None, tokens: int, seed: np.random.SeedSequence
+    pair: ModelPair,
+    ids: Tensor,
+    sampling: Sampling,
+    k: int | None,
+    tokens: int,
+    seed: np.random.SeedSequence,
+    *,
+    own_filters: bool = False,
 ) -> Generated:
-    """One text, plain (k is None) or assisted."""
+    """One text, plain (k is None) or assisted; temperature and filters are ours, or transformers' own."""
     device = pair.target.device
     prompt = ids[None].to(device)
     with contextlib.ExitStack() as stack:
@@ -147,7 +162,7 @@ def generate(
             input_ids=prompt,
             attention_mask=torch.ones_like(prompt),
             max_new_tokens=tokens,
-            logits_processor=LogitsProcessorList([_Settings(sampling)]),
+            logits_processor=own_processors(sampling) if own_filters else LogitsProcessorList([_Settings(sampling)]),
             **({} if k is None else {"assistant_model": pair.draft.network}),
         )
         text = output[0, len(ids) :].cpu()
@@ -155,8 +170,24 @@ def generate(
     return Generated(text, calls[0], seconds)
 
 
+def own_processors(sampling: Sampling) -> LogitsProcessorList:
+    """The processors that transformers' generation makes of these settings, in its order; none for greedy decoding."""
+    made = LogitsProcessorList()
+    if sampling.temperature == 0:
+        return made
+    if sampling.temperature != 1:
+        made.append(TemperatureLogitsWarper(float(sampling.temperature)))
+    if sampling.top_k is not None:
+        made.append(TopKLogitsWarper(sampling.top_k))
+    if sampling.top_p is not None and sampling.top_p < 1:
+        made.append(TopPLogitsWarper(sampling.top_p))
+    if sampling.min_p is not None:
+        made.append(MinPLogitsWarper(sampling.min_p))
+    return made
+
+
 class _Settings(LogitsProcessor):
-    """Temperature, top-k and top-p as everywhere in this package."""
+    """Temperature, top-k, top-p and min-p as everywhere in this package."""
 
     def __init__(self, sampling: Sampling) -> None:
         self.sampling = sampling

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from spectheory.distributions import Sampling
-from spectheory.measure.truncation import divisor, log_pmf, truncates
+from spectheory.measure.truncation import divisor, log_pmf
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def make_pmf(logits: Tensor, sampling: Sampling, buffers: Tensor, admitted: Tens
     pmf, log = buffers
     best = logits.amax(dim=-1, keepdim=True).float()
     torch.sub(logits, best, out=log)
-    if truncates(sampling) or not bool(torch.isfinite(best).all()):
+    if sampling.truncates or not bool(torch.isfinite(best).all()):
         kept = log_pmf(logits.float(), sampling)  # raises where a row is not finite, naming it
         if admitted is not None:
             _admit(kept, log, admitted, sampling)

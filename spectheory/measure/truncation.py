@@ -1,4 +1,4 @@
-"""Top-k and top-p on a device without sorting whole rows: the largest entries decide."""
+"""Top-k, top-p and min-p on a device without sorting whole rows: the largest entries decide."""
 
 from __future__ import annotations
 
@@ -16,15 +16,12 @@ _FIRST_GUESS = 512
 def log_pmf(logits: Tensor, sampling: Sampling) -> Tensor:
     """Log-probabilities ``[rows, V]`` (nats, -inf where cut): what :meth:`Sampling.log_pmf` gives, sooner.
 
-    Both cuts keep the m largest entries of a row, ties to the lowest index: m is top-k, or the length of the nucleus
-    among them.
-
     Parameters
     ----------
     logits : tensor ``[rows, V]``
         Floating.
     sampling : Sampling
-        Temperature, top-k and top-p.
+        Temperature, top-k, top-p and min-p.
 
     Raises
     ------
@@ -37,18 +34,23 @@ def log_pmf(logits: Tensor, sampling: Sampling) -> Tensor:
     tensor([[0.6250, 0.3750, 0.0000]])
     """
     best = logits.amax(dim=-1, keepdim=True)
-    if sampling.temperature == 0 or not truncates(sampling) or not bool(torch.isfinite(best).all()):
+    if sampling.temperature == 0 or not sampling.truncates or not bool(torch.isfinite(best).all()):
         return sampling.log_pmf(logits)
     scaled = logits - best
     scaled /= divisor(sampling, scaled.dtype)
-    largest, kept = _largest(scaled, sampling)
+    by_rank = sampling.top_k is not None and sampling.top_k < logits.shape[-1]
+    if not by_rank and sampling.top_p in (None, 1):
+        scaled.masked_fill_(scaled < _log_min_p(sampling), -math.inf)
+        return scaled - torch.logsumexp(scaled, dim=-1, keepdim=True)
+    largest, own, kept = _largest(logits, scaled, sampling)
+    kept = torch.minimum(kept, (own >= _log_min_p(sampling)).sum(dim=-1, keepdim=True))
+    log_total = torch.logsumexp(own.masked_fill_(_places(own) >= kept, -math.inf), dim=-1, keepdim=True)
     last = largest.gather(1, kept - 1)
-    log_total = torch.logsumexp(largest.masked_fill_(_places(largest) >= kept, -math.inf), dim=-1, keepdim=True)
-    cut = scaled < last
-    # Entries equal to the last one kept may be too many; those of higher index go.
+    cut = logits < last
+    # Entries equal to the last one kept may be too many for a nucleus; those of higher index go.
     surplus = (~cut).sum(dim=-1, keepdim=True) - kept
     if bool((surplus > 0).any()):
-        tied = scaled == last
+        tied = logits == last
         cut |= tied & (tied.sum(dim=-1, keepdim=True) - tied.cumsum(dim=-1) < surplus)
     return (scaled - log_total).masked_fill_(cut, -math.inf)
 
@@ -58,27 +60,47 @@ def divisor(sampling: Sampling, precision: torch.dtype) -> float:
     return max(sampling.temperature, torch.finfo(precision).tiny)
 
 
-def truncates(sampling: Sampling) -> bool:
-    """Whether tokens with a finite logit may be cut."""
-    return sampling.temperature == 0 or sampling.top_k is not None or sampling.top_p not in (None, 1)
+def _log_min_p(sampling: Sampling) -> float:
+    """The smallest log-probability relative to the largest one that min-p keeps."""
+    return math.log(sampling.min_p) if sampling.min_p else -math.inf
 
 
-def _largest(scaled: Tensor, sampling: Sampling) -> tuple[Tensor, Tensor]:
-    """The largest entries of each row in descending order, and how many of them are kept, ``[rows, 1]``."""
-    size = scaled.shape[-1]
-    most = size if sampling.top_k is None else min(sampling.top_k, size)
-    if sampling.top_p is None or sampling.top_p == 1:
-        return scaled.topk(most).values, torch.full((len(scaled), 1), most, device=scaled.device)
-    guess = most if sampling.top_k is not None else min(_FIRST_GUESS, most)
-    log_total = None if sampling.top_k is not None else torch.logsumexp(scaled, dim=-1, keepdim=True)
+def _largest(logits: Tensor, scaled: Tensor, sampling: Sampling) -> tuple[Tensor, Tensor, Tensor]:
+    """The largest logits of each row in descending order, scaled too, and how many top-k and top-p keep, ``[rows, 1]``.
+
+    Logits, not scaled ones, decide which are equal: scaled ones may round together.
+    """
+    top_p = 1.0 if sampling.top_p is None else sampling.top_p
+    if sampling.top_k is None or sampling.top_k >= logits.shape[-1]:
+        return _nucleus(logits, scaled, top_p)
+    largest, at = logits.topk(sampling.top_k)
+    kept = (logits >= largest[:, -1:]).sum(dim=-1, keepdim=True)
+    most = int(kept.max())
+    if most > sampling.top_k:
+        largest, at = logits.topk(most)
+    own = scaled.gather(1, at).masked_fill_(_places(at) >= kept, -math.inf)
+    if top_p < 1:
+        kept = torch.minimum(kept, _reaching(torch.softmax(own, dim=-1), top_p)[1])
+    return largest, own, kept
+
+
+def _nucleus(logits: Tensor, scaled: Tensor, top_p: float) -> tuple[Tensor, Tensor, Tensor]:
+    """The same by top-p alone."""
+    log_total = torch.logsumexp(scaled, dim=-1, keepdim=True)
+    guess = min(_FIRST_GUESS, logits.shape[-1])
     while True:
-        largest = scaled.topk(guess).values
-        total = torch.logsumexp(largest, dim=-1, keepdim=True) if log_total is None else log_total
-        pmf = torch.exp(largest - total)
-        before = pmf.cumsum(dim=-1) - pmf
-        if guess == most or bool((before[:, -1] >= sampling.top_p).all()):
-            return largest, (before < sampling.top_p).sum(dim=-1, keepdim=True)
-        guess = min(8 * guess, most)
+        largest, at = logits.topk(guess)
+        own = scaled.gather(1, at)
+        reached, kept = _reaching(torch.exp(own - log_total), top_p)
+        if reached or guess == logits.shape[-1]:
+            return largest, own, kept
+        guess = min(8 * guess, logits.shape[-1])
+
+
+def _reaching(pmf: Tensor, top_p: float) -> tuple[bool, Tensor]:
+    """Whether these probabilities reach top-p in every row, and how many of them it takes, ``[rows, 1]``."""
+    before = pmf.cumsum(dim=-1) - pmf
+    return bool((before[:, -1] >= top_p).all()), (before < top_p).sum(dim=-1, keepdim=True)
 
 
 def _places(largest: Tensor) -> Tensor:

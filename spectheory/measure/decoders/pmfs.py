@@ -8,7 +8,7 @@ from torch import Tensor
 from spectheory.distributions import Sampling
 from spectheory.errors import LogitsError
 from spectheory.measure.decoders.drafted import Floats
-from spectheory.measure.truncation import log_pmf, truncates
+from spectheory.measure.truncation import log_pmf
 
 _AT_ONCE = 1 << 16
 """Up to so many entries it is faster to work out all rows together than each for itself."""
@@ -64,7 +64,7 @@ def pmfs_of(logits: Tensor, sampling: Sampling) -> Floats:
         If a row has no pmf.
     """
     logits = logits.float() if logits.device.type == "mps" else logits.double()
-    if truncates(sampling):
+    if sampling.truncates:
         return log_pmf(logits, sampling).cpu().double().exp_().numpy()
     pmf = torch.softmax(logits if sampling.temperature == 1 else logits / sampling.temperature, dim=-1)
     rows = pmf.cpu().double().numpy()

@@ -1,0 +1,96 @@
+"""Numbers at the door: one check for whole numbers and one for real ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from operator import index
+from typing import Any
+
+from spectheory.errors import SettingError
+
+_SHOWN, _SHOWN_BITS = 60, 128
+"""Characters, and bits of an integer, that an error shows; Python refuses to print very long ones."""
+
+
+def whole(name: str, value: Any, *, least: int = 1, most: int | None = None, remedy: str) -> int:
+    """`value` as an int.
+
+    Parameters
+    ----------
+    name : str
+        What it is, for the error.
+    value : int
+        Anything that Python takes as an index: ints, numpy and torch integers.
+    least, most : int
+        Its range, both ends included; no upper end if `most` is None.
+    remedy : str
+        What to do about a value out of range.
+
+    Raises
+    ------
+    SettingError
+        If it is no whole number, or out of range.
+
+    Examples
+    --------
+    >>> whole("k", 4, remedy="use 1")
+    4
+    >>> whole("k", 2.5, remedy="use 1")
+    Traceback (most recent call last):
+    spectheory.errors.SettingError: k is 2.5: must be a whole number >= 1; use 1
+    """
+    limit = f">= {least}" if most is None else f"in {least}..{most}"
+    try:
+        number = index(value)
+    except TypeError:
+        raise SettingError(
+            f"{name} is {_shown(value)}", limit=f"must be a whole number {limit}", remedy=remedy
+        ) from None
+    if number < least or (most is not None and number > most):
+        raise SettingError(f"{name} is {_shown(number)}", limit=f"must be {limit}", remedy=remedy)
+    return number
+
+
+def real(name: str, value: Any, inside: Callable[[float], bool], *, limit: str, remedy: str) -> float:
+    """`value` as a float.
+
+    Parameters
+    ----------
+    name : str
+        What it is, for the error.
+    value : float
+        Anything that Python takes as a real number; no string.
+    inside : callable
+        Whether a number is in range; never asked about NaN.
+    limit, remedy : str
+        The range in words, and what to do about a value outside it.
+
+    Raises
+    ------
+    SettingError
+        If it is no real number, NaN, or out of range.
+
+    Examples
+    --------
+    >>> real("alpha", 0.5, lambda a: 0 <= a <= 1, limit="must be in [0, 1]", remedy="pass a rate")
+    0.5
+    >>> real("alpha", "0.5", lambda a: 0 <= a <= 1, limit="must be in [0, 1]", remedy="pass a rate")
+    Traceback (most recent call last):
+    spectheory.errors.SettingError: alpha is '0.5': must be in [0, 1]; pass a rate
+    """
+    try:
+        number = math.ldexp(value, 0)  # unlike float(), takes no strings
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # torch raises the last where there are several
+        raise SettingError(f"{name} is {_shown(value)}", limit=limit, remedy=remedy) from None
+    if math.isnan(number) or not inside(number):
+        raise SettingError(f"{name} is {number:g}", limit=limit, remedy=remedy)
+    return number
+
+
+def _shown(value: Any) -> str:
+    """A value in an error: short, whatever it is."""
+    if isinstance(value, int) and value.bit_length() > _SHOWN_BITS:
+        return f"a number of {value.bit_length()} bits"
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
