@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,7 +84,7 @@ def bias_tradeoff(
     an *estimate*: its starts and prefixes drift, which moves its tokens per call by as much, in order of the share, as
     the number itself moves.
 
-    Where the target's tokens are cut (temperature 0, top-k, top-p; or a provenance that does not say), a biased call
+    Where the target's tokens are cut (temperature 0, a filter; or a provenance that does not say), a biased call
     may accept a token that no text of the target has, and how it goes on is not recorded. Tokens per call are then a
     lower estimate, as if only the share accepted from there on, beside an upper one, as if everything were accepted;
     the two agree for k = 1 and at shares 0 and 1.
@@ -142,7 +142,7 @@ def bias_tradeoff(
         # A full acceptance counts where another call follows, as in the calls recursion; the more, the dearer.
         full = prompts.sum_rows(visits * np.where(k + 1 < left, survival[:, -1], 0.0))
         biased, upper = output(survival), None
-        if not _keeps_all_tokens(trace.provenance):
+        if trace.sampling is None or trace.sampling.truncates:
             upper = ratio(output(rule.weighted_survival_above(trace.columns, k)), calls, limits=limits)
         points.append(
             BiasPoint(
@@ -156,15 +156,6 @@ def bias_tradeoff(
             )
         )
     return tuple(points)
-
-
-def _keeps_all_tokens(provenance: Mapping[str, Any]) -> bool:
-    """Whether the trace says that no token of the target was cut."""
-    settings = provenance.get("settings")
-    sampling = settings.get("sampling") if isinstance(settings, Mapping) else None
-    if not isinstance(sampling, Mapping) or sampling.get("temperature", 0) == 0:
-        return False
-    return sampling.get("top_k") is None and sampling.get("top_p") in (None, 1)
 
 
 def _uno(prompts: Prompts, trace: Trace, share: float, tokens: NDArray[np.float64]) -> Interval | None:

@@ -126,8 +126,8 @@ def bias_notes(points: Sequence[BiasPoint]) -> list[str]:
     starts = "The starts and prefixes of a biased decoder drift; these calls start where lossless ones do."
     paid = "Bias: total variation per token with the best recovery (Y6), and with recovery from the target (UNO)."
     sides = (
-        "The target's tokens are cut (temperature 0, top-k, top-p), or the trace does not say: after a draft that it "
-        "cannot output, tokens per call and speed-up count what the share alone accepts, a lower estimate; "
+        "The target's tokens are cut (temperature 0, or a filter), or the trace does not say: after a draft that "
+        "it cannot output, tokens per call and speed-up count what the share alone accepts, a lower estimate; "
         "the upper one counts every draft. Noise may swap the two where they are close."
     )
     cut = any(point.upper_tokens_per_call for point in points)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spectheory.distributions import Sampling
 from spectheory.errors import TextError, TraceError, load_extra
 from spectheory.files import write_whole
 from spectheory.verification.lookup import LONGEST_COPY, LOOKUP_NGRAM
@@ -161,6 +162,16 @@ class Trace:
         starts = np.concatenate([[0], np.cumsum(self.lengths)])
         index = int(np.searchsorted(starts, row, side="right")) - 1
         return self.texts[index], row - int(starts[index])
+
+    @property
+    def sampling(self) -> Sampling | None:
+        """How tokens were drawn, as the provenance says; None where it gives no temperature."""
+        settings = self.provenance.get("settings")
+        found = settings.get("sampling") if isinstance(settings, Mapping) else None
+        if not isinstance(found, Mapping) or found.get("temperature") is None:
+            return None
+        known = {each.name: found.get(each.name) for each in fields(Sampling)}
+        return Sampling(**{name: value for name, value in known.items() if value is not None})
 
     @property
     def lengths(self) -> NDArray[np.int64]:

@@ -148,6 +148,9 @@ SIDES = [
     ({"temperature": 0.0}, True),
     ({"temperature": 1.0, "top_k": 50}, True),
     ({"temperature": 1.0, "top_p": 0.9}, True),
+    ({"temperature": 1.0, "min_p": 0.0}, False),
+    ({"temperature": 1.0, "min_p": 0.1}, True),
+    ({"top_k": None, "top_p": None}, True),
     (None, True),
 ]
 

@@ -69,7 +69,7 @@ class Session:
     def load(cls, pair: PairOptions, text: TextOptions) -> Session:
         """Check the settings and prompts first, then load the models."""
         settings = MeasureSettings(
-            sampling=Sampling(text.temperature, text.top_k, text.top_p),
+            sampling=Sampling(text.temperature, text.top_k, text.top_p, text.min_p),
             tokens=text.tokens,
             count=1 if text.given_text else text.continuations,
             seed=text.seed,

@@ -40,8 +40,9 @@ class TextOptions:
     tokens: Annotated[int, Option(help="Output tokens per continuation.")] = 128
     continuations: Annotated[int, Option(help="Continuations sampled per prompt.")] = 2
     temperature: Annotated[float, Option(help="Sampling temperature of both models; 0 is greedy.")] = 1.0
-    top_k: Annotated[int | None, Option(help="Keep the k most probable tokens.")] = None
+    top_k: Annotated[int | None, Option(help="Keep the k most probable tokens, with ties.")] = None
     top_p: Annotated[float | None, Option(help="Keep the smallest set of this probability.")] = None
+    min_p: Annotated[float | None, Option(help="Keep tokens of at least this times the largest probability.")] = None
     seed: Annotated[int, Option(help="Root seed: the same seed gives the same numbers.")] = 0
     given_text: Annotated[bool, Option("--given-text", help="Take each prompt's `output` as text, sample none.")] = (
         False

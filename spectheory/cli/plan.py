@@ -17,6 +17,7 @@ from spectheory.cli.shapes import read_rules, with_ranks
 from spectheory.cost import LatencyTable, LoopedTable, Roofline
 from spectheory.deployment import (
     BATCHES,
+    ENGINES,
     BatchChoice,
     Candidate,
     Distance,
@@ -167,6 +168,9 @@ def _notes(
         lines.append("The drafts were measured on different prompts: part of their difference is the text's.")
     if any(draft.fact("origin") == GIVEN_TEXT for draft in drafts):
         lines.append("The text was given, not sampled from the target: the numbers are for that text as output.")
+    if drafts[0].fact("settings", "sampling", "min_p"):
+        able = [engine.name for engine in ENGINES if engine.takes_min_p]
+        lines.append(f"Measured with min-p, which holds where drafts are verified in these engines: {', '.join(able)}.")
     if any(draft.fact("settings", "sampling", "temperature") == 0 for draft in drafts):
         lines.append("Greedy decoding: every rule accepts the target's first choice alone; trees are left out.")
     fewest = min(Prompts(draft.trace.texts).count for draft in drafts)

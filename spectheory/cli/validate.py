@@ -92,7 +92,7 @@ def _check_alone(question: ValidateOptions, pair: PairOptions) -> None:
 def _asked(question: ValidateOptions) -> Validation:
     """What is asked for; shapes and rules that do not go together are refused here."""
     how = MeasureSettings(
-        sampling=Sampling(1.0, question.top_k, question.top_p),
+        sampling=Sampling(1.0, question.top_k, question.top_p, question.min_p),
         tokens=question.tokens,
         count=question.continuations,
         seed=question.seed,

@@ -26,8 +26,9 @@ class ValidateOptions:
     rule: Annotated[
         list[str] | None,
         Option(
-            help="A rule of spectheory predict, or assisted (token verification by transformers); "
-            "repeatable. If absent: token, block, race, argmax (greedy drafts), lookup and assisted with chains; race, "
+            help="A rule of spectheory predict, assisted (token verification by transformers) or assisted-filters (the "
+            "same with transformers' own temperature, top-k, top-p and min-p); repeatable. If absent: token, block, "
+            "race, argmax (greedy drafts), lookup and assisted with chains; race, "
             "recursive-distinct and topk with other shapes."
         ),
     ] = None
@@ -42,8 +43,9 @@ class ValidateOptions:
     temperature: Annotated[
         list[float] | None, Option(help="Sampling temperature; 0 is greedy; repeatable. If absent: 0, 0.7, 1.")
     ] = None
-    top_k: Annotated[int | None, Option(help="Keep the k most probable tokens.")] = None
+    top_k: Annotated[int | None, Option(help="Keep the k most probable tokens, with ties.")] = None
     top_p: Annotated[float | None, Option(help="Keep the smallest set of this probability.")] = None
+    min_p: Annotated[float | None, Option(help="Keep tokens of at least this times the largest probability.")] = None
     prompts: Annotated[Path | None, Option(help="Prompts as question.jsonl; the built-in ones if absent.")] = None
     first: Annotated[int | None, Option(help="Take the first so many prompts.")] = None
     tokens: Annotated[int, Option(help="Most output tokens of a text.")] = 96

@@ -4,13 +4,14 @@ from spectheory.deployment.batches import BATCHES, BatchChoice, batch_ranges, be
 from spectheory.deployment.break_even import BreakEven, break_even
 from spectheory.deployment.candidates import Candidate, Draft
 from spectheory.deployment.distances import Distance, distances
-from spectheory.deployment.engines import EngineSettings, engine_settings
+from spectheory.deployment.engines import ENGINES, EngineSettings, engine_settings
 from spectheory.deployment.fastest_tree import fastest_tree
 from spectheory.deployment.machine import other_machine
 from spectheory.deployment.ranking import Ranking, check_comparable, rank_drafts
 
 __all__ = [
     "BATCHES",
+    "ENGINES",
     "BatchChoice",
     "BreakEven",
     "Candidate",

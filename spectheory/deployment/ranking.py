@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from spectheory.deployment.candidates import NO_DRAFT, Candidate, Draft, measured_nodes
 from spectheory.deployment.fastest_tree import fastest_tree
@@ -145,7 +146,7 @@ def check_comparable(drafts: Sequence[Draft]) -> None:
     first = drafts[0]
     for what, path in (("target", ("target", "fingerprint")), ("target", ("target", "name")), ("sampling", _SAMPLING)):
         for other in drafts[1:]:
-            one, two = first.fact(*path), other.fact(*path)
+            one, two = _without_unset(first.fact(*path)), _without_unset(other.fact(*path))
             if one != two:
                 raise SettingError(
                     f"{first.name} and {other.name} differ in {what} ({one} and {two})",
@@ -155,6 +156,11 @@ def check_comparable(drafts: Sequence[Draft]) -> None:
 
 
 _SAMPLING = ("settings", "sampling")
+
+
+def _without_unset(fact: Any) -> Any:
+    """A fact without the settings that are left open: a version may not know all of them."""
+    return {name: value for name, value in fact.items() if value is not None} if isinstance(fact, dict) else fact
 
 
 def _gain(prediction: Prediction) -> float:

@@ -74,7 +74,7 @@ def count_assisted_calls(
     prompts_ids : sequence of tensor ``[n]``
         Prompts, run one at a time.
     sampling : Sampling
-        Temperature, top-k and top-p of both models.
+        Temperature, top-k, top-p and min-p of both models.
     k : int
         Drafts per call.
     tokens : int

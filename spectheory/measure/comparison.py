@@ -98,7 +98,7 @@ def compare_with_assisted(
     prompts : sequence of Prompt
         What is continued.
     sampling : Sampling
-        Temperature, top-k and top-p of both models.
+        Temperature, top-k, top-p and min-p of both models.
     ks : sequence of int
         Numbers of drafts per call, one comparison each.
     tokens : int

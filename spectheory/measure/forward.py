@@ -46,7 +46,7 @@ def teacher_forced(
     prompt_ids, output_ids : tensor ``[m]``, ``[n]``
         The text; both at least one token.
     sampling : Sampling
-        Temperature, top-k and top-p of both models.
+        Temperature, top-k, top-p and min-p of both models.
     chunk : int
         Tokens read in one pass.
     race : bool
@@ -104,5 +104,5 @@ def _check_possible(columns: dict[str, NDArray[Any]], name: str) -> None:
     raise TextError(
         f"text {name!r}, token {at + 1} (id {int(columns['token'][at])}) has target probability 0",
         limit="the settings must be able to output the text",
-        remedy="use the temperature, top-k and top-p that made it",
+        remedy="use the temperature and filters that made it",
     )

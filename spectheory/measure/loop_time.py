@@ -50,7 +50,7 @@ def with_loop(
     table : LatencyTable
         Seconds of passes.
     sampling : Sampling
-        Temperature, top-k and top-p of what is planned or validated.
+        Temperature and filters of what is planned or validated.
     seed : int
         Of the decodings.
 

@@ -52,7 +52,7 @@ def make_pmf(logits: Tensor, sampling: Sampling, buffers: Tensor, admitted: Tens
     logits : tensor ``[rows, V]``
         In any floating precision.
     sampling : Sampling
-        Temperature, top-k and top-p.
+        Temperature, top-k, top-p and min-p.
     buffers : tensor ``[2, rows, V]`` of float32
         Where the result goes.
     admitted : tensor ``[rows, 1]`` of int, optional

@@ -34,7 +34,7 @@ class MeasureSettings:
     Parameters
     ----------
     sampling : Sampling
-        Temperature, top-k and top-p of both models.
+        Temperature, top-k, top-p and min-p of both models.
     tokens : int
         Most output tokens of a text.
     count : int

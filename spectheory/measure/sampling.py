@@ -38,7 +38,7 @@ def sample_continuations(
     prompt_ids : tensor ``[n]``
         The prompt, read once for all continuations.
     sampling : Sampling
-        Temperature, top-k and top-p.
+        Temperature, top-k, top-p and min-p.
     tokens : int
         Most tokens of a continuation.
     count : int
@@ -91,7 +91,7 @@ def draw(logits: Tensor, uniforms: Tensor, sampling: Sampling) -> Tensor:
     uniforms : tensor ``[rows]``
         In [0, 1), float64.
     sampling : Sampling
-        Temperature, top-k and top-p.
+        Temperature, top-k, top-p and min-p.
 
     Returns
     -------

@@ -46,7 +46,7 @@ def position_statistics(
     tokens : tensor ``[n]`` of int
         The output token at each position.
     sampling : Sampling
-        Temperature, top-k and top-p that turn both models' logits into pmfs.
+        Temperature and filters that turn both models' logits into pmfs.
     race : bool
         Whether to compute ``race_acceptance``, ``race_rank``, ``distinct_rank`` and ``uno_loss``, which take most of
         the time.

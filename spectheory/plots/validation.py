@@ -36,7 +36,7 @@ MARKERS = {"o": "circle", "s": "square", "D": "diamond", "^": "triangle", "v": "
 """One per temperature, in ascending order."""
 PAIRS = (BLUE, ORANGE, GREEN, PINK, YELLOW, SKY)
 """One colour per pair, where pairs stand together; a seventh pair has that of the first."""
-_COLOURS = {**COLOURS, "assisted": GREY, "topk": BLACK}
+_COLOURS = {**COLOURS, "assisted": GREY, "assisted-filters": GREY, "topk": BLACK}
 _MARGIN, _FAINT = 0.05, 0.4
 
 Content = Mapping[str, Any]

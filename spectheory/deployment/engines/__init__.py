@@ -29,7 +29,7 @@ ENGINES: dict[Engine, tuple[Callable[[Ask], EngineSettings | None], ...]] = {
 def engine_settings(drafts: Sequence[Draft], *, k_max: int = 16, nodes: int = 32) -> list[EngineSettings]:
     """The fastest settings of each engine over all drafts, under the engine's own rule.
 
-    An engine whose rule the trace does not predict is left out. With a cost model that knows batches, vLLM's settings
+    An engine whose rule the trace does not predict, or that does not take the trace's filters, is left out. With a cost model that knows batches, vLLM's settings
     come with the best length for every batch size. Where traces have it, prompt lookup comes last: it needs no draft
     model, is taken from the first such trace, as in :func:`~spectheory.deployment.rank_drafts`, and what is predicted
     is an estimate.
@@ -53,7 +53,8 @@ def engine_settings(drafts: Sequence[Draft], *, k_max: int = 16, nodes: int = 32
     for draft in drafts:
         longest = measured_nodes(draft.cost, k_max)
         ask = Ask.about(draft, range(1, longest + 1), measured_nodes(draft.cost, nodes))
-        for settings in filter(None, (make(ask) for makers in ENGINES.values() for make in makers)):
+        able = (makers for engine, makers in ENGINES.items() if engine.takes_min_p or not ask.min_p)
+        for settings in filter(None, (make(ask) for makers in able for make in makers)):
             by_lookup = not settings.candidate.prediction.rule.uses_draft
             before = found.setdefault((by_lookup, settings.engine), settings)
             if not by_lookup and settings.candidate.speedup.best > before.candidate.speedup.best:

@@ -90,7 +90,7 @@ class Ask:
     @classmethod
     def about(cls, draft: Draft, lengths: Sequence[int], nodes: int) -> Ask:
         """Predict the chains of the given lengths."""
-        names = [GREEDY, TOKEN] if sampling_of(draft).temperature == 0 else [TOKEN, ARGMAX]
+        names = [GREEDY, TOKEN] if (draft.trace.sampling or Sampling()).temperature == 0 else [TOKEN, ARGMAX]
         asked = [PATH_RULES[name] for name in (*names, LOOKUP)]
         rules = [rule for rule in asked if set(rule.needs) <= set(draft.trace.columns)]
         shapes = [Chain(k) for k in lengths]
@@ -114,7 +114,12 @@ class Ask:
     @property
     def sampling(self) -> Sampling:
         """How tokens are drawn."""
-        return sampling_of(self.draft)
+        return self.draft.trace.sampling or Sampling()
+
+    @property
+    def min_p(self) -> bool:
+        """Whether min-p may cut tokens."""
+        return self.sampling.temperature > 0 and bool(self.sampling.min_p)
 
     @property
     def greedy(self) -> bool:
@@ -152,14 +157,6 @@ class Ask:
         fill = [f"Replace {' and '.join(unknown)}: the trace does not record {them}."] if unknown else []
         draft = self.draft if best.rule.uses_draft else self.draft.unread
         return EngineSettings(engine.name, engine.version, Candidate(draft, best), options, paste, (*remarks, *fill))
-
-
-def sampling_of(draft: Draft) -> Sampling:
-    """The sampling settings that the trace records; plain sampling where it records none."""
-    found = draft.fact("settings", "sampling")
-    known = {name: found.get(name) for name in ("top_k", "top_p")} if isinstance(found, dict) else {}
-    temperature = found.get("temperature", 1.0) if isinstance(found, dict) else 1.0
-    return Sampling(temperature=float(temperature), **known)
 
 
 def command(words: Sequence[str], options: Mapping[str, Any]) -> str:

@@ -47,11 +47,14 @@ class Engine:
         The version that the facts are about.
     facts : tuple of Fact
         What its settings do.
+    takes_min_p : bool
+        Whether min-p holds where it verifies drafts; if not it has no settings for such a trace.
     """
 
     name: str
     version: str
     facts: tuple[Fact, ...]
+    takes_min_p: bool = False
 
 
 def facts_table(engines: Iterable[Engine]) -> str:

@@ -32,8 +32,8 @@ OWN_LOOP = Fact(
     "timed by `spectheory validate`",
 )
 TWICE = Fact(
-    "temperature, top_k, top_p",
-    "The draft applies temperature, top-k and top-p twice (temperature T as T^2): outputs stay right, fewer drafts are "
+    "temperature, top_k, top_p, min_p",
+    "The draft applies temperature and filters twice (temperature T as T^2): outputs stay right, fewer drafts are "
     "accepted than predicted.",
     _SOURCE,
 )
@@ -49,7 +49,7 @@ LOOKUP_TOP_P = Fact(
     "outputs stay right, fewer drafts are accepted than predicted.",
     "run by a test",
 )
-TRANSFORMERS = Engine("transformers", "5.23", (SAMPLED, MATCHED, NUMBER, TWICE, OWN_LOOP, LOOKUP_LENGTH, LOOKUP_TOP_P))
+TRANSFORMERS = Engine("transformers", "5.23", (SAMPLED, MATCHED, NUMBER, TWICE, OWN_LOOP, LOOKUP_LENGTH, LOOKUP_TOP_P), True)
 
 
 def transformers_settings(ask: Ask) -> EngineSettings | None:
@@ -102,7 +102,7 @@ def sampled(sampling: Sampling) -> dict[str, Any]:
         return {"do_sample": False}
     # Left open, top-k would be the library's default of 50.
     drawn = {"temperature": sampling.temperature, "top_k": sampling.top_k or 0, "top_p": sampling.top_p or 1.0}
-    return {"do_sample": True, **drawn}
+    return {"do_sample": True, **drawn, **({"min_p": sampling.min_p} if sampling.min_p else {})}
 
 
 def arguments(options: Mapping[str, Any]) -> str:
@@ -112,6 +112,6 @@ def arguments(options: Mapping[str, Any]) -> str:
 
 def _remarks(ask: Ask) -> list[str]:
     lines = [(MATCHED if ask.greedy else SAMPLED).as_rule, NUMBER.does, OWN_LOOP.does]
-    if ask.sampling.temperature not in (0, 1) or ask.cut:
+    if not ask.greedy and (ask.sampling.temperature != 1 or ask.sampling.truncates):
         lines.append(TWICE.does)
     return lines

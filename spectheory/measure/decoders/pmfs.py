@@ -22,7 +22,7 @@ class PmfRows:
     logits : tensor ``[rows, V]``
         On any device.
     sampling : Sampling
-        Temperature, top-k and top-p.
+        Temperature, top-k, top-p and min-p.
     who : str, optional
         The model's name, for errors.
 

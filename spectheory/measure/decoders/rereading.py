@@ -23,7 +23,7 @@ class RereadingReader:
     vocabulary : int
         Logits are cut to the token ids below this.
     sampling : Sampling
-        Temperature, top-k and top-p.
+        Temperature, top-k, top-p and min-p.
     texts : sequence of list of int
         The texts, which grow elsewhere.
     """

@@ -8,12 +8,13 @@ from spectheory.measure.validation.answer import SCHEMA
 from spectheory.measure.validation.budget import PARTS
 from spectheory.measure.validation.page import page
 from spectheory.measure.validation.run import Validation, validate
-from spectheory.measure.validation.settings import CHAIN_RULES, JUDGE, KS, TREE, TREE_RULES, Setting
+from spectheory.measure.validation.settings import CHAIN_RULES, FILTERS_JUDGE, JUDGE, KS, TREE, TREE_RULES, Setting
 from spectheory.measure.validation.table import headline, notes, speedup_table, tokens_table
 
 __all__ = [
     "CHAIN_RULES",
     "FALSE_ALARMS",
+    "FILTERS_JUDGE",
     "JUDGE",
     "KS",
     "PARTS",

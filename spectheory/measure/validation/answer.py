@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from spectheory.measure.validation import budget as parts
 from spectheory.measure.validation.agreement import FALSE_ALARMS, calls_off, deviation, p_value, z_value
 from spectheory.measure.validation.evidence import Evidence
-from spectheory.measure.validation.settings import JUDGED_PLAINLY, PLAINLY, Setting
+from spectheory.measure.validation.settings import PLAINLY, Setting
 from spectheory.measure.validation.times import by_table, in_loop, made_by_table
 from spectheory.over_prompts import left_out
 
@@ -104,7 +104,7 @@ def _speedup(evidence: Evidence, setting: Setting) -> dict[str, Any]:
 
 def _judged_speedup(evidence: Evidence, setting: Setting) -> dict[str, Any]:
     """Over transformers' own plain generation, prompts included; its passes are not timed one by one."""
-    here, plain, interval = evidence.timed(setting), evidence.timed(JUDGED_PLAINLY), evidence.interval
+    here, plain, interval = evidence.timed(setting), evidence.timed(setting.baseline), evidence.interval
     return {
         "measured": interval(here.tokens / here.seconds / (plain.tokens / plain.seconds)).as_dict(),
         "predicted": evidence.predicted(setting, evidence.table).as_dict(),

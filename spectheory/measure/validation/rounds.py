@@ -14,7 +14,7 @@ from spectheory.measure.pair import ModelPair
 from spectheory.measure.run import MeasureSettings, Progress, fingerprint_of_run
 from spectheory.measure.tokens import encode_prompt
 from spectheory.measure.validation.runs import Round, run_once, run_round
-from spectheory.measure.validation.settings import JUDGE, JUDGED_PLAINLY, PLAINLY, Setting
+from spectheory.measure.validation.settings import JUDGE, PLAINLY, Setting
 from spectheory.measure.validation.store import RoundStore
 from spectheory.prompts import Prompt
 
@@ -47,7 +47,7 @@ def decoded_rounds(
     settings : sequence of Setting
         What is validated; plain decoding is added.
     how : MeasureSettings
-        Temperature, top-k and top-p, tokens of a text, seed.
+        Temperature and filters, tokens of a text, seed.
     path : Path
         Where finished rounds are kept.
     on_progress : callable, optional
@@ -83,8 +83,7 @@ def decoded_rounds(
 
 def with_plain(settings: Sequence[Setting]) -> list[Setting]:
     """The settings, and before them the plain decoders that they are compared with."""
-    judged = any(setting.judged for setting in settings)
-    return [PLAINLY, *([JUDGED_PLAINLY] if judged else []), *settings]
+    return [*dict.fromkeys([PLAINLY, *(setting.baseline for setting in settings)]), *settings]
 
 
 def checked_fingerprint(

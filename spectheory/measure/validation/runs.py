@@ -108,7 +108,9 @@ def _decoded(pair: ModelPair, prompt_ids: Tensor, number: int, setting: Setting,
     seed = text_key(how.seed, number, *place)
     if setting.judged:
         k = None if setting.shape is None else setting.shape.depth
-        made = generate(pair, prompt_ids, how.sampling, k, how.tokens, np.random.SeedSequence(seed))
+        made = generate(
+            pair, prompt_ids, how.sampling, k, how.tokens, np.random.SeedSequence(seed), own_filters=setting.own_filters
+        )
         return Run(tuple(made.output_ids.tolist()), made.calls, made.seconds)
     (text,) = decode(
         pair, [prompt_ids], setting.method, tokens=how.tokens, sampling=how.sampling, seed=seed, chunk=how.chunk

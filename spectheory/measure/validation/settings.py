@@ -12,8 +12,9 @@ from spectheory.measure.decoders import Method
 from spectheory.shape_calls import drafted
 from spectheory.verification import PATH_RULES, GreedyMatch, PathRule
 
-JUDGE, PLAIN = "assisted", "plain"
-"""transformers' assisted generation, which is token verification; no drafts."""
+JUDGE, FILTERS_JUDGE, PLAIN = "assisted", "assisted-filters", "plain"
+"""transformers' assisted generation, which is token verification; the same with its own filters; no drafts."""
+JUDGES = (JUDGE, FILTERS_JUDGE)
 KS = (1, 3, 5)
 """Lengths of chains."""
 TREE = KAry((2, 2, 1))
@@ -29,7 +30,8 @@ class Setting:
     Parameters
     ----------
     rule : str
-        A rule that our decoders know, or ``assisted``.
+        A rule that our decoders know, ``assisted`` (temperature and filters are ours, so verification alone is judged),
+        or ``assisted-filters`` (transformers' own temperature, top-k, top-p and min-p: filters are judged too).
     shape : Shape, optional
         What a call drafts.
     judged : bool
@@ -48,7 +50,7 @@ class Setting:
     def __post_init__(self) -> None:
         if self.judged and self.shape is not None and not isinstance(self.shape, Chain):
             raise SettingError(
-                f"{JUDGE} is asked for {self.shape}", limit="it judges one chain of drafts", remedy="use a chain"
+                f"{self.rule} is asked for {self.shape}", limit="it judges one chain of drafts", remedy="use a chain"
             )
         if not self.judged:
             _ = self.method
@@ -62,6 +64,16 @@ class Setting:
     def method(self) -> Method:
         """How our decoders are told; of no use for the judge."""
         return Method(self.rule, self.shape)
+
+    @property
+    def own_filters(self) -> bool:
+        """Whether transformers decodes with its own temperature and filters."""
+        return self.judged and self.rule.startswith(FILTERS_JUDGE)
+
+    @property
+    def baseline(self) -> Setting:
+        """What its speed-up is relative to: our plain decoder, or that of transformers for its own."""
+        return Setting(f"{self.rule} {PLAIN}", judged=True) if self.judged else PLAINLY
 
     @property
     def drafts(self) -> Shape:
@@ -84,8 +96,8 @@ class Setting:
         return int.from_bytes(hashlib.sha256(self.name.encode()).digest()[:8], "big")
 
 
-PLAINLY, JUDGED_PLAINLY = Setting(PLAIN), Setting(f"{JUDGE} {PLAIN}", judged=True)
-"""What speed-ups are relative to: our plain decoder, and that of transformers for the judge."""
+PLAINLY = Setting(PLAIN)
+"""Our plain decoder."""
 
 
 def settings_for(rules: Sequence[str], shapes: Sequence[Shape], temperature: float) -> list[Setting]:
@@ -115,13 +127,13 @@ def settings_for(rules: Sequence[str], shapes: Sequence[Shape], temperature: flo
 
 
 def _setting(rule: str, shape: Shape) -> Setting:
-    return Setting(rule, shape, judged=rule == JUDGE)
+    return Setting(rule, shape, judged=rule in JUDGES)
 
 
 def _refusal(rule: str, shape: Shape) -> SettingError | None:
     """Why a rule does not go with a shape."""
-    if rule not in (*PATH_RULES, JUDGE):
-        known = ", ".join((*PATH_RULES, JUDGE))
+    if rule not in (*PATH_RULES, *JUDGES):
+        known = ", ".join((*PATH_RULES, *JUDGES))
         return SettingError(f"rule {rule!r} is unknown", limit=f"there are {known}", remedy="name one")
     try:
         _setting(rule, shape)

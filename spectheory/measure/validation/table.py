@@ -9,6 +9,7 @@ from scipy.stats import norm
 
 from spectheory.measure.validation.answer import WITHIN
 from spectheory.measure.validation.budget import PARTS
+from spectheory.measure.validation.settings import FILTERS_JUDGE, JUDGES
 from spectheory.over_prompts import FEW
 from spectheory.over_prompts import remarks as few_prompts
 
@@ -124,11 +125,13 @@ def notes(content: Mapping[str, Any]) -> list[str]:
         lines.append(
             "lookup: nothing is random given the text; predicted seconds are of as many tokens as each call copies."
         )
-    if "assisted" in rules:
+    if rules & set(JUDGES):
         lines.append(
             "assisted: transformers decodes (token verification); its speed-up is over its own plain generation, its "
             "loop and the prompts included; predicted is of the models' passes alone."
         )
+    if FILTERS_JUDGE in rules:
+        lines.append("assisted-filters: the same with transformers' own temperature, top-k, top-p and min-p.")
     if any(r["expected"]["of_estimates"] for f in content["temperatures"] for r in f["settings"]):
         lines.append(
             "recursive-distinct trees: the rank law is estimated without bias; its error is part of z's and p's."
