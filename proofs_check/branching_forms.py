@@ -139,7 +139,7 @@ def drawn_settings() -> st.SearchStrategy[Mapping[str, Fraction]]:
 
     def of(exponents: tuple[float, float, float]) -> Mapping[str, Fraction]:
         mu, ratio, capacity = (Fraction(2.0**e) for e in exponents)
-        return {"mu": mu, "mu2": ratio * mu * mu, "capacity": capacity}
+        return {"mu": mu, "mu2": ratio * mu * mu, "capacity": Fraction(round(capacity))}
 
     return st.tuples(st.floats(-12, 6), st.floats(0, 12), st.floats(0, 30)).map(of)
 
@@ -149,7 +149,7 @@ def setting_space() -> Space:
 
     def weights(x: NDArray[np.float64]) -> Mapping[str, float]:
         mu, ratio, capacity = np.exp(np.clip(x, -20, 20)) + np.array([0, 1, 1])
-        return {"mu": float(mu), "mu2": float(ratio * mu * mu), "capacity": float(capacity)}
+        return {"mu": float(mu), "mu2": float(ratio * mu * mu), "capacity": float(np.round(capacity))}
 
     def case(x: NDArray[np.float64]) -> Mapping[str, Fraction]:
         return {name: Fraction(value) for name, value in weights(x).items()}

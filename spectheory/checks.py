@@ -25,7 +25,7 @@ def whole(name: str, value: Any, *, least: int = 1, most: int | None = None, rem
     least, most : int
         Its range, both ends included; no upper end if `most` is None.
     remedy : str
-        What to do about a value out of range.
+        What to do about a value that is too small, or no whole number.
 
     Raises
     ------
@@ -40,15 +40,16 @@ def whole(name: str, value: Any, *, least: int = 1, most: int | None = None, rem
     Traceback (most recent call last):
     spectheory.errors.SettingError: k is 2.5: must be a whole number >= 1; use 1
     """
-    limit = f">= {least}" if most is None else f"in {least}..{most}"
     try:
         number = index(value)
     except TypeError:
         raise SettingError(
-            f"{name} is {_shown(value)}", limit=f"must be a whole number {limit}", remedy=remedy
+            f"{name} is {_shown(value)}", limit=f"must be a whole number >= {least}", remedy=remedy
         ) from None
-    if number < least or (most is not None and number > most):
-        raise SettingError(f"{name} is {_shown(number)}", limit=f"must be {limit}", remedy=remedy)
+    if number < least:
+        raise SettingError(f"{name} is {_shown(number)}", limit=f"must be >= {least}", remedy=remedy)
+    if most is not None and number > most:
+        raise SettingError(f"{name} is {_shown(number)}", limit=f"must be at most {most}", remedy="use less")
     return number
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj
 
 from spectheory.checks import real, whole
-from spectheory.errors import LogitsError, PmfError, ShapeError
+from spectheory.errors import LogitsError, PmfError, ShapeError, SpectheoryError
 
 Array = Any
 """A numpy or torch array; the array API has no common static type."""
@@ -29,12 +29,28 @@ def sum_tolerance(dtype: Any, xp: Any) -> float:
     return math.sqrt(xp.finfo(dtype).eps)
 
 
-def as_floats(values: Any) -> Array:
-    """Return `values` as a floating array: torch and numpy arrays stay what they are, all else becomes float64."""
-    if not is_array_api_obj(values):
-        return np.asarray(values, dtype=np.float64)
-    xp = array_namespace(values)
-    return values if xp.isdtype(values.dtype, "real floating") else xp.astype(values, xp.float64)
+def as_floats(values: Any, name: str = "the array", error: type[SpectheoryError] = PmfError) -> Array:
+    """Return `values` as a floating array: torch and numpy arrays stay what they are, all else becomes float64.
+
+    Raises
+    ------
+    SpectheoryError
+        Of the kind `error`, if they are no array of real numbers.
+    """
+    if is_array_api_obj(values):
+        xp = array_namespace(values)
+        if xp.isdtype(values.dtype, "real floating"):
+            return values
+        if xp.isdtype(values.dtype, ("bool", "integral")):
+            return xp.astype(values, xp.float64)
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind in "biufO":
+            return array.astype(np.float64)
+        what = f"holds {array.dtype}"
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        what = "does not become an array"
+    raise error(f"{name} {what}", limit="needs real numbers, rows of one length", remedy="pass an array of floats")
 
 
 def validate_pmf(values: Any, name: str = "pmf") -> Array:
@@ -50,7 +66,7 @@ def validate_pmf(values: Any, name: str = "pmf") -> Array:
     Raises
     ------
     PmfError
-        If there is no entry, one is negative or NaN, or the sum is off by more than :func:`sum_tolerance`.
+        If there is no entry, one is no number, negative or NaN, or the sum is off by more than :func:`sum_tolerance`.
 
     Examples
     --------
@@ -60,7 +76,7 @@ def validate_pmf(values: Any, name: str = "pmf") -> Array:
     Traceback (most recent call last):
     spectheory.errors.PmfError: pmf sums to 1.1: must sum to 1 within 1.5e-08; normalise it first
     """
-    pmf = as_floats(values)
+    pmf = as_floats(values, name)
     xp = array_namespace(pmf)
     if pmf.ndim == 0 or pmf.shape[-1] == 0:
         raise PmfError(f"{name} has no entries", limit="needs V >= 1", remedy="pass an array [..., V]")

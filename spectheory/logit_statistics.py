@@ -86,7 +86,10 @@ def pair_statistics(target_logits: Any, draft_logits: Any) -> PairStatistics:
     >>> round(float(found.kl), 6), round(float(found.cross_entropy), 6)
     (0.143841, 0.836988)
     """
-    target, draft = as_floats(target_logits), as_floats(draft_logits)
+    target, draft = (
+        as_floats(target_logits, "target_logits", ShapeError),
+        as_floats(draft_logits, "draft_logits", ShapeError),
+    )
     _check_shapes(target, draft)
     if kernels.usable(target, draft, dtypes=(np.float64, np.float32)):
         return _compiled(target, draft)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from spectheory.cross_fit import PARTS, cross_fitted
 from spectheory.drafting import Chain, Copied, Shape, Tree
+from spectheory.drafting.shapes import at_least_one
 from spectheory.errors import SettingError
 from spectheory.over_prompts import Prompts
 from spectheory.paths import TextCalls, calls_of_chains, calls_of_tree, tree_survival
@@ -39,7 +40,7 @@ class BestTree:
     Raises
     ------
     SettingError
-        If a number is below 1.
+        If a number is no whole number, below 1 or above 2^24.
 
     Examples
     --------
@@ -53,8 +54,8 @@ class BestTree:
 
     def __post_init__(self) -> None:
         for name, value in (("nodes", self.nodes), ("max depth", self.max_depth)):
-            if value is not None and value < 1:
-                raise SettingError(f"{name} is {value}", limit="must be >= 1", remedy="no draft means plain decoding")
+            if value is not None:
+                at_least_one(name, value)
 
     def __str__(self) -> str:
         """Short form for tables."""

@@ -178,7 +178,7 @@ BAD_C1: list[tuple[Callable[[], Any], str]] = [
     (lambda: required_acceptance(0.0, 4, 0.1), "the speed-up is 0"),
     (lambda: required_acceptance(math.nan, 4, 0.1), "the speed-up is nan"),
     (lambda: required_acceptance(2.0, 0, 0.1), "k is 0"),
-    (lambda: required_acceptance(2.0, None, 0.1, k_max=0), "k is 0"),
+    (lambda: required_acceptance(2.0, None, 0.1, k_max=0), "k_max is 0"),
     (lambda: required_acceptance(4.0, 4, 0.1), "with k=4 and c=0.1: needs 1 <= S(kc+1) <= k+1, which allows 0.714286"),
     (lambda: required_acceptance(0.5, None, 0.1, k_max=8), "with k=1..8 and c=0.1: needs 1 <= S(kc+1) <= k+1"),
     (lambda: required_ratio(3.0, 0.5, 4), "alpha=0.5 and k=4: is at most 1.9375 tokens per call, even if drafts"),

@@ -11,6 +11,7 @@ from spectheory.cli.iid_bounds import CLOSED_FORMS, Cells, closed_forms
 from spectheory.drafting import Chain
 from spectheory.errors import TraceError
 from spectheory.limits import StepLaw, renewal_bound
+from spectheory.limits.text import MOST_WALK
 from spectheory.over_prompts import Prompts
 from spectheory.over_prompts import remarks as few_prompts
 from spectheory.theory_report import BoundsAnswer, Column
@@ -18,9 +19,6 @@ from spectheory.theory_report.bounds import DETERMINISTIC, ON_TEXT, READING, REA
 from spectheory.trace import GIVEN_TEXT, RECORDED_RANKS, Trace
 from spectheory.trace_limits import Limits, limits_of
 from spectheory.verification import RULES, Columns, RankRule
-
-MOST_WALK = 1 << 27
-"""Entries of the walks along a trace: 1 GB."""
 
 
 def of_trace(trace: Trace, nodes: list[int]) -> BoundsAnswer:

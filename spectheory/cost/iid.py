@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 
+from spectheory.checks import real, whole
 from spectheory.errors import SettingError
 
 K_MAX = 64
 """Longest chain tried where the best k is asked for."""
+_SUMMED = 64
+"""Terms that are added up one by one; longer sums have their closed form, which rounds a little more."""
+_MOST = 2**53
+"""Longest chain: floats count no further one by one."""
+_MOST_SOLVED = 4096
+"""Most lengths that an equation is solved for, one after the other."""
 
 # S(k) = T(k)/(kc+1) is unimodal in k: S(k+1) > S(k) iff d(k) = alpha^(k+1) (kc+1) - c T(k) > 0, and
 # d(k+1) - d(k) = -(1-alpha) alpha^(k+1) ((k+1)c+1) <= 0.
@@ -39,6 +47,10 @@ def iid_tokens_per_call(alpha: float, k: int) -> float:
     """
     check_alpha(alpha)
     check_length(k)
+    if alpha == 1:
+        return float(k + 1)
+    if k > _SUMMED:
+        return 1.0 if alpha == 0 else -math.expm1((k + 1) * math.log(alpha)) / (1 - alpha)
     tokens = 1.0
     for _ in range(k):
         tokens = tokens * alpha + 1
@@ -128,7 +140,14 @@ def best_chain_length(alpha: float, c: float, k_max: int) -> int:
     check_ratio(c)
     if c == 0 < alpha:
         return k_max  # the speed-up grows on where floats no longer show it
-    return max(range(1, k_max + 1), key=lambda k: iid_speedup(alpha, k, c))
+    if alpha == 1:
+        return k_max if c < 1 else 1
+    return 1 + bisect_left(range(1, k_max), True, key=lambda k: not _pays(alpha, k, c))
+
+
+def _pays(alpha: float, k: int, c: float) -> bool:
+    """Whether a chain of k + 1 drafts is faster than one of k."""
+    return alpha ** (k + 1) * (k * c + 1) > c * iid_tokens_per_call(alpha, k)
 
 
 def required_acceptance(speedup: float, k: int | None, c: float, *, k_max: int = K_MAX) -> float:
@@ -218,51 +237,48 @@ def required_ratio(speedup: float, alpha: float, k: int | None, *, k_max: int = 
 
 
 def check_length(k: int) -> None:
-    """Refuse k < 1.
+    """Refuse a length of chains that is no whole number, below 1, or above 2^53.
 
     Raises
     ------
     SettingError
-        If k < 1.
+        If it is.
     """
-    if k < 1:
-        raise SettingError(f"k is {k}", limit="must be >= 1", remedy="no draft means plain decoding")
+    whole("k", k, most=_MOST, remedy="no draft means plain decoding")
 
 
 def check_ratio(c: float, name: str = "c") -> None:
-    """Refuse a ratio of draft to target that is negative or not finite.
+    """Refuse a ratio of draft to target that is no number, negative or not finite.
 
     Raises
     ------
     SettingError
         If it is.
     """
-    if not 0 <= c < math.inf:
-        raise SettingError(
-            f"{name} is {c:g}", limit="must be >= 0 and finite", remedy="pass the draft's step over the target's"
-        )
+    remedy = "pass the draft's step over the target's"
+    real(name, c, lambda value: 0 <= value < math.inf, limit="must be >= 0 and finite", remedy=remedy)
 
 
 def check_alpha(alpha: float) -> None:
-    """Refuse an acceptance rate outside [0, 1].
+    """Refuse an acceptance rate that is no number in [0, 1].
 
     Raises
     ------
     SettingError
         If it is.
     """
-    if not 0 <= alpha <= 1:
-        raise SettingError(f"alpha is {alpha:g}", limit="must be in [0, 1]", remedy="pass an acceptance rate")
+    real("alpha", alpha, lambda a: 0 <= a <= 1, limit="must be in [0, 1]", remedy="pass an acceptance rate")
 
 
 def _check_speedup(speedup: float) -> None:
-    if not 0 < speedup < math.inf:
-        raise SettingError(f"the speed-up is {speedup:g}", limit="must be > 0", remedy="1 is plain decoding")
+    real("the speed-up", speedup, lambda s: 0 < s < math.inf, limit="must be > 0", remedy="1 is plain decoding")
 
 
 def _lengths(k: int | None, k_max: int) -> Sequence[int]:
-    check_length(k_max if k is None else k)
-    return range(1, k_max + 1) if k is None else [k]
+    if k is not None:
+        check_length(k)
+        return [k]
+    return range(1, whole("k_max", k_max, most=_MOST_SOLVED, remedy="no draft means plain decoding") + 1)
 
 
 def _named(lengths: Sequence[int]) -> str:

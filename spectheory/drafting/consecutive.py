@@ -9,6 +9,8 @@ from spectheory.drafting.shapes import Tree
 
 Floats = NDArray[np.float64]
 Path = tuple[int, ...]
+MOST_CONSECUTIVE = 4096
+"""Nodes of a tree by dynamic programme, whose time and memory grow with their square."""
 
 
 def best_consecutive_tree(law: Floats, budget: int, max_depth: int) -> Tree:

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.drafting.consecutive import best_consecutive_tree
-from spectheory.drafting.shapes import MOST_NODES, Tree, at_least_one
+from spectheory.checks import whole
+from spectheory.drafting.consecutive import MOST_CONSECUTIVE, best_consecutive_tree
+from spectheory.drafting.shapes import Tree, at_least_one
 from spectheory.drafting.weights import validate_rank_pmf
 from spectheory.errors import PmfError, SettingError
 from spectheory.kernels.tree import heaviest_nodes
@@ -73,6 +74,7 @@ def optimal_tree(
             raise SettingError(
                 f"max width is {max_width}", limit="none where ranks grow likelier", remedy="leave it out"
             )
+        whole("budget", budget, most=MOST_CONSECUTIVE, remedy="use 1 or more")
         return best_consecutive_tree(law, budget, depth)
     order = np.argsort(-law, kind="stable")
     order = order[law[order] > 0]
@@ -86,8 +88,5 @@ def _validate(law: NDArray[np.float64], budget: int, max_depth: int | None, max_
     if not law.max() > 0:
         raise PmfError("no rank has positive probability", limit="needs one", remedy="there is nothing to draft")
     for name, value in (("budget", budget), ("max depth", max_depth), ("max width", max_width)):
-        if value is None:
-            continue
-        at_least_one(name, value)
-        if value > MOST_NODES:
-            raise SettingError(f"{name} is {value}", limit=f"at most {MOST_NODES}", remedy="nodes are 32-bit numbers")
+        if value is not None:
+            at_least_one(name, value)

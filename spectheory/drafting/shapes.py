@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from operator import index
+from itertools import accumulate
+from operator import mul
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spectheory.checks import whole
 from spectheory.errors import SettingError, ShapeError
 
 Ints = NDArray[np.int32]
-MOST_NODES = 2**31 - 2
-"""Nodes are numbered by 32-bit integers."""
+MOST_NODES = 2**24
+"""Nodes of a shape: about a gigabyte where they are listed one by one."""
+_LARGEST = 2**31 - 2
+"""Ranks and parents are 32-bit integers."""
 _SHOWN = 16
 """Ranks of a path that an error shows."""
 
@@ -66,7 +69,7 @@ class Chain(Shape):
     Raises
     ------
     SettingError
-        If k is no integer or below 1.
+        If k is no integer, below 1 or above :data:`MOST_NODES`.
 
     Examples
     --------
@@ -77,7 +80,7 @@ class Chain(Shape):
     k: int
 
     def __post_init__(self) -> None:
-        at_least_one("k", self.k)
+        object.__setattr__(self, "k", at_least_one("k", self.k))
 
     @property
     def nodes(self) -> int:
@@ -120,7 +123,7 @@ class Batch(Shape):
     Raises
     ------
     SettingError
-        If k is no integer or below 1.
+        If k is no integer, below 1 or above :data:`MOST_NODES`.
 
     Examples
     --------
@@ -131,7 +134,7 @@ class Batch(Shape):
     k: int
 
     def __post_init__(self) -> None:
-        at_least_one("k", self.k)
+        object.__setattr__(self, "k", at_least_one("k", self.k))
 
     @property
     def nodes(self) -> int:
@@ -174,7 +177,7 @@ class KAry(Shape):
     Raises
     ------
     SettingError
-        If it is empty, an entry is no integer or below 1, or the nodes are beyond 32-bit numbers.
+        If it is empty, an entry is no integer or below 1, or the nodes are more than :data:`MOST_NODES`.
 
     Examples
     --------
@@ -186,20 +189,27 @@ class KAry(Shape):
     branching: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        if not len(self.branching):
-            raise SettingError("branching is empty", limit="needs one number per depth", remedy="(2, 2) is one")
-        for b in self.branching:
-            at_least_one("branching", b)
-        object.__setattr__(self, "branching", tuple(map(int, self.branching)))
-        if self.nodes > MOST_NODES:
-            raise SettingError(
-                f"branching {self.branching} has {self.nodes} nodes", limit=f"at most {MOST_NODES}", remedy="cut it"
-            )
+        try:
+            branching = tuple(self.branching)
+        except TypeError:
+            branching = ()
+        if not branching:
+            what = f"branching is {'empty' if isinstance(self.branching, Sequence) else type(self.branching).__name__}"
+            raise SettingError(what, limit="needs one number per depth", remedy="(2, 2) is one")
+        nodes, width = 0, 1
+        for depth, b in enumerate(branching, start=1):
+            width *= at_least_one("branching", b)
+            nodes += width
+            if nodes > MOST_NODES:
+                raise SettingError(
+                    f"branching has {nodes} nodes down to depth {depth}", limit=f"at most {MOST_NODES}", remedy="cut it"
+                )
+        object.__setattr__(self, "branching", tuple(map(int, branching)))
 
     @property
     def widths(self) -> tuple[int, ...]:
         """Nodes at each depth."""
-        return tuple(math.prod(self.branching[: d + 1]) for d in range(self.depth))
+        return tuple(accumulate(self.branching, mul))
 
     @property
     def nodes(self) -> int:
@@ -312,7 +322,14 @@ class Tree(Shape):
         >>> Tree.from_paths([(1, 2), (1,)]).paths
         [(1,), (1, 2)]
         """
-        ordered = sorted((tuple(path) for path in paths), key=lambda path: (len(path), path))
+        try:
+            ordered = sorted((tuple(path) for path in paths), key=lambda path: (len(path), path))
+        except TypeError:
+            raise ShapeError(
+                "the paths are no list of paths",
+                limit="needs ranks from the root to each node",
+                remedy="[(1,), (1, 2)]",
+            ) from None
         place: dict[tuple[int, ...], int] = {(): -1}
         for number, path in enumerate(ordered):
             if path in place or path[:-1] not in place:
@@ -408,22 +425,17 @@ def _integers(name: str, values: ArrayLike) -> Ints:
     array = np.asarray(values)
     if array.dtype.kind not in "iuf" or not (array == np.floor(array)).all():
         raise ShapeError(f"{name} are not all integers", limit="needs integers", remedy="count nodes and ranks")
-    if (np.abs(array.astype(np.float64)) > MOST_NODES).any():
-        raise ShapeError(f"{name} reach beyond {MOST_NODES}", limit="needs 32-bit integers", remedy="cut the tree")
+    if (np.abs(array.astype(np.float64)) > _LARGEST).any():
+        raise ShapeError(f"{name} reach beyond {_LARGEST}", limit="needs 32-bit integers", remedy="cut the tree")
     return array.astype(np.int32, copy=False)
 
 
-def at_least_one(name: str, value: int) -> None:
-    """Check a number of nodes, depths or candidates.
+def at_least_one(name: str, value: int) -> int:
+    """A number of nodes, depths or candidates as an int.
 
     Raises
     ------
     SettingError
-        If it is no integer or below 1.
+        If it is no whole number, below 1 or above :data:`MOST_NODES`.
     """
-    try:
-        number = index(value)
-    except TypeError:
-        raise SettingError(f"{name} is {value}", limit="must be an integer", remedy="count nodes from 1") from None
-    if number < 1:
-        raise SettingError(f"{name} is {value}", limit="must be >= 1", remedy="no draft means plain decoding")
+    return whole(name, value, most=MOST_NODES, remedy="no draft means plain decoding")

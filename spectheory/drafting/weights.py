@@ -20,7 +20,7 @@ def validate_rank_pmf(rank_pmf: Any) -> Array:
     PmfError
         If there is no entry, one is negative or NaN, or the sum exceeds 1.
     """
-    law = as_floats(rank_pmf)
+    law = as_floats(rank_pmf, "the rank pmf")
     xp = array_namespace(law)
     if law.ndim == 0 or law.shape[-1] == 0:
         raise PmfError("the rank pmf has no entries", limit="needs A >= 1 ranks", remedy="pass P(R = 1), P(R = 2), ...")

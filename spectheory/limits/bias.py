@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
+from spectheory.checks import whole
 from spectheory.distributions import Array, ratio, validate_pair
 from spectheory.errors import SettingError, ShapeError
 from spectheory.limits.rejections import validate_distances
@@ -304,8 +305,7 @@ def mean_bias_frontier(total_variation: Any, *, points: int = 11) -> BiasFrontie
 
 def _thetas(points: int, like: Array, xp: Any) -> Array:
     """Evenly spaced over-acceptances from 0 to 1, of the kind of `like`."""
-    if points < 2:
-        raise SettingError(f"points is {points}", limit="must be >= 2", remedy="both ends belong to the front")
+    whole("points", points, least=2, most=2**24, remedy="both ends belong to the front")
     return xp.linspace(0, 1, points, dtype=like.dtype, device=like.device)
 
 

@@ -11,7 +11,9 @@ from __future__ import annotations
 import math
 from typing import Literal
 
+from spectheory.checks import real
 from spectheory.errors import SettingError
+from spectheory.limits.capacity import checked_capacity
 from spectheory.limits.renewal import renewal_bound
 from spectheory.limits.step_law import StepLaw
 from spectheory.limits.text import best_threshold, branching_bound_from_text, surprisal_walks, threshold_terms
@@ -63,7 +65,7 @@ def branching_bound(
     mu2 : float, optional
         Mean second log-moment E[M2(p)], nats squared, at least mu squared.
     capacity : float
-        Draft nodes P per call, root excluded, at least 1.
+        Draft nodes P per call, root excluded: a whole number, at least 1.
     form : {"published", "lorden", "best_t", "sharp", "numeric"}
         Which form.
     step_law : StepLaw, optional
@@ -89,8 +91,7 @@ def branching_bound(
     >>> [round(branching_bound(None, None, 62, form, step_law=fair), 3) for form in ("sharp", "numeric")]
     [5.459, 5.0]
     """
-    if not capacity >= 1:
-        raise SettingError(f"capacity is {capacity:g}", limit="must be >= 1", remedy="no draft means plain decoding")
+    capacity = checked_capacity(capacity)
     mu, mu2 = _moments(mu, mu2, step_law)
     if form != "numeric":
         return min(_closed_form(mu, mu2, capacity, form), float(capacity))
@@ -107,7 +108,11 @@ def _moments(mu: float | None, mu2: float | None, law: StepLaw | None) -> tuple[
                 f"mu is {mu}, mu2 is {mu2}", limit="needs both, or neither and a step law", remedy="StepLaw.from_pmfs"
             )
         return law.mean, max(law.second_moment, law.mean**2)
-    if not mu >= 0 or not mu2 >= mu * mu * (1 - 1e-12):
+    mu, mu2 = (
+        real(name, value, lambda moment: moment >= 0, limit="must be >= 0", remedy="give it in nats")
+        for name, value in (("mu", mu), ("mu2", mu2))
+    )
+    if not mu2 >= mu * mu * (1 - 1e-12):
         raise SettingError(
             f"mu is {mu:g}, mu2 is {mu2:g}",
             limit="needs mu >= 0 and mu2 >= mu^2",
@@ -177,12 +182,8 @@ def branching_speedup(predicted: float, step: float, verification: float, draft:
     >>> branching_speedup(3.0, 0.02, 0.025, 0.015)
     2.0
     """
-    if not (
-        0 <= predicted < math.inf and 0 < step < math.inf and 0 < verification < math.inf and 0 <= draft < math.inf
-    ):
-        raise SettingError(
-            f"predicted is {predicted:g}, times are {step:g}, {verification:g}, {draft:g}",
-            limit="needs predicted >= 0, draft >= 0 and positive target times",
-            remedy="give times in seconds",
-        )
+    for name, value in (("predicted", predicted), ("draft", draft)):
+        real(name, value, lambda v: 0 <= v < math.inf, limit="must be >= 0 and finite", remedy="times are in seconds")
+    for name, value in (("step", step), ("verification", verification)):
+        real(name, value, lambda v: 0 < v < math.inf, limit="must be > 0 and finite", remedy="times are in seconds")
     return (predicted + 1) * step / (verification + draft)

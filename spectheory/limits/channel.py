@@ -5,7 +5,11 @@ from __future__ import annotations
 import math
 from typing import Literal
 
+from spectheory.checks import real, whole
 from spectheory.errors import SettingError
+
+_MOST = 2**53
+"""Floats count no further one by one."""
 
 TunstallForm = Literal["leaves", "asymptotic"]
 
@@ -49,14 +53,15 @@ def tunstall_bound(rank_entropy: float, alphabet: int, k: int, *, form: Tunstall
     >>> round(tunstall_bound(math.log(2), 2, 3), 6)
     2.321928
     """
-    if alphabet < 1 or k < 1:
-        raise SettingError(f"alphabet is {alphabet}, k is {k}", limit="both must be >= 1", remedy="count ranks from 1")
-    if not 0 <= rank_entropy <= math.log(alphabet) * (1 + 1e-12):
-        raise SettingError(
-            f"rank entropy is {rank_entropy:g}",
-            limit=f"must be in [0, log {alphabet} = {math.log(alphabet):.6g}] nats",
-            remedy="give it in nats, of the lumped rank",
-        )
+    for name, value in (("alphabet", alphabet), ("k", k)):
+        whole(name, value, most=_MOST, remedy="count ranks from 1")
+    real(
+        "rank entropy",
+        rank_entropy,
+        lambda nats: 0 <= nats <= math.log(alphabet) * (1 + 1e-12),
+        limit=f"must be in [0, log {alphabet} = {math.log(alphabet):.6g}] nats",
+        remedy="give it in nats, of the lumped rank",
+    )
     if form not in ("leaves", "asymptotic"):
         raise SettingError(f"form is {form!r}", limit="must be leaves or asymptotic", remedy="leaves is the tighter")
     leaves = (k + 1) * (alphabet - 1) + 1 if form == "leaves" else (k + 1) * alphabet

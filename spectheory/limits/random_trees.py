@@ -11,14 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectheory.checks import whole
 from spectheory.distributions import validate_pmf
-from spectheory.errors import SettingError, ShapeError
+from spectheory.errors import ShapeError
 from spectheory.intervals import CONFIDENCE, Interval
 
 Floats = NDArray[np.float64]
 SamplePmf = Callable[[np.random.Generator, int], Any]
 """Draws n independent conditional pmfs, ``[n, V]``."""
 
+_MOST = 1 << 24
+"""Nodes of all trees together, which are grown one after the other."""
 _BLOCK = 1 << 22
 """Probabilities drawn and sorted at a time: 32 MB."""
 
@@ -62,8 +65,7 @@ def random_tree_value(
     """
     from scipy.stats import t as student
 
-    if trees < 2:
-        raise SettingError(f"trees is {trees}", limit="must be >= 2", remedy="one tree shows no spread")
+    whole("trees", trees, least=2, remedy="one tree shows no spread")
     tokens = random_tree_totals(sample_pmf, capacity, trees, rng=rng)[:, -1]
     mean = float(tokens.mean())
     width = float(student.ppf((1 + CONFIDENCE) / 2, trees - 1) * tokens.std(ddof=1)) / math.sqrt(trees)
@@ -83,10 +85,8 @@ def random_tree_totals(
     >>> random_tree_totals(lambda rng, n: [[0.75, 0.25]] * n, 3, 1).tolist()
     [[0.75, 1.3125, 1.734375]]
     """
-    if capacity < 1 or trees < 1:
-        raise SettingError(
-            f"capacity is {capacity}, trees is {trees}", limit="both must be >= 1", remedy="no draft means no tree"
-        )
+    whole("trees", trees, most=_MOST, remedy="grow one tree")
+    whole("capacity", capacity, most=_MOST // trees, remedy="no draft means no tree")
     generator = np.random.default_rng(rng)
     grown = [_heaviest(_sorted_rows(sample_pmf, capacity, generator), capacity) for _ in range(trees)]
     return np.cumsum(grown, axis=1)
@@ -117,8 +117,7 @@ def stationary_tree_value(pmf: Any, capacity: int) -> float:
     >>> stationary_tree_value([0.5, 0.5], 6)
     2.0
     """
-    if capacity < 1:
-        raise SettingError(f"capacity is {capacity}", limit="must be >= 1", remedy="no draft means no tree")
+    whole("capacity", capacity, most=_MOST, remedy="no draft means no tree")
     row = np.asarray(validate_pmf(pmf), dtype=np.float64)
     if row.ndim != 1:
         raise ShapeError(f"pmf has shape {row.shape}", limit="[V]", remedy="random_tree_value takes many pmfs")

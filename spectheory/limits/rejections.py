@@ -18,8 +18,10 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
+from spectheory.checks import whole
 from spectheory.distributions import Array, as_floats, sum_tolerance, validate_pair, validate_pmf
 from spectheory.errors import PmfError, SettingError, ShapeError, TextError
+from spectheory.limits.capacity import checked_capacity
 
 
 def expected_rejections(target: Any, draft: Any, initial: Any, *, horizon: int | None = None) -> Array:
@@ -192,8 +194,8 @@ def rejection_profile(target: Any, draft: Any, initial: Any, *, drafts: float = 
     >>> rejection_profile([[0.5, 0.5], [0.5, 0.5]], [[1, 0], [0.5, 0.5]], [1, 0], horizon=3)
     array([0.5 , 0.25, 0.25])
     """
-    if not (drafts >= 1 and (drafts == math.inf or drafts == int(drafts))):
-        raise SettingError(f"drafts is {drafts}", limit="must be a whole number >= 1", remedy="1 is no batch")
+    if drafts != math.inf:
+        drafts = checked_capacity(drafts, "drafts")
     p, q, reach, xp = _chains(target, draft, initial, horizon)
     starts = reach  # the law of (token, here a round starts): a rejection is where the next round starts
     profile = []
@@ -228,9 +230,7 @@ def _chains(target: Any, draft: Any, initial: Any, horizon: int | None) -> tuple
         raise ShapeError(
             "target and draft have no step axis", limit="needs [T, V, V] or a horizon", remedy="pass horizon=T"
         )
-    length = max(steps) if horizon is None else horizon
-    if length < 1:
-        raise SettingError(f"horizon is {length}", limit="must be >= 1", remedy="give the number of tokens")
+    length = max(steps) if horizon is None else whole("horizon", horizon, remedy="give the number of tokens")
     if any(count not in (1, length) for count in steps):
         raise ShapeError(
             f"horizon is {length} and the chains have {max(steps)} steps",
@@ -337,7 +337,7 @@ def validate_distances(total_variation: Any) -> Array:
     Traceback (most recent call last):
     spectheory.errors.SettingError: total_variation[1] is 1.5: must be in [0, 1]; TV is half the L1 distance
     """
-    values = as_floats(total_variation)
+    values = as_floats(total_variation, "total_variation", SettingError)
     xp = array_namespace(values)
     wrong = ~((values >= 0) & (values <= 1 + sum_tolerance(xp.float32, xp)))
     if bool(xp.any(wrong)):

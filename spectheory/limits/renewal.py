@@ -23,8 +23,10 @@ from typing import Literal
 
 import numpy as np
 
+from spectheory.checks import real
 from spectheory.errors import SettingError
 from spectheory.intervals import CONFIDENCE, Interval
+from spectheory.limits.capacity import checked_capacity
 from spectheory.limits.step_law import Floats, StepLaw
 
 RenewalForm = Literal["plain", "dual"]
@@ -100,7 +102,8 @@ def renewal_bound(
     >>> round(renewal_bound(fair, 62, form="plain", grid=math.log(2)).high, 4)
     5.9375
     """
-    points = _points(capacity, grid, math.log(max(capacity, 1)) + _NEGLIGIBLE if max_t is None else max_t)
+    capacity = checked_capacity(capacity)
+    points = _points(grid, math.log(capacity) + _NEGLIGIBLE if max_t is None else max_t)
     minimum = _dual if form == "dual" else _plain
     if form not in ("dual", "plain"):
         raise SettingError(f"form is {form!r}", limit="must be dual or plain", remedy="dual is the tighter")
@@ -115,11 +118,9 @@ def renewal_bound(
     return Interval(max(low - error, 0.0), high, min(high + error, float(capacity)), "statistical")
 
 
-def _points(capacity: float, grid: float, max_t: float) -> int:
-    if not 1 <= capacity < math.inf:
-        raise SettingError(
-            f"capacity is {capacity:g}", limit="must be >= 1 and finite", remedy="no draft means plain decoding"
-        )
+def _points(grid: float, max_t: float) -> int:
+    for name, value in (("grid", grid), ("max_t", max_t)):
+        real(name, value, lambda v: v >= 0, limit="must be >= 0", remedy="give it in nats")
     if not (0 < grid < math.inf and 0 <= max_t < math.inf and max_t / grid < _MOST_POINTS):
         raise SettingError(
             f"grid is {grid:g}, max_t is {max_t:g}",

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.distributions import validate_pmf
-from spectheory.errors import SettingError, ShapeError, TextError
+from spectheory.distributions import as_floats, validate_pmf
+from spectheory.errors import PmfError, SettingError, ShapeError, TextError
+from spectheory.limits.surprisals import checked_surprisals
 
 Floats = NDArray[np.float64]
 
@@ -49,6 +50,9 @@ class StepLaw:
     draws: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
+        for name, error in (("steps", SettingError), ("weights", PmfError)):
+            values = np.asarray(as_floats(getattr(self, name), name, error), dtype=np.float64)
+            object.__setattr__(self, name, values)
         shapes = {np.shape(self.steps), np.shape(self.weights)}
         if self.draws is not None:
             shapes.add(np.shape(self.draws))
@@ -136,17 +140,10 @@ class StepLaw:
         >>> StepLaw.from_surprisals([[0.5, 1.5], [1.0]]).mean
         1.0
         """
-        walks = [np.asarray(text, dtype=np.float64) for text in texts]
-        for walk in walks:
-            if walk.ndim != 1:
-                raise TextError(f"a text has shape {walk.shape}", limit="[tokens]", remedy="pass a list of texts")
+        walks = checked_surprisals(texts)
         steps = np.concatenate([np.zeros(0), *walks])
-        if not len(steps) or not np.all((steps >= 0) & np.isfinite(steps)):
-            raise TextError(
-                f"a surprisal is not a number in [0, inf) in {len(walks)} texts of {len(steps)} tokens",
-                limit="every token must have positive probability",
-                remedy="use the sampling settings the text was drawn with",
-            )
+        if not len(steps):
+            raise TextError(f"there is no token in {len(walks)} texts", limit="needs one", remedy="pass longer texts")
         return cls(steps, np.full(len(steps), 1 / len(steps)), np.repeat(np.arange(len(walks)), [*map(len, walks)]))
 
     @classmethod
@@ -172,7 +169,8 @@ class StepLaw:
         >>> StepLaw.from_surprisal_histogram([0.0, 1.0, float("inf")], [0.25, 0.75]).mean
         0.75
         """
-        bounds, weights = np.asarray(edges, dtype=np.float64), np.asarray(mass, dtype=np.float64)
+        bounds = np.asarray(as_floats(edges, "edges", SettingError), dtype=np.float64)
+        weights = np.asarray(as_floats(mass, "mass"), dtype=np.float64)
         if bounds.ndim != 1 or weights.shape != (len(bounds) - 1,):
             raise ShapeError(
                 f"edges have shape {bounds.shape}, mass {weights.shape}",

@@ -7,9 +7,13 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from spectheory.checks import real, whole
 from spectheory.errors import SettingError, TextError
+from spectheory.limits.surprisals import checked_surprisals
 
 Floats = NDArray[np.float64]
+MOST_WALK = 1 << 27
+"""Steps of all walks together, P for each token: 1 GB."""
 
 
 def surprisal_walks(surprisals: Floats, lengths: NDArray[np.int64], depth: int) -> tuple[Floats, NDArray[np.bool_]]:
@@ -71,9 +75,9 @@ def branching_bound_from_text(surprisals: list[Floats], capacity: int, t: float)
     Raises
     ------
     SettingError
-        If capacity or t is out of range.
+        If capacity or t is no number or out of range, or P times the tokens are more than :data:`MOST_WALK`.
     TextError
-        If no text has P tokens.
+        If no text has P tokens, or a surprisal is no number, negative, infinite or NaN.
 
     Examples
     --------
@@ -81,18 +85,21 @@ def branching_bound_from_text(surprisals: list[Floats], capacity: int, t: float)
     >>> round(branching_bound_from_text([np.full(50, 0.7)], 1, 0.7), 4)
     0.4966
     """
-    if capacity < 1 or not t >= 0:
-        raise SettingError(
-            f"capacity is {capacity}, t is {t:g}",
-            limit="needs capacity >= 1 and t >= 0",
-            remedy="t near log P is a good start",
-        )
-    lengths = np.array([len(text) for text in surprisals], dtype=np.int64)
+    capacity = whole("capacity", capacity, remedy="no draft means plain decoding")
+    t = real("t", t, lambda threshold: threshold >= 0, limit="must be >= 0", remedy="t near log P is a good start")
+    texts = checked_surprisals(surprisals)
+    lengths = np.array([len(text) for text in texts], dtype=np.int64)
     if lengths.max(initial=0) < capacity:
         raise TextError(
             f"the longest text has {lengths.max(initial=0)} tokens",
             limit=f"needs {capacity} tokens after a start",
             remedy="use longer texts or a smaller capacity",
         )
-    walks, whole = surprisal_walks(np.concatenate(surprisals), lengths, capacity)
-    return float(min(threshold_terms(walks[whole], t).mean() + capacity * math.exp(-t), capacity))
+    if capacity * int(lengths.sum()) > MOST_WALK:
+        raise SettingError(
+            f"capacity {capacity} times {int(lengths.sum())} tokens",
+            limit=f"must be at most {MOST_WALK}",
+            remedy="use fewer texts or a smaller capacity",
+        )
+    walks, inside = surprisal_walks(np.concatenate(texts), lengths, capacity)
+    return float(min(threshold_terms(walks[inside], t).mean() + capacity * math.exp(-t), capacity))

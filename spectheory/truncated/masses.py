@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectheory.distributions import as_floats
 from spectheory.errors import PmfError, SettingError, ShapeError
 
 Floats = NDArray[np.float64]
@@ -23,23 +24,22 @@ LOWEST = math.log(sys.float_info.min)
 EPS = float(np.finfo(np.float64).eps)
 
 
-def column(tokens: Any, log_probs: Any, vocabulary: int, name: str) -> tuple[Ids, Floats]:
-    """Return both as one-dimensional arrays of one length, entries checked.
+def column(tokens: Any, log_probs: Any, vocabulary: int, error: float, name: str) -> tuple[Ids, Floats]:
+    """Return both as one-dimensional arrays of one length, entries checked; `error` is that of a log-probability.
 
     Raises
     ------
     ShapeError, SettingError, PmfError
         If the lengths differ, a token is outside the vocabulary, or an entry is no log-probability.
     """
-    ids, logs = np.atleast_1d(np.array(tokens)), np.atleast_1d(np.array(log_probs, dtype=np.float64))
+    ids = np.atleast_1d(np.array(tokens))
+    logs = np.atleast_1d(np.array(as_floats(log_probs, "the log-probabilities"), dtype=np.float64))
     if ids.ndim != 1 or ids.shape != logs.shape:
         raise ShapeError(
             f"{name} has shape {ids.shape} and their log-probabilities {logs.shape}",
             limit="needs one log-probability per token",
             remedy="pass two lists of one length",
         )
-    if vocabulary < 1:
-        raise SettingError(f"vocabulary is {vocabulary}", limit="must be >= 1", remedy="give the number of tokens")
     if len(ids) and ids.dtype.kind not in "iu":
         raise ShapeError(f"{name} are {ids.dtype}", limit="must be integer ids", remedy="look them up in the tokenizer")
     outside = ids[(ids < 0) | (ids >= vocabulary)] if len(ids) else ids
@@ -47,7 +47,7 @@ def column(tokens: Any, log_probs: Any, vocabulary: int, name: str) -> tuple[Ids
         raise SettingError(
             f"{name} has token {outside[0]}", limit=f"must be 0 to {vocabulary - 1}", remedy="check the tokenizer"
         )
-    bad = ~((logs <= MASS_TOLERANCE) & ((logs >= LOWEST) | (logs == -math.inf)))
+    bad = ~((logs <= MASS_TOLERANCE + error) & ((logs >= LOWEST) | (logs == -math.inf)))
     if bad.any():
         raise PmfError(
             f"token {ids[bad][0]} has log-probability {logs[bad][0]:g}",
@@ -74,24 +74,28 @@ def check_distinct(ids: Ids) -> None:
         )
 
 
-def fit(p: Floats, cap: float, vocabulary: int) -> tuple[Floats, float, float, float]:
-    """Probabilities, cap, unseen mass and miss, after the scaling that makes the masses possible.
+def fit(p: Floats, cap: float, vocabulary: int, error: float) -> tuple[Floats, float, float, float]:
+    r"""Probabilities, cap, unseen mass and miss, after the scaling that makes the masses possible.
+
+    A log-probability rounded by `error` scales its probability by a factor within :math:`e^{\pm\text{error}}`: the
+    known mass of a pmf is then at most :math:`e^\text{error}`, and :math:`1 - e^{-\text{error}}` too little at most.
 
     Raises
     ------
     PmfError
-        If they miss by more than :data:`MASS_TOLERANCE`.
+        If they miss by more than :data:`MASS_TOLERANCE` and what such rounding explains.
     """
     hidden = vocabulary - len(p)
     unseen = math.fsum([1.0, *(-p)])  # rounded once, so relatively exact however small
     room = hidden * cap
-    if unseen < -MASS_TOLERANCE:
+    above = MASS_TOLERANCE + math.expm1(error)
+    if unseen < -above:
         raise PmfError(
             f"the known tokens have mass {1 - unseen:.10g}",
-            limit=f"at most 1 within {MASS_TOLERANCE:g}",
-            remedy="give natural logarithms of one pmf",
+            limit=f"at most 1 within {above:g}",
+            remedy="give natural logarithms of one pmf, and by how much they are rounded as error",
         )
-    if unseen > room + MASS_TOLERANCE:
+    if unseen > room * math.exp(error) + MASS_TOLERANCE - math.expm1(-error):
         raise PmfError(
             f"the {hidden} unseen tokens have mass {unseen:.6g}",
             limit=f"at most {room:.6g}, as none exceeds the smallest of the top ones, {cap:.6g}",

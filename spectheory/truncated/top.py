@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from spectheory.checks import real, whole
 from spectheory.distributions import validate_pmf
-from spectheory.errors import PmfError, SettingError, ShapeError
+from spectheory.errors import PmfError, ShapeError
 from spectheory.truncated.masses import EPS, MASS_TOLERANCE, Floats, Ids, check_distinct, column, fit
 
 ROUNDING_ULPS = 16
@@ -25,7 +26,7 @@ class TopLogProbs:
     *unseen* mass :math:`1 - \sum_{known} p`. A separately returned token (the sampled one) joins the known ones but
     does not lower the cap. The unseen mass is known up to rounding only: a sum of one does not say that all other
     tokens are impossible, -inf in the list does. Masses that miss what is possible by at most
-    :data:`MASS_TOLERANCE` are scaled to fit, and ``miss`` tells by how much.
+    :data:`MASS_TOLERANCE`, and what `error` explains, are scaled to fit, and ``miss`` tells by how much.
 
     Parameters
     ----------
@@ -84,27 +85,27 @@ class TopLogProbs:
     slack: float = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        tokens, log_probs = column(self.tokens, self.log_probs, self.vocabulary, "tokens")
-        extra, extra_logs = column(self.extra_tokens, self.extra_log_probs, self.vocabulary, "extra_tokens")
+        error = real(
+            "error", self.error, lambda e: 0 <= e <= 1e-2, limit="must be 0 to 0.01 nats", remedy="1e-6 suits floats"
+        )
+        vocabulary = whole("vocabulary", self.vocabulary, most=2**53, remedy="give the number of tokens")
+        tokens, log_probs = column(self.tokens, self.log_probs, vocabulary, error, "tokens")
+        extra, extra_logs = column(self.extra_tokens, self.extra_log_probs, vocabulary, error, "extra_tokens")
         if not len(tokens):
             raise ShapeError("there are no log-probabilities", limit="needs at least 1", remedy="ask the server for 1")
         ids, logs = np.concatenate([tokens, extra]), np.concatenate([log_probs, extra_logs])
         check_distinct(ids)
         lowest = float(log_probs.min())
-        if len(extra) and extra_logs.max() > lowest + MASS_TOLERANCE:
+        if len(extra) and extra_logs.max() > lowest + MASS_TOLERANCE + 2 * error:
             raise PmfError(
                 f"an extra token has log-probability {extra_logs.max():g}",
                 limit=f"must not exceed the smallest of the top ones, {lowest:g}",
                 remedy="list it among the top ones",
             )
-        if not 0 <= self.error <= 1e-2:
-            raise SettingError(
-                f"error is {self.error:g}", limit="must be 0 to 0.01 nats", remedy="1e-6 suits single precision"
-            )
-        p, cap, unseen, miss = fit(np.exp(logs), math.exp(lowest), self.vocabulary)
+        p, cap, unseen, miss = fit(np.exp(logs), math.exp(lowest), vocabulary, error)
         order = np.argsort(ids)
         ranked = np.lexsort((tokens, -log_probs))
-        slack = ROUNDING_ULPS * EPS * (len(ids) + 3) + 2 * (miss + self.error)
+        slack = ROUNDING_ULPS * EPS * (len(ids) + 3) + 2 * (miss + error)
         self._set(tokens=tokens[ranked], log_probs=log_probs[ranked], extra_tokens=extra, extra_log_probs=extra_logs)
         self._set(known=ids[order], probabilities=p[order], cap=cap, unseen=unseen, miss=miss, slack=slack)
 
@@ -140,8 +141,7 @@ class TopLogProbs:
         array([0, 1, 3])
         """
         p = np.asarray(validate_pmf(pmf), dtype=np.float64)
-        if not 1 <= m <= len(p):
-            raise SettingError(f"m is {m}", limit=f"must be 1 to {len(p)}", remedy="there are no more tokens")
+        whole("m", m, most=len(p), remedy="ask for one token")
         with np.errstate(divide="ignore"):
             logs = np.log(p)
         top = np.argsort(-p, kind="stable")[:m]
@@ -172,10 +172,7 @@ class TopLogProbs:
         >>> TopLogProbs([0], [math.log(0.25)], 5).range(3)
         (0.0, 0.25)
         """
-        if not 0 <= token < self.vocabulary:
-            raise SettingError(
-                f"token is {token}", limit=f"must be 0 to {self.vocabulary - 1}", remedy="check the tokenizer"
-            )
+        token = whole("token", token, least=0, most=self.vocabulary - 1, remedy="check the tokenizer")
         at = int(np.searchsorted(self.known, token))
         if at < len(self.known) and self.known[at] == token:
             return float(self.probabilities[at]), float(self.probabilities[at])

@@ -16,6 +16,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
+from spectheory.checks import whole
 from spectheory.distributions import Array
 from spectheory.errors import SettingError, ShapeError, TraceError
 
@@ -171,10 +172,7 @@ def at_least_one(name: str, value: int) -> None:
     SettingError
         If it is no whole number, or below 1.
     """
-    if not isinstance(value, (int, np.integer)):
-        raise SettingError(f"{name} is {value!r}", limit="must be a whole number >= 1", remedy="count candidates")
-    if value < 1:
-        raise SettingError(f"{name} is {value}", limit="must be >= 1", remedy="ranks are counted from 1")
+    whole(name, value, remedy="count candidates, and ranks, from 1")
 
 
 def recorded_ranks(columns: Columns, name: str, max_rank: int) -> NDArray[np.float64]:

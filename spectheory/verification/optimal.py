@@ -6,7 +6,7 @@ from typing import Any
 
 from spectheory import kernels
 from spectheory.distributions import Array, ratio, validate_pair, widened
-from spectheory.errors import SettingError
+from spectheory.verification.base import at_least_one
 
 _RARE = 1e-3
 """Acceptance below which one minus the rejection has lost digits worth a second look."""
@@ -92,8 +92,7 @@ def optimal_rejections(target: Any, draft: Any, max_k: int) -> Array:
     >>> optimal_rejections([0.5, 0.3, 0.2], [0.2, 0.3, 0.5], 3).round(6)
     array([0.3  , 0.14 , 0.012])
     """
-    if max_k < 1:
-        raise SettingError(f"k is {max_k}", limit="must be >= 1", remedy="count candidates from 1")
+    at_least_one("k", max_k)
     p, q, xp = validate_pair(target, draft)
     wide = widened(p, xp), widened(q, xp)
     if kernels.usable(*wide):

@@ -44,7 +44,7 @@ def rank_entropy(rank_pmf: Any) -> Array:
     >>> round(float(rank_entropy([0.5, 0.25])), 6)
     1.039721
     """
-    law = as_floats(rank_pmf)
+    law = as_floats(rank_pmf, "the rank pmf")
     xp = array_namespace(law)
     if law.ndim == 0 or law.shape[-1] == 0 or not bool(xp.all(law >= 0)):
         raise PmfError("rank pmf is empty, or an entry negative or NaN", limit="P(R = r) >= 0", remedy="use rank_pmf")

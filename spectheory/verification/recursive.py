@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from spectheory.checks import whole
 from spectheory.distributions import Array, ratio, validate_pair
 from spectheory.errors import SettingError
 from spectheory.verification.base import Columns, RankRule, at_least_one, at_token, recorded_ranks
@@ -148,8 +149,7 @@ class RecursiveRejection(RankRule):
                 "candidates are i.i.d.", limit="estimates are for distinct ones", remedy="rank_pmf is exact"
             )
         at_least_one("max_rank", max_rank)
-        if trials < 2:
-            raise SettingError(f"trials is {trials}", limit="must be >= 2", remedy="an error needs two trials")
+        whole("trials", trials, least=2, remedy="an error needs two trials")
         p, q, xp = validate_pair(target, draft)
         return estimated_ranks(p + 0 * q, q + 0 * p, max_rank, trials, rng, xp)
 

@@ -1,0 +1,37 @@
+"""The surprisals of texts, checked once for every limit that reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectheory.distributions import as_floats
+from spectheory.errors import TextError
+
+
+def checked_surprisals(texts: Sequence[Any]) -> list[NDArray[np.float64]]:
+    """The surprisals of each text, ``[tokens]`` each, in double precision.
+
+    Raises
+    ------
+    TextError
+        If `texts` is no list of texts, or a surprisal is no number, negative, infinite or NaN.
+    """
+    if not hasattr(texts, "__len__"):
+        raise TextError(f"the texts are a {type(texts).__name__}", limit="[tokens] each", remedy="pass a list of texts")
+    walks = [np.asarray(as_floats(text, f"text {number}", TextError), np.float64) for number, text in enumerate(texts)]
+    for number, walk in enumerate(walks):
+        if walk.ndim != 1:
+            raise TextError(f"a text has shape {walk.shape}", limit="[tokens]", remedy="pass a list of texts")
+        bad = ~((walk >= 0) & np.isfinite(walk))
+        if bad.any():
+            at = int(np.argmax(bad))
+            raise TextError(
+                f"surprisal {at} of text {number} is {walk[at]:g}",
+                limit="must be finite and >= 0: every token has positive probability",
+                remedy="pass -log p in nats, with the sampling settings the text was drawn with",
+            )
+    return walks
