@@ -35,8 +35,9 @@ from transformers import (
     TopPLogitsWarper,
 )
 
+from spectheory.checks import whole
 from spectheory.distributions import Sampling
-from spectheory.errors import SettingError, TextError
+from spectheory.errors import TextError
 from spectheory.measure.hub import quiet
 from spectheory.measure.pair import ModelPair
 from spectheory.measure.tokens import check_window
@@ -123,10 +124,8 @@ def check_runs(pair: ModelPair, prompts_ids: Sequence[Tensor], ks: Sequence[int]
         If there is no prompt, or one and its output do not fit the window.
     """
     for k in ks:
-        if k < 1:
-            raise SettingError(f"k is {k}", limit="must be >= 1", remedy="no draft means plain generation")
-    if tokens < 1:
-        raise SettingError(f"tokens is {tokens}", limit="must be >= 1", remedy="ask for at least one")
+        whole("k", k, remedy="no draft means plain generation")
+    whole("tokens", tokens, remedy="ask for at least one")
     if not prompts_ids:
         raise TextError("there is no prompt", limit="needs at least one", remedy="pass a prompt file")
     for i, ids in enumerate(prompts_ids):

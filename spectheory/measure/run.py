@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from spectheory.checks import whole
 from spectheory.distributions import Sampling
 from spectheory.errors import SettingError, TextError, TraceError
 from spectheory.measure.forward import teacher_forced
@@ -75,9 +76,7 @@ class MeasureSettings:
 
     def __post_init__(self) -> None:
         for name, least in (("tokens", 1), ("count", 1), ("seed", 0), ("chunk", 1)):
-            value = getattr(self, name)
-            if value < least:
-                raise SettingError(f"{name} is {value}", limit=f"must be >= {least}", remedy=f"use {least} or more")
+            whole(name, getattr(self, name), least=least, remedy=f"use {least} or more")
         if self.given_text and self.count != 1:
             raise SettingError(
                 f"count is {self.count}", limit="given text comes once per prompt", remedy="leave out the count"

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from spectheory.checks import whole
 from spectheory.distributions import Sampling
-from spectheory.errors import SettingError
 from spectheory.measure.pair import ModelPair
 from spectheory.measure.reading import Reading, read_last
 from spectheory.measure.tokens import check_window
@@ -63,8 +63,7 @@ def sample_continuations(
         If the prompt and the continuation do not fit the window.
     """
     for name, value in (("tokens", tokens), ("count", count)):
-        if value < 1:
-            raise SettingError(f"{name} is {value}", limit="must be >= 1", remedy="ask for at least one")
+        whole(name, value, remedy="ask for at least one")
     check_window("", len(prompt_ids), tokens, pair.window)
     uniforms = torch.from_numpy(rng.random((tokens, count)))
     ends = torch.tensor(sorted(pair.end_of_text) if stop_at_end else [], dtype=torch.int64)

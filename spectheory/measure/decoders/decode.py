@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from spectheory.checks import whole
 from spectheory.distributions import Sampling
 from spectheory.errors import SettingError, TextError
 from spectheory.measure.decoders.events import Decoded
@@ -142,8 +143,7 @@ def _source(seed: int, number: int, prompt: Sequence[int], vocabulary: int) -> S
 
 def _check_numbers(method: Method, sampling: Sampling, seed: int, numbers: dict[str, int]) -> None:
     for name, value, least in (*((name, value, 1) for name, value in numbers.items()), ("seed", seed, 0)):
-        if not isinstance(value, int) or value < least:
-            raise SettingError(f"{name} is {value}", limit=f"must be >= {least}", remedy=f"use {least} or more")
+        whole(name, value, least=least, remedy=f"use {least} or more")
     if method.shape is not None and method.shape.nodes > MOST_DRAFTED:
         raise SettingError(
             f"a call drafts {method.shape.nodes} tokens", limit=f"at most {MOST_DRAFTED}", remedy="use a smaller shape"
