@@ -102,7 +102,7 @@ def test_validation_with_either_judge(tied_pair: ModelPair, tmp_path: Path) -> N
     prompts = tuple(Prompt(str(i), "", f"t{i % 60 + 1} t{i % 7 + 1} t9") for i in range(1, 5))
     how = MeasureSettings(Sampling(top_k=3, min_p=0.1), tokens=20, count=1)
     question = Validation((JUDGE, FILTERS_JUDGE), (Chain(2),), (0.7,), how)
-    found = validate(tied_pair, prompts, question, tmp_path, resamples=50)
+    found = validate(tied_pair, prompts, question, tmp_path)
     assert [record["rule"] for record in found["temperatures"][0]["settings"]] == [JUDGE, FILTERS_JUDGE]
     assert found["comparisons"] == 2
     assert found["disagreements"] == 0

@@ -49,7 +49,9 @@ LOOKUP_TOP_P = Fact(
     "outputs stay right, fewer drafts are accepted than predicted.",
     "run by a test",
 )
-TRANSFORMERS = Engine("transformers", "5.23", (SAMPLED, MATCHED, NUMBER, TWICE, OWN_LOOP, LOOKUP_LENGTH, LOOKUP_TOP_P), True)
+TRANSFORMERS = Engine(
+    "transformers", "5.23", (SAMPLED, MATCHED, NUMBER, TWICE, OWN_LOOP, LOOKUP_LENGTH, LOOKUP_TOP_P), True
+)
 
 
 def transformers_settings(ask: Ask) -> EngineSettings | None:

@@ -32,7 +32,8 @@ DEFAULTS = Fact(
 )
 ORDER = Fact(
     "--samplers",
-    "The server cuts by top-p and min-p before it applies the temperature, the trace after: other acceptance than predicted.",
+    "The server cuts by top-p and min-p before it applies the temperature, the trace after: other acceptance than "
+    "predicted.",
     "documentation: the default order of samplers; not run",
 )
 GGUF = Fact("-m, -md", "Reads GGUF files: convert both models first, in the type they were measured in.", "run")

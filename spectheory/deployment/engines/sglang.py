@@ -37,7 +37,9 @@ GROWN = Fact(
     "documentation: num-draft-tokens counts the root, so it is nodes + 1; not run",
 )
 DTYPE = Fact("--dtype", "It is the type of both models: the draft is loaded in the target's.", _CHECKED)
-MIN_P = Fact("min_p", "Verification leaves min-p out: no settings for traces with it.", "sgl-project/sglang#10617, open")
+MIN_P = Fact(
+    "min_p", "Verification leaves min-p out: no settings for traces with it.", "sgl-project/sglang#10617, open"
+)
 SGLANG = Engine("sglang", "0.5.23", (FIRST_CHOICES, REFUSED, MATCHED, GROWN, MIN_P, DTYPE))
 
 
