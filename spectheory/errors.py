@@ -68,6 +68,10 @@ class TraceError(SpectheoryError):
     """A file that is not a readable trace, or a trace without what was asked of it."""
 
 
+class TornTraceError(TraceError):
+    """A trace file that is not whole: cut off, damaged, or no Parquet file."""
+
+
 class ModelError(SpectheoryError):
     """A model, tokenizer or pair that cannot be used."""
 

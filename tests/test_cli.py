@@ -18,6 +18,7 @@ from spectheory.prediction import plan
 from spectheory.report import trees_table
 from spectheory.shape_calls import BestTree
 from spectheory.trace import METADATA_KEY, TextInfo, Trace
+from tests.made_up import race_g
 
 
 @pytest.fixture
@@ -25,10 +26,11 @@ def trace_file(tmp_path: Path) -> Path:
     rng = np.random.default_rng(0)
     rows = 200
     log_target = -rng.exponential(1.0, rows)
+    log_draft = np.minimum(0, log_target + rng.normal(0, 0.5, rows))
     columns = {
         "log_target": log_target,
-        "log_draft": np.minimum(0, log_target + rng.normal(0, 0.5, rows)),
-        "race_g": rng.exponential(0.3, rows),
+        "log_draft": log_draft,
+        "race_g": race_g(rng, log_target, log_draft),
         "target_entropy": np.full(rows, 1.0),
         "target_second_moment": np.full(rows, 2.0),
         "rejection_rank": np.tile(np.full(8, 0.12), (rows, 1)),

@@ -18,6 +18,7 @@ from spectheory.cost import ACCELERATORS, LatencyTable
 from spectheory.deployment.engines import ENGINES
 from spectheory.intervals import Interval
 from spectheory.trace import TextInfo, Trace
+from tests.made_up import race_g
 
 SIZES = (1, 2, 4, 8, 16, 32, 33)
 CONFIG = {
@@ -42,7 +43,7 @@ def measured(folder: Path, *, spread: float = 0.5, draft: float = 0.1, temperatu
     columns = {
         "log_target": log_target,
         "log_draft": log_draft,
-        "race_g": rng.exponential(0.3, rows),
+        "race_g": race_g(rng, log_target, log_draft),
         "rejection_rank": np.stack([accepted * (1 - accepted) ** r for r in range(8)], axis=1),
         "draft_rank": rng.geometric(0.6, rows),
         "greedy_agreement": accepted > 0.8,

@@ -17,6 +17,7 @@ import pytest
 from spectheory.cli import console, main
 from spectheory.trace import GIVEN_TEXT, SAMPLED_TEXT, TextInfo, Trace
 from spectheory.verification import rule_order
+from tests.made_up import race_g
 
 EXACT = 1e-11
 """Two float64 routes to one number of order one, thousands of operations each."""
@@ -80,12 +81,14 @@ def full_trace(path: Path, *, texts: int = 6, tokens: int = 30, drop: tuple[str,
     rng = np.random.default_rng(3)
     rows = texts * tokens
     log_target = -rng.exponential(1.5, rows)
+    log_draft = np.minimum(0.0, log_target + rng.normal(0.0, 0.8, rows))
+    entropy = rng.exponential(1.5, rows)
     columns: dict[str, Any] = {
         "log_target": log_target,
-        "log_draft": np.minimum(0.0, log_target + rng.normal(0.0, 0.8, rows)),
-        "race_g": rng.exponential(0.5, rows),
-        "target_entropy": rng.exponential(1.5, rows),
-        "target_second_moment": rng.exponential(9.0, rows) + 9.0,
+        "log_draft": log_draft,
+        "race_g": race_g(rng, log_target, log_draft),
+        "target_entropy": entropy,
+        "target_second_moment": entropy**2 + rng.exponential(9.0, rows),
         "rejection_rank": rng.dirichlet([4.0, 2.0, *[1.0] * 7], rows)[:, :8],
         "race_rank": rng.dirichlet([4.0, 3.0, *[1.0] * 7], rows)[:, :8],
         "draft_rank": rng.geometric(0.5, rows),

@@ -18,6 +18,7 @@ from spectheory.prediction import plan, predict
 from spectheory.report import headline, notes, plan_as_dict
 from spectheory.trace import GIVEN_TEXT, TextInfo, Trace
 from spectheory.verification import BlockVerification, GreedyMatch, KSeq, RaceVerification, TokenVerification
+from tests.made_up import race_g
 
 EXACT = 1e-12
 """Two float64 routes to one number of order one, some hundred operations each."""
@@ -28,12 +29,14 @@ def full_trace(rng: np.random.Generator, texts: int = 6, tokens: int = 30, **pro
     rows = texts * tokens
     log_target = -rng.exponential(1.5, rows)
     rank = rng.dirichlet(np.ones(9), rows)[:, :8]
+    log_draft = np.minimum(0.0, log_target + rng.normal(0.0, 0.8, rows))
+    entropy = rng.exponential(1.5, rows)
     columns = {
         "log_target": log_target,
-        "log_draft": np.minimum(0.0, log_target + rng.normal(0.0, 0.8, rows)),
-        "race_g": rng.exponential(0.5, rows),
-        "target_entropy": rng.exponential(1.5, rows),
-        "target_second_moment": rng.exponential(9.0, rows) + 9.0,
+        "log_draft": log_draft,
+        "race_g": race_g(rng, log_target, log_draft),
+        "target_entropy": entropy,
+        "target_second_moment": entropy**2 + rng.exponential(9.0, rows),
         "rejection_rank": rank,
     }
     return Trace(columns, tuple(TextInfo(f"t{i}", tokens) for i in range(texts)), provenance)

@@ -27,6 +27,7 @@ from spectheory.verification import (
     TokenVerification,
     TopKMatch,
 )
+from tests.made_up import draft_beside
 
 EXACT = 1e-12
 """Two float64 routes to one number of order one."""
@@ -40,14 +41,15 @@ def ranked_trace(seed: int = 0, texts: int = 5, tokens: int = 24) -> Trace:
     rows = texts * tokens
     race, recursive = (rng.dirichlet([6, 2, 1, 1, 1, 1, 1, 1, 2], rows)[:, :8] for _ in range(2))
     log_target = -rng.exponential(1.5, rows)
-    log_draft = np.minimum(0.0, log_target + rng.normal(0.0, 0.8, rows))
+    race_g = 1 / race[:, 0] - 1
+    log_draft = draft_beside(rng, log_target, race_g)
     first = np.minimum(1.0, np.exp(log_draft - log_target))  # the first rank is token verification
     recursive *= ((1 - first) / (1 - recursive[:, 0]))[:, None]
     recursive[:, 0] = first
     columns = {
         "log_target": log_target,
         "log_draft": log_draft,
-        "race_g": 1 / race[:, 0] - 1,
+        "race_g": race_g,
         "race_rank": race,
         "rejection_rank": recursive,
         "distinct_rank": recursive[:, :DISTINCT_RANKS],

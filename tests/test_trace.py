@@ -12,49 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from numpy.typing import NDArray
 
 from spectheory.errors import OutputError, TextError, TraceError
 from spectheory.trace import COLUMNS, METADATA_KEY, RECORDED_RANKS, TextInfo, Trace
-from spectheory.trace_parts import PartStore, concatenate
+from tests.made_up import columns, one_line, same, trace
 
 NAN = math.nan
-
-
-def columns(tokens: int, seed: int = 1) -> dict[str, NDArray[Any]]:
-    """Every kind of column: double and single precision, integers, truth values, one of two dimensions."""
-    rng = np.random.default_rng(seed)
-    return {
-        "token": rng.integers(0, 50_000, tokens).astype(np.int32),
-        "log_target": -rng.exponential(size=tokens),
-        "log_draft": np.where(rng.random(tokens) < 0.3, -np.inf, -rng.exponential(size=tokens)),
-        "kl": rng.random(tokens).astype(np.float32),
-        "race_g": np.where(rng.random(tokens) < 0.3, np.inf, rng.random(tokens)),
-        "draft_rank": rng.integers(1, 9, tokens),
-        "greedy_agreement": rng.random(tokens) < 0.5,
-        "rejection_rank": rng.random((tokens, RECORDED_RANKS)).astype(np.float32),
-    }
-
-
-def trace(*lengths: int, seed: int = 1, **provenance: Any) -> Trace:
-    texts = tuple(TextInfo(f"text {i}", n, prompt=f"p{i}", category="c", ended=i == 0) for i, n in enumerate(lengths))
-    return Trace(columns(sum(lengths), seed), texts, provenance)
-
-
-def same(a: Trace, b: Trace) -> bool:
-    """Whether two traces hold the same numbers, texts and provenance."""
-    return (
-        a.texts == b.texts
-        and dict(a.provenance) == dict(b.provenance)
-        and set(a.columns) == set(b.columns)
-        and all(np.array_equal(a.columns[name], b.columns[name]) for name in a.columns)
-    )
-
-
-def one_line(error: pytest.ExceptionInfo[Exception]) -> str:
-    message = str(error.value)
-    assert "\n" not in message
-    return message
 
 
 # The disk
@@ -268,62 +231,3 @@ def test_bad_lists_are_named_in_one_line(case: str) -> None:
     with pytest.raises(TextError) as caught:
         Trace.from_log_probabilities(texts)
     assert fragment in one_line(caught)
-
-
-# Parts of a running measurement
-
-
-def text_part(index: int) -> Trace:
-    """The trace of one text."""
-    return Trace(columns(index + 2, seed=index), (TextInfo(f"text {index}", index + 2),))
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> PartStore:
-    return PartStore(tmp_path / "out" / "pair.parquet", "fingerprint one")
-
-
-def test_a_killed_run_resumes(store: PartStore) -> None:
-    """Parts may arrive in any order and in several runs; the whole is as if nothing had happened."""
-    assert store.finished() == {}
-    for index in (2, 0):
-        store.add(index, text_part(index))
-    again = PartStore(store.final, store.fingerprint)
-    assert sorted(again.finished()) == [0, 2]
-    again.add(1, text_part(1))
-    whole = again.merge({"target": "a"})
-    expected = concatenate([text_part(i) for i in range(3)], {"target": "a", "fingerprint": "fingerprint one"})
-    assert same(whole, expected)
-    assert same(Trace.read(store.final), expected)
-    assert not store.folder.exists()
-
-
-def test_what_a_kill_left_half_written_is_ignored(store: PartStore) -> None:
-    """Partial files of parts are no parts, and are gone after the merge."""
-    store.add(0, text_part(0))
-    (store.folder / ".000001.parquet.4242.partial").write_bytes(b"PAR1 half a file")
-    assert sorted(store.finished()) == [0]
-    assert len(store.merge({}).texts) == 1
-    assert not store.folder.exists()
-
-
-def test_a_part_stored_twice_counts_once(store: PartStore) -> None:
-    store.add(0, text_part(1))
-    store.add(0, text_part(0))
-    assert same(store.merge({}), concatenate([text_part(0)], {"fingerprint": "fingerprint one"}))
-
-
-def test_parts_of_other_settings_are_refused(store: PartStore) -> None:
-    store.add(0, text_part(0))
-    other = PartStore(store.final, "fingerprint two")
-    for use in (other.finished, lambda: other.merge({})):
-        with pytest.raises(TraceError) as caught:
-            use()
-        assert "holds an unfinished measurement with other settings" in one_line(caught)
-    assert sorted(store.finished()) == [0], "nothing was deleted"
-
-
-def test_parts_that_cannot_be_written(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(OutputError, match="cannot be written"):
-        PartStore(tmp_path / "file" / "pair.parquet", "f").add(0, text_part(0))

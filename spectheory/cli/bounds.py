@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from spectheory.cli.answer import show
 from spectheory.cli.iid_bounds import of_moments, of_pmfs, of_ranks
-from spectheory.cli.inputs import in_range, one_source, read_pmfs, read_rank_law, read_trace
+from spectheory.cli.inputs import in_range, one_source, read_pmfs, read_rank_law
 from spectheory.cli.theory_options import DEFAULT_NODES, BoundsOptions, DrawOptions
 from spectheory.cli.trace_bounds import of_trace
 from spectheory.errors import SettingError
 from spectheory.theory_report import BoundsAnswer, bounds_report
+from spectheory.trace import Trace
 
 MOST_NODES = 1_000_000
 
@@ -32,7 +33,7 @@ def _answer(question: BoundsOptions, nodes: list[int], draws: DrawOptions) -> Bo
     if one_source(given) != "--target" and question.trees is not None:
         raise SettingError("--trees is given without --target", limit="random trees need pmfs", remedy="leave it out")
     if question.trace is not None:
-        return of_trace(read_trace(question.trace), nodes)
+        return of_trace(Trace.read(question.trace), nodes)
     if question.target is not None:
         return of_pmfs(read_pmfs(question.target, "--target"), nodes, question.trees, draws.seed)
     if question.rank_pmf is not None:

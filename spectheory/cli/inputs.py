@@ -11,10 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.cli.options import TRACE_FILE
 from spectheory.distributions import sum_tolerance
 from spectheory.errors import PmfError, SettingError
-from spectheory.trace import Trace
 
 Floats = NDArray[np.float64]
 
@@ -89,17 +87,6 @@ def read_rank_law(source: str, name: str) -> Floats:
 def letters(law: Floats) -> int:
     """Size of the rank alphabet: a mass that is missing to one by more than rounding is one letter more."""
     return len(law) + int(1 - math.fsum(law) > len(law) * np.finfo(law.dtype).eps)
-
-
-def read_trace(path: Path) -> Trace:
-    """A trace, or the one in a folder of ``spectheory measure``.
-
-    Raises
-    ------
-    TraceError
-        If there is none.
-    """
-    return Trace.read(path / TRACE_FILE if path.is_dir() else path)
 
 
 def one_source(given: dict[str, bool]) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from spectheory.cli.console import answers, progress, ready_folder, remarks
 from spectheory.cli.latencies import remark_slower
 from spectheory.cli.loading import load_named
-from spectheory.cli.options import LATENCY_FILE, TRACE_FILE, PairOptions, TextOptions
+from spectheory.cli.options import LATENCY_FILE, PairOptions, TextOptions
 from spectheory.cost import CostModel, LatencyTable
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain
@@ -31,7 +31,7 @@ from spectheory.measure import (
 )
 from spectheory.pairs import PROMPTS
 from spectheory.prompts import Prompt, read_prompts
-from spectheory.trace import Trace
+from spectheory.trace import TRACE_FILE, Trace
 
 LONGEST_CALL = 64
 CHECK_PROMPTS, CHECK_TOKENS = 24, 96

@@ -12,8 +12,8 @@ from typer import Argument, Option
 
 from spectheory.pairs import PREFIX
 
-TRACE_FILE, LATENCY_FILE = "trace.parquet", "latency.json"
-"""What a measurement leaves in its folder."""
+LATENCY_FILE = "latency.json"
+"""Name of the latency table in the folder of a measurement, beside its trace."""
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from spectheory.cli.console import ready_folder
-from spectheory.cli.options import LATENCY_FILE, TRACE_FILE, PairOptions, TextOptions
+from spectheory.cli.options import LATENCY_FILE, PairOptions, TextOptions
 from spectheory.cli.plan_costs import cost_of
 from spectheory.cli.plan_options import PlanOptions
 from spectheory.deployment import Draft
 from spectheory.errors import SettingError
 from spectheory.logprobs import read_log_probabilities
 from spectheory.pairs import PREFIX
-from spectheory.trace import Trace
+from spectheory.trace import TRACE_FILE, Trace
 
 BUILT_IN = ("distilled", "draft")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from spectheory.bias_tradeoff import BiasPoint, bias_tradeoff
 from spectheory.cli.console import answers, ready_folder, remarks
 from spectheory.cli.latencies import read_latencies
-from spectheory.cli.options import LATENCY_FILE, TRACE_FILE, PairOptions, PredictOptions, TextOptions
+from spectheory.cli.options import LATENCY_FILE, PairOptions, PredictOptions, TextOptions
 from spectheory.cli.shapes import read_rules, read_shapes, tree_sizes, with_ranks
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable, LoopedTable
 from spectheory.drafting import Chain
@@ -35,7 +35,7 @@ from spectheory.report import (
     trees_table,
 )
 from spectheory.shape_calls import BestTree, Wanted
-from spectheory.trace import Trace
+from spectheory.trace import TRACE_FILE, Trace
 from spectheory.verification import PathRule
 from spectheory.verification.biased import BiasedVerification
 

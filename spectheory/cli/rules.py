@@ -6,7 +6,7 @@ import numpy as np
 
 from spectheory.cli.answer import show
 from spectheory.cli.console import remarks
-from spectheory.cli.inputs import Floats, Pmfs, in_range, one_source, read_pmfs, read_trace
+from spectheory.cli.inputs import Floats, Pmfs, in_range, one_source, read_pmfs
 from spectheory.cli.theory_options import DrawOptions, RulesOptions
 from spectheory.divergences import kl_divergence, total_variation
 from spectheory.errors import SettingError, ShapeError, SpectheoryError
@@ -27,7 +27,7 @@ def run_rules(question: RulesOptions, draws: DrawOptions) -> None:
     pair = question.target is not None or question.draft is not None
     if one_source({"a trace": question.trace is not None, "--target with --draft": pair}) == "a trace":
         assert question.trace is not None
-        answer = of_trace(read_trace(question.trace), question.k)
+        answer = of_trace(Trace.read(question.trace), question.k)
     else:
         answer = of_pmfs(*_pair(question), question.k, draws.seed)
     show(rules_report(answer), as_json=draws.json)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from spectheory.cli.answer import show
 from spectheory.cli.console import remarks
-from spectheory.cli.inputs import Floats, in_range, letters, one_source, read_rank_law, read_trace
+from spectheory.cli.inputs import Floats, in_range, letters, one_source, read_rank_law
 from spectheory.cli.theory_options import TreeOptions
 from spectheory.cross_fit import PARTS, cross_fitted
 from spectheory.drafting import Chain, Tree, expected_tokens, node_weights, optimal_tree
@@ -37,7 +37,7 @@ def run_tree(question: TreeOptions, *, as_json: bool) -> None:
         answer = of_ranks(read_rank_law(question.rank_pmf or "", "--rank-pmf"), question)
     else:
         rule = _rule(question.rule or DEFAULT_RULE)
-        answer = of_trace(read_trace(question.trace), rule, question)
+        answer = of_trace(Trace.read(question.trace), rule, question)
     show(tree_report(answer), as_json=as_json)
 
 

@@ -1,4 +1,4 @@
-"""The record of a measured pair: per-position statistics of texts, with provenance. Parquet on disk, no torch.
+"""The record of a measured pair: per-position statistics of texts, with provenance; no torch.
 
 A trace holds one row per output token of each text. Two columns are always there (the log-probabilities of the
 text's token under target and draft); the others need full pmfs and are absent from a trace made of log-probabilities
@@ -7,9 +7,9 @@ alone.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -17,51 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.distributions import Sampling
-from spectheory.errors import TextError, TraceError, load_extra
-from spectheory.files import write_whole
-from spectheory.verification.lookup import LONGEST_COPY, LOOKUP_NGRAM
+from spectheory.errors import SpectheoryError, TextError, TraceError
+from spectheory.trace import parquet
+from spectheory.trace.checks import Fault, faults
+from spectheory.trace.columns import COLUMNS, REQUIRED
 
-SCHEMA_VERSION = 1
-METADATA_KEY = b"spectheory"
-RECORDED_RANKS = 8
-"""Rank laws are recorded for ranks 1 to this."""
-DISTINCT_RANKS = 4
-"""That of recursive rejection over distinct candidates, which is estimated, to this."""
-UNO_SHARES = (0.0, 0.25, 0.5, 0.75)
-"""Shares of over-acceptance at which the loss of recovering from the target itself is recorded (Y5)."""
+TRACE_FILE = "trace.parquet"
+"""Name of the trace in the folder of a measurement."""
 
 GIVEN_TEXT, SAMPLED_TEXT = "given", "sampled from the target"
 """Origins of the text of a trace; limits over target samples hold for the second alone."""
 SOURCES = "sources"
 """Where the provenance keeps the folders or hub ids of the models, for settings to paste; answers leave them out."""
-
-COLUMNS: dict[str, str] = {
-    "token": "id of the output token",
-    "log_target": "log p of the token, nats",
-    "log_draft": "log q of the token, nats (-inf where the draft cannot draw it)",
-    "total_variation": "TV(p, q) (D1)",
-    "kl": "KL(p || q), nats (D1)",
-    "target_entropy": "H(p), nats (D1)",
-    "target_second_moment": "M2(p), nats squared (D1)",
-    "draft_entropy": "H(q), nats (D1)",
-    "harmonic_similarity": "S_HM(p, q) (D2)",
-    "race_acceptance": "acceptance rate of the race (A2)",
-    "race_g": "g(p_x/q_x) at the token x (D3, A2); inf where q_x = 0",
-    "draft_rank": "place of the token in the draft's order, 1 the most probable",
-    "target_rank": "place of the token in the target's order, 1 the most probable",
-    "greedy_agreement": "whether the most probable tokens agree",
-    "rejection_rank": f"P(R = r | token) of recursive rejection with i.i.d. drafts, r = 1..{RECORDED_RANKS} (R3)",
-    "race_rank": f"P(R = r | token) of the race over distinct tokens, r = 1..{RECORDED_RANKS} (R2)",
-    "distinct_rank": "estimate of P(R = r | token) of recursive rejection over distinct candidates, "
-    f"r = 1..{DISTINCT_RANKS}; unbiased (R3)",
-    "uno_loss": f"bias when recovering from the target itself, at over-acceptance {UNO_SHARES} (Y5)",
-    "lookup_match": f"leading tokens, at most {LONGEST_COPY}, of what prompt lookup drafts here that the text repeats; "
-    f"suffixes of up to {LOOKUP_NGRAM} tokens, latest occurrence (§7)",
-    "lookup_drafted": f"tokens, at most {LONGEST_COPY}, that prompt lookup drafts here (§7)",
-}
-"""What each column means."""
-
-REQUIRED = ("log_target", "log_draft")
 
 
 @dataclass(frozen=True)
@@ -80,6 +47,11 @@ class TextInfo:
         Category of the prompt.
     ended : bool
         Whether the text ended by itself (an end-of-text token), so that nothing follows it.
+
+    Raises
+    ------
+    TraceError
+        If a field has the wrong type, or there is no token.
     """
 
     id: str
@@ -87,6 +59,18 @@ class TextInfo:
     prompt: str = ""
     category: str = ""
     ended: bool = False
+
+    def __post_init__(self) -> None:
+        fine = {name: isinstance(getattr(self, name), str) for name in ("id", "prompt", "category")}
+        fine["ended"] = isinstance(self.ended, bool | np.bool_)
+        fine["tokens"] = isinstance(self.tokens, Integral) and not isinstance(self.tokens, bool) and self.tokens >= 1
+        if not all(fine.values()):
+            name = min(fine, key=fine.__getitem__)
+            raise TraceError(
+                f"{name} of text {self.id!r} is {getattr(self, name)!r}",
+                limit="names are strings, tokens is an integer >= 1 (no empty text), ended is a truth value",
+                remedy="measure the pair again",
+            )
 
 
 @dataclass(frozen=True)
@@ -105,7 +89,7 @@ class Trace:
     Raises
     ------
     TraceError
-        If a required column is missing or the lengths disagree.
+        If a required column is missing, lengths disagree, or a column does not hold what :data:`COLUMNS` says of it.
     TextError
         If a log-probability is positive or NaN, or a token is impossible under the target.
 
@@ -127,31 +111,38 @@ class Trace:
                 f"the trace lacks {', '.join(missing)}", limit="both are required", remedy="measure the pair again"
             )
         tokens = sum(text.tokens for text in self.texts)
-        wrong = {name: len(c) for name, c in self.columns.items() if len(c) != tokens}
-        if wrong or not self.texts or any(text.tokens < 1 for text in self.texts):
+        wrong = {name: np.shape(c)[:1] for name, c in self.columns.items() if np.shape(c)[:1] != (tokens,)}
+        if wrong or not self.texts:
+            others = {name: shape[0] if shape else "no rows" for name, shape in wrong.items()}
             raise TraceError(
-                f"{len(self.texts)} texts of {tokens} tokens in all, columns of other lengths: {wrong or 'none'}",
-                limit="needs at least one text, no empty text, and one row per token",
+                f"{len(self.texts)} texts of {tokens} tokens in all, columns of other lengths: {others or 'none'}",
+                limit="needs at least one text and one row per token",
                 remedy="measure the pair again",
             )
-        for name in REQUIRED:
-            self._check_log_probabilities(name)
+        for fault in faults(self.columns):
+            raise self._refused(fault)
 
-    def _check_log_probabilities(self, name: str) -> None:
-        values = self.columns[name]
-        bad = ~(values <= 0) if name == "log_draft" else ~((values <= 0) & (values > -np.inf))
-        if not bad.any():
-            return
-        row = int(np.argmax(bad))
-        text, position = self.locate(row)
-        value = float(values[row])
-        raise TextError(
-            f"{name} of text {text.id!r}, token {position + 1} is {value:g}",
+    def _refused(self, fault: Fault) -> SpectheoryError:
+        """The error of a column; impossible log-probabilities are the text's fault."""
+        if fault.row is None:
+            return TraceError(f"{fault.column} {fault.what}", limit=fault.limit, remedy="measure the pair again")
+        text, position = self.locate(fault.row)
+        what = f"{fault.column} of text {text.id!r}, token {position + 1} {fault.what}"
+        if fault.column not in REQUIRED:
+            return TraceError(what, limit=fault.limit, remedy="measure the pair again")
+        impossible = self.columns[fault.column][fault.row] == -np.inf
+        return TextError(
+            what,
             limit="a log-probability is <= 0, and an output token is possible under the target",
             remedy="use the sampling settings that made the text"
-            if value == -np.inf
+            if impossible
             else "pass natural logs of probabilities",
         )
+
+    def __repr__(self) -> str:
+        """Size, columns and origin in short."""
+        origin = self.provenance.get("origin") or self.provenance.get("source") or "of unknown origin"
+        return f"<Trace: {len(self)} tokens in {len(self.texts)} texts, {len(self.columns)} columns, text {origin}>"
 
     def __len__(self) -> int:
         """Number of output tokens over all texts."""
@@ -245,77 +236,33 @@ class Trace:
         OutputError
             If the file cannot be written.
         """
-        pa, pq = load_extra("pyarrow", extra="base"), load_extra("pyarrow.parquet", extra="base")
-        arrays = {
-            name: pa.FixedSizeListArray.from_arrays(pa.array(c.reshape(-1)), c.shape[1]) if c.ndim == 2 else pa.array(c)
-            for name, c in self.columns.items()
-        }
-        header = {
-            "schema": SCHEMA_VERSION,
-            "provenance": dict(self.provenance),
-            "texts": [asdict(t) for t in self.texts],
-        }
-        table = pa.table(arrays).replace_schema_metadata({METADATA_KEY: json.dumps(header).encode()})
-        write_whole(path, lambda partial: pq.write_table(table, partial))
+        texts = [asdict(text) for text in self.texts]
+        parquet.write(path, self.columns, {"provenance": dict(self.provenance), "texts": texts})
 
     @classmethod
     def read(cls, path: Path) -> Trace:
-        """Read a trace.
+        """Read a trace from its file, or from the folder of a measurement; every column is checked.
 
         Raises
         ------
         TraceError
-            If the file is missing, truncated, no trace, or of another schema version.
+            If the file is missing, truncated, no trace, or of another schema version, does not fit in memory, or a
+            column does not hold what :data:`COLUMNS` says of it.
+        TextError
+            If a log-probability is impossible.
         """
-        pa, pq = load_extra("pyarrow", extra="base"), load_extra("pyarrow.parquet", extra="base")
+        file = Path(path)
+        if file.is_dir():
+            file = file / TRACE_FILE
+        columns, header = parquet.read(file, COLUMNS)
         try:
-            table = pq.read_table(path, partitioning=None)
-        except (OSError, pa.ArrowException) as error:
-            reason = "is missing" if isinstance(error, FileNotFoundError) else "is truncated or no Parquet file"
+            texts = tuple(TextInfo(**text) for text in header["texts"])
+            return cls(columns, texts, header["provenance"])
+        except SpectheoryError as error:
+            raise type(error)(f"{file}: {error.what}", limit=error.limit, remedy=error.remedy) from error
+        except TypeError as error:
             raise TraceError(
-                f"{path} {reason}",
-                limit="needs a trace written by spectheory",
-                remedy="run spectheory measure",
-            ) from error
-        header = _header(table.schema.metadata, path)
-        columns = {name: _to_numpy(table.column(name)) for name in table.column_names if name in COLUMNS}
-        try:
-            return cls(columns, header["texts"], header["provenance"])
-        except (TypeError, AttributeError, KeyError) as error:
-            raise TraceError(
-                f"{path} holds columns or texts of the wrong kind ({error})",
-                limit="needs numbers for every position, and texts as spectheory measure writes them",
+                f"{file} holds texts of another kind ({error})",
+                limit="needs texts as spectheory measure writes them",
                 remedy="run spectheory measure again",
             ) from error
-
-
-def _header(metadata: Mapping[bytes, bytes] | None, path: Path) -> dict[str, Any]:
-    try:
-        header: dict[str, Any] = json.loads((metadata or {})[METADATA_KEY])
-        version = header["schema"]
-        if version == SCHEMA_VERSION:
-            header |= {"texts": tuple(TextInfo(**t) for t in header["texts"]), "provenance": header["provenance"]}
-    except (KeyError, ValueError, TypeError) as error:
-        raise TraceError(
-            f"{path} is a Parquet file but no trace",
-            limit="needs the header that spectheory measure writes",
-            remedy="run spectheory measure",
-        ) from error
-    if version != SCHEMA_VERSION:
-        raise TraceError(
-            f"{path} has trace schema {version}",
-            limit=f"this version reads schema {SCHEMA_VERSION}",
-            remedy="measure again, or use the version that wrote it",
-        )
-    return header
-
-
-def _to_numpy(column: Any) -> NDArray[Any]:
-    """Chunked column as a numpy array; single precision is widened so that theory stays in float64."""
-    merged = column.combine_chunks()
-    if hasattr(merged.type, "list_size"):
-        flat = merged.flatten().to_numpy(zero_copy_only=False)
-        array = flat.reshape(-1, merged.type.list_size)
-    else:
-        array = merged.to_numpy(zero_copy_only=False)
-    return array.astype(np.float64) if array.dtype == np.float32 else array

@@ -1,0 +1,22 @@
+"""The record of a measured pair: its columns and their checks, its texts, its file."""
+
+from spectheory.trace.columns import COLUMNS, DISTINCT_RANKS, RECORDED_RANKS, REQUIRED, UNO_SHARES, Column
+from spectheory.trace.parquet import METADATA_KEY, SCHEMA_VERSION
+from spectheory.trace.record import GIVEN_TEXT, SAMPLED_TEXT, TRACE_FILE, TextInfo, Trace
+
+__all__ = [
+    "COLUMNS",
+    "DISTINCT_RANKS",
+    "GIVEN_TEXT",
+    "METADATA_KEY",
+    "RECORDED_RANKS",
+    "REQUIRED",
+    "SAMPLED_TEXT",
+    "SOURCES",
+    "SCHEMA_VERSION",
+    "TRACE_FILE",
+    "UNO_SHARES",
+    "Column",
+    "TextInfo",
+    "Trace",
+]

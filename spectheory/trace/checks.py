@@ -1,0 +1,115 @@
+"""Check the columns of a trace against their table, and against each other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectheory.trace.columns import COLUMNS, REQUIRED, ROUNDING
+
+Columns = Mapping[str, NDArray[Any]]
+Bad = NDArray[np.bool_]
+
+_FAR = 1e30
+"""Ratios p/q beyond it may overflow single precision in the sums behind ``race_g``."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong with a column: in which row (None: in all), what stands there, and what could."""
+
+    column: str
+    row: int | None
+    what: str
+    limit: str
+
+
+def faults(columns: Columns) -> Iterator[Fault]:
+    """What is wrong with equally long columns: types and shapes, then entries, then columns that contradict others."""
+    known = {name: values for name, values in columns.items() if name in COLUMNS}
+    for name, values in known.items():
+        if not (isinstance(values, np.ndarray) and COLUMNS[name].fits(values)):
+            yield Fault(name, None, f"is {_described(values)}", f"needs for each token {COLUMNS[name].type}")
+            return  # the checks below assume the types
+    for name, values in known.items():
+        yield from _entries(name, values)
+        if COLUMNS[name].law:
+            yield from _sums(name, values.sum(axis=1))
+    for relation in _RELATIONS:
+        if {relation.column, *relation.beside} <= set(known):
+            yield from relation.check(known)
+
+
+def _entries(name: str, values: NDArray[Any]) -> Iterator[Fault]:
+    """The first entry that is out of range."""
+    bad = COLUMNS[name].outside(values)
+    if bad.any():
+        row, *entry = (int(i) for i in np.unravel_index(int(np.argmax(bad)), bad.shape))
+        value = _shown(values[(row, *entry)])
+        what = f"has {value} as entry {entry[0] + 1}" if entry else f"is {value}"
+        yield Fault(name, row, what, f"must be {COLUMNS[name].type}")
+
+
+def _sums(name: str, sums: NDArray[Any]) -> Iterator[Fault]:
+    """The first row of probabilities with too large a sum."""
+    bad = sums > 1 + ROUNDING
+    if bad.any():
+        row = int(np.argmax(bad))
+        yield Fault(name, row, f"sums to {_shown(sums[row])}", "a row of probabilities sums to at most 1")
+
+
+def _described(values: Any) -> str:
+    if isinstance(values, np.ndarray):
+        return f"an array {list(values.shape)} of {values.dtype.name}"
+    return f"a {type(values).__name__}"
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.6g}" if np.issubdtype(type(value), np.floating) else str(value)
+
+
+@dataclass(frozen=True)
+class _Relation:
+    """A column that others bound: `broken` gets its values, then those beside it."""
+
+    column: str
+    beside: tuple[str, ...]
+    limit: str
+    broken: Callable[..., Bad]
+
+    def check(self, columns: Columns) -> Iterator[Fault]:
+        """The first row where the relation is broken."""
+        values = columns[self.column]
+        bad = self.broken(values, *(columns[name] for name in self.beside))
+        if bad.any():
+            row = int(np.argmax(bad))
+            yield Fault(self.column, row, f"is {_shown(values[row])}", self.limit)
+
+
+def _below_square(moment: NDArray[Any], entropy: NDArray[Any]) -> Bad:
+    """Where the mean square of -log p is below the square of its mean."""
+    square = entropy.astype(np.float64) ** 2
+    return np.asarray(moment < square - ROUNDING * (1 + square))
+
+
+def _impossible_race(g: NDArray[Any], log_target: NDArray[Any], log_draft: NDArray[Any]) -> Bad:
+    """Where g(c), the sum of (c q - p)_+ at c = p/q of the token, is not in [c - 1, c]; where q = 0 it is infinite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        c = np.exp(log_target - log_draft)
+        slack = ROUNDING * (1 + c)
+        off = ~((g >= c - 1 - slack) & (g <= c + slack))
+    return np.asarray(np.where(c < _FAR, off, (log_draft == -math.inf) & (g != math.inf)))
+
+
+_RELATIONS = (
+    _Relation(
+        "target_second_moment", ("target_entropy",), "must be at least the square of target_entropy", _below_square
+    ),
+    _Relation("race_g", REQUIRED, "must be in [c - 1, c], c = exp(log_target - log_draft)", _impossible_race),
+    _Relation("lookup_match", ("lookup_drafted",), "must be at most lookup_drafted", np.greater),
+)

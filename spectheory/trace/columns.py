@@ -1,0 +1,168 @@
+"""The columns of a trace in one table: meaning, unit, type, shape and range of each."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectheory.verification.lookup import LONGEST_COPY, LOOKUP_NGRAM
+
+Kind = Literal["number", "integer", "truth value"]
+
+RECORDED_RANKS = 8
+"""Rank laws are recorded for ranks 1 to this."""
+DISTINCT_RANKS = 4
+"""That of recursive rejection over distinct candidates, which is estimated, to this."""
+UNO_SHARES = (0.0, 0.25, 0.5, 0.75)
+"""Shares of over-acceptance at which the loss of recovering from the target itself is recorded (Y5)."""
+
+ROUNDING = 1e-5
+"""Slack of statistics summed in single precision: ten times the largest error of a sum over a vocabulary."""
+LARGEST_VOCABULARY = 2**32
+"""No vocabulary has more tokens: it bounds ids and ranks, and by its logarithm the entropies."""
+_MOST_NATS = math.log(LARGEST_VOCABULARY)
+_DTYPES: dict[Kind, str] = {"number": "f", "integer": "iu", "truth value": "b"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """What a column holds.
+
+    Parameters
+    ----------
+    meaning : str
+        What it says of a token.
+    kind : {"number", "integer", "truth value"}
+        Type of an entry; any precision.
+    unit : str
+        Unit of an entry; empty for counts and probabilities.
+    low, high : float
+        Least and largest entry.
+    finite : bool
+        Whether infinite entries are refused.
+    rounding : float
+        How far an entry may lie outside its range.
+    widths : (int, int), optional
+        Least and most entries of a row, for a column ``[N, r]``; otherwise it is ``[N]``.
+    law : bool
+        Whether a row holds probabilities that sum to at most 1.
+
+    Examples
+    --------
+    >>> print(COLUMNS["total_variation"])
+    TV(p, q) (D1); a number in [0, 1]
+    >>> print(COLUMNS["log_draft"])
+    log q of the token (-inf where the draft cannot draw it); a number <= 0 or -inf; nats
+    """
+
+    meaning: str
+    kind: Kind = "number"
+    unit: str = ""
+    low: float = 0.0
+    high: float = math.inf
+    finite: bool = True
+    rounding: float = 0.0
+    widths: tuple[int, int] | None = None
+    law: bool = False
+
+    def __str__(self) -> str:
+        """Meaning, type, shape, range and unit."""
+        return "; ".join(filter(None, (self.meaning, self.type, self.unit)))
+
+    @property
+    def type(self) -> str:
+        """Type, range and shape of a row in words."""
+        entry = f"{'an' if self.kind == 'integer' else 'a'} {self.kind}{self._range}"
+        if self.widths is None:
+            return entry
+        least, most = self.widths
+        return f"{most if least == most else f'{least} to {most}'} entries, each {entry}"
+
+    @property
+    def _range(self) -> str:
+        if self.kind == "truth value":
+            return ""
+        if math.isfinite(self.low) and math.isfinite(self.high):
+            return f" in [{self.low:.10g}, {self.high:.10g}]"
+        end = f" >= {self.low:g}" if math.isfinite(self.low) else f" <= {self.high:g}"
+        infinite = "inf" if math.isfinite(self.low) else "-inf"
+        return f"{end}, finite" if self.finite else f"{end} or {infinite}"
+
+    def fits(self, values: NDArray[Any]) -> bool:
+        """Whether an array has the column's type and shape."""
+        least, most = self.widths or (0, 0)
+        shaped = values.ndim == (1 if self.widths is None else 2) and (
+            values.ndim == 1 or least <= values.shape[1] <= most
+        )
+        return values.dtype.kind in _DTYPES[self.kind] and shaped
+
+    def outside(self, values: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which entries are NaN or outside the range, of an array that fits."""
+        if self.kind == "truth value":
+            return np.zeros(values.shape, dtype=bool)
+        fine = (values >= self.low - self.rounding) & (values <= self.high + self.rounding)
+        return ~(fine & np.isfinite(values)) if self.finite else ~fine
+
+
+def _nats(meaning: str, *, low: float = 0.0, high: float = _MOST_NATS, finite: bool = True) -> Column:
+    return Column(meaning, unit="nats", low=low, high=high, finite=finite)
+
+
+def _share(meaning: str) -> Column:
+    return Column(meaning, high=1.0, rounding=ROUNDING)
+
+
+def _rank(meaning: str) -> Column:
+    return Column(meaning, "integer", low=1, high=LARGEST_VOCABULARY)
+
+
+def _law(meaning: str, ranks: int) -> Column:
+    return Column(meaning, high=1.0, rounding=ROUNDING, widths=(1, ranks), law=True)
+
+
+COLUMNS: dict[str, Column] = {
+    "token": Column("id of the output token", "integer", high=LARGEST_VOCABULARY - 1),
+    "log_target": _nats("log p of the token", low=-math.inf, high=0.0),
+    "log_draft": _nats(
+        "log q of the token (-inf where the draft cannot draw it)", low=-math.inf, high=0.0, finite=False
+    ),
+    "total_variation": _share("TV(p, q) (D1)"),
+    "kl": _nats("KL(p || q) (D1)", high=math.inf, finite=False),
+    "target_entropy": _nats("H(p) (D1)"),
+    "target_second_moment": Column("M2(p) (D1)", unit="nats squared", high=_MOST_NATS**2),
+    "draft_entropy": _nats("H(q) (D1)"),
+    "harmonic_similarity": _share("S_HM(p, q) (D2)"),
+    "race_acceptance": _share("acceptance rate of the race (A2)"),
+    "race_g": Column("g(p_x/q_x) at the token x (D3, A2); inf where q_x = 0", finite=False),
+    "draft_rank": _rank("place of the token in the draft's order, 1 the most probable"),
+    "target_rank": _rank("place of the token in the target's order, 1 the most probable"),
+    "greedy_agreement": Column("whether the most probable tokens agree", "truth value"),
+    "rejection_rank": _law(
+        "P(R = r | token) of recursive rejection with i.i.d. drafts, r = 1, 2, ... (R3)", RECORDED_RANKS
+    ),
+    "race_rank": _law("P(R = r | token) of the race over distinct tokens, r = 1, 2, ... (R2)", RECORDED_RANKS),
+    "distinct_rank": _law(
+        "estimate of P(R = r | token) of recursive rejection over distinct candidates, r = 1, 2, ...; unbiased (R3)",
+        DISTINCT_RANKS,
+    ),
+    "uno_loss": Column(
+        f"bias when recovering from the target itself, at over-acceptance {UNO_SHARES} (Y5)",
+        high=1.0,
+        rounding=ROUNDING,
+        widths=(len(UNO_SHARES), len(UNO_SHARES)),
+    ),
+    "lookup_match": Column(
+        "leading tokens of what prompt lookup drafts here that the text repeats; suffixes of up to "
+        f"{LOOKUP_NGRAM} tokens, latest occurrence (§7)",
+        "integer",
+        high=LONGEST_COPY,
+    ),
+    "lookup_drafted": Column("tokens that prompt lookup drafts here (§7)", "integer", high=LONGEST_COPY),
+}
+"""What each column holds. A column ``[N]`` has an entry per token, a column ``[N, r]`` a row."""
+
+REQUIRED = ("log_target", "log_draft")

@@ -1,0 +1,66 @@
+"""Made-up columns that a pair of models could have given, and traces of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from spectheory.trace import RECORDED_RANKS, TextInfo, Trace
+
+Floats = NDArray[np.float64]
+
+
+def race_g(rng: np.random.Generator, log_target: Any, log_draft: Any) -> Floats:
+    """A possible g(c) of each token, c = p/q: anywhere from max(0, c - 1) to c; infinite where q = 0."""
+    with np.errstate(over="ignore"):
+        c = np.exp(np.asarray(log_target) - np.asarray(log_draft))
+    least = np.maximum(c - 1, 0.0)
+    return np.where(c == np.inf, np.inf, least + rng.random(c.shape) * np.minimum(c, 1.0))
+
+
+def draft_beside(rng: np.random.Generator, log_target: Any, g: Any) -> Floats:
+    """A possible log q of each token where the race has this g: c from g to g + 1, and q at most 1."""
+    least = np.exp(np.asarray(log_target))  # q = 1
+    c = np.maximum(g + rng.random(np.shape(g)), least)
+    return np.asarray(np.minimum(log_target - np.log(c), 0.0))
+
+
+def columns(tokens: int, seed: int = 1) -> dict[str, NDArray[Any]]:
+    """Every kind of column: double and single precision, integers, truth values, one of two dimensions."""
+    rng = np.random.default_rng(seed)
+    log_target = -rng.exponential(size=tokens)
+    log_draft = np.where(rng.random(tokens) < 0.3, -np.inf, -rng.exponential(size=tokens))
+    return {
+        "token": rng.integers(0, 50_000, tokens).astype(np.int32),
+        "log_target": log_target,
+        "log_draft": log_draft,
+        "kl": rng.random(tokens).astype(np.float32),
+        "race_g": race_g(rng, log_target, log_draft),
+        "draft_rank": rng.integers(1, 9, tokens),
+        "greedy_agreement": rng.random(tokens) < 0.5,
+        "rejection_rank": rng.dirichlet(np.ones(RECORDED_RANKS + 1), tokens)[:, 1:].astype(np.float32),
+    }
+
+
+def trace(*lengths: int, seed: int = 1, **provenance: Any) -> Trace:
+    texts = tuple(TextInfo(f"text {i}", n, prompt=f"p{i}", category="c", ended=i == 0) for i, n in enumerate(lengths))
+    return Trace(columns(sum(lengths), seed), texts, provenance)
+
+
+def same(a: Trace, b: Trace) -> bool:
+    """Whether two traces hold the same numbers, texts and provenance."""
+    return (
+        a.texts == b.texts
+        and dict(a.provenance) == dict(b.provenance)
+        and set(a.columns) == set(b.columns)
+        and all(np.array_equal(a.columns[name], b.columns[name]) for name in a.columns)
+    )
+
+
+def one_line(error: pytest.ExceptionInfo[Exception]) -> str:
+    message = str(error.value)
+    assert "\n" not in message
+    return message

@@ -1,0 +1,68 @@
+"""Parts of a running measurement: what a killed run leaves behind is taken up, and nothing is lost or mixed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spectheory.errors import OutputError, TraceError
+from spectheory.trace import TextInfo, Trace
+from spectheory.trace_parts import PartStore, concatenate
+from tests.made_up import columns, one_line, same
+
+
+def text_part(index: int) -> Trace:
+    """The trace of one text."""
+    return Trace(columns(index + 2, seed=index), (TextInfo(f"text {index}", index + 2),))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> PartStore:
+    return PartStore(tmp_path / "out" / "pair.parquet", "fingerprint one")
+
+
+def test_a_killed_run_resumes(store: PartStore) -> None:
+    """Parts may arrive in any order and in several runs; the whole is as if nothing had happened."""
+    assert store.finished() == {}
+    for index in (2, 0):
+        store.add(index, text_part(index))
+    again = PartStore(store.final, store.fingerprint)
+    assert sorted(again.finished()) == [0, 2]
+    again.add(1, text_part(1))
+    whole = again.merge({"target": "a"})
+    expected = concatenate([text_part(i) for i in range(3)], {"target": "a", "fingerprint": "fingerprint one"})
+    assert same(whole, expected)
+    assert same(Trace.read(store.final), expected)
+    assert not store.folder.exists()
+
+
+def test_what_a_kill_left_half_written_is_ignored(store: PartStore) -> None:
+    """Partial files of parts are no parts, and are gone after the merge."""
+    store.add(0, text_part(0))
+    (store.folder / ".000001.parquet.4242.partial").write_bytes(b"PAR1 half a file")
+    assert sorted(store.finished()) == [0]
+    assert len(store.merge({}).texts) == 1
+    assert not store.folder.exists()
+
+
+def test_a_part_stored_twice_counts_once(store: PartStore) -> None:
+    store.add(0, text_part(1))
+    store.add(0, text_part(0))
+    assert same(store.merge({}), concatenate([text_part(0)], {"fingerprint": "fingerprint one"}))
+
+
+def test_parts_of_other_settings_are_refused(store: PartStore) -> None:
+    store.add(0, text_part(0))
+    other = PartStore(store.final, "fingerprint two")
+    for use in (other.finished, lambda: other.merge({})):
+        with pytest.raises(TraceError) as caught:
+            use()
+        assert "holds an unfinished measurement with other settings" in one_line(caught)
+    assert sorted(store.finished()) == [0], "nothing was deleted"
+
+
+def test_parts_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(OutputError, match="cannot be written"):
+        PartStore(tmp_path / "file" / "pair.parquet", "f").add(0, text_part(0))
