@@ -32,6 +32,8 @@ from spectheory.verification.biased import BiasedVerification
 DEFAULT_RULES: tuple[PathRule, ...] = (TokenVerification(), BlockVerification(), RaceVerification(), LookupMatch())
 _PATHS_SHOWN = 8
 """Nodes of a tree that a label writes out."""
+_LETTERS_SHOWN = 40
+"""Letters of a shape that a repr writes out."""
 DEFAULT_SHAPES = tuple(Chain(k) for k in range(1, 17))
 
 
@@ -93,6 +95,13 @@ class Prediction:
         written = ",".join("-".join(map(str, path)) for path in paths[:_PATHS_SHOWN])
         return f"{self.rule.name} {written}" + (f",... {len(paths)} nodes" if len(paths) > _PATHS_SHOWN else "")
 
+    def __repr__(self) -> str:
+        """Rule, shape and the two numbers asked for, in short."""
+        gain = f", speed-up {self.speedup}" if self.speedup else ""
+        return (
+            f"<Prediction: {self.rule.name}, {_shortened(str(self.shape))}: {self.tokens_per_call} tokens a call{gain}>"
+        )
+
     def as_dict(self) -> dict[str, Any]:
         """The prediction as a JSON-ready dictionary."""
         return {
@@ -129,6 +138,10 @@ class Plan:
     predictions: tuple[Prediction, ...]
     best: Prediction
     prompts: int
+
+    def __repr__(self) -> str:
+        """How many there are, and the best."""
+        return f"<Plan: {len(self.predictions)} predictions, best {self.best!r}>"
 
     def of(self, label: str) -> list[Prediction]:
         """The predictions of one rule and kind of shape by label, by the number of nodes."""
@@ -275,6 +288,10 @@ def _found(
             remedy="use race, poisson, recursive, recursive-distinct or topk",
         )
     return found
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LETTERS_SHOWN else f"{text[: _LETTERS_SHOWN - 3]}..."
 
 
 def _gain(prediction: Prediction) -> float:

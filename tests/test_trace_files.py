@@ -12,8 +12,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from spectheory.cost import ConstantRatio
 from spectheory.errors import TraceError
+from spectheory.prediction import plan, predict
+from spectheory.shape_calls import BestTree
 from spectheory.trace import METADATA_KEY, REQUIRED, TRACE_FILE, TextInfo, Trace
+from spectheory.verification import RecursiveRejection
 from tests.made_up import one_line, same, trace
 
 
@@ -55,7 +59,10 @@ OUT_OF_MEMORY = """
 import resource, sys
 from pathlib import Path
 import pyarrow.parquet
+from spectheory.cost import ConstantRatio
 from spectheory.errors import TraceError
+from spectheory.prediction import plan, predict
+from spectheory.shape_calls import BestTree
 from spectheory.trace import Trace
 pyarrow.set_cpu_count(1)
 pyarrow.set_io_thread_count(1)
@@ -96,3 +103,16 @@ def test_a_trace_is_shown_in_a_line() -> None:
     """However long it is; its numbers are not."""
     assert repr(trace(2, 3, origin="given")) == "<Trace: 5 tokens in 2 texts, 8 columns, text given>"
     assert len(repr(trace(*[40] * 500))) < 80
+
+
+def test_predictions_are_shown_in_a_line() -> None:
+    """Whatever the shape; a plan shows its best alone."""
+    texts = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40), ([-1.0] * 40, [-1.1] * 40)])
+    law = {"rejection_rank": np.full((80, 8), 0.12)}
+    found = plan(Trace({**texts.columns, **law}, texts.texts), ConstantRatio(0.1))
+    assert repr(found).startswith(f"<Plan: {len(found.predictions)} predictions, best <Prediction: token, chain")
+    assert f"speed-up {found.best.speedup}" in repr(found)
+    wide = predict(Trace({**texts.columns, **law}, texts.texts), RecursiveRejection(), BestTree(64))
+    for shown in (repr(found), repr(found.best), repr(wide)):
+        assert len(shown) < 160
+        assert "\n" not in shown

@@ -2,7 +2,7 @@
 
 from spectheory.trace.columns import COLUMNS, DISTINCT_RANKS, RECORDED_RANKS, REQUIRED, UNO_SHARES, Column
 from spectheory.trace.parquet import METADATA_KEY, SCHEMA_VERSION
-from spectheory.trace.record import GIVEN_TEXT, SAMPLED_TEXT, TRACE_FILE, TextInfo, Trace
+from spectheory.trace.record import GIVEN_TEXT, SAMPLED_TEXT, SOURCES, TRACE_FILE, TextInfo, Trace
 
 __all__ = [
     "COLUMNS",

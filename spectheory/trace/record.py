@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +62,7 @@ class TextInfo:
     def __post_init__(self) -> None:
         fine = {name: isinstance(getattr(self, name), str) for name in ("id", "prompt", "category")}
         fine["ended"] = isinstance(self.ended, bool | np.bool_)
-        fine["tokens"] = isinstance(self.tokens, Integral) and not isinstance(self.tokens, bool) and self.tokens >= 1
+        fine["tokens"] = type(self.tokens) is int and self.tokens >= 1
         if not all(fine.values()):
             name = min(fine, key=fine.__getitem__)
             raise TraceError(
