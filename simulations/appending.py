@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -13,6 +12,7 @@ from simulations.results import HEAD, Results, ResultsError, open_regular, parse
 from simulations.tally import Tally
 from simulations.tasks import Task, canonical
 from spectheory.errors import OutputError
+from spectheory.files import lock
 
 
 class ResultsWriter:
@@ -51,7 +51,10 @@ class ResultsWriter:
             ) from error
         try:
             self._not_the_answers()
-            self._lock()
+            if not lock(self._file):
+                raise ResultsError(
+                    f"{self.path} is in use", limit="one run at a time appends", remedy="wait or choose another file"
+                )
             self.results, self._end = parsed(self.path, self.path.read_bytes())
             os.ftruncate(self._file, self._end)
             if self._end == 0:
@@ -109,16 +112,3 @@ class ResultsWriter:
                     raise ResultsError(
                         f"{self.path} is where output goes", limit="rows need their own", remedy="choose another file"
                     )
-
-    def _lock(self) -> None:
-        """Take the file for this run alone, where the system can; it is free again when the run ends or dies."""
-        if sys.platform == "win32":
-            return
-        import fcntl
-
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise ResultsError(
-                f"{self.path} is in use", limit="one run at a time appends", remedy="wait or choose another file"
-            ) from error

@@ -1,17 +1,20 @@
-"""Files that appear when whole: written under a temporary name, then renamed."""
+"""Files that appear when whole, and files that one run at a time writes."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from spectheory.errors import OutputError
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` make a file, and give it its name `path` when it is complete; folders are made as needed.
+    """Let `write` make a file under a temporary name, and rename it to `path` when it is complete and on the disk.
+
+    Folders are made as needed.
 
     Raises
     ------
@@ -22,12 +25,73 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write(partial)
+        with partial.open("rb+") as file:
+            os.fsync(file.fileno())  # otherwise a power cut may leave the name with half of the content
         partial.replace(path)
     except OSError as error:
         with contextlib.suppress(OSError):
             partial.unlink()
-        raise OutputError(
-            f"{path} cannot be written ({error.strerror or error})",
-            limit="needs a writable folder with room",
-            remedy="choose another --out",
-        ) from error
+        raise _unwritable(path, error) from error
+
+
+@contextlib.contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Keep other runs from writing `path` while the block runs; a run that dies lets go of it.
+
+    The lock is on a hidden file beside `path`, which is removed in the end.
+
+    Raises
+    ------
+    OutputError
+        If another run holds `path`, or its folder cannot be written.
+    """
+    beside = path.with_name(f".{path.name}.lock")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = _opened(beside, path)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            beside.unlink()
+        os.close(file)
+
+
+def lock(file: int) -> bool:
+    """Lock an open file for this process, where the system can; False if another run has it."""
+    if sys.platform == "win32":
+        return True
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return True
+    return True
+
+
+def _opened(beside: Path, path: Path) -> int:
+    """The lock file, open and locked."""
+    while True:
+        file = os.open(beside, os.O_RDWR | os.O_CREAT, 0o666)
+        if not lock(file):
+            os.close(file)
+            raise OutputError(
+                f"{path} is in use", limit="one run at a time writes it", remedy="wait for it, or choose another --out"
+            )
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(file), beside.stat()):
+                return file
+        os.close(file)  # the run that held it removed it meanwhile
+
+
+def _unwritable(path: Path, error: OSError) -> OutputError:
+    return OutputError(
+        f"{path} cannot be written ({error.strerror or error})",
+        limit="needs a writable folder with room",
+        remedy="choose another --out",
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from spectheory.errors import TraceError
+from spectheory.errors import TornTraceError, TraceError
 from spectheory.trace import Trace
 
 
@@ -40,22 +41,18 @@ class PartStore:
         return self.final.with_name(self.final.name + ".parts")
 
     def finished(self) -> dict[int, Path]:
-        """Finished parts by text index; files that a kill left unfinished are ignored.
+        """Finished parts by text index; torn ones, and files that a kill left unfinished, are to be measured again.
 
         Raises
         ------
         TraceError
-            If the parts were made with other settings.
+            If the parts were made with other settings, or cannot be read.
         """
-        found = {int(path.stem): path for path in sorted(self.folder.glob("[0-9]*.parquet"))}
-        if found:
-            first = Trace.read(next(iter(found.values())))
-            if first.provenance.get("fingerprint") != self.fingerprint:
-                raise TraceError(
-                    f"{self.folder} holds an unfinished measurement with other settings",
-                    limit="only the same models, prompts and settings can be resumed",
-                    remedy="delete the folder or choose another --out",
-                )
+        found = {}
+        for index, path in self._parts().items():
+            with contextlib.suppress(TornTraceError):
+                self._read(path)
+                found[index] = path
         return found
 
     def add(self, index: int, part: Trace) -> None:
@@ -64,9 +61,15 @@ class PartStore:
         marked.write(self.folder / f"{index:06d}.parquet")
 
     def merge(self, provenance: Mapping[str, Any]) -> Trace:
-        """Write the whole trace, then remove the parts."""
-        found = self.finished()
-        parts = [Trace.read(found[index]) for index in sorted(found)]
+        """Write the whole trace, then remove the parts; all of them must be whole.
+
+        Raises
+        ------
+        TraceError
+            If a part is torn, or was made with other settings.
+        """
+        found = self._parts()
+        parts = [self._read(path) for path in found.values()]
         trace = concatenate(parts, {**provenance, "fingerprint": self.fingerprint})
         trace.write(self.final)
         for path in found.values():
@@ -75,3 +78,19 @@ class PartStore:
             leftover.unlink()
         self.folder.rmdir()
         return trace
+
+    def _parts(self) -> dict[int, Path]:
+        """Files of parts by text index, in order."""
+        found = {int(path.stem): path for path in self.folder.glob("*.parquet") if path.stem.isdecimal()}
+        return dict(sorted(found.items()))
+
+    def _read(self, path: Path) -> Trace:
+        """A part of this measurement."""
+        part = Trace.read(path)
+        if part.provenance.get("fingerprint") != self.fingerprint:
+            raise TraceError(
+                f"{self.folder} holds an unfinished measurement with other settings",
+                limit="only the same models, prompts and settings can be resumed",
+                remedy="delete the folder or choose another --out",
+            )
+        return part

@@ -89,7 +89,7 @@ THEORETICAL = ("simulations/predicted", "simulations/predictions.py", "simulatio
 KNOWN_TO_SIMULATORS = (
     *(
         f"spectheory.{name}"
-        for name in ("errors", "intervals", "distributions", "kernels.compiling", "pairs", "prompts")
+        for name in ("errors", "files", "intervals", "distributions", "kernels.compiling", "pairs", "prompts")
     ),
     "spectheory.drafting.shapes",
     "spectheory.drafting.weights.validate_rank_pmf",

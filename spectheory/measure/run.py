@@ -17,6 +17,7 @@ from torch import Tensor
 from spectheory.checks import whole
 from spectheory.distributions import Sampling
 from spectheory.errors import SettingError, TextError, TraceError
+from spectheory.files import held
 from spectheory.measure.forward import teacher_forced
 from spectheory.measure.machine import hardware, versions
 from spectheory.measure.noise import text_key
@@ -139,14 +140,25 @@ def measure(
     TraceError
         If `out` or its unfinished parts belong to another measurement.
     OutputError
-        If files cannot be written.
+        If files cannot be written, or another run is measuring into `out`.
     """
     report = on_progress or (lambda _: None)
-    fingerprint = fingerprint_of_run(pair, prompts, settings)
+    store = PartStore(out, fingerprint_of_run(pair, prompts, settings))
+    with held(out):
+        return _measured(pair, prompts, settings, store, report)
+
+
+def _measured(
+    pair: ModelPair,
+    prompts: Sequence[Prompt],
+    settings: MeasureSettings,
+    store: PartStore,
+    report: Callable[[Progress], None],
+) -> Trace:
+    """The trace, of which this run alone writes the files."""
     total = len(prompts)
-    store = PartStore(out, fingerprint)
-    if out.exists():
-        trace = _finished_trace(out, fingerprint)
+    if store.final.exists():
+        trace = _finished_trace(store.final, store.fingerprint)
         shutil.rmtree(store.folder, ignore_errors=True)  # left by a stop between writing and clearing up
         report(Progress(total, total, total))
         return trace

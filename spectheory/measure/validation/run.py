@@ -11,6 +11,7 @@ from typing import Any
 
 from spectheory.drafting import Shape
 from spectheory.errors import SettingError
+from spectheory.files import held
 from spectheory.measure.machine import hardware, versions
 from spectheory.measure.pair import ModelPair
 from spectheory.measure.run import MeasureSettings, Progress, measure
@@ -117,9 +118,16 @@ def validate(
     Raises
     ------
     TextError, SettingError, ModelError, TraceError, OutputError
-        If something cannot be run, or files of another run are in `out`.
+        If something cannot be run, files of another run are in `out`, or another validation is writing there.
     """
-    show = on_progress or (lambda what, state: None)
+    with held(out / "validation.json"):
+        return _validated(pair, prompts, question, out, resamples, on_progress or (lambda what, state: None))
+
+
+def _validated(
+    pair: ModelPair, prompts: Sequence[Prompt], question: Validation, out: Path, resamples: int, show: Shown
+) -> dict[str, Any]:
+    """The answer, of which this run alone writes the files."""
     temperatures = tuple(dict.fromkeys(question.temperatures))
     for temperature in temperatures:  # before anything runs
         checked_fingerprint(pair, prompts, with_plain(question.settings(temperature)), question.at(temperature))
