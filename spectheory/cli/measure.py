@@ -17,6 +17,7 @@ from spectheory.cost import CostModel, LatencyTable
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError
+from spectheory.files import held
 from spectheory.intervals import Interval
 from spectheory.measure import (
     AssistedComparison,
@@ -24,6 +25,7 @@ from spectheory.measure import (
     ModelPair,
     Progress,
     compare_with_assisted,
+    differences,
     fingerprint_of_run,
     measure,
     measure_latency,
@@ -120,17 +122,35 @@ class Session:
             return measure(self.pair, self.prompts, self.settings, path, on_progress=show)
 
     def latencies(self, path: Path, *, longest: int) -> LatencyTable:
-        """Measure latencies and record them at `path`."""
-        sizes = sorted({2**i for i in range(int(math.log2(longest)) + 1)} | {longest})
-        with remarks.status("measuring latencies"):
-            table = measure_latency(self.pair, context=self.context(longest), tokens=tuple(sizes))
-        with remarks.status("timing the decoding loop"):
-            table = with_loop(self.pair, table, sampling=self.settings.sampling, seed=self.settings.seed)
-        table.write(path)
+        """The latencies at `path`, measured now if there are none of this pair, machine and context."""
+        with held(path):
+            if path.exists():
+                table = LatencyTable.read(path)
+                other = differences(
+                    table,
+                    self.pair,
+                    context=self.context(longest),
+                    longest=longest,
+                    sampling=self.settings.sampling,
+                )
+                if not other:
+                    remarks.print(f"latencies were measured before: remove {path} to measure them again", markup=False)
+                    return table
+                remarks.print(f"{path} is of another run ({', '.join(other)}): measuring again", markup=False)
+            table = self._timed(longest)
+            table.write(path)
         remark_slower(table, str(path))
         for name in table.provenance["read_again"]:
             remarks.print(f"{name} has no cache that can be cut back: every pass reads its text again", markup=False)
         return table
+
+    def _timed(self, longest: int) -> LatencyTable:
+        """Latencies of passes and of the decoding loop, measured now."""
+        sizes = sorted({2**i for i in range(int(math.log2(longest)) + 1)} | {longest})
+        with remarks.status("measuring latencies"):
+            table = measure_latency(self.pair, context=self.context(longest), tokens=tuple(sizes))
+        with remarks.status("timing the decoding loop"):
+            return with_loop(self.pair, table, sampling=self.settings.sampling, seed=self.settings.seed)
 
     def check(self, cost: CostModel | None, ks: tuple[int, ...]) -> list[dict[str, Any]]:
         """Predicted against counted calls of transformers' assisted generation, and the times of both."""

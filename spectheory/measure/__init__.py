@@ -8,6 +8,7 @@ from spectheory.measure.assisted import Generated, count_assisted_calls, generat
 from spectheory.measure.comparison import AssistedComparison, compare_with_assisted, predict_calls
 from spectheory.measure.decoders import Decoded, HeaviestTree, Method, decode
 from spectheory.measure.forward import teacher_forced
+from spectheory.measure.kept_latencies import differences
 from spectheory.measure.latency import measure_latency
 from spectheory.measure.load import load_pair
 from spectheory.measure.loop_time import with_loop
@@ -29,6 +30,7 @@ __all__ = [
     "compare_with_assisted",
     "count_assisted_calls",
     "decode",
+    "differences",
     "fingerprint_of_run",
     "generate_plain",
     "load_pair",

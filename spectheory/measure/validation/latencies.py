@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 from spectheory.cost import LatencyTable
 from spectheory.distributions import Sampling
 from spectheory.errors import SettingError, TraceError
+from spectheory.measure.kept_latencies import differences
 from spectheory.measure.latency import measure_latency
-from spectheory.measure.loop_time import AS_MODELS_DO, LOOP_SAMPLING, with_loop
-from spectheory.measure.machine import hardware, versions
+from spectheory.measure.loop_time import with_loop
 from spectheory.measure.pair import ModelPair
 from spectheory.measure.run import MeasureSettings, Progress
 from spectheory.measure.tokens import encode_prompt
@@ -47,12 +46,10 @@ def kept_latencies(
         table.write(path)
         return table
     table = LatencyTable.read(path)
-    described = {**pair.describe(), "hardware": hardware(), "versions": versions()}
-    same = all(table.provenance.get(name) == value for name, value in described.items())
-    looped = table.loop is not None and table.provenance.get(LOOP_SAMPLING, asdict(AS_MODELS_DO)) == asdict(sampling)
-    if not (same and looped) or table.context != context or max(table.target) < longest:
+    other = differences(table, pair, context=context, longest=longest, sampling=sampling)
+    if other:
         raise TraceError(
-            f"{path} is a latency table of another run",
+            f"{path} is a latency table of another run ({', '.join(other)})",
             limit="only one of the same models, machine, threads, context, sampling and shapes is taken up again",
             remedy="choose another --out or remove the file",
         )
