@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 import torch
 
-from spectheory.measure.validation import PARTS as BUDGET
+from spectheory.validation_report import PARTS as BUDGET
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 

@@ -45,6 +45,7 @@ ROOMS = (
     "plots",
     "report",
     "theory_report",
+    "validation_report",
     "prompts",
     "measure",
     "pairs",

@@ -21,7 +21,7 @@ from spectheory.intervals import Interval
 from spectheory.measure import MeasureSettings, Model, ModelPair, Progress, measure, teacher_forced
 from spectheory.measure.decoders import Call
 from spectheory.measure.tokens import encode_prompt
-from spectheory.measure.validation import CHAIN_RULES, JUDGE, PARTS, TREE_RULES, Setting, Validation, validate
+from spectheory.measure.validation import CHAIN_RULES, JUDGE, TREE_RULES, Setting, Validation, validate
 from spectheory.measure.validation.agreement import p_value, z_value
 from spectheory.measure.validation.answer import answer_at
 from spectheory.measure.validation.budget import CallTime, Timing, TokensPerCall, budget, speedup
@@ -36,6 +36,7 @@ from spectheory.plots.style import new_figure
 from spectheory.plots.validation import draw
 from spectheory.prompts import Prompt
 from spectheory.trace import TextInfo, Trace
+from spectheory.validation_report import PARTS
 from spectheory.verification import PATH_RULES, IndependentMatch, LookupMatch, RaceVerification
 
 SIGMA = 6.0

@@ -12,10 +12,11 @@ import pytest
 from spectheory.cli import main
 from spectheory.drafting import Chain, KAry
 from spectheory.measure import MeasureSettings, ModelPair
-from spectheory.measure.validation import PARTS, Validation, page, validate
+from spectheory.measure.validation import Validation, validate
 from spectheory.plots.style import new_figure
 from spectheory.plots.validation import draw_pairs
 from spectheory.prompts import Prompt
+from spectheory.validation_report import PARTS, page
 
 PROMPTS = tuple(Prompt(str(i), "", f"t{i % 60 + 1} t9") for i in range(1, 4))
 

@@ -23,7 +23,7 @@ from spectheory.drafting import Chain, KAry
 from spectheory.errors import TextError, TraceError
 from spectheory.measure import MeasureSettings, ModelPair, loop_time, with_loop
 from spectheory.measure.decoders import decode
-from spectheory.measure.validation import Validation, headline, notes, page, tokens_table, validate
+from spectheory.measure.validation import Validation, validate
 from spectheory.measure.validation.agreement import _BEYOND as BEYOND
 from spectheory.measure.validation.agreement import deviation, largest_error, p_value
 from spectheory.measure.validation.answer import answer, answer_at
@@ -36,6 +36,7 @@ from spectheory.measure.validation.runs import Run, run_once
 from spectheory.measure.validation.settings import Setting
 from spectheory.prompts import Prompt
 from spectheory.trace import Trace
+from spectheory.validation_report import headline, notes, page, tokens_table
 
 PROMPTS = tuple(Prompt(str(i), "", f"t{i % 60 + 1} t9") for i in range(1, 4))
 QUESTION = Validation(

@@ -70,6 +70,10 @@ def validate(question: ValidateOptions, pair: PairOptions) -> None:
     Finished prompts are kept; the same command goes on from them. Status 0 if counted and expected calls agree, 1 if
     not.
     """
+    if question.of:
+        from spectheory.cli.validate_joined import run_joined
+
+        raise Exit(run_joined(question.of, question, pair))
     from spectheory.cli.validate import run_validate
 
     raise Exit(run_validate(question, pair))

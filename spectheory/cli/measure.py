@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import statistics
 from dataclasses import asdict, dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from spectheory.cli.console import answers, progress, ready_folder, remarks
+from spectheory.cli.figures_beside import figures_beside
 from spectheory.cli.latencies import remark_slower
 from spectheory.cli.loading import load_named
 from spectheory.cli.options import LATENCY_FILE, PairOptions, TextOptions
@@ -32,6 +32,7 @@ from spectheory.measure import (
     with_loop,
 )
 from spectheory.pairs import PROMPTS
+from spectheory.plots.measured import write_measured
 from spectheory.prompts import Prompt, read_prompts
 from spectheory.trace import TRACE_FILE, Trace
 
@@ -51,11 +52,7 @@ def run_measure(pair: PairOptions, text: TextOptions, out: Path) -> None:
         f"target entropy {trace.columns['target_entropy'].mean():.3f} nats; draft step / target step {table.ratio:.3f}",
         highlight=False,
     )
-    written = [out / TRACE_FILE, out / LATENCY_FILE]
-    if find_spec("matplotlib"):
-        from spectheory.plots.measured import write_measured
-
-        written += write_measured(trace, table, out)
+    written = [out / TRACE_FILE, out / LATENCY_FILE, *figures_beside(lambda: write_measured(trace, table, out))]
     answers.print(f"written: {', '.join(map(str, written))}", highlight=False, markup=False)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from spectheory.cli.answer import show
 from spectheory.cli.console import answers, ready_folder, remarks
+from spectheory.cli.figures_beside import figures_beside
 from spectheory.cli.inputs import in_range
 from spectheory.cli.plan_costs import DEFAULT_CONTEXT, check_costs
 from spectheory.cli.plan_inputs import BUILT_IN, built_in, draft_at, sources
@@ -31,7 +32,6 @@ from spectheory.deployment import (
     engine_settings,
     rank_drafts,
 )
-from spectheory.errors import load_extra
 from spectheory.files import write_whole
 from spectheory.over_prompts import Prompts
 from spectheory.over_prompts import remarks as few_prompts
@@ -55,7 +55,6 @@ def run_plan(question: PlanOptions) -> None:
     _check(question)
     rules = read_rules(question.rule)
     if question.out:
-        load_extra("matplotlib", extra="plots")
         ready_folder(question.out)
     drafts = [draft_at(name, path, question) for name, path in named]
     answer = _answer(question, drafts or list(built_in(question)), rules)
@@ -63,12 +62,9 @@ def run_plan(question: PlanOptions) -> None:
     show(report, as_json=question.json)
     if not question.json:
         _paste(answer.engines)
-    if question.out:
-        from spectheory.plots.deployment import write_batches, write_ranking
-
-        written = [_write(report.as_dict(), question.out), *write_ranking(answer.ranking, question.out)]
-        if answer.batches:
-            written += write_batches(answer.batches, question.out)
+    if out := question.out:
+        written = [_write(report.as_dict(), out)]
+        written += figures_beside(lambda: _figures(answer, out))
         remarks.print(f"written: {', '.join(map(str, written))}", markup=False)
 
 
@@ -187,6 +183,13 @@ def _paste(engines: Sequence[EngineSettings]) -> None:
         print(settings.paste)
         for line in settings.remarks:
             answers.print(line, style="dim", highlight=False, markup=False)
+
+
+def _figures(answer: DeploymentAnswer, out: Path) -> list[Path]:
+    from spectheory.plots.deployment import write_batches, write_ranking
+
+    written = write_ranking(answer.ranking, out)
+    return [*written, *write_batches(answer.batches, out)] if answer.batches else written
 
 
 def _write(content: object, out: Path) -> Path:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from spectheory.bias_tradeoff import BiasPoint, bias_tradeoff
 from spectheory.cli.console import answers, ready_folder, remarks
+from spectheory.cli.figures_beside import figures_beside
 from spectheory.cli.latencies import read_latencies
 from spectheory.cli.options import LATENCY_FILE, PairOptions, PredictOptions, TextOptions
 from spectheory.cli.shapes import read_rules, read_shapes, tree_sizes, with_ranks
@@ -195,7 +196,7 @@ def _cache() -> Path:
 def _write(answer: Any, content: dict[str, Any], out: Path) -> None:
     from spectheory.plots import write_figures
 
-    written = [_write_json(content, out), *write_figures(answer, out)]
+    written = [_write_json(content, out), *figures_beside(lambda: write_figures(answer, out))]
     remarks.print(f"written: {', '.join(str(p) for p in written)}", markup=False)
 
 

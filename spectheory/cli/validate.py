@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from spectheory.cli.console import answers, progress, ready_folder, remarks
+from spectheory.cli.figures_beside import figures_beside
 from spectheory.cli.inputs import in_range
 from spectheory.cli.latencies import remark_slower
 from spectheory.cli.loading import load_named
 from spectheory.cli.options import PairOptions
 from spectheory.cli.settings import read_shape
-from spectheory.cli.validate_joined import ANSWER, DISAGREE, join
+from spectheory.cli.validate_joined import ANSWER, DISAGREE
 from spectheory.cli.validate_options import TEMPERATURES, ValidateOptions
 from spectheory.cost import LatencyTable
 from spectheory.deployment import other_machine
 from spectheory.distributions import Sampling
 from spectheory.drafting import Shape
-from spectheory.errors import SettingError, load_extra
 from spectheory.files import write_whole
 from spectheory.measure import MeasureSettings, Progress
-from spectheory.measure.validation import KS, Validation, headline, notes, speedup_table, tokens_table, validate
+from spectheory.measure.validation import KS, Validation, validate
 from spectheory.pairs import PROMPTS
+from spectheory.plots.validation import write_figure
 from spectheory.prompts import Prompt, read_prompts
+from spectheory.validation_report import headline, notes, speedup_table, tokens_table
 from spectheory.verification import RULES, RankRule
 
 LONGEST_CHAIN, MOST_TEXTS = 1024, 1024
@@ -32,10 +34,6 @@ LONGEST_CHAIN, MOST_TEXTS = 1024, 1024
 
 def run_validate(question: ValidateOptions, pair: PairOptions) -> int:
     """Validate and show the answer; 1 if a prediction of calls is refuted, else 0."""
-    load_extra("matplotlib", extra="plots")
-    if question.of:
-        _check_alone(question, pair)
-        return join(question.of, question.out)
     in_range("--continuations", question.continuations, MOST_TEXTS)
     asked, prompts = _asked(question), _prompts(question)
     ready_folder(question.out)
@@ -64,29 +62,6 @@ def _threads_before(folder: Path) -> int | None:
     machines = [table.provenance.get("hardware") for table in _tables(folder).values()]
     here = [each for each in machines if isinstance(each, dict) and other_machine(each) is None]
     return here[0].get("threads") if here else None
-
-
-def _check_alone(question: ValidateOptions, pair: PairOptions) -> None:
-    """Refuse options of decoding where nothing is decoded.
-
-    Raises
-    ------
-    SettingError
-        If there are any.
-    """
-    defaults = ValidateOptions(out=question.out, of=question.of)
-    idle = [
-        f"--{field.name.replace('_', '-')}"
-        for given, default in ((question, defaults), (pair, PairOptions()))
-        for field in fields(given)
-        if getattr(given, field.name) != getattr(default, field.name)
-    ]
-    if idle:
-        raise SettingError(
-            f"{', '.join(idle)} given with --of",
-            limit="finished validations are shown as they are",
-            remedy="give --of and --out alone",
-        )
 
 
 def _asked(question: ValidateOptions) -> Validation:
@@ -122,12 +97,10 @@ def _prompts(question: ValidateOptions) -> tuple[Prompt, ...]:
 
 def _answer(found: dict[str, Any], question: ValidateOptions) -> None:
     """Write the answer and its figure, and show it."""
-    from spectheory.plots.validation import write_figure
-
     path = question.out / ANSWER
     text = json.dumps(found, indent=2, allow_nan=False)
     write_whole(path, lambda partial: partial.write_text(text + "\n"))
-    written: list[Path] = [path, *write_figure([found], question.out / "validation")]
+    written = [path, *figures_beside(lambda: write_figure([found], question.out / "validation"))]
     if question.json:
         print(text)
     else:

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from spectheory.cli.console import answers, ready_folder, remarks
-from spectheory.errors import TraceError
+from spectheory.cli.figures_beside import figures_beside
+from spectheory.cli.options import PairOptions
+from spectheory.cli.validate_options import ValidateOptions
+from spectheory.errors import SettingError, TraceError
 from spectheory.files import write_whole
-from spectheory.measure.validation import SCHEMA, headline, page
+from spectheory.validation_report import SCHEMA, headline, page
 
 ANSWER = "validation.json"
 DISAGREE = 1
 """Exit status if counted and expected calls differ by more than chance allows."""
+
+
+def run_joined(folders: Sequence[Path], question: ValidateOptions, pair: PairOptions) -> int:
+    """Show finished validations together; options of decoding are refused, since nothing is decoded."""
+    _check_alone(question, pair)
+    return join(folders, question.out)
 
 
 def join(folders: Sequence[Path], out: Path) -> int:
@@ -27,21 +37,44 @@ def join(folders: Sequence[Path], out: Path) -> int:
     OutputError
         If the folder cannot be written.
     """
-    from spectheory.plots.validation import write_figure, write_pairs_figure
-
     ready_folder(out)
     found = [_read(folder / ANSWER) for folder in folders]
     text = page(found)
     write_whole(out / "validation.md", lambda partial: partial.write_text(text))
-    written = [
-        out / "validation.md",
-        *write_figure(found, out / "validation"),
-        *write_pairs_figure(found, out / "validation-pairs"),
-    ]
+    written = [out / "validation.md", *figures_beside(lambda: _figures(found, out))]
     for folder, one in zip(folders, found, strict=True):
         answers.print(f"{folder}: {headline(one)}", highlight=False, markup=False)
     remarks.print(f"written: {', '.join(map(str, written))}", markup=False)
     return DISAGREE if any(one["disagreements"] for one in found) else 0
+
+
+def _check_alone(question: ValidateOptions, pair: PairOptions) -> None:
+    """Refuse options of decoding where nothing is decoded.
+
+    Raises
+    ------
+    SettingError
+        If there are any.
+    """
+    defaults = ValidateOptions(out=question.out, of=question.of)
+    idle = [
+        f"--{field.name.replace('_', '-')}"
+        for given, default in ((question, defaults), (pair, PairOptions()))
+        for field in fields(given)
+        if getattr(given, field.name) != getattr(default, field.name)
+    ]
+    if idle:
+        raise SettingError(
+            f"{', '.join(idle)} given with --of",
+            limit="finished validations are shown as they are",
+            remedy="give --of and --out alone",
+        )
+
+
+def _figures(found: Sequence[dict[str, Any]], out: Path) -> list[Path]:
+    from spectheory.plots.validation import write_figure, write_pairs_figure
+
+    return [*write_figure(found, out / "validation"), *write_pairs_figure(found, out / "validation-pairs")]
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -12,8 +12,6 @@ from spectheory.measure.validation.expected import READINGS
 from spectheory.measure.validation.law import tail
 from spectheory.measure.validation.runs import Run
 
-FALSE_ALARMS = 1e-3
-"""A validation in which every expectation is right reports a disagreement this often at most."""
 _CERTAIN = 1e-3
 """A smaller standard deviation is rounding: nothing is random, and counted and expected calls must be equal."""
 _BEYOND = 6e-7

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.measure.validation import budget as parts
-from spectheory.measure.validation.agreement import FALSE_ALARMS, calls_off, deviation, p_value, z_value
+from spectheory.measure.validation.agreement import calls_off, deviation, p_value, z_value
 from spectheory.measure.validation.evidence import Evidence
 from spectheory.measure.validation.settings import PLAINLY, Setting
 from spectheory.measure.validation.times import by_table, in_loop, made_by_table
 from spectheory.over_prompts import left_out
+from spectheory.validation_report.terms import FALSE_ALARMS, SCHEMA, WITHIN, median_miss
 
 Floats = NDArray[np.float64]
-SCHEMA = 1
-WITHIN = 3.0
-"""Standard deviations that a right prediction leaves in 0.27% of comparisons."""
 
 
 def answer_at(evidence: Evidence) -> list[dict[str, Any]]:
@@ -134,9 +132,3 @@ def answer(temperatures: Mapping[float, list[dict[str, Any]]], provenance: Mappi
         "temperatures": [{"temperature": at, "settings": of_one} for at, of_one in temperatures.items()],
         "provenance": dict(provenance),
     }
-
-
-def median_miss(misses: Sequence[Mapping[str, float]]) -> float | None:
-    """Median of |measured / predicted - 1|, in per cent."""
-    sizes = [100 * abs(math.expm1(one["best"] / 100)) for one in misses]
-    return float(np.median(sizes)) if sizes else None

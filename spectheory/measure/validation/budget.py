@@ -20,17 +20,6 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-PARTS = {
-    "texts": "the texts are others than the trace's",
-    "acceptance": "calls counted against those expected of these very texts",
-    "cut": "calls as made against those predicted: fewer drafts where a text ends or a draft has no more, full "
-    "acceptances",
-    "drafting": "draft passes as timed against the table",
-    "verifying": "verifying passes as timed against the table",
-    "overhead": "a call outside the passes (drawing, verifying, moving caches), against the loop in the table",
-    "plain": "plain decoding outside its passes: the same for the denominator",
-}
-"""The parts of the budget and what each holds against what."""
 _EQUAL = 1e-9
 """Numbers that are closer have their mean for a logarithmic mean, up to rounding."""
 
@@ -88,7 +77,7 @@ def speedup(tokens: Floats, timing: Timing) -> Floats:
 
 
 def budget(tokens: TokensPerCall, predicted: Timing, made: CallTime, measured: Timing) -> dict[str, Floats]:
-    """log(measured / predicted speed-up) in parts, by the names of :data:`PARTS`; they add up to it (exact).
+    """log(measured / predicted speed-up) in parts, by the names of ``PARTS``; they add up to it (exact).
 
     Parameters
     ----------

@@ -10,11 +10,11 @@ from spectheory.drafting import Chain, KAry, Shape
 from spectheory.errors import SettingError
 from spectheory.measure.decoders import Method
 from spectheory.shape_calls import drafted
+from spectheory.validation_report.terms import FILTERS_JUDGE, JUDGE, JUDGES
 from spectheory.verification import PATH_RULES, GreedyMatch, PathRule
 
-JUDGE, FILTERS_JUDGE, PLAIN = "assisted", "assisted-filters", "plain"
-"""transformers' assisted generation, which is token verification; the same with its own filters; no drafts."""
-JUDGES = (JUDGE, FILTERS_JUDGE)
+PLAIN = "plain"
+"""Decoding without drafts."""
 KS = (1, 3, 5)
 """Lengths of chains."""
 TREE = KAry((2, 2, 1))

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from scipy.stats import norm
 
-from spectheory.measure.validation.answer import WITHIN
-from spectheory.measure.validation.budget import PARTS
-from spectheory.measure.validation.settings import FILTERS_JUDGE, JUDGES
 from spectheory.over_prompts import FEW
 from spectheory.over_prompts import remarks as few_prompts
+from spectheory.validation_report.terms import FILTERS_JUDGE, JUDGES, PARTS, WITHIN
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from spectheory.measure.validation.agreement import FALSE_ALARMS
-from spectheory.measure.validation.answer import WITHIN, median_miss
-from spectheory.measure.validation.table import undecided, z_cell
+from spectheory.validation_report.table import undecided, z_cell
+from spectheory.validation_report.terms import FALSE_ALARMS, WITHIN, median_miss
 
 Content = Mapping[str, Any]
 
