@@ -14,9 +14,10 @@ from spectheory.measure.pair import ModelPair
 from spectheory.measure.run import MeasureSettings, Progress, fingerprint_of_run
 from spectheory.measure.tokens import encode_prompt
 from spectheory.measure.validation.runs import Round, run_once, run_round
-from spectheory.measure.validation.settings import JUDGE, PLAINLY, Setting
+from spectheory.measure.validation.settings import PLAINLY, Setting
 from spectheory.measure.validation.store import RoundStore
 from spectheory.prompts import Prompt
+from spectheory.validation_report.terms import JUDGE
 
 WARM_UP = 8
 """Tokens of an unmeasured run of each setting before the timed ones."""

@@ -121,11 +121,11 @@ def validate(
         If something cannot be run, files of another run are in `out`, or another validation is writing there.
     """
     with held(out / "validation.json"):
-        return _validated(pair, prompts, question, out, resamples, on_progress or (lambda what, state: None))
+        return _validated(pair, prompts, question, out, on_progress or (lambda what, state: None))
 
 
 def _validated(
-    pair: ModelPair, prompts: Sequence[Prompt], question: Validation, out: Path, resamples: int, show: Shown
+    pair: ModelPair, prompts: Sequence[Prompt], question: Validation, out: Path, show: Shown
 ) -> dict[str, Any]:
     """The answer, of which this run alone writes the files."""
     temperatures = tuple(dict.fromkeys(question.temperatures))
