@@ -256,20 +256,3 @@ def test_a_closed_stdout_is_named(capsys: pytest.CaptureFixture[str], monkeypatc
     monkeypatch.setattr("sys.stdout", None)
     assert main(["--help"]) == 2
     assert "stdout is closed" in capsys.readouterr().err
-
-
-def test_a_bug_ends_with_one_line_too(
-    trace_file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(*_: object, **__: object) -> None:
-        raise ZeroDivisionError("by design")
-
-    monkeypatch.setattr("spectheory.cli.predict.run_predict", broken)
-    monkeypatch.delenv("SPECTHEORY_DEBUG", raising=False)
-    assert main(["predict", str(trace_file)]) == 1
-    err = capsys.readouterr().err
-    assert "unexpected ZeroDivisionError" in err
-    assert err.count("\n") == 1
-    monkeypatch.setenv("SPECTHEORY_DEBUG", "1")
-    with pytest.raises(ZeroDivisionError):
-        main(["predict", str(trace_file)])

@@ -1,53 +1,84 @@
 """The command line, ``spectheory measure | predict | ... | simulate | figures``: all that prints or exits.
 
-Bad input ends with one line on stderr and status 2; an interruption with status 130.
+Every command ends with a status of :mod:`spectheory.cli.statuses`; all but a success and a disagreement come with one
+line on stderr.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import traceback
+from contextlib import suppress
 
-from spectheory.cli.interrupts import Interrupted
+from spectheory.cli.encoding import HANDLER
+from spectheory.cli.interrupts import Interrupted, terminations_interrupt
+from spectheory.cli.statuses import Status
 from spectheory.errors import SpectheoryError
 
-INTERRUPTED = 130
+DEBUG = "SPECTHEORY_DEBUG"
+"""Environment variable: where it is set, an internal error prints its traceback."""
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit status."""
+    if sys.stdout is None:
+        return _fail("stdout is closed: answers go there; leave it open", Status.BAD_INPUT)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors=HANDLER)  # type: ignore[union-attr]
     try:
-        from spectheory.cli.app import app
+        with terminations_interrupt():
+            from spectheory.cli.app import app
 
-        if sys.stdout is None:
-            return _fail("stdout is closed: answers go there; leave it open", 2)
-        sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
-        status = app(args=arguments, standalone_mode=False, prog_name="spectheory")
-    except SpectheoryError as error:
-        return _fail(str(error), 2)
+            status = app(args=arguments, standalone_mode=False, prog_name="spectheory")
+        sys.stdout.flush()
     except Interrupted as interrupted:
-        return _fail(f"interrupted; {interrupted}", INTERRUPTED)
+        return _fail(f"interrupted; {interrupted}", Status.INTERRUPTED)
     except KeyboardInterrupt:
-        status = INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 141
-    except (OSError, UnicodeError) as error:
-        return _fail(f"{error}: the file system refuses; choose another file or folder", 2)
+        status = Status.INTERRUPTED
+    except (BrokenPipeError, SystemExit):  # which the command-line library makes of a broken pipe
+        _drop_output()
+        return Status.READER_LEFT
     except Exception as error:
-        if hasattr(error, "format_message"):
-            return _fail(error.format_message(), getattr(error, "exit_code", 2))
-        if os.environ.get("SPECTHEORY_DEBUG"):
-            raise
-        return _fail(
-            f"unexpected {type(error).__name__}: {error} (SPECTHEORY_DEBUG=1 shows where; please report it)", 1
-        )
+        return _failed(error)
     # The command-line library turns Ctrl-C into this status before it gets here.
-    if status == INTERRUPTED:
-        return _fail("interrupted; if files were written, the same command goes on from them", INTERRUPTED)
-    return status if isinstance(status, int) else 0
+    if status == Status.INTERRUPTED:
+        return _fail("interrupted; if files were written, the same command goes on from them", Status.INTERRUPTED)
+    return status if isinstance(status, int) else Status.DONE
 
 
-def _fail(message: str, status: int) -> int:
+def _failed(error: Exception) -> int:
+    """Say in one line what went wrong; anything that is not foreseen is a bug."""
+    if isinstance(error, SpectheoryError):
+        return _fail(str(error), Status.BAD_INPUT)
+    if hasattr(error, "format_message"):  # of the command-line library
+        if type(error).__name__ == "NoArgsIsHelpError":
+            print(error.format_message(), file=sys.stderr)
+            return Status.BAD_INPUT
+        return _fail(error.format_message(), Status.BAD_INPUT)
+    if isinstance(error, OSError | UnicodeError):
+        try:
+            sys.stdout.flush()
+        except OSError:
+            _drop_output()
+        return _fail(f"{error}: the file system refuses; choose another file or folder", Status.BAD_INPUT)
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":  # torch has one of its own
+        return _fail(f"memory is full ({error or 'no more to be had'}): ask for less at once", Status.BAD_INPUT)
+    if os.environ.get(DEBUG):
+        traceback.print_exc()
+    return _fail(
+        f"internal error, a bug in spectheory: {type(error).__name__}: {error}; please report it with the traceback "
+        f"that {DEBUG}=1 prints",
+        Status.INTERNAL_ERROR,
+    )
+
+
+def _drop_output() -> None:
+    """What is left for stdout goes nowhere: the interpreter would try once more to write it, and fail."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _fail(message: str, status: Status) -> int:
     print("spectheory:", " ".join(message.split()), file=sys.stderr)
     return status

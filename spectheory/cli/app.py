@@ -7,9 +7,11 @@ from typing import Annotated
 
 from typer import Exit, Option, Typer
 
+import spectheory
 from spectheory.cli.options import PairOptions, PredictOptions, TextOptions, grouped
 from spectheory.cli.plan_options import PlanOptions
 from spectheory.cli.simulation_options import FiguresOptions, RunOptions, SettingOptions
+from spectheory.cli.statuses import MEANINGS
 from spectheory.cli.theory_options import (
     AnswerOptions,
     BoundsOptions,
@@ -20,11 +22,28 @@ from spectheory.cli.theory_options import (
 )
 from spectheory.cli.validate_options import ValidateOptions
 
-app = Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+app = Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit statuses: " + "; ".join(f"{status:d} {meaning}" for status, meaning in MEANINGS.items()) + ".",
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"spectheory {spectheory.__version__}")
+        raise Exit
 
 
 @app.callback()
-def _root() -> None:
+def _root(
+    version: Annotated[
+        bool, Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
     """What speculative decoding can give a model pair, and the most anyone could get."""
 
 
@@ -100,7 +119,7 @@ def bounds(question: BoundsOptions, draws: DrawOptions) -> None:
 @app.command()
 @grouped
 def tree(question: TreeOptions, answer: AnswerOptions) -> None:
-    """The best draft tree of a size: for i.i.d. ranks, or for the texts of a trace."""
+    """The best draft tree of a size: for the texts of a trace, or for i.i.d. ranks."""
     from spectheory.cli.tree import run_tree
 
     run_tree(question, as_json=answer.json)

@@ -3,36 +3,81 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.console import Console, ConsoleOptions
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
 
+from spectheory.cli.encoding import writable
+from spectheory.cli.fitting import UNLIMITED, fitted
 from spectheory.errors import OutputError
 
 
-class _Answers(Console):
-    """Stdout; a reader that leaves ends the program as the shell expects."""
+class _Stream(Console):
+    """A console that writes what the encoding of its stream has, and plainer characters for the rest."""
+
+    def render_str(self, text: str, **how: Any) -> Text:
+        """Every string that is printed passes here: lines, titles, cells."""
+        return super().render_str(writable(text, getattr(self.file, "encoding", None)), **how)
+
+
+class _Answers(_Stream):
+    """Stdout: fitted to the width of a terminal, and not wrapped where a file or a program reads it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._width = None  # rich takes COLUMNS for a width; it is one on a terminal alone, where it is read again
+
+    @property
+    def endless(self) -> bool:
+        """Whether lines may have any length."""
+        return self._width is None and not self.file.isatty()
+
+    @property
+    def options(self) -> ConsoleOptions:
+        """Those of the terminal; without one, no line is too long."""
+        return super().options.update(max_width=UNLIMITED) if self.endless else super().options
+
+    def print(self, *objects: Any, **how: Any) -> None:
+        """Print lines, tables and trees."""
+        for each in objects or ("",):
+            if isinstance(each, Table):
+                self._print_table(each)
+            elif isinstance(each, Tree) and (needed := self._width_of(each)) > self.options.max_width:
+                self._line(f"The drawing does not fit: it needs {needed} columns.", style="dim")
+            else:
+                self._line(each, **how)
+
+    def _print_table(self, table: Table) -> None:
+        found = fitted(table, self, self.options.max_width)
+        if table.title:
+            self._line(table.title, style="bold", highlight=False)
+        self._line(found.table)
+        if table.caption:
+            self._line(table.caption, style="dim", highlight=False)
+        if found.left_out:
+            self._line(
+                f"Columns left out: {', '.join(found.left_out)} (all need a terminal {found.needed} wide).",
+                style="dim",
+                highlight=False,
+                markup=False,
+            )
+
+    def _line(self, each: Any, **how: Any) -> None:
+        super().print(each, soft_wrap=self.endless, **how)
+
+    def _width_of(self, tree: Tree) -> int:
+        return self.measure(tree, options=self.options.update(max_width=UNLIMITED)).maximum
 
     def on_broken_pipe(self) -> None:
         """Leave it to the caller, who knows the exit status."""
         raise BrokenPipeError
 
 
-answers = _Answers(soft_wrap=False)
-remarks = Console(stderr=True, soft_wrap=True, highlight=False)
-
-
-def progress() -> Progress:
-    """A progress bar on stderr, where that is a terminal."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=remarks,
-        transient=True,
-        disable=not remarks.is_terminal,
-    )
+answers = _Answers()
+remarks = _Stream(stderr=True, soft_wrap=True, highlight=False)
 
 
 def ready_folder(folder: Path) -> Path:

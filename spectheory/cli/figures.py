@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from spectheory.cli.console import answers, progress, ready_folder, remarks
+from spectheory.cli.console import answers, ready_folder, remarks
 from spectheory.cli.inputs import in_range
-from spectheory.cli.interrupts import terminations_interrupt
+from spectheory.cli.progress import progress
 from spectheory.cli.simulation_options import FiguresOptions
+from spectheory.cli.statuses import Status
 from spectheory.errors import SettingError, load_extra
 
 if TYPE_CHECKING:
@@ -23,9 +24,8 @@ MOST_SHOWN = 8
 """Disagreements that are named one by one."""
 
 
-@terminations_interrupt()
 def run_figures(question: FiguresOptions) -> int:
-    """Make or redraw the figures and show what came out; 1 if theory and simulation disagree anywhere, else 0."""
+    """Make or redraw the figures and show what came out."""
     for module, extra in (("numba", "fast"), ("matplotlib", "plots")):
         load_extra(module, extra=extra)
     from simulations.sweeps import sweeps
@@ -39,7 +39,7 @@ def run_figures(question: FiguresOptions) -> int:
     began = time.perf_counter()
     made = _redrawn(wanted, question) if question.redraw else _made(wanted, question)
     _show(made, question, time.perf_counter() - began)
-    return int(any(one.disagreements for one in made))
+    return Status.DISAGREEMENT if any(one.disagreements for one in made) else Status.DONE
 
 
 def _redrawn(wanted: list[Sweep], question: FiguresOptions) -> list[Made]:

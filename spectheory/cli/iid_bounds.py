@@ -8,8 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from spectheory.cli.console import remarks
 from spectheory.cli.inputs import Floats, Pmfs, in_range, letters
+from spectheory.cli.progress import working
 from spectheory.drafting import Chain, expected_tokens, optimal_tree
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
@@ -78,7 +78,7 @@ def of_pmfs(target: Pmfs, nodes: list[int], trees: int | None, seed: int) -> Bou
     columns = {**FORMS, "best_tree": value} if value else FORMS
     rows: dict[int, Cells] = {}
     error = 0.0
-    with remarks.status("working out the limits"):
+    with working("working out the limits"):
         for capacity in nodes:
             numeric = _numeric(law, capacity)
             error = max(error, numeric.high - numeric.low)

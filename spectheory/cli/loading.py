@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 from spectheory.cli.console import remarks
 from spectheory.cli.options import PairOptions
+from spectheory.cli.progress import working
 from spectheory.measure import ModelPair, load_pair
 from spectheory.measure.threads import use_threads
 from spectheory.pairs import resolve
@@ -22,7 +23,7 @@ def load_named(options: PairOptions) -> ModelPair:
         If the pair cannot be loaded.
     """
     named = {**asdict(options), "target": resolve(options.target), "draft": resolve(options.draft)}
-    with remarks.status("loading the models"):
+    with working("loading the models"):
         threads = use_threads(named.pop("threads"))
         pair = load_pair(**named)
     for said in (threads, *pair.remarks):

@@ -8,11 +8,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from spectheory.cli.console import answers, progress, ready_folder, remarks
+from spectheory.cli.console import answers, ready_folder, remarks
 from spectheory.cli.figures_beside import figures_beside
 from spectheory.cli.latencies import remark_slower
 from spectheory.cli.loading import load_named
 from spectheory.cli.options import LATENCY_FILE, PairOptions, TextOptions
+from spectheory.cli.progress import progress, working
 from spectheory.cost import CostModel, LatencyTable
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain
@@ -144,9 +145,9 @@ class Session:
     def _timed(self, longest: int) -> LatencyTable:
         """Latencies of passes and of the decoding loop, measured now."""
         sizes = sorted({2**i for i in range(int(math.log2(longest)) + 1)} | {longest})
-        with remarks.status("measuring latencies"):
+        with working("measuring latencies"):
             table = measure_latency(self.pair, context=self.context(longest), tokens=tuple(sizes))
-        with remarks.status("timing the decoding loop"):
+        with working("timing the decoding loop"):
             return with_loop(self.pair, table, sampling=self.settings.sampling, seed=self.settings.seed)
 
     def check(self, cost: CostModel | None, ks: tuple[int, ...]) -> list[dict[str, Any]]:

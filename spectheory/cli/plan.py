@@ -14,6 +14,7 @@ from spectheory.cli.inputs import in_range
 from spectheory.cli.plan_costs import DEFAULT_CONTEXT, check_costs
 from spectheory.cli.plan_inputs import BUILT_IN, built_in, draft_at, sources
 from spectheory.cli.plan_options import PlanOptions
+from spectheory.cli.progress import working
 from spectheory.cli.shapes import read_rules, with_ranks
 from spectheory.cost import LatencyTable, LoopedTable, Roofline
 from spectheory.deployment import (
@@ -74,7 +75,7 @@ def _answer(question: PlanOptions, drafts: list[Draft], rules: list[PathRule] | 
         "k_max": question.k_max,
         "nodes": question.nodes,
     }
-    with remarks.status("comparing settings"):
+    with working("comparing settings"):
         timed = drafts if question.passes_alone else [draft.in_loop for draft in drafts]
         ranking = rank_drafts(timed, rules=rules, tree_rules=_tree_rules(question, drafts, rules), **settings)
         engines = engine_settings(drafts, **settings)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from spectheory.cli.answer import show
-from spectheory.cli.console import remarks
 from spectheory.cli.inputs import Floats, Pmfs, in_range, one_source, read_pmfs
+from spectheory.cli.progress import working
 from spectheory.cli.theory_options import DrawOptions, RulesOptions
 from spectheory.divergences import kl_divergence, total_variation
 from spectheory.errors import SettingError, ShapeError, SpectheoryError
@@ -59,7 +59,7 @@ def of_pmfs(target: Pmfs, draft: Pmfs, k: int, seed: int) -> RulesAnswer:
         raise ShapeError(
             f"--target has {len(p)} rows and --draft {len(q)}", limit="as many, or one", remedy="pair them row by row"
         )
-    with remarks.status("working out the acceptances"):
+    with working("working out the acceptances"):
         rows = rule_order(p, q, k, rng=np.random.default_rng(seed))[1:]  # R4 stands beside each of them
     distance, divergence = (Interval.exact(float(np.mean(of(p, q)))) for of in (total_variation, kl_divergence))
     pairs = max(len(p), len(q))

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from spectheory.cli.console import answers, progress, remarks
+from spectheory.cli.console import answers, remarks
 from spectheory.cli.inputs import in_range
-from spectheory.cli.interrupts import Interrupted, interruptible, terminations_interrupt
+from spectheory.cli.interrupts import Interrupted, interruptible
+from spectheory.cli.progress import progress
 from spectheory.cli.settings import SETTINGS, Setting
 from spectheory.cli.simulation_options import RunOptions, SettingOptions
+from spectheory.cli.statuses import Status
 from spectheory.errors import SettingError, load_extra
 from spectheory.intervals import Interval
 
@@ -27,9 +29,8 @@ MOST_ROWS = 8
 """Comparisons of one statement that are shown; the others in a line."""
 
 
-@terminations_interrupt()
 def run_simulate(question: SettingOptions, run: RunOptions) -> int:
-    """Simulate and compare; 1 if theory and simulation disagree, else 0."""
+    """Simulate and compare; the status says whether theory and simulation agree."""
     try:
         return _simulated(question, run)
     except KeyboardInterrupt:
@@ -41,7 +42,7 @@ def run_simulate(question: SettingOptions, run: RunOptions) -> int:
 def _simulated(question: SettingOptions, run: RunOptions) -> int:
     if question.kind == "list":
         _show_kinds(as_json=run.json)
-        return 0
+        return Status.DONE
     setting = _setting(question.kind)
     load_extra("numba", extra="fast")
     _check(run)
@@ -58,7 +59,7 @@ def _simulated(question: SettingOptions, run: RunOptions) -> int:
         print(json.dumps(_as_dict(job, tally, compared, run), indent=2, allow_nan=False))
     else:
         _show(setting, tally, compared, run)
-    return int(not all(compared))
+    return Status.DONE if all(compared) else Status.DISAGREEMENT
 
 
 def _setting(kind: str) -> Setting:

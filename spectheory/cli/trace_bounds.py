@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from spectheory.cli.console import remarks
 from spectheory.cli.iid_bounds import CLOSED_FORMS, Cells, closed_forms
+from spectheory.cli.progress import working
 from spectheory.drafting import Chain
 from spectheory.errors import TraceError
 from spectheory.limits import StepLaw, renewal_bound
@@ -24,7 +24,7 @@ from spectheory.verification import RULES, Columns, RankRule
 def of_trace(trace: Trace, nodes: list[int]) -> BoundsAnswer:
     """B6 and the one-call bound of target-sampled text, and what the i.i.d. forms read there."""
     ranked = [rule for rule in RULES.values() if isinstance(rule, RankRule) and _channel(rule, trace, 1) is not None]
-    with remarks.status("working out the limits"):
+    with working("working out the limits"):
         limits, notes = _measured(trace, nodes)
         moments, law = _moments(trace), _sampled_steps(trace)
         rows: dict[int, Cells] = {}

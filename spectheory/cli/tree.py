@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.cli.answer import show
-from spectheory.cli.console import remarks
 from spectheory.cli.inputs import Floats, in_range, letters, one_source, read_rank_law
+from spectheory.cli.progress import working
 from spectheory.cli.theory_options import TreeOptions
 from spectheory.cross_fit import PARTS, cross_fitted
 from spectheory.drafting import Chain, Tree, expected_tokens, node_weights, optimal_tree
@@ -162,7 +162,7 @@ def of_trace(trace: Trace, rule: RankRule, question: TreeOptions) -> TreeAnswer:
     consecutive = rule.consecutive or question.consecutive
     texts = _Texts(law, trace.lengths, question.nodes, question.max_depth, consecutive)
     prompts = Prompts(trace.texts)
-    with remarks.status("searching trees"):
+    with working("searching trees"):
         searched = texts.search(law, trace.lengths)
         tree = searched.tree
         iid = optimal_tree(law.mean(axis=0), question.nodes, question.max_depth, consecutive=consecutive)

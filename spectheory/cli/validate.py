@@ -7,14 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from spectheory.cli.console import answers, progress, ready_folder, remarks
+from spectheory.cli.console import answers, ready_folder, remarks
 from spectheory.cli.figures_beside import figures_beside
 from spectheory.cli.inputs import in_range
 from spectheory.cli.latencies import remark_slower
 from spectheory.cli.loading import load_named
 from spectheory.cli.options import PairOptions
+from spectheory.cli.progress import progress
 from spectheory.cli.settings import read_shape
-from spectheory.cli.validate_joined import ANSWER, DISAGREE
+from spectheory.cli.statuses import Status
+from spectheory.cli.validate_joined import ANSWER
 from spectheory.cli.validate_options import TEMPERATURES, ValidateOptions
 from spectheory.cost import LatencyTable
 from spectheory.deployment import other_machine
@@ -33,7 +35,7 @@ LONGEST_CHAIN, MOST_TEXTS = 1024, 1024
 
 
 def run_validate(question: ValidateOptions, pair: PairOptions) -> int:
-    """Validate and show the answer; 1 if a prediction of calls is refuted, else 0."""
+    """Validate and show the answer; the status says whether counted and expected calls agree."""
     in_range("--continuations", question.continuations, MOST_TEXTS)
     asked, prompts = _asked(question), _prompts(question)
     ready_folder(question.out)
@@ -49,7 +51,7 @@ def run_validate(question: ValidateOptions, pair: PairOptions) -> int:
 
         found = validate(loaded, prompts, asked, question.out, on_progress=show)
     _answer(found, question)
-    return DISAGREE if found["disagreements"] else 0
+    return Status.DISAGREEMENT if found["disagreements"] else Status.DONE
 
 
 def _tables(folder: Path) -> dict[str, LatencyTable]:

@@ -11,14 +11,13 @@ from typing import Any
 from spectheory.cli.console import answers, ready_folder, remarks
 from spectheory.cli.figures_beside import figures_beside
 from spectheory.cli.options import PairOptions
+from spectheory.cli.statuses import Status
 from spectheory.cli.validate_options import ValidateOptions
 from spectheory.errors import SettingError, TraceError
 from spectheory.files import write_whole
 from spectheory.validation_report import SCHEMA, headline, page
 
 ANSWER = "validation.json"
-DISAGREE = 1
-"""Exit status if counted and expected calls differ by more than chance allows."""
 
 
 def run_joined(folders: Sequence[Path], question: ValidateOptions, pair: PairOptions) -> int:
@@ -28,7 +27,7 @@ def run_joined(folders: Sequence[Path], question: ValidateOptions, pair: PairOpt
 
 
 def join(folders: Sequence[Path], out: Path) -> int:
-    """Write ``validation.md`` and the figures of the validations in `folders`; 1 if one of them disagrees, else 0.
+    """Write ``validation.md`` and the figures of the validations in `folders`; the status says whether all agree.
 
     Raises
     ------
@@ -45,7 +44,7 @@ def join(folders: Sequence[Path], out: Path) -> int:
     for folder, one in zip(folders, found, strict=True):
         answers.print(f"{folder}: {headline(one)}", highlight=False, markup=False)
     remarks.print(f"written: {', '.join(map(str, written))}", markup=False)
-    return DISAGREE if any(one["disagreements"] for one in found) else 0
+    return Status.DISAGREEMENT if any(one["disagreements"] for one in found) else Status.DONE
 
 
 def _check_alone(question: ValidateOptions, pair: PairOptions) -> None:

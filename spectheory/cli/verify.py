@@ -11,9 +11,10 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spectheory.cli.console import answers, progress, remarks
+from spectheory.cli.console import answers, remarks
 from spectheory.cli.inputs import in_range, one_source
-from spectheory.cli.interrupts import terminations_interrupt
+from spectheory.cli.progress import progress, working
+from spectheory.cli.statuses import Status
 from spectheory.cli.theory_options import VerifyOptions
 from spectheory.errors import SettingError, load_extra
 
@@ -29,7 +30,7 @@ DETAILED = 4
 
 
 def run_verify(question: VerifyOptions) -> int:
-    """Run what was asked for and show it; 0 if everything came out as the ledger says, else 1."""
+    """Run what was asked for and show it; the status says whether everything came out as the ledger says."""
     for module in ("sympy", "z3", "mpmath", "hypothesis"):
         load_extra(module, extra="proofs")
     from proofs_check.findings import Effort
@@ -61,13 +62,12 @@ def _run_ledger(question: VerifyOptions, effort: Effort) -> int:
     began = time.perf_counter()
     checks: list[Checked] = []
     try:
-        with terminations_interrupt():
-            _collect(question.out, effort, keys, workers, checks)
+        _collect(question.out, effort, keys, workers, checks)
     finally:  # an interruption shows what is finished
         report = Report(entries, keys, checks, effort, time.perf_counter() - began)
         if checks:
             _show(report, question)
-    return 0 if report.as_expected else 1
+    return Status.DONE if report.as_expected else Status.DISAGREEMENT
 
 
 def _kind(name: str | None) -> Kind | None:
@@ -136,14 +136,14 @@ def _try_claims(question: VerifyOptions, effort: Effort) -> int:
     try:
         with redirect_stdout(sys.stderr):  # what the file prints is no part of the answer
             for claim in _claims(Path(str(question.claim))):
-                with remarks.status(f"trying {claim.says}"):
+                with working(f"trying {claim.says}"):
                     trials.append(try_claim(claim, effort=effort))
     finally:  # an error in one claim leaves the others their answers
         if question.json and trials:
             print(json.dumps({"claims": [trial.as_dict() for trial in trials]}, indent=2, allow_nan=False))
         elif trials:
             answers.print("\n".join(map(str, trials)), highlight=False, markup=False)
-    return int(any(trial.verdict == "refuted" for trial in trials))
+    return Status.DISAGREEMENT if any(trial.verdict == "refuted" for trial in trials) else Status.DONE
 
 
 def _claims(path: Path) -> list[Claim]:
