@@ -90,13 +90,13 @@ def _steps(report: Report) -> list[Step]:
 
 
 def statements_table(report: Report) -> Table:
-    """A row for each statement, one line high."""
+    """A row for each statement."""
     table = _table(
         "Cases judged as P proof (steps that carry the argument), E exact, C certified, S search, M simulated"
     )
-    for name, ratio in (("id", None), ("statement", 5), ("status", None), ("evidence", None), ("tightest", 4)):
-        table.add_column(name, ratio=ratio, no_wrap=True, overflow="ellipsis")
-    table.add_column("s", justify="right", no_wrap=True)
+    for name in ("id", "statement", "status", "evidence", "tightest"):
+        table.add_column(name)
+    table.add_column("s", justify="right")
     for entry in report.entries:
         checks = report.of(entry)
         kinds = [kind for kind in KINDS if any(each.kind == kind for each in checks)]
@@ -118,7 +118,7 @@ def checks_table(report: Report, entry: Entry) -> Table:
     table.add_column("status", no_wrap=True)
     table.add_column("cases", justify="right", no_wrap=True)
     table.add_column("s", justify="right", no_wrap=True)
-    table.add_column("what was checked", ratio=1)
+    table.add_column("what was checked")
     for each in report.of(entry):
         table.add_row(
             WORDS[each.kind],
@@ -169,7 +169,6 @@ def _table(title: str) -> Table:
         box=None,
         pad_edge=False,
         padding=(0, 0, 0, 2),
-        expand=True,
     )
 
 
