@@ -84,6 +84,21 @@ class MissingExtraError(SpectheoryError, ImportError):
     """An optional dependency is not installed; the message names the extra that brings it."""
 
 
+def reason_of(error: Exception) -> str:
+    """Why something could not be read, in a few words for the brackets of a message.
+
+    Examples
+    --------
+    >>> reason_of(FileNotFoundError(2, "No such file or directory", "a.json")), reason_of(KeyError("schema"))
+    ('No such file or directory', "no 'schema'")
+    """
+    if isinstance(error, SpectheoryError):
+        return f"{error.what}, {error.limit}"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return f"no {error}" if isinstance(error, KeyError) else str(error)
+
+
 def load_extra(module: str, *, extra: str) -> ModuleType:
     """Import an optional dependency, or name the extra that brings it.
 

@@ -1,14 +1,35 @@
-"""Files that appear when whole, and files that one run at a time writes."""
+"""Files that appear when whole, files that one run at a time writes, and texts read up to a size."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from spectheory.errors import OutputError
+
+MOST_BYTES = 1 << 28
+"""A text that is read at once: far more than any configuration, table of latencies or file of prompts has."""
+
+
+def read_text(path: Path, *, encoding: str = "utf-8", most: int = MOST_BYTES) -> str:
+    """The text of a file; one of more than `most` bytes is refused, as an endless one (``/dev/zero``) would be.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read, or is larger.
+    UnicodeDecodeError
+        If it is no text.
+    """
+    with path.open("rb") as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"larger than {most >> 20} MiB", str(path))
+    return content.decode(encoding)
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:

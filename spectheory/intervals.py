@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from reprlib import repr as brief
 from typing import Literal
 
 Kind = Literal["exact", "bound", "statistical", "estimate"]
@@ -59,9 +60,10 @@ class Interval:
 
     def __post_init__(self) -> None:
         if self.kind not in _FROM_STRONGEST:
-            raise ValueError(f"kind is {self.kind!r}, not one of {', '.join(_FROM_STRONGEST)}")
+            raise ValueError(f"kind is {brief(self.kind)}, not one of {', '.join(_FROM_STRONGEST)}")
         if not self.low <= self.best <= self.high:
-            raise ValueError(f"an interval needs low <= best <= high, not {self.low}, {self.best}, {self.high}")
+            ends = ", ".join(map(brief, (self.low, self.best, self.high)))
+            raise ValueError(f"an interval needs low <= best <= high, not {ends}")
         if self.kind in _POINTS and self.low != self.high:
             raise ValueError(f"{self.kind} means no width, not [{self.low}, {self.high}]")
 

@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from spectheory.errors import TextError
+from spectheory.files import read_text
 from spectheory.trace import Trace
 
 LOWEST = -1e300
 """No log-probability comes near it, and sums of thousands of such values stay finite."""
+MOST_BYTES = 1 << 31
+"""Of a file of log-probabilities: some hundred million tokens."""
 
 
 def read_log_probabilities(path: Path) -> Trace:
@@ -38,7 +41,7 @@ def read_log_probabilities(path: Path) -> Trace:
     """
     try:
         # Splitting at "\n" alone: JSON strings may hold other line separators of Unicode.
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
+        lines = read_text(path, encoding="utf-8-sig", most=MOST_BYTES).split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise TextError(
             f"{path} cannot be read ({getattr(error, 'strerror', None) or 'not UTF-8 text'})",

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spectheory.errors import TextError
+from spectheory.errors import TextError, reason_of
+from spectheory.files import read_text
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,9 @@ def read_prompts(path: Path) -> tuple[Prompt, ...]:
     (Prompt(id='7', category='code', text='import ', output=None),)
     """
     try:
-        content = path.read_text(encoding="utf-8-sig")
+        content = read_text(path, encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        reason = "is missing" if isinstance(error, FileNotFoundError) else f"cannot be read ({error})"
+        reason = "is missing" if isinstance(error, FileNotFoundError) else f"cannot be read ({reason_of(error)})"
         raise TextError(
             f"{path} {reason}", limit="needs a UTF-8 file of prompts", remedy="check the path of the prompt file"
         ) from error

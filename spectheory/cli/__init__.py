@@ -62,7 +62,7 @@ def _failed(error: Exception) -> int:
         except OSError:
             _drop_output()
         return _fail(f"{error}: the file system refuses; choose another file or folder", Status.BAD_INPUT)
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":  # torch has one of its own
+    if _out_of_memory(error):
         return _fail(f"memory is full ({error or 'no more to be had'}): ask for less at once", Status.BAD_INPUT)
     if os.environ.get(DEBUG):
         traceback.print_exc()
@@ -71,6 +71,12 @@ def _failed(error: Exception) -> int:
         f"that {DEBUG}=1 prints",
         Status.INTERNAL_ERROR,
     )
+
+
+def _out_of_memory(error: Exception) -> bool:
+    """Whether Python, or torch in one of its two ways, found no memory."""
+    of_torch = type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
+    return isinstance(error, MemoryError) or of_torch
 
 
 def _drop_output() -> None:

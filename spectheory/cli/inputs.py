@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from spectheory.distributions import sum_tolerance
 from spectheory.errors import PmfError, SettingError
+from spectheory.files import read_text
 
 Floats = NDArray[np.float64]
 
@@ -168,7 +169,7 @@ def _from_file(path: Path, name: str) -> NDArray[Any]:
     try:
         if path.suffix == ".npy":
             return np.asarray(np.load(path, allow_pickle=False))
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
         return _table(json.loads(text) if path.suffix == ".json" else _lines(text))
     except FileNotFoundError as error:
         what = f"{name} {str(path)!r} is neither numbers nor a file"

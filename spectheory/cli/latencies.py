@@ -26,7 +26,7 @@ def read_latencies(file: Path, trace: Trace) -> LatencyTable:
     others = [who for who in ("target", "draft") if _differ(table.provenance.get(who), trace.provenance.get(who))]
     if others:
         named = " and ".join(f"{who} {table.provenance[who].get('name')}" for who in others)
-        remarks.print(f"{file} is of other models than the trace: {named}; measure it with the pair", markup=False)
+        remarks.print(f"{file} is of other models than the trace: {named}; speed-ups are for those", markup=False)
     remark_slower(table, str(file))
     return table
 

@@ -10,9 +10,10 @@ from typing import Any
 
 from spectheory.cli.console import answers, ready_folder, remarks
 from spectheory.cli.figures_beside import figures_beside
+from spectheory.cli.inputs import in_range
 from spectheory.cli.latencies import remark_slower
 from spectheory.cli.loading import load_named
-from spectheory.cli.options import LATENCY_FILE, PairOptions, TextOptions
+from spectheory.cli.options import LATENCY_FILE, MOST_TEXTS, PairOptions, TextOptions
 from spectheory.cli.progress import progress, working
 from spectheory.cost import CostModel, LatencyTable
 from spectheory.distributions import Sampling
@@ -68,6 +69,7 @@ class Session:
     @classmethod
     def load(cls, pair: PairOptions, text: TextOptions) -> Session:
         """Check the settings and prompts first, then load the models."""
+        in_range("--continuations", text.continuations, MOST_TEXTS)
         settings = MeasureSettings(
             sampling=Sampling(text.temperature, text.top_k, text.top_p, text.min_p),
             tokens=text.tokens,

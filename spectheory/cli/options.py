@@ -14,6 +14,8 @@ from spectheory.pairs import PREFIX
 
 LATENCY_FILE = "latency.json"
 """Name of the latency table in the folder of a measurement, beside its trace."""
+MOST_TEXTS = 1024
+"""Continuations of one prompt, which are sampled together."""
 
 
 @dataclass(frozen=True)

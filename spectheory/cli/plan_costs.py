@@ -12,7 +12,8 @@ from spectheory.cli.latencies import read_latencies
 from spectheory.cli.options import LATENCY_FILE
 from spectheory.cli.plan_options import PlanOptions
 from spectheory.cost import ACCELERATORS, ConstantRatio, CostModel, ModelShape, Roofline
-from spectheory.errors import SettingError
+from spectheory.errors import SettingError, reason_of
+from spectheory.files import read_text
 from spectheory.trace import Trace
 
 DEFAULT_CONTEXT = 1024
@@ -153,16 +154,15 @@ def read_config(path: Path) -> dict[str, Any]:
     """
     file = path / "config.json" if path.is_dir() else path
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
+        content = json.loads(read_text(file))
         if isinstance(content, dict):
             content = content.get("text_config") or content
         if not isinstance(content, dict):
             raise TypeError("no JSON object")
         return content
     except (OSError, ValueError, TypeError, RecursionError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
         raise SettingError(
-            f"architecture {str(path)!r} cannot be read ({reason})",
+            f"architecture {str(path)!r} cannot be read ({reason_of(error)})",
             limit="needs a config.json of transformers",
             remedy="check the path",
         ) from error

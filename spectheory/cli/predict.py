@@ -57,6 +57,12 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions) 
     if question.out:
         ready_folder(question.out)
     trace, passes, session = _evidence(question, pair, text)
+    if question.passes_alone and not isinstance(passes, LatencyTable):
+        raise SettingError(
+            "--passes-alone is given without latencies",
+            limit="it says how measured latencies count",
+            remedy="leave it out, or give --latency",
+        )
     cost = passes.looped if isinstance(passes, LatencyTable) and not question.passes_alone else passes
     answer = _answer(question, trace, cost, rules, shapes)
     biased = _bias(question, trace, cost, answer)
@@ -153,6 +159,10 @@ def _validate(question: PredictOptions, pair: PairOptions, text: TextOptions) ->
         )
     if question.c is not None and question.latency:
         raise SettingError("--c and --latency are both given", limit="one cost model", remedy="leave one out")
+    if question.c is not None and question.passes_alone:
+        raise SettingError(
+            "--passes-alone is given with --c", limit="a ratio knows no loop around the passes", remedy="leave one out"
+        )
 
 
 def _changed(options: Any, defaults: Any) -> list[str]:

@@ -12,7 +12,7 @@ from spectheory.cli.figures_beside import figures_beside
 from spectheory.cli.inputs import in_range
 from spectheory.cli.latencies import remark_slower
 from spectheory.cli.loading import load_named
-from spectheory.cli.options import PairOptions
+from spectheory.cli.options import MOST_TEXTS, PairOptions
 from spectheory.cli.progress import progress
 from spectheory.cli.settings import read_shape
 from spectheory.cli.statuses import Status
@@ -31,7 +31,7 @@ from spectheory.prompts import Prompt, read_prompts
 from spectheory.validation_report import headline, notes, speedup_table, tokens_table
 from spectheory.verification import RULES, RankRule
 
-LONGEST_CHAIN, MOST_TEXTS = 1024, 1024
+LONGEST_CHAIN = 1024
 
 
 def run_validate(question: ValidateOptions, pair: PairOptions) -> int:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
+from reprlib import repr as brief
 from typing import Any
 
 from spectheory.cli.console import answers, ready_folder, remarks
@@ -13,8 +14,8 @@ from spectheory.cli.figures_beside import figures_beside
 from spectheory.cli.options import PairOptions
 from spectheory.cli.statuses import Status
 from spectheory.cli.validate_options import ValidateOptions
-from spectheory.errors import SettingError, TraceError
-from spectheory.files import write_whole
+from spectheory.errors import SettingError, TraceError, reason_of
+from spectheory.files import read_text, write_whole
 from spectheory.validation_report import SCHEMA, headline, page
 
 ANSWER = "validation.json"
@@ -31,11 +32,16 @@ def join(folders: Sequence[Path], out: Path) -> int:
 
     Raises
     ------
+    SettingError
+        If a folder is named twice.
     TraceError
         If a folder holds no finished validation of this version.
     OutputError
         If the folder cannot be written.
     """
+    twice = next((folder for i, folder in enumerate(folders) if folder.resolve() in _resolved(folders[:i])), None)
+    if twice is not None:
+        raise SettingError(f"--of {twice} is given twice", limit="each validation counts once", remedy="leave one out")
     ready_folder(out)
     found = [_read(folder / ANSWER) for folder in folders]
     text = page(found)
@@ -76,16 +82,19 @@ def _figures(found: Sequence[dict[str, Any]], out: Path) -> list[Path]:
     return [*write_figure(found, out / "validation"), *write_pairs_figure(found, out / "validation-pairs")]
 
 
+def _resolved(folders: Sequence[Path]) -> set[Path]:
+    return {folder.resolve() for folder in folders}
+
+
 def _read(path: Path) -> dict[str, Any]:
     try:
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        content: dict[str, Any] = json.loads(read_text(path))
         if content["schema"] != SCHEMA:
-            raise ValueError(f"schema {content['schema']}")
+            raise ValueError(f"schema {brief(content['schema'])}")
         page([content])  # reads all that is shown
     except (OSError, ValueError, KeyError, TypeError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
         raise TraceError(
-            f"{path} is no finished validation ({reason})",
+            f"{path} is no finished validation ({reason_of(error)})",
             limit=f"needs what this version writes, schema {SCHEMA}",
             remedy="run spectheory validate --out into that folder first",
         ) from error

@@ -17,6 +17,7 @@ from spectheory.cli.progress import progress, working
 from spectheory.cli.statuses import Status
 from spectheory.cli.theory_options import VerifyOptions
 from spectheory.errors import SettingError, load_extra
+from spectheory.files import read_text
 
 if TYPE_CHECKING:
     from proofs_check.claims import Claim
@@ -157,6 +158,7 @@ def _claims(path: Path) -> list[Claim]:
     from proofs_check.claims import Claim
 
     try:
+        read_text(path)  # which refuses an endless one
         names = runpy.run_path(str(path))
     except OSError as error:
         raise SettingError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from reprlib import repr as brief
 from typing import Any
 
 from spectheory.errors import SettingError
@@ -98,7 +99,7 @@ def _size(config: Mapping[str, Any], key: str) -> int:
     value = config[name]
     if type(value) is not int:
         raise SettingError(
-            f"{name} is {value!r}", limit="needs one whole number", remedy="check the config, or measure latencies"
+            f"{name} is {brief(value)}", limit="needs one whole number", remedy="check the config, or measure latencies"
         )
     if not 1 <= value <= LARGEST:
         raise SettingError(f"{name} is {value}", limit=f"must be in 1..{LARGEST:g}", remedy="check the config")

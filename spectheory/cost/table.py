@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from reprlib import repr as brief
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,8 @@ import numpy as np
 from spectheory.cost.loop import LoopTime
 from spectheory.cost.model import Ends, PassCost
 from spectheory.drafting import Shape
-from spectheory.errors import SettingError, TraceError
-from spectheory.files import write_whole
+from spectheory.errors import SettingError, TraceError, reason_of
+from spectheory.files import read_text, write_whole
 from spectheory.intervals import Interval, weakest
 
 LATENCY_SCHEMA = 2
@@ -80,9 +81,13 @@ class LatencyTable(PassCost):
                     remedy="measure again",
                 )
         if not isinstance(self.context, int) or self.context < 0:
-            raise SettingError(f"context is {self.context!r}", limit="must be a number >= 0", remedy="measure again")
+            raise SettingError(
+                f"context is {brief(self.context)}", limit="must be a number >= 0", remedy="measure again"
+            )
         if not isinstance(self.provenance, Mapping):
-            raise SettingError(f"provenance is {self.provenance!r}", limit="needs an object", remedy="measure again")
+            raise SettingError(
+                f"provenance is {brief(self.provenance)}", limit="needs an object", remedy="measure again"
+            )
 
     @property
     def ratio(self) -> float:
@@ -168,21 +173,20 @@ class LatencyTable(PassCost):
             If the file is missing or no latency table, or an earlier version took it with 16-bit weights on a CPU.
         """
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
+            content = json.loads(read_text(path))
             schema = content["schema"]
             if schema not in (1, LATENCY_SCHEMA):
-                raise ValueError(f"schema {schema}")
+                raise ValueError(f"schema {brief(schema)}")
             target = {int(m): Interval(**v) for m, v in content["target"].items()}
             draft = {int(m): Interval(**v) for m, v in content["draft"].items()}
             loop = content.get("loop")
             found = None if loop is None else LoopTime(**loop)
             table = cls(target, draft, content["context"], content["provenance"], found)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            reason = f"{error.what}, {error.limit}" if isinstance(error, SettingError) else error
             raise TraceError(
-                f"{path} is no latency table ({reason})",
-                limit=f"needs JSON of schema {LATENCY_SCHEMA}",
-                remedy="remove it and measure again",
+                f"{path} is no latency table ({reason_of(error)})",
+                limit=f"needs JSON of schema {LATENCY_SCHEMA}, as spectheory measure writes it",
+                remedy="correct the file, or name another one",
             ) from error
         if schema == 1 and _copied_outputs(table.provenance):
             raise TraceError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from reprlib import repr as brief
 from typing import Any
 
 import numpy as np
@@ -87,7 +88,7 @@ def _header(metadata: Mapping[bytes, bytes] | None, path: Path) -> dict[str, Any
         ) from error
     if version != SCHEMA_VERSION:
         raise TraceError(
-            f"{path} has trace schema {version}",
+            f"{path} has trace schema {brief(version)}",
             limit=f"this version reads schema {SCHEMA_VERSION}",
             remedy="measure again, or use the version that wrote it",
         )
