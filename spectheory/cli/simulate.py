@@ -157,8 +157,7 @@ def _show(setting: Setting, tally: Tally, compared: tuple[Comparison, ...], run:
     table = Table(title=f"{tally.trials:,} trials: {setting.says}", title_justify="left", box=None, pad_edge=False)
     for heading in ("", "what", "id", "observed", "95% interval", "theory", "side", "z"):
         right = heading in ("observed", "theory", "z")
-        wraps = heading in ("what", "side")
-        table.add_column(heading, justify="right" if right else "left", no_wrap=not wraps, min_width=8 if wraps else 2)
+        table.add_column(heading, justify="right" if right else "left", no_wrap=heading not in ("what", "side"))
     shown: dict[str, int] = {}
     rest: dict[str, list[Comparison]] = {}
     for each in compared:

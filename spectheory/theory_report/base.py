@@ -67,10 +67,10 @@ def number(value: Interval | float | None, digits: int = 2) -> str:
 
 
 def table(title: str, columns: Sequence[str], *, words: int = 0) -> Table:
-    """An empty table whose first `words` columns hold words and the others numbers; narrow ones break, none vanish."""
+    """An empty table whose first `words` columns hold words, which may wrap, and the others numbers."""
     from rich.table import Table
 
     empty = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 0, 0, 2))
     for place, name in enumerate(columns):
-        empty.add_column(name, justify="left" if place < words else "right", overflow="fold")
+        empty.add_column(name, justify="left" if place < words else "right")
     return empty

@@ -57,8 +57,7 @@ def _table(found: Mapping[str, Any], what: str, *columns: str) -> Table:
     table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 0, 0, 2))
     for column in (*_RULE, *columns):
         left = column in _RULE or column.startswith("largest")
-        # Names are never cut; numbers go on in the next line where a terminal is narrow.
-        table.add_column(column, justify="left" if left else "right", no_wrap=column in _RULE, overflow="fold")
+        table.add_column(column, justify="left" if left else "right", no_wrap=column in _RULE)
     return table
 
 
