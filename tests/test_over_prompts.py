@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -13,6 +14,7 @@ sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
 
 from _prompt_families import Family, heterogeneous, jackknife, mild, percentile, truth
 from _prompt_families import covered as count
+from interval_coverage import tables
 
 from spectheory.call_times import speedup_of_chain
 from spectheory.cost import LatencyTable
@@ -24,6 +26,7 @@ from spectheory.shape_calls import BestTree, Wanted, calls_by_shape
 from spectheory.trace import TextInfo, Trace
 from spectheory.verification import RecursiveRejection
 
+ROOT = Path(__file__).parent.parent
 EXACT = 1e-12
 CONTROLS = 3000
 FALSE_ALARM = 1e-8
@@ -179,3 +182,9 @@ def test_remarks_are_about_few_prompts() -> None:
     texts = [TextInfo(str(i), 3, prompt=str(i % 3)) for i in range(6)]
     assert Prompts(texts).count == 3
     assert set(Prompts(texts).folds(2)) == {0, 1}
+
+
+def test_the_page_shows_the_benchmark() -> None:
+    results = json.loads((ROOT / "benchmarks/results/interval_coverage.json").read_text())
+    page = (ROOT / "docs/intervals.md").read_text(encoding="utf-8")
+    assert all(part in page for part in "\n".join(tables(results)).split("\n\n"))
