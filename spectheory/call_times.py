@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.cost import CostModel, Ends
+from spectheory.cost import CostModel
+from spectheory.cost.model import Ends
 from spectheory.drafting import Copied, Shape
 from spectheory.intervals import Interval
 from spectheory.over_prompts import Prompts, deviation, interval

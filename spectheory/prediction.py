@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from spectheory.call_times import speedup
-from spectheory.cost import CostModel, Ends, iid_tokens_per_call
+from spectheory.cost import CostModel, iid_tokens_per_call
+from spectheory.cost.model import Ends
 from spectheory.drafting import Batch, Chain, KAry, Shape, expected_tokens
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval

@@ -96,7 +96,17 @@ def test_the_width_that_is_named_is_enough(shown: Callable[[str, int], str]) -> 
 def test_nothing_is_longer_than_a_usual_terminal(name: str, shown: Callable[[str, int], str]) -> None:
     """Settings to paste alone: they stand on one line each."""
     lines = shown(name, 80).splitlines()
-    pasted = ("vllm serve", "python -m sglang", "draft.generation_config", "target.generate")
+    pasted = (
+        "vllm serve",
+        "python -m sglang",
+        "draft.generation_config",
+        "target.generate",
+        "llama-server",
+        "speculation = ",
+        "llm = ",
+        "target = ",
+        "draft = ",
+    )
     assert [line for line in lines if len(line) > 80 and not line.startswith(pasted)] == []
 
 

@@ -129,7 +129,7 @@ def test_an_interruption_ends_every_command_alike(
     before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    def signalled(*_: object) -> int:
+    def signalled(*_: object, **__: object) -> int:
         os.kill(os.getpid(), sent)
         time.sleep(5)
         return 0

@@ -226,9 +226,9 @@ def test_bad_settings(tiny_pair: ModelPair) -> None:
     with pytest.raises(SettingError, match="greedy is asked for at temperature 1"):
         decode(tiny_pair, PROMPTS, Method("greedy", Chain(2)), tokens=5)
     for name, value in (("tokens", 2.5), ("seed", -1), ("seed", 1.5)):
-        with pytest.raises(SettingError, match=f"{name} is {value}: must be >= "):
+        with pytest.raises(SettingError, match=f"{name} is {value}: must be "):
             decode(tiny_pair, PROMPTS, Method("plain"), **{"tokens": 5, name: value})
-    for shape in (Chain(10**9), KAry((316, 316))):
+    for shape in (Chain(10**6), KAry((316, 316))):
         with pytest.raises(SettingError, match=r"a call drafts \d+ tokens: at most 16384"):
             decode(tiny_pair, PROMPTS, Method("race", shape), tokens=5)
     with pytest.raises(SettingError, match="nodes is 0"):

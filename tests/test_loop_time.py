@@ -14,6 +14,7 @@ import torch
 from spectheory.cli import main
 from spectheory.cost import LatencyTable, LoopedTable, LoopTime
 from spectheory.deployment import Draft
+from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, KAry, Shape
 from spectheory.drafting.copied import Copied
 from spectheory.errors import SettingError, TraceError
@@ -88,7 +89,7 @@ def test_a_measured_loop_is_kept(tiny_pair: ModelPair, tmp_path: Path) -> None:
     measured.write(tmp_path / "latency.json")
     assert LatencyTable.read(tmp_path / "latency.json") == measured
     content = json.loads((tmp_path / "latency.json").read_text())
-    assert content["provenance"].pop("loop_sampling") == {"temperature": 1, "top_k": None, "top_p": None}
+    assert content["provenance"].pop("loop_sampling") == dataclasses.asdict(Sampling())
     del content["loop"]
     (tmp_path / "old.json").write_text(json.dumps(content))
     old = LatencyTable.read(tmp_path / "old.json")

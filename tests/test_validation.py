@@ -202,13 +202,13 @@ def test_calls_as_made_by_the_table() -> None:
     second = Interval.exact
     table = LatencyTable({1: second(2.0), 4: second(5.0)}, {1: second(1.0), 2: second(1.5)}, context=8)
     calls = [Call(3, 3, 3, "bonus", 0, 0, 0), Call(3, 3, 1, "recovered", 0, 0, 0), Call(1, 1, 0, "recovered", 0, 0, 0)]
-    made = made_by_table(table, Chain(3), [Run((0,) * 7, 3, 1.0, tuple(calls))])
+    made = made_by_table(table, Chain(3), [Run((0,) * 7, 3, 1.0, tuple(calls))] * 2)
     np.testing.assert_allclose(made.drafting, (3.0 + 3.5 + 1.0) / 3 / 2)
     np.testing.assert_allclose(made.verifying, (5.0 + 5.0 + 3.0) / 3 / 2)
-    narrow = made_by_table(table, KAry((2, 1)), [Run((0,) * 2, 1, 1.0, (Call(2, 2, 1, "recovered", 0, 0, 0),))])
+    narrow = made_by_table(table, KAry((2, 1)), [Run((0,) * 2, 1, 1.0, (Call(2, 2, 1, "recovered", 0, 0, 0),))] * 2)
     np.testing.assert_allclose(narrow.drafting, 2.0 / 2)  # a draft with a single token: both passes are on one
     calls = [Call(3, 3, 3, "bonus", 0, 0, 0), Call(1, 1, 0, "recovered", 0, 0, 0), Call(0, 0, 0, "plain", 0, 0, 0)]
-    copied = made_by_table(table, Copied(3), [Run((0,) * 6, 3, 1.0, tuple(calls))])
+    copied = made_by_table(table, Copied(3), [Run((0,) * 6, 3, 1.0, tuple(calls))] * 2)
     np.testing.assert_array_equal(copied.drafting, 0.0)
     np.testing.assert_allclose(copied.verifying, (5.0 + 3.0 + 2.0) / 3 / 2)
     one, shares = np.ones(2), np.array([0.0, 1.0])

@@ -13,7 +13,7 @@ from spectheory.cost.iid import (
     required_ratio,
 )
 from spectheory.cost.loop import LoopTime
-from spectheory.cost.model import FREE_DRAFTS, ConstantRatio, CostModel, Ends, PassCost
+from spectheory.cost.model import FREE_DRAFTS, ConstantRatio, CostModel, PassCost
 from spectheory.cost.parallel import parallel_replicas, parallel_speedup, parallel_time
 from spectheory.cost.roofline import Roofline, RooflineTime
 from spectheory.cost.table import LATENCY_SCHEMA, LatencyTable, LoopedTable
@@ -28,7 +28,6 @@ __all__ = [
     "BatchPoint",
     "ConstantRatio",
     "CostModel",
-    "Ends",
     "LatencyTable",
     "LoopTime",
     "LoopedTable",

@@ -120,20 +120,19 @@ def validate(
     TextError, SettingError, ModelError, TraceError, OutputError
         If something cannot be run, files of another run are in `out`, or another validation is writing there.
     """
+    for temperature in question.temperatures:  # before anything runs
+        checked_fingerprint(pair, prompts, with_plain(question.settings(temperature)), question.at(temperature))
+    context = context_of(pair, prompts, question.how, question.longest)
     with held(out / "validation.json"):
-        return _validated(pair, prompts, question, out, on_progress or (lambda what, state: None))
+        return _validated(pair, prompts, question, out, context, on_progress or (lambda what, state: None))
 
 
 def _validated(
-    pair: ModelPair, prompts: Sequence[Prompt], question: Validation, out: Path, show: Shown
+    pair: ModelPair, prompts: Sequence[Prompt], question: Validation, out: Path, context: int, show: Shown
 ) -> dict[str, Any]:
     """The answer, of which this run alone writes the files."""
-    temperatures = tuple(dict.fromkeys(question.temperatures))
-    for temperature in temperatures:  # before anything runs
-        checked_fingerprint(pair, prompts, with_plain(question.settings(temperature)), question.at(temperature))
-    context = context_of(pair, prompts, question.how, question.longest)
     found, draft_steps = {}, []
-    for temperature in temperatures:
+    for temperature in dict.fromkeys(question.temperatures):
         how, settings, at = question.at(temperature), question.settings(temperature), f"{temperature:g}"
         table = kept_latencies(
             pair,
