@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from spectheory.cli import main
-from spectheory.cli.validate import _threads_before
+from spectheory.cli.loading import earlier_threads
 from spectheory.cost import LatencyTable
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
@@ -139,13 +139,12 @@ def test_a_busy_process_is_seen() -> None:
         burning.communicate()
 
 
-def test_a_validation_goes_on_with_the_threads_it_began_with(tmp_path: Path) -> None:
-    assert _threads_before(tmp_path) is None
+def test_a_run_goes_on_with_the_threads_it_began_with() -> None:
+    assert earlier_threads([]) is None
     second = Interval.exact(1.0)
     for machine, expected in (({"system": "Plan9 mips"}, None), (hardware(), 5)):
         provenance = {"hardware": machine | {"threads": 5}}
-        LatencyTable({1: second}, {1: second, 2: second}, 8, provenance).write(tmp_path / "latency-1.json")
-        assert _threads_before(tmp_path) == expected
+        assert earlier_threads([LatencyTable({1: second}, {1: second, 2: second}, 8, provenance)]) == expected
 
 
 def test_the_command_line_says_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
 from spectheory.cli import main
 from spectheory.cost import LatencyTable
@@ -125,7 +126,7 @@ def test_a_validation_is_refused_while_another_is_at_work(tiny_pair: ModelPair, 
 def test_latencies_are_measured_once(
     tiny_folders: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A second run keeps them and says so; of another machine they are measured again, which it says too."""
+    """A second run keeps them and says so, with its threads; of another machine they are measured again, aloud too."""
     prompts = tmp_path / "question.jsonl"
     prompts.write_text('{"question_id": 1, "category": "c", "turns": ["t1 t2"]}\n')
     models = ["--target", str(tiny_folders[0]), "--draft", str(tiny_folders[1]), "--device", "cpu"]
@@ -138,6 +139,16 @@ def test_latencies_are_measured_once(
     assert f"remove {path} to measure them again" in capsys.readouterr().err.replace("\n", " ")
     assert path.read_bytes() == first
     table = LatencyTable.read(path)
+    if len(os.sched_getaffinity(0)) > 1:  # threads are chosen anew, unless there is a table of others
+        others = {**table.provenance["hardware"], "threads": 3 - torch.get_num_threads()}
+        kept = LatencyTable(
+            table.target, table.draft, table.context, {**table.provenance, "hardware": others}, table.loop
+        )
+        kept.write(path)
+        assert main(command) == 0
+        assert "so it did before" in capsys.readouterr().err
+        assert LatencyTable.read(path) == kept
+        torch.set_num_threads(table.provenance["hardware"]["threads"])
     elsewhere = {**table.provenance, "hardware": {"cpu": "another"}}
     LatencyTable(table.target, table.draft, table.context, elsewhere, table.loop).write(path)
     assert main(command) == 0

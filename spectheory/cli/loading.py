@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
 
 from spectheory.cli.console import remarks
 from spectheory.cli.options import PairOptions
 from spectheory.cli.progress import working
+from spectheory.cost import LatencyTable
+from spectheory.deployment import other_machine
 from spectheory.measure import ModelPair, load_pair
 from spectheory.measure.threads import use_threads
 from spectheory.pairs import resolve
+
+
+def earlier_threads(tables: Iterable[LatencyTable]) -> int | None:
+    """Torch's threads in tables of this machine: times go together with those of the same threads alone."""
+    machines = [table.provenance.get("hardware") for table in tables]
+    here = [each for each in machines if isinstance(each, dict) and other_machine(each) is None]
+    return here[0].get("threads") if here else None
 
 
 def load_named(options: PairOptions) -> ModelPair:

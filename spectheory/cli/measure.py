@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 import statistics
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from spectheory.cli.console import answers, ready_folder, remarks
 from spectheory.cli.figures_beside import figures_beside
 from spectheory.cli.inputs import in_range
 from spectheory.cli.latencies import remark_slower
-from spectheory.cli.loading import load_named
+from spectheory.cli.loading import earlier_threads, load_named
 from spectheory.cli.options import LATENCY_FILE, MOST_TEXTS, PairOptions, TextOptions
 from spectheory.cli.progress import progress, working
 from spectheory.cost import CostModel, LatencyTable
@@ -33,6 +36,7 @@ from spectheory.measure import (
     measure_latency,
     with_loop,
 )
+from spectheory.measure.threads import use_threads
 from spectheory.pairs import PROMPTS
 from spectheory.plots.measured import write_measured
 from spectheory.prompts import Prompt, read_prompts
@@ -65,6 +69,8 @@ class Session:
     pair: ModelPair
     prompts: tuple[Prompt, ...]
     settings: MeasureSettings
+    threads: int | None = None
+    """Torch's threads if they were asked for."""
 
     @classmethod
     def load(cls, pair: PairOptions, text: TextOptions) -> Session:
@@ -80,7 +86,7 @@ class Session:
             chunk=text.chunk,
         )
         prompts = read_prompts(text.prompts or PROMPTS)
-        return cls(load_named(pair), prompts, settings)
+        return cls(load_named(pair), prompts, settings, pair.threads)
 
     @property
     def fingerprint(self) -> str:
@@ -126,6 +132,10 @@ class Session:
         with held(path):
             if path.exists():
                 table = LatencyTable.read(path)
+                before = earlier_threads([table])
+                if self.threads is None and before != torch.get_num_threads():
+                    with suppress(SettingError):  # there are not so many cores now
+                        remarks.print(f"{use_threads(before)}: so it did before")
                 other = differences(
                     table,
                     self.pair,

@@ -11,7 +11,7 @@ from spectheory.cli.console import answers, ready_folder, remarks
 from spectheory.cli.figures_beside import figures_beside
 from spectheory.cli.inputs import in_range
 from spectheory.cli.latencies import remark_slower
-from spectheory.cli.loading import load_named
+from spectheory.cli.loading import earlier_threads, load_named
 from spectheory.cli.options import MOST_TEXTS, PairOptions
 from spectheory.cli.progress import progress
 from spectheory.cli.settings import read_shape
@@ -19,7 +19,6 @@ from spectheory.cli.statuses import Status
 from spectheory.cli.validate_joined import ANSWER
 from spectheory.cli.validate_options import TEMPERATURES, ValidateOptions
 from spectheory.cost import LatencyTable
-from spectheory.deployment import other_machine
 from spectheory.distributions import Sampling
 from spectheory.drafting import Shape
 from spectheory.files import write_whole
@@ -39,7 +38,7 @@ def run_validate(question: ValidateOptions, pair: PairOptions) -> int:
     in_range("--continuations", question.continuations, MOST_TEXTS)
     asked, prompts = _asked(question), _prompts(question)
     ready_folder(question.out)
-    threads = _threads_before(question.out) if pair.threads is None else pair.threads
+    threads = earlier_threads(_tables(question.out).values()) if pair.threads is None else pair.threads
     loaded = load_named(replace(pair, threads=threads))
     with progress() as bar:
         task = bar.add_task("")
@@ -57,13 +56,6 @@ def run_validate(question: ValidateOptions, pair: PairOptions) -> int:
 def _tables(folder: Path) -> dict[str, LatencyTable]:
     """The latency tables of a validation, by file."""
     return {path.name: LatencyTable.read(path) for path in sorted(folder.glob("latency-*.json"))}
-
-
-def _threads_before(folder: Path) -> int | None:
-    """Torch's threads in what an earlier run left: its times go together with those of the same threads alone."""
-    machines = [table.provenance.get("hardware") for table in _tables(folder).values()]
-    here = [each for each in machines if isinstance(each, dict) and other_machine(each) is None]
-    return here[0].get("threads") if here else None
 
 
 def _asked(question: ValidateOptions) -> Validation:
