@@ -6,7 +6,7 @@ What it cannot decide in its time is undecided, never proved.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fractions import Fraction
 from typing import Any
 
@@ -14,6 +14,7 @@ from proofs_check.arithmetic import Transcendental, nonzero_terms
 from proofs_check.claims import POSITIVE, Claim, ClaimError, Compared, shown
 from proofs_check.findings import Finding
 from proofs_check.judge import judge, leaves, outline
+from proofs_check.unmixed import Unmixed
 from spectheory.errors import load_extra
 
 SECONDS = 60
@@ -54,6 +55,7 @@ def _asked(claim: Claim, tokens: int, seconds: float) -> Finding:
     p, q = ([z3.Real(f"{name}{i}", fresh) for i in range(tokens)] for name in "pq")
     conditions = [*(share >= 0 for share in (*p, *q)), sum(p) == 1, sum(q) == 1]
     case = {"p": tuple(p), "q": tuple(q)}
+    _refuse_floats(claim, tokens)
     try:
         with no_branches(), nonzero_terms() as nonzero:
             conditions += [each.met(**case) for each in claim.assumes]
@@ -65,6 +67,14 @@ def _asked(claim: Claim, tokens: int, seconds: float) -> Finding:
             remedy="write it with larger, smaller and positive_part, or go without a proof",
         ) from error
     return _confirmed(claim, decide(conditions, goals, [*p, *q], seconds, nonzero), tokens)
+
+
+def _refuse_floats(claim: Claim, tokens: int) -> None:
+    """Try the assumptions on fractions that refuse floats; other trouble with them shows elsewhere."""
+    flat = tuple(Unmixed(1, tokens) for _ in range(tokens))
+    for each in claim.assumes:
+        with suppress(TypeError, ZeroDivisionError, Transcendental):
+            each.met(p=flat, q=flat)
 
 
 def _confirmed(claim: Claim, found: Finding, tokens: int) -> Finding:

@@ -11,7 +11,7 @@ from spectheory.cost import CostModel
 from spectheory.cost.model import Ends
 from spectheory.drafting import Copied, Shape
 from spectheory.intervals import Interval
-from spectheory.over_prompts import Prompts, deviation, interval
+from spectheory.over_prompts import Prompts, deviation, interval, reach
 from spectheory.shape_calls import ShapeCalls
 
 Floats = NDArray[np.float64]
@@ -106,9 +106,11 @@ def _joined(
             return np.asarray(tokens * model.target_step().best / (times(model) @ np.stack(kinds)))
 
     of_times = sum(deviation(*(float(of(end)[0]) for end in ends)) ** 2 for ends in errors)
-    # A call outputs one token at least, and one more than it drafts at most.
+    # A call outputs one token at least, and one more than it drafts at most; what it takes is known up to its error.
     least, most = cost.target_step().best / np.sort(times(cost))[[-1, 0]] * [1, longest + 1]
-    return interval(of(cost), calls, limits=(float(least), float(most)), other_variance=of_times)
+    error = np.exp(reach(np.inf) * np.sqrt(of_times))
+    limits = (float(least / error), float(most * error))
+    return interval(of(cost), calls, limits=limits, other_variance=of_times)
 
 
 def _best(times: Iterable[Interval]) -> Floats:

@@ -159,8 +159,9 @@ class Sampling:
     """How tokens are drawn from logits: temperature, then top-k, then top-p, then min-p.
 
     That is the order of transformers. Each filter sees the pmf that those before it leave, renormalised. Equal logits
-    are *tied*: top-k keeps every token tied with the k-th, as transformers and vLLM do, so more than k may stay;
-    min-p keeps or cuts tied tokens together. Top-p keeps as many as it needs. If only some of the tied tokens at its
+    are *tied*: top-k keeps every token tied with the k-th, as transformers and vLLM do, so more than k may stay
+    (transformers looks for ties after the temperature, where logits one rounding apart may become equal); min-p keeps
+    or cuts tied tokens together. Top-p keeps as many as it needs. If only some of the tied tokens at its
     cut are needed, those of lowest index stay; in transformers ``torch.sort`` decides and promises no order, so there
     the tokens may be others, with the same probabilities.
 
@@ -215,7 +216,8 @@ class Sampling:
     def log_pmf(self, logits: Array) -> Array:
         """Log-probabilities ``[..., V]`` (nats, -inf where cut) of the token drawn from `logits` ``[..., V]``.
 
-        Logits are a numpy or torch array of real numbers; integers become float64.
+        Logits are a numpy or torch array of real numbers; integers become float64. With 16-bit numbers everything is
+        computed in float32, as in transformers, and rounded at the end.
 
         Raises
         ------
@@ -225,6 +227,9 @@ class Sampling:
             If a row has a NaN or +inf, or nothing but -inf.
         """
         logits, xp = _as_logits(logits)
+        if xp.finfo(logits.dtype).bits < 32:
+            with np.errstate(over="ignore"):  # what is too small for 16 bits is -inf
+                return xp.astype(self.log_pmf(xp.astype(logits, xp.float32)), logits.dtype)
         best = xp.max(logits, axis=-1, keepdims=True)
         _check_rows(best, xp)
         if self.temperature == 0:

@@ -14,6 +14,8 @@ Kind = Literal["exact", "bound", "statistical", "estimate"]
 _FROM_STRONGEST: tuple[Kind, ...] = ("exact", "bound", "statistical", "estimate")
 _POINTS = ("exact", "estimate")
 
+_UNEVEN = 1.25
+"""A side of an interval that is longer than the other by more than this factor is shown as it is."""
 CONFIDENCE = 0.95
 """Level of every statistical interval."""
 
@@ -100,6 +102,22 @@ class Interval:
         if self.kind in _POINTS or math.isclose(self.low, self.high):
             return f"{self.best:.3f}"
         return f"{self.best:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+    def short(self, digits: int = 2) -> str:
+        """The best value for a table; if statistical also the longer side of its interval, or both ends if they differ.
+
+        Examples
+        --------
+        >>> Interval(1.0, 1.5, 2.1, "statistical").short(), Interval(1.4, 1.5, 2.0, "statistical").short()
+        ('1.50±0.60', '1.50 [1.40, 2.00]')
+        """
+        best = f"{self.best:.{digits}f}"
+        if self.kind != "statistical":
+            return best
+        sides = sorted((self.best - self.low, self.high - self.best))
+        if sides[1] <= _UNEVEN * sides[0] + 10**-digits:
+            return f"{best}±{sides[1]:.{digits}f}"
+        return f"{best} [{self.low:.{digits}f}, {self.high:.{digits}f}]"
 
     def as_dict(self) -> dict[str, float | str]:
         """The fields as a JSON-ready dictionary."""

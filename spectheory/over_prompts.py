@@ -7,7 +7,7 @@ them. With :math:`\theta_{-i}` the logarithm of the statistic without prompt i, 
 
 and the 95% interval is :math:`\theta \pm t_\nu \sqrt v`. Prompts that end early weigh less, so the degrees of freedom
 are :math:`\nu = (\sum_i w_i)^2 / \sum_i w_i^2 - 1`, with :math:`w_i` what prompt i adds to the denominator
-(Kish's effective number of prompts, less one). ``benchmarks/coverage.py`` measures how often such intervals hold.
+(Kish's effective number of prompts, less one). ``benchmarks/interval_coverage.py`` measures how often they hold.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri, stdtrit
+from scipy.special import stdtrit
 
 from spectheory.intervals import CONFIDENCE, Interval
 from spectheory.trace import TextInfo
@@ -26,7 +26,6 @@ Floats = NDArray[np.float64]
 FEW = 8
 """With fewer prompts the intervals are rough."""
 NO_LIMITS = (-np.inf, np.inf)
-_TAIL = (1 + CONFIDENCE) / 2
 
 
 def left_out(per_prompt: NDArray[Any]) -> Floats:
@@ -41,9 +40,14 @@ def left_out(per_prompt: NDArray[Any]) -> Floats:
     return np.concatenate([[total], total - per_prompt])
 
 
+def reach(freedom: float) -> float:
+    """Half the width of a 95% interval in standard deviations: Student's t with so many degrees of freedom."""
+    return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
+
+
 def deviation(low: float, high: float) -> float:
     """Standard deviation of the logarithm of a positive value, read from the ends of its 95% interval."""
-    return float(np.log(high / low) / (2 * ndtri(_TAIL)))
+    return float(np.log(high / low) / (2 * reach(np.inf)))
 
 
 def interval(
@@ -94,9 +98,9 @@ def interval(
     if other_variance > 0:
         with np.errstate(divide="ignore"):
             freedom *= float(np.square(1 + np.divide(other_variance, variance)))
-    reach = float(stdtrit(freedom, _TAIL) * np.sqrt(variance + other_variance))
+    half = reach(freedom) * float(np.sqrt(variance + other_variance))
     with np.errstate(over="ignore"):
-        low, high = (float(np.exp(end)) if logarithmic else float(end) for end in (centre - reach, centre + reach))
+        low, high = (float(np.exp(end)) if logarithmic else float(end) for end in (centre - half, centre + half))
     return Interval(min(max(low, limits[0]), best), best, max(min(high, limits[1]), best), "statistical")
 
 

@@ -223,18 +223,11 @@ def _cells(
 
 
 def _cell(interval: Interval, best: bool) -> str:
-    return f"[bold green]{short(interval)}[/]" if best else short(interval)
+    return f"[bold green]{interval.short()}[/]" if best else interval.short()
 
 
 def _plain(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
-
-
-def short(interval: Interval) -> str:
-    """The best value and, if statistical, half the width of its interval."""
-    if interval.kind != "statistical":
-        return f"{interval.best:.2f}"
-    return f"{interval.best:.2f}±{(interval.high - interval.low) / 2:.2f}"
 
 
 def bias_table(points: Sequence[BiasPoint]) -> Table:
@@ -247,9 +240,9 @@ def bias_table(points: Sequence[BiasPoint]) -> Table:
     for point in points:
         table.add_row(
             f"{point.rule.share:g}",
-            short(point.tokens_per_call),
-            *([short(point.upper_tokens_per_call) if point.upper_tokens_per_call else "-"] if cut else []),
-            short(point.speedup) if point.speedup else "-",
+            point.tokens_per_call.short(),
+            *([point.upper_tokens_per_call.short() if point.upper_tokens_per_call else "-"] if cut else []),
+            point.speedup.short() if point.speedup else "-",
             *(f"{i.best:.4f}" if i else "-" for i in (point.bias, point.uno_bias)),
         )
     return table

@@ -126,6 +126,28 @@ def test_speedups_join_both_errors() -> None:
     assert product > high, "the control"
 
 
+@pytest.mark.parametrize(("rate", "k"), [(1.0, 4), (0.95, 1), (0.05, 1)])
+def test_what_a_call_may_give_does_not_hide_the_error_of_latencies(rate: float, k: int) -> None:
+    """Near full acceptance and near none, 16 prompts: intervals hold in 92% to 98% of 1,500 trials.
+
+    False-alarm rate 1e-6 on either side if the coverage lies in [0.945, 0.955]. With limits taken as certain it is
+    0.47, 0.59 and 0.70.
+    """
+    trials, prompts, rng = 1500, 16, np.random.default_rng(k)
+    value = sum(rate**i for i in range(k + 1)) / (1 + 0.1 * k)
+    held = 0
+    for _ in range(trials):
+        tokens = 1.0 + np.array([np.sum(np.cumprod(rng.random((40, k)) < rate, axis=1)) / 40 for _ in range(prompts)])
+        best, spread = np.exp(rng.normal(0, 0.1)), np.exp(norm.ppf(0.975) * 0.1)
+        verify = Interval(best / spread, best, best * spread, "statistical")
+        exact = Interval.exact
+        table = LatencyTable({1: exact(1.0), k + 1: verify}, {1: exact(0.1), 2: exact(0.1)}, context=64)
+        sums = left_out(tokens), left_out(np.ones(prompts))
+        found = speedup_of_chain(*sums, np.zeros(prompts + 1), Chain(k), table, tuple(table.errors()))
+        held += found.low <= value <= found.high
+    assert binom.ppf(1e-6, trials, 0.945) <= held <= binom.ppf(1 - 1e-6, trials, 0.955)
+
+
 # Trees that are searched for
 
 
@@ -155,10 +177,10 @@ def test_a_text_is_scored_by_a_tree_found_without_it() -> None:
 
 
 def test_best_trees_promise_no_more_than_they_give() -> None:
-    """At 4 prompts of 64 tokens a tree of 16 nodes seems 4% or more better on its own texts, and not 1% held out.
+    """At 4 prompts of 64 tokens a tree of 16 nodes seems 3.5% or more better on its own texts, and not 4% held out.
 
-    40 traces: standard error .8% of either mean, the expected errors are +8% and -1%. Each bound is five standard
-    errors away from them or nearly so: false-alarm rate 1e-6.
+    The mean errors of 40 traces are +7.4% and -0.1% with standard errors of .8% (600 traces): both bounds are nearly
+    five of them away, a false-alarm rate of 1e-6.
     """
     rule, fresh, errors = RecursiveRejection(), drawn_ranks(np.random.default_rng(3), 1000, 64), []
 
@@ -172,9 +194,8 @@ def test_best_trees_promise_no_more_than_they_give() -> None:
         true, _ = tokens_per_call(fresh, tree)
         errors.append([found / true - 1 for found in (tokens_per_call(trace, tree)[0], held_out)])
     same, other = np.mean(errors, axis=0)
-    assert other < 0.03
-    assert same > 0.04, "the control"
-    assert np.std(errors, axis=0).max() / 40**0.5 < 0.01
+    assert other < 0.04
+    assert same > 0.035, "the control"
 
 
 def test_remarks_are_about_few_prompts() -> None:

@@ -162,6 +162,14 @@ def test_an_order_of_tuples_is_no_statement() -> None:
         valid("pairs", lambda a, b: at_most((a, b), (a, b))).check(5)
 
 
+def test_an_assumption_with_a_float_proves_nothing() -> None:
+    """To a solver 0.3 is 3/10; the float is a little less, where the claim is false."""
+    for bound, verdict in ((0.3, "not refuted"), (Fraction(3, 10), "proved for some V")):
+        assumed = Assumption("p0", lambda p, q, bound=bound: p[0] >= bound)
+        trial = try_claim(Claim("c", lambda p, q: at_least(p[0], Fraction(3, 10)), (assumed,)))
+        assert trial.verdict == verdict
+
+
 # Bad input
 
 

@@ -9,8 +9,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from spectheory.cli.console import answers, ready_folder, remarks
 from spectheory.cli.figures_beside import figures_beside
 from spectheory.cli.inputs import in_range
@@ -36,7 +34,7 @@ from spectheory.measure import (
     measure_latency,
     with_loop,
 )
-from spectheory.measure.threads import use_threads
+from spectheory.measure.threads import threads_in_use, use_threads
 from spectheory.pairs import PROMPTS
 from spectheory.plots.measured import write_measured
 from spectheory.prompts import Prompt, read_prompts
@@ -133,7 +131,7 @@ class Session:
             if path.exists():
                 table = LatencyTable.read(path)
                 before = earlier_threads([table])
-                if self.threads is None and before != torch.get_num_threads():
+                if self.threads is None and before not in (None, threads_in_use()):
                     with suppress(SettingError):  # there are not so many cores now
                         remarks.print(f"{use_threads(before)}: so it did before")
                 other = differences(

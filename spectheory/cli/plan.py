@@ -137,8 +137,8 @@ def _notes(
     costs = [draft.cost for draft in drafts]
     lines = [
         "Tokens per call count the recovered or bonus token; exact for the texts of the trace (path theorem).",
-        "Intervals (95%) are over prompts and latencies together; settings whose intervals overlap are statistically "
-        "indistinguishable.",
+        "Intervals (95%) are over prompts and latencies together. Settings whose intervals overlap may still differ, "
+        "since they share prompts and latencies.",
         "Trees are scored on other prompts than those they were found on. Lengths, sizes and the best setting are "
         "chosen on the texts they are scored on, and the intervals do not include that choice.",
         IN_LOOP if isinstance(ranking.best.draft.cost, LoopedTable) else "Speed-ups are of passes alone.",

@@ -115,6 +115,8 @@ def renewal_bound(
     if not law.estimated:
         return Interval(low, high, high, "bound")
     error = _sampling_error(law, _influence(above, at, form, grid), grid)
+    if error == math.inf:
+        return Interval.estimate(high)
     return Interval(max(low - error, 0.0), high, min(high + error, float(capacity)), "statistical")
 
 

@@ -51,6 +51,11 @@ def use_threads(asked: int | None = None) -> str:
     return f"torch runs on {count} thread{'s' if count > 1 else ''} ({reason})"
 
 
+def threads_in_use() -> int:
+    """Torch's threads at this moment."""
+    return torch.get_num_threads()
+
+
 def _allowed_cores() -> frozenset[int]:
     """Numbers of the cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):

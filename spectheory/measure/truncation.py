@@ -33,6 +33,8 @@ def log_pmf(logits: Tensor, sampling: Sampling) -> Tensor:
     >>> log_pmf(torch.log(torch.tensor([[0.5, 0.3, 0.2]])), Sampling(top_k=2)).exp()
     tensor([[0.6250, 0.3750, 0.0000]])
     """
+    if logits.dtype in (torch.float16, torch.bfloat16):
+        return log_pmf(logits.float(), sampling).to(logits.dtype)
     best = logits.amax(dim=-1, keepdim=True)
     if sampling.temperature == 0 or not sampling.truncates or not bool(torch.isfinite(best).all()):
         return sampling.log_pmf(logits)
@@ -80,21 +82,26 @@ def _largest(logits: Tensor, scaled: Tensor, sampling: Sampling) -> tuple[Tensor
         largest, at = logits.topk(most)
     own = scaled.gather(1, at).masked_fill_(_places(at) >= kept, -math.inf)
     if top_p < 1:
-        kept = torch.minimum(kept, _reaching(torch.softmax(own, dim=-1), top_p)[1])
+        kept = torch.minimum(kept, _reaching(torch.softmax(own, dim=-1, dtype=_wide(own)), top_p)[1])
     return largest, own, kept
 
 
 def _nucleus(logits: Tensor, scaled: Tensor, top_p: float) -> tuple[Tensor, Tensor, Tensor]:
     """The same by top-p alone."""
-    log_total = torch.logsumexp(scaled, dim=-1, keepdim=True)
+    total = torch.exp(scaled).sum(dim=-1, keepdim=True, dtype=_wide(scaled))
     guess = min(_FIRST_GUESS, logits.shape[-1])
     while True:
         largest, at = logits.topk(guess)
         own = scaled.gather(1, at)
-        reached, kept = _reaching(torch.exp(own - log_total), top_p)
+        reached, kept = _reaching(torch.exp(own.to(total.dtype)) / total, top_p)
         if reached or guess == logits.shape[-1]:
             return largest, own, kept
         guess = min(8 * guess, logits.shape[-1])
+
+
+def _wide(values: Tensor) -> torch.dtype:
+    """Double precision, where a single token may decide; that of the values on devices without it."""
+    return values.dtype if values.device.type == "mps" else torch.float64
 
 
 def _reaching(pmf: Tensor, top_p: float) -> tuple[bool, Tensor]:

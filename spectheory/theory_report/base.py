@@ -56,14 +56,12 @@ def plain(value: Any) -> Any:
 
 
 def number(value: Interval | float | None, digits: int = 2) -> str:
-    """A value for a table, with half the width of its interval if that is statistical; "-" if there is none."""
+    """A value for a table, with its interval if that is statistical; "-" if there is none."""
     if value is None:
         return "-"
     if not isinstance(value, Interval):
         return f"{value:.{digits}f}"
-    if value.kind != "statistical":
-        return f"{value.best:.{digits}f}"
-    return f"{value.best:.{digits}f}±{(value.high - value.low) / 2:.{digits}f}"
+    return value.short(digits)
 
 
 def table(title: str, columns: Sequence[str], *, words: int = 0) -> Table:

@@ -35,7 +35,7 @@ def _record(evidence: Evidence, setting: Setting) -> dict[str, Any]:
         "judged": setting.judged,
         "tokens": int(here.tokens[0]),
         "calls": int(here.calls[0]),
-        "tokens_per_call": evidence.interval(here.tokens / here.calls).as_dict(),
+        "tokens_per_call": evidence.interval(here.tokens / here.calls, limits=(1.0, shape.depth + 1.0)).as_dict(),
         "expected": _expected(evidence, setting),
         "trace": _from_trace(evidence, setting),
         "speedup": _judged_speedup(evidence, setting) if setting.judged else _speedup(evidence, setting),
@@ -65,7 +65,7 @@ def _from_trace(evidence: Evidence, setting: Setting) -> dict[str, Any]:
     here, interval = evidence.timed(setting), evidence.interval
     known = evidence.of_trace(setting).tokens_per_call
     return {
-        "tokens_per_call": interval(known).as_dict(),
+        "tokens_per_call": interval(known, limits=(1.0, setting.drafts.depth + 1.0)).as_dict(),
         "counted_over_predicted": interval(here.tokens / here.calls / known).as_dict(),
     }
 

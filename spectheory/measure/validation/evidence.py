@@ -16,7 +16,7 @@ from spectheory.measure.validation.expected import calls_of
 from spectheory.measure.validation.runs import Round, Run
 from spectheory.measure.validation.settings import Setting
 from spectheory.measure.validation.times import Known, Timed, timed
-from spectheory.over_prompts import interval, left_out
+from spectheory.over_prompts import NO_LIMITS, interval, left_out
 from spectheory.prediction import predict
 from spectheory.shape_calls import calls_by_drafted, drafted
 from spectheory.trace import Trace
@@ -96,6 +96,8 @@ class Evidence:
         rows = [place[text.prompt] for text in self.trace.texts]
         return left_out(np.bincount(rows, values, len(place)))
 
-    def interval(self, values: Floats, *, logarithmic: bool = True) -> Interval:
+    def interval(
+        self, values: Floats, *, limits: tuple[float, float] = NO_LIMITS, logarithmic: bool = True
+    ) -> Interval:
         """The 95% interval over prompts of what was worked out on all of them and without each."""
-        return interval(values, self._of_texts(self.trace.lengths), logarithmic=logarithmic)
+        return interval(values, self._of_texts(self.trace.lengths), limits=limits, logarithmic=logarithmic)
