@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 OUT ?= predict-out
 
-.PHONY: predict test benchmarks clean
+.PHONY: predict test evidence benchmarks clean
 
 predict: $(VENV)/.models
 	$(BIN)/spectheory predict --check --out $(OUT)
@@ -13,7 +13,10 @@ test: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist loadfile -m 'not evidence'
+
+evidence: $(VENV)/.test
+	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal -m evidence tests
 
 benchmarks: $(VENV)/.test
 	for script in $(filter-out benchmarks/_% benchmarks/plan_picks.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$script || exit; done

@@ -73,6 +73,7 @@ def test_live_prediction_with_check(prompts: Path, tmp_path: Path, capsys: pytes
     assert {path.suffix for path in out.iterdir()} == {".json", ".png", ".svg", ".parquet"}
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL])
 def test_a_stopped_measurement_loses_nothing(stop: signal.Signals, prompts: Path, tmp_path: Path) -> None:
     """Ctrl-C or kill -9 after the second prompt; the rerun resumes, says so, and equals an unbroken run.

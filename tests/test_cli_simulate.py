@@ -365,6 +365,7 @@ def test_a_figure_whose_theory_is_wrong_is_told(
     assert "disagree in 1 comparisons" in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_keeps_its_batches_and_leaves_no_process(sent: signal.Signals, tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
@@ -427,6 +428,7 @@ def alive(process: int) -> bool:
         return False
 
 
+@pytest.mark.evidence
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes as Linux shows them")
 @pytest.mark.parametrize("sent", [(signal.SIGINT,), (signal.SIGTERM,), (signal.SIGINT, signal.SIGINT)])
 def test_a_batch_that_does_not_end_is_cut_off(sent: tuple[signal.Signals, ...]) -> None:
@@ -444,6 +446,7 @@ def test_a_batch_that_does_not_end_is_cut_off(sent: tuple[signal.Signals, ...]) 
     assert seconds < (GRACE if len(sent) == 2 else GRACE + 5)
 
 
+@pytest.mark.evidence
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes as Linux shows them")
 def test_a_kill_ends_a_worker_that_computes() -> None:
     run = begun("-m", "spectheory", "simulate", *ENDLESS)

@@ -57,6 +57,7 @@ def test_differences_are_seen() -> None:
     assert differences({"a": 1}, {"b": 1})
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("name", NAMES)
 def test_the_data_follow_from_the_saved_tallies(name: str) -> None:
     content, again = saved(name), made_again(name)
@@ -66,6 +67,7 @@ def test_the_data_follow_from_the_saved_tallies(name: str) -> None:
         assert differences(content[part], again[part], part) == []
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("name", NAMES)
 def test_theory_and_simulation_agree(name: str) -> None:
     """As saved, and as worked out again; the alarm rates add up to the figure's."""

@@ -33,6 +33,7 @@ def script() -> Iterator[ModuleType]:
             del sys.modules[name]
 
 
+@pytest.mark.evidence
 def test_every_part_runs_without_a_gpu(script: ModuleType, tmp_path: Path) -> None:
     """In float32 on a CPU no text parts from another, and counted calls are those expected."""
     out = tmp_path / "found.json"

@@ -78,6 +78,7 @@ ENTRIES = list(ledger().values())
 KEYS = keys_of(ENTRIES)
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: f"{key[0]}-{ledger()[key[0]].evidence[key[1]].kind}-{key[1]}")
 def test_the_evidence_holds_and_its_control_is_rejected(key: Key) -> None:
     checked = check_one(key, Effort())

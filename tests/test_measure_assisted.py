@@ -34,6 +34,7 @@ PROMPTS = tuple(Prompt(str(i), "", f"t{i % 60 + 1} t{i % 7 + 1} t9") for i in ra
 @pytest.mark.parametrize(
     ("sampling", "k"), [(Sampling(), 1), (Sampling(), 4), (Sampling(temperature=0.7, top_k=30, top_p=0.9), 3)], ids=str
 )
+@pytest.mark.evidence
 def test_counted_calls_are_the_predicted_ones(sampling: Sampling, k: int, tiny_pair: ModelPair) -> None:
     """About 700 tokens, standard error about 6 of 400 calls: a prediction off by 8% would be seen.
 

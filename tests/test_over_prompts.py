@@ -80,6 +80,7 @@ def test_intervals_end_where_the_truth_must() -> None:
 @pytest.mark.parametrize(
     ("prompts", "least", "trials", "supposed"), [(8, 0.90, 3000, 0.929), (16, 0.93, 10_000, 0.944)]
 )
+@pytest.mark.evidence
 @pytest.mark.parametrize("family", [mild, heterogeneous])
 def test_coverage(family: Family, prompts: int, least: float, trials: int, supposed: float) -> None:
     """At least `least` of the 95% intervals hold the truth.
@@ -104,6 +105,7 @@ def unsure(rng: np.random.Generator, spread: float) -> LatencyTable:
     return LatencyTable({1: exact(1.0), 6: entry(1.2)}, {1: entry(0.1), 2: entry(0.12)}, context=64)
 
 
+@pytest.mark.evidence
 def test_speedups_join_both_errors() -> None:
     """95% intervals with latency errors of 10% hold the true speed-up in 91% to 98.5% of the trials, not in 99%.
 
@@ -126,6 +128,7 @@ def test_speedups_join_both_errors() -> None:
     assert product > high, "the control"
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize(("rate", "k"), [(1.0, 4), (0.95, 1), (0.05, 1)])
 def test_what_a_call_may_give_does_not_hide_the_error_of_latencies(rate: float, k: int) -> None:
     """Near full acceptance and near none, 16 prompts: intervals hold in 92% to 98% of 1,500 trials.
@@ -176,6 +179,7 @@ def test_a_text_is_scored_by_a_tree_found_without_it() -> None:
     assert not predict(alone, rule, BestTree(6)).held_out
 
 
+@pytest.mark.evidence
 def test_best_trees_promise_no_more_than_they_give() -> None:
     """At 4 prompts of 64 tokens a tree of 16 nodes seems 3.5% or more better on its own texts, and not 4% held out.
 

@@ -65,6 +65,7 @@ def records(found: dict[str, Any], temperature: float) -> list[dict[str, Any]]:
     return next(each["settings"] for each in found["temperatures"] if each["temperature"] == temperature)
 
 
+@pytest.mark.evidence
 def test_counted_calls_are_those_expected(found: dict[str, Any]) -> None:
     """8 texts of up to 30 tokens: an expectation off by about 20% would be seen. The control is the next test but one.
 
