@@ -149,7 +149,7 @@ def test_cut_sampling_is_remarked() -> None:
     found = engines_of(Draft("small", text_trace(4, 0.7, temperature=0.7, top_k=20, top_p=0.9), table()), k_max=4)
     assert "top_k=20" in found["transformers"].paste
     assert "twice" in found["transformers"].remarks[-1]
-    assert "may not be cut by top-k" in found["vllm"].remarks[-1]
+    assert any("may not be cut by top-k" in line for line in found["vllm"].remarks)
     words = shlex.split(found["llama.cpp"].paste)
     given = {name: float(words[words.index(name) + 1]) for name in ("--temp", "--top-k", "--top-p", "--min-p")}
     assert given == {"--temp": 0.7, "--top-k": 20, "--top-p": 0.9, "--min-p": 0}
@@ -198,3 +198,14 @@ def test_a_new_engine_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(found) == [*NAMES, "toy"]
     assert found["toy"].as_dict()["version"] == "1.0"
     assert "| toy 1.0 | `--k` |" in facts_table(engines.ENGINES)
+
+
+def test_servers_say_what_requests_must_ask_for() -> None:
+    """Where no command line sets the sampling, a remark does; transformers and llama.cpp set it themselves."""
+    cut = engines_of(Draft("small", text_trace(4, 0.7, temperature=0.7, top_k=20, top_p=0.9), table()), k_max=4)
+    greedy = engines_of(Draft("small", text_trace(4, 0.7, temperature=0.0), table()), k_max=4)
+    for found, words in ((cut, "temperature 0.7, top_k 20, top_p 0.9:"), (greedy, "temperature 0:")):
+        for engine in ("vllm", "sglang", "tensorrt-llm"):
+            assert any(f"Send requests with {words}" in line for line in found[engine].remarks), engine
+        for engine in ("transformers", "llama.cpp"):
+            assert not any("Send requests" in line for line in found[engine].remarks), engine

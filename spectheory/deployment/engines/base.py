@@ -127,6 +127,14 @@ class Ask:
         return self.sampling.temperature == 0
 
     @property
+    def requests(self) -> str:
+        """What requests must ask for, of a server whose command line does not say it."""
+        known = {"top_k": self.sampling.top_k, "top_p": self.sampling.top_p} if not self.greedy else {}
+        asked = {"temperature": self.sampling.temperature, **{name: value for name, value in known.items() if value}}
+        words = ", ".join(f"{name} {value:g}" for name, value in asked.items())
+        return f"Send requests with {words}: the prediction is for these."
+
+    @property
     def cut(self) -> bool:
         """Whether tokens are cut by top-k or top-p."""
         return bool(self.sampling.top_k or self.sampling.top_p)

@@ -39,8 +39,8 @@ TWICE = Fact(
 )
 LOOKUP_LENGTH = Fact(
     "prompt_lookup_num_tokens, max_matching_ngram_size",
-    "Prompt lookup: copies from the earliest occurrence of the last 2 tokens or fewer (of more by "
-    "max_matching_ngram_size); never drafts an end of text.",
+    "Prompt lookup: copies from the earliest occurrence of the last max_matching_ngram_size tokens (2 if it is left "
+    "open) or fewer; never drafts an end of text.",
     f"{_SOURCE}: `PromptLookupCandidateGenerator`",
 )
 LOOKUP_TOP_P = Fact(

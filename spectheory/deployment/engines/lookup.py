@@ -79,4 +79,4 @@ def vllm_lookup(ask: Ask) -> EngineSettings | None:
         "prompt_lookup_max": LOOKUP_NGRAM,
         "prompt_lookup_min": 1,
     }
-    return ask.settings(VLLM, best, options, serve(ask, options), [_ESTIMATE, LOOKUP_NGRAM_METHOD.does])
+    return ask.settings(VLLM, best, options, serve(ask, options), [_ESTIMATE, LOOKUP_NGRAM_METHOD.does, ask.requests])

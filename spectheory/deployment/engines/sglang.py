@@ -142,6 +142,11 @@ def _tree(ask: Ask) -> Prediction | None:
 def _remarks(ask: Ask, best: Prediction) -> list[str]:
     types = [DTYPE.does] if ask.types_differ else []
     if ask.greedy:
-        return [MATCHED.as_rule, "A greedy trace ranks no second choices, so no tree is predicted.", *types]
+        return [
+            MATCHED.as_rule,
+            "A greedy trace ranks no second choices, so no tree is predicted.",
+            ask.requests,
+            *types,
+        ]
     grown = [GROWN.does] if isinstance(best.shape, GrownTree) else []
-    return [FIRST_CHOICES.as_rule, REFUSED.does, *grown, *types]
+    return [FIRST_CHOICES.as_rule, REFUSED.does, *grown, ask.requests, *types]

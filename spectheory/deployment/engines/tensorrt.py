@@ -55,4 +55,4 @@ def tensorrt_settings(ask: Ask) -> EngineSettings | None:
     remarks = [FIRST_CHOICES.as_rule]
     if not ask.greedy:
         remarks.append(f"With use_rejection_sampling=True: {SAMPLED.clause}")
-    return ask.settings(TENSORRT_LLM, best, options, paste, remarks)
+    return ask.settings(TENSORRT_LLM, best, options, paste, [*remarks, ask.requests])

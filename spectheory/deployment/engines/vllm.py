@@ -122,7 +122,7 @@ def _ranges(ask: Ask, best: Prediction) -> Sequence[tuple[int, int, int]]:
 def _remarks(ask: Ask, best: Prediction) -> list[str]:
     types = [DTYPE.does] if ask.types_differ else []
     if ask.greedy:
-        return [MATCHED.as_rule, *types]
+        return [MATCHED.as_rule, ask.requests, *types]
     lines = [(SAMPLED if best.rule.name == TOKEN else FIRST_CHOICES).as_rule, BLOCK_IGNORED.does, CPU_BUILD.does]
     default = ask.fastest(ARGMAX)
     if default is not None and best.rule.name == TOKEN:
@@ -130,4 +130,4 @@ def _remarks(ask: Ask, best: Prediction) -> list[str]:
         lines.insert(1, f"{FIRST_CHOICES.does[:-1]}: {gives}.")
     if ask.cut and best.rule.name == TOKEN:
         lines.append(CUT.does)
-    return lines + types
+    return [*lines, ask.requests, *types]
