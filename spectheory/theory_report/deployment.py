@@ -69,7 +69,7 @@ def headline(answer: DeploymentAnswer) -> str:
         )
     beside = ""
     if runner_up is not None:
-        apart = "" if answer.ranking.told_apart else ", not told apart"
+        apart = "" if answer.ranking.told_apart else ", intervals overlap"
         beside = f"; runner-up{apart}: {runner_up.setting}: {runner_up.speedup}x"
     verdict = best.verdict[0].upper() + best.verdict[1:]
     gives = f"speed-up {best.speedup}x, {best.prediction.tokens_per_call} tokens per call"
