@@ -42,7 +42,7 @@ class Ranking:
 
     @property
     def told_apart(self) -> bool:
-        """Whether the intervals of best and runner-up do not overlap; estimates have none: they count as overlapping."""
+        """Whether the intervals of best and runner-up do not overlap; estimates count as overlapping."""
         if self.runner_up is None:
             return True
         one, two = self.best.speedup, self.runner_up.speedup
