@@ -9,6 +9,8 @@ from typing import Any
 
 from spectheory.errors import SettingError
 
+BEYOND = 1e100
+"""No time in seconds and no ratio of times is so large; sums, products and ratios of what lies below stay finite."""
 _SHOWN, _SHOWN_BITS = 60, 128
 """Characters, and bits of an integer, that an error shows; Python refuses to print very long ones."""
 

@@ -381,6 +381,10 @@ BAD_FILES: dict[str, bytes] = {
     "disorder": json.dumps(
         good_content() | {"target": {"1": {"low": 2.0, "best": 1.0, "high": 3.0, "kind": "bound"}}}
     ).encode(),
+    "an integer beyond floats": json.dumps(
+        good_content() | {"target": {"1": {"low": 10**400, "best": 10**400, "high": 10**400, "kind": "exact"}}}
+    ).encode(),
+    "another unit": json.dumps(good_content() | {"unit": "ms"}).encode(),
     "too few entries": json.dumps(good_content() | {"target": {}}).encode(),
 }
 
@@ -396,6 +400,7 @@ def test_bad_files_are_named_in_one_line(case: str, tmp_path: Path) -> None:
         LatencyTable.read(path)
     assert "\n" not in str(caught.value)
     assert str(path) in str(caught.value)
+    assert "needs JSON of schema 1 or 2 with times in seconds" in str(caught.value)
 
 
 def test_the_good_file_is_good(tmp_path: Path) -> None:

@@ -111,6 +111,13 @@ def test_a_loop_of_no_time_or_forever_is_told_apart() -> None:
         dataclasses.replace(LOOP, call=np.inf)
 
 
+@pytest.mark.parametrize("name", ["plain", "call", "draft_pass", "node", "tree"])
+@pytest.mark.parametrize("seconds", [1e308, 10**400])
+def test_a_loop_has_the_range_of_passes(name: str, seconds: float) -> None:
+    with pytest.raises(SettingError, match=rf"the loop's {name} is .*: needs seconds >= 0 and below 1e\+100"):
+        dataclasses.replace(LOOP, **{name: seconds})
+
+
 def test_a_plan_counts_the_loop() -> None:
     trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40)] * 2)
     draft = Draft("small", trace, dataclasses.replace(PASSES, loop=LOOP))

@@ -6,7 +6,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from spectheory.checks import real, whole
+from spectheory.checks import BEYOND, real, whole
 from spectheory.errors import SettingError
 
 K_MAX = 64
@@ -248,7 +248,7 @@ def check_length(k: int) -> None:
 
 
 def check_ratio(c: float, name: str = "c") -> None:
-    """Refuse a ratio of draft to target that is no number, negative or not finite.
+    """Refuse a ratio of draft to target that is no number, negative, or 1e100 or more.
 
     Raises
     ------
@@ -256,7 +256,7 @@ def check_ratio(c: float, name: str = "c") -> None:
         If it is.
     """
     remedy = "pass the draft's step over the target's"
-    real(name, c, lambda value: 0 <= value < math.inf, limit="must be >= 0 and finite", remedy=remedy)
+    real(name, c, lambda value: 0 <= value < BEYOND, limit=f"must be >= 0 and below {BEYOND:g}", remedy=remedy)
 
 
 def check_alpha(alpha: float) -> None:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-import numpy as np
-
+from spectheory.checks import BEYOND, real
 from spectheory.drafting import Shape
-from spectheory.errors import SettingError
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,7 @@ class LoopTime:
     Raises
     ------
     SettingError
-        If one is negative or not finite.
+        If one is negative, or 1e100 seconds or more.
 
     Examples
     --------
@@ -49,10 +47,13 @@ class LoopTime:
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
-            if not 0 <= value < np.inf:
-                raise SettingError(
-                    f"the loop's {name} is {value}", limit="needs seconds >= 0", remedy="measure the loop again"
-                )
+            real(
+                f"the loop's {name}",
+                value,
+                lambda seconds: 0 <= seconds < BEYOND,
+                limit=f"needs seconds >= 0 and below {BEYOND:g}",
+                remedy="measure the loop again",
+            )
 
     def of(self, shape: Shape) -> float:
         """Seconds around the passes of one call."""

@@ -119,7 +119,7 @@ class ConstantRatio(CostModel):
     Raises
     ------
     SettingError
-        If c is negative or not finite.
+        If c is negative, or 1e100 or more.
 
     Examples
     --------

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from spectheory.checks import BEYOND
 from spectheory.cost.loop import LoopTime
 from spectheory.cost.model import Ends, PassCost
 from spectheory.drafting import Shape
@@ -20,8 +21,6 @@ from spectheory.intervals import Interval, weakest
 
 LATENCY_SCHEMA = 2
 """Tables of schema 1 are read too, unless their passes were distorted (:func:`_copied_outputs`)."""
-_BEYOND = 1e100
-"""No pass takes so many seconds, nor its inverse; sums and ratios of what lies between stay finite."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ class LatencyTable(PassCost):
             )
 
         for tokens, entry in [*self.target.items(), *self.draft.items()]:
-            if tokens < 1 or not 1 / _BEYOND < entry.low <= entry.high < _BEYOND:
+            if tokens < 1 or not 1 / BEYOND < entry.low <= entry.high < BEYOND:
                 raise SettingError(
                     f"the latency on {tokens} tokens is {entry.low:g} to {entry.high:g}",
                     limit="needs seconds > 0 on one token or more",
@@ -177,15 +176,17 @@ class LatencyTable(PassCost):
             schema = content["schema"]
             if schema not in (1, LATENCY_SCHEMA):
                 raise ValueError(f"schema {brief(schema)}")
+            if (unit := content.get("unit", "seconds")) != "seconds":
+                raise ValueError(f"unit {brief(unit)}")
             target = {int(m): Interval(**v) for m, v in content["target"].items()}
             draft = {int(m): Interval(**v) for m, v in content["draft"].items()}
             loop = content.get("loop")
             found = None if loop is None else LoopTime(**loop)
             table = cls(target, draft, content["context"], content["provenance"], found)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise TraceError(
                 f"{path} is no latency table ({reason_of(error)})",
-                limit=f"needs JSON of schema {LATENCY_SCHEMA}, as spectheory measure writes it",
+                limit=f"needs JSON of schema 1 or {LATENCY_SCHEMA} with times in seconds, as from spectheory measure",
                 remedy="correct the file, or name another one",
             ) from error
         if schema == 1 and _copied_outputs(table.provenance):
