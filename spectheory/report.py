@@ -10,7 +10,7 @@ from spectheory.intervals import Interval
 from spectheory.over_prompts import remarks as few_prompts
 from spectheory.prediction import Plan, Prediction
 from spectheory.shape_calls import BestTree
-from spectheory.trace import GIVEN_TEXT
+from spectheory.trace import GIVEN_TEXT, SAMPLED_TEXT
 from spectheory.verification import GreedyMatch, RankRule
 
 if TYPE_CHECKING:
@@ -90,6 +90,8 @@ def notes(plan: Plan) -> list[str]:
         lines.append("The text was given, not sampled from the target: the numbers are for that text as output.")
     elif provenance.get("source") == "log-probabilities":
         lines.append("From log-probabilities alone: limits assume that the target sampled the text.")
+    elif provenance.get("origin") != SAMPLED_TEXT:
+        lines.append("The trace does not say where its text is from: limits assume that the target sampled it.")
     absent = [
         name
         for name, value in (("B2'", plan.best.limits.iid_branching), ("T1", plan.best.limits.iid_channel))

@@ -350,3 +350,18 @@ def test_bad_input_is_one_line(
 def test_accelerators_are_named_in_the_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = refused(["plan", str(measured(tmp_path / "small")), "--hardware", "none"], capsys)
     assert all(name in line for name in ACCELERATORS)
+
+
+@pytest.mark.parametrize("command", ["predict", "plan"])
+def test_default_rules_are_those_that_the_trace_has(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = measured(tmp_path / "measured")
+    trace = Trace.read(folder)
+    columns = {name: column for name, column in trace.columns.items() if name != "race_g"}
+    columns["race_rank"] = columns["rejection_rank"]
+    Trace(columns, trace.texts, trace.provenance).write(folder / "trace.parquet")
+    assert main([command, str(folder), "--json"]) == 0
+    shown = capsys.readouterr().out
+    assert '"recursive"' in shown
+    assert '"race"' not in shown

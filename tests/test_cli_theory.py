@@ -76,7 +76,7 @@ def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     return err
 
 
-def full_trace(path: Path, *, texts: int = 6, tokens: int = 30, drop: tuple[str, ...] = (), **origin: str) -> Trace:
+def full_trace(path: Path, *, texts: int = 6, tokens: int = 30, drop: tuple[str, ...] = (), **origin: Any) -> Trace:
     """A trace with every column the commands read, of made-up but consistent values; two texts a prompt."""
     rng = np.random.default_rng(3)
     rows = texts * tokens
@@ -440,6 +440,25 @@ def test_given_text_has_no_limits_of_samples(ask: Ask, tmp_path: Path) -> None:
     assert row["channel_poisson"] > 1
     assert "given, not sampled" in " ".join(content["notes"])
     assert "no entropies" in " ".join(content["notes"])
+
+
+def test_a_law_of_one_rank_has_no_channel(ask: Ask, tmp_path: Path) -> None:
+    path = tmp_path / "trace.parquet"
+    trace = full_trace(path)
+    columns = {**trace.columns, "rejection_rank": trace.columns["rejection_rank"][:, :1]}
+    Trace(columns, trace.texts, trace.provenance).write(path)
+    content = ask("bounds", path, "--nodes", 4)
+    assert "channel_recursive" not in content["rows"][0]
+    assert content["rows"][0]["channel_race"] > 1
+    assert "No T1 recursive: rejection_rank records one rank alone" in " ".join(content["notes"])
+
+
+@pytest.mark.parametrize("origin", [None, 5, SAMPLED_TEXT])
+def test_text_of_unknown_origin_is_assumed_sampled(origin: Any, ask: Ask, tmp_path: Path) -> None:
+    path = tmp_path / "trace.parquet"
+    full_trace(path, origin=origin)
+    notes = " ".join(ask("bounds", path, "--nodes", 4)["notes"])
+    assert ("limits assume that the target sampled it" in notes) == (origin != SAMPLED_TEXT)
 
 
 # Trees

@@ -20,7 +20,8 @@ def with_ranks(trace: Trace, rules: Sequence[PathRule] | None = None) -> list[Pa
     """Those of `rules` (without: of the usual ones) whose law of several candidates the trace records."""
     if rules is None:
         return [rule for names in _USUAL for rule in with_ranks(trace, [RULES[name] for name in names])[:1]]
-    return [rule for rule in rules if isinstance(rule, RankRule) and rule.recorded_in in trace.columns]
+    columns = set(trace.columns)
+    return [rule for rule in rules if isinstance(rule, RankRule) and {*rule.needs, rule.recorded_in} <= columns]
 
 
 def read_rules(names: Sequence[str] | None) -> list[PathRule] | None:

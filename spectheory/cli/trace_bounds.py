@@ -16,7 +16,7 @@ from spectheory.over_prompts import Prompts
 from spectheory.over_prompts import remarks as few_prompts
 from spectheory.theory_report import BoundsAnswer, Column
 from spectheory.theory_report.bounds import DETERMINISTIC, ON_TEXT, READING, READINGS, SAMPLED
-from spectheory.trace import GIVEN_TEXT, RECORDED_RANKS, Trace
+from spectheory.trace import GIVEN_TEXT, RECORDED_RANKS, SAMPLED_TEXT, Trace
 from spectheory.trace_limits import Limits, limits_of
 from spectheory.verification import RULES, Columns, RankRule
 
@@ -26,6 +26,7 @@ def of_trace(trace: Trace, nodes: list[int]) -> BoundsAnswer:
     ranked = [rule for rule in RULES.values() if isinstance(rule, RankRule) and _channel(rule, trace, 1) is not None]
     with working("working out the limits"):
         limits, notes = _measured(trace, nodes)
+        notes += _unranked(trace)
         moments, law = _moments(trace), _sampled_steps(trace)
         rows: dict[int, Cells] = {}
         for capacity in nodes:
@@ -62,6 +63,8 @@ def _measured(trace: Trace, nodes: list[int]) -> tuple[dict[int, Limits], list[s
     if trace.provenance.get("origin") == GIVEN_TEXT:
         return {}, ["The text was given, not sampled from the target: no B6, 1 call or numeric, which need samples."]
     longest, notes = int(trace.lengths.max()), []
+    if trace.provenance.get("origin") != SAMPLED_TEXT:
+        notes.append("The trace does not say where its text is from: limits assume that the target sampled it.")
     served = [k for k in nodes if k <= longest and k * len(trace) <= MOST_WALK]
     if len(served) < len(nodes):
         notes.append(f"B6 and 1 call need P tokens after a start, and memory: the longest text has {longest} tokens.")
@@ -69,6 +72,12 @@ def _measured(trace: Trace, nodes: list[int]) -> tuple[dict[int, Limits], list[s
         return {}, notes
     prompts = Prompts(trace.texts)
     return limits_of(prompts, trace, served), [*notes, *few_prompts(prompts.count)]
+
+
+def _unranked(trace: Trace) -> list[str]:
+    """Why the T1 of a rule is missing whose law is recorded all the same."""
+    narrow = [rule for rule in RULES.values() if isinstance(rule, RankRule) and rule.known_ranks(trace.columns, 2) < 2]
+    return [f"No T1 {rule.name}: {rule.recorded_in} records one rank alone, and T1 needs two." for rule in narrow]
 
 
 def _moments(trace: Trace) -> tuple[float, float] | None:
@@ -91,7 +100,9 @@ def _sampled_steps(trace: Trace) -> StepLaw | None:
 
 
 def _channel(rule: RankRule, trace: Trace, capacity: int) -> float | None:
-    """T1 with the rule's own mean rank law; None if the trace does not record it."""
+    """T1 with the rule's own mean rank law; None if the trace does not record it, or one rank alone."""
+    if rule.known_ranks(trace.columns, 2) < 2:
+        return None
     try:
         rule.require(trace.columns)
         rule.rank_law(trace.columns, 2)
