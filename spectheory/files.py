@@ -15,18 +15,28 @@ MOST_BYTES = 1 << 28
 """A text that is read at once: far more than any configuration, table of latencies or file of prompts has."""
 
 
+_FIRST = 1 << 16
+"""Bytes that are looked at before the others are read."""
+
+
 def read_text(path: Path, *, encoding: str = "utf-8", most: int = MOST_BYTES) -> str:
-    """The text of a file; one of more than `most` bytes is refused, as an endless one (``/dev/zero``) would be.
+    """The text of a file; one of more than `most` bytes is refused, as an endless one would be.
+
+    One that starts with zero bytes and goes on (``/dev/zero``, ``/dev/urandom``) is refused without reading on: neither
+    JSON nor a list of numbers has any.
 
     Raises
     ------
     OSError
-        If the file cannot be read, or is larger.
+        If the file cannot be read, is larger, or starts with bytes that are no text.
     UnicodeDecodeError
         If it is no text.
     """
     with path.open("rb") as file:
-        content = file.read(most + 1)
+        content = file.read(min(_FIRST, most + 1))
+        if len(content) == _FIRST and b"\0" in content:
+            raise OSError(errno.EINVAL, "holds zero bytes, which no text has", str(path))
+        content += file.read(most + 1 - len(content))
     if len(content) > most:
         raise OSError(errno.EFBIG, f"larger than {most >> 20} MiB", str(path))
     return content.decode(encoding)

@@ -46,6 +46,7 @@ Refused = Callable[..., str]
         ["bounds", "--rank-pmf", "/dev/zero"],
         ["rules", "--target", "/dev/zero", "--draft", "1"],
         ["predict", "MEASURED", "--latency", "/dev/zero"],
+        ["predict", "--logprobs", "/dev/zero"],
         ["plan", "MEASURED", "--hardware", "L4", "--target-architecture", "/dev/zero", "--draft-architecture", "x"],
         ["measure", "--prompts", "/dev/zero", "--out", "OUT"],
         ["verify", "--claim", "/dev/zero"],
@@ -64,7 +65,7 @@ def test_an_endless_file_is_refused(arguments: list[str], tmp_path: Path) -> Non
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30)),
     )
     assert ran.returncode == 2
-    assert re.fullmatch(r"spectheory: .*/dev/zero.*larger than 256 MiB.*\n", ran.stderr)
+    assert re.fullmatch(r"spectheory: .*/dev/zero.*holds zero bytes, which no text has.*\n", ran.stderr)
 
 
 def test_a_text_is_read_up_to_its_size(tmp_path: Path) -> None:
@@ -74,6 +75,10 @@ def test_a_text_is_read_up_to_its_size(tmp_path: Path) -> None:
     assert files.read_text(file, most=size) == "größe"
     with pytest.raises(OSError, match="larger than 0 MiB"):
         files.read_text(file, most=size - 1)
+    file.write_bytes(b"a" * 100_000)
+    assert files.read_text(file) == "a" * 100_000
+    with pytest.raises(OSError, match="larger than 0 MiB"):
+        files.read_text(file, most=99_999)
 
 
 def test_continuations_have_a_limit(refused: Refused, tmp_path: Path) -> None:

@@ -122,6 +122,24 @@ def test_truncated_files(name: str, save_model: SaveModel, tmp_path: Path) -> No
     assert "cannot be loaded" in refused(folder, folder)
 
 
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", {"num_attention_heads": 0}, {"dtype": "banana"}, {"model_type": 5}], ids=str
+)
+def test_faults_of_the_configuration_are_its_own(
+    content: str | dict[str, Any], save_model: SaveModel, tmp_path: Path
+) -> None:
+    folder = save_model(tmp_path / "model")
+    file = folder / "config.json"
+    file.write_text(content if isinstance(content, str) else json.dumps(json.loads(file.read_text()) | content))
+    assert f"config.json of {str(folder)!r} cannot be loaded" in refused(folder, folder)
+
+
+@pytest.mark.parametrize("name", ["float64", "half", "int8", "Tensor"])
+def test_other_precisions_are_refused(name: str, tiny_folders: tuple[Path, Path]) -> None:
+    message = refused(*tiny_folders, dtype=name)
+    assert f"dtype is {name!r}: there are auto, float32, bfloat16, float16" in message
+
+
 @pytest.mark.parametrize("layers", [-1, 0])
 @pytest.mark.parametrize("kind", ["llama", "gpt2"])
 def test_a_number_of_layers_below_one(kind: str, layers: int, save_model: SaveModel, tmp_path: Path) -> None:
@@ -195,7 +213,7 @@ def test_hub_that_does_not_answer(tiny_folders: tuple[Path, Path], monkeypatch: 
     def unreachable(*_: Any, **__: Any) -> None:
         raise OSError("We couldn't connect to 'https://huggingface.co'\nand more lines")
 
-    monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", unreachable)
+    monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", unreachable)
     message = refused("someone/some-model", tiny_folders[1])
     assert "'someone/some-model'" in message
     assert "check the name and the connection" in message

@@ -43,7 +43,7 @@ def edited(path: Path, **entries: Any) -> None:
 CASES = [
     ("config.json", "AutoConfig", "LlamaConfig", "own"),
     ("config.json", "AutoModelForCausalLM", "LlamaForCausalLM", "t5"),  # a type without a causal model
-    ("tokenizer_config.json", "AutoTokenizer", "PreTrainedTokenizerFast", "own"),
+    ("tokenizer_config.json", "AutoTokenizer", "PreTrainedTokenizerFast", "vit"),
 ]
 """A file that names code, what for, of which class, and a type that transformers has none of its own for."""
 
@@ -60,7 +60,7 @@ def with_code(folder: Path, file: str, kind: str, base: str) -> Path:
 def test_code_of_a_folder_is_never_run(file: str, kind: str, base: str, unknown: str, folder: Path) -> None:
     mark = with_code(folder, file, kind, base)
     edited(folder / "config.json", model_type=unknown)
-    edited(folder / "tokenizer_config.json", tokenizer_class="Own" if unknown == "own" else "TokenizersBackend")
+    edited(folder / "tokenizer_config.json", tokenizer_class="TokenizersBackend" if unknown == "t5" else "Own")
     with pytest.raises(ModelError) as caught:
         load_pair(folder, folder, device="cpu")
     assert not mark.exists()

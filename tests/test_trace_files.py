@@ -55,6 +55,16 @@ def test_texts_of_other_kinds_are_refused(name: str, value: Any, tmp_path: Path)
     assert str(path) in one_line(caught)
 
 
+def test_a_column_that_is_there_twice(tmp_path: Path) -> None:
+    path = tmp_path / "pair.parquet"
+    trace(2).write(path)
+    table = pq.read_table(path)
+    pq.write_table(table.append_column("log_target", table.column("log_target")), path)
+    with pytest.raises(TraceError) as caught:
+        Trace.read(path)
+    assert f"{path} has 2 columns 'log_target'" in one_line(caught)
+
+
 OUT_OF_MEMORY = """
 import resource, sys
 from pathlib import Path

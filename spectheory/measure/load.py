@@ -16,6 +16,9 @@ from spectheory.measure.hub import file_of, guarded, hub_answers, pickled, quiet
 from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.tokens import ADDED, added_on_loading, common_vocabulary, same_tokenizer
 
+DTYPES = ("auto", "float32", "bfloat16", "float16")
+"""Precisions that models are loaded in; ``auto`` is that of the weights."""
+
 
 def load_pair(
     target: str | Path,
@@ -37,7 +40,7 @@ def load_pair(
         A folder with weights, configuration and tokenizer, or a name on the Hugging Face hub.
     dtype : str
         ``auto`` keeps the precision of the weights, except that float16 becomes float32 on a CPU (which computes it
-        slowly and in other roundings than a GPU); else a name such as ``float32`` or ``bfloat16``.
+        slowly and in other roundings than a GPU); else ``float32``, ``bfloat16`` or ``float16``.
     device : str, optional
         Where both models go: ``cpu``, ``mps``, ``cuda`` or ``cuda:1``; the best one there is if left out.
     device_map : optional
@@ -61,6 +64,8 @@ def load_pair(
     place = None if device_map is not None else find_device(device)
     precision = _precision(dtype)
     with quiet():
+        for source, revision in ((target, target_revision), (draft, draft_revision)):
+            _check_config(source, revision)
         tokenizer = same_tokenizer(
             _tokenizer(target, target_revision), _tokenizer(draft, draft_revision), str(target), str(draft)
         )
@@ -95,14 +100,23 @@ def _added_tokens(tokenizer: Any, source: str | Path, revision: str | None) -> l
 def _precision(name: str) -> torch.dtype | Literal["auto"]:
     if name == "auto":
         return "auto"
-    dtype = getattr(torch, name, None)
-    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
-        raise ModelError(f"dtype is {name!r}", limit="needs a floating type", remedy="use auto, float32 or bfloat16")
+    if name not in DTYPES:
+        raise ModelError(f"dtype is {name!r}", limit=f"there are {', '.join(DTYPES)}", remedy="use one of them")
+    dtype: torch.dtype = getattr(torch, name)
     return dtype
 
 
-def _tokenizer(source: str | Path, revision: str | None) -> Any:
+def _check_config(source: str | Path, revision: str | None) -> None:
+    """Refuse a configuration that cannot be used, before a loader of something else stumbles over it."""
     check_folder(source, revision)
+    guarded(
+        source,
+        "config.json",
+        lambda: transformers.AutoConfig.from_pretrained(str(source), **_where(source, revision)),
+    )
+
+
+def _tokenizer(source: str | Path, revision: str | None) -> Any:
     return guarded(
         source,
         "tokenizer",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from reprlib import repr as brief
 from typing import Any
@@ -49,6 +49,8 @@ def read(path: Path, names: Collection[str]) -> tuple[dict[str, NDArray[Any]], d
     pa, pq = load_extra("pyarrow", extra="base"), load_extra("pyarrow.parquet", extra="base")
     try:
         with path.open("rb") as file:
+            _refuse_twice(pq.read_schema(file).names, path)
+            file.seek(0)
             table = pq.read_table(file, partitioning=None)
         header = _header(table.schema.metadata, path)
         return {name: _to_numpy(table.column(name), name, path) for name in table.column_names if name in names}, header
@@ -93,6 +95,16 @@ def _header(metadata: Mapping[bytes, bytes] | None, path: Path) -> dict[str, Any
             remedy="measure again, or use the version that wrote it",
         )
     return header
+
+
+def _refuse_twice(names: Sequence[str], path: Path) -> None:
+    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if twice:
+        raise TraceError(
+            f"{path} has {names.count(twice[0])} columns {brief(twice[0])}",
+            limit="each column of a trace has a name of its own",
+            remedy="write the trace again with one of them",
+        )
 
 
 def _to_numpy(column: Any, name: str, path: Path) -> NDArray[Any]:
