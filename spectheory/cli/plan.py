@@ -33,6 +33,7 @@ from spectheory.deployment import (
     engine_settings,
     rank_drafts,
 )
+from spectheory.errors import SettingError
 from spectheory.files import write_whole
 from spectheory.over_prompts import Prompts
 from spectheory.over_prompts import remarks as few_prompts
@@ -117,6 +118,8 @@ def _batches(question: PlanOptions, chain: Candidate) -> list[BatchChoice]:
 def _check(question: PlanOptions) -> None:
     in_range("--k-max", question.k_max, LONGEST_CHAIN)
     in_range("--nodes", question.nodes, LARGEST_TREE)
+    if question.seed < 0:
+        raise SettingError(f"seed is {question.seed}", limit="must be >= 0", remedy="0 is the default")
 
 
 def _tree_rules(question: PlanOptions, drafts: Sequence[Draft], rules: Sequence[PathRule] | None) -> list[RankRule]:

@@ -28,7 +28,11 @@ def check_costs(question: PlanOptions, drafts: int) -> None:
     SettingError
         If there is more than one source of costs, or one that does not fit several drafts.
     """
-    given = {"--c": question.c is not None, "--latency": bool(question.latency), "--hardware": bool(question.hardware)}
+    given = {
+        "--c": question.c is not None,
+        "--latency": bool(question.latency),
+        "--hardware": question.hardware is not None,
+    }
     sources = [name for name, here in given.items() if here]
     if len(sources) > 1:
         raise SettingError(f"{' and '.join(sources)} are given", limit="one source of costs", remedy="leave one out")
@@ -45,19 +49,19 @@ def check_costs(question: PlanOptions, drafts: int) -> None:
     defaults = PlanOptions()
     names = ("target_architecture", "draft_architecture", "batch", "context", "peak", "weight_bytes", "overhead")
     idle = [f"--{n.replace('_', '-')}" for n in names if getattr(question, n) != getattr(defaults, n)]
-    if idle and not question.hardware:
+    if idle and question.hardware is None:
         raise SettingError(
             f"{', '.join(idle)} given without --hardware",
             limit="measured latencies are of one machine, batch 1 and one context",
             remedy="name an accelerator with --hardware",
         )
-    if question.passes_alone and (question.hardware or question.c is not None):
+    if question.passes_alone and (question.hardware is not None or question.c is not None):
         raise SettingError(
             f"--passes-alone is given with {sources[0]}",
             limit="only measured latencies know a loop",
             remedy="leave it out",
         )
-    if question.hardware:
+    if question.hardware is not None:
         _check_hardware(question)
 
 
@@ -97,7 +101,7 @@ def cost_of(question: PlanOptions, name: str, trace_file: Path | None, trace: Tr
     """
     if question.c is not None:
         return ConstantRatio(question.c)
-    if question.hardware:
+    if question.hardware is not None:
         return _roofline(question, name)
     beside = trace_file.with_name(LATENCY_FILE) if trace_file else None
     file = question.latency or beside

@@ -34,6 +34,12 @@ def sources(question: PlanOptions) -> list[tuple[str, Path]]:
             raise SettingError(
                 f"--draft is {entry!r}", limit="needs NAME=FOLDER of a measurement", remedy="write small=measured/small"
             )
+        if not name.isprintable():
+            raise SettingError(
+                f"--draft is named {name!r}",
+                limit="names are of characters that print",
+                remedy="use letters and digits",
+            )
         found.append((name, _trace_file(Path(folder))))
     if question.trace and question.logprobs:
         raise SettingError("a trace and --logprobs are both given", limit="one source", remedy="leave one out")
@@ -66,7 +72,7 @@ def built_in(question: PlanOptions) -> Iterator[Draft]:
         session.require_room(longest)
         folder = question.out / name if question.out else _cache() / session.fingerprint
         trace = session.trace(ready_folder(folder) / TRACE_FILE)
-        if not question.hardware:
+        if question.hardware is None:
             session.latencies(folder / LATENCY_FILE, longest=longest)
         yield Draft(name, trace, cost_of(question, name, folder / TRACE_FILE, trace))
 
