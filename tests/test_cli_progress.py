@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from spectheory.cli import console, main, progress
+from tests.test_cli_plan import measured
 
 CLI = Path(progress.__file__).parent
 PAIR = ["--target", "0.5,0.3,0.2", "--draft", "0.2,0.3,0.5"]
@@ -97,6 +98,15 @@ def test_every_long_command_says_how_far_it_is(
     err = capsys.readouterr().err
     found = {name for name, *_ in COUNTED.findall(err)}
     assert any(known in name for known in names for name in found), err[-2000:]
+
+
+@pytest.mark.usefixtures("often")
+def test_a_long_prediction_says_how_long_it_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = measured(tmp_path / "measured")
+    assert main(["predict", str(trace), "--k-max", "64", "--c", "0.1", "--json"]) == 0
+    out, err = capsys.readouterr()
+    json.loads(out)
+    assert set(SPENT.findall(err)) == {"predicting"}
 
 
 @pytest.fixture

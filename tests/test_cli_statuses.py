@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -177,3 +178,47 @@ def test_a_full_disk_is_one_line(form: list[str]) -> None:
         )
     assert ran.returncode == Status.BAD_INPUT
     assert re.fullmatch(r"spectheory: .*No space left on device.*\n", ran.stderr)
+
+
+RULES = [sys.executable, "-m", "spectheory", "rules", "--k", "2"]
+
+
+@pytest.mark.parametrize(
+    ("pmfs", "status"), [("--target 0.5,0.5 --draft 0.9,0.1", Status.DONE), ("--target 0.5,0.5", Status.BAD_INPUT)]
+)
+@pytest.mark.parametrize("stderr", ["2>&-", "2>/dev/full"])
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is always full")
+def test_a_closed_or_full_stderr_changes_no_status(pmfs: str, status: Status, stderr: str) -> None:
+    command = f"{shlex.join(RULES)} {pmfs} {stderr}"
+    ran = subprocess.run(["sh", "-c", command], stdout=subprocess.PIPE, text=True, check=False)
+    assert ran.returncode == status
+    assert ("token" in ran.stdout) == (status == Status.DONE)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is always full")
+def test_remarks_that_cannot_be_written_stop_nothing(tmp_path: Path) -> None:
+    logprobs = tmp_path / "texts.jsonl"
+    logprobs.write_text('{"target": [-1, -0.5], "draft": [-2, -0.1]}\n' * 2)
+    command = [*RULES[:3], "predict", "--logprobs", str(logprobs), "--k-max", "2", "--out", str(tmp_path / "out")]
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=full, text=True, check=False)
+    assert ran.returncode == Status.DONE
+    assert "token" in ran.stdout
+
+
+def test_an_interruption_within_generated_code_has_its_status(tmp_path: Path) -> None:
+    """As dataclasses are made while modules load: the interpreter marks it, and would end by the signal."""
+    (tmp_path / "interrupted.py").write_text(
+        "import sys\nimport spectheory.cli.rules\nfrom spectheory.cli import main\n"
+        "spectheory.cli.rules.run_rules = lambda *_: exec('raise KeyboardInterrupt')\nsys.exit(main(['rules']))\n"
+    )
+    command = [sys.executable, "-m", "interrupted"]
+    ran = subprocess.run(
+        command,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(PAGE.parent.parent)])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == Status.INTERRUPTED
+    assert re.fullmatch(r"spectheory: interrupted.+\n", ran.stderr)

@@ -10,9 +10,11 @@ import os
 import sys
 import traceback
 from contextlib import suppress
+from pathlib import Path
+from typing import TextIO
 
 from spectheory.cli.encoding import HANDLER
-from spectheory.cli.interrupts import Interrupted, terminations_interrupt
+from spectheory.cli.interrupts import Interrupted, handled, terminations_interrupt
 from spectheory.cli.statuses import Status
 from spectheory.errors import SpectheoryError
 
@@ -22,6 +24,8 @@ DEBUG = "SPECTHEORY_DEBUG"
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit status."""
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
     if sys.stdout is None:
         return _fail("stdout is closed: answers go there; leave it open", Status.BAD_INPUT)
     for stream in (sys.stdout, sys.stderr):
@@ -33,16 +37,18 @@ def main(arguments: list[str] | None = None) -> int:
             status = app(args=arguments, standalone_mode=False, prog_name="spectheory")
         sys.stdout.flush()
     except Interrupted as interrupted:
+        handled()
         return _fail(f"interrupted; {interrupted}", Status.INTERRUPTED)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     except (BrokenPipeError, SystemExit):  # which the command-line library makes of a broken pipe
-        _drop_output()
+        _drop(sys.stdout)
         return Status.READER_LEFT
     except Exception as error:
         return _failed(error)
     # The command-line library turns Ctrl-C into this status before it gets here.
     if status == Status.INTERRUPTED:
+        handled()
         return _fail("interrupted; if files were written, the same command goes on from them", Status.INTERRUPTED)
     return status if isinstance(status, int) else Status.DONE
 
@@ -53,14 +59,14 @@ def _failed(error: Exception) -> int:
         return _fail(str(error), Status.BAD_INPUT)
     if hasattr(error, "format_message"):  # of the command-line library
         if type(error).__name__ == "NoArgsIsHelpError":
-            print(error.format_message(), file=sys.stderr)
+            _say(error.format_message())
             return Status.BAD_INPUT
         return _fail(error.format_message(), Status.BAD_INPUT)
     if isinstance(error, OSError | UnicodeError):
         try:
             sys.stdout.flush()
         except OSError:
-            _drop_output()
+            _drop(sys.stdout)
         return _fail(f"{error}: the file system refuses; choose another file or folder", Status.BAD_INPUT)
     if _out_of_memory(error):
         return _fail(f"memory is full ({error or 'no more to be had'}): ask for less at once", Status.BAD_INPUT)
@@ -79,12 +85,22 @@ def _out_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError) or of_torch
 
 
-def _drop_output() -> None:
-    """What is left for stdout goes nowhere: the interpreter would try once more to write it, and fail."""
+def _drop(stream: TextIO) -> None:
+    """What is left for a stream goes nowhere: the interpreter would try once more to write it, and fail."""
     with suppress(OSError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _fail(message: str, status: Status) -> int:
-    print("spectheory:", " ".join(message.split()), file=sys.stderr)
+    _say("spectheory: " + " ".join(message.split()))
     return status
+
+
+def _say(line: str = "") -> None:
+    """Write a line to stderr; where that is full or closed, the status alone tells."""
+    try:
+        if line:
+            print(line, file=sys.stderr)
+        sys.stderr.flush()
+    except OSError:
+        _drop(sys.stderr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,10 @@ class _Stream(Console):
     def render_str(self, text: str, **how: Any) -> Text:
         """Every string that is printed passes here: lines, titles, cells."""
         return super().render_str(writable(text, getattr(self.file, "encoding", None)), **how)
+
+    def on_broken_pipe(self) -> None:
+        """Leave it to the caller, who knows the exit status."""
+        raise BrokenPipeError
 
 
 class _Answers(_Stream):
@@ -71,13 +76,18 @@ class _Answers(_Stream):
     def _width_of(self, tree: Tree) -> int:
         return self.measure(tree, options=self.options.update(max_width=UNLIMITED)).maximum
 
-    def on_broken_pipe(self) -> None:
-        """Leave it to the caller, who knows the exit status."""
-        raise BrokenPipeError
+
+class _Remarks(_Stream):
+    """Stderr: where it is full or nobody reads it, remarks are lost and the work goes on."""
+
+    def print(self, *objects: Any, **how: Any) -> None:
+        """Print a remark if it can be written."""
+        with suppress(OSError):
+            super().print(*objects, **how)
 
 
 answers = _Answers()
-remarks = _Stream(stderr=True, soft_wrap=True, highlight=False)
+remarks = _Remarks(stderr=True, soft_wrap=True, highlight=False)
 
 
 def ready_folder(folder: Path) -> Path:

@@ -33,6 +33,15 @@ def terminations_interrupt() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+def handled() -> None:
+    """Tell the interpreter that an interruption was caught, so that it ends with the status it is given.
+
+    One that passes through code run from a string, as dataclasses and named tuples are made, leaves a mark by which
+    ``python -m`` ends as if nobody had caught it. The next such code clears the mark.
+    """
+    exec("")
+
+
 def interruptible(work: Callable[[], T]) -> T:
     """What `work` returns, from a thread beside: signals would wait for a kernel that the main thread runs.
 

@@ -14,6 +14,7 @@ from spectheory.cli.console import answers, ready_folder, remarks
 from spectheory.cli.figures_beside import figures_beside
 from spectheory.cli.latencies import read_latencies
 from spectheory.cli.options import LATENCY_FILE, PairOptions, PredictOptions, TextOptions
+from spectheory.cli.progress import working
 from spectheory.cli.shapes import read_rules, read_shapes, tree_sizes, with_ranks
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable, LoopedTable
 from spectheory.drafting import Chain
@@ -64,8 +65,9 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions) 
             remedy="leave it out, or give --latency",
         )
     cost = passes.looped if isinstance(passes, LatencyTable) and not question.passes_alone else passes
-    answer = _answer(question, trace, cost, rules, shapes)
-    biased = _bias(question, trace, cost, answer)
+    with working("predicting"):
+        answer = _answer(question, trace, cost, rules, shapes)
+        biased = _bias(question, trace, cost, answer)
     content = plan_as_dict(answer)
     content["in_loop"] = isinstance(cost, LoopedTable)
     content["bias"] = [point.as_dict() for point in biased]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, Task, TextColumn, TimeRemainingColumn
@@ -38,7 +38,7 @@ def working(what: str) -> Iterator[None]:
     began, spinner = time.perf_counter(), "line" if remarks.options.ascii_only else "dots"
     with (
         _lines(lambda: [f"{what}: {time.perf_counter() - began:.0f} s so far"]),
-        remarks.status(escape(what), spinner=spinner),
+        remarks.status(escape(what), spinner=spinner) if remarks.is_terminal else nullcontext(),
     ):
         yield
 
