@@ -99,15 +99,19 @@ def reason_of(error: Exception) -> str:
     return f"no {error}" if isinstance(error, KeyError) else str(error)
 
 
-def load_extra(module: str, *, extra: str) -> ModuleType:
+NOT_NUMBERS = "holds Python objects, not only numbers; it is never loaded"
+"""Of a pickle, which could run code: what is said in place of a library's advice to load it all the same."""
+
+
+def load_extra(module: str, *, extra: str | None) -> ModuleType:
     """Import an optional dependency, or name the extra that brings it.
 
     Parameters
     ----------
     module : str
         Dotted name of the module to import.
-    extra : str
-        The extra of this package that installs it.
+    extra : str, optional
+        The extra of this package that installs it; None for one that a plain install brings.
 
     Raises
     ------
@@ -124,6 +128,6 @@ def load_extra(module: str, *, extra: str) -> ModuleType:
     except ModuleNotFoundError as error:
         raise MissingExtraError(
             f"{error.name} is not installed",
-            limit=f"this needs the extra {extra!r}",
-            remedy=f"pip install 'spectheory[{extra}]'",
+            limit=f"this needs the extra {extra!r}" if extra else "every install of spectheory needs it",
+            remedy=f"pip install 'spectheory[{extra}]'" if extra else "pip install spectheory",
         ) from error

@@ -11,10 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from spectheory import files
 from spectheory.cli import main
+from spectheory.errors import MissingExtraError, TraceError, load_extra
+from spectheory.trace import TextInfo, Trace
+from spectheory.trace.columns import COLUMNS, REQUIRED
 from tests.test_cli_plan import CONFIG, measured
 
 TWENTY = {f"entry{i}": i for i in range(20)}
@@ -172,3 +176,39 @@ def test_a_long_schema_of_a_validation_is_shortened(refused: Refused, tmp_path: 
     (tmp_path / "validation.json").write_text(json.dumps({"schema": TWENTY}))
     line = refused("validate", "--of", tmp_path, "--out", tmp_path / "out", but=tmp_path)
     assert "entry19" not in line
+
+
+def test_nothing_to_redraw_makes_no_folder(refused: Refused, tmp_path: Path) -> None:
+    pytest.importorskip("numba")
+    pytest.importorskip("matplotlib")
+    assert "race.json cannot be read" in refused("figures", "race", "--redraw", "--out", tmp_path / "nowhere")
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize(("name", "text"), [("p.txt", "0.5 0.5\n"), ("p.json", "[0.5, 0.5]")])
+def test_a_pmf_with_a_byte_order_mark_is_read(
+    name: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8-sig")
+    assert main(["rules", "--target", str(tmp_path / name), "--draft", "0.5,0.5"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_objects_of_numpy_are_refused_without_advice_to_load_them(refused: Refused, tmp_path: Path) -> None:
+    np.save(tmp_path / "objects.npy", np.array([{}, 1], dtype=object), allow_pickle=True)
+    line = refused("rules", "--target", tmp_path / "objects.npy", "--draft", "1", but=tmp_path)
+    assert "(holds Python objects, not only numbers; it is never loaded)" in line
+    (tmp_path / "other.npy").write_bytes(b"something else")
+    assert "magic string" in refused("rules", "--target", tmp_path / "other.npy", "--draft", "1")
+
+
+def test_lengths_of_many_columns_are_shortened() -> None:
+    columns = {name: np.zeros(3 if name in REQUIRED else 2) for name in COLUMNS}
+    with pytest.raises(TraceError, match=r"columns of other lengths: \{.+, \.\.\.\}") as refusal:
+        Trace(columns, (TextInfo("a", 3),))
+    assert len(str(refusal.value)) < LONGEST_LINE
+
+
+def test_a_missing_part_of_the_base_install_names_no_extra() -> None:
+    with pytest.raises(MissingExtraError, match=r"pip install spectheory$"):
+        load_extra("spectheory_no_such_module", extra=None)

@@ -113,3 +113,11 @@ def test_a_pickle_with_code_is_refused(folder: Path) -> None:
     assert not mark.exists()
     pickle.loads((folder / "pytorch_model.bin").read_bytes())
     assert mark.exists(), "negative control: a plain pickle runs it"
+
+
+def test_a_pickle_of_objects_is_refused_without_advice_to_load_it(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    torch.save({"weights": Path("x")}, folder / "pytorch_model.bin")
+    with pytest.raises(ModelError, match="holds Python objects, not only numbers; it is never loaded") as caught:
+        load_pair(folder, folder, device="cpu")
+    assert "weights_only" not in str(caught.value)

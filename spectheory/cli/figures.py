@@ -35,7 +35,8 @@ def run_figures(question: FiguresOptions) -> int:
     if question.seed < 0:
         raise SettingError(f"seed is {question.seed}", limit="must be >= 0", remedy="0 is the default")
     wanted = sweeps(question.names)
-    ready_folder(question.out)
+    if not question.redraw:
+        ready_folder(question.out)
     began = time.perf_counter()
     made = _redrawn(wanted, question) if question.redraw else _made(wanted, question)
     _show(made, question, time.perf_counter() - began)

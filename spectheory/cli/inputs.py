@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.distributions import sum_tolerance
-from spectheory.errors import PmfError, SettingError
+from spectheory.errors import NOT_NUMBERS, PmfError, SettingError
 from spectheory.files import read_text
 
 Floats = NDArray[np.float64]
@@ -168,14 +168,17 @@ def _numbers(text: str) -> list[float]:
 def _from_file(path: Path, name: str) -> NDArray[Any]:
     try:
         if path.suffix == ".npy":
-            return np.asarray(np.load(path, allow_pickle=False))
-        text = read_text(path)
+            with path.open("rb") as file:
+                return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
+        text = read_text(path, encoding="utf-8-sig")
         return _table(json.loads(text) if path.suffix == ".json" else _lines(text))
     except FileNotFoundError as error:
         what = f"{name} {str(path)!r} is neither numbers nor a file"
         raise PmfError(what, limit=f"needs {KINDS}", remedy="check the path") from error
     except Exception as error:  # numpy's reader raises nearly anything on a broken file
         reason = getattr(error, "strerror", None) or str(error).partition("\n")[0] or type(error).__name__
+        if "allow_pickle" in reason:  # numpy's advice is to load it all the same
+            reason = NOT_NUMBERS
         raise PmfError(
             f"{name} {str(path)!r} cannot be read ({reason})", limit=f"needs {KINDS}", remedy="check the file"
         ) from error

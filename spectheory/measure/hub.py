@@ -15,7 +15,7 @@ from huggingface_hub import try_to_load_from_cache
 from huggingface_hub.utils import logging as hub_logging
 from transformers.utils import logging as transformers_logging
 
-from spectheory.errors import ModelError
+from spectheory.errors import NOT_NUMBERS, ModelError
 from spectheory.measure.folder import is_local
 
 _KNOWN = {
@@ -43,6 +43,8 @@ def guarded(source: str | Path, part: str, load: Callable[[], Any]) -> Any:
                 remedy="use a model that transformers has the code for",
             ) from error
         reason = " ".join(str(error).split())[:200] or type(error).__name__
+        if "Weights only load failed" in reason:  # torch's advice is to load them all the same
+            reason = f"is damaged or {NOT_NUMBERS}"
         known = next((known for said, known in _KNOWN.items() if said in reason), None)
         if known:
             limit, remedy = known

@@ -26,7 +26,7 @@ def write(path: Path, columns: Mapping[str, NDArray[Any]], header: Mapping[str, 
     OutputError
         If the file cannot be written.
     """
-    pa, pq = load_extra("pyarrow", extra="base"), load_extra("pyarrow.parquet", extra="base")
+    pa, pq = load_extra("pyarrow", extra=None), load_extra("pyarrow.parquet", extra=None)
     arrays = {
         name: pa.FixedSizeListArray.from_arrays(pa.array(c.reshape(-1)), c.shape[1]) if c.ndim == 2 else pa.array(c)
         for name, c in columns.items()
@@ -46,7 +46,7 @@ def read(path: Path, names: Collection[str]) -> tuple[dict[str, NDArray[Any]], d
     TraceError
         If it cannot be read for another reason, or is no trace of this schema version.
     """
-    pa, pq = load_extra("pyarrow", extra="base"), load_extra("pyarrow.parquet", extra="base")
+    pa, pq = load_extra("pyarrow", extra=None), load_extra("pyarrow.parquet", extra=None)
     try:
         with path.open("rb") as file:
             _refuse_twice(pq.read_schema(file).names, path)
@@ -122,7 +122,7 @@ def _to_numpy(column: Any, name: str, path: Path) -> NDArray[Any]:
 
 def _width(lists: Any, name: str, path: Path) -> int:
     """Entries of every row; rows of different lengths are refused."""
-    lengths = load_extra("pyarrow.compute", extra="base").list_value_length(lists).to_numpy(zero_copy_only=False)
+    lengths = load_extra("pyarrow.compute", extra=None).list_value_length(lists).to_numpy(zero_copy_only=False)
     other = np.flatnonzero(lengths != lengths[:1])
     if len(other):
         raise TraceError(

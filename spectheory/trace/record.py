@@ -7,6 +7,7 @@ alone.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -113,8 +114,9 @@ class Trace:
         wrong = {name: np.shape(c)[:1] for name, c in self.columns.items() if np.shape(c)[:1] != (tokens,)}
         if wrong or not self.texts:
             others = {name: shape[0] if shape else "no rows" for name, shape in wrong.items()}
+            shown = reprlib.repr(others) if others else "none"
             raise TraceError(
-                f"{len(self.texts)} texts of {tokens} tokens in all, columns of other lengths: {others or 'none'}",
+                f"{len(self.texts)} texts of {tokens} tokens in all, columns of other lengths: {shown}",
                 limit="needs at least one text and one row per token",
                 remedy="measure the pair again",
             )
