@@ -79,7 +79,7 @@ def notes(plan: Plan) -> list[str]:
     lines = [
         "Tokens per call count accepted drafts and the recovered or bonus token of each target call.",
         "They are exact for the texts of the trace; intervals (95%) are over prompts.",
-        "Limits are estimates for one call; calls in a row start where the last one ended, and may exceed them.",
+        "Limits are estimates for one call, averaged over all starting positions; consecutive calls may exceed them.",
     ]
     lines += [
         f"{name} with several candidates is not exact: unbiased estimates of its rank laws, whose noise the intervals "

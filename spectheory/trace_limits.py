@@ -29,8 +29,8 @@ _SHARE_OF_STARTS = 1 / 8
 class Limits:
     """Limits on tokens per call for one number of draft nodes; every one counts the recovered or bonus token.
 
-    The first two are estimates of bounds on a call that starts anywhere in target-sampled text, all starts alike. The
-    calls of a decoder start where the last one ended, and tokens per call may exceed them where such starts are easy.
+    The first two are estimates of bounds on one call along target-sampled text, averaged over all starting positions.
+    Consecutive calls start where the last one ended, and may exceed them where such starts are easy.
 
     Attributes
     ----------

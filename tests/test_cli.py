@@ -170,7 +170,7 @@ def test_one_rule_chosen(trace_file: Path, capsys: pytest.CaptureFixture[str]) -
         (["--nonsense"], "nonsense"),
         (["--temperature", "0.5"], "--temperature given with a recorded trace"),
         (["--target", "x", "--top-p", "7"], "--target, --top-p given with a recorded trace"),
-        (["--seed", "1"], "--seed given with a recorded trace"),
+        (["--seed", "1"], "--seed given with a recorded trace: they only affect measuring, and this trace is already"),
         (["--k-max", "2000000"], "--k-max is 2000000"),
         (["--c", "1e308"], "c is 1e+308: must be >= 0 and below 1e+100"),
         (["--c", "inf"], "c is inf: must be >= 0 and below 1e+100"),

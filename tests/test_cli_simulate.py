@@ -228,7 +228,7 @@ def test_edges_agree_or_are_refused(kind: str, edge: str, capsys: pytest.Capture
 
 
 BAD: dict[str, tuple[tuple[str, ...], str]] = {
-    "no such kind": (("simulate", "rase"), "nothing that is simulated is called 'rase'"),
+    "no such kind": (("simulate", "rase"), "unknown simulation 'rase'"),
     "no target": (("simulate", "race"), "--target is missing"),
     "no pmf": (("simulate", "race", "--target", "0.5,0.6", "--draft", "0.5,0.5"), "--target sums to 1.1"),
     "other sizes": (("simulate", "race", "--target", "1", "--draft", "0.5,0.5"), "one vocabulary"),

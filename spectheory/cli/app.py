@@ -110,7 +110,7 @@ def rules(question: RulesOptions, draws: DrawOptions) -> None:
 @app.command()
 @grouped
 def bounds(question: BoundsOptions, draws: DrawOptions) -> None:
-    """The most tokens per call that drafts can give: from moments, pmfs, the law of a rank, or a trace."""
+    """Upper bounds on tokens per call, from moments, pmfs, rank probabilities or a trace."""
     from spectheory.cli.bounds import run_bounds
 
     run_bounds(question, draws)

@@ -148,7 +148,7 @@ def _validate(question: PredictOptions, pair: PairOptions, text: TextOptions) ->
     if (question.trace or question.logprobs) and idle:
         raise SettingError(
             f"{', '.join(idle)} given with a recorded trace",
-            limit="these decide how a pair is measured, and this one has been",
+            limit="they only affect measuring, and this trace is already recorded",
             remedy="leave them out, or measure again",
         )
     if question.trace and question.logprobs:

@@ -65,7 +65,7 @@ def _simulated(question: SettingOptions, run: RunOptions) -> int:
 def _setting(kind: str) -> Setting:
     if kind not in SETTINGS:
         raise SettingError(
-            f"nothing that is simulated is called {kind!r}",
+            f"unknown simulation {kind!r}",
             limit=f"there are {', '.join(SETTINGS)}",
             remedy="spectheory simulate list says what they are",
         )

@@ -55,7 +55,7 @@ class Distance:
 def distances(prediction: Prediction) -> list[Distance]:
     """The limits and readings of a prediction, with the share of each that it reaches.
 
-    A share above one is possible: calls in a row start where the last one ended, and readings are no limits.
+    A share above one is possible: limits are averaged over all starting positions, and readings are idealised.
 
     Parameters
     ----------

@@ -25,10 +25,10 @@ class Column:
 NO_BOUND = "No bound at P = 1, a loose one beyond"
 UPPER = "Upper bounds for drafts that do not sample (B4), if conditional pmfs are i.i.d. across prefixes"
 VALUE = "What the bounds bound"
-READING = "i.i.d. readings on text, no limits"
+READING = "idealised values under i.i.d.; real text may exceed them"
 ON_TEXT = (
-    "Upper bounds from target-sampled text, estimated (95%), for a call that starts anywhere, all starts alike (calls "
-    "in a row start where the last one ended and may exceed them)"
+    "Upper bounds from target-sampled text, estimated (95%), averaged over all starting positions; consecutive calls "
+    "may exceed them"
 )
 EXACT_RANKS = "Exact for ranks i.i.d. along the text"
 UPPER_RANKS = "Upper bound for every tree of P nodes, if ranks are i.i.d. along the text"

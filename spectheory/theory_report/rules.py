@@ -109,7 +109,7 @@ def _rules_table(answer: RulesAnswer, rows: Sequence[RuleStanding]) -> Table:
 def _rule_notes(answer: RulesAnswer, rows: Sequence[RuleStanding], of_pmfs: bool) -> list[str]:
     notes = list(answer.notes)
     if any(row.k != answer.k for row in rows):
-        notes.append("Rules with k = 1 judge one candidate.")
+        notes.append("Rules shown with k = 1 verify a single candidate.")
     if of_pmfs:
         notes.append(
             "Gap to R4: what is missing to alpha*_k, the most that any lossless rule accepts with as many candidates "
