@@ -51,7 +51,7 @@ def read(path: Path, names: Collection[str]) -> tuple[dict[str, NDArray[Any]], d
         with path.open("rb") as file:
             _refuse_twice(pq.read_schema(file).names, path)
             file.seek(0)
-            table = pq.read_table(file, partitioning=None)
+            table = pq.ParquetFile(file).read(use_threads=False)
         header = _header(table.schema.metadata, path)
         return {name: _to_numpy(table.column(name), name, path) for name in table.column_names if name in names}, header
     except MemoryError as error:
