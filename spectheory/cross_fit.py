@@ -19,7 +19,7 @@ def cross_fitted(
 ) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.bool_], Tree]]:
     """Each part of the texts with the tree that was found on all other texts; of a single part with its own.
 
-    Scores are estimates from below, on average: a tree found on fewer texts is a little worse.
+    Scores are estimates: each tree was found on fewer texts than the one that is deployed.
 
     Parameters
     ----------

@@ -150,14 +150,14 @@ class Prompts:
         return self.of_text % min(most, self.count)
 
 
-def remarks(prompts: int) -> list[str]:
+def few_prompts(prompts: int) -> list[str]:
     """What a reader must know of intervals over so few prompts; nothing if there are enough.
 
     Examples
     --------
-    >>> remarks(48)
+    >>> few_prompts(48)
     []
-    >>> remarks(3)
+    >>> few_prompts(3)
     ['Only 3 prompts: the 95% intervals are rough. Measure 8 or more.']
     """
     if prompts == 1:

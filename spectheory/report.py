@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from spectheory.drafting import Chain
 from spectheory.intervals import Interval
-from spectheory.over_prompts import remarks as few_prompts
+from spectheory.over_prompts import few_prompts
 from spectheory.prediction import Plan, Prediction
 from spectheory.shape_calls import BestTree
 from spectheory.trace import GIVEN_TEXT, SAMPLED_TEXT

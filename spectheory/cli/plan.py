@@ -35,8 +35,7 @@ from spectheory.deployment import (
 )
 from spectheory.errors import SettingError
 from spectheory.files import write_whole
-from spectheory.over_prompts import Prompts
-from spectheory.over_prompts import remarks as few_prompts
+from spectheory.over_prompts import Prompts, few_prompts
 from spectheory.report import IN_LOOP
 from spectheory.theory_report.deployment import DeploymentAnswer, deployment_report
 from spectheory.trace import GIVEN_TEXT

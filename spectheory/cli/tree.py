@@ -16,8 +16,7 @@ from spectheory.drafting import Chain, Tree, expected_tokens, node_weights, opti
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from spectheory.limits import tunstall_bound
-from spectheory.over_prompts import Prompts, ratio
-from spectheory.over_prompts import remarks as few_prompts
+from spectheory.over_prompts import Prompts, few_prompts, ratio
 from spectheory.paths import calls_and_visits, calls_of_tree, shifted_product, tree_survival
 from spectheory.theory_report import TreeAnswer, tree_report
 from spectheory.trace import GIVEN_TEXT, RECORDED_RANKS, Trace

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from scipy.stats import norm
 
-from spectheory.over_prompts import FEW
-from spectheory.over_prompts import remarks as few_prompts
+from spectheory.over_prompts import FEW, few_prompts
 from spectheory.validation_report.terms import FILTERS_JUDGE, JUDGES, PARTS, WITHIN
 
 if TYPE_CHECKING:
