@@ -10,7 +10,7 @@ from spectheory.deployment import Candidate, Ranking
 from spectheory.deployment.candidates import DO_NOT
 from spectheory.drafting import Chain, KAry, Tree
 from spectheory.measure.validation.settings import PLAINLY, Setting
-from spectheory.shape_calls import BestTree, Wanted, calls_by_shape
+from spectheory.prediction.shape_calls import BestTree, Wanted, calls_by_shape
 from spectheory.trace import Trace
 from spectheory.verification import RankRule
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.intervals import CONFIDENCE, Interval
-from spectheory.over_prompts import left_out, ratio
+from spectheory.prediction.over_prompts import left_out, ratio
 
 Floats = NDArray[np.float64]
 Family = Callable[[np.random.Generator, int], tuple[Floats, Floats]]

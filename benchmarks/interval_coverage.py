@@ -26,12 +26,12 @@ from _prompt_families import (
 )
 from _prompt_families import covered as count
 
-from spectheory.call_times import speedup_of_chain
 from spectheory.cost import LatencyTable
 from spectheory.drafting import Chain, Shape
 from spectheory.intervals import Interval
-from spectheory.over_prompts import Prompts, left_out
-from spectheory.shape_calls import BestTree, Wanted, calls_by_shape
+from spectheory.prediction.call_times import speedup_of_chain
+from spectheory.prediction.over_prompts import Prompts, left_out
+from spectheory.prediction.shape_calls import BestTree, Wanted, calls_by_shape
 from spectheory.trace import TextInfo, Trace
 from spectheory.verification import BlockVerification, RecursiveRejection
 

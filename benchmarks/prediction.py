@@ -12,8 +12,8 @@ import numpy as np
 from _machine import print_machine
 
 from spectheory.cost import ConstantRatio
-from spectheory.paths import calls_of_chains
 from spectheory.prediction import plan
+from spectheory.prediction.paths import calls_of_chains
 from spectheory.trace import TextInfo, Trace
 from spectheory.verification import TokenVerification
 

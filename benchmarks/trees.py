@@ -18,8 +18,8 @@ from _machine import print_machine
 from numpy.typing import NDArray
 
 from spectheory.drafting import Tree, expected_tokens, optimal_tree
-from spectheory.paths import calls_of_tree, tree_survival
-from spectheory.tree_search import text_tree
+from spectheory.prediction.paths import calls_of_tree, tree_survival
+from spectheory.prediction.tree_search import text_tree
 
 Floats = NDArray[np.float64]
 

@@ -13,11 +13,11 @@ from proofs_check.enumeration import Model, Rule, text_law
 from proofs_check.path_agreement import Texts
 from proofs_check.path_cases import SurvivalOf, Table
 from spectheory.drafting import Chain
-from spectheory.over_prompts import Prompts, ratio
-from spectheory.paths import one_call_terms
 from spectheory.prediction import predict
+from spectheory.prediction.over_prompts import Prompts, ratio
+from spectheory.prediction.paths import one_call_terms
+from spectheory.prediction.trace_limits import limits_of
 from spectheory.trace import TextInfo
-from spectheory.trace_limits import limits_of
 from spectheory.verification import BlockVerification
 
 

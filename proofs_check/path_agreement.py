@@ -22,7 +22,8 @@ from proofs_check.path_theorem import Survival, accepted_law, calls, full_accept
 from proofs_check.tree_enumeration import Tree
 from proofs_check.tree_theorem import depth, leaf_calls, rank_laws, visits
 from spectheory import Trace, drafting, hockey_stick, plan, predict
-from spectheory.paths import (
+from spectheory.prediction import Prediction
+from spectheory.prediction.paths import (
     TextCalls,
     calls_and_visits,
     calls_of_chains,
@@ -31,8 +32,7 @@ from spectheory.paths import (
     shifted_product,
     tree_survival,
 )
-from spectheory.prediction import Prediction
-from spectheory.shape_calls import BestTree, calls_by_shape, takes
+from spectheory.prediction.shape_calls import BestTree, calls_by_shape, takes
 from spectheory.trace import DISTINCT_RANKS, RECORDED_RANKS, TextInfo
 from spectheory.verification import RULES, PositionRule, RaceVerification, RankRule, RecursiveRejection
 

@@ -1,4 +1,4 @@
-"""The path theorem (§7) in fractions: the twin of :mod:`spectheory.paths` that knows no rounding.
+"""The path theorem (§7) in fractions: the twin of :mod:`spectheory.prediction.paths` that knows no rounding.
 
 It states, for a text and the statistics along it, the survival of a call's accepted drafts and the law of all calls.
 :mod:`proofs_check.enumeration` runs the algorithms themselves; the two share no line.

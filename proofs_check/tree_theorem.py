@@ -1,4 +1,4 @@
-"""The path theorem for draft trees (§4, §7) in fractions: the twin of the trees in :mod:`spectheory.paths`.
+"""The path theorem for draft trees (§4, §7) in fractions: the twin of the trees in :mod:`spectheory.prediction.paths`.
 
 It states, from the law of the rank given the text at every position, where calls end and how many a text takes.
 :mod:`proofs_check.tree_enumeration` runs the algorithms themselves.

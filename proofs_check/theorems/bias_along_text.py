@@ -20,8 +20,8 @@ from proofs_check.evidence import agreement, counterexample
 from proofs_check.findings import Effort
 from proofs_check.rejection_algorithms import Pmf, Table, distance, model_of, rule_of_class, steps_of
 from proofs_check.theorems.rejections import y1_profile
-from spectheory.bias_tradeoff import bias_tradeoff
 from spectheory.cost import ConstantRatio
+from spectheory.prediction.bias_tradeoff import bias_tradeoff
 from spectheory.trace import UNO_SHARES, TextInfo, Trace
 from spectheory.verification import BiasedVerification
 

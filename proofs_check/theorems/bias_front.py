@@ -205,8 +205,8 @@ ENTRIES = (
                 for name in ("BiasFrontier", "bias_frontier", "mean_bias_frontier", "mixture_target")
             ),
             "spectheory.verification.BiasedVerification",
-            "spectheory.bias_tradeoff.BiasPoint",
-            "spectheory.bias_tradeoff.bias_tradeoff",
+            "spectheory.prediction.bias_tradeoff.BiasPoint",
+            "spectheory.prediction.bias_tradeoff.bias_tradeoff",
         ),
         evidence=(
             proof(

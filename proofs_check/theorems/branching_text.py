@@ -36,9 +36,9 @@ from proofs_check.theorems.branching_sharp import DUALITY
 from proofs_check.theorems.branching_walk import ANY_TARGET
 from spectheory.limits import branching_bound_from_text
 from spectheory.limits.branching import best_threshold, surprisal_walks, threshold_terms
-from spectheory.over_prompts import Prompts
+from spectheory.prediction.over_prompts import Prompts
+from spectheory.prediction.trace_limits import Limits, limits_of
 from spectheory.trace import TextInfo, Trace
-from spectheory.trace_limits import Limits, limits_of
 
 Chances = Sequence[Fraction]
 """The probabilities of the tokens of a text, each given those before."""
@@ -267,8 +267,8 @@ ENTRIES = (
             "spectheory.limits.branching.surprisal_walks",
             "spectheory.limits.branching.threshold_terms",
             "spectheory.limits.branching.best_threshold",
-            "spectheory.trace_limits.Limits",
-            "spectheory.trace_limits.limits_of",
+            "spectheory.prediction.trace_limits.Limits",
+            "spectheory.prediction.trace_limits.limits_of",
         ),
         evidence=(
             proof(

@@ -230,7 +230,7 @@ ENTRIES = (
                 ),
             ),
         ),
-        calculators=("spectheory.paths.calls_and_visits",),
+        calculators=("spectheory.prediction.paths.calls_and_visits",),
         without={
             "symbolic": "a counterexample settles it",
             "certified": "no logarithm enters",

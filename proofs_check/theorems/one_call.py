@@ -257,10 +257,10 @@ ENTRIES = (
             ),
         ),
         calculators=(
-            "spectheory.paths.one_call_terms",
-            "spectheory.trace_limits.Limits",
-            "spectheory.trace_limits.limits_of",
-            "spectheory.over_prompts.Prompts",
+            "spectheory.prediction.paths.one_call_terms",
+            "spectheory.prediction.trace_limits.Limits",
+            "spectheory.prediction.trace_limits.limits_of",
+            "spectheory.prediction.over_prompts.Prompts",
         ),
     ),
 )

@@ -38,7 +38,7 @@ from proofs_check.theorems.optimal_tree import EXCHANGE
 from proofs_check.theorems.tree_tokens import ADD_A_NODE
 from proofs_check.tree_enumeration import nodes_of, tree_walk
 from proofs_check.tree_theorem import tree_survival, visits
-from spectheory.tree_search import FoundTree, text_tree
+from spectheory.prediction.tree_search import FoundTree, text_tree
 
 # The uniform start
 
@@ -220,7 +220,7 @@ ENTRIES = (
             "given the text, ranks at different positions are independent (§7)",
             "optimal for a start drawn uniformly along the text; calls start elsewhere",
         ),
-        calculators=("spectheory.tree_search.text_tree", "spectheory.tree_search.FoundTree"),
+        calculators=("spectheory.prediction.tree_search.text_tree", "spectheory.prediction.tree_search.FoundTree"),
         evidence=(
             proof(
                 "S1 at every start, and the exchange of S2 on the averages",

@@ -23,7 +23,7 @@ from simulations.streams import Words
 from simulations.tally import Tally
 from spectheory.drafting import Tree
 from spectheory.errors import SettingError
-from spectheory.paths import calls_and_visits, shifted_product, tree_survival
+from spectheory.prediction.paths import calls_and_visits, shifted_product, tree_survival
 from spectheory.trace import RECORDED_RANKS
 from spectheory.verification import RaceVerification
 

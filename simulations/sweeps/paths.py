@@ -15,8 +15,8 @@ from simulations.predictions import ALARM
 from simulations.quantities import Mean
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
 from simulations.tally import Tally
-from spectheory.paths import calls_of_chains
 from spectheory.plots.paths import draw
+from spectheory.prediction.paths import calls_of_chains
 
 DRAFTS = (1, 2, 3, 4, 5, 6)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from spectheory.cli.console import answers
-from spectheory.theory_report import Report
+from spectheory.reports import Report
 
 
 def show(report: Report, *, as_json: bool) -> None:

@@ -8,7 +8,7 @@ from spectheory.cli.inputs import in_range, one_source, read_pmfs, read_rank_law
 from spectheory.cli.theory_options import DEFAULT_NODES, BoundsOptions, DrawOptions
 from spectheory.cli.trace_bounds import of_trace
 from spectheory.errors import SettingError
-from spectheory.theory_report import BoundsAnswer, bounds_report
+from spectheory.reports import BoundsAnswer, bounds_report
 from spectheory.trace import Trace
 
 MOST_NODES = 1_000_000

@@ -21,8 +21,8 @@ from spectheory.limits import (
     stationary_tree_value,
     tunstall_bound,
 )
-from spectheory.theory_report import BoundsAnswer, Column
-from spectheory.theory_report.bounds import DETERMINISTIC, EXACT_RANKS, FORMS, RANKS, UPPER_RANKS, VALUE
+from spectheory.reports import BoundsAnswer, Column
+from spectheory.reports.bounds import DETERMINISTIC, EXACT_RANKS, FORMS, RANKS, UPPER_RANKS, VALUE
 from spectheory.verification import rank_entropy
 
 Cells = dict[str, Interval | float | None]

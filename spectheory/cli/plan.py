@@ -35,9 +35,9 @@ from spectheory.deployment import (
 )
 from spectheory.errors import SettingError
 from spectheory.files import write_whole
-from spectheory.over_prompts import Prompts, few_prompts
-from spectheory.report import IN_LOOP
-from spectheory.theory_report.deployment import DeploymentAnswer, deployment_report
+from spectheory.prediction.over_prompts import Prompts, few_prompts
+from spectheory.reports.deployment import DeploymentAnswer, deployment_report
+from spectheory.reports.plan import IN_LOOP
 from spectheory.trace import GIVEN_TEXT
 from spectheory.verification import PathRule, RankRule
 

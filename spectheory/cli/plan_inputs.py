@@ -12,9 +12,9 @@ from spectheory.cli.plan_costs import cost_of
 from spectheory.cli.plan_options import PlanOptions
 from spectheory.deployment import Draft
 from spectheory.errors import SettingError
-from spectheory.logprobs import read_log_probabilities
 from spectheory.pairs import PREFIX
 from spectheory.trace import TRACE_FILE, Trace
+from spectheory.trace.importers.logprobs import read_log_probabilities
 
 BUILT_IN = ("distilled", "draft")
 

@@ -9,7 +9,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spectheory.bias_tradeoff import BiasPoint, bias_tradeoff
 from spectheory.cli.console import answers, ready_folder, remarks
 from spectheory.cli.figures_beside import figures_beside
 from spectheory.cli.latencies import read_latencies
@@ -20,9 +19,10 @@ from spectheory.cost import ConstantRatio, CostModel, LatencyTable, LoopedTable
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError
 from spectheory.files import write_whole
-from spectheory.logprobs import read_log_probabilities
 from spectheory.prediction import Plan, plan
-from spectheory.report import (
+from spectheory.prediction.bias_tradeoff import BiasPoint, bias_tradeoff
+from spectheory.prediction.shape_calls import BestTree, Wanted
+from spectheory.reports.plan import (
     IN_LOOP,
     OF_CHAINS,
     SIDES,
@@ -36,8 +36,8 @@ from spectheory.report import (
     tokens_table,
     trees_table,
 )
-from spectheory.shape_calls import BestTree, Wanted
 from spectheory.trace import TRACE_FILE, Trace
+from spectheory.trace.importers.logprobs import read_log_probabilities
 from spectheory.verification import PathRule
 from spectheory.verification.biased import BiasedVerification
 

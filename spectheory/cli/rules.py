@@ -11,8 +11,8 @@ from spectheory.cli.theory_options import DrawOptions, RulesOptions
 from spectheory.divergences import kl_divergence, total_variation
 from spectheory.errors import SettingError, ShapeError, SpectheoryError
 from spectheory.intervals import Interval
-from spectheory.over_prompts import Prompts, few_prompts, ratio
-from spectheory.theory_report import RulesAnswer, rules_report
+from spectheory.prediction.over_prompts import Prompts, few_prompts, ratio
+from spectheory.reports import RulesAnswer, rules_report
 from spectheory.trace import GIVEN_TEXT, Trace
 from spectheory.verification import RULES, PathRule, RankRule, RuleStanding, rule_order
 

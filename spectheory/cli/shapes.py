@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from spectheory.drafting import Batch, Chain, KAry, Tree
 from spectheory.errors import SettingError
-from spectheory.shape_calls import BestTree, Wanted
+from spectheory.prediction.shape_calls import BestTree, Wanted
 from spectheory.trace import Trace
 from spectheory.verification import PATH_RULES, RULES, PathRule, RankRule
 

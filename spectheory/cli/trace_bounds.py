@@ -12,11 +12,11 @@ from spectheory.drafting import Chain
 from spectheory.errors import TraceError
 from spectheory.limits import StepLaw, renewal_bound
 from spectheory.limits.text import MOST_WALK
-from spectheory.over_prompts import Prompts, few_prompts
-from spectheory.theory_report import BoundsAnswer, Column
-from spectheory.theory_report.bounds import DETERMINISTIC, ON_TEXT, READING, READINGS, SAMPLED
+from spectheory.prediction.over_prompts import Prompts, few_prompts
+from spectheory.prediction.trace_limits import Limits, limits_of
+from spectheory.reports import BoundsAnswer, Column
+from spectheory.reports.bounds import DETERMINISTIC, ON_TEXT, READING, READINGS, SAMPLED
 from spectheory.trace import GIVEN_TEXT, RECORDED_RANKS, SAMPLED_TEXT, Trace
-from spectheory.trace_limits import Limits, limits_of
 from spectheory.verification import RULES, Columns, RankRule
 
 

@@ -11,17 +11,17 @@ from spectheory.cli.answer import show
 from spectheory.cli.inputs import Floats, in_range, letters, one_source, read_rank_law
 from spectheory.cli.progress import working
 from spectheory.cli.theory_options import TreeOptions
-from spectheory.cross_fit import PARTS, cross_fitted
 from spectheory.drafting import Chain, Tree, expected_tokens, node_weights, optimal_tree
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from spectheory.limits import tunstall_bound
-from spectheory.over_prompts import Prompts, few_prompts, ratio
-from spectheory.paths import calls_and_visits, calls_of_tree, shifted_product, tree_survival
-from spectheory.theory_report import TreeAnswer, tree_report
+from spectheory.prediction.cross_fit import PARTS, cross_fitted
+from spectheory.prediction.over_prompts import Prompts, few_prompts, ratio
+from spectheory.prediction.paths import calls_and_visits, calls_of_tree, shifted_product, tree_survival
+from spectheory.prediction.trace_limits import Limits
+from spectheory.prediction.tree_search import FoundTree, text_tree
+from spectheory.reports import TreeAnswer, tree_report
 from spectheory.trace import GIVEN_TEXT, RECORDED_RANKS, Trace
-from spectheory.trace_limits import Limits
-from spectheory.tree_search import FoundTree, text_tree
 from spectheory.verification import RULES, RankRule, rank_entropy
 
 MOST_NODES = 4096

@@ -27,7 +27,7 @@ from spectheory.measure.validation import KS, Validation, validate
 from spectheory.pairs import PROMPTS
 from spectheory.plots.validation import write_figure
 from spectheory.prompts import Prompt, read_prompts
-from spectheory.validation_report import headline, notes, speedup_table, tokens_table
+from spectheory.reports import headline, notes, speedup_table, tokens_table
 from spectheory.verification import RULES, RankRule
 
 LONGEST_CHAIN = 1024

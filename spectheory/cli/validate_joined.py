@@ -16,7 +16,7 @@ from spectheory.cli.statuses import Status
 from spectheory.cli.validate_options import ValidateOptions
 from spectheory.errors import SettingError, TraceError, reason_of
 from spectheory.files import read_text, write_whole
-from spectheory.validation_report import SCHEMA, headline, page
+from spectheory.reports import SCHEMA, headline, page
 
 ANSWER = "validation.json"
 

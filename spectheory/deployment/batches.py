@@ -11,7 +11,7 @@ from spectheory.cost import AffineCost, Roofline
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
-from spectheory.shape_calls import ShapeCalls, calls_by_shape
+from spectheory.prediction.shape_calls import ShapeCalls, calls_by_shape
 from spectheory.trace import Trace
 from spectheory.verification import PathRule
 

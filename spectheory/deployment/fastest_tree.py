@@ -7,7 +7,7 @@ from collections.abc import Callable
 from spectheory.cost import CostModel
 from spectheory.drafting import Shape, Tree
 from spectheory.errors import SettingError
-from spectheory.shape_calls import BestTree, scored_parts
+from spectheory.prediction.shape_calls import BestTree, scored_parts
 from spectheory.trace import Trace
 from spectheory.verification import RankRule
 

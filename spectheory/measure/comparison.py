@@ -14,7 +14,7 @@ from spectheory.measure.assisted import Generated, check_runs, generate, seeds_o
 from spectheory.measure.forward import teacher_forced
 from spectheory.measure.pair import ModelPair
 from spectheory.measure.tokens import encode_prompt
-from spectheory.paths import TextCalls, calls_of_texts
+from spectheory.prediction.paths import TextCalls, calls_of_texts
 from spectheory.prompts import Prompt
 from spectheory.verification import PathRule, TokenVerification
 

@@ -26,7 +26,7 @@ from spectheory.measure.sampling import sample_continuations
 from spectheory.measure.tokens import check_window, encode_output, encode_prompt
 from spectheory.prompts import Prompt
 from spectheory.trace import COLUMNS, GIVEN_TEXT, SAMPLED_TEXT, SCHEMA_VERSION, SOURCES, TextInfo, Trace
-from spectheory.trace_parts import PartStore, concatenate
+from spectheory.trace.parts import PartStore, concatenate
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
 """Predicted against measured: calls counted by our decoders and by an outside judge, wall-clock, and an error budget.
 
-Importing this needs the extra ``models``; :mod:`spectheory.validation_report` shows what was found without it.
+Importing this needs the extra ``models``; :mod:`spectheory.reports` shows what was found without it.
 """
 
 from spectheory.measure.validation.run import Validation, validate
 from spectheory.measure.validation.settings import CHAIN_RULES, KS, TREE, TREE_RULES, Setting
-from spectheory.validation_report.terms import FILTERS_JUDGE, JUDGE
+from spectheory.reports.validation_terms import FILTERS_JUDGE, JUDGE
 
 __all__ = [
     "CHAIN_RULES",

@@ -14,8 +14,8 @@ from spectheory.measure.validation.agreement import calls_off, deviation, p_valu
 from spectheory.measure.validation.evidence import Evidence
 from spectheory.measure.validation.settings import PLAINLY, Setting
 from spectheory.measure.validation.times import by_table, in_loop, made_by_table
-from spectheory.over_prompts import left_out
-from spectheory.validation_report.terms import FALSE_ALARMS, SCHEMA, WITHIN, median_miss
+from spectheory.prediction.over_prompts import left_out
+from spectheory.reports.validation_terms import FALSE_ALARMS, SCHEMA, WITHIN, median_miss
 
 Floats = NDArray[np.float64]
 

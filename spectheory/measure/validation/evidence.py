@@ -16,9 +16,9 @@ from spectheory.measure.validation.expected import calls_of
 from spectheory.measure.validation.runs import Round, Run
 from spectheory.measure.validation.settings import Setting
 from spectheory.measure.validation.times import Known, Timed, timed
-from spectheory.over_prompts import NO_LIMITS, interval, left_out
 from spectheory.prediction import predict
-from spectheory.shape_calls import calls_by_drafted, drafted
+from spectheory.prediction.over_prompts import NO_LIMITS, interval, left_out
+from spectheory.prediction.shape_calls import calls_by_drafted, drafted
 from spectheory.trace import Trace
 
 Floats = NDArray[np.float64]

@@ -17,7 +17,7 @@ from spectheory.measure.validation.runs import Round, run_once, run_round
 from spectheory.measure.validation.settings import PLAINLY, Setting
 from spectheory.measure.validation.store import RoundStore
 from spectheory.prompts import Prompt
-from spectheory.validation_report.terms import JUDGE
+from spectheory.reports.validation_terms import JUDGE
 
 WARM_UP = 8
 """Tokens of an unmeasured run of each setting before the timed ones."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from spectheory.drafting import Chain, KAry, Shape
 from spectheory.errors import SettingError
 from spectheory.measure.decoders import Method
-from spectheory.shape_calls import drafted
-from spectheory.validation_report.terms import FILTERS_JUDGE, JUDGE, JUDGES
+from spectheory.prediction.shape_calls import drafted
+from spectheory.reports.validation_terms import FILTERS_JUDGE, JUDGE, JUDGES
 from spectheory.verification import PATH_RULES, GreedyMatch, PathRule
 
 PLAIN = "plain"

@@ -12,7 +12,7 @@ from spectheory.cost import LatencyTable
 from spectheory.drafting import Shape
 from spectheory.measure.validation.budget import CallTime, Timing
 from spectheory.measure.validation.runs import Run
-from spectheory.over_prompts import left_out
+from spectheory.prediction.over_prompts import left_out
 
 Floats = NDArray[np.float64]
 

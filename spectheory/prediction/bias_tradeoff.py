@@ -1,0 +1,170 @@
+"""Tokens per call against the bias paid: over-acceptance along a measured text (Y5, Y6, §7)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectheory.cost import CostModel
+from spectheory.drafting import Chain
+from spectheory.errors import SettingError, TraceError
+from spectheory.intervals import Interval
+from spectheory.prediction.call_times import speedup_of_chain
+from spectheory.prediction.over_prompts import Prompts, ratio
+from spectheory.prediction.paths import calls_and_visits
+from spectheory.trace import UNO_SHARES, Trace
+from spectheory.verification import TokenVerification
+from spectheory.verification.biased import BiasedVerification
+
+
+@dataclass(frozen=True)
+class BiasPoint:
+    """What one share of over-acceptance gives and costs.
+
+    Attributes
+    ----------
+    rule : BiasedVerification
+        With its share.
+    k : int
+        Drafts per call.
+    tokens_per_call : Interval
+        Of calls that start where lossless ones do, after prefixes from the target; the range is over prompts. A biased
+        decoder's own starts and prefixes differ, an effect of the order of the share that the range does not hold.
+        A lower estimate if `upper_tokens_per_call` is given.
+    bias : Interval
+        Total variation between output and target per token, with the best recovery (OPT): share times mean TV.
+    uno_bias : Interval, optional
+        The same with recovery from the target itself (UNO), never below; between recorded shares an upper bound.
+    speedup : Interval, optional
+        Against plain decoding, if a cost model was given; a lower estimate where the tokens are.
+    upper_tokens_per_call : Interval, optional
+        An upper estimate of the same, unless the trace says that the target was sampled with all its tokens: calls
+        that accept one it cannot output leave its texts, and count as accepted to the end.
+    """
+
+    rule: BiasedVerification
+    k: int
+    tokens_per_call: Interval
+    bias: Interval
+    uno_bias: Interval | None
+    speedup: Interval | None
+    upper_tokens_per_call: Interval | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The point as a JSON-ready dictionary."""
+        return {
+            "rule": "token verification with over-acceptance, calls from lossless starts",
+            "share": self.rule.share,
+            "k": self.k,
+            "tokens_per_call": self.tokens_per_call.as_dict(),
+            "side": "lower estimate" if self.upper_tokens_per_call else "estimate",
+            "upper_tokens_per_call": self.upper_tokens_per_call.as_dict() if self.upper_tokens_per_call else None,
+            "bias": self.bias.as_dict(),
+            "uno_bias": self.uno_bias.as_dict() if self.uno_bias else None,
+            "speedup": self.speedup.as_dict() if self.speedup else None,
+        }
+
+
+def bias_tradeoff(
+    trace: Trace,
+    k: int,
+    shares: Sequence[float],
+    cost: CostModel | None = None,
+) -> tuple[BiasPoint, ...]:
+    r"""Tokens per call of a chain of k drafts against the bias paid, per share of over-acceptance (Y5, Y6).
+
+    At each position n the text has an expected number of lossless calls that start there, and
+    :meth:`~spectheory.verification.BiasedVerification.weighted_survival` an unbiased estimate of how far a biased call
+    from there goes, *if the target can output every token the draft can draw*. The sums over the text are then unbiased
+    for calls from these starts: at share 0 they are the prediction of token verification. For a biased decoder they are
+    an *estimate*: its starts and prefixes drift, which moves its tokens per call by as much, in order of the share, as
+    the number itself moves.
+
+    Where the target's tokens are cut (temperature 0, a filter; or a provenance that does not say), a biased call
+    may accept a token that no text of the target has, and how it goes on is not recorded. Tokens per call are then a
+    lower estimate, as if only the share accepted from there on, beside an upper one, as if everything were accepted;
+    the two agree for k = 1 and at shares 0 and 1.
+
+    Parameters
+    ----------
+    trace : Trace
+        Of text sampled from the target.
+    k : int
+        Drafts per call, at least 1.
+    shares : sequence of float
+        Over-acceptance, each in [0, 1].
+    cost : CostModel, optional
+        Needed for the speed-up.
+
+    Raises
+    ------
+    SettingError
+        If a share is out of range.
+    TraceError
+        If the trace has no total variations.
+
+    Examples
+    --------
+    >>> columns = {
+    ...     "log_target": np.log([0.5, 0.5]), "log_draft": np.log([0.25, 0.75]), "total_variation": np.full(2, 0.25)
+    ... }
+    >>> from spectheory.trace import TextInfo
+    >>> trace = Trace(columns, (TextInfo("a", 1), TextInfo("b", 1)))
+    >>> [round(point.bias.best, 3) for point in bias_tradeoff(trace, 1, [0.0, 0.5, 1.0])]
+    [0.0, 0.125, 0.25]
+    """
+    if "total_variation" not in trace.columns:
+        raise TraceError(
+            "the trace has no total_variation", limit="the bias is a share of it", remedy="measure the pair"
+        )
+    if not shares:
+        raise SettingError("there is no share", limit="needs one in [0, 1]", remedy="0 is lossless")
+    lossless = TokenVerification().path_survival(trace.columns, k)
+    _, visits = calls_and_visits(lossless, trace.lengths)
+    left = np.repeat(np.cumsum(trace.lengths), trace.lengths) - np.arange(len(trace))
+    inside = np.arange(1, k + 1) < left[:, None]  # the text ends with the last token
+    prompts = Prompts(trace.texts)
+    tokens, calls = prompts.sum(trace.lengths), prompts.sum_rows(visits)
+    bias = ratio(prompts.sum_rows(trace.columns["total_variation"]), tokens, limits=(0.0, 1.0))
+    limits = (1.0, k + 1.0)  # of the truth; the weights, and so the estimates, have no bound
+    errors = tuple(cost.errors()) if cost else ()
+
+    def output(survival: NDArray[np.float64]) -> NDArray[np.float64]:
+        return prompts.sum_rows(visits * (1 + np.where(inside, survival, 0.0).sum(axis=1)))
+
+    points = []
+    for rule in (BiasedVerification(share) for share in dict.fromkeys(shares)):
+        survival = rule.weighted_survival(trace.columns, k)
+        # A full acceptance counts where another call follows, as in the calls recursion; the more, the dearer.
+        full = prompts.sum_rows(visits * np.where(k + 1 < left, survival[:, -1], 0.0))
+        biased, upper = output(survival), None
+        if trace.sampling is None or trace.sampling.truncates:
+            upper = ratio(output(rule.weighted_survival_above(trace.columns, k)), calls, limits=limits)
+        points.append(
+            BiasPoint(
+                rule=rule,
+                k=k,
+                tokens_per_call=ratio(biased, calls, limits=limits),
+                bias=bias * rule.share,
+                uno_bias=_uno(prompts, trace, rule.share, tokens),
+                speedup=speedup_of_chain(biased, calls, full, Chain(k), cost, errors) if cost else None,
+                upper_tokens_per_call=upper,
+            )
+        )
+    return tuple(points)
+
+
+def _uno(prompts: Prompts, trace: Trace, share: float, tokens: NDArray[np.float64]) -> Interval | None:
+    """UNO's loss per token: convex in the share, so a chord of the recorded values lies above."""
+    if "uno_loss" not in trace.columns:
+        return None
+    shares = np.array([*UNO_SHARES, 1.0])
+    losses = np.column_stack([trace.columns["uno_loss"], trace.columns["total_variation"]])
+    after = int(np.clip(np.searchsorted(shares, share), 1, len(shares) - 1))
+    part = (share - shares[after - 1]) / (shares[after] - shares[after - 1])
+    loss = (1 - part) * losses[:, after - 1] + part * losses[:, after]
+    return ratio(prompts.sum_rows(loss), tokens, limits=(0.0, 1.0))

@@ -1,0 +1,117 @@
+"""Tokens per call and the time of a call, joined to a speed-up (C2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectheory.cost import CostModel
+from spectheory.cost.model import Ends
+from spectheory.drafting import Copied, Shape
+from spectheory.intervals import Interval
+from spectheory.prediction.over_prompts import Prompts, deviation, interval, reach
+from spectheory.prediction.shape_calls import ShapeCalls
+
+Floats = NDArray[np.float64]
+Times = Callable[[CostModel], Floats]
+"""Seconds of the kinds of calls that occur."""
+
+
+def speedup(
+    prompts: Prompts,
+    found: ShapeCalls,
+    decoded: NDArray[np.int64],
+    prefilled: int,
+    cost: CostModel,
+    errors: Sequence[Ends],
+) -> Interval | None:
+    r"""Speed-up over plain decoding (C2; 95% interval over prompts and latencies together).
+
+    .. math:: \text{tokens} \cdot \frac{t_\text{target}(1)}{\sum_j \text{calls of kind } j \cdot t(j)}
+
+    Decoding alone: a token that the prompt's own pass emits, and that pass, count on neither side.
+
+    Parameters
+    ----------
+    prompts : Prompts
+        The prompts of the texts.
+    found : ShapeCalls
+        Calls of each text.
+    decoded : array ``[texts]``
+        Tokens of each text without those of the prompt's own pass.
+    prefilled : int
+        Calls of each text that are the prompt's own pass.
+    cost : CostModel
+        Times.
+    errors : sequence of Ends
+        Their independent errors, ``cost.errors()``.
+
+    Returns
+    -------
+    Interval or None
+        None without a call.
+
+    Examples
+    --------
+    >>> from spectheory.cost import LatencyTable
+    >>> from spectheory.drafting import Chain
+    >>> from spectheory.prediction.shape_calls import calls_by_shape
+    >>> from spectheory.trace import Trace
+    >>> from spectheory.verification import TokenVerification
+    >>> trace = Trace.from_log_probabilities([([-1.0] * 9, [-1.2] * 9), ([-1.0] * 9, [-1.1] * 9)])
+    >>> (found,) = calls_by_shape(trace, TokenVerification(), [Chain(1)])
+    >>> table = LatencyTable({1: Interval.exact(1.0), 2: Interval(1.0, 1.1, 1.2, "statistical")}, {}, context=64)
+    >>> print(speedup(Prompts(trace.texts), found, trace.lengths, 0, table, tuple(table.errors())))
+    1.587 [1.440, 1.749]
+    """
+    tokens, calls = prompts.sum(decoded), prompts.sum(found.calls.expected - prefilled)
+    if calls[0] <= 0:
+        return None
+    if found.by_drafted is None:
+        return speedup_of_chain(tokens, calls, prompts.sum(found.calls.full), found.shape, cost, errors)
+    k, longest = found.shape.nodes, int(np.flatnonzero(found.by_drafted.sum(axis=0)).max(initial=0))
+    kinds = [prompts.sum(column) for column in found.by_drafted.T[: longest + 1]]
+    copies = [Copied(k, tuple(shares)) for shares in np.eye(k + 1)[: longest + 1].tolist()]
+    return _joined(tokens, kinds, longest, lambda model: _best(model.call(copied) for copied in copies), cost, errors)
+
+
+def speedup_of_chain(
+    tokens: Floats, calls: Floats, full: Floats, shape: Shape, cost: CostModel, errors: Sequence[Ends]
+) -> Interval:
+    """The same from sums over prompts ``[1 + prompts]``, where every call drafts the shape.
+
+    `full` counts the calls after a full acceptance: the draft's first pass is on two tokens there.
+    """
+    full = np.clip(full, 0.0, calls)
+    return _joined(
+        tokens,
+        [calls - full, full],
+        shape.depth,
+        lambda model: _best(model.call(shape, share) for share in (0.0, 1.0)),
+        cost,
+        errors,
+    )
+
+
+def _joined(
+    tokens: Floats, kinds: Sequence[Floats], longest: int, times: Times, cost: CostModel, errors: Sequence[Ends]
+) -> Interval:
+    """Speed-up with calls of several kinds. Latencies are independent of the prompts, so variances add."""
+    calls = np.sum(kinds, axis=0)
+
+    def of(model: CostModel) -> Floats:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(tokens * model.target_step().best / (times(model) @ np.stack(kinds)))
+
+    of_times = sum(deviation(*(float(of(end)[0]) for end in ends)) ** 2 for ends in errors)
+    # A call outputs one token at least, and one more than it drafts at most; what it takes is known up to its error.
+    least, most = cost.target_step().best / np.sort(times(cost))[[-1, 0]] * [1, longest + 1]
+    error = np.exp(reach(np.inf) * np.sqrt(of_times))
+    limits = (float(least / error), float(most * error))
+    return interval(of(cost), calls, limits=limits, other_variance=of_times)
+
+
+def _best(times: Iterable[Interval]) -> Floats:
+    return np.array([time.best for time in times])

@@ -1,0 +1,51 @@
+"""Trees scored on other texts than those they were chosen on (cross-fitting, S4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectheory.drafting import Tree
+
+Floats = NDArray[np.float64]
+PARTS = 4
+"""Parts of the prompts. Each is scored by the tree of the others, found on three quarters of the texts."""
+
+
+def cross_fitted(
+    law: Floats, lengths: NDArray[np.int64], part: NDArray[np.int64], search: Callable[..., Tree]
+) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.bool_], Tree]]:
+    """Each part of the texts with the tree that was found on all other texts; of a single part with its own.
+
+    Scores are estimates: each tree was found on fewer texts than the one that is deployed.
+
+    Parameters
+    ----------
+    law : array ``[N, A]``
+        P(R = r | text) at each position, r = 1..A, texts concatenated.
+    lengths : array ``[texts]``
+        Tokens of each text.
+    part : array ``[texts]``
+        Number of each text's part.
+    search : callable
+        Finds a tree from a law and lengths.
+
+    Yields
+    ------
+    tuple
+        Which texts are of the part ``[texts]``, which positions ``[N]``, and the tree to score them with.
+
+    Examples
+    --------
+    >>> from spectheory.prediction.tree_search import text_tree
+    >>> law = np.array([[0.9, 0.1], [0.1, 0.9]])
+    >>> search = lambda law, lengths: text_tree(law, lengths, 1).tree
+    >>> [str(tree) for *_, tree in cross_fitted(law, np.array([1, 1]), np.array([0, 1]), search)]
+    ['tree 2', 'tree 1']
+    """
+    for number in np.unique(part):
+        inside = part == number
+        rows = np.repeat(inside, lengths)
+        yield inside, rows, search(law, lengths) if inside.all() else search(law[~rows], lengths[~inside])

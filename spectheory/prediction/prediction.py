@@ -1,0 +1,333 @@
+"""Trace, rule, shape and cost in; what speculative decoding gives, out.
+
+:func:`predict` answers for one rule and shape, :func:`plan` for many and says which is best. The prediction is exact
+for the texts of the trace (path theorem, §7); the intervals say how it varies over prompts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from spectheory.cost import CostModel, iid_tokens_per_call
+from spectheory.cost.model import Ends
+from spectheory.drafting import Batch, Chain, KAry, Shape, expected_tokens
+from spectheory.errors import SettingError
+from spectheory.intervals import Interval
+from spectheory.prediction.call_times import speedup
+from spectheory.prediction.over_prompts import Prompts, ratio
+from spectheory.prediction.shape_calls import BestTree, ShapeCalls, Wanted, calls_by_shape, takes
+from spectheory.prediction.trace_limits import Limits, limits_of
+from spectheory.trace import SOURCES, Trace
+from spectheory.verification import (
+    BlockVerification,
+    LookupMatch,
+    PathRule,
+    RaceVerification,
+    RankRule,
+    TokenVerification,
+)
+from spectheory.verification.biased import BiasedVerification
+
+DEFAULT_RULES: tuple[PathRule, ...] = (TokenVerification(), BlockVerification(), RaceVerification(), LookupMatch())
+_PATHS_SHOWN = 8
+"""Nodes of a tree that a label writes out."""
+_LETTERS_SHOWN = 40
+"""Letters of a shape that a repr writes out."""
+DEFAULT_SHAPES = tuple(Chain(k) for k in range(1, 17))
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What one rule and shape give on a trace.
+
+    Attributes
+    ----------
+    rule, shape
+        What was predicted.
+    wanted : Shape or BestTree
+        What was asked for: the shape itself, or the search that found it.
+    tokens_per_call : Interval
+        Output tokens per target call, recovered and bonus tokens counted. Exact for the trace's texts by the path
+        theorem (§7); the range is over prompts.
+    accepted_length : Interval
+        Accepted drafts per call: one less.
+    acceptance : Interval
+        Acceptance rate of a call's first draft, averaged over positions.
+    iid_tokens_per_call : float
+        What the i.i.d. formula says: C1 (``leviathan2023``) with that acceptance rate for a chain, S1 with the mean
+        rank law for another shape; its distance from `tokens_per_call` is its error.
+    speedup : Interval, optional
+        Tokens per second against plain decoding, if a cost model was given (C2).
+    limits : Limits
+        Limits on one call, and i.i.d. readings, at as many draft nodes.
+    held_out : bool
+        Whether every text was scored with a shape that was not chosen on it: false for a tree searched on one prompt.
+    provenance : mapping
+        That of the trace.
+    """
+
+    rule: PathRule
+    shape: Shape
+    wanted: Wanted
+    tokens_per_call: Interval
+    accepted_length: Interval
+    acceptance: Interval
+    iid_tokens_per_call: float
+    speedup: Interval | None
+    limits: Limits
+    held_out: bool
+    provenance: Mapping[str, Any]
+
+    @property
+    def label(self) -> str:
+        """Rule and kind of shape, for a column or a line over the number of nodes."""
+        if isinstance(self.wanted, Chain):
+            return self.rule.name
+        if isinstance(self.wanted, Batch):
+            return f"{self.rule.name} batch"
+        if isinstance(self.wanted, BestTree):
+            return f"{self.rule.name} tree" + (f" ≤{self.wanted.max_depth}" if self.wanted.max_depth else "")
+        # A shape written by hand stands for itself.
+        if isinstance(self.shape, KAry):
+            return f"{self.rule.name} {'x'.join(map(str, self.shape.branching))}"
+        paths = self.shape.tree().paths
+        written = ",".join("-".join(map(str, path)) for path in paths[:_PATHS_SHOWN])
+        return f"{self.rule.name} {written}" + (f",... {len(paths)} nodes" if len(paths) > _PATHS_SHOWN else "")
+
+    def __repr__(self) -> str:
+        """Rule, shape and the two numbers asked for, in short."""
+        gain = f", speed-up {self.speedup}" if self.speedup else ""
+        return (
+            f"<Prediction: {self.rule.name}, {_shortened(str(self.shape))}: {self.tokens_per_call} tokens a call{gain}>"
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """The prediction as a JSON-ready dictionary."""
+        return {
+            "rule": self.rule.name,
+            "shape": str(self.shape),
+            "wanted": str(self.wanted),
+            "paths": None if isinstance(self.shape, Chain) else self.shape.tree().paths,
+            "k": self.shape.nodes,
+            "depth": self.shape.depth,
+            "tokens_per_call": self.tokens_per_call.as_dict(),
+            "accepted_length": self.accepted_length.as_dict(),
+            "acceptance": self.acceptance.as_dict(),
+            "iid_tokens_per_call": self.iid_tokens_per_call,
+            "speedup": self.speedup.as_dict() if self.speedup else None,
+            "limits": self.limits.as_dict(),
+            "held_out": self.held_out,
+        }
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Predictions for every rule and shape asked for, and the best of them.
+
+    Attributes
+    ----------
+    predictions : tuple of Prediction
+        By rule, then by shape, in the order asked for.
+    best : Prediction
+        The largest speed-up; without a cost model the most tokens per call (then more drafts never look worse).
+    prompts : int
+        How many prompts the intervals rest on.
+    """
+
+    predictions: tuple[Prediction, ...]
+    best: Prediction
+    prompts: int
+
+    def __repr__(self) -> str:
+        """How many there are, and the best."""
+        return f"<Plan: {len(self.predictions)} predictions, best {self.best!r}>"
+
+    def of(self, label: str) -> list[Prediction]:
+        """The predictions of one rule and kind of shape by label, by the number of nodes."""
+        return sorted((p for p in self.predictions if p.label == label), key=lambda p: p.shape.nodes)
+
+    @property
+    def labels(self) -> list[str]:
+        """Rules and kinds of shape in the order asked for."""
+        return list(dict.fromkeys(p.label for p in self.predictions))
+
+    @property
+    def chains(self) -> list[str]:
+        """The labels of chains."""
+        return [label for label in self.labels if " " not in label]
+
+    @property
+    def trees(self) -> list[str]:
+        """The labels of other shapes."""
+        return [label for label in self.labels if " " in label]
+
+    def __add__(self, other: Plan) -> Plan:
+        """The predictions of two plans for one trace, and the better of their best."""
+        return Plan(self.predictions + other.predictions, max(self.best, other.best, key=_gain), self.prompts)
+
+
+def predict(
+    trace: Trace,
+    rule: PathRule,
+    shape: Wanted,
+    cost: CostModel | None = None,
+    *,
+    prefill_emits_token: bool = False,
+) -> Prediction:
+    """Predict one rule and shape from a trace (§7, exact for its texts; the ranges are statistical).
+
+    Parameters
+    ----------
+    trace : Trace
+        Measured statistics along texts.
+    rule : PathRule
+        Verification rule.
+    shape : Shape or BestTree
+        What each call drafts; another shape than a chain needs a rule with ranks.
+    cost : CostModel, optional
+        Needed for the speed-up.
+    prefill_emits_token : bool
+        Whether the prompt's own pass emits one token without drafts, as a call of its own; otherwise the first call
+        carries prompt and drafts.
+
+    Raises
+    ------
+    TraceError
+        If the trace lacks what the rule reads.
+    SettingError
+        If a setting is out of range, or the rule does not take the shape.
+
+    Examples
+    --------
+    Two texts known by two numbers per token:
+
+    >>> trace = Trace.from_log_probabilities([([-1.0, -0.2], [-1.0, -0.2]), ([-0.5, -1.5], [-0.5, -1.5])])
+    >>> print(predict(trace, TokenVerification(), Chain(1)).tokens_per_call)
+    2.000
+    """
+    return plan(
+        trace,
+        cost,
+        rules=[rule],
+        shapes=[shape],
+        prefill_emits_token=prefill_emits_token,
+    ).best
+
+
+def plan(
+    trace: Trace,
+    cost: CostModel | None = None,
+    *,
+    rules: Sequence[PathRule] | None = None,
+    shapes: Sequence[Wanted] = DEFAULT_SHAPES,
+    prefill_emits_token: bool = False,
+) -> Plan:
+    """Predict every rule with every shape it takes and find the best; arguments as in :func:`predict`.
+
+    Without `rules`: token, block, race and lookup, as far as the trace has what they read. Shapes other than chains go
+    to the rules with ranks alone.
+
+    Examples
+    --------
+    >>> from spectheory.cost import ConstantRatio
+    >>> trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40), ([-1.0] * 40, [-1.1] * 40)])
+    >>> best = plan(trace, ConstantRatio(0.1)).best
+    >>> best.rule.name, best.shape.k
+    ('token', 7)
+    """
+    if rules is None:
+        rules = [rule for rule in DEFAULT_RULES if set(rule.needs) <= set(trace.columns)]
+    _check(rules, shapes, cost)
+    found = _found(trace, rules, shapes, prefill_emits_token)
+    prompts = Prompts(trace.texts)
+    limits = limits_of(prompts, trace, sorted({calls.shape.nodes for _, calls in found}))
+    errors = tuple(cost.errors()) if cost else ()
+    prefilled = int(prefill_emits_token)
+    predictions = tuple(
+        _prediction(prompts, trace, rule, calls, limits[calls.shape.nodes], cost, errors, prefilled)
+        for rule, calls in found
+    )
+    return Plan(predictions, max(predictions, key=_gain), prompts.count)
+
+
+def _check(rules: Sequence[PathRule], shapes: Sequence[Wanted], cost: CostModel | None) -> None:
+    """Refuse what cannot be asked for."""
+    for rule in rules:
+        if not isinstance(rule, PathRule):
+            raise SettingError(
+                f"{rule!r} is no rule with a path form",
+                limit="a text says nothing about others",
+                remedy="use one of spectheory.verification.PATH_RULES",
+            )
+    if cost is not None and not isinstance(cost, CostModel):
+        raise SettingError(f"cost is {cost!r}", limit="needs a cost model", remedy="ConstantRatio(0.1) is one")
+    if any(isinstance(rule, BiasedVerification) for rule in rules):
+        raise SettingError(
+            "a biased rule is asked for",
+            limit="its text is no sample of the target",
+            remedy="use bias_tradeoff, or --bias on the command line",
+        )
+    if not rules or not shapes:
+        raise SettingError("there is nothing to predict", limit="needs a rule and a shape", remedy="name both")
+
+
+def _found(
+    trace: Trace, rules: Sequence[PathRule], shapes: Sequence[Wanted], prefill_emits_token: bool
+) -> list[tuple[PathRule, ShapeCalls]]:
+    """Every rule with every shape it takes; a single pair that does not fit is refused with its reason."""
+    found: list[tuple[PathRule, ShapeCalls]] = []
+    for rule in rules:
+        wanted = [shape for shape in shapes if takes(rule, shape) or len(rules) == len(shapes) == 1]
+        of_rule = {c.wanted: c for c in calls_by_shape(trace, rule, wanted, prefill_emits_token=prefill_emits_token)}
+        found += [(rule, of_rule[shape]) for shape in wanted]
+    if not found:
+        raise SettingError(
+            f"no rule of {', '.join(rule.name for rule in rules)} takes such a shape",
+            limit="shapes other than chains need a rule with ranks",
+            remedy="use race, poisson, recursive, recursive-distinct or topk",
+        )
+    return found
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LETTERS_SHOWN else f"{text[: _LETTERS_SHOWN - 3]}..."
+
+
+def _gain(prediction: Prediction) -> float:
+    return (prediction.speedup or prediction.tokens_per_call).best
+
+
+def _prediction(
+    prompts: Prompts,
+    trace: Trace,
+    rule: PathRule,
+    found: ShapeCalls,
+    limits: Limits,
+    cost: CostModel | None,
+    errors: Sequence[Ends],
+    prefilled: int,
+) -> Prediction:
+    shape, tokens = found.shape, prompts.sum(trace.lengths)
+    tokens_per_call = ratio(tokens, prompts.sum(found.calls.expected), limits=(1.0, shape.depth + 1.0))
+    acceptance = ratio(prompts.sum_rows(found.first), tokens, limits=(0.0, 1.0))
+    return Prediction(
+        rule=rule,
+        shape=shape,
+        wanted=found.wanted,
+        tokens_per_call=tokens_per_call,
+        accepted_length=tokens_per_call + (-1.0),
+        acceptance=acceptance,
+        iid_tokens_per_call=_iid_tokens(trace, rule, shape, min(acceptance.best, 1.0)),
+        speedup=speedup(prompts, found, trace.lengths - prefilled, prefilled, cost, errors) if cost else None,
+        limits=limits.of(rule, shape, trace),
+        held_out=found.held_out,
+        provenance={name: value for name, value in trace.provenance.items() if name != SOURCES},
+    )
+
+
+def _iid_tokens(trace: Trace, rule: PathRule, shape: Shape, acceptance: float) -> float:
+    if isinstance(shape, Chain) or not isinstance(rule, RankRule):
+        return iid_tokens_per_call(acceptance, shape.depth)
+    return float(expected_tokens(shape, rule.rank_law(trace.columns, shape.max_rank).mean(axis=0)))

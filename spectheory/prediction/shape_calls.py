@@ -1,0 +1,235 @@
+"""Calls of a rule with any shape along the texts of a trace (§7), the shape given or searched for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectheory.drafting import Chain, Copied, Shape, Tree
+from spectheory.drafting.shapes import at_least_one
+from spectheory.errors import SettingError
+from spectheory.prediction.cross_fit import PARTS, cross_fitted
+from spectheory.prediction.over_prompts import Prompts
+from spectheory.prediction.paths import TextCalls, calls_of_chains, calls_of_tree, tree_survival
+from spectheory.prediction.tree_search import text_tree
+from spectheory.trace import RECORDED_RANKS, Trace
+from spectheory.verification import PathRule, RankRule
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class BestTree:
+    """Asks for the best draft tree of a size that a local search finds, for each rule (S4).
+
+    The tree is found on all texts of the trace; what it gives is judged by trees found on other prompts than those
+    they are scored on. Ranks go up to 8, or to what is recorded. Optimality is not guaranteed.
+
+    Parameters
+    ----------
+    nodes : int
+        Draft nodes per call, at least 1.
+    max_depth : int, optional
+        Largest depth of a node: draft passes per call.
+    drafted_as : callable, optional
+        The shape that an engine drafts for the tree, if its passes are other than the tree's own.
+
+    Raises
+    ------
+    SettingError
+        If a number is no whole number, below 1 or above 2^24.
+
+    Examples
+    --------
+    >>> str(BestTree(8))
+    'best tree of 8'
+    """
+
+    nodes: int
+    max_depth: int | None = None
+    drafted_as: Callable[[Tree], Shape] | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("nodes", self.nodes), ("max depth", self.max_depth)):
+            if value is not None:
+                at_least_one(name, value)
+
+    def __str__(self) -> str:
+        """Short form for tables."""
+        return f"best tree of {self.nodes}" + (f", depth {self.max_depth}" if self.max_depth else "")
+
+
+Wanted = Shape | BestTree
+"""A shape, or one to be found."""
+
+
+@dataclass(frozen=True)
+class ShapeCalls:
+    """What one shape gives on the texts of a trace.
+
+    Attributes
+    ----------
+    wanted : Shape or BestTree
+        What was asked for.
+    shape : Shape
+        The shape it became; of a copied chain also how often it is short.
+    calls : TextCalls
+        Calls of each text (exact; unbiased estimates if the rule's ranks are `estimated`). Where a tree was searched
+        for, each text's calls are those of the tree found on other prompts.
+    first : array ``[N]``
+        P(tau >= 1) of a call that starts at each position.
+    held_out : bool
+        Whether every text is scored with a shape that was not chosen on it.
+    by_drafted : array ``[texts, k + 1]``, optional
+        Calls of each text by the tokens that they draft, where that varies.
+    """
+
+    wanted: Wanted
+    shape: Shape
+    calls: TextCalls
+    first: Floats
+    held_out: bool = True
+    by_drafted: NDArray[np.int64] | None = None
+
+
+def takes(rule: PathRule, wanted: Wanted) -> bool:
+    """Whether the rule has a law for the shape: every rule for a chain, a rule with ranks for every shape."""
+    return isinstance(wanted, Chain) or isinstance(rule, RankRule)
+
+
+def drafted(rule: PathRule, shape: Shape, counts: NDArray[np.int64] | None = None) -> Shape:
+    """The shape as the rule drafts it: a chain that is copied from the text costs no draft pass.
+
+    Parameters
+    ----------
+    rule : PathRule
+        Who drafts.
+    shape : Shape
+        What is asked for.
+    counts : array ``[texts, k + 1]``, optional
+        Calls by the tokens that they draft, where that varies.
+
+    Examples
+    --------
+    >>> from spectheory.verification import PATH_RULES
+    >>> [drafted(PATH_RULES[name], Chain(2)).passes for name in ("token", "lookup")]
+    [(1, 1), ()]
+    """
+    if not isinstance(shape, Chain) or rule.uses_draft:
+        return shape
+    if counts is None or not counts.any():
+        return Copied(shape.k)
+    return Copied(shape.k, tuple((counts.sum(axis=0) / counts.sum()).tolist()))
+
+
+def calls_by_drafted(
+    trace: Trace, rule: PathRule, shape: Shape, *, prefill_emits_token: bool = False
+) -> NDArray[np.int64] | None:
+    """Calls of each text by the tokens that they draft, ``[texts, k + 1]`` (exact); None where all draft the shape."""
+    first = int(prefill_emits_token)
+    return rule.calls_by_drafted(trace.columns, trace.lengths, trace.most_tokens, shape.nodes, first=first)
+
+
+def calls_by_shape(
+    trace: Trace, rule: PathRule, wanted: Sequence[Wanted], *, prefill_emits_token: bool = False
+) -> Iterator[ShapeCalls]:
+    """The calls of each shape, chains first; chains share one survival and one system.
+
+    Raises
+    ------
+    TraceError
+        If the trace lacks what the rule reads.
+    SettingError
+        If a rule without ranks is asked for another shape than a chain.
+    """
+    rule.require(trace.columns)
+    chains = [shape for shape in wanted if isinstance(shape, Chain)]
+    if chains:
+        survival = rule.path_survival(trace.columns, max(shape.k for shape in chains))
+        ks = [shape.k for shape in chains]
+        of_chain = calls_of_chains(survival, trace.lengths, ks, prefill_emits_token=prefill_emits_token)
+        for shape in chains:
+            counts = calls_by_drafted(trace, rule, shape, prefill_emits_token=prefill_emits_token)
+            yield ShapeCalls(shape, drafted(rule, shape, counts), of_chain[shape.k], survival[:, 0], by_drafted=counts)
+    for other in wanted:
+        if not isinstance(other, Chain):
+            yield _with_ranks(trace, rule, other, prefill_emits_token)
+
+
+def _with_ranks(trace: Trace, rule: PathRule, wanted: Wanted, prefill_emits_token: bool) -> ShapeCalls:
+    if not isinstance(rule, RankRule):
+        raise SettingError(
+            f"{rule.name} verification is asked for {wanted}",
+            limit="it judges one chain of drafts",
+            remedy="use a chain, or a rule with ranks: race, poisson, recursive, recursive-distinct, topk",
+        )
+    if isinstance(wanted, BestTree):
+        return _searched(trace, rule, wanted, prefill_emits_token)
+    tree = wanted.tree()
+    calls, first = _scored(rule.rank_law(trace.columns, tree.max_rank), trace.lengths, tree, prefill_emits_token)
+    return ShapeCalls(wanted, wanted, calls, first)
+
+
+@dataclass(frozen=True)
+class ScoredPart:
+    """Some of the texts, scored by the tree that was found on all others.
+
+    Attributes
+    ----------
+    texts, rows : array of bool
+        Which texts ``[texts]`` and which positions ``[N]``.
+    tree : Tree
+        What was found.
+    calls : TextCalls
+        Its calls of these texts.
+    first : array
+        P(tau >= 1) at these positions.
+    """
+
+    texts: NDArray[np.bool_]
+    rows: NDArray[np.bool_]
+    tree: Tree
+    calls: TextCalls
+    first: Floats
+
+
+def scored_parts(
+    trace: Trace, rule: RankRule, wanted: BestTree, parts: int = PARTS, *, prefill_emits_token: bool = False
+) -> Iterator[ScoredPart]:
+    """Each part of the prompts with the tree that was found on the others; one prompt with its own."""
+    law, search = _search(trace, rule, wanted)
+    for texts, rows, tree in cross_fitted(law, trace.lengths, Prompts(trace.texts).folds(parts), search):
+        yield ScoredPart(texts, rows, tree, *_scored(law[rows], trace.lengths[texts], tree, prefill_emits_token))
+
+
+def _searched(trace: Trace, rule: RankRule, wanted: BestTree, prefill_emits_token: bool) -> ShapeCalls:
+    """The tree found on all texts, scored by trees that were found on other prompts."""
+    texts, parts = len(trace.texts), 0
+    expected, full, variance, first = (np.empty(n) for n in (texts, texts, texts, len(trace)))
+    for part in scored_parts(trace, rule, wanted, prefill_emits_token=prefill_emits_token):
+        inside, calls, parts = part.texts, part.calls, parts + 1
+        expected[inside], full[inside], variance[inside] = calls.expected, calls.full, calls.variance
+        first[part.rows] = part.first
+    law, search = _search(trace, rule, wanted)
+    tree = search(law, trace.lengths)
+    shape = wanted.drafted_as(tree) if wanted.drafted_as else tree
+    return ShapeCalls(wanted, shape, TextCalls(expected, full, variance), first, held_out=parts > 1)
+
+
+def _search(trace: Trace, rule: RankRule, wanted: BestTree) -> tuple[Floats, Callable[..., Tree]]:
+    """The rank laws along the texts, and the search for a tree from some of them."""
+    law = rule.rank_law(trace.columns, min(wanted.nodes, rule.known_ranks(trace.columns, RECORDED_RANKS)))
+
+    def search(law: Floats, lengths: NDArray[np.int64]) -> Tree:
+        return text_tree(law, lengths, wanted.nodes, max_depth=wanted.max_depth, consecutive=rule.consecutive).tree
+
+    return law, search
+
+
+def _scored(law: Floats, lengths: NDArray[np.int64], tree: Tree, prefill: bool) -> tuple[TextCalls, Floats]:
+    """The calls of each text with a tree, and P(tau >= 1) at each position."""
+    survival, leaves = tree_survival(law, tree)
+    return calls_of_tree(survival, leaves, lengths, prefill_emits_token=prefill), survival[:, 0]

@@ -1,0 +1,266 @@
+"""S4: the draft tree for a text along which the rank law changes, judged by the calls the text takes."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectheory.drafting import Tree
+from spectheory.drafting.shapes import at_least_one
+from spectheory.drafting.weights import validate_rank_pmf
+from spectheory.errors import ShapeError
+from spectheory.prediction.paths import calls_and_visits, tree_survival
+
+Floats = NDArray[np.float64]
+Worth = Callable[[int], Floats]
+"""What accepting a draft of a depth is worth at each start, ``[N]``."""
+
+Path = tuple[int, ...]
+Scored = tuple[float, Path]
+
+_ROUNDS = 6
+"""Rounds of growing anew from the last tree's starts; each costs about one first growth."""
+_RIM = 6
+"""Leaves and candidates that are considered for an exchange."""
+_TRIALS = 60
+"""Exchanges whose calls are worked out."""
+_MOST_EXCHANGED = 64
+"""Nodes up to which exchanges are tried: in a larger tree one node hardly matters."""
+
+
+@dataclass(frozen=True)
+class FoundTree:
+    """A draft tree and the calls it takes.
+
+    Attributes
+    ----------
+    tree : Tree
+        Nodes by depth.
+    calls : float
+        Expected target calls for all texts (§7, exact for these texts).
+    greedy_calls : float
+        The same for the tree that is best for a start drawn uniformly along the texts, where the search began.
+    """
+
+    tree: Tree
+    calls: float
+    greedy_calls: float
+
+
+def text_tree(
+    law: Floats, lengths: NDArray[np.int64], budget: int, *, max_depth: int | None = None, consecutive: bool = False
+) -> FoundTree:
+    r"""A draft tree of few target calls for the rank laws along a text, by local search (S4; ``kobus2025``).
+
+    The tree of the heaviest average weights is best for a start drawn uniformly along the text, and calls start
+    elsewhere. So it is the beginning: with C(n) the calls left and f(n) the calls that start at n under the last tree,
+    one more node v of depth i changes the calls, to first order, by
+
+    .. math:: -\sum_n f(n)\, w_v(n)\, \big(C(n+i) - C(n+i+1)\big), \qquad
+        w_v(n) = \prod_{j\le i} P(R_{n+j} = r_j(v) \mid x_{n+j}),
+
+    and the tree is grown anew by these gains while the calls fall; then single nodes are exchanged, or dropped, while
+    they fall: a node too many can cost calls. The calls are exact for these texts; that no other tree needs fewer, or
+    that the search with a smaller budget finds none, is not claimed.
+
+    Parameters
+    ----------
+    law : array ``[N, A]``
+        P(R = r | text) at each position, r = 1..A, texts concatenated.
+    lengths : array ``[texts]``
+        Tokens of each text, at least 1, N in all.
+    budget : int
+        Nodes of the tree, at least 1.
+    max_depth : int, optional
+        Largest depth of a node.
+    consecutive : bool
+        Whether the children of a node must have ranks 1..m, as recursive rejection tries them in order.
+
+    Raises
+    ------
+    SettingError
+        If a number is no integer or out of range.
+    PmfError
+        If a row of `law` is no law of a rank.
+    ShapeError
+        If the lengths do not add up to N, or a text is empty.
+
+    Examples
+    --------
+    Two positions that alternate: what is best on average is not best where calls start.
+
+    >>> law = np.array([[0.0002, 0.9997], [0.955, 0.026]] * 20)
+    >>> found = text_tree(law, np.array([40]), 3)
+    >>> str(found.tree), round(found.calls, 1), round(found.greedy_calls, 1)
+    ('tree 2 2-1 2-1-2', 10.4, 20.0)
+    """
+    _validate(law, lengths, budget, max_depth)
+    depth = min(budget, max_depth or budget, int(lengths.max()))
+    grower = _Grower(law, depth, consecutive)
+    left = _left(lengths)
+    best = grower.grow(budget, lambda depth: np.where(left >= depth, 1.0, 0.0))
+    calls = greedy = _calls(law, lengths, best)
+    for _ in range(_ROUNDS):
+        tree = grower.grow(budget, _worth(law, lengths, best))
+        needed = _calls(law, lengths, tree)
+        if not needed < calls:
+            break
+        best, calls = tree, needed
+    if budget <= _MOST_EXCHANGED:
+        best, calls = _exchanged(grower, law, lengths, best, calls)
+    return FoundTree(best, calls, greedy)
+
+
+def _validate(law: Floats, lengths: NDArray[np.int64], budget: int, max_depth: int | None) -> None:
+    if law.ndim != 2 or len(law) != int(np.sum(lengths)) or not len(law):
+        raise ShapeError(
+            f"the rank law is {law.shape}, the texts have {int(np.sum(lengths))} tokens",
+            limit="needs [N, A] and texts of N tokens",
+            remedy="pass one row per token",
+        )
+    if lengths.min() < 1:
+        raise ShapeError(f"a text has {lengths.min()} tokens", limit="must be >= 1", remedy="leave it out")
+    validate_rank_pmf(law)
+    for name, value in (("budget", budget), ("max depth", max_depth)):
+        if value is not None:
+            at_least_one(name, value)
+
+
+def _exchanged(
+    grower: _Grower, law: Floats, lengths: NDArray[np.int64], tree: Tree, calls: float
+) -> tuple[Tree, float]:
+    """Exchange a leaf for a candidate, or drop it, while that lowers the calls; the most promising few are tried.
+
+    A node may cost calls: it moves the starts of later calls.
+    """
+    trials = _TRIALS
+    while trials > 0:
+        paths = tree.paths
+        leaves, candidates = grower.rim(paths, _worth(law, lengths, tree))
+        moves: list[tuple[float, Path, tuple[Path, ...]]] = [
+            (gain - loss, old, (new,)) for loss, old in leaves for gain, new in candidates if new[:-1] != old
+        ]
+        moves += [(-loss, old, ()) for loss, old in leaves if len(paths) > 1]
+        for _, old, new in sorted(moves)[: -trials - 1 : -1]:
+            trials -= 1
+            other = [path for path in paths if path != old] + [*new]
+            if not grower.allowed(other):
+                continue
+            changed = Tree.from_paths(other)
+            needed = _calls(law, lengths, changed)
+            if needed < calls:
+                tree, calls = changed, needed
+                break
+        else:
+            break
+    return tree, calls
+
+
+def _calls(law: Floats, lengths: NDArray[np.int64], tree: Tree) -> float:
+    survival, _ = tree_survival(law, tree)
+    calls, _ = calls_and_visits(survival, lengths)
+    ends = np.cumsum(lengths)
+    return float(np.sum(calls[ends - lengths]))
+
+
+def _worth(law: Floats, lengths: NDArray[np.int64], tree: Tree) -> Worth:
+    """First-order gain of accepting one draft more at each depth, where this tree's calls start."""
+    calls, visits = calls_and_visits(tree_survival(law, tree)[0], lengths)
+    left = _left(lengths)
+
+    def worth(depth: int) -> Floats:
+        after, beyond = (_ahead(calls, left, depth + step) for step in (0, 1))
+        return visits * (after - beyond)
+
+    return worth
+
+
+def _left(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Tokens from each position to the end of its text, its own included."""
+    return np.repeat(np.cumsum(lengths), lengths) - np.arange(int(np.sum(lengths)))
+
+
+def _ahead(calls: Floats, left: NDArray[np.int64], steps: int) -> Floats:
+    """C(n + steps), 0 from the end of the text on."""
+    ahead = np.zeros_like(calls)
+    ahead[: max(len(calls) - steps, 0)] = calls[steps:]
+    return np.where(left > steps, ahead, 0.0)
+
+
+class _Grower:
+    """Grows trees node by node, the candidate of the largest gain first."""
+
+    def __init__(self, law: Floats, depth: int, consecutive: bool) -> None:
+        self.law, self.depth, self.consecutive = law, depth, consecutive
+        self.columns = np.ascontiguousarray(law.T)
+
+    def grow(self, budget: int, worth: Worth) -> Tree:
+        """The first `budget` nodes."""
+        worths: dict[int, Floats] = {}
+        waiting: list[tuple[float, int, Path]] = []
+        siblings: dict[Path, Floats] = {}
+
+        def offer(path: Path) -> None:
+            """Put the children of a node among the candidates."""
+            depth = len(path) + 1
+            if depth > self.depth:
+                return
+            if depth not in worths:
+                worths[depth] = worth(depth)
+            here = self._weight(path) * worths[depth]
+            gains = self.columns[:, depth - 1 :] @ here[: len(here) - depth + 1]
+            if self.consecutive:
+                siblings[path] = gains
+                gains = gains[:1]
+            for rank, gain in enumerate(gains, start=1):
+                heapq.heappush(waiting, (-float(gain), depth, (*path, rank)))
+
+        offer(())
+        paths: list[tuple[int, ...]] = []
+        while waiting and len(paths) < budget:
+            _, depth, path = heapq.heappop(waiting)
+            paths.append(path)
+            if self.consecutive and path[-1] < len(self.columns):
+                gain = siblings[path[:-1]][path[-1]]
+                heapq.heappush(waiting, (-float(gain), depth, _next_sibling(path)))
+            offer(path)
+        return Tree.from_paths(paths)
+
+    def rim(self, paths: list[Path], worth: Worth) -> tuple[list[Scored], list[Scored]]:
+        """The leaves with the least to lose and the candidates with the most to gain, by first-order gain."""
+        inside = {(), *paths}
+        inner = {path[:-1] for path in paths}
+        leaves: list[Scored] = []
+        candidates: list[Scored] = []
+        for path in inside:
+            depth = len(path) + 1
+            if path and path not in inner and not (self.consecutive and _next_sibling(path) in inside):
+                leaves.append((float(self._weight(path) @ worth(depth - 1)), path))
+            if depth <= self.depth:
+                here = self._weight(path) * worth(depth)
+                gains = self.columns[:, depth - 1 :] @ here[: len(here) - depth + 1]
+                missing = [(float(g), (*path, r)) for r, g in enumerate(gains, 1) if (*path, r) not in inside]
+                candidates += missing[:1] if self.consecutive else missing
+        return sorted(leaves)[:_RIM], sorted(candidates)[: -_RIM - 1 : -1]
+
+    def allowed(self, paths: list[Path]) -> bool:
+        """Whether the siblings have the ranks they must have."""
+        inside = set(paths)
+        return not self.consecutive or all(p[-1] == 1 or (*p[:-1], p[-1] - 1) in inside for p in inside)
+
+    def _weight(self, path: Path) -> Floats:
+        """Probability that a node is accepted by a call that starts at each position."""
+        weight = np.ones(len(self.law))
+        for shift, rank in enumerate(path):
+            inside = len(weight) - shift
+            weight[:inside] *= self.columns[rank - 1, shift:]
+            weight[inside:] = 0.0
+        return weight
+
+
+def _next_sibling(path: Path) -> Path:
+    return (*path[:-1], path[-1] + 1)

@@ -1,0 +1,1 @@
+"""Other tools' files read as traces: one file per format."""

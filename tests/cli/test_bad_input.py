@@ -1,0 +1,214 @@
+"""Bad input that once ended otherwise: endless files, huge numbers, options without effect, long values in messages."""
+
+from __future__ import annotations
+
+import json
+import re
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spectheory import files
+from spectheory.cli import main
+from spectheory.errors import MissingExtraError, TraceError, load_extra
+from spectheory.trace import TextInfo, Trace
+from spectheory.trace.columns import COLUMNS, REQUIRED
+from tests.cli.test_plan import CONFIG, measured
+
+TWENTY = {f"entry{i}": i for i in range(20)}
+"""A value that nobody wants to read in a message."""
+LONGEST_LINE = 400
+
+
+@pytest.fixture
+def refused(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """The one line of a command that is refused, less the paths of this machine's temporary folder."""
+
+    def run(*arguments: object, but: Path | None = None) -> str:
+        assert main(list(map(str, arguments))) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert re.fullmatch(r"spectheory: .+\n", err)
+        return err.replace(str(but), "")
+
+    return run
+
+
+Refused = Callable[..., str]
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs an endless file")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["bounds", "--rank-pmf", "/dev/zero"],
+        ["rules", "--target", "/dev/zero", "--draft", "1"],
+        ["predict", "MEASURED", "--latency", "/dev/zero"],
+        ["predict", "--logprobs", "/dev/zero"],
+        ["plan", "MEASURED", "--hardware", "L4", "--target-architecture", "/dev/zero", "--draft-architecture", "x"],
+        ["measure", "--prompts", "/dev/zero", "--out", "OUT"],
+        ["verify", "--claim", "/dev/zero"],
+    ],
+    ids=lambda arguments: " ".join(arguments[:3]),
+)
+def test_an_endless_file_is_refused(arguments: list[str], tmp_path: Path) -> None:
+    """With 6 GiB of memory to have, which reading on would fill."""
+    places = {"MEASURED": str(measured(tmp_path / "measured")), "OUT": str(tmp_path / "out")}
+    ran = subprocess.run(
+        [sys.executable, "-m", "spectheory", *(places.get(word, word) for word in arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30)),
+    )
+    assert ran.returncode == 2
+    assert re.fullmatch(r"spectheory: .*/dev/zero.*holds zero bytes, which no text has.*\n", ran.stderr)
+
+
+def test_a_text_is_read_up_to_its_size(tmp_path: Path) -> None:
+    file = tmp_path / "text"
+    file.write_bytes("größe".encode())
+    size = file.stat().st_size
+    assert files.read_text(file, most=size) == "größe"
+    with pytest.raises(OSError, match="larger than 0 MiB"):
+        files.read_text(file, most=size - 1)
+    file.write_bytes(b"a" * 100_000)
+    assert files.read_text(file) == "a" * 100_000
+    with pytest.raises(OSError, match="larger than 0 MiB"):
+        files.read_text(file, most=99_999)
+
+
+def test_continuations_have_a_limit(refused: Refused, tmp_path: Path) -> None:
+    line = refused("measure", "--continuations", 10**8, "--out", tmp_path / "x")
+    assert "--continuations is 100000000: must be in 1..1024" in line
+
+
+def test_passes_alone_needs_latencies(refused: Refused, tmp_path: Path) -> None:
+    folder = measured(tmp_path / "measured")
+    assert "--passes-alone is given with --c" in refused("predict", folder, "--passes-alone", "--c", 0.1)
+    (folder / "latency.json").unlink()
+    assert "--passes-alone is given without latencies" in refused("predict", folder, "--passes-alone")
+
+
+def test_passes_alone_with_latencies_is_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["predict", str(measured(tmp_path / "measured")), "--passes-alone", "--k-max", "1"]
+    assert main(command) == 0
+
+
+def test_a_validation_is_joined_once(refused: Refused, tmp_path: Path) -> None:
+    """However its folder is written."""
+    one = tmp_path / "one"
+    one.mkdir()
+    for again in (one, tmp_path / "two" / ".." / "one"):
+        assert "is given twice" in refused("validate", "--of", one, "--of", again, "--out", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("command", ["predict", "plan"])
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (None, "No such file or directory"),
+        ("{", "line 1 column 2"),
+        ("[1]", "indices must be integers"),
+        ('{"schema": 1}', "no 'target'"),
+        ('{"schema": 9}', "schema 9"),
+    ],
+)
+def test_a_latency_table_of_the_user_is_not_to_be_measured_again(
+    command: str, content: str | None, reason: str, refused: Refused, tmp_path: Path
+) -> None:
+    """The reason, and what to do about a file that spectheory need not have written."""
+    folder, file = measured(tmp_path / "measured"), tmp_path / "mine.json"
+    if content is not None:
+        file.write_text(content)
+    line = refused(command, folder, "--latency", file, but=tmp_path)
+    assert "mine.json is no latency table" in line
+    assert reason in line
+    assert "measure again" not in line
+    assert "correct the file, or name another one" in line
+    assert "Errno" not in line
+
+
+def changed_latencies(folder: Path, change: dict[str, Any]) -> Path:
+    file = folder / "latency.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | change))
+    return file
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"schema": TWENTY},
+        {"context": TWENTY},
+        {"provenance": list(TWENTY)},
+        {"target": {"1": {"low": 1.0, "best": 1.0, "high": 1.0, "kind": TWENTY}}},
+        {"target": {"1": {"low": list(TWENTY), "best": [], "high": [], "kind": "exact"}}},
+    ],
+    ids=str,
+)
+def test_a_long_value_in_a_latency_table_is_shortened(change: dict[str, Any], refused: Refused, tmp_path: Path) -> None:
+    folder = measured(tmp_path / "measured")
+    changed_latencies(folder, change)
+    line = refused("plan", folder, but=tmp_path)
+    assert "entry1" in line, "it begins with the value"
+    assert "entry19" not in line
+    assert len(line) < LONGEST_LINE
+
+
+def test_a_long_value_in_a_config_is_shortened(refused: Refused, tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(CONFIG | {"num_hidden_layers": TWENTY}))
+    architectures = ["--target-architecture", config, "--draft-architecture", config]
+    line = refused("plan", measured(tmp_path / "measured"), "--hardware", "L4", *architectures, but=tmp_path)
+    assert "num_hidden_layers is {'entry0'" in line
+    assert "entry19" not in line
+
+
+def test_a_long_schema_of_a_validation_is_shortened(refused: Refused, tmp_path: Path) -> None:
+    (tmp_path / "validation.json").write_text(json.dumps({"schema": TWENTY}))
+    line = refused("validate", "--of", tmp_path, "--out", tmp_path / "out", but=tmp_path)
+    assert "entry19" not in line
+
+
+def test_nothing_to_redraw_makes_no_folder(refused: Refused, tmp_path: Path) -> None:
+    pytest.importorskip("numba")
+    pytest.importorskip("matplotlib")
+    assert "race.json cannot be read" in refused("figures", "race", "--redraw", "--out", tmp_path / "nowhere")
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize(("name", "text"), [("p.txt", "0.5 0.5\n"), ("p.json", "[0.5, 0.5]")])
+def test_a_pmf_with_a_byte_order_mark_is_read(
+    name: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8-sig")
+    assert main(["rules", "--target", str(tmp_path / name), "--draft", "0.5,0.5"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_objects_of_numpy_are_refused_without_advice_to_load_them(refused: Refused, tmp_path: Path) -> None:
+    np.save(tmp_path / "objects.npy", np.array([{}, 1], dtype=object), allow_pickle=True)
+    line = refused("rules", "--target", tmp_path / "objects.npy", "--draft", "1", but=tmp_path)
+    assert "(holds Python objects, not only numbers; it is never loaded)" in line
+    (tmp_path / "other.npy").write_bytes(b"something else")
+    assert "magic string" in refused("rules", "--target", tmp_path / "other.npy", "--draft", "1")
+
+
+def test_lengths_of_many_columns_are_shortened() -> None:
+    columns = {name: np.zeros(3 if name in REQUIRED else 2) for name in COLUMNS}
+    with pytest.raises(TraceError, match=r"columns of other lengths: \{.+, \.\.\.\}") as refusal:
+        Trace(columns, (TextInfo("a", 3),))
+    assert len(str(refusal.value)) < LONGEST_LINE
+
+
+def test_a_missing_part_of_the_base_install_names_no_extra() -> None:
+    with pytest.raises(MissingExtraError, match=r"pip install spectheory$"):
+        load_extra("spectheory_no_such_module", extra=None)

@@ -1,0 +1,185 @@
+"""What the commands show: on terminals of any width, through pipes, and in encodings without mathematical signs."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from spectheory.cli import console, main
+from tests.cli.test_plan import measured
+from tests.cli.test_theory import full_trace
+
+WIDE = 400
+"""A terminal on which every table of these questions stands whole."""
+NUMBER = re.compile(r"[-+]?\d[\d.,e]*(?:±[\d.]+)?[x%]?")
+LEFT_OUT = re.compile(r"Columns left out: (.*?) \(all need a terminal (\d+) wide\)\.")
+QUESTIONS = {
+    "rules": ["rules", "--target", "0.5,0.3,0.2", "--draft", "0.2,0.3,0.5"],
+    "rules of a trace": ["rules", "FULL"],
+    "bounds": ["bounds", "FULL"],
+    "tree": ["tree", "--rank-pmf", "0.6,0.25,0.1", "--nodes", "12"],
+    "plan": ["plan", "MEASURED", "--nodes", "4", "--k-max", "4"],
+    "predict": ["predict", "FULL", "--c", "0.1", "--k-max", "4", "--bias", "0.5"],
+    "simulate": ["simulate", "race", "--target", "0.5,0.3,0.2", "--draft", "0.2,0.3,0.5", "--trials", "2000"],
+    "simulate list": ["simulate", "list"],
+    "verify": ["verify", "A3/look-alike", "--workers", "1"],
+}
+
+
+@pytest.fixture(scope="module")
+def question(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], list[str]]:
+    """The arguments of a question, with a trace and a measured folder in place."""
+    folder = tmp_path_factory.mktemp("shown")
+    full_trace(folder / "full" / "trace.parquet")
+    places = {"FULL": str(folder / "full"), "MEASURED": str(measured(folder / "measured"))}
+    return lambda name: [places.get(word, word) for word in QUESTIONS[name]]
+
+
+@pytest.fixture
+def shown(
+    question: Callable[[str], list[str]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str, int], str]:
+    """What a question prints on a terminal of a width; times of runs are made one."""
+
+    def run(name: str, width: int) -> str:
+        monkeypatch.setattr(console.answers, "_width", width)
+        assert main(question(name)) == 0
+        out = capsys.readouterr().out
+        return re.sub(r"in \d+ s|\b\d+\.\d(?=\s)", "T", out) if name == "verify" else out
+
+    return run
+
+
+def cut_numbers(narrow: str, wide: str) -> set[str]:
+    """Numbers of the narrow output that the wide one does not have."""
+    return set(NUMBER.findall(LEFT_OUT.sub("", " ".join(narrow.split())))) - set(NUMBER.findall(wide))
+
+
+@pytest.mark.parametrize("width", [30, 40, 60, 80])
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_no_number_is_cut(name: str, width: int, shown: Callable[[str, int], str]) -> None:
+    """A narrow terminal shows numbers of the wide one alone; a column that is not there is named."""
+    wide, narrow = shown(name, WIDE), shown(name, width)
+    assert not LEFT_OUT.search(wide)
+    assert cut_numbers(narrow, wide) == set()
+    whole = " ".join(narrow.split())
+    for heading in (name for line in LEFT_OUT.findall(whole) for name in line[0].split(", ")):
+        assert heading.split()[-1] in " ".join(wide.split())
+    missing = set(NUMBER.findall(wide)) - set(NUMBER.findall(narrow))
+    assert not missing or LEFT_OUT.search(whole) or "The drawing does not fit" in whole
+
+
+def test_a_cut_number_would_be_seen() -> None:
+    """Negative control: a table as it was folded before."""
+    assert cut_numbers("k  token\n1  1.77±\n    0.01", "k  token\n1  1.77±0.01")
+
+
+def test_the_width_that_is_named_is_enough(shown: Callable[[str, int], str]) -> None:
+    """And one column less is too narrow."""
+    needed = max(int(found[1]) for found in LEFT_OUT.findall(" ".join(shown("predict", 40).split())))
+    assert "Columns left out" not in shown("predict", needed)
+    assert "Columns left out" in shown("predict", needed - 1)
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_nothing_is_longer_than_a_usual_terminal(name: str, shown: Callable[[str, int], str]) -> None:
+    """Settings to paste alone: they stand on one line each."""
+    lines = shown(name, 80).splitlines()
+    pasted = (
+        "vllm serve",
+        "python -m sglang",
+        "draft.generation_config",
+        "target.generate",
+        "llama-server",
+        "speculation = ",
+        "llm = ",
+        "target = ",
+        "draft = ",
+    )
+    assert [line for line in lines if len(line) > 80 and not line.startswith(pasted)] == []
+
+
+def through_pipe(arguments: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "spectheory", *arguments],
+        capture_output=True,
+        encoding=environment.get("PYTHONIOENCODING", "utf-8"),
+        check=True,
+        env={**os.environ, **environment},
+    )
+
+
+@pytest.mark.parametrize("columns", ["40", "80"])
+def test_piped_output_is_not_wrapped(columns: str, question: Callable[[str], list[str]]) -> None:
+    """Every sentence of the JSON's notes is one line, and no column is left out, whatever COLUMNS says."""
+    arguments = question("plan")
+    notes = json.loads(through_pipe([*arguments, "--json"]).stdout)["notes"]
+    out = through_pipe(arguments, COLUMNS=columns).stdout
+    assert max(map(len, notes)) > 80
+    assert set(notes) <= set(out.splitlines())
+    assert "Columns left out" not in out
+
+
+@pytest.mark.parametrize("name", ["rules", "tree", "predict"])
+def test_an_encoding_without_the_signs_gets_plain_ones(name: str, question: Callable[[str], list[str]]) -> None:
+    """The same output letter for letter once the signs are replaced, tables aligned."""
+    signs = through_pipe(question(name), PYTHONIOENCODING="utf-8").stdout
+    plain = through_pipe(question(name), PYTHONIOENCODING="ascii").stdout
+    assert plain.isascii()
+    assert "?" not in plain
+    words = signs.replace("≤", "<=").replace("±", "+-").replace("†", "+")
+    if name != "tree":  # whose lines are drawn with other signs
+        assert plain.split() == words.split()
+    rows = [line for line in plain.splitlines() if re.match(r"\d +\d\.\d\d\+-", line)]
+    assert len({line.index("+-") for line in rows}) <= 1
+
+
+def test_latin_1_keeps_what_it_has(question: Callable[[str], list[str]]) -> None:
+    out = through_pipe(question("predict"), PYTHONIOENCODING="latin-1").stdout
+    assert "±" in out
+    assert "1 call <=" in out
+
+
+def test_bad_input_is_named_in_ascii(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "spectheory", "predict", str(tmp_path / "trébuchet≤")],
+        capture_output=True,
+        encoding="ascii",
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert ran.returncode == 2
+    assert "trebuchet<= is missing" in ran.stderr
+
+
+def test_a_real_terminal_has_its_width(question: Callable[[str], list[str]]) -> None:
+    """On a pseudo-terminal of 50 columns no row is longer, and what is left out is said."""
+    process, end = pty.fork()
+    if process == 0:  # pragma: no cover  the other process
+        fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 50, 0, 0))
+        environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"} | {"NO_COLOR": "1"}
+        os.execve(sys.executable, [sys.executable, "-m", "spectheory", *question("predict")], environment)
+    read = bytearray()
+    while True:
+        try:
+            piece = os.read(end, 1 << 16)
+        except OSError:  # the other end is closed
+            break
+        if not piece:
+            break
+        read += piece
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
+    lines = [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line) for line in read.decode().splitlines()]
+    assert max(map(len, lines)) <= 50
+    assert "Columns left out" in " ".join(lines)

@@ -1,0 +1,173 @@
+"""Decoders on real pairs: losslessness with a stated power, and the calls that the path theorem predicts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from scipy.stats import chi2
+
+from spectheory.distributions import Sampling
+from spectheory.drafting import Chain, KAry, Shape, Tree
+from spectheory.measure import ModelPair, load_pair, teacher_forced
+from spectheory.measure.decoders import Method, decode
+from spectheory.measure.decoders.drafted import ROOT, DraftTree
+from spectheory.measure.decoders.randomness import Source
+from spectheory.measure.decoders.verifiers import Pmfs, Verdict, Verifier
+from spectheory.measure.noise import text_key
+from spectheory.measure.reading import Reading
+from spectheory.measure.tokens import encode_prompt
+from spectheory.pairs import PROMPTS, resolve
+from spectheory.prediction.paths import TextCalls, calls_of_texts, calls_of_tree, tree_survival
+from spectheory.prompts import read_prompts
+from spectheory.verification import PATH_RULES, RankRule
+
+FALSE_ALARM = 1e-9
+"""Each test refuses a right decoder this often (asymptotically)."""
+TEXTS = 600
+Floats = NDArray[np.float64]
+
+
+@pytest.fixture(scope="module")
+def builtin() -> ModelPair:
+    return load_pair(resolve("builtin:target"), resolve("builtin:draft"), device="cpu")
+
+
+@pytest.fixture(scope="module")
+def prompt(builtin: ModelPair) -> torch.Tensor:
+    """The beginning of a prompt after which target and draft differ (TV 0.32)."""
+    return encode_prompt(builtin.tokenizer, read_prompts(PROMPTS)[10])[:4]
+
+
+@pytest.fixture(scope="module")
+def laws(builtin: ModelPair, prompt: torch.Tensor) -> list[Floats]:
+    """The target's law of the first output token, and of the second whatever the first."""
+    reading = Reading(builtin.target, builtin.vocabulary)
+    first = reading.read(prompt[None])[0]
+    reading.repeat(builtin.vocabulary)
+    second = reading.read(torch.arange(builtin.vocabulary)[:, None])[:, 0]
+    first, second = (logits.double().softmax(-1).numpy() for logits in (first, second))
+    return [first[0], first[0] @ second]
+
+
+def p_value(tokens: NDArray[np.int64], law: Floats) -> float:
+    """Chi-square test of tokens against a law; those expected less than 5 times are lumped."""
+    counts, expected = np.bincount(tokens, minlength=len(law)), law * len(tokens)
+    rare = expected < 5
+    counts = np.append(counts[~rare], counts[rare].sum())
+    expected = np.append(expected[~rare], expected[rare].sum())
+    return float(chi2.sf(((counts - expected) ** 2 / expected).sum(), len(counts) - 1))
+
+
+def too_generous(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
+    """Biased: accepts with probability min(1, 2 p/q) and recovers as if with min(1, p/q)."""
+    path: list[int] = []
+    while True:
+        node = path[-1] if path else ROOT
+        if not tree.children(node):
+            return path, source.chance.categorical(target[node])
+        p, q, (child,) = target[node], tree.pmfs[node], tree.children(node)
+        if not source.chance.coin(2 * p[tree.tokens[child]] / q[tree.tokens[child]]):
+            return path, source.chance.categorical(np.maximum(p - q, 0))
+        path.append(child)
+
+
+@pytest.mark.parametrize(
+    ("method", "verifier"),
+    [
+        (Method("block", Chain(2)), None),
+        (Method("recursive-distinct", KAry((2, 2))), None),
+        (Method("token", Chain(2)), too_generous),
+    ],
+    ids=["block", "recursive-distinct", "too generous"],
+)
+def test_output_tokens_follow_the_target(
+    method: Method, verifier: Verifier | None, builtin: ModelPair, prompt: torch.Tensor, laws: list[Floats]
+) -> None:
+    """First and second tokens of 600 texts, in batches of 100: false alarm in 1e-9, sees a total variation of 26%.
+
+    Control: a decoder whose first token is off by 29% is refused.
+    """
+    decoded = decode(
+        builtin, [prompt] * TEXTS, method, tokens=3, seed=1, batch=100, stop_at_end=False, verifier=verifier
+    )
+    texts = torch.stack([one.output_ids for one in decoded]).numpy()
+    values = [p_value(texts[:, i], law) for i, law in enumerate(laws)]
+    if verifier is None:
+        assert min(values) > FALSE_ALARM
+    else:
+        assert values[0] < FALSE_ALARM
+
+
+WARM, CUT = Sampling(0.9), Sampling(0.7, top_k=30, top_p=0.9)
+PREDICTED: list[tuple[str, Shape, Sampling]] = [
+    ("token", Chain(4), WARM),
+    ("block", Chain(4), WARM),
+    ("block", Chain(3), CUT),
+    ("race", Chain(3), WARM),
+    ("race", Tree.from_paths([(1,), (2,), (1, 1), (3,), (2, 1), (2, 3)]), WARM),
+    ("race", KAry((2, 2)), CUT),
+    ("poisson", KAry((3, 2)), WARM),
+    ("recursive", KAry((2, 2, 1)), WARM),
+    ("recursive-distinct", KAry((2, 2)), WARM),
+    ("topk", KAry((3, 2)), CUT),
+    ("independent", Chain(2), WARM),
+    ("argmax", Chain(2), WARM),
+    ("lookup", Chain(5), WARM),
+]
+SIGMA = 6.2
+"""|z| of a right prediction exceeds this in 6e-10 of all runs (normal limit; 400 calls or so with a random part)."""
+
+
+def predicted(
+    pair: ModelPair,
+    prompts: Sequence[torch.Tensor],
+    texts: Sequence[torch.Tensor],
+    rule: str,
+    shape: Shape,
+    sampling: Sampling,
+) -> TextCalls:
+    """Calls of the very texts by the path theorem, from one teacher-forced pass (§7)."""
+    columns = [
+        teacher_forced(pair, before, text, sampling, sampled=True, key=text_key(0, i))
+        for i, (before, text) in enumerate(zip(prompts, texts, strict=True))
+    ]
+    joined = {name: np.concatenate([one[name] for one in columns]) for name in columns[0]}
+    lengths = np.array([len(text) for text in texts])
+    path_rule = PATH_RULES[rule]
+    if isinstance(path_rule, RankRule) and not isinstance(shape, Chain):
+        law = path_rule.rank_law(joined, shape.max_rank)
+        return calls_of_tree(*tree_survival(law, shape.tree()), lengths, variance=True)
+    return calls_of_texts(path_rule.path_survival(joined, shape.depth), lengths)
+
+
+def z_value(counted: int, calls: TextCalls) -> float:
+    """Counted less predicted calls in standard deviations; 0 where nothing is random and they agree."""
+    off, deviation = counted - float(calls.expected.sum()), math.sqrt(calls.variance.sum())
+    return off / deviation if deviation > 1e-3 else 0.0 if abs(off) < 1e-3 else math.copysign(math.inf, off)
+
+
+TINY_PROMPTS = [torch.tensor([i + 1, i % 7 + 1, 9]) for i in range(20)]
+
+
+@pytest.mark.parametrize(("rule", "shape", "sampling"), PREDICTED, ids=str)
+def test_calls_are_the_predicted_ones(rule: str, shape: Shape, sampling: Sampling, tiny_pair: ModelPair) -> None:
+    """20 texts of up to 50 tokens; a prediction off by about 8% would be seen. Matching sampled tokens is not random.
+
+    The control is the next test.
+    """
+    decoded = decode(tiny_pair, TINY_PROMPTS, Method(rule, shape), tokens=50, sampling=sampling, seed=11, batch=10)
+    calls = predicted(tiny_pair, TINY_PROMPTS, [one.output_ids for one in decoded], rule, shape, sampling)
+    assert abs(z_value(sum(len(one.calls) for one in decoded), calls)) < SIGMA
+
+
+def test_a_wrong_prediction_is_seen(tiny_pair: ModelPair) -> None:
+    """Negative control: the calls of another rule and of another number of drafts."""
+    decoded = decode(tiny_pair, TINY_PROMPTS, Method("race", Chain(3)), tokens=50, sampling=WARM, batch=10)
+    texts, counted = [one.output_ids for one in decoded], sum(len(one.calls) for one in decoded)
+    for rule, k in (("independent", 3), ("race", 1)):
+        assert abs(z_value(counted, predicted(tiny_pair, TINY_PROMPTS, texts, rule, Chain(k), WARM))) > SIGMA

@@ -1,0 +1,304 @@
+"""Planning: candidates, break-even, batches, engines; each number again by another route."""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spectheory.cost import (
+    ACCELERATORS,
+    ConstantRatio,
+    CostModel,
+    LatencyTable,
+    Roofline,
+    batch_table,
+    iid_speedup,
+    iid_tokens_per_call,
+)
+from spectheory.deployment import (
+    Candidate,
+    Draft,
+    batch_ranges,
+    best_lengths,
+    break_even,
+    distances,
+    fastest_tree,
+    other_machine,
+    rank_drafts,
+)
+from spectheory.drafting import Chain
+from spectheory.errors import SettingError, SpectheoryError
+from spectheory.intervals import Interval
+from spectheory.prediction import plan, predict
+from spectheory.prediction.shape_calls import BestTree
+from spectheory.trace import Trace
+from spectheory.verification import RULES, RankRule, TokenVerification
+from tests.toy_drafts import LARGE, SMALL, table, text_trace
+
+ROUNDING = 1e-9
+"""Sums and solves of some hundred numbers near one, a root to 1e-12."""
+
+
+def calls(trace: Trace, k: int) -> float:
+    """Target calls under token verification, text by text from the end (the recursion itself)."""
+    total, start = 0.0, 0
+    accepted = np.minimum(1, np.exp(trace.columns["log_draft"] - trace.columns["log_target"]))
+    for length in trace.lengths:
+        a = accepted[start : start + length]
+        left = [0.0] * (length + k + 2)
+        for n in range(length - 1, -1, -1):
+            survival = [1.0]
+            for i in range(1, k + 1):
+                survival.append(survival[-1] * (a[n + i - 1] if n + i - 1 < length else 0.0))
+            survival.append(0.0)
+            left[n] = 1 + sum((survival[i] - survival[i + 1]) * left[n + i + 1] for i in range(k + 1))
+        total += left[0]
+        start += length
+    return total
+
+
+# Candidates
+
+
+def test_ranking_is_that_of_the_recursion() -> None:
+    """Best lengths and order of two drafts, from calls counted back from the end of each text."""
+    drafts = {"near": (text_trace(2, 0.3), 0.3), "far": (text_trace(3, 1.2), 0.05)}
+    by_hand = {
+        name: max((len(trace) / calls(trace, k) / (1 + k * c), -k) for k in range(1, 9))
+        for name, (trace, c) in drafts.items()
+    }
+    ranking = rank_drafts(
+        [Draft(name, trace, ConstantRatio(c)) for name, (trace, c) in drafts.items()],
+        rules=[TokenVerification()],
+        k_max=8,
+    )
+    assert [c.draft.name for c in ranking.by_draft] == sorted(by_hand, key=lambda name: by_hand[name], reverse=True)
+    for candidate in ranking.candidates:
+        speedup, k = by_hand[candidate.draft.name]
+        assert candidate.speedup.best == pytest.approx(speedup, rel=ROUNDING)
+        assert candidate.prediction.shape == Chain(-k)
+
+
+def test_runner_up_differs_and_is_told_apart_by_intervals() -> None:
+    trace = text_trace(2, 0.5)
+    same = rank_drafts([Draft("a", trace, table()), Draft("b", trace, table())])
+    assert same.runner_up is not None
+    assert not same.told_apart
+    dear = rank_drafts(
+        [Draft("a", trace, ConstantRatio(0.01)), Draft("b", trace, ConstantRatio(5.0))],
+        rules=[TokenVerification()],
+    )
+    assert dear.best.draft.name == "a"
+    assert dear.told_apart
+    keys = [(c.draft.name, c.prediction.rule.name, c.kind) for c in same.candidates]
+    assert len(set(keys)) == len(keys)
+
+
+def test_verdicts() -> None:
+    trace = text_trace(2, 1.0)
+    prediction = predict(trace, TokenVerification(), Chain(1), ConstantRatio(0.1))
+    tokens = prediction.tokens_per_call
+    verdicts = {}
+    for name, gain in (("speculate", tokens.low * 0.99), ("uncertain", tokens.best * 0.999), ("no", tokens.best)):
+        cost = ConstantRatio(gain - 1)  # the speed-up is tokens over gain
+        verdicts[name] = Candidate(Draft("a", trace, cost), predict(trace, TokenVerification(), Chain(1), cost)).verdict
+    assert verdicts == {
+        "speculate": "speculate",
+        "uncertain": "speculating may not pay",
+        "no": "do not speculate",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("a", {}, "names must differ"),
+        ("b", {"target": {"name": "org/other", "fingerprint": "g"}}, "differ in target"),
+        ("b", {"settings": {"sampling": {"temperature": 0.5}}}, "differ in sampling"),
+    ],
+)
+def test_drafts_that_cannot_be_ranked(name: str, change: dict[str, Any], words: str) -> None:
+    one = text_trace(2, 0.5)
+    other = Trace(one.columns, one.texts, {**one.provenance, **change})
+    with pytest.raises(SettingError, match=words):
+        rank_drafts([Draft("a", one, ConstantRatio(0.1)), Draft(name, other, ConstantRatio(0.1))])
+    with pytest.raises(SettingError, match="no draft"):
+        rank_drafts([])
+
+
+def test_latencies_limit_the_shapes() -> None:
+    ranking = rank_drafts([Draft("a", text_trace(2, 0.5), table(longest=33))], k_max=40, nodes=64)
+    assert any("chains beyond k = 32" in what for what in ranking.left_out)
+    narrow = LatencyTable(table().target, {m: Interval.exact(0.1) for m in (1, 2)}, 64)
+    trees = [RULES["recursive"], RULES["topk"]]
+    ranking = rank_drafts([Draft("a", text_trace(2, 0.5), narrow)], tree_rules=trees, nodes=16)  # type: ignore[arg-type]
+    assert all(max(c.prediction.shape.passes) <= 2 for c in ranking.candidates)
+
+
+# Trees for seconds
+
+
+@pytest.mark.parametrize("name", ["recursive", "topk"])
+@pytest.mark.parametrize("draft", [0.05, 0.3])
+def test_fastest_tree_against_every_size_and_depth(name: str, draft: float) -> None:
+    # One prompt: every tree is scored where it was found, by both.
+    rule, trace, cost = RULES[name], text_trace(5, 0.8, texts=1, tokens=240), table(verify=0.03, draft=draft)
+    assert isinstance(rule, RankRule)
+    most = 12
+    grid = [BestTree(n, d) for n in range(2, most + 1) for d in range(1, n)]
+    every = plan(trace, cost, rules=[rule], shapes=grid).best.speedup
+    wanted = fastest_tree(trace, rule, cost, most)
+    assert wanted is not None
+    found = predict(trace, rule, wanted, cost).speedup
+    fewest = predict(trace, rule, BestTree(most), cost).speedup
+    assert every is not None
+    assert found is not None
+    assert fewest is not None
+    assert found.best >= 0.99 * every.best, "a local search: within one percent of the best of all"
+    if draft == 0.3:
+        assert found.best > 1.02 * fewest.best, "chosen for calls, a tree is slower: the check can fail"
+
+
+def test_no_tree_of_one_node() -> None:
+    rule = RULES["topk"]
+    assert isinstance(rule, RankRule)
+    assert fastest_tree(text_trace(5, 0.8), rule, table(), 1) is None
+
+
+# Break-even
+
+
+@pytest.mark.parametrize("shape", [Chain(1), Chain(5), BestTree(6, 3)])
+@pytest.mark.parametrize("cost", [ConstantRatio(0.2), ConstantRatio(1.5), table(), table(draft=0.9)])
+def test_break_even_solved_back_gives_one(shape: Any, cost: CostModel) -> None:
+    trace, rule = text_trace(4, 0.7), RULES["recursive"]
+    prediction = predict(trace, rule, shape, cost)
+    found = break_even(prediction, cost)
+    assert prediction.speedup is not None
+    assert prediction.speedup.best * found.tokens_per_call_needed / found.tokens_per_call == pytest.approx(1)
+    assert found.draft_ratio_needed is not None
+    if isinstance(cost, ConstantRatio):
+        assert found.draft_ratio == pytest.approx(cost.c, rel=ROUNDING)
+        cheaper: CostModel = ConstantRatio(found.draft_ratio_needed)
+    else:
+        assert isinstance(cost, LatencyTable)
+        scale = found.draft_ratio_needed / found.draft_ratio
+        cheaper = LatencyTable(cost.target, {m: entry * scale for m, entry in cost.draft.items()}, 64)
+    solved = predict(trace, rule, prediction.shape, cheaper).speedup
+    assert solved is not None
+    assert solved.best == pytest.approx(1, rel=ROUNDING)
+    if isinstance(shape, Chain):
+        assert found.acceptance is not None
+        assert iid_tokens_per_call(found.acceptance, shape.k) == pytest.approx(found.tokens_per_call, rel=ROUNDING)
+        if found.acceptance_needed is not None:
+            needed = iid_tokens_per_call(found.acceptance_needed, shape.k)
+            assert needed == pytest.approx(found.tokens_per_call_needed, rel=ROUNDING)
+        else:
+            assert found.tokens_per_call_needed > shape.k + 1
+
+
+def test_least_acceptance_is_where_some_chain_begins_to_pay() -> None:
+    cost = ConstantRatio(0.3)
+    prediction = predict(text_trace(4, 0.7), TokenVerification(), Chain(3), cost)
+    found = break_even(prediction, cost, 12)
+    assert found.least_acceptance == pytest.approx(0.3), "some k improves iff alpha > c"
+    assert found.least_acceptance is not None
+    assert max(iid_speedup(found.least_acceptance - 1e-6, k, 0.3) for k in range(1, 13)) < 1
+    assert max(iid_speedup(found.least_acceptance + 1e-6, k, 0.3) for k in range(1, 13)) > 1
+
+
+def test_free_drafts_may_not_be_enough() -> None:
+    cost = table(verify=2.0)
+    found = break_even(predict(text_trace(4, 0.7), TokenVerification(), Chain(1), cost), cost)
+    assert found.draft_ratio_needed is None
+    assert found.least_acceptance is None
+    with pytest.raises(SettingError, match="no speed-up"):
+        break_even(predict(text_trace(4, 0.7), TokenVerification(), Chain(1)), cost)
+
+
+# Limits
+
+
+def test_distances_multiply_back() -> None:
+    trace = text_trace(4, 0.7)
+    for rule, shape in (("token", Chain(3)), ("topk", BestTree(5, 2)), ("argmax", Chain(2))):
+        prediction = predict(trace, RULES[rule], shape, ConstantRatio(0.1))
+        found = {d.name: d for d in distances(prediction)}
+        assert prediction.speedup is not None
+        for distance in found.values():
+            assert distance.reached * distance.tokens_per_call == pytest.approx(prediction.tokens_per_call.best)
+            assert distance.speedup == pytest.approx(prediction.speedup.best / distance.reached)
+        assert found["B6"].binds is (rule != "token")
+        assert ("1 call" in found) is isinstance(shape, Chain)
+        if rule == "argmax":
+            assert not found["1 call"].binds, "argmax drafts are no draws from the draft"
+
+
+# Batches
+
+
+def test_best_lengths_against_the_batch_table() -> None:
+    trace, k_max, batches = text_trace(4, 0.5), 6, (1, 8, 64, 256)
+    cost = Roofline(LARGE, SMALL, ACCELERATORS["H100-SXM"], context=0)
+    found = best_lengths(trace, TokenVerification(), cost, k_max=k_max, batches=batches, contexts=(0, 2048))
+    assert [(c.context, c.batch) for c in found] == [(context, b) for context in (0, 2048) for b in batches]
+    for choice in found:
+        at = Roofline(LARGE, SMALL, ACCELERATORS["H100-SXM"], context=choice.context)
+        gains = {0: 1.0}
+        for k in range(1, k_max + 1):
+            tokens = len(trace) / calls(trace, k)
+            (point,) = batch_table(at, Chain(k), tokens, [choice.batch], full_share(trace, k))
+            gains[k] = point.speedup
+            if k == choice.k:
+                assert choice.tokens_per_second == pytest.approx(point.tokens_per_second, rel=1e-6)
+        assert choice.speedup == pytest.approx(max(gains.values()), rel=1e-6)
+        assert gains[choice.k] == pytest.approx(max(gains.values()), rel=1e-6)
+    assert found[3].k == 0, "at batch 256 without context verifying is compute-bound"
+    assert found[0].k > 0
+
+
+def full_share(trace: Trace, k: int) -> float:
+    from spectheory.prediction.shape_calls import calls_by_shape
+
+    (found,) = calls_by_shape(trace, TokenVerification(), [Chain(k)])
+    return float(found.calls.full.sum() / found.calls.expected.sum())
+
+
+def test_ranges_cover_every_batch_once() -> None:
+    cost = Roofline(LARGE, SMALL, ACCELERATORS["H100-SXM"], context=0)
+    every = best_lengths(text_trace(4, 0.5), TokenVerification(), cost, k_max=6, batches=range(1, 257))
+    ranges = batch_ranges(every)
+    covered = [(b, k) for first, last, k in ranges for b in range(first, last + 1)]
+    assert covered == [(choice.batch, choice.k) for choice in every]
+    assert len(ranges) > 2
+
+
+def test_one_batch_costs_have_no_table() -> None:
+    with pytest.raises(SettingError, match="one batch size"):
+        best_lengths(text_trace(4, 0.5), TokenVerification(), table())  # type: ignore[arg-type]
+
+
+# The machine
+
+
+def test_other_machines_are_named() -> None:
+    here = f"{platform.system()} {platform.machine()}"
+    assert other_machine({"system": here, "threads": 99}) is None
+    words = other_machine({"system": here, "cpu": "Abacus 9"})
+    assert words is not None
+    assert "Abacus 9" in words
+    assert other_machine({"system": here, "gpu": ["Slide Rule 5000"]}) is not None
+
+
+def test_bad_numbers_are_refused() -> None:
+    draft = Draft("a", text_trace(2, 0.5), ConstantRatio(0.1))
+    bad: Sequence[dict[str, int]] = ({"k_max": 0},)
+    for settings in bad:
+        with pytest.raises(SpectheoryError):
+            rank_drafts([draft], **settings)
+    assert math.isfinite(rank_drafts([draft]).best.speedup.best)

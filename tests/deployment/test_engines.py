@@ -1,0 +1,211 @@
+"""Settings for engines: each under its own rule, only what its version accepts and does, every fact written once."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spectheory.cost import ACCELERATORS, ConstantRatio, Roofline
+from spectheory.deployment import Draft, EngineSettings, engine_settings, engines
+from spectheory.deployment.engines.base import Ask
+from spectheory.deployment.engines.facts import Engine, Fact, facts_table
+from spectheory.deployment.engines.sglang import GrownTree
+from spectheory.drafting import Chain, Tree
+from spectheory.prediction import plan, predict
+from spectheory.prediction.shape_calls import BestTree
+from spectheory.trace import Trace
+from spectheory.verification import RULES
+from tests.toy_drafts import LARGE, SMALL, table, text_trace
+
+NAMES = ["transformers", "vllm", "sglang", "llama.cpp", "tensorrt-llm"]
+
+
+def engines_of(draft: Draft, **settings: Any) -> dict[str, EngineSettings]:
+    return {found.engine: found for found in engine_settings([draft], **settings)}
+
+
+def test_engines_state_their_own_rules() -> None:
+    trace, cost = text_trace(4, 0.7), table()
+    found = engines_of(Draft("small", trace, cost), k_max=8, nodes=16)
+    assert list(found) == NAMES
+    token = plan(trace, cost, rules=[RULES["token"]], shapes=[Chain(k) for k in range(1, 9)]).best
+    assert found["transformers"].candidate.prediction.rule.name == "token"
+    assert found["transformers"].options["assistant"]["num_assistant_tokens"] == token.shape.nodes
+    assert token.speedup is not None
+    assert found["transformers"].candidate.speedup.best == pytest.approx(token.speedup.best)
+    assert found["vllm"].candidate.prediction.rule.name == "token"
+    assert found["vllm"].candidate.speedup.best == pytest.approx(token.speedup.best)
+    argmax = plan(trace, cost, rules=[RULES["argmax"]], shapes=[Chain(k) for k in range(1, 9)]).best
+    for name, length in (("llama.cpp", "spec-draft-n-max"), ("tensorrt-llm", "max_draft_len")):
+        assert found[name].candidate.prediction.rule.name == "argmax"
+        assert found[name].options[length] == argmax.shape.nodes
+    for settings in found.values():
+        content = json.loads(json.dumps(settings.as_dict(), allow_nan=False))
+        assert content["verdict"] in ("speculate", "speculating may not pay", "do not speculate")
+        assert content["remarks"][0].startswith("Rule: ")
+
+
+def test_vllm_json_is_the_one_pasted() -> None:
+    settings = engines_of(Draft("small", text_trace(4, 0.7), table()), k_max=8)["vllm"]
+    words = shlex.split(settings.paste)
+    assert words[:3] == ["vllm", "serve", "org/large"]
+    assert json.loads(words[words.index("--speculative-config") + 1]) == settings.options
+    assert settings.options["model"] == "org/small-4"
+    drawn = (settings.options["draft_sample_method"], settings.options["rejection_sample_method"])
+    assert drawn == ("probabilistic", "standard"), "block is accepted and ignored"
+    assert any("block is ignored" in line for line in settings.remarks)
+    assert any(line.startswith("By default") and "argmax" in line for line in settings.remarks)
+
+
+def test_vllm_lengths_by_batch() -> None:
+    cost = Roofline(LARGE, SMALL, ACCELERATORS["H100-SXM"], context=0)
+    options = engines_of(Draft("small", text_trace(4, 0.7), cost), k_max=6)["vllm"].options
+    ranges = options["num_speculative_tokens_per_batch_size"]
+    assert [first for first, _, _ in ranges] == [1, *(last + 1 for _, last, _ in ranges[:-1])]
+    assert ranges[-1][1] == 256
+    assert options["num_speculative_tokens"] == max(k for _, _, k in ranges)
+
+
+def test_vllm_takes_first_choices_where_they_are_faster() -> None:
+    """A flat draft that ranks well: sampled drafts are hardly accepted, first choices are."""
+    trace = text_trace(4, 0.7)
+    columns = {**trace.columns, "log_draft": trace.columns["log_target"] - 3.0, "draft_rank": np.ones(len(trace), int)}
+    settings = engines_of(Draft("small", Trace(columns, trace.texts, trace.provenance), table()), k_max=8)
+    assert settings["vllm"].candidate.prediction.rule.name == "argmax"
+    assert settings["vllm"].options["draft_sample_method"] == "greedy"
+
+
+@pytest.mark.parametrize("sampling", [{}, {"temperature": 0.0}, {"temperature": 0.7, "top_k": 20, "top_p": 0.9}])
+@pytest.mark.parametrize("off", [0.0, 3.0])
+def test_settings_that_an_engine_refuses_or_ignores_are_never_pasted(sampling: dict[str, Any], off: float) -> None:
+    """Whatever the sampling, and whether sampled drafts are of use or not."""
+    trace = text_trace(4, 0.7, **sampling)
+    columns = {**trace.columns, "log_draft": trace.columns["log_draft"] - off}
+    found = engines_of(Draft("small", replace(trace, columns=columns), table()), k_max=4, nodes=4)
+    assert list(found) == NAMES
+    for settings in found.values():
+        assert "block" not in settings.paste
+        assert "rejection-sampling" not in settings.paste
+        assert settings.candidate.prediction.rule.name != "block"
+    assert found["sglang"].candidate.prediction.rule.name in ("greedy", "argmax", "topk")
+
+
+def test_sglang_counts_the_root_and_pays_for_the_tree_it_grows() -> None:
+    trace = text_trace(4, 0.7)
+    columns = {**trace.columns, "log_draft": trace.columns["log_target"] - 3.0}  # sampled drafts are of no use
+    settings = engines_of(Draft("small", Trace(columns, trace.texts, trace.provenance), table(draft=0.1)))["sglang"]
+    shape = settings.candidate.prediction.shape
+    assert isinstance(shape, GrownTree)
+    options = settings.options
+    assert options["speculative-num-draft-tokens"] == shape.nodes + 1
+    assert options["speculative-num-steps"] == shape.depth
+    assert options["speculative-eagle-topk"] == shape.top >= shape.max_rank
+    assert all(grown >= own for grown, own in zip(shape.passes, shape.kept.passes, strict=True))
+    assert len(shape.passes) == shape.depth
+    wanted = settings.candidate.prediction.wanted
+    assert isinstance(wanted, BestTree)
+    kept = replace(wanted, drafted_as=None)
+    own = predict(settings.candidate.draft.trace, RULES["topk"], kept, table(draft=0.1))
+    assert own.shape == shape.kept
+    assert own.speedup is not None
+    assert settings.candidate.speedup.best <= own.speedup.best
+    assert own.tokens_per_call.best == pytest.approx(settings.candidate.prediction.tokens_per_call.best)
+    words = shlex.split(settings.paste)
+    assert words[words.index("--speculative-num-draft-tokens") + 1] == str(shape.nodes + 1)
+
+
+def test_a_grown_tree_is_at_least_its_kept_one() -> None:
+    kept = Tree.from_paths([(1,), (2,), (3,), (1, 1), (2, 1)])
+    assert GrownTree(kept).passes == (1, 3)
+    assert str(GrownTree(kept)) == "tree of 5, depth 2, top 3"
+
+
+def test_greedy_traces_plan_chains() -> None:
+    trace = text_trace(4, 0.7, temperature=0.0)
+    found = engines_of(Draft("small", trace, table()), k_max=8)
+    assert list(found) == NAMES
+    assert {s.candidate.prediction.rule.name for s in found.values()} == {"greedy"}
+    assert found["transformers"].options["generate"] == {"do_sample": False}
+    assert "draft_sample_method" not in found["vllm"].options
+    assert found["sglang"].options["speculative-eagle-topk"] == 1
+
+
+def test_engines_of_log_probabilities_alone() -> None:
+    trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40)] * 3)
+    found = engines_of(Draft("small", trace, ConstantRatio(0.1)), k_max=4)
+    assert list(found) == ["transformers", "vllm"], "the others draft first choices, which the trace does not rank"
+    assert not any("By default" in line for line in found["vllm"].remarks)
+
+
+def test_cut_sampling_is_remarked() -> None:
+    found = engines_of(Draft("small", text_trace(4, 0.7, temperature=0.7, top_k=20, top_p=0.9), table()), k_max=4)
+    assert "top_k=20" in found["transformers"].paste
+    assert "twice" in found["transformers"].remarks[-1]
+    assert any("may not be cut by top-k" in line for line in found["vllm"].remarks)
+    words = shlex.split(found["llama.cpp"].paste)
+    given = {name: float(words[words.index(name) + 1]) for name in ("--temp", "--top-k", "--top-p", "--min-p")}
+    assert given == {"--temp": 0.7, "--top-k": 20, "--top-p": 0.9, "--min-p": 0}
+    assert "before it applies the temperature" in found["llama.cpp"].remarks[-1]
+
+
+def test_the_best_draft_of_each_engine() -> None:
+    far, near = text_trace(2, 2.0), text_trace(3, 0.2)
+    far = replace(far, columns={**far.columns, "draft_rank": near.columns["draft_rank"] + 1})
+    drafts = [Draft("far", far, table()), Draft("near", near, table())]
+    assert {s.candidate.draft.name for s in engine_settings(drafts, k_max=4, nodes=4)} == {"near"}
+
+
+# Facts
+
+
+def known_facts() -> set[Fact]:
+    """Every fact that a file of an engine states."""
+    modules = [importlib.import_module(f"{engines.__name__}.{m.name}") for m in pkgutil.iter_modules(engines.__path__)]
+    return {value for module in modules for value in vars(module).values() if isinstance(value, Fact)}
+
+
+def test_every_fact_is_in_its_engines_list() -> None:
+    listed = [fact for engine in engines.ENGINES for fact in engine.facts]
+    assert set(listed) == known_facts()
+    assert len(set(listed)) == len(listed)
+    assert all(fact.does.endswith(".") and fact.evidence for fact in listed)
+
+
+def test_the_page_shows_the_facts() -> None:
+    """The table of the page is the one the settings are made from; to renew it, paste what ``facts_table`` gives."""
+    page = (Path(__file__).parents[2] / "docs" / "planning.md").read_text()
+    assert facts_table(engines.ENGINES) in page
+
+
+def test_a_new_engine_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    rule = Fact("--k", "Drafts are accepted where they match.", "run")
+    toy = Engine("toy", "1.0", (rule,))
+
+    def toy_settings(ask: Ask) -> EngineSettings | None:
+        best = ask.fastest("token")
+        return best and ask.settings(toy, best, {"k": best.shape.nodes}, f"toy --k {best.shape.nodes}", [rule.as_rule])
+
+    monkeypatch.setitem(engines.ENGINES, toy, (toy_settings,))
+    found = engines_of(Draft("small", text_trace(4, 0.7), table()), k_max=4)
+    assert list(found) == [*NAMES, "toy"]
+    assert found["toy"].as_dict()["version"] == "1.0"
+    assert "| toy 1.0 | `--k` |" in facts_table(engines.ENGINES)
+
+
+def test_servers_say_what_requests_must_ask_for() -> None:
+    """Where no command line sets the sampling, a remark does; transformers and llama.cpp set it themselves."""
+    cut = engines_of(Draft("small", text_trace(4, 0.7, temperature=0.7, top_k=20, top_p=0.9), table()), k_max=4)
+    greedy = engines_of(Draft("small", text_trace(4, 0.7, temperature=0.0), table()), k_max=4)
+    for found, words in ((cut, "temperature 0.7, top_k 20, top_p 0.9:"), (greedy, "temperature 0:")):
+        for engine in ("vllm", "sglang", "tensorrt-llm"):
+            assert any(f"Send requests with {words}" in line for line in found[engine].remarks), engine
+        for engine in ("transformers", "llama.cpp"):
+            assert not any("Send requests" in line for line in found[engine].remarks), engine

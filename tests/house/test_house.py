@@ -1,0 +1,293 @@
+"""The house: one direction of imports, a light front door, documented rooms, and a library that never prints."""
+
+from __future__ import annotations
+
+import ast
+import graphlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("spectheory", "simulations", "proofs_check")
+
+ROOMS = (
+    "errors",
+    "checks",
+    "files",
+    "intervals",
+    "distributions",
+    "kernels",
+    "divergences",
+    "logit_statistics",
+    "verification",
+    "truncated",
+    "drafting",
+    "limits",
+    "cost",
+    "trace",
+    "prediction",
+    "deployment",
+    "plots",
+    "reports",
+    "prompts",
+    "measure",
+    "pairs",
+    "cli",
+    "__main__",
+)
+"""A file imports only from its own room and the rooms before it. A new room takes its place here."""
+
+THEORY = ROOMS[1 : ROOMS.index("deployment") + 1]
+"""Rooms whose contracts come with examples; the others need models, files or a terminal."""
+
+SCRIPTS = ("spectheory/cli", "spectheory/pairs/train.py", "spectheory/__main__.py")
+"""What runs on a terminal may print."""
+
+ORACLES = (
+    "proofs_check/batch_algorithm.py",
+    "proofs_check/copied_drafts.py",
+    "proofs_check/enumeration.py",
+    "proofs_check/path_theorem.py",
+    "proofs_check/tree_enumeration.py",
+    "proofs_check/tree_theorem.py",
+    "proofs_check/oracle.py",
+    "proofs_check/rank_laws.py",
+    "proofs_check/race_ranks.py",
+    "simulations/reference/markov.py",
+    "simulations/reference/candidates.py",
+    "simulations/reference/ranked_trees.py",
+    "simulations/reference/random_pmf_trees.py",
+    "simulations/reference/races.py",
+    "simulations/reference/decoding.py",
+    "simulations/reference/batch.py",
+    "simulations/reference/biased.py",
+    "simulations/reference/model_trees.py",
+    "simulations/reference/ngram.py",
+    "simulations/reference/single.py",
+)
+"""What the library is checked against calls none of its closed forms."""
+
+THEORETICAL = ("simulations/predicted", "simulations/predictions.py", "simulations/sweeps")
+"""Where theory and simulation meet; all else in `simulations` knows nothing of the theory it is held against."""
+
+KNOWN_TO_SIMULATORS = (
+    *(
+        f"spectheory.{name}"
+        for name in ("errors", "files", "intervals", "distributions", "kernels.compiling", "pairs", "prompts")
+    ),
+    "spectheory.drafting.shapes",
+    "spectheory.drafting.weights.validate_rank_pmf",
+    *(f"spectheory.measure.{name}" for name in ("load_pair", "sample_continuations", "ModelPair", "tokens", "reading")),
+    *(f"spectheory.measure.{name}" for name in ("truncation", "pair", "sampling")),
+    *(f"spectheory.drafting.{name}" for name in ("Batch", "Chain", "KAry", "Shape", "Tree")),
+)
+"""Beginnings of the names of spectheory that simulators may import: no closed form is among them."""
+
+HEAVY = ("torch", "numba", "sympy", "matplotlib", "pyarrow", "scipy", "transformers", "rich", "typer")
+
+
+def sources(*packages: str) -> list[Path]:
+    return sorted(path.relative_to(ROOT) for package in packages for path in (ROOT / package).rglob("*.py"))
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse((ROOT / path).read_text(encoding="utf-8"))
+
+
+def imports(path: Path) -> set[str]:
+    """Dotted names of what a file imports from this repository, wherever in the file."""
+    found: set[str] = set()
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports relatively: write the whole name"
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return {name for name in found if name.split(".")[0] in PACKAGES}
+
+
+def room(dotted: str) -> str:
+    """The room of a dotted name of spectheory; the package itself belongs to none."""
+    parts = dotted.split(".")
+    known = len(parts) > 1 and ((ROOT / "spectheory" / parts[1]).is_dir() or is_module(f"spectheory.{parts[1]}"))
+    return parts[1] if known else ""
+
+
+def is_module(dotted: str) -> bool:
+    return (ROOT / Path(*dotted.split("."))).with_suffix(".py").is_file()
+
+
+def room_of(path: Path) -> str:
+    return path.parts[1].removesuffix(".py")
+
+
+LIBRARY = [path for path in sources("spectheory") if path != Path("spectheory/__init__.py")]
+
+
+def outward(path: Path) -> list[str]:
+    """Imports of a file that point the wrong way."""
+    here = ROOMS.index(room_of(path))
+    wrong = []
+    for name in imports(path):
+        if name.split(".")[0] != "spectheory":
+            if room_of(path) != "cli":
+                wrong.append(name)
+        elif room(name) and ROOMS.index(room(name)) > here:
+            wrong.append(name)
+    return wrong
+
+
+def test_every_room_has_its_place() -> None:
+    assert {room_of(path) for path in LIBRARY} <= set(ROOMS), "a new room: give it its place in ROOMS"
+
+
+@pytest.mark.parametrize("path", LIBRARY, ids=str)
+def test_imports_point_one_way(path: Path) -> None:
+    assert outward(path) == []
+
+
+def test_no_file_imports_itself_in_a_circle() -> None:
+    """Within a room too: the files of the library have an order."""
+    graph = {}
+    for path in LIBRARY:
+        name = ".".join(path.with_suffix("").parts)
+        owners = {part if is_module(part) else part.rpartition(".")[0] for part in imports(path)}
+        graph[name] = {owner for owner in owners if is_module(owner) and owner != name}
+    assert list(graphlib.TopologicalSorter(graph).static_order())
+
+
+def test_a_wrong_import_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative control: theory that imports the predictor, a rule that imports the simulators."""
+    for line, path in (
+        ("from spectheory.prediction import predict", Path("spectheory/divergences.py")),
+        ("import simulations.reference", Path("spectheory/verification/race.py")),
+        ("from spectheory import cli", Path("spectheory/cost.py")),
+    ):
+        monkeypatch.setattr(sys.modules[__name__], "tree", lambda _, line=line: ast.parse(line))
+        assert len(outward(path)) == 1, line
+
+
+@pytest.mark.parametrize("path", ORACLES)
+def test_oracles_call_no_closed_form(path: str) -> None:
+    assert {name for name in imports(Path(path)) if name.startswith("spectheory")} == set()
+
+
+def closed_forms(path: Path) -> list[str]:
+    """What a simulator imports of spectheory beyond what it may, or from where theory and simulation meet."""
+    found = [name for name in imports(path) if not name.startswith("simulations")]
+    meeting = tuple(each.removesuffix(".py").replace("/", ".") for each in THEORETICAL)
+    return [
+        name for name in found if not (name + ".").startswith(tuple(f"{each}." for each in KNOWN_TO_SIMULATORS))
+    ] + [name for name in imports(path) if name.startswith(meeting)]
+
+
+SIMULATORS = [path for path in sources("simulations") if not str(path).startswith(THEORETICAL)]
+
+
+@pytest.mark.parametrize("path", SIMULATORS, ids=str)
+def test_simulators_call_no_closed_form(path: Path) -> None:
+    assert closed_forms(path) == []
+
+
+def test_a_simulator_with_a_closed_form_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative control."""
+    for line in (
+        "from spectheory import total_variation",
+        "from spectheory.verification import RaceVerification",
+        "from spectheory.drafting import node_weights",
+        "from spectheory.drafting.weights import node_weights",
+        "from spectheory.measure import teacher_forced",
+        "def f():\n    import simulations.predictions",
+        "from simulations.predicted.races import ranks",
+        "from proofs_check import oracle",
+    ):
+        monkeypatch.setattr(sys.modules[__name__], "tree", lambda _, line=line: ast.parse(line))
+        assert len(closed_forms(Path("simulations/simulators/races.py"))) == 1, line
+
+
+def test_the_front_door_is_light() -> None:
+    """`import spectheory` loads no heavy library; its divergences need numpy alone, the predictor no torch."""
+    heavy = f"print(*sorted({{m.split('.')[0] for m in sys.modules}} & set({HEAVY!r})))"
+    for line, allowed in (
+        ("import spectheory", ""),
+        ("import spectheory; spectheory.kl_divergence; spectheory.Interval; spectheory.Trace", ""),
+        ("import spectheory.verification, spectheory.limits, spectheory.cost", ""),
+        ("import spectheory; spectheory.predict", "scipy"),
+    ):
+        ran = subprocess.run(
+            [sys.executable, "-c", f"import sys; {line}; {heavy}"], capture_output=True, text=True, check=True, cwd=ROOT
+        )
+        assert ran.stdout.strip() == allowed, line
+
+
+def test_the_front_door_lists_what_it_has() -> None:
+    import spectheory
+
+    assert sorted(spectheory.__all__) == spectheory.__all__
+    for name in spectheory.__all__:
+        assert name in dir(spectheory)
+        assert getattr(spectheory, name).__doc__
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        spectheory.nothing  # noqa: B018
+
+
+# Documentation
+
+
+def public(path: Path) -> Iterator[ast.FunctionDef | ast.ClassDef]:
+    """Public functions and classes of a file."""
+    for node in tree(path).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            yield node
+
+
+@pytest.mark.parametrize("path", sources(*PACKAGES), ids=str)
+def test_everything_public_is_documented(path: Path) -> None:
+    """Files, public functions, classes and their public methods (an override of a documented one included)."""
+    assert ast.get_docstring(tree(path)), f"{path} says not what it is"
+    for node in public(path):
+        members = [m for m in getattr(node, "body", []) if isinstance(m, ast.FunctionDef) and m.name[0] != "_"]
+        methods = members if isinstance(node, ast.ClassDef) else []
+        for item in (node, *methods):
+            assert ast.get_docstring(item), f"{path}: {item.name}"
+
+
+@pytest.mark.parametrize("path", [path for path in LIBRARY if room_of(path) in THEORY], ids=str)
+def test_contracts_of_the_theory_have_an_example(path: Path) -> None:
+    """What states its parameters shows a call; records of results, abstract bases and what reads a file need not."""
+    for node in public(path):
+        text = ast.get_docstring(node) or ""
+        if "Parameters\n" in text and "importers" not in path.parts:
+            assert ">>>" in text, f"{path}: {node.name}"
+
+
+@pytest.mark.parametrize("package", ["verification", "limits", "drafting"])
+def test_every_exported_rule_and_limit_has_an_example(package: str) -> None:
+    init = Path("spectheory") / package / "__init__.py"
+    exported = {name.rpartition(".")[2] for name in imports(init)}
+    checked = set()
+    for path in sources(f"spectheory/{package}"):
+        for node in public(path):
+            bases = {getattr(base, "id", "") for base in getattr(node, "bases", [])}
+            abstract = "ABC" in bases or node.name in ("PathRule", "PositionRule", "RankRule")
+            if node.name in exported and not abstract:
+                checked.add(node.name)
+                assert ">>>" in (ast.get_docstring(node) or ""), f"{path}: {node.name}"
+    assert checked, "the exports were not found"
+
+
+def prints(path: Path) -> list[int]:
+    """Lines that call print."""
+    calls = (node for node in ast.walk(tree(path)) if isinstance(node, ast.Call))
+    return [call.lineno for call in calls if isinstance(call.func, ast.Name) and call.func.id == "print"]
+
+
+@pytest.mark.parametrize("path", [path for path in sources(*PACKAGES) if not str(path).startswith(SCRIPTS)], ids=str)
+def test_the_library_never_prints(path: Path) -> None:
+    assert prints(path) == []

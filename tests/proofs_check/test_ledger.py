@@ -1,0 +1,204 @@
+"""The ledger is complete: every statement and every public calculator has its evidence, and all of it holds.
+
+Each check comes with a negative control, a wrong variant that the same check must reject; one that accepted it would
+fail here.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from proofs_check.entries import Entry
+from proofs_check.findings import KINDS, Effort
+from proofs_check.ledger import ledger
+from proofs_check.pages import page
+from proofs_check.simulated import ALARM, Parameters, instead, simulated, stated
+from proofs_check.verify import Key, check_one, keys_of
+from simulations.predictions import Predicted, Side
+from simulations.registry import Simulator, _registered, registered
+from spectheory.cli.theory_options import VerifyOptions
+from spectheory.cli.verify import run_verify
+from spectheory.errors import MissingExtraError, SettingError
+
+ROOT = Path(__file__).parents[2]
+
+PROVED = ("A1", "A2", "A3", "A4", "R1", "R4", "S1", "S2", "S3", "Y2", "Y6")
+"""Statements that must have a proof in checked steps."""
+
+SIMULATED = (
+    *("A1", "A2", "A3", "A4", "R1", "R2", "R3", "R3/product", "R5", "R6", "R7", "H", "H/distinct"),
+    *("S1", "S3", "T1", "B2", "B2'", "B3'", "Y1", "Y3", "Y3/printed", "Y4", "Y5", "Y6", "§7"),
+)
+"""Statements whose algorithms have kernels: they must be simulated too."""
+
+REFUTED = (
+    "A3/look-alike",
+    "H/distinct",
+    "H/truncated",
+    "T1/mixture",
+    "§7/product",
+    "S4/greedy",
+    "Y3/printed",
+    "Y3/empty",
+    "Y4/support",
+    "B4/sampling",
+    "B2'/dependent",
+    "B1/leading",
+    "C4/no-knee",
+    "S4/more",
+)
+"""False statements that must stand beside the true ones they resemble."""
+
+PUBLIC = ("", "verification", "drafting", "limits", "cost", "truncated")
+"""Packages whose every public name is backed by an entry."""
+
+
+def statements() -> list[str]:
+    """The ids of the theory page."""
+    text = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8").replace("′", "'")
+    found = re.findall(r"\*\*(?:B3, )?([DARSTBYC]\d'?|§9)\*\*", text)
+    return [*dict.fromkeys(found), "§7", "H"]
+
+
+def public_names() -> Iterator[str]:
+    for package in PUBLIC:
+        dotted = f"spectheory.{package}".rstrip(".")
+        yield from (f"{dotted}.{name}" for name in importlib.import_module(dotted).__all__)
+
+
+ENTRIES = list(ledger().values())
+KEYS = keys_of(ENTRIES)
+
+
+@pytest.mark.evidence
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: f"{key[0]}-{ledger()[key[0]].evidence[key[1]].kind}-{key[1]}")
+def test_the_evidence_holds_and_its_control_is_rejected(key: Key) -> None:
+    checked = check_one(key, Effort())
+    assert checked.outcome in ("proved", "holds", "refuted"), checked.trouble
+
+
+def test_every_statement_has_an_entry() -> None:
+    assert len(statements()) > 35
+    assert set(statements()) | {"B3"} | set(REFUTED) <= set(ledger())
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.id)
+def test_every_entry_has_evidence_of_every_kind_that_applies(entry: Entry) -> None:
+    have = {evidence.kind for evidence in entry.evidence}
+    assert have, "an entry without evidence"
+    for kind in KINDS[:4]:
+        assert (kind in have) != (kind in entry.without), f"{kind}: evidence, or the reason why there is none"
+    assert all(reason.strip() for reason in entry.without.values())
+    if entry.id in PROVED:
+        assert "symbolic" in have
+    if entry.id in SIMULATED:
+        assert "simulation" in have
+    if entry.refuted:
+        assert have & {"exact", "certified"}, "a counterexample in exact arithmetic"
+    for evidence in entry.evidence:
+        assert evidence.says
+        assert evidence.control.says
+        assert bool(evidence.steps) == (evidence.kind == "symbolic")
+        carrying = [step for step in evidence.steps if step.part == "argument"]
+        assert 2 * len(carrying) >= len(evidence.steps), "a proof that says or cites more than it shows"
+
+
+@pytest.mark.parametrize("name", list(public_names()))
+def test_every_public_calculator_is_backed_by_an_entry(name: str) -> None:
+    assert any(name in entry.calculators for entry in ENTRIES)
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.id)
+def test_the_calculators_named_exist(entry: Entry) -> None:
+    for name in entry.calculators:
+        module, _, attribute = name.rpartition(".")
+        assert hasattr(importlib.import_module(module), attribute), name
+
+
+PAIR = {"target": [0.5, 0.3, 0.2], "draft": [0.2, 0.3, 0.5], "max_rank": 2}
+RANKS = simulated("ranks", [("poisson", PAIR)], stated("R1"), wrong=("of R2", stated("R2", kind="race")))
+
+
+def test_every_statement_that_must_be_simulated_is_one() -> None:
+    assert set(SIMULATED) <= set(ledger())
+
+
+def test_a_wrong_simulator_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative control of the machinery: races over distinct tokens under the name of the Poisson race."""
+    assert RANKS.check(Effort()).status == "held"
+    assert RANKS.control.check(Effort()).status == "refuted"
+    wrong = Simulator(registered("race").run, "wrong")
+    monkeypatch.setitem(_registered, "poisson", wrong)
+    found = RANKS.check(Effort())
+    assert (found.status, found.at) == (
+        "refuted",
+        "P(R = 2) of poisson(target = [0.5, 0.3, 0.2], draft = [0.2, 0.3, 0.5], max_rank = 2)",
+    )
+    assert "standard errors off, false alarm 1e-09" in found.note
+    assert RANKS.control.check(Effort()).status == "held"
+
+
+def test_a_simulation_says_what_it_could_have_seen() -> None:
+    """Two ranks, 200,000 trials, 1e-9 shared by two numbers: (6.2 + 2.3) standard errors, .0092 at P(R = 1) = .63."""
+    found = RANKS.check(Effort())
+    assert (found.cases, found.gap) == (2, None)
+    assert "200,000 trials each, false alarm 1e-09 in all; errors of 0.0073 to 0.0092 would be seen" in found.note
+    shifted = instead(stated("R1"), lambda _, said: said + 0.01)
+    assert simulated("", [("poisson", PAIR)], shifted, wrong=("", shifted)).check(Effort()).status == "refuted"
+
+
+def test_a_bound_is_refuted_on_its_side_alone() -> None:
+    """0.01 beyond the acceptance is held on the one side and refuted on the other, at half the trials too."""
+
+    def bound(side: Side, shift: float) -> str:
+        def said(_: str, pair: Parameters) -> list[Predicted]:
+            (acceptance, *_rest) = stated("R1")("poisson", pair)
+            return [replace(acceptance, value=float(acceptance.value) + shift, side=side)]  # type: ignore[arg-type]
+
+        return simulated("", [("poisson", PAIR)], said, wrong=("", said)).check(Effort()).status
+
+    assert (bound("upper bound", 0.01), bound("lower bound", 0.01)) == ("held", "refuted")
+    assert (bound("upper bound", -0.01), bound("lower bound", -0.01)) == ("refuted", "held")
+
+
+def test_a_statement_that_says_nothing_of_a_setting_is_an_error() -> None:
+    silent = simulated("", [("poisson", PAIR)], stated("Y1"), wrong=("", stated("Y1")))
+    with pytest.raises(SettingError, match=r"nothing is said of poisson with \['draft', 'max_rank', 'target'\]"):
+        silent.check(Effort())
+
+
+def test_simulations_keep_to_their_share_of_false_alarms() -> None:
+    """A thousandth of the suite's 1e-6 each: there is room for many times as many as there are."""
+    made = [each for entry in ENTRIES for each in entry.evidence if each.kind == "simulation"]
+    assert 2 * len(made) * ALARM < 1e-6
+
+
+def test_the_ledger_loads_without_a_compiler() -> None:
+    """Kernels are compiled, and numba imported, when a simulation runs."""
+    line = "import sys; from proofs_check.ledger import ledger; ledger(); print('numba' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert run.stdout.strip() == "False"
+
+
+def test_verify_asks_for_the_compiler_where_something_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "numba", None)
+    with pytest.raises(MissingExtraError, match="numba is not installed: this needs the extra 'fast'"):
+        run_verify(VerifyOptions(ids=["R1"], kind="simulation"))
+
+
+def test_refuted_entries_are_the_named_ones_and_more() -> None:
+    assert set(REFUTED) <= {entry.id for entry in ENTRIES if entry.refuted}
+    assert all("/" in entry.id for entry in ENTRIES if entry.refuted)
+
+
+def test_the_page_of_theorems_is_up_to_date() -> None:
+    """Written by ``python -m proofs_check.pages docs/theorems.md``."""
+    assert page() == (ROOT / "docs" / "theorems.md").read_text(encoding="utf-8")

@@ -1,0 +1,95 @@
+"""Steps of proofs: one that carries the argument is no identity as it is written; the others are marked."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from proofs_check import at_most, calculus, equal
+from proofs_check.findings import Effort
+from proofs_check.ledger import ledger
+from proofs_check.symbolic import AS_WRITTEN, Step, cited, in_parts, in_words, parts, prove, same, valid
+
+PAGE = Path(__file__).parents[2] / "docs" / "theorems.md"
+
+PROOFS = [evidence for entry in ledger().values() for evidence in entry.evidence if evidence.kind == "symbolic"]
+STEPS = list({id(step): step for proof in PROOFS for step in proof.steps}.values())
+
+EXPANDED = same("the square", lambda a, b: ((a + b) ** 2, a * a + 2 * a * b + b * b))
+AS_IT_STANDS = same("a/b of b", lambda a, b: (a / b * b, a))
+WORDS = in_words("a/b of b", lambda a, b: (a / b * b, a))
+NAMED = cited("convexity", "jensen1906")
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: re.sub(r"\W+", "-", step.says)[:40])
+def test_a_step_that_carries_the_argument_is_no_identity_as_it_is_written(step: Step) -> None:
+    assert step.as_written() == (step.part == "words")
+
+
+def test_an_identity_as_it_is_written_is_told_from_one_that_is_shown() -> None:
+    """Negative controls of the above, for algebra and solver."""
+    assert AS_IT_STANDS.as_written()
+    assert not EXPANDED.as_written()
+    assert valid("a <= a", lambda a: at_most(a, a)).as_written()
+    assert valid("1 <= 2", lambda a: at_most(1, 2)).as_written()
+    assert not valid("ab = ba", lambda a, b: equal(a * b, b * a)).as_written()
+    assert not valid("2 <= 1", lambda a: at_most(2, 1)).as_written()
+
+
+def test_a_formula_that_shows_nothing_is_not_accepted() -> None:
+    for step in (AS_IT_STANDS, valid("a = a", lambda a: equal(a, a))):
+        found = step.check(5)
+        assert (found.status, found.note) == ("undecided", AS_WRITTEN)
+        assert prove([EXPANDED, step], Effort()).status == "undecided"
+    assert in_words("not as written", lambda a: ((a + 1) ** 2, a * a + 2 * a + 1)).check(5).status == "undecided"
+    assert in_words("false", lambda a: (a, 2 * a)).check(5).status == "undecided"
+    assert valid("2 <= 1", lambda a: at_most(2, 1)).check(5).status == "refuted"
+
+
+def test_calculus_is_worked_out_by_the_check() -> None:
+    """Slopes, limits and integrals are no identities as they are written; wrong ones are refuted."""
+
+    def slope(power: int) -> Step:
+        return same("slope", lambda x: (calculus.slope(x**3, x), 3 * x**power))
+
+    def limit(value: int) -> Step:
+        return same("limit", lambda x: (calculus.limit((1 + x) / x, x, float("inf")), value))
+
+    def area(parts_: int) -> Step:
+        return same("area", lambda x, u: (calculus.integral(u, u, 0, x), x * x / parts_))
+
+    for right, wrong in ((slope(2), slope(1)), (limit(1), limit(2)), (area(2), area(3))):
+        assert not right.as_written()
+        assert (right.check(5).status, wrong.check(5).status) == ("held", "refuted")
+
+
+def test_the_parts_of_a_proof_are_counted() -> None:
+    found = prove([EXPANDED, WORDS, NAMED, EXPANDED], Effort())
+    assert (found.status, found.cases, found.note) == ("held", 1, "1 in words, 1 cited")
+    assert parts([EXPANDED, WORDS, NAMED, EXPANDED]) == {"argument": 1, "words": 1, "cited": 1}
+    with pytest.raises(ValueError, match="without steps that carry the argument"):
+        prove([WORDS, NAMED], Effort())
+
+
+def test_the_page_of_theorems_counts_the_steps() -> None:
+    counted = parts(STEPS)
+    assert sum(counted.values()) == len(STEPS)
+    assert all(counted.values())
+    text = PAGE.read_text(encoding="utf-8")
+    assert f"Steps of all proofs, each counted once: {in_parts(counted)}." in text
+    listed = sum(len(proof.steps) for proof in PROOFS if len(proof.steps) > 1)
+    marks = re.findall(r"^  \d+\. .* \*\[(\w+)[^\]]*\]\*$", text, flags=re.M)
+    assert len(marks) == listed
+    in_steps = [step for proof in PROOFS if len(proof.steps) > 1 for step in proof.steps]
+    assert marks.count("words") == sum(step.part == "words" for step in in_steps)
+
+
+@pytest.mark.parametrize(
+    "entry", [e for e in ledger().values() if any(v.tokens for v in e.evidence)], ids=lambda e: e.id
+)
+def test_a_proof_for_some_vocabularies_stands_beside_one_for_all(entry: object) -> None:
+    """Otherwise the statement's row would say *proved* of a few vocabularies alone."""
+    proofs = [each for each in entry.evidence if each.kind == "symbolic"]  # type: ignore[attr-defined]
+    assert any(not each.tokens for each in proofs)

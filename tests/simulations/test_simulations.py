@@ -1,0 +1,331 @@
+"""The simulators against closed forms and path predictions.
+
+Every check is two-sided Bernstein with the variance that the library predicts: rigorous for bounded terms, no normal
+approximation. `ALARM` is the chance that one check fails although all is right; there are fewer than 300 (most of
+them cells of text laws), so this file fails wrongly with probability below 3e-7, of the 1e-6 that the whole suite may
+spend. Each test says how large an error it sees, and each has a deliberately wrong formula that must fail.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from fractions import Fraction
+from functools import cache
+from itertools import product
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from proofs_check import enumeration
+from proofs_check.strategies import Floats
+from simulations.reference import (
+    RULES,
+    CallRule,
+    Decoded,
+    KeptRace,
+    Pair,
+    decode,
+    draw,
+    markov_text,
+    race_with_clocks,
+    winner,
+)
+from spectheory.divergences import hockey_stick
+from spectheory.prediction.paths import calls_of_texts
+from spectheory.verification import (
+    BlockVerification,
+    IndependentMatch,
+    RaceVerification,
+    Rule,
+    TokenVerification,
+)
+
+ALARM = 1e-9
+LOG = math.log(2 / ALARM)
+
+LIBRARY: dict[str, Rule] = {
+    "token": TokenVerification(),
+    "block": BlockVerification(),
+    "race": RaceVerification(),
+    "independent": IndependentMatch(),
+    "kept race": RaceVerification(),
+}
+
+
+def bernstein(variance: float, largest: float) -> float:
+    """How far a sum of independent centred terms of that total variance, each at most `largest`, may stray."""
+    return largest * LOG / 3 + math.sqrt((largest * LOG / 3) ** 2 + 2 * variance * LOG)
+
+
+def strays(total: float, expected: float, variance: float, largest: float) -> bool:
+    return abs(total - expected) > bernstein(variance, largest)
+
+
+def made_up_pair(tokens: int, positions: int, seed: int) -> Pair:
+    """A non-stationary pair whose draft is off by a factor here and there and lacks a token now and then."""
+    rng = np.random.default_rng(seed)
+    target = rng.dirichlet(np.full(tokens, 0.7), size=(positions, tokens))
+    draft = target * np.exp(1.2 * rng.standard_normal(target.shape))
+    draft[rng.random(draft.shape) < 0.05] = 0
+    draft[..., 0] += 1e-3
+    return Pair(target, draft / draft.sum(axis=-1, keepdims=True))
+
+
+def single(p: list[float], q: list[float]) -> Pair:
+    """A pair whose pmfs are the same everywhere."""
+    return Pair(np.tile(p, (len(p), 1)), np.tile(q, (len(q), 1)))
+
+
+# One call, one draft: A1, A2, A4
+
+CALLS = 12_000
+"""Calls per rule: an acceptance rate is known to 0.031 at worst, so an error of 0.05 is all but sure to be seen."""
+
+PMFS = [
+    ([0.5, 0.3, 0.2], [0.2, 0.3, 0.5]),
+    ([0.7, 0.3, 0.0], [0.1, 0.3, 0.6]),
+    ([0.25, 0.25, 0.5], [0.5, 0.5, 0.0]),
+]
+
+
+def accepted_share(call: CallRule, pair: Pair, seed: int) -> float:
+    rng = np.random.default_rng(seed)
+    return sum(call(pair, 0, 0, 1, rng=rng).accepted for _ in range(CALLS)) / CALLS
+
+
+@pytest.mark.parametrize("name", ["token", "block", "race", "independent"])
+@pytest.mark.parametrize(("p", "q"), PMFS, ids=["crossed", "target lacks a token", "draft lacks a token"])
+def test_acceptance_rates(name: str, p: list[float], q: list[float]) -> None:
+    """A1, A2, A4 as frequencies of accepted drafts."""
+    rate = float(LIBRARY[name].acceptance(p, q))
+    share = accepted_share(RULES[name], single(p, q), seed=1)
+    assert not strays(CALLS * share, CALLS * rate, CALLS * rate * (1 - rate), 1.0), (share, rate)
+
+
+def test_wrong_acceptance_rates_are_caught() -> None:
+    """Negative control: the race read off TV, and token verification read off the race."""
+    p, q = PMFS[0]
+    race, token = (float(LIBRARY[name].acceptance(p, q)) for name in ("race", "token"))
+    for name, wrong in (("race", token), ("token", race)):
+        share = accepted_share(RULES[name], single(p, q), seed=1)
+        assert strays(CALLS * share, CALLS * wrong, CALLS * wrong * (1 - wrong), 1.0)
+
+
+# The output is a sample of the target
+
+LAW_TEXTS = 6_000
+"""Texts of three tokens over three: a probability of 0.04 is known to 0.018, one of 0.01 to 0.01."""
+
+SMALL = made_up_pair(tokens=3, positions=3, seed=8)
+
+
+def text_shares(chain: Floats) -> dict[tuple[int, ...], float]:
+    """The chain's law of three tokens after token 0."""
+    return {
+        text: math.prod(chain[n, ((0, *text)[n]), text[n]] for n in range(3)) for text in product(range(3), repeat=3)
+    }
+
+
+def straying_texts(counts: Counter[tuple[int, ...]], shares: dict[tuple[int, ...], float]) -> list[tuple[int, ...]]:
+    return [
+        text
+        for text, share in shares.items()
+        if strays(counts[text], LAW_TEXTS * share, LAW_TEXTS * share * (1 - share), 1.0)
+    ]
+
+
+@pytest.mark.parametrize("name", [*RULES, "kept race", "markov"])
+def test_the_output_is_a_sample_of_the_target(name: str) -> None:
+    """Several calls in a row, k = 2: the frequency of every text is the target's probability; impossible ones none."""
+    rng = np.random.default_rng(2)
+
+    def one_text() -> tuple[int, ...]:
+        if name == "markov":
+            return tuple(markov_text(SMALL.target, start=0, length=3, rng=rng))
+        call: CallRule = KeptRace(rng.exponential(size=(3, 3))) if name == "kept race" else RULES[name]
+        return decode(call, SMALL, start=0, length=3, k=2, rng=rng).tokens
+
+    counts = Counter(one_text() for _ in range(LAW_TEXTS))
+    assert straying_texts(counts, text_shares(SMALL.target)) == []
+    assert len(straying_texts(counts, text_shares(SMALL.draft))) > 3, "negative control: the draft's own law"
+
+
+# One call, cell by cell, against its enumeration
+
+CALL_PMFS = [
+    ([5, 5, 0], [8, 2, 0]),
+    ([5, 5, 0], [1, 3, 6]),
+    ([2, 3, 5], [3, 3, 4]),
+]
+"""Tenths of target and draft at three positions: block verification recovers from .625 P - Q after an accepted 0."""
+
+
+def enumerated_call(name: str) -> dict[tuple[int, ...], float]:
+    """The law of the tokens of one call of two drafts, in fractions and then floats."""
+    tenths = [[tuple(Fraction(weight, 10) for weight in pmf) for pmf in pair] for pair in CALL_PMFS]
+    law = ENUMERATED[name](lambda prefix: tenths[len(prefix)][0], lambda prefix: tenths[len(prefix)][1], (), 2)
+    return {tokens: float(share) for (tokens, _), share in law.items()}
+
+
+ENUMERATED = {
+    "token": enumeration.token_verification,
+    "block": enumeration.block_verification,
+    "race": enumeration.race_verification,
+    "independent": enumeration.independent_match,
+}
+
+
+@cache
+def call_counts(name: str) -> Counter[tuple[int, ...]]:
+    target, draft = (np.repeat(np.array(side)[:, None] / 10, 3, axis=1) for side in zip(*CALL_PMFS, strict=True))
+    rng = np.random.default_rng(9)
+    return Counter(RULES[name](Pair(target, draft), 0, 0, 2, rng=rng).tokens for _ in range(CALLS))
+
+
+@pytest.mark.parametrize("name", sorted(ENUMERATED))
+def test_a_call_has_its_enumerated_law(name: str) -> None:
+    """Accepted drafts and last token together; a cell of 0.1 is known to 0.018."""
+    law, counts = enumerated_call(name), call_counts(name)
+    assert set(counts) <= set(law)
+    for tokens, share in law.items():
+        assert not strays(counts[tokens], CALLS * share, CALLS * share * (1 - share), 1.0), tokens
+
+
+def test_another_rules_call_is_caught() -> None:
+    """Negative control: every rule's counts against every other rule's law."""
+    for name in ENUMERATED:
+        counts = call_counts(name)
+        for other in set(ENUMERATED) - {name}:
+            law = enumerated_call(other)
+            cells = [strays(counts[t], CALLS * s, CALLS * s * (1 - s), 1.0) for t, s in law.items()]
+            assert any(cells), (name, other)
+
+
+# Whole texts against the path theorem
+
+TEXTS, LENGTH, K = 1_500, 10, 4
+"""Texts of ten tokens, some 7,000 calls: the mean number of calls is known to 4.5%, a survival to at most 0.09."""
+
+LARGE = made_up_pair(tokens=5, positions=LENGTH, seed=3)
+
+
+def columns(text: tuple[int, ...], pair: Pair) -> dict[str, Floats]:
+    """What a trace would hold along one text after token 0."""
+    at = [(pair.p(n, last), pair.q(n, last), x) for n, (last, x) in enumerate(zip((0, *text), text, strict=False))]
+    with np.errstate(divide="ignore"):
+        return {
+            "log_target": np.log([p[x] for p, _, x in at]),
+            "log_draft": np.log([q[x] for _, q, x in at]),
+            "race_g": np.array([hockey_stick(p, q, p[x] / q[x]) if q[x] > 0 else math.inf for p, q, x in at]),
+        }
+
+
+def decoded_texts(name: str) -> list[Decoded]:
+    rng = np.random.default_rng(4)
+
+    def rule() -> CallRule:
+        return KeptRace(rng.exponential(size=(LENGTH, 5))) if name == "kept race" else RULES[name]
+
+    return [decode(rule(), LARGE, start=0, length=LENGTH, k=K, rng=rng) for _ in range(TEXTS)]
+
+
+TEXT_CACHE: dict[str, tuple[list[Decoded], list[dict[str, Floats]]]] = {}
+
+
+def simulated(name: str) -> tuple[list[Decoded], list[dict[str, Floats]]]:
+    """The decoded texts of a rule with the statistics along them, worked out once."""
+    if name not in TEXT_CACHE:
+        texts = decoded_texts(name)
+        TEXT_CACHE[name] = texts, [columns(text.tokens, LARGE) for text in texts]
+    return TEXT_CACHE[name]
+
+
+def calls_stray(name: str, survival: list[Floats]) -> bool:
+    """Whether the counted calls of all texts are too far from what the path theorem says given the texts."""
+    texts, _ = simulated(name)
+    predicted = calls_of_texts(np.concatenate(survival), np.full(TEXTS, LENGTH))
+    counted = sum(text.calls for text in texts)
+    return strays(counted, float(predicted.expected.sum()), float(predicted.variance.sum()), float(LENGTH))
+
+
+@pytest.mark.parametrize("name", sorted(LIBRARY))
+def test_calls_given_the_texts(name: str) -> None:
+    """C(0) and its variance, rule by rule; the race with fresh and with kept clocks alike."""
+    _, traces = simulated(name)
+    assert not calls_stray(name, [LIBRARY[name].path_survival(trace, K) for trace in traces])
+
+
+@pytest.mark.parametrize("name", sorted(LIBRARY))
+def test_survival_of_the_first_call_given_the_text(name: str) -> None:
+    """How often the first call accepts i drafts or more, i = 1..k, given the whole texts."""
+    texts, traces = simulated(name)
+    first = np.array([LIBRARY[name].path_survival(trace, K)[0] for trace in traces])
+    accepted = np.array([text.accepted[0] for text in texts])
+    for i in range(1, K + 1):
+        chance = first[:, i - 1]
+        counted = float(np.sum(accepted >= i))
+        assert not strays(counted, float(chance.sum()), float(np.sum(chance * (1 - chance))), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"), [("token", "block"), ("block", "token"), ("race", "token"), ("independent", "race")]
+)
+def test_another_rules_survival_is_caught(name: str, wrong: str) -> None:
+    """Negative control: the calls of one rule against another's prediction on the same texts."""
+    _, traces = simulated(name)
+    assert calls_stray(name, [LIBRARY[wrong].path_survival(trace, K) for trace in traces])
+
+
+def test_the_one_call_terms_are_caught() -> None:
+    """Negative control: min(1, prod rho), made a survival by its running minimum with the wrong end, mispredicts."""
+    _, traces = simulated("block")
+
+    def look_alike(trace: dict[str, Floats]) -> Floats:
+        log_ratio = np.concatenate([trace["log_draft"] - trace["log_target"], np.zeros(K - 1)])
+        rows: NDArray[np.float64] = np.lib.stride_tricks.sliding_window_view(log_ratio, K)
+        terms = np.exp(np.minimum(0.0, np.cumsum(rows, axis=1)))
+        return np.maximum.accumulate(terms[:, ::-1], axis=1)[:, ::-1]
+
+    assert calls_stray("block", [look_alike(trace) for trace in traces])
+
+
+# The pieces, decided
+
+
+def test_inversion_skips_impossible_tokens() -> None:
+    rng = np.random.default_rng(1)
+    assert {draw(np.array([0.0, 0.5, 0.0, 0.5, 0.0]), rng=rng) for _ in range(200)} == {1, 3}
+
+
+def test_the_race_by_hand() -> None:
+    """Clocks (1, 2): the target (.5, .5) takes 0; the draft (.1, .9) waits 10 for token 0 and 2.2 for token 1."""
+    pair = single([0.5, 0.5], [0.1, 0.9])
+    clocks = np.array([[1.0, 2.0], [30.0, 2.0], [1.0, 2.0]])
+    assert winner(clocks[0], pair.p(0, 0)) == 0
+    assert winner(clocks[0], pair.q(0, 0)) == 1
+    assert race_with_clocks(pair, 0, 0, clocks).tokens == (0,)
+    assert race_with_clocks(pair, 0, 0, clocks[1:]).tokens == (1, 0)
+    assert winner(np.array([0.1, 5.0]), np.array([0.0, 1.0])) == 1
+
+
+def test_certain_calls() -> None:
+    """Equal pmfs accept every draft in the two coin rules and the race; disjoint ones none, in every rule."""
+    rng = np.random.default_rng(6)
+    equal, disjoint = single([0.3, 0.7], [0.3, 0.7]), single([1.0, 0.0], [0.0, 1.0])
+    for name in ("token", "block", "race"):
+        assert all(RULES[name](equal, 0, 0, 3, rng=rng).accepted == 3 for _ in range(50))
+    for name, call in RULES.items():
+        assert all(call(disjoint, 0, 0, 3, rng=rng).tokens == (0,) for _ in range(50)), name
+
+
+@pytest.mark.parametrize("spare", [0, 1])
+def test_decoding_ends_where_the_text_ends(spare: int) -> None:
+    """The last call drafts no more than fits; with spare = 1 nothing is ever cut off."""
+    equal = single([0.3, 0.7], [0.3, 0.7])
+    for length, k in product((1, 2, 7, 8), (1, 3)):
+        text = decode(RULES["token"], equal, start=0, length=length, k=k, rng=np.random.default_rng(1), spare=spare)
+        assert len(text.tokens) == length
+        assert text.calls == math.ceil(length / (k + 1))
+        assert sum(text.accepted) + text.calls == length if spare else sum(text.accepted) <= length

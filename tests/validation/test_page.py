@@ -1,0 +1,139 @@
+"""Finished validations of several pairs on one page: what it says is what the answers say, and nothing is decoded."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spectheory.cli import main
+from spectheory.drafting import Chain, KAry
+from spectheory.measure import MeasureSettings, ModelPair
+from spectheory.measure.validation import Validation, validate
+from spectheory.plots.style import new_figure
+from spectheory.plots.validation import draw_pairs
+from spectheory.prompts import Prompt
+from spectheory.reports import PARTS, page
+
+PROMPTS = tuple(Prompt(str(i), "", f"t{i % 60 + 1} t9") for i in range(1, 4))
+
+
+@pytest.fixture(scope="module")
+def found(tiny_pair: ModelPair, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """A chain by token and by argmax verification, a tree by races, at two temperatures."""
+    question = Validation(
+        ("token", "argmax", "race"), (Chain(2), KAry((2, 1))), (0.0, 0.8), MeasureSettings(tokens=10, seed=1, count=1)
+    )
+    return validate(tiny_pair, PROMPTS, question, tmp_path_factory.mktemp("page"))
+
+
+def rows(text: str) -> list[list[str]]:
+    """Cells of every line of every table."""
+    lines = [line for line in text.splitlines() if line.startswith("| ") and "---" not in line]
+    return [[cell.strip() for cell in line.strip("|").replace(r"\|", "¦").split("|")] for line in lines]
+
+
+def test_the_page_says_what_the_answers_say(found: dict[str, Any]) -> None:
+    other = copy.deepcopy(found)
+    other["provenance"]["draft"]["name"] = "another"
+    changed = other["temperatures"][1]["settings"][0]["expected"]
+    changed["z"], changed["p"] = 4.5, 1e-9
+    said = rows(page([found, other]))
+    summary = {(row[0], row[1]): row for row in said if len(row) == 9 and row[1] in ("0", "0.8")}
+    assert len(summary) == 4
+    names = [
+        f"{one['provenance']['target']['name']} with {one['provenance']['draft']['name']}" for one in (found, other)
+    ]
+    settings = found["temperatures"][1]["settings"]
+    largest = max(abs(record["expected"]["z"]) for record in settings)
+    assert summary[names[0], "0.8"][2:6] == [str(len(settings)), f"{largest:.2f}", "0", "0"]
+    assert summary[names[1], "0.8"][3:6] == ["4.50", "1", "1"], "a refuted comparison is counted"
+    record = settings[0]
+    line = [row for row in said if row[0] == record["name"]][1]
+    assert line[1] == f"{record['tokens_per_call']['best']:.3f}"
+    assert line[2] == f"{record['expected']['tokens_per_call']:.3f}"
+    assert line[5] == f"{record['speedup']['measured']['best']:.2f}"
+
+
+def test_the_figure_shows_every_part_of_the_budget(found: dict[str, Any]) -> None:
+    figure = new_figure((12, 4))
+    assert draw_pairs(figure, [found, found])
+    right = figure.axes[2]
+    assert [label.get_text() for label in right.get_yticklabels()] == [*PARTS, "in all"]
+    settings = [record for each in found["temperatures"] for record in each["settings"]]
+    in_all = [line for line in right.get_lines() if line.get_marker() == "o"][len(PARTS)]
+    assert sorted(in_all.get_xdata()) == sorted(record["speedup"]["miss"]["best"] for record in settings)
+
+
+def test_the_command_joins_folders(found: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "validation.json").write_text(json.dumps(found))
+    of = [part for name in ("one", "two") for part in ("--of", str(tmp_path / name))]
+    out = tmp_path / "all"
+    assert main(["validate", *of, "--out", str(out)]) == 0
+    assert {path.name for path in out.iterdir()} == {
+        f"{stem}.{suffix}" for stem in ("validation", "validation-pairs") for suffix in ("png", "svg")
+    } | {"validation.md"}
+    shown = " ".join(capsys.readouterr().out.split())
+    assert shown.count("Counted and expected calls agree") == 2
+
+
+def test_a_pair_that_disagrees_gives_the_status(found: dict[str, Any], tmp_path: Path) -> None:
+    for name, disagreements in (("right", 0), ("wrong", 2)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "validation.json").write_text(json.dumps({**found, "disagreements": disagreements}))
+    of = [part for name in ("right", "wrong") for part in ("--of", str(tmp_path / name))]
+    assert main(["validate", *of[:2], "--out", str(tmp_path / "one")]) == 0
+    assert main(["validate", *of, "--out", str(tmp_path / "both")]) == 1
+
+
+def test_a_marker_is_a_temperature_and_no_pair_is_left_out(found: dict[str, Any]) -> None:
+    warm = {**found, "temperatures": found["temperatures"][1:]}
+    assert [each["temperature"] for each in found["temperatures"]] == [0.0, 0.8]
+    figure = new_figure((12, 4))
+    draw_pairs(figure, [found, *[warm] * 7])
+    left, middle, _ = figure.axes
+    assert "temperature: circle 0, square 0.8" in [text.get_text() for text in middle.texts]
+    assert len(left.texts) == 8
+    dots = [line.get_marker() for line in left.get_lines() if line.get_marker() in ("o", "s")]
+    settings = [len(each["settings"]) for each in found["temperatures"]]
+    assert (dots.count("o"), dots.count("s")) == (settings[0], settings[1] * 8)
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        (None, [], "is no finished validation (No such file"),
+        ("{", [], "is no finished validation"),
+        ('{"schema": 99}', [], "schema 99"),
+        ('{"schema": 1}', [], "is no finished validation"),
+        ("{}", ["--seed", "3", "--device", "cpu"], "--seed, --device given with --of"),
+    ],
+)
+def test_bad_folders_are_one_line(
+    content: str | None, options: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if content is not None:
+        (tmp_path / "validation.json").write_text(content)
+    assert main(["validate", "--of", str(tmp_path), "--out", str(tmp_path / "all"), *options]) == 2
+    err = capsys.readouterr().err
+    assert message in " ".join(err.split())
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_the_page_in_the_repository_is_that_of_its_data() -> None:
+    """docs/figures/validation.md, and the counts that the README tells, from the answers beside it."""
+    docs = Path(__file__).parents[2] / "docs" / "figures"
+    answers = [
+        json.loads((docs / "validation" / name / "validation.json").read_text())
+        for name in ("distilled", "draft", "small")
+    ]
+    assert (docs / "validation.md").read_text() == page(answers)
+    readme = " ".join((docs.parents[1] / "README.md").read_text().split())
+    compared, beyond = (sum(one[name] for one in answers) for name in ("comparisons", "beyond_3"))
+    assert f"{beyond or 'none'} of {compared} comparisons is beyond 3, none refuted" in readme
+    assert sum(one["disagreements"] for one in answers) == 0
