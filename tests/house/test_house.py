@@ -147,9 +147,8 @@ def test_every_room_has_its_place() -> None:
     assert {room_of(path) for path in LIBRARY} <= set(ROOMS), "a new room: give it its place in ROOMS"
 
 
-@pytest.mark.parametrize("path", LIBRARY, ids=str)
-def test_imports_point_one_way(path: Path) -> None:
-    assert outward(path) == []
+def test_imports_point_one_way() -> None:
+    assert {str(path): wrong for path in LIBRARY if (wrong := outward(path))} == {}
 
 
 def test_no_file_imports_itself_in_a_circle() -> None:
@@ -173,9 +172,8 @@ def test_a_wrong_import_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(outward(path)) == 1, line
 
 
-@pytest.mark.parametrize("path", ORACLES)
-def test_oracles_call_no_closed_form(path: str) -> None:
-    assert {name for name in imports(Path(path)) if name.startswith("spectheory")} == set()
+def test_oracles_call_no_closed_form() -> None:
+    assert {path for path in ORACLES for name in imports(Path(path)) if name.startswith("spectheory")} == set()
 
 
 def closed_forms(path: Path) -> list[str]:
@@ -190,9 +188,8 @@ def closed_forms(path: Path) -> list[str]:
 SIMULATORS = [path for path in sources("simulations") if not str(path).startswith(THEORETICAL)]
 
 
-@pytest.mark.parametrize("path", SIMULATORS, ids=str)
-def test_simulators_call_no_closed_form(path: Path) -> None:
-    assert closed_forms(path) == []
+def test_simulators_call_no_closed_form() -> None:
+    assert {str(path): found for path in SIMULATORS if (found := closed_forms(path))} == {}
 
 
 def test_a_simulator_with_a_closed_form_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,24 +244,31 @@ def public(path: Path) -> Iterator[ast.FunctionDef | ast.ClassDef]:
             yield node
 
 
-@pytest.mark.parametrize("path", sources(*PACKAGES), ids=str)
-def test_everything_public_is_documented(path: Path) -> None:
-    """Files, public functions, classes and their public methods (an override of a documented one included)."""
-    assert ast.get_docstring(tree(path)), f"{path} says not what it is"
+def undocumented(path: Path) -> list[str]:
+    """The file, its public functions, classes and their public methods that have no docstring."""
+    found = [] if ast.get_docstring(tree(path)) else [f"{path}"]
     for node in public(path):
         members = [m for m in getattr(node, "body", []) if isinstance(m, ast.FunctionDef) and m.name[0] != "_"]
         methods = members if isinstance(node, ast.ClassDef) else []
-        for item in (node, *methods):
-            assert ast.get_docstring(item), f"{path}: {item.name}"
+        found += [f"{path}: {item.name}" for item in (node, *methods) if not ast.get_docstring(item)]
+    return found
 
 
-@pytest.mark.parametrize("path", [path for path in LIBRARY if room_of(path) in THEORY], ids=str)
-def test_contracts_of_the_theory_have_an_example(path: Path) -> None:
+def test_everything_public_is_documented() -> None:
+    """Files, public functions, classes and their public methods (an override of a documented one included)."""
+    assert [name for path in sources(*PACKAGES) for name in undocumented(path)] == []
+
+
+def test_contracts_of_the_theory_have_an_example() -> None:
     """What states its parameters shows a call; records of results, abstract bases and what reads a file need not."""
-    for node in public(path):
-        text = ast.get_docstring(node) or ""
-        if "Parameters\n" in text and "importers" not in path.parts:
-            assert ">>>" in text, f"{path}: {node.name}"
+    without = []
+    for path in LIBRARY:
+        if room_of(path) in THEORY and "importers" not in path.parts:
+            texts = {node.name: ast.get_docstring(node) or "" for node in public(path)}
+            without += [
+                f"{path}: {name}" for name, text in texts.items() if "Parameters\n" in text and ">>>" not in text
+            ]
+    assert without == []
 
 
 @pytest.mark.parametrize("package", ["verification", "limits", "drafting"])
@@ -288,6 +292,5 @@ def prints(path: Path) -> list[int]:
     return [call.lineno for call in calls if isinstance(call.func, ast.Name) and call.func.id == "print"]
 
 
-@pytest.mark.parametrize("path", [path for path in sources(*PACKAGES) if not str(path).startswith(SCRIPTS)], ids=str)
-def test_the_library_never_prints(path: Path) -> None:
-    assert prints(path) == []
+def test_the_library_never_prints() -> None:
+    assert [path for path in sources(*PACKAGES) if not str(path).startswith(SCRIPTS) and prints(path)] == []

@@ -178,6 +178,7 @@ def test_the_search_finds_what_is_false_and_shrinks_it() -> None:
     assert "1" in found.at
 
 
+@pytest.mark.evidence
 def test_the_optimiser_walks_to_the_tightest_case() -> None:
     """The largest p.p of three tokens within 1/1000 of the boundary p0 <= 1/2 that the assumption draws."""
     half = Assumption("every share is at most 1/2", lambda p, q: all(2 * share <= 1 for share in p))
@@ -191,6 +192,7 @@ def test_the_optimiser_walks_to_the_tightest_case() -> None:
     assert search_claim(wrong, nowhere, Effort(), (pair_space(3),)).status == "refuted"
 
 
+@pytest.mark.evidence
 def test_a_search_is_the_same_every_time_and_another_when_deep() -> None:
     runs = [search_claim(PINSKER, strategies.exact_pairs(3), Effort(), (pair_space(2),)) for _ in range(2)]
     assert runs[0] == runs[1]
@@ -201,6 +203,7 @@ def test_floats_become_exact_pmfs(weights: list[float]) -> None:
     assert sum(rational(weights)) == 1
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("distance_wanted", [Fraction(0), Fraction(1, 7), Fraction(1)])
 def test_pairs_of_a_given_distance(distance_wanted: Fraction) -> None:
     found = find(strategies.pairs_at(distance_wanted), lambda case: True)

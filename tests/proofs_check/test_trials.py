@@ -104,6 +104,7 @@ def test_the_verdict_says_for_which_vocabularies() -> None:
     assert try_claim(AFFINITY, tokens=(2,)).summary.startswith("proved for V = 2; not refuted at V up to 64 (")
 
 
+@pytest.mark.evidence
 def test_a_claim_without_a_proof_is_searched_as_far() -> None:
     trial = try_claim(PINSKER)
     assert (trial.verdict, trial.proofs, trial.proved_for) == ("not refuted", {}, ())
@@ -297,6 +298,7 @@ at_zeros = Claim("p0/p0 = 1", lambda p, q: equal(1 if is_zero(p[0]) else p[0] / 
 """
 
 
+@pytest.mark.evidence
 def test_a_claim_without_a_proof_and_one_left_undecided_have_status_zero(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "statuses.py"
     path.write_text(STATUSES)

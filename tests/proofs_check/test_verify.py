@@ -82,6 +82,7 @@ def test_a_check_that_breaks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (found.outcome, found.trouble) == ("failed", "ZeroDivisionError: division by zero")
 
 
+@pytest.mark.evidence
 def test_workers_change_nothing() -> None:
     keys = verify.keys_of(select(["A3"]))
     runs = [verify.verify(keys, Effort(), processes=processes) for processes in (1, 3)]
