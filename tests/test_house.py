@@ -84,7 +84,7 @@ ORACLES = (
 )
 """What the library is checked against calls none of its closed forms."""
 
-THEORETICAL = ("simulations/predicted", "simulations/predictions.py", "simulations/sweeps")
+THEORETICAL = ("simulations/predicted", "simulations/verdicts", "simulations/sweeps")
 """Where theory and simulation meet; all else in `simulations` knows nothing of the theory it is held against."""
 
 KNOWN_TO_SIMULATORS = (
@@ -215,7 +215,7 @@ def test_a_simulator_with_a_closed_form_would_be_seen(monkeypatch: pytest.Monkey
         "from spectheory.drafting import node_weights",
         "from spectheory.drafting.weights import node_weights",
         "from spectheory.measure import teacher_forced",
-        "def f():\n    import simulations.predictions",
+        "def f():\n    import simulations.verdicts.predictions",
         "from simulations.predicted.races import ranks",
         "from proofs_check import oracle",
     ):

@@ -21,22 +21,22 @@ from proofs_check.call_counts import moments, numbers
 from proofs_check.enumeration import Decoding, Model, given_text, text_law
 from proofs_check.path_cases import CHAINS, RANKED, TREES
 from proofs_check.tree_theorem import depth
-from simulations.agreement import accepted_counts, agrees
-from simulations.batches import run_batch
-from simulations.ngram import text_parameters
+from simulations.counts.quantities import Mean
+from simulations.counts.tally import Tally
+from simulations.draws.streams import Stream, words
+from simulations.experiments.batches import run_batch
+from simulations.experiments.registry import registered
+from simulations.experiments.tasks import task
+from simulations.models.ngram import text_parameters
 from simulations.predicted import block_moves
 from simulations.predicted.decoding import acceptance_of, calls_of
 from simulations.predicted.markov_calls import markov_calls
-from simulations.predictions import compare, predictions
-from simulations.quantities import Mean
 from simulations.reference.any_rule import RANKED as RANKED_TWINS
 from simulations.reference.any_rule import RULES as TWINS
 from simulations.reference.any_rule import DraftTree, decoded_text
 from simulations.reference.markov import Pair
-from simulations.registry import registered
-from simulations.streams import Stream, words
-from simulations.tally import Tally
-from simulations.tasks import task
+from simulations.verdicts.agreement import accepted_counts, agrees
+from simulations.verdicts.predictions import compare, predictions
 from spectheory.drafting import Chain, Tree
 from spectheory.errors import SettingError, ShapeError
 from spectheory.paths import calls_of_chains

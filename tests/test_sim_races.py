@@ -17,12 +17,12 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom, hypergeom
 
+from simulations.draws.streams import Stream, words
 from simulations.kernels.dense_race import dense_race
 from simulations.kernels.lazy_race import lazy_race
 from simulations.kernels.poisson_race import poisson_race
 from simulations.reference import races as reference
 from simulations.reference.races import Raced, counted
-from simulations.streams import Stream, words
 from spectheory.errors import PmfError, SettingError, ShapeError
 from spectheory.verification import PoissonRace, RaceVerification
 

@@ -21,21 +21,21 @@ from scipy.stats import binom
 
 import simulations.simulators  # noqa: F401  registers the kinds
 from proofs_check.strategies import Floats
-from simulations.agreement import agrees
-from simulations.batches import run_batch
+from simulations.counts.quantities import Mean, Share
+from simulations.counts.tally import Tally
+from simulations.draws.streams import Stream, words
+from simulations.experiments.batches import run_batch
+from simulations.experiments.registry import registered
+from simulations.experiments.tasks import Task, task
 from simulations.kernels.kseq import kseq
 from simulations.kernels.single_draft import RULES, single_draft, top_k_match
 from simulations.predicted.rank_entropy import lacking
-from simulations.predictions import compare, predictions
-from simulations.quantities import Mean, Share
 from simulations.reference import single as twin
-from simulations.registry import registered
 from simulations.simulators.rank_entropy import seen_entropy
 from simulations.simulators.timing import KERNELS, language_pair
-from simulations.streams import Stream, words
 from simulations.sweeps import Scale, Sweep, entropy, gaps, lazy
-from simulations.tally import Tally
-from simulations.tasks import Task, task
+from simulations.verdicts.agreement import agrees
+from simulations.verdicts.predictions import compare, predictions
 from spectheory.errors import PmfError, SettingError, ShapeError
 from spectheory.plots.style import new_figure
 from spectheory.verification import KSeq, TokenVerification

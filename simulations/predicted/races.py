@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from simulations.positions import MOST_OUTPUTS
-from simulations.predictions import Predicted, predicts
-from simulations.quantities import Share
+from simulations.counts.quantities import Share
+from simulations.models.positions import MOST_OUTPUTS
+from simulations.verdicts.predictions import Predicted, predicts
 from spectheory.verification import PoissonRace, RaceVerification
 from spectheory.verification.base import RankRule
 

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from simulations.predicted.races import race
-from simulations.predictions import predicts
+from simulations.verdicts.predictions import predicts
 
 predicts("race-numpy")(race)

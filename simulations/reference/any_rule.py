@@ -12,13 +12,13 @@ from functools import cached_property
 
 import numpy as np
 
-from simulations.alias import Floats
+from simulations.draws.alias import Floats
+from simulations.draws.streams import Stream
 from simulations.reference.candidates import Judged, distinct_rejection, iid_rejection
 from simulations.reference.decoding import block_call, from_table
 from simulations.reference.markov import Call, Pair
 from simulations.reference.races import PoissonRace, dense_race
 from simulations.reference.ranked_trees import Path, walk
-from simulations.streams import Stream
 from spectheory.errors import SettingError
 
 At = Callable[[Floats, Floats, int, Stream], Judged]
@@ -30,7 +30,7 @@ def token(p: Floats, q: Floats, candidates: int, stream: Stream) -> Judged:
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> token(np.array([0.0, 1.0]), np.array([1.0, 0.0]), 1, Stream(words(1)))
     Judged(rank=None, token=1)
     """
@@ -54,7 +54,7 @@ def topk(p: Floats, q: Floats, candidates: int, stream: Stream) -> Judged:
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> topk(np.array([0.0, 1.0, 0.0]), np.array([0.5, 0.25, 0.25]), 2, Stream(words(1)))
     Judged(rank=2, token=1)
     """
@@ -159,7 +159,7 @@ def ranked_call(at: At, tree: DraftTree, pair: Pair, n: int, last: int, stream: 
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> same = Pair(np.full((2, 2), 0.5), np.full((2, 2), 0.5))
     >>> ranked_call(race, DraftTree([(1,), (1, 1)]), same, 0, 0, Stream(words(1))).accepted
     2
@@ -184,7 +184,7 @@ def decoded_text(rule: str, tree: DraftTree, pair: Pair, start: int, length: int
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> same, chain = Pair(np.full((2, 2), 0.5), np.full((2, 2), 0.5)), DraftTree([(1,), (1, 1)])
     >>> [call.accepted for call in decoded_text("block", chain, same, 0, 7, Stream(words(1)))]
     [2, 2, 0]

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from simulations.draws.streams import Stream
 from simulations.reference.decoding import from_table, inverted
 from simulations.reference.markov import Floats, Pair
-from simulations.streams import Stream
 
 
 def batch_round(
@@ -22,7 +22,7 @@ def batch_round(
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> batch_round(Pair(np.eye(2), np.eye(2)), 0, 1, 3, 2, Stream(words(1)))
     ([1, 1, 1], False)
     """
@@ -40,7 +40,7 @@ def verified(p: Floats, q: Floats, drafts: int, stream: Stream) -> tuple[int, bo
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> verified(np.array([0.0, 1.0]), np.array([1.0, 0.0]), 2, Stream(words(1)))
     (1, True)
     """
@@ -59,7 +59,7 @@ def batch_text(pair: Pair, start: int, length: int, drafts: int, stream: Stream,
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> batch_text(Pair(np.eye(2), np.eye(2)[::-1]), 0, 3, 2, Stream(words(1)))
     [0, 1, 2]
     """

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from simulations.draws.streams import Stream
 from simulations.reference.decoding import from_table
-from simulations.streams import Stream
 
 Floats = NDArray[np.float64]
 
@@ -28,7 +28,7 @@ def over_accepted(p: Floats, q: Floats, accept: Floats, recovery: str, stream: S
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> over_accepted(np.array([0.0, 1.0]), np.array([1.0, 0.0]), np.zeros(2), "optimal", Stream(words(1)))
     Output(token=1, recovered=True)
     """

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.alias import alias, drawn
-from simulations.streams import Stream
+from simulations.draws.alias import alias, drawn
+from simulations.draws.streams import Stream
 
 Floats = NDArray[np.float64]
 
@@ -33,7 +33,7 @@ def iid_rejection(p: Floats, q: Floats, candidates: int, stream: Stream) -> Judg
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> iid_rejection(np.array([0.0, 1.0]), np.array([1.0, 0.0]), 3, Stream(words(1)))
     Judged(rank=None, token=1)
     """
@@ -52,7 +52,7 @@ def distinct_rejection(p: Floats, q: Floats, candidates: int, stream: Stream) ->
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> distinct_rejection(np.array([0.0, 1.0]), np.array([1.0, 0.0]), 3, Stream(words(1)))
     Judged(rank=2, token=1)
     """
@@ -111,7 +111,7 @@ def gumbel_list(p: Floats, q: Floats, k: int, stream: Stream) -> Listed:
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> gumbel_list(np.array([0.0, 1.0]), np.array([1.0, 0.0]), 2, Stream(words(1))).drafts
     (0, 0)
     """

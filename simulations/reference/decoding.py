@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from simulations.alias import Floats, alias, drawn
+from simulations.draws.alias import Floats, alias, drawn
+from simulations.draws.streams import Stream
 from simulations.reference.markov import Call, Pair
-from simulations.streams import Stream
 
 StreamCall = Callable[[Pair, int, int, int, Stream], Call]
 """One call: pair, position of the first draft, the token before it, number of drafts, stream."""
@@ -22,7 +22,7 @@ def from_table(pmf: Floats, stream: Stream) -> int:
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> from_table(np.array([0.0, 1.0]), Stream(words(1)))
     1
     """
@@ -34,7 +34,7 @@ def inverted(weights: Floats, order: list[int], stream: Stream) -> int:
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> inverted(np.array([0.0, 3.0, 0.0]), [2, 1, 0], Stream(words(1)))
     1
     """
@@ -54,7 +54,7 @@ def token_call(pair: Pair, n: int, last: int, k: int, stream: Stream) -> Call:
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> same = Pair(np.full((2, 2), 0.5), np.full((2, 2), 0.5))
     >>> token_call(same, 0, 0, 3, Stream(words(1))).accepted
     3
@@ -82,7 +82,7 @@ def block_call(pair: Pair, n: int, last: int, k: int, stream: Stream) -> Call:
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> same = Pair(np.full((2, 2), 0.5), np.full((2, 2), 0.5))
     >>> block_call(same, 0, 0, 3, Stream(words(1))).accepted
     3
@@ -132,7 +132,7 @@ def decoded(call: StreamCall, pair: Pair, start: int, length: int, k: int, strea
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> same = Pair(np.full((2, 2), 0.5), np.full((2, 2), 0.5))
     >>> [step.accepted for step in decoded(token_call, same, 0, 7, 2, Stream(words(1)))]
     [2, 2, 0]
@@ -149,7 +149,7 @@ def horizon_text(pair: Pair, start: int, length: int, stream: Stream) -> list[in
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> horizon_text(Pair(np.eye(2), np.eye(2)[::-1]), 0, 3, Stream(words(1)))
     [0, 1, 2]
     """

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from simulations.alias import Floats
+from simulations.draws.alias import Floats
+from simulations.draws.streams import Stream
 from simulations.reference.decoding import _output_and_mark
 from simulations.reference.markov import Call
-from simulations.streams import Stream
 
 Prefix = tuple[int, ...]
 Model = Callable[[Prefix], Floats]
@@ -23,7 +23,7 @@ def prefix_call(target: Model, draft: Model, before: Prefix, k: int, stream: Str
     Examples
     --------
     >>> import numpy as np
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> prefix_call(lambda _: np.array([0.5, 0.5]), lambda _: np.array([0.5, 0.5]), (), 3, Stream(words(1))).accepted
     3
     """
@@ -42,7 +42,7 @@ def prefix_text(target: Model, draft: Model, before: Prefix, length: int, k: int
     Examples
     --------
     >>> import numpy as np
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> fair = lambda _: np.array([0.5, 0.5])
     >>> [step.accepted for step in prefix_text(fair, fair, (), 7, 2, Stream(words(1)))]
     [2, 2, 0]

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.alias import alias, drawn
-from simulations.streams import Stream
+from simulations.draws.alias import alias, drawn
+from simulations.draws.streams import Stream
 
 Floats = NDArray[np.float64]
 
@@ -55,7 +55,7 @@ def dense_race(target: Floats, draft: Floats, stream: Stream) -> Raced:
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> same = np.array([0.5, 0.5])
     >>> dense_race(same, same, Stream(words(1))).rank
     1
@@ -75,7 +75,7 @@ class LazyRace:
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> same = np.array([0.5, 0.5])
     >>> LazyRace(same, same, Stream(words(1))).run(max_rank=2).rank
     1
@@ -130,7 +130,7 @@ class PoissonRace:
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> same = np.array([0.5, 0.5])
     >>> PoissonRace(same, same, Stream(words(1))).run().rank
     1

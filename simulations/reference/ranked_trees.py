@@ -9,8 +9,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.alias import alias, drawn
-from simulations.streams import Stream
+from simulations.draws.alias import alias, drawn
+from simulations.draws.streams import Stream
 
 Floats = NDArray[np.float64]
 Path: TypeAlias = tuple[int, ...]
@@ -52,7 +52,7 @@ def rank_from_law(law: Floats, stream: Stream) -> int:
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> rank_from_law(np.array([0.0, 1.0]), Stream(words(1)))
     2
     """
@@ -68,7 +68,7 @@ def rank_from_race(target: Floats, draft: Floats, most: int, stream: Stream) -> 
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> same = np.array([[0.5, 0.5]])
     >>> rank_from_race(same, same, 2, Stream(words(1)))
     1

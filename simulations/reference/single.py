@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from simulations.alias import alias, drawn
+from simulations.draws.alias import alias, drawn
+from simulations.draws.streams import Stream
 from simulations.reference.candidates import Judged
-from simulations.streams import Stream
 
 Floats = NDArray[np.float64]
 
@@ -35,7 +35,7 @@ def token_verification(p: Floats, q: Floats, stream: Stream) -> Verified:
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> token_verification(np.array([0.0, 1.0]), np.array([1.0, 0.0]), Stream(words(1)))
     Verified(accepted=False, output=1)
     """
@@ -52,7 +52,7 @@ def match(p: Floats, q: Floats, rule: str, stream: Stream) -> Verified:
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> match(np.array([0.4, 0.6]), np.array([0.1, 0.9]), "greedy", Stream(words(1)))
     Verified(accepted=True, output=1)
     """
@@ -66,7 +66,7 @@ def top_k(p: Floats, q: Floats, candidates: int, stream: Stream) -> Judged:
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> top_k(np.array([0.0, 1.0]), np.array([0.9, 0.1]), 2, Stream(words(1)))
     Judged(rank=2, token=1)
     """
@@ -80,7 +80,7 @@ def kseq(p: Floats, q: Floats, candidates: int, stream: Stream) -> Judged:
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> kseq(np.array([0.0, 1.0]), np.array([1.0, 0.0]), 3, Stream(words(1)))
     Judged(rank=None, token=1)
     """

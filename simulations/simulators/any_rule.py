@@ -7,23 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from simulations.chains import checked_chains, checked_stream
-from simulations.moments import Moments
-from simulations.positions import whole_number
+from simulations.counts.moments import Moments
+from simulations.counts.tally import Tally
+from simulations.draws.streams import Stream, Words
+from simulations.experiments.registry import simulator
+from simulations.models.chains import checked_chains, checked_stream
+from simulations.models.positions import whole_number
+from simulations.models.recipes import chains_of
 from simulations.reference.any_rule import DraftTree, decoded_text
 from simulations.reference.decoding import from_table
 from simulations.reference.markov import Pair
-from simulations.registry import simulator
-from simulations.settings import chains_of
-from simulations.streams import Stream, Words
-from simulations.tally import Tally
 
 
 @simulator("decode", version="1")
 def decode(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
     """Decode texts call by call by the rule ``rule`` with the draft tree ``paths``, a chain of k as [[1], [1, 1], ...].
 
-    Parameters are the chains (:func:`simulations.settings.chains_of`) and ``length``, besides. Counted are ``texts``,
+    Parameters are the chains (:mod:`simulations.models.recipes`) and ``length``, besides. Counted are ``texts``,
     ``[length + 1]``, texts by their number of calls, whose moments are ``calls``, and ``accepted``, ``[depth + 1]``,
     calls by their accepted drafts; the recovered or bonus token is not among those.
     """

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from simulations.counts.tally import Tally
+from simulations.draws.streams import Words
+from simulations.experiments.registry import simulator
 from simulations.kernels.biased_verification import biased_verification
-from simulations.registry import simulator
-from simulations.streams import Words
-from simulations.tally import Tally
 
 
 @simulator("biased", version="1")

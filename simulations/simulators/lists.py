@@ -1,7 +1,7 @@
 """Several candidates at one position: a trial is a position.
 
 Parameters are ``target`` and ``draft``, pmfs ``[V]``, and ``max_rank`` or ``k``. ``output``, ``[V]``, is counted up to
-:data:`simulations.positions.MOST_OUTPUTS` tokens.
+:data:`simulations.models.positions.MOST_OUTPUTS` tokens.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from simulations.counts.tally import Tally
+from simulations.draws.streams import Words
+from simulations.experiments.registry import simulator
 from simulations.kernels.gumbel_list import gumbel_list
 from simulations.kernels.recursive_rejection import recursive_rejection
-from simulations.positions import by_output
-from simulations.registry import simulator
-from simulations.streams import Words
-from simulations.tally import Tally
+from simulations.models.positions import by_output
 
 
 @simulator("recursive", version="1")

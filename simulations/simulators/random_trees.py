@@ -1,7 +1,7 @@
 """Best trees of a target whose pmfs are random: a trial is a tree.
 
 Parameters are ``capacities``, ascending numbers P of prefixes, and the pmfs that every prefix draws from: a ``family``
-of :mod:`simulations.families` with its numbers of ``pmfs`` and ``tokens``, or ``pmfs_given``, ``[n, V]``.
+of :mod:`simulations.models.families` with its numbers of ``pmfs`` and ``tokens``, or ``pmfs_given``, ``[n, V]``.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from simulations.families import Floats, population
+from simulations.counts.tally import Tally
+from simulations.draws.streams import Words
+from simulations.experiments.registry import simulator
 from simulations.kernels.random_pmf_trees import random_pmf_trees
-from simulations.registry import simulator
-from simulations.streams import Words
-from simulations.tally import Tally
+from simulations.models.families import Floats, population
 
 _population = lru_cache(maxsize=8)(population)
 

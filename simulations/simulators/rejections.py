@@ -1,6 +1,6 @@
 """Rejections on Markov chains when drafts run to the horizon (yin2024): a trial is a text.
 
-Parameters are the chains (:func:`simulations.settings.chains_of`) and ``length``, T. Counted are ``positions``,
+Parameters are the chains (:func:`simulations.models.recipes.chains_of`) and ``length``, T. Counted are ``positions``,
 ``[T]``, texts with a rejection there, and ``texts``, ``[T + 1]``, texts by their number of rejections, whose moments
 are ``rejections``. With ``positions`` false they are not counted by position.
 """
@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from simulations.chains import RejectionCounts
+from simulations.counts.moments import Moments
+from simulations.counts.tally import Tally
+from simulations.draws.streams import Words
+from simulations.experiments.registry import simulator
 from simulations.kernels.batch_rejection import batch_rejections
 from simulations.kernels.markov_decoding import horizon_rejections
-from simulations.moments import Moments
-from simulations.registry import simulator
-from simulations.settings import chains_of
-from simulations.streams import Words
-from simulations.tally import Tally
+from simulations.models.chains import RejectionCounts
+from simulations.models.recipes import chains_of
 from spectheory.errors import SettingError
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from simulations.counts.tally import Tally
+from simulations.draws.streams import Words
+from simulations.experiments.registry import simulator
 from simulations.kernels.kseq import kseq
 from simulations.kernels.single_draft import Counts, single_draft, top_k_match
-from simulations.registry import simulator
-from simulations.streams import Words
-from simulations.tally import Tally
 
 
 @simulator("single", version="1")

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from simulations.counts.tally import Tally
+from simulations.draws.streams import Words
+from simulations.experiments.registry import simulator
 from simulations.kernels.dense_race import dense_race
 from simulations.kernels.lazy_race import lazy_race
 from simulations.kernels.poisson_race import poisson_race
 from simulations.kernels.race_counts import Counts, Floats, enter_race
-from simulations.registry import simulator
-from simulations.streams import Words
-from simulations.tally import Tally
 from spectheory.errors import SettingError
 
 SPREAD = 3.0
@@ -70,7 +70,7 @@ def numpy_race(
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> numpy_race([0.5, 0.5], [0.5, 0.5], trials=1000, state=words(1), max_rank=2).tolist()
     [0, 1000, 0, 0]
     """

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from simulations.counts.moments import Moments
+from simulations.counts.tally import Tally
+from simulations.draws.streams import Words
+from simulations.experiments.registry import simulator
 from simulations.kernels.ranked_trees import Counts, TreeCounts, raced_tree, ranked_tree
-from simulations.moments import Moments
-from simulations.positions import Floats
-from simulations.registry import simulator
-from simulations.streams import Words
-from simulations.tally import Tally
+from simulations.models.positions import Floats
 from spectheory.drafting.shapes import Shape, Tree
 from spectheory.errors import SettingError
 

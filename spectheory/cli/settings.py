@@ -225,7 +225,7 @@ def _biased(question: SettingOptions) -> Parameters:
 
 
 def _text(question: SettingOptions) -> Parameters:
-    from simulations.ngram import PROMPTS_TEXT, file_parameters, text_parameters
+    from simulations.models.ngram import PROMPTS_TEXT, file_parameters, text_parameters
 
     text = _needed(question, "text")
     if text == PROMPTS_TEXT or text.split(".")[0] in sys.stdlib_module_names:
@@ -253,7 +253,7 @@ def _random_pmfs(question: SettingOptions) -> Parameters:
 
 def _family(part: str) -> str:
     """The family whose name has this part."""
-    from simulations.families import FAMILIES
+    from simulations.models.families import FAMILIES
 
     found = [name for name in FAMILIES if part.lower() in name.lower()]
     if len(found) != 1 and part not in FAMILIES:

@@ -18,10 +18,10 @@ from spectheory.errors import SettingError, load_extra
 from spectheory.intervals import Interval
 
 if TYPE_CHECKING:
-    from simulations.predictions import Comparison, Predicted
-    from simulations.stopping import Stop
-    from simulations.tally import Tally
-    from simulations.tasks import Task
+    from simulations.counts.tally import Tally
+    from simulations.experiments.stopping import Stop
+    from simulations.experiments.tasks import Task
+    from simulations.verdicts.predictions import Comparison, Predicted
 
 MOST_TRIALS, MOST_WORKERS = 10**12, 1024
 LEAST_ALARM = 1e-100
@@ -48,7 +48,7 @@ def _simulated(question: SettingOptions, run: RunOptions) -> int:
     _check(run)
     parameters = setting.parameters(question.kind, question)
     import simulations.simulators  # noqa: F401  registers all kinds
-    from simulations.tasks import task
+    from simulations.experiments.tasks import task
 
     predicted = interruptible(lambda: _predicted(question.kind, parameters, run))
     job = task(question.kind, parameters, seed=run.seed, trials=run.batch or min(setting.batch, run.trials))
@@ -74,10 +74,10 @@ def _setting(kind: str) -> Setting:
 
 def _predicted(kind: str, parameters: dict[str, Any], run: RunOptions) -> tuple[Predicted, ...]:
     """What theory says, after a first trial: bad input is refused there, in a line."""
-    from simulations.predictions import predictions
-    from simulations.quantities import Mean
-    from simulations.registry import registered
-    from simulations.streams import words
+    from simulations.counts.quantities import Mean
+    from simulations.draws.streams import words
+    from simulations.experiments.registry import registered
+    from simulations.verdicts.predictions import predictions
 
     registered(kind).run(parameters, 1, words(run.seed))
     found = predictions(kind, parameters)
@@ -105,7 +105,7 @@ def _check(run: RunOptions) -> None:
 
 
 def _stop(run: RunOptions, predicted: tuple[Predicted, ...]) -> Stop:
-    from simulations.stopping import Stop
+    from simulations.experiments.stopping import Stop
 
     if run.width is None:
         return Stop(trials=run.trials)
@@ -113,7 +113,7 @@ def _stop(run: RunOptions, predicted: tuple[Predicted, ...]) -> Stop:
 
 
 def _collected(job: Task, stop: Stop, run: RunOptions) -> Tally:
-    from simulations.collect import collect
+    from simulations.experiments.collect import collect
 
     with progress() as bar:
         shown = bar.add_task(job.kind, total=stop.batches(job))
@@ -131,7 +131,7 @@ def _collected(job: Task, stop: Stop, run: RunOptions) -> Tally:
 
 def _compared(tally: Tally, predicted: tuple[Predicted, ...], run: RunOptions) -> tuple[Comparison, ...]:
     """The verdicts; one that was looked for batch after batch shares the alarm rate with the earlier looks."""
-    from simulations.predictions import compare
+    from simulations.verdicts.predictions import compare
 
     looks = tally.size if run.width is not None else 0
     return compare(tally, predicted, run.alarm / (looks * (looks + 1)) if looks else run.alarm)

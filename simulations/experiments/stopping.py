@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from simulations.estimates import Estimate
-from simulations.quantities import Mean, Quantity
-from simulations.tally import Tally
-from simulations.tasks import Task
+from simulations.counts.estimates import Estimate
+from simulations.counts.quantities import Mean, Quantity
+from simulations.counts.tally import Tally
+from simulations.experiments.tasks import Task
 from spectheory.errors import SettingError
 from spectheory.intervals import CONFIDENCE
 
@@ -41,7 +41,7 @@ class Stop:
 
     Examples
     --------
-    >>> from simulations.quantities import Share
+    >>> from simulations.counts.quantities import Share
     >>> stop = Stop(trials=10_000, width=0.5, of=Share("heads"))
     >>> stop.met(Tally.of(100, counts={"heads": [50]}).as_batch(0)), stop.met(Tally.of(10_000).as_batch(0))
     (True, True)

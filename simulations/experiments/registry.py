@@ -17,7 +17,7 @@ class Simulator(NamedTuple):
     ----------
     run : callable
         ``run(parameters, trials, state)`` simulates `trials` trials with the stream `state` and returns a
-        :class:`~simulations.tally.Tally`.
+        :class:`~simulations.counts.tally.Tally`.
     version : str
         Version of its draws and counts; numbers of different versions never mix.
     """
