@@ -27,8 +27,9 @@ from simulations.models.chains import CallCounts, checked_chains
 from simulations.models.ngram import BYTES, byte_tokens, text_of, text_parameters
 from simulations.models.ngram_models import automaton, contexts_of, ngram
 from simulations.reference.batch import batch_text
-from simulations.reference.decoding import block_call, decoded, from_table, token_call
-from simulations.reference.markov import Pair
+from simulations.reference.decoding import block_call, token_call
+from simulations.reference.drawing import from_table
+from simulations.reference.markov import Pair, decoded
 from simulations.reference.ngram import prefix_text
 from spectheory.kernels.compiling import compiled
 

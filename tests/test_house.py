@@ -70,17 +70,7 @@ ORACLES = (
     "proofs_check/oracle.py",
     "proofs_check/rank_laws.py",
     "proofs_check/race_ranks.py",
-    "simulations/reference/markov.py",
-    "simulations/reference/candidates.py",
-    "simulations/reference/ranked_trees.py",
-    "simulations/reference/random_pmf_trees.py",
-    "simulations/reference/races.py",
-    "simulations/reference/decoding.py",
-    "simulations/reference/batch.py",
-    "simulations/reference/biased.py",
-    "simulations/reference/model_trees.py",
-    "simulations/reference/ngram.py",
-    "simulations/reference/single.py",
+    *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "simulations/reference").glob("*.py"))),
 )
 """What the library is checked against calls none of its closed forms."""
 

@@ -37,14 +37,12 @@ from simulations.models.ngram import BYTES, byte_tokens, text_of, text_parameter
 from simulations.models.ngram_models import ngram
 from simulations.reference.batch import batch_text
 from simulations.reference.decoding import (
-    StreamCall,
     block_call,
-    decoded,
-    from_table,
     horizon_text,
     token_call,
 )
-from simulations.reference.markov import Pair
+from simulations.reference.drawing import from_table
+from simulations.reference.markov import Pair, StreamCall, decoded
 from spectheory.errors import PmfError, SettingError, ShapeError, SpectheoryError
 from spectheory.limits import expected_calls, expected_rejections
 from spectheory.limits.rejections import rejection_profile

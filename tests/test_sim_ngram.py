@@ -37,7 +37,7 @@ from simulations.models.ngram import (
     text_parameters,
 )
 from simulations.models.ngram_models import MOST_CONTEXTS, Automaton, Context, Ngram, automaton, contexts_of, ngram
-from simulations.reference.decoding import from_table
+from simulations.reference.drawing import from_table
 from simulations.reference.ngram import Model, prefix_text
 from simulations.simulators import decoding
 from simulations.verdicts.agreement import Agreement, agrees

@@ -1,15 +1,13 @@
-"""yin2024's Algorithm 4 on Markov chains, round by round: the twin of the kernel.
-
-Nothing here uses a closed form of :mod:`spectheory`; agreement with it is evidence.
-"""
+"""Batches of drafts on Markov chains, round by round (yin2024, Algorithm 4)."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from simulations.draws.alias import Floats
 from simulations.draws.streams import Stream
-from simulations.reference.decoding import from_table, inverted
-from simulations.reference.markov import Floats, Pair
+from simulations.reference.drawing import from_table, inverted_in_order
+from simulations.reference.markov import Pair
 
 
 def batch_round(
@@ -51,7 +49,7 @@ def verified(p: Floats, q: Floats, drafts: int, stream: Stream) -> tuple[int, bo
             return token, False
         excess = np.maximum(residual - q, 0.0)
         residual = excess / excess.sum()
-    return inverted(residual, list(range(len(p))), stream), True
+    return inverted_in_order(residual, list(range(len(p))), stream), True
 
 
 def batch_text(pair: Pair, start: int, length: int, drafts: int, stream: Stream, *, printed: bool = False) -> list[int]:

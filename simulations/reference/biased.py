@@ -1,19 +1,14 @@
-"""Over-acceptance at one position, trial by trial: the twin of the kernel (Y5; yin2024).
-
-Nothing here uses a closed form of :mod:`spectheory`; agreement with it is evidence.
-"""
+"""Over-acceptance at one position, trial by trial (Y5; yin2024)."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from simulations.draws.alias import Floats
 from simulations.draws.streams import Stream
-from simulations.reference.decoding import from_table
-
-Floats = NDArray[np.float64]
+from simulations.reference.drawing import from_table
 
 
 class Output(NamedTuple):

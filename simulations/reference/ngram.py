@@ -1,7 +1,6 @@
 """Token verification with models that look at all tokens so far: the twin of the kernel over automata.
 
-A model is a function of the tokens so far, oldest first; what it looks at is its own affair. Nothing here uses a closed
-form of :mod:`spectheory`; agreement with it is evidence.
+A model is a function of the tokens so far, oldest first.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 from simulations.draws.alias import Floats
 from simulations.draws.streams import Stream
-from simulations.reference.decoding import _output_and_mark
+from simulations.reference.decoding import output_and_mark
 from simulations.reference.markov import Call
 
 Prefix = tuple[int, ...]
@@ -29,7 +28,7 @@ def prefix_call(target: Model, draft: Model, before: Prefix, k: int, stream: Str
     """
     tokens = before
     for depth in range(k + 1):
-        token, accepted = _output_and_mark(target(tokens), draft(tokens), stream)
+        token, accepted = output_and_mark(target(tokens), draft(tokens), stream)
         tokens = (*tokens, token)
         if not accepted or depth == k:
             break
