@@ -178,8 +178,15 @@ def test_the_table_says_what_was_found(capsys: pytest.CaptureFixture[str], monke
 
 def test_the_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     """Every kind, in the order of the table, with its options."""
+    from simulations.experiments.registry import kinds as known
+    from simulations.experiments.registry import registered
+
     kinds = ask(capsys, "simulate", "list")["kinds"]
-    assert [each["kind"] for each in kinds] == list(SETTINGS)
+    assert [each["kind"] for each in kinds if each["options"] is not None] == list(SETTINGS)
+    assert sorted(each["kind"] for each in kinds) == known()
+    ours = [each for each in kinds if registered(each["kind"]).run.__module__.startswith("simulations.simulators")]
+    assert {each["kind"] for each in ours} > {*SETTINGS, "k-seq"}
+    assert all(each["trial"] for each in ours)
     assert all(set(each) == {"kind", "trial", "batch", "options"} for each in kinds)
     assert kinds[0]["options"] == ["--target", "--draft", "--max-rank"]
 

@@ -78,6 +78,10 @@ class Stop:
         """The interval of the quantity after so many batches, valid although the batches were looked at one by one."""
         if self.of is None:
             raise SettingError("no quantity was watched", limit="the rule has no of", remedy="use estimate of a Share")
-        looks = max(tally.size, 1)
-        found = self.of.estimate(tally, 1 - (1 - self.confidence) / (looks * (looks + 1)))
+        found = self.of.estimate(tally, 1 - share_of_look(1 - self.confidence, max(tally.size, 1)))
         return replace(found, confidence=self.confidence)
+
+
+def share_of_look(rate: float, look: int) -> float:
+    """The share of an error rate at a look: rate / (b (b + 1)) at look b, whose sum over all looks is the rate."""
+    return rate / (look * (look + 1))

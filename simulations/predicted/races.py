@@ -30,6 +30,7 @@ def race_ranks(tokens: int, max_rank: int, positions: int = 1) -> int:
 
 @predicts("race")
 @predicts("race-dense")
+@predicts("race-numpy")
 def race(parameters: dict[str, Any]) -> Iterator[Predicted]:
     """The exponential race over distinct tokens: as many ranks as :func:`race_ranks` says."""
     acceptance = float(RaceVerification().acceptance(parameters["target"], parameters["draft"]))

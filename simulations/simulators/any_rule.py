@@ -1,4 +1,9 @@
-"""Whole decodings by every rule and every draft tree, as the algorithms are written: a trial is a text."""
+"""Whole texts by every rule and every draft tree, as the algorithms are written: a trial is a text.
+
+Parameters are ``rule``, ``paths`` of the draft tree, a chain of 2 as [[1], [1, 1]], ``length``, and the chains
+(:mod:`simulations.models.recipes`). Counted are ``texts``, ``[length + 1]``, texts by their number of calls, whose
+moments are ``calls``, and ``accepted``, ``[depth + 1]``, calls by their accepted drafts.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +27,7 @@ from spectheory.errors import SettingError
 
 @simulator("decode", version="1")
 def decode(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
-    """Decode texts by the rule ``rule`` with the draft tree ``paths``, a chain of k as [[1], [1, 1], ...].
-
-    Parameters are the chains (:mod:`simulations.models.recipes`) and ``length``, besides. Counted are ``texts``,
-    ``[length + 1]``, texts by their number of calls, whose moments are ``calls``, and ``accepted``, ``[depth + 1]``,
-    calls by their accepted drafts; the recovered or bonus token is not among those.
-    """
+    """A text by any rule and draft tree, readably and slowly (§7)."""
     length = whole_number("length", parameters["length"])
     chains = checked_chains(*chains_of(parameters), length=length)
     pair = Pair(*(chain if len(chain) > 1 else chain[0] for chain in (chains.target, chains.draft)))

@@ -28,19 +28,19 @@ from simulations.models.recipes import chains_of
 
 @simulator("token", version="1")
 def token(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
-    """Token verification on Markov chains (leviathan2023, chen2023)."""
+    """A text by token verification (§7)."""
     return _on_chains(token_calls, parameters, trials, state)
 
 
 @simulator("block", version="1")
 def block(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
-    """Block verification on Markov chains (sun2024block)."""
+    """A text by block verification (§7)."""
     return _on_chains(block_calls, parameters, trials, state)
 
 
 @simulator("ngram", version="1")
 def ngram(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
-    """Token verification with n-gram models of real text."""
+    """A text by token verification, n-gram models of real text (§7)."""
     models = canonical({name: parameters[name] for name in parameters if name not in ("length", "k")})
     return _tally(
         tabled_calls(_tables(models), length=parameters["length"], k=parameters["k"], texts=trials, state=state)

@@ -32,7 +32,7 @@ Children = list[dict[int, int]]
 
 @simulator("model-races", version="1")
 def model_races(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
-    """Races along real text, and every shape's calls through their ranks (§7, R2)."""
+    """A run through texts of the built-in target, a race at every position (§7, R2)."""
     rng = np.random.default_rng([int(word) for word in state])
     shapes = {label: tree_of(paths) for label, paths in parameters["shapes"].items()}
     children = {label: children_of(shape) for label, shape in shapes.items()}

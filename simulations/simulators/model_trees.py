@@ -47,7 +47,7 @@ class Target(NamedTuple):
 
 @simulator("model-trees", version="1")
 def model_trees(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
-    """Best trees of the built-in target."""
+    """The P heaviest prefixes of the built-in target (B1-B3')."""
     return trees_of(builtin_target(), parameters, trials, state)
 
 

@@ -23,19 +23,19 @@ Kernel = Callable[..., Counts]
 
 @simulator("race", version="1")
 def race(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
-    """The exponential race over distinct tokens, target first (R2)."""
+    """A race over distinct tokens, target first (R2)."""
     return _raced(lazy_race, parameters, trials, state)
 
 
 @simulator("race-dense", version="1")
 def race_dense(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
-    """The exponential race with a clock for every token (A2, R2)."""
+    """The same with a clock for every token (A2, R2)."""
     return _raced(dense_race, parameters, trials, state)
 
 
 @simulator("poisson", version="1")
 def poisson(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
-    """The Poisson race with replacement (R1)."""
+    """A Poisson race with replacement (R1)."""
     return _raced(poisson_race, parameters, trials, state)
 
 

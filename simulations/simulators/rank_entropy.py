@@ -73,7 +73,7 @@ RULES: dict[str, Callable[..., Counts]] = {
 
 @simulator("rank-entropy", version="2")
 def rank_entropy(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
-    """Groups of positions, an entropy each."""
+    """A group of positions, whose ranks give one entropy (H)."""
     rule = RULES.get(parameters["rule"])
     if rule is None:
         raise SettingError(

@@ -100,7 +100,7 @@ KERNELS: dict[str, Callable[..., Counts]] = {
 
 @simulator("race-numpy", version="1")
 def race_numpy(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
-    """The dense race of numpy: parameters and counts of ``race`` (:mod:`simulations.simulators.races`)."""
+    """A race with a clock for every token, in numpy (A2, R2)."""
     given = {"trials": trials, "state": state, "max_rank": parameters["max_rank"]}
     counts = numpy_race(parameters["target"], parameters["draft"], **given, by_output=True)
     return Tally.of(trials, counts={"rank": counts.sum(axis=0), "output": counts.sum(axis=1)})
@@ -108,7 +108,7 @@ def race_numpy(parameters: Mapping[str, Any], trials: int, state: Words) -> Tall
 
 @simulator("race-timing", version="1")
 def race_timing(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
-    """Time races; the first calls compile and warm up and are not counted."""
+    """A timed repetition of many races."""
     kernel = KERNELS.get(parameters["kernel"])
     if kernel is None:
         raise SettingError(
