@@ -1,4 +1,4 @@
-"""The branching bounds against simulated best trees of random pmfs, for the families of :mod:`simulations.families`."""
+"""The branching bounds against simulated best trees, for the pmfs of :mod:`simulations.models.families`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from proofs_check.claims import Case, Claim, Compared, at_least, at_most
 from proofs_check.entries import Control, Evidence
 from proofs_check.findings import Effort
 from proofs_check.judge import judge_all
-from simulations.families import CAPACITIES, FAMILIES, MIXED, Floats, population
+from simulations.models.families import CAPACITIES, FAMILIES, MIXED, Floats, population
 from spectheory.limits import StepLaw, random_tree_value
 
 

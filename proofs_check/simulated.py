@@ -14,10 +14,10 @@ from typing import Any
 
 from proofs_check.entries import Control, Evidence
 from proofs_check.findings import Effort, Finding
-from simulations.predictions import Comparison, Predicted, compare, predictions
-from simulations.registry import registered
-from simulations.tally import Tally
-from simulations.tasks import Task, task
+from simulations.counts.tally import Tally
+from simulations.experiments.registry import registered
+from simulations.experiments.tasks import Task, task
+from simulations.verdicts.predictions import Comparison, Predicted, compare, predictions
 from spectheory.errors import SettingError
 
 Parameters = Mapping[str, Any]
@@ -138,7 +138,7 @@ def _compared(
 @lru_cache(maxsize=64)
 def _tally(asked: Task) -> Tally:
     """Kept, as a check and its control read the same tallies."""
-    from simulations.batches import batch_stream
+    from simulations.experiments.batches import batch_stream
 
     found: Tally = registered(asked.kind).run(asked.parameters, asked.trials, batch_stream(asked, 0))
     return found

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from proofs_check.simulated import Parameters, Setting
-from simulations.families import FAMILIES
+from simulations.models.families import FAMILIES
 
 TURNED: Parameters = {"target": [0.4, 0.3, 0.2, 0.1], "draft": [0.1, 0.2, 0.3, 0.4]}
 LACKING: Parameters = {"target": [0.4, 0.3, 0.2, 0.1], "draft": [0.25, 0.0, 0.6, 0.15]}

@@ -28,8 +28,8 @@ from proofs_check.rejection_algorithms import (
 )
 from proofs_check.simulated import Parameters, simulated
 from proofs_check.symbolic import same, valid
-from simulations.predictions import Predicted
-from simulations.quantities import Mean
+from simulations.counts.quantities import Mean
+from simulations.verdicts.predictions import Predicted
 from spectheory.intervals import Interval
 from spectheory.limits import batch_expected_rejections, batch_limit, rejection_profile
 

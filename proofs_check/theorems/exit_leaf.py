@@ -20,8 +20,8 @@ from proofs_check.simulated_settings import RANKED
 from proofs_check.symbolic import Step, same
 from proofs_check.theorems.divergences import entropy
 from proofs_check.theorems.tree_tokens import ADD_A_NODE
-from simulations.predictions import Predicted
-from simulations.quantities import Mean
+from simulations.counts.quantities import Mean
+from simulations.verdicts.predictions import Predicted
 from spectheory import entropy as library_entropy
 from spectheory.drafting import Tree, exit_law, expected_tokens
 

@@ -15,8 +15,8 @@ from proofs_check.simulated import Parameters, simulated
 from proofs_check.simulated_settings import LACKING, NEAR, TURNED, at
 from proofs_check.strategies import exact_pairs
 from proofs_check.symbolic import Step, valid
-from simulations.predictions import Predicted, Side
-from simulations.quantities import Share
+from simulations.counts.quantities import Share
+from simulations.verdicts.predictions import Predicted, Side
 from spectheory.verification import race_inequalities
 
 Pmf = Sequence[Real]

@@ -40,8 +40,8 @@ from proofs_check.simulated import Parameters, Reading, simulated
 from proofs_check.simulated_settings import TURNED
 from proofs_check.symbolic import same, valid
 from proofs_check.theorems.optimal_multi_draft import rules_of_two
-from simulations.predictions import Predicted, Side
-from simulations.quantities import Mean
+from simulations.counts.quantities import Mean
+from simulations.verdicts.predictions import Predicted, Side
 from spectheory import kl_divergence
 from spectheory.verification import (
     PoissonRace,

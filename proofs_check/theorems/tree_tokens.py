@@ -44,8 +44,8 @@ from proofs_check.tree_enumeration import (
     race_list,
     tree_walk,
 )
-from simulations.predictions import Predicted
-from simulations.quantities import Share
+from simulations.counts.quantities import Share
+from simulations.verdicts.predictions import Predicted
 from spectheory.drafting import Batch, Chain, KAry, Shape, Tree, expected_tokens, node_weights, survival
 
 

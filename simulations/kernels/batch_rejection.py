@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from simulations.alias import Floats, Tokens, alias, drawn
-from simulations.chains import Counts, RejectionCounts, checked_chains, checked_stream
-from simulations.positions import whole_number
-from simulations.streams import Words, uniform
+from simulations.draws.alias import Floats, Tokens, alias, drawn
+from simulations.draws.streams import Words, uniform
+from simulations.models.chains import Counts, RejectionCounts, checked_chains, checked_stream
+from simulations.models.positions import whole_number
 from spectheory.kernels.compiling import compiled
 
 
@@ -81,7 +81,7 @@ def batch_rejections(
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> fair, sure = np.full((2, 2), 0.5), np.array([[1.0, 0.0], [1.0, 0.0]])
     >>> batch_rejections(fair, sure, [1, 0], length=3, drafts=4, texts=8, state=words(1)).texts.sum()
     np.int64(8)

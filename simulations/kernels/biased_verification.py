@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.alias import Tokens, alias, drawn
-from simulations.chains import checked_stream
-from simulations.positions import Floats, one_pair, whole_number
-from simulations.streams import Words, uniform
+from simulations.draws.alias import Tokens, alias, drawn
+from simulations.draws.streams import Words, uniform
+from simulations.models.chains import checked_stream
+from simulations.models.positions import Floats, one_pair, whole_number
 from spectheory.errors import SettingError, ShapeError
 from spectheory.kernels.compiling import compiled
 
@@ -41,7 +41,7 @@ def biased_verification(
     trials : int
         Independent trials, at least 1.
     state : array ``[4]``
-        A stream (:func:`simulations.streams.words`); it is advanced in place.
+        A stream (:func:`simulations.draws.streams.words`); it is advanced in place.
     recovery : str
         "optimal" or "target".
 
@@ -59,7 +59,7 @@ def biased_verification(
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> biased_verification([0.5, 0.5], [1.0, 0.0], [0.75, 1.0], 1000, state=words(1)).tolist()
     [[766, 0], [0, 234]]
     """

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simulations.alias import Floats, Tokens, alias, drawn
-from simulations.chains import CallCounts, Chains, Counts, checked_chains, checked_stream
-from simulations.positions import whole_number
-from simulations.streams import Words, uniform
+from simulations.draws.alias import Floats, Tokens, alias, drawn
+from simulations.draws.streams import Words, uniform
+from simulations.models.chains import CallCounts, Chains, Counts, checked_chains, checked_stream
+from simulations.models.positions import whole_number
 from spectheory.kernels.compiling import compiled
 
 
@@ -97,7 +97,7 @@ def block_calls(target: Any, draft: Any, initial: Any, *, length: int, k: int, t
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> same = np.full((2, 2), 0.5)
     >>> block_calls(same, same, [1, 0], length=7, k=2, texts=100, state=words(1)).accepted
     array([100,   0, 200])

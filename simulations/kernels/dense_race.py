@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from simulations.draws.streams import Words, uniform
 from simulations.kernels.race_counts import Counts, Floats, enter_race
-from simulations.streams import Words, uniform
 from spectheory.kernels.compiling import compiled
 
 WIDE = 1 + 2.0**-48
@@ -53,7 +53,7 @@ def dense_race(
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> dense_race([0.5, 0.5], [1.0, 0.0], trials=1000, state=words(1), max_rank=2).tolist()
     [504, 496, 0, 0]
     """

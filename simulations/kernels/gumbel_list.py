@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.positions import Floats, one_pair, whole_number
-from simulations.streams import Words, uniform
+from simulations.draws.streams import Words, uniform
+from simulations.models.positions import Floats, one_pair, whole_number
 from spectheory.kernels.compiling import compiled
 
 Counts = NDArray[np.int64]
@@ -36,7 +36,7 @@ def gumbel_list(target: Any, draft: Any, k: int, trials: int, *, state: Words) -
     trials : int
         Independent trials, at least 1.
     state : array ``[4]``
-        A stream (:func:`simulations.streams.words`); it is advanced in place.
+        A stream (:func:`simulations.draws.streams.words`); it is advanced in place.
 
     Returns
     -------
@@ -53,7 +53,7 @@ def gumbel_list(target: Any, draft: Any, k: int, trials: int, *, state: Words) -
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> gumbel_list([0.5, 0.5], [0.5, 0.5], 2, 1000, state=words(1)).sum(axis=1).tolist()
     [0, 0, 1000]
     """

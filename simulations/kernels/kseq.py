@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.alias import Tokens, alias, drawn
-from simulations.chains import checked_stream
-from simulations.positions import Floats, one_pair, whole_number
-from simulations.streams import Words, uniform
+from simulations.draws.alias import Tokens, alias, drawn
+from simulations.draws.streams import Words, uniform
+from simulations.models.chains import checked_stream
+from simulations.models.positions import Floats, one_pair, whole_number
 from spectheory.kernels.compiling import compiled
 
 Counts = NDArray[np.int64]
@@ -39,7 +39,7 @@ def kseq(target: Any, draft: Any, k: int, trials: int, *, state: Words) -> Count
     trials : int
         Independent trials, at least 1.
     state : array ``[4]``
-        A stream (:func:`simulations.streams.words`); it is advanced in place.
+        A stream (:func:`simulations.draws.streams.words`); it is advanced in place.
 
     Returns
     -------
@@ -55,7 +55,7 @@ def kseq(target: Any, draft: Any, k: int, trials: int, *, state: Words) -> Count
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> kseq([0.5, 0.5], [1.0, 0.0], 1, 1000, state=words(1)).tolist()
     [[513, 0], [0, 487]]
     """

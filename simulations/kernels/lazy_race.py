@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from simulations.alias import alias
+from simulations.draws.alias import alias
+from simulations.draws.streams import Words, uniform
 from simulations.kernels.race_counts import Counts, Floats, enter_race
-from simulations.streams import Words, uniform
 from spectheory.kernels.compiling import compiled
 
 AHEAD = 256
@@ -59,7 +59,7 @@ def lazy_race(
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> lazy_race([0.5, 0.5], [1.0, 0.0], trials=1000, state=words(1), max_rank=2).tolist()
     [483, 517, 0, 0]
     """

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simulations.acceptance import Rows, acceptance_law, acceptance_rows
-from simulations.alias import Alias, alias
-from simulations.chains import CallCounts, checked_stream
+from simulations.draws.acceptance import Rows, acceptance_law, acceptance_rows
+from simulations.draws.alias import Alias, alias
+from simulations.draws.streams import Words
 from simulations.kernels.markov_decoding import LANES, calls_of_rows, lane_streams
-from simulations.positions import paired_rows, whole_number
-from simulations.streams import Words
+from simulations.models.chains import CallCounts, checked_stream
+from simulations.models.positions import paired_rows, whole_number
 from spectheory.distributions import validate_pmf
 from spectheory.errors import ShapeError
 
@@ -71,7 +71,7 @@ def ngram_calls(
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> same, stay = np.full((2, 3), 1 / 3), [[0, 0, 0], [1, 1, 1]]
     >>> ngram_calls(same, same, stay, [1, 0], length=7, k=2, texts=100, state=words(1)).accepted
     array([100,   0, 200])

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from simulations.alias import Tokens, alias, drawn
+from simulations.draws.alias import Tokens, alias, drawn
+from simulations.draws.streams import Words, uniform
 from simulations.kernels.race_counts import Counts, Floats, enter_race
-from simulations.streams import Words, uniform
 from spectheory.errors import SettingError
 from spectheory.kernels.compiling import compiled
 
@@ -58,7 +58,7 @@ def poisson_race(
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> poisson_race([0.5, 0.5], [1.0, 0.0], trials=1000, state=words(1), max_rank=2).tolist()
     [502, 498, 0, 0]
     """

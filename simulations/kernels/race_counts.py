@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.chains import checked_stream
-from simulations.streams import Words
+from simulations.draws.streams import Words
+from simulations.models.chains import checked_stream
 from spectheory.distributions import validate_pair
 from spectheory.errors import PmfError, SettingError, ShapeError
 
@@ -45,7 +45,7 @@ def enter_race(target: Any, draft: Any, *, trials: int, max_rank: int, state: Wo
     trials, max_rank : int
         How many races, and the highest rank that is told apart.
     state : array ``[4]``
-        A stream (:func:`simulations.streams.words`).
+        A stream (:func:`simulations.draws.streams.words`).
     by_output : bool
         Whether counts are kept for every output token.
 
@@ -60,7 +60,7 @@ def enter_race(target: Any, draft: Any, *, trials: int, max_rank: int, state: Wo
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> race = enter_race([0.5, 0.5], [1.0, 0.0], trials=1, max_rank=3, state=words(1), by_output=True)
     >>> race.ratios, race.counts.shape
     (array([0.5, inf]), (2, 5))

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.positions import Floats, pmf_rows, whole_number
-from simulations.streams import Words, uniform
+from simulations.draws.streams import Words, uniform
+from simulations.models.positions import Floats, pmf_rows, whole_number
 from spectheory.errors import SettingError
 from spectheory.kernels.compiling import compiled
 
@@ -42,7 +42,7 @@ def random_pmf_trees(pmfs: Any, capacities: Sequence[int], trees: int, *, state:
     trees : int
         Independent random trees, at least 1.
     state : array ``[4]``
-        A stream (:func:`simulations.streams.words`); it is advanced in place.
+        A stream (:func:`simulations.draws.streams.words`); it is advanced in place.
 
     Returns
     -------
@@ -58,7 +58,7 @@ def random_pmf_trees(pmfs: Any, capacities: Sequence[int], trees: int, *, state:
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> random_pmf_trees([0.75, 0.25], [1, 3], 1, state=words(1))
     array([[0.75    , 1.734375]])
     """

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.alias import Tokens, alias, drawn
-from simulations.positions import Floats, paired_rows, whole_number
-from simulations.streams import Words, uniform
+from simulations.draws.alias import Tokens, alias, drawn
+from simulations.draws.streams import Words, uniform
+from simulations.models.positions import Floats, paired_rows, whole_number
 from spectheory.drafting.shapes import Shape, Tree
 from spectheory.drafting.weights import validate_rank_pmf
 from spectheory.errors import SettingError, ShapeError
@@ -53,7 +53,7 @@ def ranked_tree(shape: Shape, rank_pmf: Any, calls: int, *, state: Words) -> Tre
     calls : int
         Independent calls, at least 1.
     state : array ``[4]``
-        A stream (:func:`simulations.streams.words`); it is advanced in place.
+        A stream (:func:`simulations.draws.streams.words`); it is advanced in place.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def ranked_tree(shape: Shape, rank_pmf: Any, calls: int, *, state: Words) -> Tre
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> from spectheory.drafting import Chain
     >>> counts = ranked_tree(Chain(2), [1.0], 10, state=words(1))
     >>> counts.accepted.tolist(), counts.exits.tolist()
@@ -99,7 +99,7 @@ def raced_tree(
     calls : int
         Independent calls, at least 1.
     state : array ``[4]``
-        A stream (:func:`simulations.streams.words`); it is advanced in place.
+        A stream (:func:`simulations.draws.streams.words`); it is advanced in place.
     max_rank : int, optional
         A, the ranks told apart; the shape's largest if left out.
 
@@ -112,7 +112,7 @@ def raced_tree(
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> from spectheory.drafting import Chain
     >>> raced_tree(Chain(2), [0.5, 0.5], [0.5, 0.5], 10, state=words(1)).accepted.tolist()
     [0, 0, 10]

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.alias import Tokens, alias, drawn
-from simulations.positions import Floats, one_pair, whole_number
-from simulations.streams import Words, uniform
+from simulations.draws.alias import Tokens, alias, drawn
+from simulations.draws.streams import Words, uniform
+from simulations.models.positions import Floats, one_pair, whole_number
 from spectheory.kernels.compiling import compiled, compiled_in_any_order
 
 Counts = NDArray[np.int64]
@@ -47,7 +47,7 @@ def recursive_rejection(
     trials : int
         Independent trials, at least 1.
     state : array ``[4]``
-        A stream (:func:`simulations.streams.words`); it is advanced in place.
+        A stream (:func:`simulations.draws.streams.words`); it is advanced in place.
     replacement : bool
         Whether candidates are i.i.d.; if not they are distinct.
 
@@ -66,7 +66,7 @@ def recursive_rejection(
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> recursive_rejection([0.5, 0.5], [1.0, 0.0], 1, 1000, state=words(1)).tolist()
     [[513, 0], [0, 487]]
     """

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.alias import Tokens, alias, drawn
-from simulations.chains import checked_stream
-from simulations.positions import Floats, one_pair, whole_number
-from simulations.streams import Words, uniform
+from simulations.draws.alias import Tokens, alias, drawn
+from simulations.draws.streams import Words, uniform
+from simulations.models.chains import checked_stream
+from simulations.models.positions import Floats, one_pair, whole_number
 from spectheory.errors import SettingError
 from spectheory.kernels.compiling import compiled
 
@@ -40,7 +40,7 @@ def single_draft(target: Any, draft: Any, rule: str, trials: int, *, state: Word
     trials : int
         Independent trials, at least 1.
     state : array ``[4]``
-        A stream (:func:`simulations.streams.words`); it is advanced in place.
+        A stream (:func:`simulations.draws.streams.words`); it is advanced in place.
 
     Returns
     -------
@@ -56,7 +56,7 @@ def single_draft(target: Any, draft: Any, rule: str, trials: int, *, state: Word
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> single_draft([0.5, 0.5], [1.0, 0.0], "token", 1000, state=words(1)).tolist()
     [[0, 487], [513, 0]]
     """
@@ -100,7 +100,7 @@ def top_k_match(target: Any, draft: Any, max_rank: int, trials: int, *, state: W
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> top_k_match([0.5, 0.5], [0.2, 0.8], 1, 1000, state=words(1)).tolist()
     [[0, 491], [509, 0]]
     """

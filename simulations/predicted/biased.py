@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.predictions import Predicted, predicts
-from simulations.quantities import Share
+from simulations.counts.quantities import Share
+from simulations.verdicts.predictions import Predicted, predicts
 from spectheory import total_variation
 from spectheory.limits import biased_loss, optimal_recovery, rejection_probability, uno_loss
 

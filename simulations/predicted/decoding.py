@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from functools import cache, partial
 from typing import Any
 
-from simulations.ngram import ngram_pair_of
+from simulations.counts.quantities import Mean
+from simulations.experiments.tasks import canonical
+from simulations.models.ngram import ngram_pair_of
+from simulations.models.recipes import chains_of
 from simulations.predicted.markov_calls import MarkovCalls, markov_calls, mean_acceptance
-from simulations.predictions import Predicted, predicts
-from simulations.quantities import Mean
-from simulations.settings import chains_of
-from simulations.tasks import canonical
+from simulations.verdicts.predictions import Predicted, predicts
 from spectheory.drafting import Chain, Tree
 from spectheory.verification import RULES, PathRule
 

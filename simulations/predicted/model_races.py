@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from simulations.moments import Moments
-from simulations.positions import Floats
-from simulations.predictions import Predicted
-from simulations.quantities import Mean
-from simulations.raced_texts import models, number_of_texts, sampling, texts
-from simulations.registry import simulator
+from simulations.counts.moments import Moments
+from simulations.counts.quantities import Mean
+from simulations.counts.tally import Tally
+from simulations.draws.streams import Words
+from simulations.experiments.registry import simulator
+from simulations.models.positions import Floats
+from simulations.models.raced_texts import models, number_of_texts, sampling, texts
 from simulations.simulators.trees import tree_of
-from simulations.streams import Words
-from simulations.tally import Tally
+from simulations.verdicts.predictions import Predicted
 from spectheory.drafting import Tree
 from spectheory.errors import SettingError
 from spectheory.prediction.paths import calls_and_visits, shifted_product, tree_survival

@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from simulations.predictions import Predicted, predicts
-from simulations.quantities import Mean
+from simulations.counts.quantities import Mean
+from simulations.verdicts.predictions import Predicted, predicts
 
 
 @predicts("model-trees")

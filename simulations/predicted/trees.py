@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from simulations.alias import Floats
+from simulations.counts.quantities import Mean, Share
+from simulations.draws.alias import Floats
 from simulations.predicted.races import race_ranks
-from simulations.predictions import Predicted, predicts
-from simulations.quantities import Mean, Share
 from simulations.simulators.trees import pair_of, tree_of
+from simulations.verdicts.predictions import Predicted, predicts
 from spectheory.drafting import Tree, node_weights, survival
 from spectheory.errors import SettingError
 from spectheory.limits import tunstall_bound

@@ -1,15 +1,13 @@
-"""yin2024's Algorithm 4 on Markov chains, round by round: the twin of the kernel.
-
-Nothing here uses a closed form of :mod:`spectheory`; agreement with it is evidence.
-"""
+"""Batches of drafts on Markov chains, round by round (yin2024, Algorithm 4)."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from simulations.reference.decoding import from_table, inverted
-from simulations.reference.markov import Floats, Pair
-from simulations.streams import Stream
+from simulations.draws.alias import Floats
+from simulations.draws.streams import Stream
+from simulations.reference.drawing import from_table, inverted_in_order
+from simulations.reference.markov import Pair
 
 
 def batch_round(
@@ -22,7 +20,7 @@ def batch_round(
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> batch_round(Pair(np.eye(2), np.eye(2)), 0, 1, 3, 2, Stream(words(1)))
     ([1, 1, 1], False)
     """
@@ -40,7 +38,7 @@ def verified(p: Floats, q: Floats, drafts: int, stream: Stream) -> tuple[int, bo
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> verified(np.array([0.0, 1.0]), np.array([1.0, 0.0]), 2, Stream(words(1)))
     (1, True)
     """
@@ -51,7 +49,7 @@ def verified(p: Floats, q: Floats, drafts: int, stream: Stream) -> tuple[int, bo
             return token, False
         excess = np.maximum(residual - q, 0.0)
         residual = excess / excess.sum()
-    return inverted(residual, list(range(len(p))), stream), True
+    return inverted_in_order(residual, list(range(len(p))), stream), True
 
 
 def batch_text(pair: Pair, start: int, length: int, drafts: int, stream: Stream, *, printed: bool = False) -> list[int]:
@@ -59,7 +57,7 @@ def batch_text(pair: Pair, start: int, length: int, drafts: int, stream: Stream,
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> batch_text(Pair(np.eye(2), np.eye(2)[::-1]), 0, 3, 2, Stream(words(1)))
     [0, 1, 2]
     """

@@ -1,19 +1,14 @@
-"""Over-acceptance at one position, trial by trial: the twin of the kernel (Y5; yin2024).
-
-Nothing here uses a closed form of :mod:`spectheory`; agreement with it is evidence.
-"""
+"""Over-acceptance at one position, trial by trial (Y5; yin2024)."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from simulations.reference.decoding import from_table
-from simulations.streams import Stream
-
-Floats = NDArray[np.float64]
+from simulations.draws.alias import Floats
+from simulations.draws.streams import Stream
+from simulations.reference.drawing import from_table
 
 
 class Output(NamedTuple):
@@ -28,7 +23,7 @@ def over_accepted(p: Floats, q: Floats, accept: Floats, recovery: str, stream: S
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> over_accepted(np.array([0.0, 1.0]), np.array([1.0, 0.0]), np.zeros(2), "optimal", Stream(words(1)))
     Output(token=1, recovered=True)
     """

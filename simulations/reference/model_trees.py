@@ -1,4 +1,4 @@
-"""Text and best tree of a language model, by reading every prefix anew: the twin of :mod:`simulations.model_growth`."""
+"""Text and best tree of a language model, reading every prefix anew: twin of :mod:`simulations.models.model_growth`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.streams import Stream
+from simulations.draws.streams import Stream
 
 Floats = NDArray[np.float64]
 PmfAfter = Callable[[Sequence[int]], Floats]

@@ -1,7 +1,7 @@
 """ERSD along texts of the built-in target: a trial is a run, in which every text is decoded once by every shape.
 
-Parameters are the recipe of the texts (:mod:`simulations.raced_texts`), ``shapes``, the paths of each draft tree by its
-label, and ``nodes_of``, the labels of those whose nodes are counted one by one.
+Parameters are the recipe of the texts (:mod:`simulations.models.raced_texts`), ``shapes``, the paths of each draft tree
+by its label, and ``nodes_of``, the labels of those whose nodes are counted one by one.
 
 Each position holds its full race, given that the text's token won the target's: no law of the rank is used. All shapes
 of a run read the same ranks. Samples are ``LABEL: calls``, the calls that all texts of a run took together, and
@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.positions import Floats
-from simulations.raced_texts import pmfs_along, texts
-from simulations.registry import simulator
+from simulations.counts.tally import Tally
+from simulations.draws.streams import Words
+from simulations.experiments.registry import simulator
+from simulations.models.positions import Floats
+from simulations.models.raced_texts import pmfs_along, texts
 from simulations.simulators.trees import tree_of
-from simulations.streams import Words
-from simulations.tally import Tally
 from spectheory.drafting.shapes import Tree
 
 Ints = NDArray[np.int64]
@@ -32,7 +32,7 @@ Children = list[dict[int, int]]
 
 @simulator("model-races", version="1")
 def model_races(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
-    """Races along real text, and every shape's calls through their ranks (§7, R2)."""
+    """A run through texts of the built-in target, a race at every position (§7, R2)."""
     rng = np.random.default_rng([int(word) for word in state])
     shapes = {label: tree_of(paths) for label, paths in parameters["shapes"].items()}
     children = {label: children_of(shape) for label, shape in shapes.items()}

@@ -26,10 +26,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simulations.model_growth import Floats, Reader, Texts, grow, sample
-from simulations.registry import simulator
-from simulations.streams import Words, uniform
-from simulations.tally import Tally
+from simulations.counts.tally import Tally
+from simulations.draws.streams import Words, uniform
+from simulations.experiments.registry import simulator
+from simulations.models.model_growth import Floats, Reader, Texts, grow, sample
 from spectheory.errors import SettingError, load_extra
 
 TOGETHER = 16
@@ -47,7 +47,7 @@ class Target(NamedTuple):
 
 @simulator("model-trees", version="1")
 def model_trees(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
-    """Best trees of the built-in target."""
+    """The P heaviest prefixes of the built-in target (B1-B3')."""
     return trees_of(builtin_target(), parameters, trials, state)
 
 

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from scipy.special import digamma
 
+from simulations.counts.tally import Tally
+from simulations.draws.streams import Words
+from simulations.experiments.registry import simulator
 from simulations.kernels.dense_race import dense_race
 from simulations.kernels.poisson_race import poisson_race
 from simulations.kernels.race_counts import Counts
 from simulations.kernels.recursive_rejection import recursive_rejection
-from simulations.registry import simulator
-from simulations.streams import Words
-from simulations.tally import Tally
 from spectheory.errors import SettingError
 
 
@@ -73,7 +73,7 @@ RULES: dict[str, Callable[..., Counts]] = {
 
 @simulator("rank-entropy", version="2")
 def rank_entropy(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
-    """Groups of positions, an entropy each."""
+    """A group of positions, whose ranks give one entropy (H)."""
     rule = RULES.get(parameters["rule"])
     if rule is None:
         raise SettingError(

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from simulations.counts.tally import Tally
+from simulations.draws.streams import Words
+from simulations.experiments.registry import simulator
 from simulations.kernels.dense_race import dense_race
 from simulations.kernels.lazy_race import lazy_race
 from simulations.kernels.poisson_race import poisson_race
 from simulations.kernels.race_counts import Counts, Floats, enter_race
-from simulations.registry import simulator
-from simulations.streams import Words
-from simulations.tally import Tally
 from spectheory.errors import SettingError
 
 SPREAD = 3.0
@@ -70,7 +70,7 @@ def numpy_race(
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> numpy_race([0.5, 0.5], [0.5, 0.5], trials=1000, state=words(1), max_rank=2).tolist()
     [0, 1000, 0, 0]
     """
@@ -100,7 +100,7 @@ KERNELS: dict[str, Callable[..., Counts]] = {
 
 @simulator("race-numpy", version="1")
 def race_numpy(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
-    """The dense race of numpy: parameters and counts of ``race`` (:mod:`simulations.simulators.races`)."""
+    """A race with a clock for every token, in numpy (A2, R2)."""
     given = {"trials": trials, "state": state, "max_rank": parameters["max_rank"]}
     counts = numpy_race(parameters["target"], parameters["draft"], **given, by_output=True)
     return Tally.of(trials, counts={"rank": counts.sum(axis=0), "output": counts.sum(axis=1)})
@@ -108,7 +108,7 @@ def race_numpy(parameters: Mapping[str, Any], trials: int, state: Words) -> Tall
 
 @simulator("race-timing", version="1")
 def race_timing(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
-    """Time races; the first calls compile and warm up and are not counted."""
+    """A timed repetition of many races."""
     kernel = KERNELS.get(parameters["kernel"])
     if kernel is None:
         raise SettingError(

@@ -16,26 +16,26 @@ from typing import Any
 
 import numpy as np
 
+from simulations.counts.moments import Moments
+from simulations.counts.tally import Tally
+from simulations.draws.streams import Words
+from simulations.experiments.registry import simulator
 from simulations.kernels.ranked_trees import Counts, TreeCounts, raced_tree, ranked_tree
-from simulations.moments import Moments
-from simulations.positions import Floats
-from simulations.registry import simulator
-from simulations.streams import Words
-from simulations.tally import Tally
+from simulations.models.positions import Floats
 from spectheory.drafting.shapes import Shape, Tree
 from spectheory.errors import SettingError
 
 
 @simulator("tree", version="1")
 def tree(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
-    """Ranks are i.i.d. from a given law (S1, S3)."""
+    """A call down a draft tree, ranks i.i.d. (S1, S3, T1)."""
     shape = tree_of(parameters["paths"])
     return _tally(shape, ranked_tree(shape, parameters["rank_pmf"], trials, state=state))
 
 
 @simulator("raced-tree", version="1")
 def raced(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
-    """Every position is a race of its own over distinct tokens, among ``max_rank`` ranks if given (S1, R2)."""
+    """A call down a draft tree, a race at every node (S1, R2)."""
     shape = tree_of(parameters["paths"])
     pair = pair_of(parameters)
     return _tally(shape, raced_tree(shape, *pair, trials, state=state, max_rank=parameters.get("max_rank")))

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import simulations.predicted
 import simulations.simulators  # noqa: F401
-from simulations.predictions import Comparison, Predicted, compare, predictions
-from simulations.registry import registered
-from simulations.stopping import Stop
-from simulations.tally import Tally
-from simulations.tasks import Task, task
+from simulations.counts.tally import Tally
+from simulations.experiments.registry import registered
+from simulations.experiments.stopping import Stop
+from simulations.experiments.tasks import Task, task
+from simulations.verdicts.predictions import Comparison, Predicted, compare, predictions
 from spectheory.errors import SettingError
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from simulations.alias import Floats
+from simulations.counts.tally import Tally
+from simulations.draws.alias import Floats
 from simulations.predicted.model_races import all_texts, path_predictions, side_by_side
 from simulations.predicted.trees import channel_limit, raced_law
-from simulations.predictions import Predicted
 from simulations.simulators.trees import paths_of, tree_of
 from simulations.sweeps.base import Ask, Scale, Tallies, ask
-from simulations.tally import Tally
+from simulations.verdicts.predictions import Predicted
 from spectheory.drafting import Batch, Chain, KAry, Shape, optimal_tree
 
 SEQUENCE, BATCH, K_ARY, OPTIMAL = STRATEGIES = ("sequence", "batch", "k-ary", "tau*")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from simulations.estimates import exact
+from simulations.counts.estimates import exact
+from simulations.counts.tally import Tally
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
-from simulations.tally import Tally
 from spectheory.plots.gain import draw
 
 MOST = 16

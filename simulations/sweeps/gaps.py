@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from simulations.estimates import Estimate, exact
+from simulations.counts.estimates import Estimate, exact
+from simulations.counts.tally import Tally
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
-from simulations.tally import Tally
 from spectheory import total_variation
 from spectheory.plots.gaps import draw
 from spectheory.verification import (

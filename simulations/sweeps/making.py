@@ -13,12 +13,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from simulations.collect import collect
-from simulations.predictions import ALARM
-from simulations.stopping import Stop
+from simulations.counts.tally import Tally
+from simulations.experiments.collect import collect
+from simulations.experiments.stopping import Stop
+from simulations.experiments.tasks import Task
 from simulations.sweeps.base import Ask, Data, Scale, Sweep
-from simulations.tally import Tally
-from simulations.tasks import Task
+from simulations.verdicts.predictions import ALARM
 from spectheory.errors import OutputError, SettingError, load_extra
 from spectheory.files import write_whole
 from spectheory.plots.style import save_figure
@@ -91,7 +91,7 @@ class Making:
         MissingExtraError
             If a figure needs what is not installed.
         WorkerError, OutputError, ResultsError, SettingError
-            As :func:`simulations.collect.collect`; finished batches stay.
+            As :func:`simulations.experiments.collect.collect`; finished batches stay.
         """
         for sweep in self.sweeps:
             for extra, _, module in (each.partition(":") for each in ("fast:numba", "plots:matplotlib", *sweep.extras)):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from simulations.alias import Floats
-from simulations.quantities import Mean, Share
+from simulations.counts.quantities import Mean, Share
+from simulations.counts.tally import Tally
+from simulations.draws.alias import Floats
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies
 from simulations.sweeps.draft_trees import (
     EXTRAS,
@@ -19,7 +20,6 @@ from simulations.sweeps.draft_trees import (
     shapes,
     typical_law,
 )
-from simulations.tally import Tally
 from spectheory.drafting import Shape, node_weights
 from spectheory.plots.marginal import draw
 

@@ -7,11 +7,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.estimates import Estimate
+from simulations.counts.estimates import Estimate
+from simulations.counts.quantities import Share
+from simulations.counts.tally import Tally
 from simulations.predicted.biased import output_law
-from simulations.quantities import Share
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
-from simulations.tally import Tally
 from spectheory import total_variation
 from spectheory.intervals import CONFIDENCE
 from spectheory.limits import bias_frontier, biased_loss, rejection_probability, uno_loss

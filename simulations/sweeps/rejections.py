@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import logsumexp
 
-from simulations.quantities import Mean, Share
-from simulations.settings import Pair, chains_of
+from simulations.counts.quantities import Mean, Share
+from simulations.models.recipes import Pair, chains_of
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
 from spectheory.limits import expected_rejections, rejection_profile
 from spectheory.plots.rejections import draw

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from simulations.alias import Floats
-from simulations.quantities import Mean
+from simulations.counts.quantities import Mean
+from simulations.counts.tally import Tally
+from simulations.draws.alias import Floats
 from simulations.simulators.trees import pair_of
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies
 from simulations.sweeps.draft_trees import (
@@ -28,7 +29,6 @@ from simulations.sweeps.draft_trees import (
     shapes,
     typical_law,
 )
-from simulations.tally import Tally
 from spectheory import total_variation
 from spectheory.drafting import Shape, expected_tokens
 from spectheory.plots.tokens import draw

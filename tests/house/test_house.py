@@ -58,21 +58,11 @@ ORACLES = (
     "proofs_check/oracle.py",
     "proofs_check/rank_laws.py",
     "proofs_check/race_ranks.py",
-    "simulations/reference/markov.py",
-    "simulations/reference/candidates.py",
-    "simulations/reference/ranked_trees.py",
-    "simulations/reference/random_pmf_trees.py",
-    "simulations/reference/races.py",
-    "simulations/reference/decoding.py",
-    "simulations/reference/batch.py",
-    "simulations/reference/biased.py",
-    "simulations/reference/model_trees.py",
-    "simulations/reference/ngram.py",
-    "simulations/reference/single.py",
+    *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "simulations/reference").glob("*.py"))),
 )
 """What the library is checked against calls none of its closed forms."""
 
-THEORETICAL = ("simulations/predicted", "simulations/predictions.py", "simulations/sweeps")
+THEORETICAL = ("simulations/predicted", "simulations/verdicts", "simulations/sweeps")
 """Where theory and simulation meet; all else in `simulations` knows nothing of the theory it is held against."""
 
 KNOWN_TO_SIMULATORS = (
@@ -200,7 +190,7 @@ def test_a_simulator_with_a_closed_form_would_be_seen(monkeypatch: pytest.Monkey
         "from spectheory.drafting import node_weights",
         "from spectheory.drafting.weights import node_weights",
         "from spectheory.measure import teacher_forced",
-        "def f():\n    import simulations.predictions",
+        "def f():\n    import simulations.verdicts.predictions",
         "from simulations.predicted.races import ranks",
         "from proofs_check import oracle",
     ):

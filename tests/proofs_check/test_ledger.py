@@ -22,8 +22,8 @@ from proofs_check.ledger import ledger
 from proofs_check.pages import page
 from proofs_check.simulated import ALARM, Parameters, instead, simulated, stated
 from proofs_check.verify import Key, check_one, keys_of
-from simulations.predictions import Predicted, Side
-from simulations.registry import Simulator, _registered, registered
+from simulations.experiments.registry import Simulator, _registered, registered
+from simulations.verdicts.predictions import Predicted, Side
 from spectheory.cli.theory_options import VerifyOptions
 from spectheory.cli.verify import run_verify
 from spectheory.errors import MissingExtraError, SettingError

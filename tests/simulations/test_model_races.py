@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 
 from proofs_check.strategies import Floats, extreme_pairs
+from simulations.counts.quantities import Share
+from simulations.counts.tally import Tally
+from simulations.draws.streams import words
+from simulations.models.raced_texts import pmfs_along, texts
 from simulations.predicted.model_races import expected_counts, model_path_theorem, path_predictions
-from simulations.predictions import Predicted, compare
-from simulations.quantities import Share
-from simulations.raced_texts import pmfs_along, texts
 from simulations.reference.ranked_trees import walk
 from simulations.simulators.model_races import children_of, decoded, model_races, raced_ranks
 from simulations.simulators.trees import paths_of, tree_of
-from simulations.streams import words
-from simulations.tally import Tally
+from simulations.verdicts.predictions import Predicted, compare
 from spectheory.drafting import Batch, Chain, KAry, Shape, Tree
 from spectheory.errors import SettingError
 from spectheory.verification import PoissonRace, RaceVerification

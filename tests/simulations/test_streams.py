@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 
 from proofs_check.strategies import Floats, pmfs
-from simulations.alias import alias, drawn
-from simulations.streams import Stream, exponential, next_word, uniform, words
+from simulations.draws.alias import alias, drawn
+from simulations.draws.streams import Stream, exponential, next_word, uniform, words
 
 SUMMED = 1e-13
 """A column is topped up by subtractions of numbers of order one, V of them at most."""

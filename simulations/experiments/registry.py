@@ -17,13 +17,19 @@ class Simulator(NamedTuple):
     ----------
     run : callable
         ``run(parameters, trials, state)`` simulates `trials` trials with the stream `state` and returns a
-        :class:`~simulations.tally.Tally`.
+        :class:`~simulations.counts.tally.Tally`.
     version : str
         Version of its draws and counts; numbers of different versions never mix.
     """
 
     run: Callable[..., Any]
     version: str
+
+    @property
+    def trial(self) -> str:
+        """What a trial is: the first line of the function's docstring."""
+        first = (self.run.__doc__ or "").strip().partition("\n")[0].rstrip(".")
+        return first[:1].lower() + first[1:]
 
 
 _registered: dict[str, Simulator] = {}
@@ -61,6 +67,11 @@ def simulator(kind: str, *, version: str) -> Callable[[S], S]:
     return register
 
 
+def kinds() -> list[str]:
+    """All names, sorted."""
+    return sorted(_registered)
+
+
 def registered(kind: str) -> Simulator:
     """The simulator of a name.
 
@@ -72,7 +83,7 @@ def registered(kind: str) -> Simulator:
     if kind not in _registered:
         raise SettingError(
             f"no simulator is called {kind!r}",
-            limit=f"known here are {', '.join(sorted(_registered)) or 'none'}",
+            limit=f"known here are {', '.join(kinds()) or 'none'}",
             remedy="import the module that registers it",
         )
     return _registered[kind]

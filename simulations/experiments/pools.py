@@ -9,10 +9,10 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 
-from simulations.batches import Failure, run_batch
-from simulations.registry import registered
-from simulations.tally import Tally
-from simulations.tasks import Task
+from simulations.counts.tally import Tally
+from simulations.experiments.batches import Failure, run_batch
+from simulations.experiments.registry import registered
+from simulations.experiments.tasks import Task
 from spectheory.errors import SettingError, SpectheoryError
 
 Maker = Callable[[], Executor]

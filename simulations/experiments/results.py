@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from simulations.tally import Tally
-from simulations.tasks import Task, canonical
+from simulations.counts.tally import Tally
+from simulations.experiments.tasks import Task, canonical
 from spectheory.errors import SpectheoryError
 
 HEAD = canonical({"format": 1, "row": "results of spectheory's simulations"})

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from simulations.ngram_models import Automaton, Ints, automaton, ngram
-from simulations.tasks import canonical
+from simulations.experiments.tasks import canonical
+from simulations.models.ngram_models import Automaton, Ints, automaton, ngram
 from spectheory.errors import SettingError, TextError
 from spectheory.pairs import PROMPTS
 from spectheory.prompts import read_prompts
@@ -64,8 +64,8 @@ def ngram_pair(
     order, draft_order : int
         Tokens of a gram, at least 1; the draft's at most the target's.
     weight, draft_weight : float
-        What every order keeps for itself (:func:`simulations.ngram_models.ngram`); the draft's is the target's by
-        default.
+        What every order keeps for itself (:func:`simulations.models.ngram_models.ngram`); the draft's is the target's
+        by default.
 
     Raises
     ------

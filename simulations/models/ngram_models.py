@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from simulations.positions import whole_number
+from simulations.models.positions import whole_number
 from spectheory.errors import SettingError, ShapeError, TextError
 
 Floats = NDArray[np.float64]
@@ -79,7 +79,7 @@ def ngram(tokens: ArrayLike, vocabulary: int, *, order: int, weight: float = 0.9
     Parameters
     ----------
     tokens : array ``[N]`` of int
-        The text: bytes (:func:`simulations.ngram.byte_tokens`), or word pieces of any tokenizer; N >= `order`.
+        The text: bytes (:func:`simulations.models.ngram.byte_tokens`), or word pieces of any tokenizer; N >= `order`.
     vocabulary : int
         V; tokens are 0 to V - 1.
     order : int

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special, stats
 
-from simulations.estimates import bernstein_reach, student_reach
-from simulations.quantities import Mean, Quantity, Share
-from simulations.tally import Tally
+from simulations.counts.estimates import bernstein_reach, student_reach
+from simulations.counts.quantities import Mean, Quantity, Share
+from simulations.counts.tally import Tally
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 

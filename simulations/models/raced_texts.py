@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from simulations.alias import Floats
-from simulations.tasks import canonical
+from simulations.draws.alias import Floats
+from simulations.experiments.tasks import canonical
 from spectheory.distributions import Sampling
 from spectheory.errors import SettingError
 from spectheory.pairs import PREFIX, PROMPTS, resolve

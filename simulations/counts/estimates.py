@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from scipy import optimize, special, stats
 
-from simulations.moments import Moments
+from simulations.counts.moments import Moments
 from spectheory.errors import SettingError
 from spectheory.intervals import CONFIDENCE, Interval
 

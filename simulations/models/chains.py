@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.streams import Words
+from simulations.draws.streams import Words
 from spectheory.distributions import validate_pair, validate_pmf
 from spectheory.errors import SettingError, ShapeError
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib
 from dataclasses import dataclass
 
-from simulations.registry import registered
-from simulations.streams import Words, words
-from simulations.tally import Tally
-from simulations.tasks import Task
+from simulations.counts.tally import Tally
+from simulations.draws.streams import Words, words
+from simulations.experiments.registry import registered
+from simulations.experiments.tasks import Task
 from spectheory.errors import SettingError, SpectheoryError
 
 

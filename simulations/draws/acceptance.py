@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.alias import Floats, alias
+from simulations.draws.alias import Floats, alias
 
 Ints = NDArray[np.int64]
 

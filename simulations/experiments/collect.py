@@ -13,13 +13,13 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 
-from simulations.appending import ResultsWriter
-from simulations.pools import Maker, Pool, processors
-from simulations.registry import registered
-from simulations.running import Advance, Progress, Run
-from simulations.stopping import Stop
-from simulations.tally import Tally
-from simulations.tasks import Task
+from simulations.counts.tally import Tally
+from simulations.experiments.appending import ResultsWriter
+from simulations.experiments.pools import Maker, Pool, processors
+from simulations.experiments.registry import registered
+from simulations.experiments.running import Advance, Progress, Run
+from simulations.experiments.stopping import Stop
+from simulations.experiments.tasks import Task
 from spectheory.errors import SettingError
 
 
@@ -89,9 +89,9 @@ def collect(
     Examples
     --------
     >>> from concurrent.futures import ThreadPoolExecutor
-    >>> from simulations.streams import Stream
-    >>> from simulations.registry import simulator
-    >>> from simulations.tasks import task
+    >>> from simulations.draws.streams import Stream
+    >>> from simulations.experiments.registry import simulator
+    >>> from simulations.experiments.tasks import task
     >>> @simulator("a coin for show", version="1")
     ... def coin(parameters, trials, state):
     ...     stream = Stream(state)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from simulations.estimates import Estimate, bernstein, exact, student
-from simulations.moments import Moments
-from simulations.tally import Tally
+from simulations.counts.estimates import Estimate, bernstein, exact, student
+from simulations.counts.moments import Moments
+from simulations.counts.tally import Tally
 from spectheory.errors import SettingError
 from spectheory.intervals import CONFIDENCE
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from simulations.results import HEAD, Results, ResultsError, open_regular, parsed, row_hash
-from simulations.tally import Tally
-from simulations.tasks import Task, canonical
+from simulations.counts.tally import Tally
+from simulations.experiments.results import HEAD, Results, ResultsError, open_regular, parsed, row_hash
+from simulations.experiments.tasks import Task, canonical
 from spectheory.errors import OutputError
 from spectheory.files import lock
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from simulations.registry import registered
+from simulations.experiments.registry import registered
 from spectheory.errors import SettingError
 
 ID_WORDS = 8
@@ -148,7 +148,7 @@ def task(kind: str, parameters: Mapping[str, Any] | None = None, *, seed: int, t
 
     Examples
     --------
-    >>> from simulations.registry import simulator
+    >>> from simulations.experiments.registry import simulator
     >>> @simulator("a toy", version="1")
     ... def toy(parameters, trials, state): ...
     >>> one = task("a toy", {"p": 0.25, "k": 2}, seed=1, trials=1000)

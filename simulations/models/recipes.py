@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simulations.alias import Floats
+from simulations.draws.alias import Floats
 from spectheory.errors import SettingError
 
 PAPER_TOKENS, PAPER_SEED = 7, 10

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from simulations.estimates import Estimate
-from simulations.quantities import Mean, Quantity
-from simulations.tally import Tally
-from simulations.tasks import Task
+from simulations.counts.estimates import Estimate
+from simulations.counts.quantities import Mean, Quantity
+from simulations.counts.tally import Tally
+from simulations.experiments.tasks import Task
 from spectheory.errors import SettingError
 from spectheory.intervals import CONFIDENCE
 
@@ -41,7 +41,7 @@ class Stop:
 
     Examples
     --------
-    >>> from simulations.quantities import Share
+    >>> from simulations.counts.quantities import Share
     >>> stop = Stop(trials=10_000, width=0.5, of=Share("heads"))
     >>> stop.met(Tally.of(100, counts={"heads": [50]}).as_batch(0)), stop.met(Tally.of(10_000).as_batch(0))
     (True, True)
@@ -78,6 +78,10 @@ class Stop:
         """The interval of the quantity after so many batches, valid although the batches were looked at one by one."""
         if self.of is None:
             raise SettingError("no quantity was watched", limit="the rule has no of", remedy="use estimate of a Share")
-        looks = max(tally.size, 1)
-        found = self.of.estimate(tally, 1 - (1 - self.confidence) / (looks * (looks + 1)))
+        found = self.of.estimate(tally, 1 - share_of_look(1 - self.confidence, max(tally.size, 1)))
         return replace(found, confidence=self.confidence)
+
+
+def share_of_look(rate: float, look: int) -> float:
+    """The share of an error rate at a look: rate / (b (b + 1)) at look b, whose sum over all looks is the rate."""
+    return rate / (look * (look + 1))

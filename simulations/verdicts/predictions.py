@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeVar
 
-from simulations.agreement import Agreement, agrees
-from simulations.estimates import Estimate
-from simulations.quantities import Quantity, Share
-from simulations.tally import Tally
-from simulations.tasks import Task
+from simulations.counts.estimates import Estimate
+from simulations.counts.quantities import Quantity, Share
+from simulations.counts.tally import Tally
+from simulations.experiments.tasks import Task
+from simulations.verdicts.agreement import Agreement, agrees
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 

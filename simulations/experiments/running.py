@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from dataclasses import dataclass, field
 
-from simulations.appending import ResultsWriter
-from simulations.batches import Failure
-from simulations.pools import Pool, WorkerError
-from simulations.stopping import Stop
-from simulations.tally import Tally
-from simulations.tasks import Task
+from simulations.counts.tally import Tally
+from simulations.experiments.appending import ResultsWriter
+from simulations.experiments.batches import Failure
+from simulations.experiments.pools import Pool, WorkerError
+from simulations.experiments.stopping import Stop
+from simulations.experiments.tasks import Task
 from spectheory.errors import OutputError
 
 Progress = Callable[[Task, Tally], None]

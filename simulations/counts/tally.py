@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from simulations.moments import Moments
+from simulations.counts.moments import Moments
 from spectheory.errors import SettingError, ShapeError
 
 Counts = NDArray[np.int64]
