@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from proofs_check.entries import Entry
-from proofs_check.findings import KINDS, Effort
-from proofs_check.ledger import ledger
-from proofs_check.pages import page
-from proofs_check.simulated import ALARM, Parameters, instead, simulated, stated
-from proofs_check.verify import Key, check_one, keys_of
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.simulated import ALARM, Parameters, instead, simulated, stated
+from proofs_check.run.ledger import ledger
+from proofs_check.run.pages import page
+from proofs_check.run.verify import Key, check_one, keys_of
+from proofs_check.statement.findings import KINDS, Effort
 from simulations.predictions import Predicted, Side
 from simulations.registry import Simulator, _registered, registered
 from spectheory.cli.theory_options import VerifyOptions
@@ -183,7 +183,7 @@ def test_simulations_keep_to_their_share_of_false_alarms() -> None:
 
 def test_the_ledger_loads_without_a_compiler() -> None:
     """Kernels are compiled, and numba imported, when a simulation runs."""
-    line = "import sys; from proofs_check.ledger import ledger; ledger(); print('numba' in sys.modules)"
+    line = "import sys; from proofs_check.run.ledger import ledger; ledger(); print('numba' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True, check=True, cwd=ROOT)
     assert run.stdout.strip() == "False"
 
@@ -200,5 +200,5 @@ def test_refuted_entries_are_the_named_ones_and_more() -> None:
 
 
 def test_the_page_of_theorems_is_up_to_date() -> None:
-    """Written by ``python -m proofs_check.pages docs/theorems.md``."""
+    """Written by ``python -m proofs_check.run.pages docs/theorems.md``."""
     assert page() == (ROOT / "docs" / "theorems.md").read_text(encoding="utf-8")

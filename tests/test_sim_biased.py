@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 import simulations.simulators  # noqa: F401  registers them
-from proofs_check.strategies import extreme_pairs
+from proofs_check.library.strategies import extreme_pairs
 from simulations.batches import Failure, run_batch
 from simulations.chains import RejectionCounts
 from simulations.kernels.biased_verification import biased_verification

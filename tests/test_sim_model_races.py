@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from proofs_check.strategies import Floats, extreme_pairs
+from proofs_check.library.strategies import Floats, extreme_pairs
 from simulations.predicted.model_races import expected_counts, model_path_theorem, path_predictions
 from simulations.predictions import Predicted, compare
 from simulations.quantities import Share

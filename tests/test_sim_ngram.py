@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from proofs_check.strategies import Floats
+from proofs_check.library.strategies import Floats
 from simulations.agreement import Agreement, agrees
 from simulations.alias import Tokens
 from simulations.batches import Failure, batch_stream, run_batch

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from proofs_check import enumeration
-from proofs_check.strategies import Floats
+from proofs_check.algorithms import enumeration
+from proofs_check.library.strategies import Floats
 from simulations.reference import (
     RULES,
     CallRule,

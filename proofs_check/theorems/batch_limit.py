@@ -8,13 +8,7 @@ from fractions import Fraction
 
 from hypothesis import strategies as st
 
-from proofs_check.arithmetic import Real, floats, positive_part, shares
-from proofs_check.batch_recursion import Left, left_after, profile
-from proofs_check.claims import Case, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.findings import Effort
-from proofs_check.rejection_algorithms import (
+from proofs_check.algorithms.rejection_algorithms import (
     Chain,
     Pmf,
     Table,
@@ -26,8 +20,14 @@ from proofs_check.rejection_algorithms import (
     table_of,
     tables,
 )
-from proofs_check.simulated import Parameters, simulated
-from proofs_check.symbolic import same, valid
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.simulated import Parameters, simulated
+from proofs_check.evidence.symbolic import same, valid
+from proofs_check.statement.arithmetic import Real, floats, positive_part, shares
+from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most, computed, equal
+from proofs_check.statement.findings import Effort
+from proofs_check.twins.batch_recursion import Left, left_after, profile
 from simulations.predictions import Predicted
 from simulations.quantities import Mean
 from spectheory.intervals import Interval

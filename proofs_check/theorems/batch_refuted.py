@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from proofs_check import cases
-from proofs_check.batch_recursion import Left, enumerated, left_after, profile
-from proofs_check.claims import Case, Claim, Compared, at_most, equal
-from proofs_check.entries import Entry
-from proofs_check.evidence import counterexample
-from proofs_check.findings import Effort, Kind
-from proofs_check.rejection_algorithms import Pmf, Table, steps_of
-from proofs_check.simulated import simulated, stated
+from proofs_check.algorithms.rejection_algorithms import Pmf, Table, steps_of
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import counterexample
+from proofs_check.evidence.simulated import simulated, stated
+from proofs_check.library import cases
+from proofs_check.statement.claims import Case, Claim, Compared, at_most, equal
+from proofs_check.statement.findings import Effort, Kind
 from proofs_check.theorems.batch_limit import nothing, rarest, uncovered
 from proofs_check.theorems.rejections import y1_profile
+from proofs_check.twins.batch_recursion import Left, enumerated, left_after, profile
 
 
 def one_model(tokens: int, steps: int, denominator: int) -> Iterator[Case]:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from proofs_check import cases
-from proofs_check.arithmetic import Real, absolute, floats, positive_part, smaller
-from proofs_check.biased_rules import (
+from proofs_check.algorithms.biased_rules import (
     accepted,
     any_rule,
     best_recovery,
@@ -19,14 +17,16 @@ from proofs_check.biased_rules import (
     rule_space,
     stated_loss,
 )
-from proofs_check.claims import Case, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, counterexample, exact, proof, searched
-from proofs_check.findings import Effort
-from proofs_check.rejection_algorithms import Pmf, distance, excess, outcome
-from proofs_check.simulated import simulated, stated
-from proofs_check.simulated_settings import OVER_ACCEPTING, at
-from proofs_check.symbolic import same, valid
+from proofs_check.algorithms.rejection_algorithms import Pmf, distance, excess, outcome
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, counterexample, exact, proof, searched
+from proofs_check.evidence.simulated import simulated, stated
+from proofs_check.evidence.simulated_settings import OVER_ACCEPTING, at
+from proofs_check.evidence.symbolic import same, valid
+from proofs_check.library import cases
+from proofs_check.statement.arithmetic import Real, absolute, floats, positive_part, smaller
+from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most, computed, equal
+from proofs_check.statement.findings import Effort
 from spectheory.limits import biased_loss, optimal_recovery, rejection_probability, uno_loss
 
 # Claims

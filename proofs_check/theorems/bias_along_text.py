@@ -10,15 +10,15 @@ from math import lcm
 import numpy as np
 from numpy.typing import NDArray
 
-from proofs_check import cases
-from proofs_check.arithmetic import Real, floats, larger, smaller
-from proofs_check.biased_rules import accepted, biased_rule, loss_of, mixture, standard
-from proofs_check.claims import Case, Claim, Compared, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.enumeration import Prefix, Rule, text_law, token_verification
-from proofs_check.evidence import agreement, counterexample
-from proofs_check.findings import Effort
-from proofs_check.rejection_algorithms import Pmf, Table, distance, model_of, rule_of_class, steps_of
+from proofs_check.algorithms.biased_rules import accepted, biased_rule, loss_of, mixture, standard
+from proofs_check.algorithms.enumeration import Prefix, Rule, text_law, token_verification
+from proofs_check.algorithms.rejection_algorithms import Pmf, Table, distance, model_of, rule_of_class, steps_of
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, counterexample
+from proofs_check.library import cases
+from proofs_check.statement.arithmetic import Real, floats, larger, smaller
+from proofs_check.statement.claims import Case, Claim, Compared, at_most, computed, equal
+from proofs_check.statement.findings import Effort
 from proofs_check.theorems.rejections import y1_profile
 from spectheory.bias_tradeoff import bias_tradeoff
 from spectheory.cost import ConstantRatio

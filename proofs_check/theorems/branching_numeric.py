@@ -10,28 +10,28 @@ from typing import Any
 
 import numpy as np
 
-from proofs_check import lorden
-from proofs_check.arithmetic import Real, floats, positive_part
-from proofs_check.branching_forms import (
+from proofs_check.evidence.entries import Control, Entry, Evidence
+from proofs_check.evidence.judge import ROUNDING, judge_all
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.simulated import instead, simulated, stated
+from proofs_check.evidence.simulated_settings import FOREST, TREES
+from proofs_check.evidence.symbolic import Step, same, valid
+from proofs_check.forms.branching_forms import (
     drawn_moderate,
     ensemble_cases,
     ensemble_space,
     small_ensembles,
     with_value,
 )
-from proofs_check.cases import grid, random_pmf
-from proofs_check.claims import Case, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.entries import Control, Entry, Evidence
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.findings import Effort
-from proofs_check.judge import ROUNDING, judge_all
-from proofs_check.random_pmf_trees import Ensemble, best, grown, heaviest, mean_best, moments, walk
-from proofs_check.simulated import instead, simulated, stated
-from proofs_check.simulated_settings import FOREST, TREES
-from proofs_check.symbolic import Step, same, valid
+from proofs_check.library.cases import grid, random_pmf
+from proofs_check.proofs import lorden
+from proofs_check.statement.arithmetic import Real, floats, positive_part
+from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most, computed, equal
+from proofs_check.statement.findings import Effort
 from proofs_check.theorems.branching_renewal import ASSUMPTIONS, WALKED, arrays, plain_bound
 from proofs_check.theorems.branching_sharp import DUALITY, integrated
 from proofs_check.theorems.branching_walk import MANY_TO_ONE, algebra
+from proofs_check.twins.random_pmf_trees import Ensemble, best, grown, heaviest, mean_best, moments, walk
 from spectheory.limits import (
     StepLaw,
     branching_bound,

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from proofs_check.arithmetic import floats
-from proofs_check.branching_forms import MODERATE, UNCERTAIN, drawn_moderate, ensemble_cases, ensemble_space
-from proofs_check.claims import Case, Claim, Compared, at_most, computed
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.findings import Effort
-from proofs_check.random_pmf_trees import Ensemble, heaviest, walk
-from proofs_check.symbolic import Step, same, valid
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.symbolic import Step, same, valid
+from proofs_check.forms.branching_forms import MODERATE, UNCERTAIN, drawn_moderate, ensemble_cases, ensemble_space
+from proofs_check.statement.arithmetic import floats
+from proofs_check.statement.claims import Case, Claim, Compared, at_most, computed
+from proofs_check.statement.findings import Effort
 from proofs_check.theorems.branching_walk import MANY_TO_ONE, TWO_THRESHOLDS
+from proofs_check.twins.random_pmf_trees import Ensemble, heaviest, walk
 from spectheory.limits import StepLaw, renewal_bound
 
 WALKED = (UNCERTAIN, MODERATE)

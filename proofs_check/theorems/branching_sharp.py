@@ -7,9 +7,13 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
-from proofs_check import calculus, lorden
-from proofs_check.arithmetic import Real, positive_part
-from proofs_check.branching_forms import (
+from proofs_check.agreement.pmf_families import families_below
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, certified, exact, proof, searched
+from proofs_check.evidence.simulated import instead, simulated, stated
+from proofs_check.evidence.simulated_settings import FOREST, TREES
+from proofs_check.evidence.symbolic import Step, same, valid
+from proofs_check.forms.branching_forms import (
     MODERATE,
     UNCERTAIN,
     best_t_form,
@@ -23,16 +27,13 @@ from proofs_check.branching_forms import (
     setting_space,
     sharp_form,
 )
-from proofs_check.calculus import integral, limit
-from proofs_check.claims import Claim, Compared, at_most, computed
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, certified, exact, proof, searched
-from proofs_check.pmf_families import families_below
-from proofs_check.random_pmf_trees import Ensemble, best_of_one, mean_best_by_depth, moments, visits
-from proofs_check.simulated import instead, simulated, stated
-from proofs_check.simulated_settings import FOREST, TREES
-from proofs_check.symbolic import Step, same, valid
+from proofs_check.proofs import lorden
+from proofs_check.statement import calculus
+from proofs_check.statement.arithmetic import Real, positive_part
+from proofs_check.statement.calculus import integral, limit
+from proofs_check.statement.claims import Claim, Compared, at_most, computed
 from proofs_check.theorems.branching_walk import MANY_TO_ONE, algebra, shared_cases, threshold_cases
+from proofs_check.twins.random_pmf_trees import Ensemble, best_of_one, mean_best_by_depth, moments, visits
 
 
 def decay(t: Any, d: Any) -> tuple[Any, Any]:

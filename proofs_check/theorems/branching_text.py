@@ -13,8 +13,11 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from proofs_check.arithmetic import Real, positive_part, smaller
-from proofs_check.branching_forms import (
+from proofs_check.algorithms.enumeration import Pmf, Prefix
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.symbolic import Step, valid
+from proofs_check.forms.branching_forms import (
     MODERATE,
     UNCERTAIN,
     as_floats,
@@ -23,17 +26,14 @@ from proofs_check.branching_forms import (
     small_ensembles,
     with_value,
 )
-from proofs_check.cases import random_model
-from proofs_check.claims import Case, Claim, Compared, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.enumeration import Pmf, Prefix
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.findings import Effort
-from proofs_check.random_pmf_trees import Ensemble, best, heaviest, many_steps
-from proofs_check.strategies import models
-from proofs_check.symbolic import Step, valid
+from proofs_check.library.cases import random_model
+from proofs_check.library.strategies import models
+from proofs_check.statement.arithmetic import Real, positive_part, smaller
+from proofs_check.statement.claims import Case, Claim, Compared, at_most, computed, equal
+from proofs_check.statement.findings import Effort
 from proofs_check.theorems.branching_sharp import DUALITY
 from proofs_check.theorems.branching_walk import ANY_TARGET
+from proofs_check.twins.random_pmf_trees import Ensemble, best, heaviest, many_steps
 from spectheory.limits import branching_bound_from_text
 from spectheory.limits.branching import best_threshold, surprisal_walks, threshold_terms
 from spectheory.over_prompts import Prompts

@@ -7,9 +7,12 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
-from proofs_check import calculus, lorden
-from proofs_check.arithmetic import Real
-from proofs_check.branching_forms import (
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, certified, exact, proof, searched
+from proofs_check.evidence.simulated import instead, simulated, stated
+from proofs_check.evidence.simulated_settings import FOREST, TREES
+from proofs_check.evidence.symbolic import Step, in_words, same, valid
+from proofs_check.forms.branching_forms import (
     MODERATE,
     UNCERTAIN,
     best_t_form,
@@ -23,14 +26,12 @@ from proofs_check.branching_forms import (
     setting_cases,
     small_ensembles,
 )
-from proofs_check.claims import Case, Claim, Compared, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, certified, exact, proof, searched
-from proofs_check.findings import Effort
-from proofs_check.random_pmf_trees import Ensemble, assignments, many_steps, mean_best_by_depth, moments, visits
-from proofs_check.simulated import instead, simulated, stated
-from proofs_check.simulated_settings import FOREST, TREES
-from proofs_check.symbolic import Step, in_words, same, valid
+from proofs_check.proofs import lorden
+from proofs_check.statement import calculus
+from proofs_check.statement.arithmetic import Real
+from proofs_check.statement.claims import Case, Claim, Compared, at_most, computed, equal
+from proofs_check.statement.findings import Effort
+from proofs_check.twins.random_pmf_trees import Ensemble, assignments, many_steps, mean_best_by_depth, moments, visits
 
 
 def algebra() -> Any:

@@ -8,19 +8,19 @@ from functools import partial
 from itertools import product
 from math import prod
 
-from proofs_check import path_theorem
-from proofs_check.call_counts import chains, mean_over_starts, reading, trees, without_spread
-from proofs_check.claims import Case, Claim, Compared, at_most, equal
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, counterexample, exact, proof
-from proofs_check.findings import Effort
-from proofs_check.kept_noise import kept, noisy_cases
-from proofs_check.path_agreement import counted, mean_of_starts, predicted, tokens_per_call
-from proofs_check.path_cases import edge_chains, random_chains
-from proofs_check.path_theorem import Survival
-from proofs_check.simulated import simulated, stated
-from proofs_check.symbolic import Step, in_words, same
-from proofs_check.tree_theorem import visits
+from proofs_check.agreement.call_counts import chains, mean_over_starts, reading, trees, without_spread
+from proofs_check.agreement.kept_noise import kept, noisy_cases
+from proofs_check.agreement.path_agreement import counted, mean_of_starts, predicted, tokens_per_call
+from proofs_check.agreement.path_cases import edge_chains, random_chains
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, counterexample, exact, proof
+from proofs_check.evidence.simulated import simulated, stated
+from proofs_check.evidence.symbolic import Step, in_words, same
+from proofs_check.statement.claims import Case, Claim, Compared, at_most, equal
+from proofs_check.statement.findings import Effort
+from proofs_check.twins import path_theorem
+from proofs_check.twins.path_theorem import Survival
+from proofs_check.twins.tree_theorem import visits
 
 STEPS: tuple[Step, ...] = (
     in_words(

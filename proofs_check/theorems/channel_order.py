@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import combinations
 
-from proofs_check import cases
-from proofs_check.arithmetic import Real
-from proofs_check.claims import Case, Claim, Compared, at_least
-from proofs_check.completions import Pmf
-from proofs_check.entries import Entry
-from proofs_check.evidence import counterexample
-from proofs_check.findings import Effort
-from proofs_check.truncated_intervals import within_poisson, within_recursive
+from proofs_check.agreement.truncated_intervals import within_poisson, within_recursive
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import counterexample
+from proofs_check.library import cases
+from proofs_check.statement.arithmetic import Real
+from proofs_check.statement.claims import Case, Claim, Compared, at_least
+from proofs_check.statement.findings import Effort
+from proofs_check.twins.completions import Pmf
 
 Merged = tuple[int, int]
 """Two tokens that a channel takes for one."""

@@ -8,17 +8,18 @@ from itertools import combinations
 from math import comb
 from typing import Any
 
-from proofs_check import cases, race_ranks
-from proofs_check.arithmetic import Real, floats, is_zero, larger, positive_part, smaller
-from proofs_check.calculus import exp, integral
-from proofs_check.claims import Claim, Compared, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.enumeration import race_coupling
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.simulated import simulated, stated
-from proofs_check.simulated_settings import LACKING, RARE, TURNED, at
-from proofs_check.strategies import exact_pairs
-from proofs_check.symbolic import Step, same, valid
+from proofs_check.algorithms.enumeration import race_coupling
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.simulated import simulated, stated
+from proofs_check.evidence.simulated_settings import LACKING, RARE, TURNED, at
+from proofs_check.evidence.symbolic import Step, same, valid
+from proofs_check.library import cases
+from proofs_check.library.strategies import exact_pairs
+from proofs_check.statement.arithmetic import Real, floats, is_zero, larger, positive_part, smaller
+from proofs_check.statement.calculus import exp, integral
+from proofs_check.statement.claims import Claim, Compared, computed, equal
+from proofs_check.twins import race_ranks
 from spectheory.verification import PoissonRace, RaceVerification
 
 Pmf = Sequence[Real]

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from proofs_check import cases
-from proofs_check.arithmetic import Real, absolute, floats, is_zero, larger, positive_part, product, smaller
-from proofs_check.claims import POSITIVE, Claim, Compared, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, counterexample, exact, proof, searched
-from proofs_check.rank_laws import output_law, rank_law, recursive_rejection
-from proofs_check.simulated import simulated, stated
-from proofs_check.simulated_settings import TURNED, at
-from proofs_check.strategies import exact_pairs
-from proofs_check.symbolic import Step, valid
+from proofs_check.algorithms.rank_laws import output_law, rank_law, recursive_rejection
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, counterexample, exact, proof, searched
+from proofs_check.evidence.simulated import simulated, stated
+from proofs_check.evidence.simulated_settings import TURNED, at
+from proofs_check.evidence.symbolic import Step, valid
+from proofs_check.library import cases
+from proofs_check.library.strategies import exact_pairs
+from proofs_check.statement.arithmetic import Real, absolute, floats, is_zero, larger, positive_part, product, smaller
+from proofs_check.statement.claims import POSITIVE, Claim, Compared, computed, equal
 from spectheory.verification import RecursiveRejection
 
 Pmf = Sequence[Real]

@@ -9,16 +9,16 @@ from itertools import pairwise
 import numpy as np
 
 import spectheory
-from proofs_check import cases
-from proofs_check.arithmetic import Real, absolute, every, exp, floats, is_zero, larger, log, positive_part
-from proofs_check.calculus import log as log_of
-from proofs_check.claims import Assumption, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.divergence_proofs import BRETAGNOLLE_HUBER, CHI_SQUARE, ENTROPY, LOGARITHM, PINSKER, RENYI
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, certified, exact, proof, searched
-from proofs_check.search import pair_space
-from proofs_check.strategies import exact_pairs
-from proofs_check.symbolic import same, valid
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, certified, exact, proof, searched
+from proofs_check.evidence.search import pair_space
+from proofs_check.evidence.symbolic import same, valid
+from proofs_check.library import cases
+from proofs_check.library.strategies import exact_pairs
+from proofs_check.proofs.divergence_proofs import BRETAGNOLLE_HUBER, CHI_SQUARE, ENTROPY, LOGARITHM, PINSKER, RENYI
+from proofs_check.statement.arithmetic import Real, absolute, every, exp, floats, is_zero, larger, log, positive_part
+from proofs_check.statement.calculus import log as log_of
+from proofs_check.statement.claims import Assumption, Claim, Compared, at_least, at_most, computed, equal
 from proofs_check.theorems.race_inequalities import overlap, similarity
 from spectheory import kl_divergence
 

@@ -8,18 +8,18 @@ from fractions import Fraction
 from itertools import chain as joined
 from itertools import product as every_choice
 
-from proofs_check.arithmetic import Real, floats
-from proofs_check.calculus import log
-from proofs_check.claims import Claim, Compared, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.enumeration import Pmf
-from proofs_check.evidence import agreement, certified, exact, proof, searched
-from proofs_check.rank_trees import UNSORTED, Nodes, Path, RankPmf, drawn_trees, read, tokens, trees_of, weight
-from proofs_check.simulated import Parameters, instead, simulated
-from proofs_check.simulated_settings import RANKED
-from proofs_check.symbolic import Step, same
+from proofs_check.algorithms.enumeration import Pmf
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, certified, exact, proof, searched
+from proofs_check.evidence.simulated import Parameters, instead, simulated
+from proofs_check.evidence.simulated_settings import RANKED
+from proofs_check.evidence.symbolic import Step, same
+from proofs_check.statement.arithmetic import Real, floats
+from proofs_check.statement.calculus import log
+from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
 from proofs_check.theorems.divergences import entropy
 from proofs_check.theorems.tree_tokens import ADD_A_NODE
+from proofs_check.twins.rank_trees import UNSORTED, Nodes, Path, RankPmf, drawn_trees, read, tokens, trees_of, weight
 from simulations.predictions import Predicted
 from simulations.quantities import Mean
 from spectheory import entropy as library_entropy

@@ -7,14 +7,14 @@ from fractions import Fraction
 from functools import cache
 from itertools import product as every_choice
 
-from proofs_check import path_theorem
-from proofs_check.claims import Case, Claim, Compared, at_least, at_most, equal
-from proofs_check.entries import Entry
-from proofs_check.evidence import counterexample
-from proofs_check.rank_trees import Nodes, Path, deepest
-from proofs_check.text_trees import ALTERNATING, RANKS, Text, accepted, at_start, calls, short_texts, texts, trees
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import counterexample
+from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most, equal
 from proofs_check.theorems.text_tree import AVERAGE, FEWEST, NEVER_COSTS, certain_text
-from proofs_check.tree_theorem import tree_survival
+from proofs_check.twins import path_theorem
+from proofs_check.twins.rank_trees import Nodes, Path, deepest
+from proofs_check.twins.text_trees import ALTERNATING, RANKS, Text, accepted, at_start, calls, short_texts, texts, trees
+from proofs_check.twins.tree_theorem import tree_survival
 
 
 def per_call(text: Text, tree: Nodes) -> Fraction:

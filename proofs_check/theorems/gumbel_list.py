@@ -10,22 +10,22 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import chain, islice
 
-from proofs_check import cases
-from proofs_check.arithmetic import Real, floats, is_zero, larger, positive_part, smaller
-from proofs_check.calculus import exp, integral
-from proofs_check.claims import Claim, Compared, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.enumeration import race_coupling
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.list_transport import Pmf
-from proofs_check.rank_laws import gumbel_list_hit
-from proofs_check.search import pair_space
-from proofs_check.simulated import simulated, stated
-from proofs_check.simulated_settings import LACKING, TURNED, at
-from proofs_check.strategies import exact_pairs
-from proofs_check.symbolic import Step, in_words, same, valid
+from proofs_check.algorithms.enumeration import race_coupling
+from proofs_check.algorithms.rank_laws import gumbel_list_hit
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.search import pair_space
+from proofs_check.evidence.simulated import simulated, stated
+from proofs_check.evidence.simulated_settings import LACKING, TURNED, at
+from proofs_check.evidence.symbolic import Step, in_words, same, valid
+from proofs_check.library import cases
+from proofs_check.library.strategies import exact_pairs
+from proofs_check.library.wide import wide_pairs
+from proofs_check.statement.arithmetic import Real, floats, is_zero, larger, positive_part, smaller
+from proofs_check.statement.calculus import exp, integral
+from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
 from proofs_check.theorems.optimal_multi_draft import with_candidates
-from proofs_check.wide import wide_pairs
+from proofs_check.twins.list_transport import Pmf
 from spectheory.verification import GumbelList
 
 SOME = 10

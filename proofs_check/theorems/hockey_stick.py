@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from proofs_check import cases
-from proofs_check.arithmetic import Real, every, floats, is_zero, larger, positive_part
-from proofs_check.claims import Assumption, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.findings import Effort
-from proofs_check.search import Space, pair_space
-from proofs_check.strategies import exact_pairs
-from proofs_check.symbolic import Step, same, valid
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.search import Space, pair_space
+from proofs_check.evidence.symbolic import Step, same, valid
+from proofs_check.library import cases
+from proofs_check.library.strategies import exact_pairs
+from proofs_check.statement.arithmetic import Real, every, floats, is_zero, larger, positive_part
+from proofs_check.statement.claims import Assumption, Claim, Compared, at_least, at_most, computed, equal
+from proofs_check.statement.findings import Effort
 from proofs_check.theorems.divergences import total_variation
 from spectheory import hockey_stick
 from spectheory.divergences import hockey_stick_at_ratios

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from proofs_check import arithmetic
-from proofs_check.arithmetic import Real, larger, shares, smaller
-from proofs_check.claims import Assumption, Case, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.findings import Effort
-from proofs_check.search import Space
-from proofs_check.symbolic import Step, cited, in_words, same, valid
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.search import Space
+from proofs_check.evidence.symbolic import Step, cited, in_words, same, valid
+from proofs_check.statement import arithmetic
+from proofs_check.statement.arithmetic import Real, larger, shares, smaller
+from proofs_check.statement.claims import Assumption, Case, Claim, Compared, at_least, at_most, computed, equal
+from proofs_check.statement.findings import Effort
 from spectheory.cost import (
     best_chain_length,
     iid_operations,

@@ -7,18 +7,20 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import islice
 
-from proofs_check import calculus, cases, rank_laws
-from proofs_check.arithmetic import Real, exp, floats, interval, is_zero, smaller
-from proofs_check.claims import Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, certified, counterexample, exact, proof, searched
-from proofs_check.kseq_cases import any_of, drawn_roots, one, root_space, roots
-from proofs_check.list_transport import Pmf, optimum
-from proofs_check.simulated import simulated, stated
-from proofs_check.simulated_settings import LACKING, TURNED, at
-from proofs_check.symbolic import Step, same, valid
+from proofs_check.algorithms import rank_laws
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, certified, counterexample, exact, proof, searched
+from proofs_check.evidence.simulated import simulated, stated
+from proofs_check.evidence.simulated_settings import LACKING, TURNED, at
+from proofs_check.evidence.symbolic import Step, same, valid
+from proofs_check.forms.kseq_cases import any_of, drawn_roots, one, root_space, roots
+from proofs_check.library import cases
+from proofs_check.statement import calculus
+from proofs_check.statement.arithmetic import Real, exp, floats, interval, is_zero, smaller
+from proofs_check.statement.claims import Claim, Compared, at_least, at_most, computed, equal
 from proofs_check.theorems.optimal_multi_draft import CONVEX
 from proofs_check.theorems.race_inequalities import overlap
+from proofs_check.twins.list_transport import Pmf, optimum
 from spectheory.verification import KSeq
 
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from proofs_check import cases
-from proofs_check.arithmetic import Real, floats, smaller
-from proofs_check.claims import Claim, Compared, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.enumeration import Pmf as ExactPmf
-from proofs_check.enumeration import argmax_coupling, independent_coupling
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.search import pair_space
-from proofs_check.simulated import instead, simulated, stated
-from proofs_check.simulated_settings import LACKING, TURNED, at
-from proofs_check.strategies import exact_pairs
-from proofs_check.symbolic import Step, in_words, valid
+from proofs_check.algorithms.enumeration import Pmf as ExactPmf
+from proofs_check.algorithms.enumeration import argmax_coupling, independent_coupling
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.search import pair_space
+from proofs_check.evidence.simulated import instead, simulated, stated
+from proofs_check.evidence.simulated_settings import LACKING, TURNED, at
+from proofs_check.evidence.symbolic import Step, in_words, valid
+from proofs_check.library import cases
+from proofs_check.library.strategies import exact_pairs
+from proofs_check.statement.arithmetic import Real, floats, smaller
+from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
 from proofs_check.theorems.race_inequalities import overlap
 from spectheory.verification import ArgmaxDraft, GreedyMatch, IndependentMatch, TokenVerification
 

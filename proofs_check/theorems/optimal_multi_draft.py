@@ -8,12 +8,16 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from proofs_check import cases
-from proofs_check.arithmetic import Real, floats, smaller
-from proofs_check.claims import Case, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, exact, proof, searched, solved
-from proofs_check.list_transport import (
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched, solved
+from proofs_check.evidence.search import Space, pair_space, rational
+from proofs_check.evidence.symbolic import Step, cited, in_words, same, valid
+from proofs_check.library import cases
+from proofs_check.library.strategies import exact_pairs, exact_pmfs
+from proofs_check.statement.arithmetic import Real, floats, smaller
+from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most, computed, equal
+from proofs_check.theorems.race_inequalities import overlap
+from proofs_check.twins.list_transport import (
     Pmf,
     by_one_sort,
     flow_on_three,
@@ -24,10 +28,6 @@ from proofs_check.list_transport import (
     prefix_minimum,
     sets,
 )
-from proofs_check.search import Space, pair_space, rational
-from proofs_check.strategies import exact_pairs, exact_pmfs
-from proofs_check.symbolic import Step, cited, in_words, same, valid
-from proofs_check.theorems.race_inequalities import overlap
 from spectheory.verification import optimal_acceptance, optimal_acceptances, optimal_rejections
 
 BELOW_EVERY_CUT = valid(

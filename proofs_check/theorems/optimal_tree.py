@@ -8,19 +8,19 @@ from itertools import chain as joined
 from itertools import pairwise
 from itertools import product as every_choice
 
-from proofs_check import cases
-from proofs_check.arithmetic import Real, every, floats, log, positive_part, smaller
-from proofs_check.best_trees import RANKS, heaviest_set, heaviest_tree, most_tokens, one_by_one, programme
-from proofs_check.claims import Assumption, Case, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.enumeration import Pmf
-from proofs_check.evidence import agreement, certified, exact, proof, searched
-from proofs_check.rank_laws import rank_law
-from proofs_check.rank_trees import Nodes, RankPmf, deepest, drawn_trees, in_order, law_space, tokens
-from proofs_check.symbolic import Step, valid
+from proofs_check.algorithms.enumeration import Pmf
+from proofs_check.algorithms.rank_laws import rank_law
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, certified, exact, proof, searched
+from proofs_check.evidence.symbolic import Step, valid
+from proofs_check.library import cases
+from proofs_check.statement.arithmetic import Real, every, floats, log, positive_part, smaller
+from proofs_check.statement.claims import Assumption, Case, Claim, Compared, at_least, at_most, computed, equal
 from proofs_check.theorems.divergences import entropy
 from proofs_check.theorems.tree_tokens import REJECTION
 from proofs_check.theorems.tunstall import log_exits
+from proofs_check.twins.best_trees import RANKS, heaviest_set, heaviest_tree, most_tokens, one_by_one, programme
+from proofs_check.twins.rank_trees import Nodes, RankPmf, deepest, drawn_trees, in_order, law_space, tokens
 from spectheory.drafting import expected_tokens, optimal_tree
 
 

@@ -7,16 +7,17 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from proofs_check import cases, path_theorem
-from proofs_check.claims import Assumption, Claim, Compared, at_most, equal
-from proofs_check.entries import Entry
-from proofs_check.enumeration import Decoding, Pmf, given_text, text_law
-from proofs_check.evidence import counterexample
-from proofs_check.findings import Kind
-from proofs_check.lossless_calls import most_accepted
-from proofs_check.one_call_bound import accepted, bound
-from proofs_check.path_cases import CHAINS, SurvivalOf, constant, greedy
+from proofs_check.agreement.one_call_bound import accepted, bound
+from proofs_check.agreement.path_cases import CHAINS, SurvivalOf, constant, greedy
+from proofs_check.algorithms.enumeration import Decoding, Pmf, given_text, text_law
+from proofs_check.algorithms.lossless_calls import most_accepted
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import counterexample
+from proofs_check.library import cases
+from proofs_check.statement.claims import Assumption, Claim, Compared, at_most, equal
+from proofs_check.statement.findings import Kind
 from proofs_check.theorems.race_inequalities import overlap
+from proofs_check.twins import path_theorem
 
 
 def as_survival(stated: SurvivalOf, p: Any, q: Any) -> Iterator[Compared]:

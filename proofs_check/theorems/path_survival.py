@@ -8,16 +8,8 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from proofs_check.arithmetic import smaller
-from proofs_check.claims import Case, Claim, Compared, at_most, equal
-from proofs_check.copied_drafts import copying, repeated
-from proofs_check.entries import Entry
-from proofs_check.enumeration import Decoding, Model, Pmf, given_text, output_law, text_law
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.findings import Effort
-from proofs_check.lossless_calls import most_accepted
-from proofs_check.path_agreement import rank_columns, survivals
-from proofs_check.path_cases import (
+from proofs_check.agreement.path_agreement import rank_columns, survivals
+from proofs_check.agreement.path_cases import (
     CHAINS,
     RANKED,
     TREES,
@@ -31,14 +23,22 @@ from proofs_check.path_cases import (
     random_chains,
     started,
 )
-from proofs_check.path_proofs import BLOCK, LARGEST, POSITIONS, probabilities
-from proofs_check.path_theorem import all_calls_law
-from proofs_check.strategies import exact_pairs
-from proofs_check.symbolic import valid
+from proofs_check.algorithms.copied_drafts import copying, repeated
+from proofs_check.algorithms.enumeration import Decoding, Model, Pmf, given_text, output_law, text_law
+from proofs_check.algorithms.lossless_calls import most_accepted
+from proofs_check.algorithms.tree_enumeration import Tree, node_number
+from proofs_check.algorithms.tree_enumeration import given_text as ends_given_text
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.symbolic import valid
+from proofs_check.library.strategies import exact_pairs
+from proofs_check.proofs.path_proofs import BLOCK, LARGEST, POSITIONS, probabilities
+from proofs_check.statement.arithmetic import smaller
+from proofs_check.statement.claims import Case, Claim, Compared, at_most, equal
+from proofs_check.statement.findings import Effort
 from proofs_check.theorems import calls
-from proofs_check.tree_enumeration import Tree, node_number
-from proofs_check.tree_enumeration import given_text as ends_given_text
-from proofs_check.tree_theorem import RankLaw, all_ends_law, depth, rank_laws
+from proofs_check.twins.path_theorem import all_calls_law
+from proofs_check.twins.tree_theorem import RankLaw, all_ends_law, depth, rank_laws
 
 # Whole algorithms
 

@@ -6,18 +6,18 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from proofs_check import cases
-from proofs_check.arithmetic import Real, floats, is_zero, larger, positive_part, smaller
-from proofs_check.calculus import exp, integral
-from proofs_check.claims import Claim, Compared, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.enumeration import race_coupling
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.rank_laws import poisson_race
-from proofs_check.simulated import simulated, stated
-from proofs_check.simulated_settings import LACKING, TURNED, at
-from proofs_check.strategies import exact_pairs
-from proofs_check.symbolic import Step, same, valid
+from proofs_check.algorithms.enumeration import race_coupling
+from proofs_check.algorithms.rank_laws import poisson_race
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.simulated import simulated, stated
+from proofs_check.evidence.simulated_settings import LACKING, TURNED, at
+from proofs_check.evidence.symbolic import Step, same, valid
+from proofs_check.library import cases
+from proofs_check.library.strategies import exact_pairs
+from proofs_check.statement.arithmetic import Real, floats, is_zero, larger, positive_part, smaller
+from proofs_check.statement.calculus import exp, integral
+from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
 from proofs_check.theorems.distinct_race import WINNER, Pmf, drawn, over_all, rates
 from spectheory.verification import PoissonRace, RaceVerification
 

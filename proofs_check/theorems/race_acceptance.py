@@ -8,19 +8,19 @@ from fractions import Fraction
 
 import numpy as np
 
-from proofs_check import cases
-from proofs_check.arithmetic import Real, floats, is_zero, larger, positive_part
-from proofs_check.calculus import exp, integral, limit, slope, some_function
-from proofs_check.claims import Case, Claim, Compared, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.enumeration import Pmf as ExactPmf
-from proofs_check.enumeration import race_coupling
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.findings import Effort
-from proofs_check.simulated import instead, simulated, stated
-from proofs_check.simulated_settings import LACKING, RARE, TURNED, at
-from proofs_check.strategies import exact_pairs
-from proofs_check.symbolic import Step, in_words, same, valid
+from proofs_check.algorithms.enumeration import Pmf as ExactPmf
+from proofs_check.algorithms.enumeration import race_coupling
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.simulated import instead, simulated, stated
+from proofs_check.evidence.simulated_settings import LACKING, RARE, TURNED, at
+from proofs_check.evidence.symbolic import Step, in_words, same, valid
+from proofs_check.library import cases
+from proofs_check.library.strategies import exact_pairs
+from proofs_check.statement.arithmetic import Real, floats, is_zero, larger, positive_part
+from proofs_check.statement.calculus import exp, integral, limit, slope, some_function
+from proofs_check.statement.claims import Case, Claim, Compared, at_most, computed, equal
+from proofs_check.statement.findings import Effort
 from proofs_check.theorems.hockey_stick import g
 from proofs_check.theorems.race_inequalities import overlap, race, reciprocal
 from spectheory.verification import RaceVerification, TokenVerification, race_enclosure

@@ -10,14 +10,15 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from proofs_check import calculus, cases, race_ranks, rank_laws, strategies
-from proofs_check.arithmetic import Real, floats, interval
-from proofs_check.claims import Case, Claim, Compared, at_most, computed
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, certified, exact, proof, searched
-from proofs_check.judge import ROUNDING
-from proofs_check.rank_entropy_proofs import AT_LEAST_KL, FROM_THE_LOG, LOG_RANK
-from proofs_check.rank_information import (
+from proofs_check.algorithms import rank_laws
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.judge import ROUNDING
+from proofs_check.evidence.makers import agreement, certified, exact, proof, searched
+from proofs_check.evidence.search import Space, pair_space
+from proofs_check.evidence.simulated import Parameters, Reading, simulated
+from proofs_check.evidence.simulated_settings import TURNED
+from proofs_check.evidence.symbolic import same, valid
+from proofs_check.forms.rank_information import (
     FINITE,
     Pair,
     Ranks,
@@ -35,11 +36,13 @@ from proofs_check.rank_information import (
     two,
     weighed,
 )
-from proofs_check.search import Space, pair_space
-from proofs_check.simulated import Parameters, Reading, simulated
-from proofs_check.simulated_settings import TURNED
-from proofs_check.symbolic import same, valid
+from proofs_check.library import cases, strategies
+from proofs_check.proofs.rank_entropy_proofs import AT_LEAST_KL, FROM_THE_LOG, LOG_RANK
+from proofs_check.statement import calculus
+from proofs_check.statement.arithmetic import Real, floats, interval
+from proofs_check.statement.claims import Case, Claim, Compared, at_most, computed
 from proofs_check.theorems.optimal_multi_draft import rules_of_two
+from proofs_check.twins import race_ranks
 from simulations.predictions import Predicted, Side
 from simulations.quantities import Mean
 from spectheory import kl_divergence

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
-from proofs_check import cases, race_ranks
-from proofs_check.arithmetic import Real, interval
-from proofs_check.claims import Claim, Compared, at_most
-from proofs_check.entries import Entry
-from proofs_check.evidence import counterexample
-from proofs_check.findings import Kind
-from proofs_check.rank_information import (
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import counterexample
+from proofs_check.evidence.simulated import simulated, stated
+from proofs_check.forms.rank_information import (
     FINITE,
     Pair,
     divergence,
@@ -21,8 +18,12 @@ from proofs_check.rank_information import (
     poisson_law,
     recursive_entropies,
 )
-from proofs_check.simulated import simulated, stated
+from proofs_check.library import cases
+from proofs_check.statement.arithmetic import Real, interval
+from proofs_check.statement.claims import Claim, Compared, at_most
+from proofs_check.statement.findings import Kind
 from proofs_check.theorems.rank_entropy import RANKS, against_kl, wrapped
+from proofs_check.twins import race_ranks
 
 THOUSANDTH = Fraction(1, 1000)
 FAR = (1 - THOUSANDTH, THOUSANDTH)

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations, product
 
-from proofs_check.arithmetic import Real, shares
-from proofs_check.claims import Case, Claim, at_least, at_most
-from proofs_check.entries import Entry
-from proofs_check.evidence import counterexample, proof
-from proofs_check.findings import Effort
-from proofs_check.symbolic import Step, same, valid
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import counterexample, proof
+from proofs_check.evidence.symbolic import Step, same, valid
+from proofs_check.statement.arithmetic import Real, shares
+from proofs_check.statement.claims import Case, Claim, at_least, at_most
+from proofs_check.statement.findings import Effort
 from proofs_check.theorems.iid_speedup import tokens
 
 

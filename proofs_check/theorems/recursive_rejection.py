@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
-from proofs_check import cases
-from proofs_check.arithmetic import Real, every, floats, is_zero, positive_part, smaller
-from proofs_check.claims import Assumption, Claim, Compared, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.rank_laws import output_law, rank_law, recursive_rejection
-from proofs_check.search import pair_space
-from proofs_check.simulated import simulated, stated
-from proofs_check.simulated_settings import LACKING, TURNED, at
-from proofs_check.strategies import exact_pairs
-from proofs_check.symbolic import Step, valid
+from proofs_check.algorithms.rank_laws import output_law, rank_law, recursive_rejection
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.search import pair_space
+from proofs_check.evidence.simulated import simulated, stated
+from proofs_check.evidence.simulated_settings import LACKING, TURNED, at
+from proofs_check.evidence.symbolic import Step, valid
+from proofs_check.library import cases
+from proofs_check.library.strategies import exact_pairs
+from proofs_check.statement.arithmetic import Real, every, floats, is_zero, positive_part, smaller
+from proofs_check.statement.claims import Assumption, Claim, Compared, at_most, computed, equal
 from proofs_check.theorems.distinct_rejection import (
     ROUND,
     WITHOUT_REPLACEMENT,

@@ -11,11 +11,7 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from proofs_check import cases
-from proofs_check.arithmetic import Real, absolute, positive_part, smaller
-from proofs_check.claims import Assumption, Case, Claim, Compared, at_least, at_most, equal
-from proofs_check.entries import Entry
-from proofs_check.enumeration import (
+from proofs_check.algorithms.enumeration import (
     Prefix,
     Rule,
     block_verification,
@@ -23,9 +19,7 @@ from proofs_check.enumeration import (
     text_law,
     token_verification,
 )
-from proofs_check.evidence import counterexample, exact, proof, searched
-from proofs_check.findings import Effort
-from proofs_check.rejection_algorithms import (
+from proofs_check.algorithms.rejection_algorithms import (
     Pmf,
     Table,
     decoded,
@@ -36,9 +30,15 @@ from proofs_check.rejection_algorithms import (
     steps_of,
     tables,
 )
-from proofs_check.search import Space, rational
-from proofs_check.strategies import models
-from proofs_check.symbolic import valid
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import counterexample, exact, proof, searched
+from proofs_check.evidence.search import Space, rational
+from proofs_check.evidence.symbolic import valid
+from proofs_check.library import cases
+from proofs_check.library.strategies import models
+from proofs_check.statement.arithmetic import Real, absolute, positive_part, smaller
+from proofs_check.statement.claims import Assumption, Case, Claim, Compared, at_least, at_most, equal
+from proofs_check.statement.findings import Effort
 from proofs_check.theorems.rejections import y1_profile
 
 

@@ -8,12 +8,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from proofs_check.arithmetic import Real, absolute, floats, positive_part, smaller
-from proofs_check.claims import Claim, Compared, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.enumeration import text_law, token_verification
-from proofs_check.evidence import agreement, exact, proof, searched, solved
-from proofs_check.rejection_algorithms import (
+from proofs_check.algorithms.enumeration import text_law, token_verification
+from proofs_check.algorithms.rejection_algorithms import (
     EMPTY,
     Chain,
     Pmf,
@@ -32,8 +28,12 @@ from proofs_check.rejection_algorithms import (
     table_of,
     tables,
 )
-from proofs_check.simulated import simulated, stated
-from proofs_check.symbolic import valid
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched, solved
+from proofs_check.evidence.simulated import simulated, stated
+from proofs_check.evidence.symbolic import valid
+from proofs_check.statement.arithmetic import Real, absolute, floats, positive_part, smaller
+from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
 from spectheory.limits import expected_calls, expected_rejections, rejection_profile, rejections_of_text
 
 HALF_DIGIT = Fraction(1, 2000)

@@ -12,15 +12,18 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from proofs_check import cases, strategies
-from proofs_check.arithmetic import floats, product
-from proofs_check.claims import Case, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.rank_trees import Nodes, Path, deepest, in_order
-from proofs_check.search import Space, rational
-from proofs_check.symbolic import Step, same, valid
-from proofs_check.text_trees import (
+from proofs_check.algorithms.tree_enumeration import nodes_of, tree_walk
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.search import Space, rational
+from proofs_check.evidence.symbolic import Step, same, valid
+from proofs_check.library import cases, strategies
+from proofs_check.statement.arithmetic import floats, product
+from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most, computed, equal
+from proofs_check.theorems.optimal_tree import EXCHANGE
+from proofs_check.theorems.tree_tokens import ADD_A_NODE
+from proofs_check.twins.rank_trees import Nodes, Path, deepest, in_order
+from proofs_check.twins.text_trees import (
     ALTERNATING,
     RANKS,
     Text,
@@ -34,10 +37,7 @@ from proofs_check.text_trees import (
     texts,
     trees,
 )
-from proofs_check.theorems.optimal_tree import EXCHANGE
-from proofs_check.theorems.tree_tokens import ADD_A_NODE
-from proofs_check.tree_enumeration import nodes_of, tree_walk
-from proofs_check.tree_theorem import tree_survival, visits
+from proofs_check.twins.tree_theorem import tree_survival, visits
 from spectheory.tree_search import FoundTree, text_tree
 
 # The uniform start

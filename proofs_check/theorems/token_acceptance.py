@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from proofs_check import cases
-from proofs_check.arithmetic import Real, absolute, floats, is_zero, positive_part, smaller
-from proofs_check.claims import Case, Claim, Compared, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.enumeration import token_verification
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.search import Space, rational
-from proofs_check.simulated import instead, simulated, stated
-from proofs_check.simulated_settings import LACKING, RARE, TURNED, at
-from proofs_check.strategies import exact_pmfs
-from proofs_check.symbolic import Step, in_words, valid
+from proofs_check.algorithms.enumeration import token_verification
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.search import Space, rational
+from proofs_check.evidence.simulated import instead, simulated, stated
+from proofs_check.evidence.simulated_settings import LACKING, RARE, TURNED, at
+from proofs_check.evidence.symbolic import Step, in_words, valid
+from proofs_check.library import cases
+from proofs_check.library.strategies import exact_pmfs
+from proofs_check.statement.arithmetic import Real, absolute, floats, is_zero, positive_part, smaller
+from proofs_check.statement.claims import Case, Claim, Compared, at_most, computed, equal
 from proofs_check.theorems.divergences import total_variation
 from proofs_check.theorems.race_inequalities import overlap, race
 from spectheory.verification import RaceVerification, TokenVerification

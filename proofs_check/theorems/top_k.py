@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from proofs_check import cases, rank_laws
-from proofs_check.arithmetic import Real, floats, is_term, is_zero, log
-from proofs_check.claims import Claim, Compared, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, certified, exact, proof, searched
-from proofs_check.simulated import simulated, stated
-from proofs_check.simulated_settings import LACKING, TURNED, at
-from proofs_check.strategies import exact_pairs
-from proofs_check.symbolic import Step, valid
+from proofs_check.algorithms import rank_laws
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, certified, exact, proof, searched
+from proofs_check.evidence.simulated import simulated, stated
+from proofs_check.evidence.simulated_settings import LACKING, TURNED, at
+from proofs_check.evidence.symbolic import Step, valid
+from proofs_check.library import cases
+from proofs_check.library.strategies import exact_pairs
+from proofs_check.statement.arithmetic import Real, floats, is_term, is_zero, log
+from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
 from spectheory import entropy
 from spectheory.verification import TopKMatch
 

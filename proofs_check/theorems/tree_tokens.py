@@ -8,14 +8,27 @@ from functools import partial
 from itertools import chain as joined
 from itertools import product as every_choice
 
-from proofs_check import cases
-from proofs_check.arithmetic import Real, floats, product
-from proofs_check.claims import Claim, Compared, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.enumeration import Pmf, Rule
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.rank_laws import rank_law, recursive_rejection, top_k
-from proofs_check.rank_trees import (
+from proofs_check.algorithms.enumeration import Pmf, Rule
+from proofs_check.algorithms.rank_laws import rank_law, recursive_rejection, top_k
+from proofs_check.algorithms.tree_enumeration import (
+    Joint,
+    children,
+    drawn_tree,
+    independent_list,
+    nodes_of,
+    poisson_list,
+    race_list,
+    tree_walk,
+)
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.simulated import Parameters, simulated, stated
+from proofs_check.evidence.simulated_settings import RACED, RANKED
+from proofs_check.evidence.symbolic import Step, same
+from proofs_check.library import cases
+from proofs_check.statement.arithmetic import Real, floats, product
+from proofs_check.statement.claims import Claim, Compared, computed, equal
+from proofs_check.twins.rank_trees import (
     LAWS,
     UNSORTED,
     Nodes,
@@ -30,19 +43,6 @@ from proofs_check.rank_trees import (
     tokens,
     trees_of,
     weight,
-)
-from proofs_check.simulated import Parameters, simulated, stated
-from proofs_check.simulated_settings import RACED, RANKED
-from proofs_check.symbolic import Step, same
-from proofs_check.tree_enumeration import (
-    Joint,
-    children,
-    drawn_tree,
-    independent_list,
-    nodes_of,
-    poisson_list,
-    race_list,
-    tree_walk,
 )
 from simulations.predictions import Predicted
 from simulations.quantities import Share

@@ -7,19 +7,29 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import chain as joined
 
-from proofs_check import calculus
-from proofs_check.arithmetic import Real, floats, is_zero, log, smaller
-from proofs_check.claims import Claim, Compared, at_most, computed, equal
-from proofs_check.divergence_proofs import LOGARITHM
-from proofs_check.entries import Entry
-from proofs_check.enumeration import Pmf
-from proofs_check.evidence import agreement, certified, exact, proof, searched
-from proofs_check.rank_trees import LAWS, UNSORTED, Nodes, RankPmf, drawn_trees, expanded, law_space, tokens, trees_of
-from proofs_check.simulated import Parameters, instead, simulated, stated
-from proofs_check.simulated_settings import RACED, RANKED
-from proofs_check.symbolic import Step, same, valid
+from proofs_check.algorithms.enumeration import Pmf
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, certified, exact, proof, searched
+from proofs_check.evidence.simulated import Parameters, instead, simulated, stated
+from proofs_check.evidence.simulated_settings import RACED, RANKED
+from proofs_check.evidence.symbolic import Step, same, valid
+from proofs_check.proofs.divergence_proofs import LOGARITHM
+from proofs_check.statement import calculus
+from proofs_check.statement.arithmetic import Real, floats, is_zero, log, smaller
+from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
 from proofs_check.theorems.divergences import entropy
 from proofs_check.theorems.exit_leaf import exits
+from proofs_check.twins.rank_trees import (
+    LAWS,
+    UNSORTED,
+    Nodes,
+    RankPmf,
+    drawn_trees,
+    expanded,
+    law_space,
+    tokens,
+    trees_of,
+)
 from spectheory import entropy as library_entropy
 from spectheory.limits import tunstall_bound
 from spectheory.limits.channel import TunstallForm

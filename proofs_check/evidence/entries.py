@@ -1,0 +1,97 @@
+"""One entry of the ledger: what is stated, by whom, on which side, and the evidence that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from proofs_check.evidence.symbolic import Step
+from proofs_check.statement.findings import Effort, Finding, Kind
+
+StatementKind = Literal["identity", "upper bound", "lower bound", "bounds", "optimality", "asymptotic", "refuted"]
+
+Check = Callable[[Effort], Finding]
+
+
+@dataclass(frozen=True)
+class Control:
+    """A wrong variant of the statement, given to the same check, which must reject it.
+
+    Of a refuted entry: the true neighbour, which the same check must not reject.
+    """
+
+    says: str
+    check: Check
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One check of a statement.
+
+    Attributes
+    ----------
+    kind : str
+        symbolic, exact, certified, search or simulation.
+    says : str
+        What is checked, and over which cases.
+    check : callable
+        Effort to finding.
+    control : Control
+    steps : tuple of Step
+        Of a proof: its steps, to be read in the docs.
+    tokens : tuple of int
+        Of a proof for some vocabularies alone: their numbers of tokens. Empty where the steps hold for any number.
+    """
+
+    kind: Kind
+    says: str
+    check: Check
+    control: Control
+    steps: tuple[Step, ...] = ()
+    tokens: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A statement with its evidence.
+
+    Attributes
+    ----------
+    id : str
+        As in the theory page; a refuted look-alike is named after the statement it resembles, ``A3/look-alike``.
+    title : str
+    kind : str
+        identity, upper bound, lower bound, bounds (both sides), optimality, asymptotic or refuted.
+    plain : str
+        The statement in words and plain formulas.
+    latex : str
+        The statement in LaTeX, without dollar signs.
+    source : tuple of str
+        BibTeX keys; none where it was derived for this project.
+    number : str
+        The theorem or section in the first source, where it is known.
+    assumptions : tuple of str
+    evidence : tuple of Evidence
+    calculators : tuple of str
+        Public names of the library that compute it, as ``spectheory.total_variation``.
+    without : dict
+        Kinds of evidence that do not apply, each with the reason.
+    """
+
+    id: str
+    title: str
+    kind: StatementKind
+    plain: str
+    latex: str
+    source: tuple[str, ...]
+    assumptions: tuple[str, ...]
+    evidence: tuple[Evidence, ...]
+    number: str = ""
+    calculators: tuple[str, ...] = ()
+    without: Mapping[Kind, str] = field(default_factory=dict)
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the statement is false, and the evidence a counterexample."""
+        return self.kind == "refuted"
