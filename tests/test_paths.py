@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofs_check.agreement.path_cases import CHAINS, Table
-from proofs_check.algorithms.enumeration import Decoding, given_text, output_law, text_law
+from proofs_check.agreement.path_cases import CHAINS
+from proofs_check.algorithms.enumeration import Decoding, Table, given_text, output_law, text_law
 from proofs_check.library.cases import random_model
 from proofs_check.library.strategies import Floats, theorem
 from proofs_check.twins import path_theorem

@@ -7,8 +7,8 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
-from proofs_check.agreement.path_cases import CHAINS, RANKED, TREES, Table, survival_by_tree
-from proofs_check.algorithms.enumeration import Decoding, TextLaw, given_text, text_law
+from proofs_check.agreement.path_cases import CHAINS, RANKED, TREES, survival_by_tree
+from proofs_check.algorithms.enumeration import Decoding, Table, TextLaw, given_text, text_law
 from proofs_check.algorithms.tree_enumeration import children, node_number
 from proofs_check.algorithms.tree_enumeration import given_text as ends_given_text
 from proofs_check.statement.claims import Compared, equal

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
 
-from proofs_check.agreement.path_cases import Table
-from proofs_check.algorithms.enumeration import Model, Pmf, Prefix, TextLaw, given_text, output_law, text_law
+from proofs_check.algorithms.enumeration import Model, Pmf, Prefix, Table, TextLaw, given_text, output_law, text_law
 from proofs_check.library.cases import grid
 from proofs_check.statement.claims import Case, Compared, equal
 from proofs_check.statement.findings import Effort

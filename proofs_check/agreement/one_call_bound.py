@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 
 from proofs_check.agreement.path_agreement import Texts
-from proofs_check.agreement.path_cases import SurvivalOf, Table
-from proofs_check.algorithms.enumeration import Model, Rule, text_law
+from proofs_check.agreement.path_cases import SurvivalOf
+from proofs_check.algorithms.enumeration import Model, Rule, Table, text_law
 from proofs_check.statement.arithmetic import floats
 from proofs_check.statement.claims import Compared, at_most, computed
 from spectheory.drafting import Chain

@@ -14,17 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from proofs_check.agreement.path_cases import (
-    CHAINS,
-    RANKED,
-    TREES,
-    RankTwin,
-    SurvivalOf,
-    Table,
-    chain,
-    survival_by_tree,
-)
-from proofs_check.algorithms.enumeration import Prefix, text_law
+from proofs_check.agreement.path_cases import CHAINS, RANKED, TREES, RankTwin, SurvivalOf, chain, survival_by_tree
+from proofs_check.algorithms.enumeration import Prefix, Table, text_law
 from proofs_check.algorithms.tree_enumeration import Tree
 from proofs_check.statement.arithmetic import floats
 from proofs_check.statement.claims import Compared, at_most, computed

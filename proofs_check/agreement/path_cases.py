@@ -7,7 +7,7 @@ algorithm run. Models are tables of a pmf after every prefix: nothing is station
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -23,9 +23,6 @@ from proofs_check.statement.findings import Effort
 from proofs_check.twins import path_theorem, race_ranks
 from proofs_check.twins.path_theorem import PositionLaw, Survival, product_survival
 from proofs_check.twins.tree_theorem import RankLaw, conditional, rank_laws, rejection_given, tree_survival
-
-Table = Mapping[Prefix, Pmf]
-"""A model: the pmf after every prefix that can occur."""
 
 SurvivalOf = Callable[[Model, Model, Prefix], Survival]
 """Target, draft and text to the survival of a call's accepted drafts."""

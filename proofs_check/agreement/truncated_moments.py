@@ -8,11 +8,11 @@ from fractions import Fraction
 
 from proofs_check.agreement.truncated_intervals import covered, end_like, lists
 from proofs_check.evidence.judge import ROUNDING
-from proofs_check.statement.arithmetic import Real, floats, is_zero, log
+from proofs_check.statement.arithmetic import Pmf, Real, floats, is_zero, log
 from proofs_check.statement.claims import Case, Compared, at_least, at_most, computed
 from proofs_check.theorems.divergences import entropy, kl, moment, renyi, second_moment
 from proofs_check.theorems.poisson_race import odds
-from proofs_check.twins.completions import NO_EXTRAS, Extras, Lengths, Pmf, best, listed, seen
+from proofs_check.twins.completions import NO_EXTRAS, Extras, Lengths, best, listed, seen
 from spectheory import truncated
 
 TERMS = 12

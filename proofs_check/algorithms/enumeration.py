@@ -7,7 +7,7 @@ the path theorem: :mod:`proofs_check.twins.path_theorem` and :mod:`spectheory` a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -15,6 +15,9 @@ Prefix = tuple[int, ...]
 Pmf = tuple[Fraction, ...]
 Model = Callable[[Prefix], Pmf]
 """The pmf of the next token after a prefix."""
+
+Table = Mapping[Prefix, Pmf]
+"""A model as a table: a pmf after every prefix."""
 
 CallLaw = dict[tuple[Prefix, int], Fraction]
 """Law of one call: (output tokens, accepted drafts) to probability; output is the accepted drafts and one more."""

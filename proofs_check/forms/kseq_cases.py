@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 from proofs_check.evidence.search import Space, pair_space, rational
 from proofs_check.library import cases
 from proofs_check.library.strategies import exact_weights
-from proofs_check.statement.arithmetic import Real, smaller
+from proofs_check.statement.arithmetic import Pmf, Real, smaller
 from proofs_check.statement.arithmetic import product as power
 from proofs_check.statement.claims import Case
-from proofs_check.twins.list_transport import Pmf
 
 LARGEST_LOGIT = 300.0
 """Beyond it a softmax has entries that are 0."""

@@ -14,10 +14,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product as every_tuple
 
-from proofs_check.statement.arithmetic import Real, interval, log, positive_part, product, smaller
+from proofs_check.statement.arithmetic import Pmf, Real, interval, log, positive_part, product, smaller
 from proofs_check.statement.claims import Assumption, shown
-
-Pmf = Sequence[Real]
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from proofs_check.library.cases import Pmf
+
 Floats = NDArray[np.float64]
-ExactPmf = tuple[Fraction, ...]
 
 TINIEST = 1e-300
 """Smallest positive weight: ratios of two pmf entries then stay below the largest float."""
@@ -97,21 +98,21 @@ def exact_weights() -> st.SearchStrategy[int]:
     return st.one_of(st.just(0), st.integers(0, 6), st.integers(0, 10**6), orders)
 
 
-def exact_pmfs(tokens: int) -> st.SearchStrategy[ExactPmf]:
+def exact_pmfs(tokens: int) -> st.SearchStrategy[Pmf]:
     """A rational pmf on `tokens` tokens, with zeros and extremes."""
     return st.lists(exact_weights(), min_size=tokens, max_size=tokens).filter(any).map(_exact)
 
 
-def sparse_pmfs(tokens: int) -> st.SearchStrategy[ExactPmf]:
+def sparse_pmfs(tokens: int) -> st.SearchStrategy[Pmf]:
     """A rational pmf that is positive on one or two of its tokens."""
     few = st.lists(st.integers(0, tokens - 1), min_size=1, max_size=2, unique=True)
     return st.tuples(few, st.integers(1, 9), st.integers(1, 9)).map(lambda drawn: _on(tokens, *drawn))
 
 
-def exact_pairs(max_tokens: int = 5, min_tokens: int = 2) -> st.SearchStrategy[dict[str, ExactPmf]]:
+def exact_pairs(max_tokens: int = 5, min_tokens: int = 2) -> st.SearchStrategy[dict[str, Pmf]]:
     """A case {p, q} of rational pmfs: unrelated, sparse, nearly equal or equal."""
 
-    def of(tokens: int) -> st.SearchStrategy[dict[str, ExactPmf]]:
+    def of(tokens: int) -> st.SearchStrategy[dict[str, Pmf]]:
         plain, sparse = exact_pmfs(tokens), sparse_pmfs(tokens)
         return st.one_of(
             st.fixed_dictionaries({"p": plain, "q": plain}),
@@ -123,17 +124,17 @@ def exact_pairs(max_tokens: int = 5, min_tokens: int = 2) -> st.SearchStrategy[d
     return st.integers(min_tokens, max_tokens).flatmap(of)
 
 
-def pairs_at(distance: Fraction, max_tokens: int = 5) -> st.SearchStrategy[dict[str, ExactPmf]]:
+def pairs_at(distance: Fraction, max_tokens: int = 5) -> st.SearchStrategy[dict[str, Pmf]]:
     """A case {p, q} whose total variation is exactly `distance`: a common part and two parts on disjoint tokens."""
 
-    def of(tokens: int) -> st.SearchStrategy[dict[str, ExactPmf]]:
+    def of(tokens: int) -> st.SearchStrategy[dict[str, Pmf]]:
         parts = st.tuples(exact_pmfs(tokens), exact_pmfs(tokens), exact_pmfs(tokens), st.integers(1, tokens - 1))
         return parts.map(lambda drawn: _apart(distance, *drawn))
 
     return st.integers(2, max_tokens).flatmap(of)
 
 
-def rank_laws(max_letters: int = 5) -> st.SearchStrategy[ExactPmf]:
+def rank_laws(max_letters: int = 5) -> st.SearchStrategy[Pmf]:
     """The law of a rank on 2 to `max_letters` letters, not sorted."""
     return st.integers(2, max_letters).flatmap(exact_pmfs)
 
@@ -144,42 +145,42 @@ def draft_trees(max_nodes: int = 6, max_rank: int = 3) -> st.SearchStrategy[froz
     return steps.map(_grown)
 
 
-def models(tokens: int, length: int) -> st.SearchStrategy[dict[tuple[int, ...], ExactPmf]]:
+def models(tokens: int, length: int) -> st.SearchStrategy[dict[tuple[int, ...], Pmf]]:
     """A pmf after every prefix shorter than `length`: a chain of any order and no stationarity."""
     prefixes = [prefix for n in range(length) for prefix in product(range(tokens), repeat=n)]
     return st.fixed_dictionaries({prefix: exact_pmfs(tokens) for prefix in prefixes})
 
 
-def markov_chains(tokens: int, steps: int) -> st.SearchStrategy[tuple[tuple[ExactPmf, ...], ...]]:
+def markov_chains(tokens: int, steps: int) -> st.SearchStrategy[tuple[tuple[Pmf, ...], ...]]:
     """Transition rows ``[steps][tokens]`` of a non-stationary Markov chain."""
     rows = st.tuples(*[exact_pmfs(tokens)] * tokens)
     return st.tuples(*[rows] * steps)
 
 
-def ensembles(max_pmfs: int = 4, max_tokens: int = 4) -> st.SearchStrategy[tuple[ExactPmf, ...]]:
+def ensembles(max_pmfs: int = 4, max_tokens: int = 4) -> st.SearchStrategy[tuple[Pmf, ...]]:
     """Equally likely conditional pmfs, for §5: what the target may say after a prefix, drawn anew for each."""
     sizes = st.integers(2, max_tokens)
     return sizes.flatmap(lambda tokens: st.lists(exact_pmfs(tokens), min_size=1, max_size=max_pmfs).map(tuple))
 
 
-def _exact(values: Sequence[int]) -> ExactPmf:
+def _exact(values: Sequence[int]) -> Pmf:
     return tuple(Fraction(value, sum(values)) for value in values)
 
 
-def _on(tokens: int, places: list[int], first: int, second: int) -> ExactPmf:
+def _on(tokens: int, places: list[int], first: int, second: int) -> Pmf:
     values = [0] * tokens
     for place, value in zip(places, (first, second), strict=False):
         values[place] = value
     return _exact(values)
 
 
-def _near(drawn: tuple[ExactPmf, ExactPmf, int]) -> dict[str, ExactPmf]:
+def _near(drawn: tuple[Pmf, Pmf, int]) -> dict[str, Pmf]:
     p, other, order = drawn
     share = Fraction(1, 10**order) if order else Fraction(0)
     return {"p": p, "q": tuple((1 - share) * a + share * b for a, b in zip(p, other, strict=True))}
 
 
-def _apart(distance: Fraction, common: ExactPmf, first: ExactPmf, second: ExactPmf, cut: int) -> dict[str, ExactPmf]:
+def _apart(distance: Fraction, common: Pmf, first: Pmf, second: Pmf, cut: int) -> dict[str, Pmf]:
     tokens = len(common)
     left = _within(first, range(cut))
     right = _within(second, range(cut, tokens))
@@ -189,7 +190,7 @@ def _apart(distance: Fraction, common: ExactPmf, first: ExactPmf, second: ExactP
     }
 
 
-def _within(pmf: ExactPmf, tokens: range) -> ExactPmf:
+def _within(pmf: Pmf, tokens: range) -> Pmf:
     """The pmf given that the token is one of these; uniform over them if it never is."""
     mass = sum(pmf[token] for token in tokens)
     if mass == 0:

@@ -8,7 +8,7 @@ and ``math.log`` tie it to numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from fractions import Fraction
@@ -21,6 +21,9 @@ from proofs_check.statement.enclosures import enclosures
 
 Real = Any
 """A fraction, a float, an mpmath interval or a solver's term."""
+
+Pmf = Sequence[Real]
+"""A pmf in any of these."""
 
 
 class Transcendental(ArithmeticError):

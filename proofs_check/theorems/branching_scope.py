@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations, product
 
 from hypothesis import strategies as st
 
-from proofs_check.algorithms.enumeration import Pmf, Prefix, token_verification
+from proofs_check.algorithms.enumeration import Pmf, Prefix, Table, token_verification
 from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import agreement, counterexample, exact, proof, searched
 from proofs_check.evidence.symbolic import Step, valid
@@ -22,7 +22,6 @@ from proofs_check.statement.findings import Effort
 from proofs_check.twins.random_pmf_trees import best, best_of_one, grown, moments
 from spectheory.limits import branching_speedup
 
-Table = Mapping[Prefix, Pmf]
 LENGTH = 3
 """Tokens of the texts that are run."""
 

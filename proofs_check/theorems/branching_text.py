@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import partial
 from itertools import product
@@ -13,7 +13,7 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from proofs_check.algorithms.enumeration import Pmf, Prefix
+from proofs_check.algorithms.enumeration import Pmf, Prefix, Table
 from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import agreement, exact, proof, searched
 from proofs_check.evidence.symbolic import Step, valid
@@ -87,10 +87,7 @@ def running(chances: Chances) -> list[Fraction]:
     return weights[1:]
 
 
-Model = Mapping[Prefix, Pmf]
-
-
-def texts_after(model: Model, start: Prefix, length: int) -> list[tuple[list[Fraction], Fraction]]:
+def texts_after(model: Table, start: Prefix, length: int) -> list[tuple[list[Fraction], Fraction]]:
     """The token probabilities of every text of that length after a start, with the text's probability."""
     found = []
     for text in product(range(len(model[()])), repeat=length):
@@ -100,12 +97,12 @@ def texts_after(model: Model, start: Prefix, length: int) -> list[tuple[list[Fra
     return found
 
 
-def after(model: Model, start: Prefix, prefix: Prefix) -> Pmf:
+def after(model: Table, start: Prefix, prefix: Prefix) -> Pmf:
     """The pmf after a start and a prefix; nothing follows where the table ends."""
     return model.get(start + prefix, tuple(Fraction(0) for _ in model[()]))
 
 
-def from_texts(model: Model, capacity: int, fitted: bool = False) -> Iterator[Compared]:
+def from_texts(model: Table, capacity: int, fitted: bool = False) -> Iterator[Compared]:
     """Best trees after one token against B6 at every threshold that matters, or at one `fitted` to each text."""
     starts = [((token,), share) for token, share in enumerate(model[()]) if share > 0]
     known = [(c, share * chance) for start, share in starts for c, chance in texts_after(model, start, capacity)]

@@ -10,10 +10,9 @@ from proofs_check.agreement.truncated_intervals import within_poisson, within_re
 from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import counterexample
 from proofs_check.library import cases
-from proofs_check.statement.arithmetic import Real
+from proofs_check.statement.arithmetic import Pmf, Real
 from proofs_check.statement.claims import Case, Claim, Compared, at_least
 from proofs_check.statement.findings import Effort
-from proofs_check.twins.completions import Pmf
 
 Merged = tuple[int, int]
 """Two tokens that a channel takes for one."""

@@ -16,13 +16,11 @@ from proofs_check.evidence.simulated_settings import LACKING, RARE, TURNED, at
 from proofs_check.evidence.symbolic import Step, same, valid
 from proofs_check.library import cases
 from proofs_check.library.strategies import exact_pairs
-from proofs_check.statement.arithmetic import Real, floats, is_zero, larger, positive_part, smaller
+from proofs_check.statement.arithmetic import Pmf, Real, floats, is_zero, larger, positive_part, smaller
 from proofs_check.statement.calculus import exp, integral
 from proofs_check.statement.claims import Claim, Compared, computed, equal
 from proofs_check.twins import race_ranks
 from spectheory.verification import PoissonRace, RaceVerification
-
-Pmf = Sequence[Real]
 
 
 def drawn(p: Pmf, q: Pmf) -> list[int]:

@@ -13,11 +13,19 @@ from proofs_check.evidence.simulated_settings import TURNED, at
 from proofs_check.evidence.symbolic import Step, valid
 from proofs_check.library import cases
 from proofs_check.library.strategies import exact_pairs
-from proofs_check.statement.arithmetic import Real, absolute, floats, is_zero, larger, positive_part, product, smaller
+from proofs_check.statement.arithmetic import (
+    Pmf,
+    Real,
+    absolute,
+    floats,
+    is_zero,
+    larger,
+    positive_part,
+    product,
+    smaller,
+)
 from proofs_check.statement.claims import POSITIVE, Claim, Compared, computed, equal
 from spectheory.verification import RecursiveRejection
-
-Pmf = Sequence[Real]
 
 UNCERTAIN = Fraction(1, 1000)
 """Given a rarer output the law of distinct candidates is not held to twelve digits: it is a quotient of differences of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -16,13 +16,23 @@ from proofs_check.evidence.symbolic import same, valid
 from proofs_check.library import cases
 from proofs_check.library.strategies import exact_pairs
 from proofs_check.proofs.divergence_proofs import BRETAGNOLLE_HUBER, CHI_SQUARE, ENTROPY, LOGARITHM, PINSKER, RENYI
-from proofs_check.statement.arithmetic import Real, absolute, every, exp, floats, is_zero, larger, log, positive_part
+from proofs_check.statement.arithmetic import (
+    Pmf,
+    Real,
+    absolute,
+    every,
+    exp,
+    floats,
+    is_zero,
+    larger,
+    log,
+    positive_part,
+)
 from proofs_check.statement.calculus import log as log_of
 from proofs_check.statement.claims import Assumption, Claim, Compared, at_least, at_most, computed, equal
 from proofs_check.theorems.race_inequalities import overlap, similarity
 from spectheory import kl_divergence
 
-Pmf = Sequence[Real]
 Order = tuple[int, int]
 """An order of the Rényi divergence as numerator and denominator; (1, 0) is infinity."""
 

@@ -21,11 +21,10 @@ from proofs_check.evidence.symbolic import Step, in_words, same, valid
 from proofs_check.library import cases
 from proofs_check.library.strategies import exact_pairs
 from proofs_check.library.wide import wide_pairs
-from proofs_check.statement.arithmetic import Real, floats, is_zero, larger, positive_part, smaller
+from proofs_check.statement.arithmetic import Pmf, Real, floats, is_zero, larger, positive_part, smaller
 from proofs_check.statement.calculus import exp, integral
 from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
 from proofs_check.theorems.optimal_multi_draft import with_candidates
-from proofs_check.twins.list_transport import Pmf
 from spectheory.verification import GumbelList
 
 SOME = 10

@@ -16,14 +16,12 @@ from proofs_check.evidence.search import Space, pair_space
 from proofs_check.evidence.symbolic import Step, same, valid
 from proofs_check.library import cases
 from proofs_check.library.strategies import exact_pairs
-from proofs_check.statement.arithmetic import Real, every, floats, is_zero, larger, positive_part
+from proofs_check.statement.arithmetic import Pmf, Real, every, floats, is_zero, larger, positive_part
 from proofs_check.statement.claims import Assumption, Claim, Compared, at_least, at_most, computed, equal
 from proofs_check.statement.findings import Effort
 from proofs_check.theorems.divergences import total_variation
 from spectheory import hockey_stick
 from spectheory.divergences import hockey_stick_at_ratios
-
-Pmf = Sequence[Real]
 
 WEIGHTS = tuple(Fraction(n, 3) for n in (0, 1, 2, 3, 5, 24))
 """Values of c, on both sides of 1."""

@@ -15,12 +15,11 @@ from proofs_check.evidence.simulated_settings import LACKING, TURNED, at
 from proofs_check.evidence.symbolic import Step, in_words, valid
 from proofs_check.library import cases
 from proofs_check.library.strategies import exact_pairs
-from proofs_check.statement.arithmetic import Real, floats, smaller
+from proofs_check.statement.arithmetic import Pmf, Real, floats, smaller
 from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
 from proofs_check.theorems.race_inequalities import overlap
 from spectheory.verification import ArgmaxDraft, GreedyMatch, IndependentMatch, TokenVerification
 
-Pmf = Sequence[Real]
 Law = Mapping[tuple[int, int], Real]
 
 

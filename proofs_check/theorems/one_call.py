@@ -9,20 +9,18 @@ from itertools import product as tuples
 from typing import Any
 
 from proofs_check.agreement.one_call_bound import accepted, bound, library, ratio_of_sums
-from proofs_check.agreement.path_cases import CHAINS, Table, constant, edge_chains, random_chains
-from proofs_check.algorithms.enumeration import text_law
+from proofs_check.agreement.path_cases import CHAINS, constant, edge_chains, random_chains
+from proofs_check.algorithms.enumeration import Table, text_law
 from proofs_check.algorithms.lossless_calls import most_agreement
 from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import agreement, exact, proof, searched
 from proofs_check.evidence.search import pair_space
 from proofs_check.evidence.symbolic import Step, in_words, valid
 from proofs_check.library.strategies import exact_pairs
-from proofs_check.statement.arithmetic import Real, absolute, smaller
+from proofs_check.statement.arithmetic import Pmf, Real, absolute, smaller
 from proofs_check.statement.claims import Case, Claim, Compared, at_most, equal
 from proofs_check.statement.findings import Effort
 from proofs_check.twins import path_theorem
-
-Pmf = Sequence[Real]
 
 STEPS: tuple[Step, ...] = (
     in_words(

@@ -14,11 +14,10 @@ from proofs_check.evidence.search import Space, pair_space, rational
 from proofs_check.evidence.symbolic import Step, cited, in_words, same, valid
 from proofs_check.library import cases
 from proofs_check.library.strategies import exact_pairs, exact_pmfs
-from proofs_check.statement.arithmetic import Real, floats, smaller
+from proofs_check.statement.arithmetic import Pmf, Real, floats, smaller
 from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most, computed, equal
 from proofs_check.theorems.race_inequalities import overlap
 from proofs_check.twins.list_transport import (
-    Pmf,
     by_one_sort,
     flow_on_three,
     largest_flow,

@@ -16,7 +16,6 @@ from proofs_check.agreement.path_cases import (
     PathTwin,
     RankTwin,
     SurvivalOf,
-    Table,
     by_position,
     edge_chains,
     marginal,
@@ -24,7 +23,7 @@ from proofs_check.agreement.path_cases import (
     started,
 )
 from proofs_check.algorithms.copied_drafts import copying, repeated
-from proofs_check.algorithms.enumeration import Decoding, Model, Pmf, given_text, output_law, text_law
+from proofs_check.algorithms.enumeration import Decoding, Model, Pmf, Table, given_text, output_law, text_law
 from proofs_check.algorithms.lossless_calls import most_accepted
 from proofs_check.algorithms.tree_enumeration import Tree, node_number
 from proofs_check.algorithms.tree_enumeration import given_text as ends_given_text

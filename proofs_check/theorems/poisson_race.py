@@ -15,10 +15,10 @@ from proofs_check.evidence.simulated_settings import LACKING, TURNED, at
 from proofs_check.evidence.symbolic import Step, same, valid
 from proofs_check.library import cases
 from proofs_check.library.strategies import exact_pairs
-from proofs_check.statement.arithmetic import Real, floats, is_zero, larger, positive_part, smaller
+from proofs_check.statement.arithmetic import Pmf, Real, floats, is_zero, larger, positive_part, smaller
 from proofs_check.statement.calculus import exp, integral
 from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
-from proofs_check.theorems.distinct_race import WINNER, Pmf, drawn, over_all, rates
+from proofs_check.theorems.distinct_race import WINNER, drawn, over_all, rates
 from spectheory.verification import PoissonRace, RaceVerification
 
 RANKS = range(1, 6)

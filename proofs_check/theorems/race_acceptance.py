@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
@@ -17,15 +17,13 @@ from proofs_check.evidence.simulated_settings import LACKING, RARE, TURNED, at
 from proofs_check.evidence.symbolic import Step, in_words, same, valid
 from proofs_check.library import cases
 from proofs_check.library.strategies import exact_pairs
-from proofs_check.statement.arithmetic import Real, floats, is_zero, larger, positive_part
+from proofs_check.statement.arithmetic import Pmf, Real, floats, is_zero, larger, positive_part
 from proofs_check.statement.calculus import exp, integral, limit, slope, some_function
 from proofs_check.statement.claims import Case, Claim, Compared, at_most, computed, equal
 from proofs_check.statement.findings import Effort
 from proofs_check.theorems.hockey_stick import g
 from proofs_check.theorems.race_inequalities import overlap, race, reciprocal
 from spectheory.verification import RaceVerification, TokenVerification, race_enclosure
-
-Pmf = Sequence[Real]
 
 WIDTH = Fraction(1, 10**9)
 """Width of the enclosure in double precision."""

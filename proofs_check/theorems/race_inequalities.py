@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from fractions import Fraction
 
 from proofs_check.evidence.entries import Entry
@@ -13,13 +13,11 @@ from proofs_check.evidence.simulated_settings import LACKING, NEAR, TURNED, at
 from proofs_check.evidence.symbolic import Step, valid
 from proofs_check.library import cases
 from proofs_check.library.strategies import exact_pairs
-from proofs_check.statement.arithmetic import Real, absolute, floats, is_zero, larger, shares, smaller
+from proofs_check.statement.arithmetic import Pmf, Real, absolute, floats, is_zero, larger, shares, smaller
 from proofs_check.statement.claims import POSITIVE, Claim, Compared, at_most, computed, equal
 from simulations.predictions import Predicted, Side
 from simulations.quantities import Share
 from spectheory.verification import race_inequalities
-
-Pmf = Sequence[Real]
 
 
 def race(p: Pmf, q: Pmf) -> Real:

@@ -14,12 +14,11 @@ from proofs_check.evidence.simulated_settings import LACKING, TURNED, at
 from proofs_check.evidence.symbolic import Step, valid
 from proofs_check.library import cases
 from proofs_check.library.strategies import exact_pairs
-from proofs_check.statement.arithmetic import Real, every, floats, is_zero, positive_part, smaller
+from proofs_check.statement.arithmetic import Pmf, Real, every, floats, is_zero, positive_part, smaller
 from proofs_check.statement.claims import Assumption, Claim, Compared, at_most, computed, equal
 from proofs_check.theorems.distinct_rejection import (
     ROUND,
     WITHOUT_REPLACEMENT,
-    Pmf,
     beyond,
     calculated,
     residuals,

@@ -17,7 +17,7 @@ from proofs_check.evidence.symbolic import Step, in_words, same, valid
 from proofs_check.forms.kseq_cases import drawn_roots, one, root_space, roots
 from proofs_check.library import cases
 from proofs_check.library.strategies import exact_pairs
-from proofs_check.statement.arithmetic import Real, floats, positive_part, smaller
+from proofs_check.statement.arithmetic import Pmf, Real, floats, positive_part, smaller
 from proofs_check.statement.calculus import exp, integral
 from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
 from proofs_check.theorems.distinct_race import WINNER, rank_of, rates
@@ -28,7 +28,7 @@ from proofs_check.theorems.optimal_multi_draft import ALL_INSIDE, BELOW_EVERY_CU
 from proofs_check.theorems.poisson_race import factorial, odds
 from proofs_check.theorems.race_inequalities import overlap
 from proofs_check.twins import race_ranks
-from proofs_check.twins.list_transport import Pmf, optimum
+from proofs_check.twins.list_transport import optimum
 from spectheory.verification import rule_order
 
 SEEN = Fraction(1, 100)

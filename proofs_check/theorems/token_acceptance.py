@@ -18,13 +18,12 @@ from proofs_check.evidence.simulated_settings import LACKING, RARE, TURNED, at
 from proofs_check.evidence.symbolic import Step, in_words, valid
 from proofs_check.library import cases
 from proofs_check.library.strategies import exact_pmfs
-from proofs_check.statement.arithmetic import Real, absolute, floats, is_zero, positive_part, smaller
+from proofs_check.statement.arithmetic import Pmf, Real, absolute, floats, is_zero, positive_part, smaller
 from proofs_check.statement.claims import Case, Claim, Compared, at_most, computed, equal
 from proofs_check.theorems.divergences import total_variation
 from proofs_check.theorems.race_inequalities import overlap, race
 from spectheory.verification import RaceVerification, TokenVerification
 
-Pmf = Sequence[Real]
 Joint = Sequence[Sequence[Real]]
 """P(draft = i, output = j), row i, column j: all that a rule with one candidate is, seen from outside."""
 

@@ -13,12 +13,10 @@ from proofs_check.evidence.simulated_settings import LACKING, TURNED, at
 from proofs_check.evidence.symbolic import Step, valid
 from proofs_check.library import cases
 from proofs_check.library.strategies import exact_pairs
-from proofs_check.statement.arithmetic import Real, floats, is_term, is_zero, log
+from proofs_check.statement.arithmetic import Pmf, Real, floats, is_term, is_zero, log
 from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
 from spectheory import entropy
 from spectheory.verification import TopKMatch
-
-Pmf = Sequence[Real]
 
 
 def holds_as_number(condition: Any) -> Real:

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from proofs_check.statement.arithmetic import Real, floats, larger, smaller
+from proofs_check.statement.arithmetic import Pmf, Real, floats, larger, smaller
 
-Pmf = Sequence[Real]
 Pairs = list[tuple[Real, Real]]
 """Tokens as (target probability, draft probability)."""
 

@@ -12,9 +12,8 @@ from functools import reduce
 from itertools import combinations
 from itertools import product as every_tuple
 
-from proofs_check.statement.arithmetic import Real, is_interval, is_term, positive_part, product, smaller
+from proofs_check.statement.arithmetic import Pmf, Real, is_interval, is_term, positive_part, product, smaller
 
-Pmf = Sequence[Real]
 Drawn = tuple[int, ...]
 """A list of candidates."""
 
