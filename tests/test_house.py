@@ -303,3 +303,47 @@ def prints(path: Path) -> list[int]:
 @pytest.mark.parametrize("path", [path for path in sources(*PACKAGES) if not str(path).startswith(SCRIPTS)], ids=str)
 def test_the_library_never_prints(path: Path) -> None:
     assert prints(path) == []
+
+
+# The evidence
+
+
+EVIDENCE_ROOMS = (
+    "statement",
+    "evidence",
+    "library",
+    "algorithms",
+    "twins",
+    "forms",
+    "proofs",
+    "agreement",
+    "theorems",
+    "run",
+)
+"""Rooms of proofs_check: a file imports only from its own room and the rooms before it."""
+
+
+def of_later_rooms(path: Path) -> list[str]:
+    """Imports of a file of proofs_check from a later room, or of one theorem file from another."""
+    rooms = EVIDENCE_ROOMS[: EVIDENCE_ROOMS.index(path.parts[1]) + (path.parts[1] != "theorems")]
+    known = tuple(f"proofs_check.{each}." for each in rooms)
+    return [name for name in imports(path) if name.startswith("proofs_check.") and not (name + ".").startswith(known)]
+
+
+EVIDENCE = [path for path in sources("proofs_check") if len(path.parts) > 2]
+
+
+@pytest.mark.parametrize("path", [path for path in EVIDENCE if path.parts[1] != "run"], ids=str)
+def test_rooms_of_the_evidence_have_an_order(path: Path) -> None:
+    assert of_later_rooms(path) == []
+
+
+def test_a_theorem_file_that_imports_another_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative control, with a form that imports a proof."""
+    for line, path in (
+        ("from proofs_check.theorems.tunstall import ENTRIES", "theorems/exit_leaf.py"),
+        ("from proofs_check.theorems import tunstall", "theorems/exit_leaf.py"),
+        ("from proofs_check.proofs.trees import ADD_A_NODE", "forms/exits.py"),
+    ):
+        monkeypatch.setattr(sys.modules[__name__], "tree", lambda _, line=line: ast.parse(line))
+        assert len(of_later_rooms(Path("proofs_check") / path)) == 1, line

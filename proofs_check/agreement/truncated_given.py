@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from proofs_check.agreement.truncated_intervals import RANKS, contained, lists
+from proofs_check.forms.divergences import g
+from proofs_check.forms.ranks import closed_form
 from proofs_check.statement.arithmetic import Pmf, floats, is_zero, smaller
 from proofs_check.statement.claims import Compared, at_least, at_most
-from proofs_check.theorems.hockey_stick import g
-from proofs_check.theorems.recursive_rejection import closed_form
 from proofs_check.twins.completions import NO_EXTRAS, Extras, Lengths
 from spectheory import truncated
 from spectheory.intervals import Interval

@@ -14,16 +14,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from proofs_check.forms.divergences import (
+    entropy,
+    g,
+    kl,
+    moment,
+    overlap,
+    renyi,
+    second_moment,
+    similarity,
+    total_variation,
+)
 from proofs_check.forms.kseq_cases import any_of, one
+from proofs_check.forms.ranks import at_rank, closed_form, independent, odds, race
+from proofs_check.forms.ranks import listed as gumbel_list
 from proofs_check.statement.arithmetic import Pmf, Real, floats, interval, is_interval, is_zero, larger, smaller
 from proofs_check.statement.claims import Compared, at_least, at_most, computed, equal
-from proofs_check.theorems.divergences import entropy, kl, moment, renyi, second_moment, total_variation
-from proofs_check.theorems.gumbel_list import listed as gumbel_list
-from proofs_check.theorems.hockey_stick import g
-from proofs_check.theorems.matching import independent
-from proofs_check.theorems.poisson_race import at_rank, odds
-from proofs_check.theorems.race_inequalities import overlap, race, similarity
-from proofs_check.theorems.recursive_rejection import closed_form
 from proofs_check.twins.completions import NO_EXTRAS, Extras, Lengths, Pairs, Seen, best, disjoint, listed, seen
 from proofs_check.twins.list_transport import optimum
 from proofs_check.twins.race_ranks import rank_law

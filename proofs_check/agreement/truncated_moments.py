@@ -8,10 +8,10 @@ from fractions import Fraction
 
 from proofs_check.agreement.truncated_intervals import covered, end_like, lists
 from proofs_check.evidence.judge import ROUNDING
+from proofs_check.forms.divergences import entropy, kl, moment, renyi, second_moment
+from proofs_check.forms.ranks import odds
 from proofs_check.statement.arithmetic import Pmf, Real, floats, is_zero, log
 from proofs_check.statement.claims import Case, Compared, at_least, at_most, computed
-from proofs_check.theorems.divergences import entropy, kl, moment, renyi, second_moment
-from proofs_check.theorems.poisson_race import odds
 from proofs_check.twins.completions import NO_EXTRAS, Extras, Lengths, best, listed, seen
 from spectheory import truncated
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from itertools import combinations
 
 from proofs_check.algorithms.enumeration import CallLaw, Model, Pmf, Prefix, Rule, TextLaw, normalised, positive_part
-from proofs_check.algorithms.rank_laws import JointLaw
+from proofs_check.algorithms.rank_laws import JointLaw, recursive_rejection
 
 Path = tuple[int, ...]
 """A node: the ranks from the root, which is (), to it; ranks are counted from 1."""
@@ -264,3 +265,6 @@ def given_text(law: TextLaw, text: Prefix, tree: Tree) -> dict[tuple[Path, ...],
             cut[key] = cut.get(key, Fraction(0)) + weight
     total = sum(cut.values())
     return {key: weight / total for key, weight in cut.items()}
+
+
+REJECTION: dict[bool, Joint] = {r: partial(recursive_rejection, replacement=r) for r in (True, False)}

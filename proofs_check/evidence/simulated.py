@@ -7,17 +7,19 @@ The kernels (:mod:`simulations.simulators`) call no closed form; what statements
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from proofs_check.evidence.entries import Control, Evidence
 from proofs_check.statement.findings import Effort, Finding
-from simulations.predictions import Comparison, Predicted, compare, predictions
+from simulations.predictions import Comparison, Predicted, Side, compare, predictions
+from simulations.quantities import Mean
 from simulations.registry import registered
 from simulations.tally import Tally
 from simulations.tasks import Task, task
+from spectheory import kl_divergence
 from spectheory.errors import SettingError
 
 Parameters = Mapping[str, Any]
@@ -197,3 +199,18 @@ def _note(compared: list[Compared], trials: int, alarm: float) -> str:
     seen = f"errors of {' to '.join(ends)} would be seen" if ends else "no error would be seen"
     hidden = f", in {len(both) - len(sizes)} of {len(both)} numbers none" if sizes and len(sizes) < len(both) else ""
     return f"{trials:,} trials each, false alarm {alarm:.0e} in all; {seen}{hidden}"
+
+
+def against_kl(side: Side) -> Reading:
+    """That the entropy of simulated ranks lies on one side of KL.
+
+    The estimate lacks at most (ranks told apart)/(draws) in the mean, which is left as room.
+    """
+
+    def read(_: str, given: Parameters) -> Iterator[Predicted]:
+        room = (given["max_rank"] + 1) / given["draws"]
+        kl = float(kl_divergence(given["target"], given["draft"]))
+        says, value = ("KL <= H(R)", kl - room) if side == "lower bound" else ("H(R) <= KL", kl)
+        yield Predicted(says, "H", Mean("entropy"), value, side)
+
+    return read

@@ -22,7 +22,7 @@ from proofs_check.library.strategies import ensembles
 from proofs_check.statement.arithmetic import Real, floats, larger, log, positive_part, smaller
 from proofs_check.statement.claims import Assumption, Case
 from proofs_check.statement.findings import Effort
-from proofs_check.twins.random_pmf_trees import Ensemble, mean_best
+from proofs_check.twins.random_pmf_trees import Ensemble, mean_best, walk
 from spectheory.limits.branching import Form, branching_bound
 
 
@@ -166,3 +166,44 @@ def library_form(mu: Real, mu2: Real, capacity: Real, form: Form) -> float:
 def as_floats(*values: Real) -> list[float]:
     """Fractions or intervals in double precision, for the library."""
     return [float(value) for value in floats(values)]
+
+
+WALKED = (UNCERTAIN, MODERATE)
+
+
+def plain_bound(pmfs: Ensemble, capacity: Fraction, enough: Fraction | None = None) -> Fraction:
+    """B3: the least U(t-) + P e^-t, over t = 0 and the jumps of U; exact if below `enough`, else at least that."""
+    least, inside = Fraction(capacity), Fraction(0)
+    for weight, visit in walk(pmfs):
+        least = min(least, inside + capacity * weight)
+        inside += visit
+        if inside >= (least if enough is None else min(least, enough)):  # no later t has less
+            return least
+    raise AssertionError("the walk has no end")
+
+
+def arrays(pmfs: Ensemble) -> Any:
+    """The pmfs in double precision."""
+    return np.array([floats(pmf) for pmf in pmfs])
+
+
+ASSUMPTIONS = (
+    "the surprisals along a text sampled from the target are i.i.d. with the law of a step",
+    "the P prefixes are chosen without the target's sampling (B4)",
+)
+
+
+def threshold_cases(effort: Effort) -> Iterator[Case]:
+    """Ensembles with P and a threshold c = e^-t."""
+    for case in ensemble_cases(effort):
+        for c in (Fraction(1), Fraction(1, 2), Fraction(2, 7), Fraction(1, 8)):
+            yield {**case, "c": c}
+
+
+def shared_cases(effort: Effort) -> Iterator[Case]:
+    """Two pmfs, P up to 6, thresholds at powers of the probabilities."""
+    for pmfs in small_ensembles():
+        if len(pmfs) == 2 and UNCERTAIN.met(pmfs):
+            for capacity in (1, 2, 4, 6):
+                for c in (Fraction(1, 2), Fraction(1, 4), Fraction(4, 9), Fraction(2, 27)):
+                    yield {"pmfs": pmfs, "capacity": capacity, "c": c}

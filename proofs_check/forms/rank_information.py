@@ -9,13 +9,16 @@ number of ranks, that of R3 ends in a geometric law.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product as every_tuple
 
+from hypothesis import strategies as st
+
+from proofs_check.library import strategies
 from proofs_check.statement.arithmetic import Pmf, Real, interval, log, positive_part, product, smaller
-from proofs_check.statement.claims import Assumption, shown
+from proofs_check.statement.claims import Assumption, Case, shown
 
 
 @dataclass(frozen=True)
@@ -215,3 +218,17 @@ def endless(mass: Real, share: Real, whole: Real = 1) -> Real:
         return 0
     rest = (1 - share) / share
     return -weighed(mass, mass * share / whole) - weighed(mass * rest, 1 - share)
+
+
+RANKS = 4
+"""Ranks before the rest is enclosed."""
+
+
+def wrapped(pairs: Iterable[Case]) -> Iterator[Case]:
+    """Pairs as objects."""
+    return ({"pair": Pair(**pair)} for pair in pairs)
+
+
+def pairs() -> st.SearchStrategy[Case]:
+    """Pairs on 2 to 5 tokens."""
+    return strategies.exact_pairs().map(lambda pair: {"pair": Pair(**pair)})

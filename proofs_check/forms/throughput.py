@@ -8,10 +8,10 @@ from itertools import product
 from math import inf
 from typing import Any
 
+from proofs_check.forms.roofline import seconds
 from proofs_check.statement.arithmetic import Real
 from proofs_check.statement.claims import Case
 from proofs_check.statement.findings import Effort
-from proofs_check.theorems.roofline import seconds
 
 Times = Sequence[Real]
 """Seconds to read the weights, to read a sequence's cache, to compute a token, and beside; empty for free drafts."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import product
 from math import gcd
@@ -82,3 +82,8 @@ def _compositions(parts: int, total: int) -> Iterator[tuple[int, ...]]:
     for first in range(total + 1):
         for rest in _compositions(parts - 1, total - first):
             yield (first, *rest)
+
+
+def with_candidates(pairs: Iterable[Case], numbers: Sequence[int]) -> Iterator[Case]:
+    """Every pair with each number of candidates."""
+    return ({**pair, "k": k} for pair in pairs for k in numbers)

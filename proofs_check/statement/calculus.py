@@ -7,6 +7,7 @@ are the symbols that :func:`proofs_check.evidence.symbolic.same` hands to a step
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from proofs_check.statement.arithmetic import Real
 
@@ -75,3 +76,17 @@ def some_function(name: str, variable: Real) -> Real:
     import sympy
 
     return sympy.Function(name)(variable)
+
+
+def algebra() -> Any:
+    """Sympy, loaded when a proof runs."""
+    import sympy
+
+    return sympy
+
+
+def factorial(number: Any) -> Any:
+    """The factorial of a symbol."""
+    import sympy
+
+    return sympy.factorial(number)

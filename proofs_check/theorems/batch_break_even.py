@@ -15,11 +15,11 @@ from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import agreement, counterexample, exact, proof, searched
 from proofs_check.evidence.search import Space
 from proofs_check.evidence.symbolic import Step, same, valid
+from proofs_check.forms.roofline import CARD, DRAFT, TARGET, seconds, shape_of, times
 from proofs_check.forms.throughput import INDEPENDENT, Times, end, gain, knee, small_times
 from proofs_check.statement.arithmetic import Real, larger, smaller
 from proofs_check.statement.claims import Assumption, Case, Claim, Compared, at_least, at_most, computed, equal
 from proofs_check.statement.findings import Effort
-from proofs_check.theorems.roofline import CARD, DRAFT, TARGET, seconds, shape_of, times
 from spectheory.cost import Roofline, batch_table, break_even_batch, knee_batch
 from spectheory.drafting import Chain
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from fractions import Fraction
 
 from hypothesis import strategies as st
 
@@ -24,30 +23,14 @@ from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import agreement, exact, proof, searched
 from proofs_check.evidence.simulated import Parameters, simulated
 from proofs_check.evidence.symbolic import same, valid
-from proofs_check.statement.arithmetic import Real, floats, positive_part, shares
+from proofs_check.statement.arithmetic import floats, positive_part, shares
 from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most, computed, equal
 from proofs_check.statement.findings import Effort
-from proofs_check.twins.batch_recursion import Left, left_after, profile
+from proofs_check.twins.batch_recursion import Left, left_after, nothing, profile, rarest, uncovered
 from simulations.predictions import Predicted
 from simulations.quantities import Mean
 from spectheory.intervals import Interval
 from spectheory.limits import batch_expected_rejections, batch_limit, rejection_profile
-
-
-def uncovered(p: Pmf, q: Pmf) -> Pmf:
-    """What is left of p when every draft was rejected, for ever: the tokens the draft cannot draw; its sum is o."""
-    return tuple(a if b == 0 else 0 * a for a, b in zip(p, q, strict=True))
-
-
-def nothing(p: Pmf, q: Pmf) -> Pmf:
-    """What the paper takes to be left."""
-    return tuple(0 * a for a in p)
-
-
-def rarest(target: Table, draft: Table) -> Real:
-    """The least positive probability the draft gives to a token that the target can output; 1 if there is none."""
-    drawn = (b for prefix, p in target.items() for a, b in zip(p, draft[prefix], strict=True) if a > 0 and b > 0)
-    return min(drawn, default=Fraction(1))
 
 
 def with_drafts(cases: Iterator[Case], counts: tuple[int, ...]) -> Iterator[Case]:

@@ -12,9 +12,16 @@ from proofs_check.evidence.simulated import simulated, stated
 from proofs_check.library import cases
 from proofs_check.statement.claims import Case, Claim, Compared, at_most, equal
 from proofs_check.statement.findings import Effort, Kind
-from proofs_check.theorems.batch_limit import nothing, rarest, uncovered
-from proofs_check.theorems.rejections import y1_profile
-from proofs_check.twins.batch_recursion import Left, enumerated, left_after, profile
+from proofs_check.twins.batch_recursion import (
+    Left,
+    enumerated,
+    left_after,
+    nothing,
+    profile,
+    rarest,
+    uncovered,
+    y1_profile,
+)
 
 
 def one_model(tokens: int, steps: int, denominator: int) -> Iterator[Case]:

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from proofs_check.agreement.bias_along_text import TEXT
 from proofs_check.algorithms.biased_rules import (
     THETAS,
     accepted,
@@ -48,8 +49,7 @@ from proofs_check.evidence.simulated_settings import OVER_ACCEPTING, at
 from proofs_check.evidence.symbolic import same, valid
 from proofs_check.statement.arithmetic import Real, absolute, floats, positive_part, shares, smaller
 from proofs_check.statement.claims import Claim, Compared, at_least, computed, equal
-from proofs_check.theorems.bias_along_text import TEXT
-from proofs_check.theorems.rejections import y1_profile
+from proofs_check.twins.batch_recursion import y1_profile
 from spectheory import total_variation
 from spectheory.limits import bias_frontier, expected_rejections, mean_bias_frontier, mixture_target
 from spectheory.verification import BiasedVerification

@@ -17,20 +17,23 @@ from proofs_check.evidence.simulated import instead, simulated, stated
 from proofs_check.evidence.simulated_settings import FOREST, TREES
 from proofs_check.evidence.symbolic import Step, same, valid
 from proofs_check.forms.branching_forms import (
+    ASSUMPTIONS,
+    WALKED,
+    arrays,
     drawn_moderate,
     ensemble_cases,
     ensemble_space,
+    plain_bound,
     small_ensembles,
     with_value,
 )
 from proofs_check.library.cases import grid, random_pmf
 from proofs_check.proofs import lorden
+from proofs_check.proofs.branching import DUALITY, MANY_TO_ONE, integrated
 from proofs_check.statement.arithmetic import Real, floats, positive_part
+from proofs_check.statement.calculus import algebra
 from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most, computed, equal
 from proofs_check.statement.findings import Effort
-from proofs_check.theorems.branching_renewal import ASSUMPTIONS, WALKED, arrays, plain_bound
-from proofs_check.theorems.branching_sharp import DUALITY, integrated
-from proofs_check.theorems.branching_walk import MANY_TO_ONE, algebra
 from proofs_check.twins.random_pmf_trees import Ensemble, best, grown, heaviest, mean_best, moments, walk
 from spectheory.limits import (
     StepLaw,

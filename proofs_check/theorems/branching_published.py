@@ -22,14 +22,13 @@ from proofs_check.forms.branching_forms import (
     small_ensembles,
     with_value,
 )
+from proofs_check.proofs.branching import growth
 from proofs_check.proofs.divergence_proofs import TANGENT
 from proofs_check.proofs.heavy_prefixes import HEAVY_PAIRS, pairs_of_heavy
 from proofs_check.statement.arithmetic import Real, log, smaller
-from proofs_check.statement.calculus import limit
+from proofs_check.statement.calculus import algebra, limit
 from proofs_check.statement.claims import Assumption, Case, Claim, Compared, at_least, at_most, computed, equal
 from proofs_check.statement.findings import Effort
-from proofs_check.theorems.branching_sharp import growth
-from proofs_check.theorems.branching_walk import algebra
 from proofs_check.twins.random_pmf_trees import Ensemble, moments, visits
 
 NUMBERS = Claim(

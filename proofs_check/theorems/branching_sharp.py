@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
@@ -25,57 +24,17 @@ from proofs_check.forms.branching_forms import (
     lorden_form,
     setting_cases,
     setting_space,
+    shared_cases,
     sharp_form,
+    threshold_cases,
 )
 from proofs_check.proofs import lorden
+from proofs_check.proofs.branching import DUALITY, MANY_TO_ONE, dual_at, growth, integrated
 from proofs_check.statement import calculus
 from proofs_check.statement.arithmetic import Real, positive_part
-from proofs_check.statement.calculus import integral, limit
+from proofs_check.statement.calculus import algebra, integral
 from proofs_check.statement.claims import Claim, Compared, at_most, computed
-from proofs_check.theorems.branching_walk import MANY_TO_ONE, algebra, shared_cases, threshold_cases
 from proofs_check.twins.random_pmf_trees import Ensemble, best_of_one, mean_best_by_depth, moments, visits
-
-
-def decay(t: Any, d: Any) -> tuple[Any, Any]:
-    """The integral of e^-(t-s) over the last d before t, and 1 - e^-d."""
-    s = algebra().Symbol("s", real=True)
-    return integral(algebra().exp(s - t), s, t - d, t), 1 - algebra().exp(-d)
-
-
-DUALITY: tuple[Step, ...] = (
-    valid(
-        "for a set of P prefixes (i = 1 inside, 0 outside) and c = e^-t: i w <= (w - c)+ + c i; summed: "
-        "sum_{v in T} pi(v) <= sum_v (pi(v) - c)+ + P c",
-        lambda w, c, i: at_most(i * w, positive_part(w - c) + c * i),
-        lambda w, c, i: [w >= 0, c >= 0, i * (1 - i) == 0],
-    ),
-    valid(
-        "(w - c)+ = w (1 - c/w)+, so by many-to-one the mean of the first sum is sum_n E(1 - e^-(t - S_n))+",
-        lambda w, c: [
-            at_most(positive_part(w - c), w * positive_part(1 - c / w)),
-            at_most(w * positive_part(1 - c / w), positive_part(w - c)),
-        ],
-        lambda w, c: [w > 0, c >= 0],
-    ),
-    same(
-        "(1 - e^-(t-S))+ is the integral of [S <= s] e^-(t-s) over 0 < s < t; summed over n (all terms >= 0): "
-        "E[X] <= integral of U(s) e^-(t-s) + P e^-t",
-        decay,
-    ),
-)
-"""From the P heaviest prefixes to the walk."""
-
-
-def dual_at(t: Any, P: Any, mu: Any, K: Any) -> Any:
-    """t/mu + K - 1/mu + (P - K + 1/mu) e^-t."""
-    return t / mu + K - 1 / mu + (P - K + 1 / mu) * algebra().exp(-t)
-
-
-def integrated(t: Any, P: Any, mu: Any, K: Any) -> tuple[Any, Any]:
-    """The integral of (s/mu + K) e^-(t-s) over 0 < s < t, with P e^-t; and what it comes to."""
-    s = algebra().Symbol("s", real=True)
-    inside = integral((s / mu + K) * algebra().exp(s - t), s, 0, t)
-    return inside + P * algebra().exp(-t), dual_at(t, P, mu, K)
 
 
 def slope(d: Any, mu: Any, K: Any) -> tuple[Any, Any]:
@@ -83,12 +42,6 @@ def slope(d: Any, mu: Any, K: Any) -> tuple[Any, Any]:
     t = algebra().Symbol("t", real=True)
     best_t = algebra().log(1 + mu * d)
     return calculus.slope(dual_at(t, K + d, mu, K), t), (1 - algebra().exp(best_t - t)) / mu
-
-
-def growth(mu: Any, K: Any) -> tuple[Any, Any]:
-    """B2' over log P as P grows, and 1/mu."""
-    P = algebra().Symbol("P", positive=True)
-    return limit((K + algebra().log(1 + mu * (P - K)) / mu) / algebra().log(P), P, math.inf), 1 / mu
 
 
 def log_integral(x: Any) -> tuple[Any, Any]:

@@ -28,11 +28,10 @@ from proofs_check.forms.branching_forms import (
 )
 from proofs_check.library.cases import random_model
 from proofs_check.library.strategies import models
+from proofs_check.proofs.branching import ANY_TARGET, DUALITY
 from proofs_check.statement.arithmetic import Real, positive_part, smaller
 from proofs_check.statement.claims import Case, Claim, Compared, at_most, computed, equal
 from proofs_check.statement.findings import Effort
-from proofs_check.theorems.branching_sharp import DUALITY
-from proofs_check.theorems.branching_walk import ANY_TARGET
 from proofs_check.twins.random_pmf_trees import Ensemble, best, heaviest, many_steps
 from spectheory.limits import branching_bound_from_text
 from spectheory.limits.branching import best_threshold, surprisal_walks, threshold_terms

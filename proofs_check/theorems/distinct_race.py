@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import combinations
-from math import comb
 from typing import Any
 
 from proofs_check.algorithms.enumeration import race_coupling
@@ -14,43 +13,15 @@ from proofs_check.evidence.makers import agreement, exact, proof, searched
 from proofs_check.evidence.simulated import simulated, stated
 from proofs_check.evidence.simulated_settings import LACKING, RARE, TURNED, at
 from proofs_check.evidence.symbolic import Step, same, valid
+from proofs_check.forms.ranks import drawn, rank_of, rates
 from proofs_check.library import cases
 from proofs_check.library.strategies import exact_pairs
+from proofs_check.proofs.races import WINNER, over_all
 from proofs_check.statement.arithmetic import Pmf, Real, floats, is_zero, larger, positive_part, smaller
-from proofs_check.statement.calculus import exp, integral
+from proofs_check.statement.calculus import exp
 from proofs_check.statement.claims import Claim, Compared, computed, equal
 from proofs_check.twins import race_ranks
 from spectheory.verification import PoissonRace, RaceVerification
-
-
-def drawn(p: Pmf, q: Pmf) -> list[int]:
-    """The tokens that the target can output and the draft can draw."""
-    return [x for x in range(len(p)) if not is_zero(p[x]) and not is_zero(q[x])]
-
-
-def rates(p: Pmf, q: Pmf, winner: int) -> list[Real]:
-    """The rates (q_y p_i/q_i - p_y)+ of the tokens y that may come before the winner i; their sum is its g."""
-    lift = p[winner] / q[winner]
-    return [larger(lift * q[y], p[y]) - p[y] for y in range(len(p)) if y != winner]
-
-
-def rank_of(overtaking: Sequence[Real]) -> tuple[Real, ...]:
-    """P(R = r | winner), r = 1..V, from its rates, by inclusion and exclusion over who stays behind.
-
-    The tokens of a set T all stay with probability 1/(1 + sum of their rates); rank r means that exactly V - r stay.
-
-    Examples
-    --------
-    >>> from fractions import Fraction
-    >>> rank_of([Fraction(1)])
-    (Fraction(1, 2), Fraction(1, 2))
-    """
-    size = len(overtaking)
-    staying = [1, *(sum(1 / (1 + sum(some)) for some in combinations(overtaking, n)) for n in range(1, size + 1))]
-    return tuple(
-        sum((-1) ** (n - stay) * comb(n, stay) * staying[n] for n in range(stay, size + 1))
-        for stay in range(size, -1, -1)
-    )
 
 
 def seen_from_the_draft(p: Pmf, q: Pmf, winner: int) -> tuple[Real, ...]:
@@ -113,19 +84,6 @@ def calculated(p: Pmf, q: Pmf, rule: Any) -> Iterator[Compared]:
         before = (p[i] * sum(rate / (1 + rate) for rate in rates(p, q, i)) for i in drawn(p, q))
         yield computed(mean, 1 + sum(before))
 
-
-def over_all(weight: Real, u: Real) -> Real:
-    """The integral over all times u > 0."""
-    return integral(weight, u, 0, math.inf)
-
-
-WINNER = same(
-    "clocks E_y are Exp(1); i rings first for the target at u = E_i/p_i with density p_i e^(-p_i u), and the others, "
-    "E_y > u p_y, are later with e^(-u(1 - p_i)): together p_i e^(-u), so winner i ~ p and time u ~ Exp(1) are "
-    "independent",
-    lambda p, u: (p * exp(-p * u) * exp(-u * (1 - p)), p * exp(-u)),
-)
-"""Winner and winning time of a race."""
 
 FROM_THE_WINNER: tuple[Step, ...] = (
     WINNER,

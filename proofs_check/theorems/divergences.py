@@ -13,28 +13,32 @@ from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import agreement, certified, exact, proof, searched
 from proofs_check.evidence.search import pair_space
 from proofs_check.evidence.symbolic import same, valid
+from proofs_check.forms.divergences import (
+    Order,
+    entropy,
+    kl,
+    moment,
+    overlap,
+    renyi,
+    second_moment,
+    similarity,
+    total_variation,
+)
 from proofs_check.library import cases
 from proofs_check.library.strategies import exact_pairs
 from proofs_check.proofs.divergence_proofs import BRETAGNOLLE_HUBER, CHI_SQUARE, ENTROPY, LOGARITHM, PINSKER, RENYI
 from proofs_check.statement.arithmetic import (
     Pmf,
-    Real,
-    absolute,
     every,
     exp,
     floats,
     is_zero,
-    larger,
     log,
     positive_part,
 )
 from proofs_check.statement.calculus import log as log_of
 from proofs_check.statement.claims import Assumption, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.theorems.race_inequalities import overlap, similarity
 from spectheory import kl_divergence
-
-Order = tuple[int, int]
-"""An order of the Rényi divergence as numerator and denominator; (1, 0) is infinity."""
 
 ORDERS: tuple[Order, ...] = ((1, 4), (1, 2), (9, 10), (1, 1), (11, 10), (2, 1), (5, 2), (1, 0))
 
@@ -42,47 +46,6 @@ COVERED = Assumption(
     "the draft has every token of the target",
     lambda p, q: every(not is_zero(b) or is_zero(a) for a, b in zip(p, q, strict=True)),
 )
-
-
-def total_variation(p: Pmf, q: Pmf) -> Real:
-    """Half the sum of |p - q|."""
-    return sum(absolute(a - b) for a, b in zip(p, q, strict=True)) / 2
-
-
-def kl(p: Pmf, q: Pmf) -> Real:
-    """The sum of p log(p/q)."""
-    return sum(a * log(a / b) for a, b in zip(p, q, strict=True) if not is_zero(a))
-
-
-def entropy(p: Pmf) -> Real:
-    """The sum of -p log p."""
-    return sum(-a * log(a) for a in p if not is_zero(a))
-
-
-def second_moment(p: Pmf) -> Real:
-    """The sum of p log^2 p."""
-    return sum(a * log(a) * log(a) for a in p if not is_zero(a))
-
-
-def moment(p: Pmf, q: Pmf, order: int) -> Real:
-    """The sum of p^a/q^(a-1) of a whole order a: the exponential of (a - 1) times the Rényi divergence."""
-    return sum(a**order / b ** (order - 1) for a, b in zip(p, q, strict=True) if not is_zero(a))
-
-
-def renyi(p: Pmf, q: Pmf, order: Order) -> Real:
-    """The logarithm of the sum of p^a q^(1-a), over a - 1; order 1: KL; order infinity: the largest log(p/q)."""
-    both = [(a, b) for a, b in zip(p, q, strict=True) if not (is_zero(a) or is_zero(b))]
-    n, m = order
-    if n == m:
-        return kl(p, q)
-    if m == 0:
-        largest = both[0][0] / both[0][1]
-        for a, b in both[1:]:
-            largest = larger(largest, a / b)
-        return log(largest)
-    # A zero of p's kind keeps the logarithm of 1, an integer, from becoming a float.
-    total = sum(a * exp((n - m) * (log(a / b) + 0 * a) / m) for a, b in both)
-    return m * (log(total) + 0 * total) / (n - m)
 
 
 def bounds(p: Pmf, q: Pmf) -> Iterator[Compared]:

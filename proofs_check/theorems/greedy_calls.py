@@ -10,10 +10,23 @@ from itertools import product as every_choice
 from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import counterexample
 from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most, equal
-from proofs_check.theorems.text_tree import AVERAGE, FEWEST, NEVER_COSTS, certain_text
 from proofs_check.twins import path_theorem
 from proofs_check.twins.rank_trees import Nodes, Path, deepest
-from proofs_check.twins.text_trees import ALTERNATING, RANKS, Text, accepted, at_start, calls, short_texts, texts, trees
+from proofs_check.twins.text_trees import (
+    ALTERNATING,
+    AVERAGE,
+    FEWEST,
+    NEVER_COSTS,
+    RANKS,
+    Text,
+    accepted,
+    at_start,
+    calls,
+    certain_text,
+    short_texts,
+    texts,
+    trees,
+)
 from proofs_check.twins.tree_theorem import tree_survival
 
 

@@ -17,14 +17,16 @@ from proofs_check.evidence.makers import agreement, exact, proof, searched
 from proofs_check.evidence.search import pair_space
 from proofs_check.evidence.simulated import simulated, stated
 from proofs_check.evidence.simulated_settings import LACKING, TURNED, at
-from proofs_check.evidence.symbolic import Step, in_words, same, valid
+from proofs_check.evidence.symbolic import Step, same, valid
+from proofs_check.forms.ranks import drawable, listed
 from proofs_check.library import cases
+from proofs_check.library.cases import with_candidates
 from proofs_check.library.strategies import exact_pairs
 from proofs_check.library.wide import wide_pairs
-from proofs_check.statement.arithmetic import Pmf, Real, floats, is_zero, larger, positive_part, smaller
+from proofs_check.proofs.races import LOSSLESS
+from proofs_check.statement.arithmetic import Pmf, Real, floats, larger, positive_part, smaller
 from proofs_check.statement.calculus import exp, integral
 from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
-from proofs_check.theorems.optimal_multi_draft import with_candidates
 from spectheory.verification import GumbelList
 
 SOME = 10
@@ -44,16 +46,6 @@ def by_odds(p: Pmf, q: Pmf, k: int) -> Real:
         p[x] / (1 + sum(positive_part(b * p[x] / q[x] - a) for a, b in zip(p, q, strict=True)) / k)
         for x in drawable(p, q)
     )
-
-
-def drawable(p: Pmf, q: Pmf) -> list[int]:
-    """The tokens that both can be."""
-    return [x for x in range(len(p)) if not is_zero(p[x]) and not is_zero(q[x])]
-
-
-def listed(p: Pmf, q: Pmf, k: int) -> Real:
-    """The acceptance, integrated over the time of the output and that of the other races' candidate."""
-    return sum(p[x] * gumbel_list_hit(tuple(p), tuple(q), x, k) for x in drawable(p, q))
 
 
 def races(p: Pmf, q: Pmf, k: int) -> dict[tuple[int, int], Fraction]:
@@ -90,13 +82,6 @@ def library(p: Pmf, q: Pmf, k: int, *, more: int) -> Iterator[Compared]:
     for x in drawable(p, q):
         yield computed(given[x], gumbel_list_hit(tuple(p), tuple(q), x, k))
 
-
-LOSSLESS = in_words(
-    "x's clock of race j wins the output if all others, of k races, are beyond t p_y/p_x: D = k/p_x, and over the k "
-    "races p_x: the output has law p. Within one race D = 1/q_x: drafts have law q, and are independent",
-    lambda k, p: (k / (k * (1 / p)), p),
-)
-"""The laws of output and drafts."""
 
 A_RACE_WITHIN_RACES: tuple[Step, ...] = (
     same(

@@ -8,12 +8,11 @@ from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import agreement, exact, proof, searched, solved
 from proofs_check.evidence.search import pair_space
 from proofs_check.evidence.symbolic import Step, in_words, same, valid
+from proofs_check.forms.divergences import similarity, total_variation
 from proofs_check.library import cases
 from proofs_check.library.strategies import exact_pairs
 from proofs_check.statement.arithmetic import Pmf, Real, absolute, floats, is_zero, smaller
 from proofs_check.statement.claims import POSITIVE, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.theorems.divergences import total_variation
-from proofs_check.theorems.race_inequalities import similarity
 from spectheory import harmonic_mean_distance, harmonic_mean_similarity
 
 

@@ -14,12 +14,12 @@ from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import agreement, exact, proof, searched
 from proofs_check.evidence.search import Space, pair_space
 from proofs_check.evidence.symbolic import Step, same, valid
+from proofs_check.forms.divergences import g, total_variation
 from proofs_check.library import cases
 from proofs_check.library.strategies import exact_pairs
 from proofs_check.statement.arithmetic import Pmf, Real, every, floats, is_zero, larger, positive_part
 from proofs_check.statement.claims import Assumption, Claim, Compared, at_least, at_most, computed, equal
 from proofs_check.statement.findings import Effort
-from proofs_check.theorems.divergences import total_variation
 from spectheory import hockey_stick
 from spectheory.divergences import hockey_stick_at_ratios
 
@@ -27,11 +27,6 @@ WEIGHTS = tuple(Fraction(n, 3) for n in (0, 1, 2, 3, 5, 24))
 """Values of c, on both sides of 1."""
 
 ORDERED = Assumption("0 <= a <= b and 0 <= s <= 1", lambda p, q, a, b, s: every((a >= 0, a <= b, s >= 0, s <= 1)))
-
-
-def g(p: Pmf, q: Pmf, c: Real) -> Real:
-    """The hockey stick: the sum of (c q - p)+."""
-    return sum(positive_part(c * d - b) for b, d in zip(p, q, strict=True))
 
 
 def by_one_sort(p: Pmf, q: Pmf) -> dict[int, Real]:

@@ -14,6 +14,7 @@ from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import agreement, exact, proof, searched
 from proofs_check.evidence.search import Space
 from proofs_check.evidence.symbolic import Step, cited, in_words, same, valid
+from proofs_check.forms.speedup import speedup, tokens
 from proofs_check.statement import arithmetic
 from proofs_check.statement.arithmetic import Real, larger, shares, smaller
 from proofs_check.statement.claims import Assumption, Case, Claim, Compared, at_least, at_most, computed, equal
@@ -30,16 +31,6 @@ from spectheory.errors import SettingError
 
 LONGEST = 6
 """The longest chain of the claims about all lengths up to one."""
-
-
-def tokens(alpha: Real, k: int) -> Real:
-    """The sum of alpha^i, i = 0..k: expected tokens per call."""
-    return sum(arithmetic.product([alpha] * i) for i in range(k + 1))
-
-
-def speedup(alpha: Real, k: int, c: Real) -> Real:
-    """Tokens per call over the time of a call, in target steps."""
-    return tokens(alpha, k) / (k * c + 1)
 
 
 def played_out(alpha: Fraction, k: int) -> Fraction:

@@ -13,13 +13,13 @@ from proofs_check.evidence.makers import agreement, certified, counterexample, e
 from proofs_check.evidence.simulated import simulated, stated
 from proofs_check.evidence.simulated_settings import LACKING, TURNED, at
 from proofs_check.evidence.symbolic import Step, same, valid
+from proofs_check.forms.divergences import overlap
 from proofs_check.forms.kseq_cases import any_of, drawn_roots, one, root_space, roots
 from proofs_check.library import cases
+from proofs_check.proofs.several_candidates import CONVEX
 from proofs_check.statement import calculus
 from proofs_check.statement.arithmetic import Pmf, Real, exp, floats, interval, is_zero, smaller
 from proofs_check.statement.claims import Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.theorems.optimal_multi_draft import CONVEX
-from proofs_check.theorems.race_inequalities import overlap
 from proofs_check.twins.list_transport import optimum
 from spectheory.verification import KSeq
 

@@ -13,29 +13,20 @@ from proofs_check.evidence.search import pair_space
 from proofs_check.evidence.simulated import instead, simulated, stated
 from proofs_check.evidence.simulated_settings import LACKING, TURNED, at
 from proofs_check.evidence.symbolic import Step, in_words, valid
+from proofs_check.forms.divergences import overlap
+from proofs_check.forms.ranks import first, independent
 from proofs_check.library import cases
 from proofs_check.library.strategies import exact_pairs
 from proofs_check.statement.arithmetic import Pmf, Real, floats, smaller
 from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
-from proofs_check.theorems.race_inequalities import overlap
 from spectheory.verification import ArgmaxDraft, GreedyMatch, IndependentMatch, TokenVerification
 
 Law = Mapping[tuple[int, int], Real]
 
 
-def first(pmf: Pmf) -> int:
-    """The most probable token, the lowest index first."""
-    return min(range(len(pmf)), key=lambda x: (-pmf[x], x))
-
-
 def last(pmf: Pmf) -> int:
     """The most probable token, the highest index first: the wrong way to break a tie."""
     return max(range(len(pmf)), key=lambda x: (pmf[x], x))
-
-
-def independent(p: Pmf, q: Pmf) -> Real:
-    """The sum of pq."""
-    return sum(a * b for a, b in zip(p, q, strict=True))
 
 
 def one_hot(token: int, tokens: int) -> tuple[Real, ...]:

@@ -10,11 +10,11 @@ from math import gcd
 
 from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import counterexample
+from proofs_check.forms.divergences import entropy
+from proofs_check.forms.exits import channel, log_exits
 from proofs_check.library import cases
 from proofs_check.statement.arithmetic import Real
 from proofs_check.statement.claims import Case, Claim, Compared, at_most
-from proofs_check.theorems.divergences import entropy
-from proofs_check.theorems.tunstall import channel, log_exits
 from proofs_check.twins.rank_trees import Nodes, RankPmf, all_trees, tokens
 
 

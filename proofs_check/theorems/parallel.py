@@ -14,11 +14,11 @@ from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import agreement, exact, proof, searched
 from proofs_check.evidence.search import Space
 from proofs_check.evidence.symbolic import Step, in_words, same, valid
+from proofs_check.forms.speedup import speedup
 from proofs_check.statement import arithmetic
 from proofs_check.statement.arithmetic import Real, shares
 from proofs_check.statement.claims import Assumption, Case, Claim, Compared, at_most, computed, equal
 from proofs_check.statement.findings import Effort
-from proofs_check.theorems.iid_speedup import speedup
 from spectheory.cost import parallel_replicas, parallel_speedup, parallel_time
 
 

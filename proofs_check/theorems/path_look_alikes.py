@@ -13,10 +13,10 @@ from proofs_check.algorithms.enumeration import Decoding, Pmf, given_text, text_
 from proofs_check.algorithms.lossless_calls import most_accepted
 from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import counterexample
+from proofs_check.forms.divergences import overlap
 from proofs_check.library import cases
 from proofs_check.statement.claims import Assumption, Claim, Compared, at_most, equal
 from proofs_check.statement.findings import Kind
-from proofs_check.theorems.race_inequalities import overlap
 from proofs_check.twins import path_theorem
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from itertools import product
 from typing import Any
 
+from proofs_check.agreement.all_calls import CALLS
 from proofs_check.agreement.path_agreement import rank_columns, survivals
 from proofs_check.agreement.path_cases import (
     CHAINS,
@@ -35,7 +36,6 @@ from proofs_check.proofs.path_proofs import BLOCK, LARGEST, POSITIONS, probabili
 from proofs_check.statement.arithmetic import smaller
 from proofs_check.statement.claims import Case, Claim, Compared, at_most, equal
 from proofs_check.statement.findings import Effort
-from proofs_check.theorems import calls
 from proofs_check.twins.path_theorem import all_calls_law
 from proofs_check.twins.tree_theorem import RankLaw, all_ends_law, depth, rank_laws
 
@@ -286,7 +286,7 @@ ENTRIES = (
             "the number of drafts does not depend on what earlier calls accepted",
             "text behind a call is drawn afresh, or by position with noise of its own (races)",
         ),
-        evidence=(*EVIDENCE, *calls.EVIDENCE),
+        evidence=(*EVIDENCE, *CALLS),
         calculators=(
             *(f"spectheory.{module}.{name}" for module, names in PUBLIC.items() for name in names.split()),
             *(f"spectheory.{name}" for name in ("predict", "plan", "Prediction", "Trace", "Interval")),

@@ -13,25 +13,16 @@ from proofs_check.evidence.makers import agreement, exact, proof, searched
 from proofs_check.evidence.simulated import simulated, stated
 from proofs_check.evidence.simulated_settings import LACKING, TURNED, at
 from proofs_check.evidence.symbolic import Step, same, valid
+from proofs_check.forms.ranks import at_rank, odds
 from proofs_check.library import cases
 from proofs_check.library.strategies import exact_pairs
-from proofs_check.statement.arithmetic import Pmf, Real, floats, is_zero, larger, positive_part, smaller
-from proofs_check.statement.calculus import exp, integral
+from proofs_check.proofs.races import WINNER, over_all
+from proofs_check.statement.arithmetic import Pmf, floats, is_zero, larger, positive_part, smaller
+from proofs_check.statement.calculus import exp, factorial, integral
 from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
-from proofs_check.theorems.distinct_race import WINNER, drawn, over_all, rates
 from spectheory.verification import PoissonRace, RaceVerification
 
 RANKS = range(1, 6)
-
-
-def odds(p: Pmf, q: Pmf) -> dict[int, Real]:
-    """The hockey stick g_x = sum of (q_y p_x/q_x - p_y)+ of every token that both can say."""
-    return {x: sum(rates(p, q, x)) for x in drawn(p, q)}
-
-
-def at_rank(p: Pmf, q: Pmf, rank: int) -> Real:
-    """P(R = rank), the sum of p_x g_x^(r-1)/(1+g_x)^r."""
-    return sum(p[x] * g ** (rank - 1) / (1 + g) ** rank for x, g in odds(p, q).items())
 
 
 def geometric(p: Pmf, q: Pmf) -> Iterator[Compared]:
@@ -73,13 +64,6 @@ def calculated(p: Pmf, q: Pmf, rule: Any) -> Iterator[Compared]:
         yield equal(int(math.isinf(mean)), 1)
     else:
         yield computed(mean, sum(p[x] * (1 + g[x]) for x in g))
-
-
-def factorial(number: Any) -> Any:
-    """The factorial of a symbol."""
-    import sympy
-
-    return sympy.factorial(number)
 
 
 GEOMETRIC: tuple[Step, ...] = (

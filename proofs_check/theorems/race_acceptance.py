@@ -15,14 +15,14 @@ from proofs_check.evidence.makers import agreement, exact, proof, searched
 from proofs_check.evidence.simulated import instead, simulated, stated
 from proofs_check.evidence.simulated_settings import LACKING, RARE, TURNED, at
 from proofs_check.evidence.symbolic import Step, in_words, same, valid
+from proofs_check.forms.divergences import g, overlap, reciprocal
+from proofs_check.forms.ranks import race
 from proofs_check.library import cases
 from proofs_check.library.strategies import exact_pairs
 from proofs_check.statement.arithmetic import Pmf, Real, floats, is_zero, larger, positive_part
 from proofs_check.statement.calculus import exp, integral, limit, slope, some_function
 from proofs_check.statement.claims import Case, Claim, Compared, at_most, computed, equal
 from proofs_check.statement.findings import Effort
-from proofs_check.theorems.hockey_stick import g
-from proofs_check.theorems.race_inequalities import overlap, race, reciprocal
 from spectheory.verification import RaceVerification, TokenVerification, race_enclosure
 
 WIDTH = Fraction(1, 10**9)

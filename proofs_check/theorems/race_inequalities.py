@@ -11,34 +11,15 @@ from proofs_check.evidence.search import pair_space
 from proofs_check.evidence.simulated import Parameters, simulated
 from proofs_check.evidence.simulated_settings import LACKING, NEAR, TURNED, at
 from proofs_check.evidence.symbolic import Step, valid
+from proofs_check.forms.divergences import overlap, reciprocal, similarity
+from proofs_check.forms.ranks import race
 from proofs_check.library import cases
 from proofs_check.library.strategies import exact_pairs
-from proofs_check.statement.arithmetic import Pmf, Real, absolute, floats, is_zero, larger, shares, smaller
+from proofs_check.statement.arithmetic import Pmf, Real, absolute, floats, larger, shares, smaller
 from proofs_check.statement.claims import POSITIVE, Claim, Compared, at_most, computed, equal
 from simulations.predictions import Predicted, Side
 from simulations.quantities import Share
 from spectheory.verification import race_inequalities
-
-
-def race(p: Pmf, q: Pmf) -> Real:
-    """The race's acceptance (A2): the probability that both races have one winner."""
-    winners = (x for x in range(len(p)) if not is_zero(p[x]) and not is_zero(q[x]))
-    return sum(1 / sum(larger(b / p[x], d / q[x]) for b, d in zip(p, q, strict=True)) for x in winners)
-
-
-def similarity(p: Pmf, q: Pmf) -> Real:
-    """The harmonic-mean similarity S (D2)."""
-    return sum(2 * a * b / (a + b) for a, b in zip(p, q, strict=True) if not (is_zero(a) and is_zero(b)))
-
-
-def overlap(p: Pmf, q: Pmf) -> Real:
-    """1 - TV."""
-    return sum(smaller(a, b) for a, b in zip(p, q, strict=True))
-
-
-def reciprocal(p: Pmf, q: Pmf) -> Real:
-    """The sum of 1/(1/p + 1/q - 1)."""
-    return sum(1 / (1 / a + 1 / b - 1) for a, b in zip(p, q, strict=True) if not (is_zero(a) or is_zero(b)))
 
 
 def chain(p: Pmf, q: Pmf) -> Iterator[Compared]:

@@ -7,9 +7,10 @@ from fractions import Fraction
 
 from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import counterexample
-from proofs_check.evidence.simulated import simulated, stated
+from proofs_check.evidence.simulated import against_kl, simulated, stated
 from proofs_check.forms.rank_information import (
     FINITE,
+    RANKS,
     Pair,
     divergence,
     entropy,
@@ -17,12 +18,12 @@ from proofs_check.forms.rank_information import (
     poisson_given,
     poisson_law,
     recursive_entropies,
+    wrapped,
 )
 from proofs_check.library import cases
 from proofs_check.statement.arithmetic import Real, interval
 from proofs_check.statement.claims import Claim, Compared, at_most
 from proofs_check.statement.findings import Kind
-from proofs_check.theorems.rank_entropy import RANKS, against_kl, wrapped
 from proofs_check.twins import race_ranks
 
 THOUSANDTH = Fraction(1, 1000)

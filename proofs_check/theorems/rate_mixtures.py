@@ -9,10 +9,10 @@ from itertools import combinations, product
 from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import counterexample, proof
 from proofs_check.evidence.symbolic import Step, same, valid
+from proofs_check.forms.speedup import tokens
 from proofs_check.statement.arithmetic import Real, shares
 from proofs_check.statement.claims import Case, Claim, at_least, at_most
 from proofs_check.statement.findings import Effort
-from proofs_check.theorems.iid_speedup import tokens
 
 
 def mixture(alphas: Sequence[Real], k: int) -> Real:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
+from proofs_check.agreement.distinct_candidates import WITHOUT_REPLACEMENT, calculated
 from proofs_check.algorithms.rank_laws import output_law, rank_law, recursive_rejection
 from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import agreement, exact, proof, searched
@@ -12,40 +13,17 @@ from proofs_check.evidence.search import pair_space
 from proofs_check.evidence.simulated import simulated, stated
 from proofs_check.evidence.simulated_settings import LACKING, TURNED, at
 from proofs_check.evidence.symbolic import Step, valid
+from proofs_check.forms.ranks import beyond, closed_form, levels, residuals, surviving
 from proofs_check.library import cases
 from proofs_check.library.strategies import exact_pairs
+from proofs_check.proofs.several_candidates import ROUND
 from proofs_check.statement.arithmetic import Pmf, Real, every, floats, is_zero, positive_part, smaller
 from proofs_check.statement.claims import Assumption, Claim, Compared, at_most, computed, equal
-from proofs_check.theorems.distinct_rejection import (
-    ROUND,
-    WITHOUT_REPLACEMENT,
-    beyond,
-    calculated,
-    residuals,
-    surviving,
-)
 from spectheory.verification import RecursiveRejection
 
 CANDIDATES = 4
 LONGEST = 400
 """Rejections after which a residual that still changes is given up; small denominators settle in a few dozen."""
-
-
-def levels(p: Pmf, q: Pmf, ranks: int) -> list[tuple[Real, Real]]:
-    """The pairs (s_r, G_(r-1)), r = 1..ranks: s_1 = 0, G_0 = 1, s_(m+1) = s_m + G_(m-1), G_m the sum of (p - s q)+."""
-    found: list[tuple[Real, Real]] = [(0 * p[0], 1 + 0 * p[0])]
-    while len(found) < ranks:
-        s = sum(found[-1])
-        found.append((s, sum(beyond(p, q, s))))
-    return found
-
-
-def closed_form(p: Pmf, q: Pmf, ranks: int) -> list[tuple[Real, ...]]:
-    """P(R = r, X = x) = min((p_x - s_r q_x)+, G_(r-1) q_x), a tuple over x for r = 1..ranks."""
-    return [
-        tuple(smaller(left, mass * b) for left, b in zip(beyond(p, q, s), q, strict=True))
-        for s, mass in levels(p, q, ranks)
-    ]
 
 
 def mean_rank(p: Pmf, q: Pmf) -> Real | None:

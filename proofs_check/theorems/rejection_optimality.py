@@ -39,7 +39,7 @@ from proofs_check.library.strategies import models
 from proofs_check.statement.arithmetic import Real, absolute, positive_part, smaller
 from proofs_check.statement.claims import Assumption, Case, Claim, Compared, at_least, at_most, equal
 from proofs_check.statement.findings import Effort
-from proofs_check.theorems.rejections import y1_profile
+from proofs_check.twins.batch_recursion import y1_profile
 
 
 def unbiased_rule(target: Table, draft: Table, shares: Table) -> Rule:

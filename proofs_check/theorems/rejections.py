@@ -10,10 +10,8 @@ from numpy.typing import NDArray
 
 from proofs_check.algorithms.enumeration import text_law, token_verification
 from proofs_check.algorithms.rejection_algorithms import (
-    EMPTY,
     Chain,
     Pmf,
-    Reach,
     Table,
     array_of,
     chains,
@@ -34,19 +32,11 @@ from proofs_check.evidence.simulated import simulated, stated
 from proofs_check.evidence.symbolic import valid
 from proofs_check.statement.arithmetic import Real, absolute, floats, positive_part, smaller
 from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
+from proofs_check.twins.batch_recursion import y1_profile
 from spectheory.limits import expected_calls, expected_rejections, rejection_profile, rejections_of_text
 
 HALF_DIGIT = Fraction(1, 2000)
 """Half a unit of the last digit of the test bed's numbers, 16.405 and 33.535."""
-
-
-def y1_profile(target: Table, draft: Table, steps: int, reach: Reach = EMPTY, along: Table | None = None) -> Pmf:
-    """E TV(P_n, Q_n), n = 1..T, over prefixes from the target, or from `along`."""
-    profile = []
-    for _ in range(steps):
-        profile.append(sum(mass * distance(target[prefix], draft[prefix]) for prefix, mass in reach.items()))
-        reach = followed(reach, along or target)
-    return tuple(profile)
 
 
 def paper_chains(steps: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

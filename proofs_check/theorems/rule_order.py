@@ -14,19 +14,17 @@ from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import agreement, counterexample, exact, proof, searched
 from proofs_check.evidence.search import pair_space
 from proofs_check.evidence.symbolic import Step, in_words, same, valid
+from proofs_check.forms.divergences import overlap
 from proofs_check.forms.kseq_cases import drawn_roots, one, root_space, roots
+from proofs_check.forms.ranks import first, independent, listed, odds, rank_of, rates, surviving
 from proofs_check.library import cases
+from proofs_check.library.cases import with_candidates
 from proofs_check.library.strategies import exact_pairs
+from proofs_check.proofs.races import LOSSLESS, WINNER
+from proofs_check.proofs.several_candidates import ALL_INSIDE, BELOW_EVERY_CUT
 from proofs_check.statement.arithmetic import Pmf, Real, floats, positive_part, smaller
-from proofs_check.statement.calculus import exp, integral
+from proofs_check.statement.calculus import exp, factorial, integral
 from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
-from proofs_check.theorems.distinct_race import WINNER, rank_of, rates
-from proofs_check.theorems.distinct_rejection import surviving
-from proofs_check.theorems.gumbel_list import LOSSLESS, listed
-from proofs_check.theorems.matching import first, independent
-from proofs_check.theorems.optimal_multi_draft import ALL_INSIDE, BELOW_EVERY_CUT, with_candidates
-from proofs_check.theorems.poisson_race import factorial, odds
-from proofs_check.theorems.race_inequalities import overlap
 from proofs_check.twins import race_ranks
 from proofs_check.twins.list_transport import optimum
 from spectheory.verification import rule_order

@@ -18,21 +18,23 @@ from proofs_check.evidence.makers import agreement, exact, proof, searched
 from proofs_check.evidence.search import Space, rational
 from proofs_check.evidence.symbolic import Step, same, valid
 from proofs_check.library import cases, strategies
+from proofs_check.proofs.trees import ADD_A_NODE, EXCHANGE
 from proofs_check.statement.arithmetic import floats, product
 from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.theorems.optimal_tree import EXCHANGE
-from proofs_check.theorems.tree_tokens import ADD_A_NODE
 from proofs_check.twins.rank_trees import Nodes, Path, deepest, in_order
 from proofs_check.twins.text_trees import (
     ALTERNATING,
+    AVERAGE,
+    FEWEST,
+    NEVER_COSTS,
     RANKS,
     Text,
     accepted,
     at_start,
     average,
     calls,
+    certain_text,
     greedy_tree,
-    heaviest_trees,
     short_texts,
     texts,
     trees,
@@ -55,20 +57,7 @@ def by_walking(text: Text, tree: Nodes) -> Compared:
     return equal(mean, accepted(text, tree))
 
 
-def best_on_average(text: Text, nodes: int) -> Compared:
-    """The greedy tree against every tree of as many nodes."""
-    return equal(accepted(text, greedy_tree(text, nodes)), max(accepted(text, tree) for tree in trees(nodes, RANKS)))
-
-
 # Calls
-
-
-def fewest_calls(text: Text, nodes: int) -> Compared:
-    """The false reading: some tree with the most average weight takes as few calls as any tree."""
-    return at_most(
-        min(calls(text, tree) for tree in heaviest_trees(text, nodes)),
-        min(calls(text, tree) for tree in trees(nodes, RANKS)),
-    )
 
 
 def worth(text: Text, tree: Nodes, node: Path) -> Compared:
@@ -105,11 +94,6 @@ def library(texts: Sequence[Text], nodes: int, consecutive: bool) -> Iterator[Co
 
 BETTER: Nodes = ((2,), (2, 1), (2, 1, 2))
 """The tree for them: along the positions as they come."""
-
-
-def certain_text(ranks: Sequence[int]) -> Text:
-    """A text whose ranks are what they are."""
-    return tuple(tuple(Fraction(int(rank == r)) for r in range(1, RANKS + 1)) for rank in ranks)
 
 
 def extended(most: int) -> Iterator[Case]:
@@ -191,14 +175,6 @@ GAIN: tuple[Step, ...] = (
 )
 """C(0) - C'(0) = sum of f(n) w(n) (C'(n+i) - C'(n+i+1))."""
 
-AVERAGE = Claim("the heaviest nodes by average weight are the best tree for a uniform start", best_on_average)
-
-FEWEST = Claim("a tree of the k heaviest average weights takes as few calls as any tree of k nodes", fewest_calls)
-
-NEVER_COSTS = Claim(
-    "one more node never costs calls",
-    lambda text, tree, node: at_most(calls(text, (*tree, node)), calls(text, tree)),
-)
 
 NO_TREE_BEATS = Claim(
     "no tree accepts more from a uniform start than the heaviest nodes by average weight",

@@ -16,12 +16,12 @@ from proofs_check.evidence.search import Space, rational
 from proofs_check.evidence.simulated import instead, simulated, stated
 from proofs_check.evidence.simulated_settings import LACKING, RARE, TURNED, at
 from proofs_check.evidence.symbolic import Step, in_words, valid
+from proofs_check.forms.divergences import overlap, total_variation
+from proofs_check.forms.ranks import race
 from proofs_check.library import cases
 from proofs_check.library.strategies import exact_pmfs
 from proofs_check.statement.arithmetic import Pmf, Real, absolute, floats, is_zero, positive_part, smaller
 from proofs_check.statement.claims import Case, Claim, Compared, at_most, computed, equal
-from proofs_check.theorems.divergences import total_variation
-from proofs_check.theorems.race_inequalities import overlap, race
 from spectheory.verification import RaceVerification, TokenVerification
 
 Joint = Sequence[Sequence[Real]]

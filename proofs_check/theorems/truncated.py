@@ -33,11 +33,11 @@ from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import agreement, certified, exact, proof, searched
 from proofs_check.evidence.search import pair_space
 from proofs_check.evidence.symbolic import same, valid
+from proofs_check.forms.divergences import g
 from proofs_check.proofs.truncated_proofs import FOLLOWS, MOMENTS, ONE_COMPLETION, OTHER_RULES, SUMS
 from proofs_check.statement.arithmetic import Pmf, positive_part, smaller
 from proofs_check.statement.calculus import log, slope
 from proofs_check.statement.claims import Claim, Compared, at_least, at_most, equal
-from proofs_check.theorems.hockey_stick import g
 from proofs_check.twins.completions import NO_EXTRAS, Extras, Lengths, Pairs, Seen, best, most_minima, seen
 
 

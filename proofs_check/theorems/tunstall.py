@@ -13,12 +13,12 @@ from proofs_check.evidence.makers import agreement, certified, exact, proof, sea
 from proofs_check.evidence.simulated import Parameters, instead, simulated, stated
 from proofs_check.evidence.simulated_settings import RACED, RANKED
 from proofs_check.evidence.symbolic import Step, same, valid
+from proofs_check.forms.divergences import entropy
+from proofs_check.forms.exits import channel, exit_count, exits, log_exits
 from proofs_check.proofs.divergence_proofs import LOGARITHM
 from proofs_check.statement import calculus
-from proofs_check.statement.arithmetic import Real, floats, is_zero, log, smaller
+from proofs_check.statement.arithmetic import floats, is_zero, log, smaller
 from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
-from proofs_check.theorems.divergences import entropy
-from proofs_check.theorems.exit_leaf import exits
 from proofs_check.twins.rank_trees import (
     LAWS,
     UNSORTED,
@@ -33,21 +33,6 @@ from proofs_check.twins.rank_trees import (
 from spectheory import entropy as library_entropy
 from spectheory.limits import tunstall_bound
 from spectheory.limits.channel import TunstallForm
-
-
-def exit_count(letters: int, nodes: int) -> int:
-    """The number of exits of a tree of so many nodes."""
-    return (nodes + 1) * (letters - 1) + 1
-
-
-def log_exits(pi: RankPmf, tree: Nodes) -> Real:
-    """Its logarithm."""
-    return log(exit_count(len(pi), len(tree)))
-
-
-def channel(pi: RankPmf, tree: Nodes) -> Compared:
-    """T1 without a division: E[tokens] H(R) <= log((k+1)(A-1)+1)."""
-    return at_most(tokens(pi, tree) * entropy(pi), log_exits(pi, tree))
 
 
 def looser(pi: RankPmf, tree: Nodes) -> Iterator[Compared]:

@@ -8,7 +8,17 @@ from typing import Any
 
 from proofs_check.algorithms.batch_algorithm import batch_decoding
 from proofs_check.algorithms.enumeration import Prefix
-from proofs_check.algorithms.rejection_algorithms import EMPTY, Pmf, Reach, Table, excess, followed, model_of, steps_of
+from proofs_check.algorithms.rejection_algorithms import (
+    EMPTY,
+    Pmf,
+    Reach,
+    Table,
+    distance,
+    excess,
+    followed,
+    model_of,
+    steps_of,
+)
 from proofs_check.statement.arithmetic import Real, is_zero
 
 Left = Callable[[Pmf, Pmf], Pmf]
@@ -82,3 +92,28 @@ def enumerated(target: Table, draft: Table, drafts: int, *, printed: bool = Fals
         for n in outcome.rejected:
             shares[n - 1] += share
     return tuple(shares), calls, outputs
+
+
+def uncovered(p: Pmf, q: Pmf) -> Pmf:
+    """What is left of p when every draft was rejected, for ever: the tokens the draft cannot draw; its sum is o."""
+    return tuple(a if b == 0 else 0 * a for a, b in zip(p, q, strict=True))
+
+
+def nothing(p: Pmf, q: Pmf) -> Pmf:
+    """What the paper takes to be left."""
+    return tuple(0 * a for a in p)
+
+
+def rarest(target: Table, draft: Table) -> Real:
+    """The least positive probability the draft gives to a token that the target can output; 1 if there is none."""
+    drawn = (b for prefix, p in target.items() for a, b in zip(p, draft[prefix], strict=True) if a > 0 and b > 0)
+    return min(drawn, default=Fraction(1))
+
+
+def y1_profile(target: Table, draft: Table, steps: int, reach: Reach = EMPTY, along: Table | None = None) -> Pmf:
+    """E TV(P_n, Q_n), n = 1..T, over prefixes from the target, or from `along`."""
+    profile = []
+    for _ in range(steps):
+        profile.append(sum(mass * distance(target[prefix], draft[prefix]) for prefix, mass in reach.items()))
+        reach = followed(reach, along or target)
+    return tuple(profile)

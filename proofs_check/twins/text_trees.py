@@ -10,7 +10,7 @@ from itertools import product as every_choice
 
 from proofs_check.library import cases
 from proofs_check.statement.arithmetic import Real, product
-from proofs_check.statement.claims import Case
+from proofs_check.statement.claims import Case, Claim, Compared, at_most, equal
 from proofs_check.twins import path_theorem
 from proofs_check.twins.rank_trees import Nodes, Path, RankPmf, all_trees, deepest
 from proofs_check.twins.tree_theorem import tree_survival
@@ -85,3 +85,33 @@ def short_texts(length: int, nodes: int, denominator: int) -> Iterator[Case]:
     """By length, then nodes, then denominator."""
     sizes = every_choice(range(1, length + 1), range(1, nodes + 1), range(1, denominator + 1))
     return ({"text": text, "nodes": k} for n, k, d in sizes for text in texts(n, d))
+
+
+def best_on_average(text: Text, nodes: int) -> Compared:
+    """The greedy tree against every tree of as many nodes."""
+    return equal(accepted(text, greedy_tree(text, nodes)), max(accepted(text, tree) for tree in trees(nodes, RANKS)))
+
+
+def fewest_calls(text: Text, nodes: int) -> Compared:
+    """The false reading: some tree with the most average weight takes as few calls as any tree."""
+    return at_most(
+        min(calls(text, tree) for tree in heaviest_trees(text, nodes)),
+        min(calls(text, tree) for tree in trees(nodes, RANKS)),
+    )
+
+
+def certain_text(ranks: Sequence[int]) -> Text:
+    """A text whose ranks are what they are."""
+    return tuple(tuple(Fraction(int(rank == r)) for r in range(1, RANKS + 1)) for rank in ranks)
+
+
+AVERAGE = Claim("the heaviest nodes by average weight are the best tree for a uniform start", best_on_average)
+
+
+FEWEST = Claim("a tree of the k heaviest average weights takes as few calls as any tree of k nodes", fewest_calls)
+
+
+NEVER_COSTS = Claim(
+    "one more node never costs calls",
+    lambda text, tree, node: at_most(calls(text, (*tree, node)), calls(text, tree)),
+)
