@@ -52,6 +52,14 @@ class Evidence:
     tokens: tuple[int, ...] = ()
 
 
+SETTLED: Mapping[Kind, str] = {
+    "symbolic": "a counterexample settles it",
+    "certified": "no logarithm enters",
+    "search": "a counterexample settles it",
+}
+"""Why a refuted statement lacks a kind of evidence, unless its entry says otherwise."""
+
+
 @dataclass(frozen=True)
 class Entry:
     """A statement with its evidence.
@@ -76,7 +84,7 @@ class Entry:
     calculators : tuple of str
         Public names of the library that compute it, as ``spectheory.total_variation``.
     without : dict
-        Kinds of evidence that do not apply, each with the reason.
+        Kinds of evidence that do not apply, each with the reason; of a refuted entry, where it is not :data:`SETTLED`.
     """
 
     id: str
@@ -84,12 +92,19 @@ class Entry:
     kind: StatementKind
     plain: str
     latex: str
-    source: tuple[str, ...]
     assumptions: tuple[str, ...]
     evidence: tuple[Evidence, ...]
+    source: tuple[str, ...] = ()
     number: str = ""
     calculators: tuple[str, ...] = ()
     without: Mapping[Kind, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Fill in the usual reasons of a refuted statement."""
+        if self.refuted:
+            have = {each.kind for each in self.evidence}
+            usual = {kind: reason for kind, reason in SETTLED.items() if kind not in have}
+            object.__setattr__(self, "without", {**usual, **self.without})
 
     @property
     def refuted(self) -> bool:

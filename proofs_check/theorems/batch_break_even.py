@@ -260,7 +260,6 @@ ENTRIES = (
         "speculative decoding pays have no gap, and no end if at large batches tau plain steps take longer than a "
         "call. Either of knee and end may be without the other",
         latex=r"B_{knee}=\frac{W}{(k+1)c-x},\qquad \{B\ge1:\tau\,t(1,B)>t_{call}(B)\}\text{ is an interval}",
-        source=(),
         assumptions=(
             "times of the roofline (C3), all sequences at one context",
             "tokens per call do not depend on the batch and are at most k + 1",
@@ -334,7 +333,6 @@ ENTRIES = (
         "knee and no break-even either: what pays at one batch pays at every larger one. It fails for drafts that "
         "read a cache of their own",
         latex=r"x \ge (k+1)c \;\Rightarrow\; \sup\{B \ge 1 : 	au\,t(1,B) > t_{call}(B)\} = \infty",
-        source=(),
         assumptions=("times of the roofline (C3), all sequences at one context", "some batch pays"),
         evidence=(
             counterexample(
@@ -344,11 +342,5 @@ ENTRIES = (
                 true=Claim("with free drafts there is none", no_end, (NO_KNEE, FREE)),
             ),
         ),
-        without={
-            "symbolic": "a counterexample settles it",
-            "certified": "no logarithm enters",
-            "search": "a counterexample settles it",
-        },
     ),
 )
-"""What this file states."""

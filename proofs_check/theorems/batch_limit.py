@@ -210,4 +210,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

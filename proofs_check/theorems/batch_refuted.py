@@ -106,7 +106,6 @@ ENTRIES = (
         kind="refuted",
         plain="Y3 holds with f(empty) = 0 (the gain of the first round is lost)",
         latex=r"f(\emptyset) = 0",
-        source=(),
         assumptions=(BATCH, "all M first tokens are tried where a round starts"),
         evidence=(
             counterexample(
@@ -144,4 +143,3 @@ ENTRIES = (
         without=SETTLED,
     ),
 )
-"""What this file states."""

@@ -238,4 +238,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

@@ -210,7 +210,6 @@ ENTRIES = (
         kind="refuted",
         plain=UNO,
         latex=r"TV(bq + cp, p) = Loss^*(b)",
-        source=(),
         assumptions=("min(1, p/q) <= b <= 1",),
         evidence=(
             counterexample(
@@ -220,11 +219,5 @@ ENTRIES = (
                 true=Claim("recovery from norm (p - q)+ loses no more", _standard),
             ),
         ),
-        without={
-            "symbolic": "a counterexample settles it",
-            "certified": "no logarithm enters",
-            "search": "a counterexample settles it",
-        },
     ),
 )
-"""What this file states."""

@@ -30,7 +30,6 @@ ENTRIES = (
         plain=WEIGHTS + ", whatever p and q (a draft outside supp p is accepted with probability t, and no target text "
         "shows it: the mean falls short by t q(outside supp p))",
         latex=r"E_{x\sim p}\min\big((1-t)+t\rho(x),\, \rho(x)\big) = 1-(1-t)\,TV,\quad \rho = q/p",
-        source=(),
         assumptions=("b = (1-t) min(1, p/q) + t",),
         evidence=(
             counterexample(
@@ -49,11 +48,5 @@ ENTRIES = (
                 ),
             ),
         ),
-        without={
-            "symbolic": "a counterexample settles it",
-            "certified": "no logarithm enters",
-            "search": "a counterexample settles it",
-        },
     ),
 )
-"""What this file states."""

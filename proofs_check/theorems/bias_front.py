@@ -291,4 +291,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

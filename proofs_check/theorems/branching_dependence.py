@@ -96,7 +96,6 @@ ENTRIES = (
         kind="refuted",
         plain="E[X] <= K + log(1 + mu (P - K))/mu with the moments of all contexts, on any text",
         latex=r"E[X] \le K + \frac{\log(1 + \mu(P - K))}{\mu} \text{ on dependent text}",
-        source=(),
         assumptions=("the surprisals along the text are stationary, not independent",),
         evidence=(
             counterexample(
@@ -114,11 +113,6 @@ ENTRIES = (
                 kind="certified",
             ),
         ),
-        without={
-            "symbolic": "a counterexample settles it",
-            "search": "a counterexample settles it",
-            "exact": "moments are logarithms; E[X] is exact",
-        },
+        without={"exact": "moments are logarithms; E[X] is exact"},
     ),
 )
-"""What this file states."""

@@ -220,7 +220,6 @@ ENTRIES = (
         plain="E[X] <= min over t of the integral of U(s) e^-(t-s) over 0 < s < t, plus P e^-t: the weight of the P "
         "heaviest prefixes of the mean tree, the best tree itself for one pmf; at most B3 and B2'",
         latex=r"E[X] \le \min_t \int_0^t U(s) e^{-(t-s)}\,ds + P e^{-t}",
-        source=(),
         assumptions=ASSUMPTIONS,
         calculators=(
             "spectheory.limits.renewal_bound",
@@ -288,4 +287,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

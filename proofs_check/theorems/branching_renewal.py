@@ -80,7 +80,6 @@ ENTRIES = (
         kind="upper bound",
         plain="E[X] <= min over t of U(t-) + P e^-t; on a grid min over j of U(jh) + P e^-(j+1)h",
         latex=r"E[X] \le \min_t U(t^-) + P e^{-t}",
-        source=(),
         assumptions=ASSUMPTIONS,
         calculators=("spectheory.limits.renewal_bound",),
         evidence=(
@@ -117,4 +116,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

@@ -152,7 +152,6 @@ ENTRIES = (
         plain="E[X] <= K + log(1 + mu (P - K))/mu if P >= K, else P: at most either form of B2, "
         "and log P/mu to first order",
         latex=r"E[X] \le K + \frac{\log(1 + \mu (P - K))}{\mu} \text{ if } P \ge K,\quad K = \frac{\mu_2}{\mu^2} - 1",
-        source=(),
         assumptions=(
             "the surprisals along a text sampled from the target are i.i.d. with moments mu > 0 and mu2; prefixes "
             "beside that text may depend on it and on each other",
@@ -205,4 +204,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

@@ -252,7 +252,6 @@ ENTRIES = (
         plain="E[X] <= mean over starts of sum_{i<=P} (1 - e^-(t-S_i))+ + P e^-t, for every t fixed beforehand, S_i "
         "the surprisal of the i tokens after the start; for i.i.d. pmfs at most B3' at the best t",
         latex=r"E[X] \le E \sum_{i \le P} \big(1 - e^{-(t - S_i)}\big)_+ + P e^{-t}",
-        source=(),
         assumptions=(
             "the text is sampled from the target; nothing else is asked of it",
             "starts are distributed as those of the calls; t does not depend on the text it is used on",
@@ -302,4 +301,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

@@ -174,4 +174,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

@@ -73,7 +73,6 @@ ENTRIES = (
         plain="tokens per call are 1 + the accepted drafts of a call averaged over uniform starts (calls start where "
         "the last one ended, so the starts are not uniform: N/C(0) is right)",
         latex=r"\frac{N}{C(0)} = 1 + \frac1N \sum_n \sum_i P(\tau_n \ge i \mid x)",
-        source=(),
         assumptions=("drafts are counted that leave the text its last token, so that no end effect is meant",),
         evidence=(
             counterexample(
@@ -99,11 +98,6 @@ ENTRIES = (
             ),
         ),
         calculators=("spectheory.paths.calls_and_visits",),
-        without={
-            "symbolic": "a counterexample settles it",
-            "certified": "no logarithm enters",
-            "search": "a counterexample settles it",
-        },
     ),
 )
 """What this file states by itself."""

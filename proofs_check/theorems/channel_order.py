@@ -67,7 +67,6 @@ ENTRIES = (
         plain="P(R <= k) of recursive rejection (R3) is monotone in the order of channels, as that of the Poisson race "
         "is: so it lies between its values at the best completion and at disjoint tails",
         latex=r"(P,Q)\succeq(P',Q')\ \Rightarrow\ P_{R3}(R\le k)(P,Q)\le P_{R3}(R\le k)(P',Q')",
-        source=(),
         assumptions=("candidates are i.i.d. from the draft", "a channel merges tokens and splits them in proportion"),
         evidence=(
             counterexample(
@@ -80,11 +79,5 @@ ENTRIES = (
                 RECURSIVE, one_merger, over="p = (.8, .15, .05, 0), q = (.2, .1, .1, .6), k = 2", true=POISSON
             ),
         ),
-        without={
-            "symbolic": "a counterexample settles it",
-            "certified": "no logarithm enters",
-            "search": "a counterexample settles it",
-        },
     ),
 )
-"""What this file states."""

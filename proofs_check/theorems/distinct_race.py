@@ -204,4 +204,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

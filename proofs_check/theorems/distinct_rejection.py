@@ -17,7 +17,6 @@ ENTRIES = (
         kind="refuted",
         plain="without replacement P(R > k) = prod_{m<=k} TV(p^m, q), p^(m+1) = norm (p^m - q)+",
         latex=r"P(R>k) = \prod_{m\le k} TV(p^m, q)",
-        source=(),
         assumptions=("p and q are positive pmfs on one finite vocabulary", "a rejected token is taken out of q"),
         evidence=(
             counterexample(
@@ -37,11 +36,6 @@ ENTRIES = (
                 wrong=("they have those of R3 without replacement", stated("R3")),
             ),
         ),
-        without={
-            "symbolic": "a counterexample settles it",
-            "certified": "no logarithm enters",
-            "search": "a counterexample settles it",
-        },
     ),
 )
 """What this file states; R3 itself stands with the i.i.d. candidates."""

@@ -155,7 +155,6 @@ ENTRIES = (
         r"\quad TV^2 \le 1 - e^{-KL},"
         r"\quad \chi^2 = \sum\frac{p^2}{q}-1,\quad D_a = \frac{1}{a-1}\log\sum p^a q^{1-a} \text{ nondecreasing in } a,"
         r"\quad 0 \le H \le \log V,\quad M_2 = \sum p\log^2 p \ge H^2",
-        source=(),
         assumptions=(
             "p and q are pmfs on one finite vocabulary of V tokens",
             "where q = 0 < p, KL, chi-square and Rényi of order 1 and more are infinite",
@@ -252,4 +251,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

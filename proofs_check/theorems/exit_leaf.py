@@ -172,4 +172,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

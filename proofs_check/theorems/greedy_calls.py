@@ -92,7 +92,6 @@ ENTRIES = (
         kind="refuted",
         plain="the tree of the k heaviest average weights takes the fewest calls C(0) of all trees of k nodes",
         latex=r"T \in \arg\max_{|T|=k} \sum_{v\in T}\bar w_v \;\Rightarrow\; C_T(0) = \min_{|T'|=k} C_{T'}(0)",
-        source=(),
         assumptions=("given the text, ranks at different positions are independent (§7)",),
         evidence=(
             counterexample(
@@ -114,11 +113,6 @@ ENTRIES = (
                 true=AVERAGE,
             ),
         ),
-        without={
-            "symbolic": "a counterexample settles it",
-            "certified": "no logarithm enters",
-            "search": "a counterexample settles it",
-        },
     ),
     Entry(
         id="S4/more",
@@ -126,7 +120,6 @@ ENTRIES = (
         kind="refuted",
         plain="a node more in the draft tree never costs calls. It moves where later calls start",
         latex=r"T \subset T' \;\Rightarrow\; C_{T'}(0) \le C_T(0)",
-        source=(),
         assumptions=("given the text, ranks at different positions are independent (§7)",),
         evidence=(
             counterexample(
@@ -139,11 +132,5 @@ ENTRIES = (
                 ),
             ),
         ),
-        without={
-            "symbolic": "a counterexample settles it",
-            "certified": "no logarithm enters",
-            "search": "a counterexample settles it",
-        },
     ),
 )
-"""What this file states."""

@@ -181,4 +181,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

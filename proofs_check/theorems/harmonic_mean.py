@@ -78,7 +78,6 @@ ENTRIES = (
         "1 - TV <= S <= 1 - TV^2",
         latex=r"S = \sum\frac{2pq}{p+q},\quad D_{HM} = 1 - S = \tfrac12\sum\frac{(p-q)^2}{p+q},\quad "
         r"TV^2 \le D_{HM} \le TV",
-        source=(),
         assumptions=("p and q are pmfs on one finite vocabulary", "a token with p = q = 0 adds nothing"),
         calculators=("spectheory.harmonic_mean_similarity", "spectheory.harmonic_mean_distance"),
         evidence=(
@@ -131,4 +130,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

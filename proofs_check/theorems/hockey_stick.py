@@ -184,7 +184,6 @@ ENTRIES = (
         latex=r"g(c) = \sum_y (c\,q_y - p_y)_+,\quad (c-1)_+ \le g(c) \le c,\quad g(1) = TV,\quad "
         r"0 \le g(b) - g(a) \le b - a \ (a \le b),\quad g \text{ convex},\quad "
         r"g(p_x/q_x) = \tfrac{p_x}{q_x} \sum_{y: r_y \le r_x} q_y - \sum_{y: r_y \le r_x} p_y,\ r = p/q",
-        source=(),
         assumptions=("p and q are pmfs on one finite vocabulary", "c is finite and not negative"),
         calculators=("spectheory.hockey_stick",),
         evidence=(
@@ -225,4 +224,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

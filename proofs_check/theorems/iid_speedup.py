@@ -332,4 +332,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

@@ -324,7 +324,6 @@ ENTRIES = (
         kind="refuted",
         plain="the law of k-SEQ's rank does not depend on the number k of candidates, so that one pi serves S1-S3",
         latex=r"P_k(R = r) = P_{k'}(R = r),\quad r \le \min(k, k')",
-        source=(),
         assumptions=("p and q are pmfs on one finite vocabulary",),
         evidence=(
             counterexample(
@@ -334,11 +333,5 @@ ENTRIES = (
                 true=Claim("P(R = 1), P(R = 2) of recursive rejection do not depend on a third candidate", same_ranks),
             ),
         ),
-        without={
-            "symbolic": "a counterexample settles it",
-            "certified": "no logarithm enters",
-            "search": "a counterexample settles it",
-        },
     ),
 )
-"""What this file states."""

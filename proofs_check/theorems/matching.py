@@ -124,7 +124,6 @@ ENTRIES = (
         "1[argmax p = argmax q]; ties go to the lowest index",
         latex=r"\alpha_{independent} = \sum_x p_x q_x,\quad \alpha_{argmax} = p_{\arg\max q},\quad "
         r"\alpha_{greedy} = \mathbf 1[\arg\max p = \arg\max q]",
-        source=(),
         assumptions=("p and q are pmfs on one finite vocabulary",),
         calculators=(
             "spectheory.verification.IndependentMatch",
@@ -187,4 +186,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

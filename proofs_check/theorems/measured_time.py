@@ -274,7 +274,6 @@ ENTRIES = (
         plain="speed-up = tokens per call * t_target(1) / (t_draft(shape) + t_target(nodes + 1)); the draft makes a "
         "pass for every depth with children, the first on one token more in the calls after a full acceptance",
         latex=r"\frac{\tau\,t_{target}(1)}{\sum_{passes}t_{draft}(m)+f\,(t_{draft}(2)-t_{draft}(1))+t_{target}(nodes+1)}",
-        source=(),
         assumptions=(
             "a pass takes a time that depends on the model and its number of tokens alone",
             "the prompt's own pass is left out on both sides",
@@ -360,4 +359,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

@@ -184,7 +184,6 @@ ENTRIES = (
         "drafts, i = 1..k; reached, for every p, q and k, by a verification whose later text is not drawn afresh",
         latex=r"E[\tau] \le \sum_{i\le k} \big(1 - TV(p^{(i)}, q^{(i)})\big) "
         r"= E_{x\sim p} \sum_{i\le k} \min\Big(1, \prod_{l\le i} \rho_l\Big)",
-        source=(),
         assumptions=(
             "the k drafts are one chain drawn from q",
             "the output's law is the target's; nothing is assumed of how drafts are verified",
@@ -262,4 +261,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

@@ -240,4 +240,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

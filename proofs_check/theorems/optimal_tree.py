@@ -301,4 +301,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

@@ -219,4 +219,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

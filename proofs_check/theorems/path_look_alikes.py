@@ -91,7 +91,6 @@ ENTRIES = (
         plain="P(tau >= i | text) = min(1, rho_1..rho_i) for block verification, or for some lossless rule, and may be "
         "put into C(n); it rises with i where a ratio above 1 follows one below, and is the running minimum instead",
         latex=r"P(\tau \ge i \mid x) = \min\Big(1, \prod_{l\le i} \rho_{n+l}\Big)",
-        source=(),
         assumptions=("drafts drawn from q, a lossless rule, fresh text behind the call",),
         evidence=(
             counterexample(
@@ -134,7 +133,6 @@ ENTRIES = (
         plain="argmax drafts accept no more than 1 - TV(p, q) at one position (A1), nor than the one-call bound in a "
         "call; they may, for their law is a point, and the bound with that law holds",
         latex=r"p(\arg\max q) \le 1 - TV(p, q)",
-        source=(),
         assumptions=("the draft is q's most probable token",),
         evidence=(
             counterexample(

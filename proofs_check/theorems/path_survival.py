@@ -278,7 +278,6 @@ ENTRIES = (
         r"\min\Big(1, \min_{j\le i} \prod_{l\le j} \rho_{n+l}\Big)\ \text{(block)},\quad "
         r"\sum_{|v|=i} \prod_{j\le i} P(R_{n+j} = r_j(v) \mid x_{n+j})\ \text{(trees)};\qquad "
         r"C(n) = 1 + \sum_i P(\tau = i \mid x)\, C(n+i+1)",
-        source=(),
         assumptions=(
             "the text is the target's sample (greedy rules: its greedy text); else the numbers are for that output",
             "drafts come from pmfs that depend on the text before them, and on the start of the call if the survival "
@@ -293,4 +292,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

@@ -260,4 +260,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

@@ -268,4 +268,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

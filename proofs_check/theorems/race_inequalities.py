@@ -179,7 +179,6 @@ ENTRIES = (
         kind="refuted",
         plain="S/(2-S) <= race",
         latex=r"\frac{S}{2-S} \le \alpha_{race}",
-        source=(),
         assumptions=("p and q are pmfs on one finite vocabulary",),
         evidence=(
             counterexample(
@@ -189,11 +188,5 @@ ENTRIES = (
                 true=HALF,
             ),
         ),
-        without={
-            "symbolic": "a counterexample settles it",
-            "certified": "no logarithm enters",
-            "search": "a counterexample settles it",
-        },
     ),
 )
-"""What this file states."""

@@ -343,4 +343,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from fractions import Fraction
 
 from proofs_check.evidence.entries import Entry
@@ -23,7 +23,6 @@ from proofs_check.forms.rank_information import (
 from proofs_check.library import cases
 from proofs_check.statement.arithmetic import Real, interval
 from proofs_check.statement.claims import Claim, Compared, at_most
-from proofs_check.statement.findings import Kind
 from proofs_check.twins import race_ranks
 
 THOUSANDTH = Fraction(1, 1000)
@@ -83,12 +82,6 @@ DISTINCT = Claim(
 
 CUT = Claim("KL <= H of the rank cut at one candidate", lambda pair: at_most(divergence(pair), cut(pair)), (FINITE,))
 
-WITHOUT: Mapping[Kind, str] = {
-    "symbolic": "a counterexample settles it",
-    "exact": "logarithms enter",
-    "search": "a counterexample settles it",
-}
-
 NEARLY_CERTAIN = {"target": [0.999, 0.001], "draft": [0.001, 0.999]}
 """The same pair, as simulators take it."""
 
@@ -99,7 +92,6 @@ ENTRIES = (
         kind="refuted",
         plain="H(R) >= KL for the race over distinct tokens (R2)",
         latex=r"H(R_{R2}) \ge KL(P\|Q)",
-        source=(),
         assumptions=("the draft lacks no token of the target",),
         evidence=(
             counterexample(
@@ -124,7 +116,7 @@ ENTRIES = (
                 trials=(100, 1_000),
             ),
         ),
-        without=WITHOUT,
+        without={"exact": "logarithms enter"},
     ),
     Entry(
         id="H/truncated",
@@ -132,7 +124,6 @@ ENTRIES = (
         kind="refuted",
         plain="H >= KL for the rank with i.i.d. candidates cut at k, all beyond as one letter",
         latex=r"H(\min(R, k+1)) \ge KL(P\|Q)",
-        source=(),
         assumptions=("the draft lacks no token of the target",),
         evidence=(
             counterexample(
@@ -150,7 +141,6 @@ ENTRIES = (
                 kind="certified",
             ),
         ),
-        without=WITHOUT,
+        without={"exact": "logarithms enter"},
     ),
 )
-"""What this file states."""

@@ -62,7 +62,6 @@ ENTRIES = (
         plain="where alpha is constant within calls and mixed across them, tokens per call are at most the sum of "
         "powers of the mean alpha (they are at least that: alpha .5 and .9, k = 4, gives 3.016, not 2.773)",
         latex=r"\mathbb E\sum_{i\le k}A^i \le \sum_{i\le k}(\mathbb E A)^i",
-        source=(),
         assumptions=("a call's acceptances are independent given its rate",),
         evidence=(
             proof(
@@ -86,7 +85,5 @@ ENTRIES = (
                 true=JENSEN,
             ),
         ),
-        without={"certified": "no logarithm enters", "search": "a counterexample settles it"},
     ),
 )
-"""What this file states."""

@@ -288,4 +288,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

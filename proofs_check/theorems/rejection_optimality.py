@@ -248,7 +248,6 @@ ENTRIES = (
         kind="refuted",
         plain="no unbiased rule at all, block verification among them, has fewer rejections than Y1",
         latex=r"\text{output law} = P \;\Rightarrow\; E[N_{rej}] \ge \sum_n E\,TV(P_n, Q_n)",
-        source=(),
         assumptions=(HORIZON,),
         evidence=(
             counterexample(
@@ -258,11 +257,5 @@ ENTRIES = (
                 true=Claim("token verification rejects at least as Y1 says", _any_rule(token_verification)),
             ),
         ),
-        without={
-            "symbolic": "a counterexample settles it",
-            "certified": "no logarithm enters",
-            "search": "a counterexample settles it",
-        },
     ),
 )
-"""What this file states."""

@@ -208,4 +208,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

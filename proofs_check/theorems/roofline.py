@@ -162,7 +162,6 @@ ENTRIES = (
         "reading and computing overlap in fine chunks; weights are read once per pass, the cache once per sequence and "
         "pass; or an affine fit a + b * batch * tokens + c * batch * context to timings",
         latex=r"t(m,B)=\max\Big(\frac{W+B\,K}{\text{bandwidth}},\frac{B\,m\,\text{operations}}{\text{peak}}\Big)+t_0",
-        source=(),
         assumptions=(
             "a dense decoder-only transformer; mixtures of experts read and compute less per token",
             "bandwidth and peak are those of the data sheet: an estimate, and an optimistic one",
@@ -250,4 +249,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

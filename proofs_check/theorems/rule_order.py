@@ -220,7 +220,6 @@ ENTRIES = (
         "P(R1 <= k), given every output too: distinct tokens waste no candidate",
         latex=r"\alpha_{R1}, \alpha_{R3}, \alpha_{R5}, \alpha_{R6} \le \alpha^*_k,\qquad "
         r"P(R_{R2} \le k \mid x) \ge P(R_{R1} \le k \mid x)",
-        source=(),
         assumptions=("p and q are pmfs on one finite vocabulary", "R3 with i.i.d. candidates"),
         calculators=("spectheory.verification.rule_order", "spectheory.verification.RuleStanding"),
         evidence=(
@@ -292,7 +291,6 @@ ENTRIES = (
         kind="refuted",
         plain="R2 accepts at most R4 at equal k; so do R3 with distinct candidates and R7",
         latex=r"P(R_{R2} \le k) \le \alpha^*_k",
-        source=(),
         assumptions=("p and q are pmfs on one finite vocabulary",),
         evidence=tuple(
             counterexample(
@@ -303,11 +301,5 @@ ENTRIES = (
             )
             for false, rule, says, holds in LIMITED
         ),
-        without={
-            "symbolic": "a counterexample settles it",
-            "certified": "no logarithm enters",
-            "search": "a counterexample settles it",
-        },
     ),
 )
-"""What this file states."""

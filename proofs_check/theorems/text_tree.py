@@ -289,4 +289,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

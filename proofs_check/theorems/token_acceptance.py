@@ -243,4 +243,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

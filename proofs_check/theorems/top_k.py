@@ -148,7 +148,6 @@ ENTRIES = (
         plain="R is the place of the output in q's descending order, lowest index first among equals: P(R <= k) = "
         "p(top_k(q)), H(R) = H(p); a greedy target is its one-hot pmf",
         latex=r"P(R \le k) = p(\mathrm{top}_k(q)),\quad H(R) = H(p)",
-        source=(),
         assumptions=(
             "p and q are pmfs on one finite vocabulary",
             "the candidates are the draft's k most probable tokens, the output is drawn from p on its own",
@@ -205,4 +204,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

@@ -266,4 +266,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

@@ -112,7 +112,6 @@ ENTRIES = (
         "cap, largest with an even tail; R2, R3 beyond one candidate and R6 are enclosed",
         latex=r"\sum_C\min(p,q)\le\sum\min(p,q)\le\sum_C\min(p,q)+u+w+\min(t-u,\,s-w,\,n\min(a,b)),\quad "
         r"\exists\,(P^*,Q^*)\ \forall (P,Q)\ \forall c:\ g_{P^*Q^*}(c)\le g_{PQ}(c)\le\sum_C(cq-p)_++c(1-q(C))",
-        source=(),
         assumptions=(
             "the lists hold the most probable tokens; those asked for by name do not lower the cap",
             "log-probabilities are right up to rounding, or their error is stated",
@@ -300,4 +299,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

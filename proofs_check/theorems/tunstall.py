@@ -186,4 +186,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""
