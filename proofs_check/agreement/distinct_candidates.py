@@ -9,7 +9,7 @@ from proofs_check.algorithms.rank_laws import output_law, rank_law, recursive_re
 from proofs_check.evidence.makers import agreement, exact, proof, searched
 from proofs_check.evidence.symbolic import Step, valid
 from proofs_check.forms.ranks import beyond, surviving
-from proofs_check.library import cases
+from proofs_check.library.cases import every_pair
 from proofs_check.library.strategies import exact_pairs
 from proofs_check.proofs.several_candidates import ROUND
 from proofs_check.statement.arithmetic import Pmf, Real, floats, is_zero, positive_part, smaller
@@ -131,29 +131,13 @@ WITHOUT_REPLACEMENT = (
             lambda p, q: [p >= 0, p <= 1, q > 0, q <= 1],
         ),
     ),
-    exact(
-        ORDERS,
-        lambda effort: cases.all_pairs(3, effort.pick(5, 8)),
-        over="every pair on 2 and 3 tokens of denominator up to 5",
-        wrong=PRODUCT,
-    ),
-    agreement(
-        LIBRARY,
-        lambda effort: cases.all_pairs(3, effort.pick(4, 7)),
-        over="every pair on 2 and 3 tokens of denominator up to 4",
-        wrong=OTHER,
+    exact(ORDERS, every_pair(5, 8), wrong=PRODUCT),
+    agreement(LIBRARY, every_pair(4, 7), wrong=OTHER),
+    searched(
+        ORDERS, lambda: exact_pairs(max_tokens=4), over="2 to 4 tokens, with zeros and ratios up to 1e30", wrong=PRODUCT
     ),
     searched(
-        ORDERS,
-        lambda: exact_pairs(max_tokens=4),
-        over="2 to 4 tokens, with zeros and ratios up to 1e30",
-        wrong=PRODUCT,
-    ),
-    searched(
-        LIBRARY,
-        lambda: exact_pairs(max_tokens=3),
-        over="2 and 3 tokens, with zeros and ratios up to 1e30",
-        wrong=OTHER,
+        LIBRARY, lambda: exact_pairs(max_tokens=3), over="2 and 3 tokens, with zeros and ratios up to 1e30", wrong=OTHER
     ),
 )
 """The evidence of R3 for distinct candidates."""

@@ -214,11 +214,7 @@ def predicted(per_call: PerCall, target: Table, draft: Table, k: int, length: in
     """A plan of every rule with a chain, a batch and a tree; two numbers per token; a prefill; the best tree found."""
     texts, tree = Texts(target, draft, length), TREES[1]
     trace = texts.trace()
-    shapes: dict[Any, Tree] = {
-        drafting.Chain(k): chain(k),
-        drafting.Batch(2): TREES[0],
-        library_tree(tree): tree,
-    }
+    shapes: dict[Any, Tree] = {drafting.Chain(k): chain(k), drafting.Batch(2): TREES[0], library_tree(tree): tree}
     for prediction in plan(trace, rules=list(RULES.values()), shapes=list(shapes)).predictions:
         yield from _prediction(prediction, texts, per_call, shapes[prediction.wanted])
     columns = [np.split(trace.columns[name], len(texts.all)) for name in ("log_target", "log_draft")]

@@ -277,11 +277,7 @@ MONOTONE = (
     Quantity(lambda t, d: truncated.poisson_race_acceptance(t, d, 2), lambda p, q: within_poisson(p, q, 2), True),
     Quantity(lambda t, d: truncated.optimal_acceptance(t, d, 2), lambda p, q: optimum(p, q, 2) + 0 * p[0], True),
     Quantity(lambda t, d: truncated.kseq_acceptance(t, d, 2), lambda p, q: k_seq(p, q, 2), True),
-    Quantity(
-        lambda t, d: truncated.gumbel_list_acceptance_bound(t, d, 2),
-        printed_bound,
-        True,
-    ),
+    Quantity(lambda t, d: truncated.gumbel_list_acceptance_bound(t, d, 2), printed_bound, True),
 )
 """Rules that are monotone in the order of channels: A2, R1, R4, R5 and R6's printed bound."""
 

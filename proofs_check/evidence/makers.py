@@ -10,7 +10,7 @@ from proofs_check.evidence.judge import judge_all
 from proofs_check.evidence.search import Space, search_claim
 from proofs_check.evidence.solver import prove_claim
 from proofs_check.evidence.symbolic import Step, prove
-from proofs_check.statement.claims import Case, Claim
+from proofs_check.statement.claims import Case, Claim, Described
 from proofs_check.statement.findings import Effort, Finding, Kind
 
 Cases = Callable[[Effort], Iterable[Case]]
@@ -41,17 +41,20 @@ def solved(claim: Claim, tokens: Sequence[int], *, wrong: Claim) -> Evidence:
     return Evidence("symbolic", says, lambda effort: check(claim, effort), control, (step,), tuple(tokens))
 
 
-def exact(claim: Claim, cases: Cases, *, over: str, wrong: Claim) -> Evidence:
-    """The claim in fractions at every case: identities with ==, inequalities without slack; `over` describes them."""
+def exact(claim: Claim, cases: Cases, *, over: str = "", wrong: Claim) -> Evidence:
+    """The claim in fractions at every case: identities with ==, inequalities without slack.
+
+    `over` describes the cases, unless they are :class:`~proofs_check.statement.claims.Described`.
+    """
     return _judged("exact", claim, cases, over, wrong)
 
 
-def certified(claim: Claim, cases: Cases, *, over: str, wrong: Claim) -> Evidence:
+def certified(claim: Claim, cases: Cases, *, over: str = "", wrong: Claim) -> Evidence:
     """The claim enclosed by intervals at every case, where logarithms enter."""
     return _judged("certified", claim, cases, over, wrong)
 
 
-def agreement(claim: Claim, cases: Cases, *, over: str, wrong: Claim) -> Evidence:
+def agreement(claim: Claim, cases: Cases, *, over: str = "", wrong: Claim) -> Evidence:
     """The library's calculator against the exact value (claims of :func:`proofs_check.statement.claims.computed`)."""
     return _judged("certified", claim, cases, over, wrong)
 
@@ -74,4 +77,5 @@ def counterexample(claim: Claim, cases: Cases, *, over: str, true: Claim, kind: 
 
 def _judged(kind: Kind, claim: Claim, cases: Cases, over: str, wrong: Claim) -> Evidence:
     control = Control(wrong.says, lambda effort: judge_all(wrong, cases(effort)))
+    over = over or (cases.over if isinstance(cases, Described) else "")
     return Evidence(kind, f"{claim.says}, {over}", lambda effort: judge_all(claim, cases(effort)), control)

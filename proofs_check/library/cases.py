@@ -8,7 +8,8 @@ from fractions import Fraction
 from itertools import product
 from math import gcd
 
-from proofs_check.statement.claims import Case
+from proofs_check.statement.claims import Case, Described
+from proofs_check.statement.findings import Effort
 
 Pmf = tuple[Fraction, ...]
 
@@ -46,6 +47,18 @@ def all_pairs(max_tokens: int, denominator: int) -> Iterator[Case]:
     """The pairs on 2, 3, ..., max_tokens tokens."""
     for tokens in range(2, max_tokens + 1):
         yield from pairs(tokens, denominator)
+
+
+def every_pair(denominator: int, deep: int, *, others: tuple[int, int, int] | None = None) -> Described:
+    """Every pair on 2 and 3 tokens up to a denominator; `others`: numbers of random ones, and their most tokens."""
+
+    def draw(effort: Effort) -> Iterator[Case]:
+        yield from all_pairs(3, effort.pick(denominator, deep))
+        if others:
+            yield from random_pairs(effort.seed, effort.pick(*others[:2]), others[2])
+
+    said = f"every pair on 2 and 3 tokens of denominator up to {denominator}"
+    return Described(said + (", and random ones" if others else ""), draw)
 
 
 def random_pmf(rng: random.Random, tokens: int, spread: int = 12) -> Pmf:

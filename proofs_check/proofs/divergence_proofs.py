@@ -67,10 +67,7 @@ ENTROPY: tuple[Step, ...] = (
 PINSKER: tuple[Step, ...] = (
     same(
         "p log(p/q) - p + q is the integral of (1-s)(p-q)^2/m over 0 <= s <= 1, m = q + s(p-q) a mixture of p and q",
-        lambda p, q, s: (
-            p * log(p / q) - p + q,
-            integral((1 - s) * (p - q) * (p - q) / (q + s * (p - q)), s, 0, 1),
-        ),
+        lambda p, q, s: (p * log(p / q) - p + q, integral((1 - s) * (p - q) * (p - q) / (q + s * (p - q)), s, 0, 1)),
     ),
     same(
         "so is the q of a token with p = 0, where m = (1-s)q; summed over the tokens the left is KL",
@@ -113,10 +110,7 @@ RENYI: tuple[Step, ...] = (
         "at most log(M^t)/t = log M",
         lambda M, t: (log(M**t) / t, log(M)),
     ),
-    same(
-        "and at least log(p M^t)/t = log(p)/t + log M",
-        lambda p, M, t: (log(p * M**t) / t, log(p) / t + log(M)),
-    ),
+    same("and at least log(p M^t)/t = log(p)/t + log M", lambda p, M, t: (log(p * M**t) / t, log(p) / t + log(M))),
     same(
         "which tends to log M as t grows: that is order infinity",
         lambda p, M, t: (limit(log(p) / t + log(M), t, math.inf), log(M)),

@@ -73,10 +73,7 @@ HEAVY_PAIRS: tuple[Step, ...] = (
     ),
     same(
         "two children of a node of weight w: w^2 times sum_{y != z} p_y p_z = 1 - sum p^2, for a pmf of three tokens",
-        lambda a, b: (
-            2 * (a * b + a * (1 - a - b) + b * (1 - a - b)),
-            1 - a**2 - b**2 - (1 - a - b) ** 2,
-        ),
+        lambda a, b: (2 * (a * b + a * (1 - a - b) + b * (1 - a - b)), 1 - a**2 - b**2 - (1 - a - b) ** 2),
     ),
     valid(
         "so at the nodes of length n they make r^n (1 - r) (1 + U)^2/c at most, in all (1 + U)^2/c; and U (1 + U) + "

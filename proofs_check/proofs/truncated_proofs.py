@@ -118,10 +118,7 @@ ONE_COMPLETION: tuple[Step, ...] = (
     valid(
         "a token asked for by name may have less: then D is full, say p = a, p/q = 1/lam < kappa. For 1/lam < c <= "
         "kappa S holds D and tokens of the draft's list at a, and lacks those of the target's at b: as large as any",
-        lambda c, kappa, lam, a, b, p, q: (
-            equal(smaller(a, kappa * q), a),
-            equal(smaller(b, lam * p), b),
-        ),
+        lambda c, kappa, lam, a, b, p, q: (equal(smaller(a, kappa * q), a), equal(smaller(b, lam * p), b)),
         lambda c, kappa, lam, a, b, p, q: [
             *(lam > 0, c * lam > 1, c <= kappa, a >= 0, b >= 0, p > 0, q >= 0),
             *(smaller(a, kappa * q) < c * q, p >= c * smaller(b, lam * p)),
@@ -205,10 +202,7 @@ MOMENTS: tuple[Step, ...] = (
     ),
     same(
         "x log^2 x has the slope h = log x (log x + 2), and h(y) - h(x) = (log y - log x)(log x + log y + 2)",
-        lambda x, y: (
-            slope(y * log(y) ** 2, y) - slope(x * log(x) ** 2, x),
-            (log(y) - log(x)) * (log(x) + log(y) + 2),
-        ),
+        lambda x, y: (slope(y * log(y) ** 2, y) - slope(x * log(x) ** 2, x), (log(y) - log(x)) * (log(x) + log(y) + 2)),
     ),
     valid(
         "for x < y that is not positive if xy <= e^-2, which x + y <= 2/e gives",

@@ -162,14 +162,7 @@ def _only_for(evidence: Evidence) -> str:
 def _table(title: str) -> Table:
     from rich.table import Table
 
-    return Table(
-        title=title,
-        title_justify="left",
-        title_style="bold",
-        box=None,
-        pad_edge=False,
-        padding=(0, 0, 0, 2),
-    )
+    return Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 0, 0, 2))
 
 
 def _styled(outcome: str) -> str:

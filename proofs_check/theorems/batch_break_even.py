@@ -126,12 +126,7 @@ def time_space() -> Space:
     def floats(x: NDArray[np.float64]) -> dict[str, Any]:
         cache, token, weights, other, small = (float(value) for value in np.exp(np.clip(x[:5], -20, 20)))
         tokens = 1 + 3 / (1 + float(np.exp(-np.clip(x[5], -40, 40))))
-        return {
-            "target": (1.0, cache, token, 0.0),
-            "draft": (weights, other, small, 0.0),
-            "k": 2,
-            "tokens": tokens,
-        }
+        return {"target": (1.0, cache, token, 0.0), "draft": (weights, other, small, 0.0), "k": 2, "tokens": tokens}
 
     def fractions(x: NDArray[np.float64]) -> Case:
         case = floats(x)
@@ -160,10 +155,7 @@ KNEE: tuple[Step, ...] = (
     valid(
         "with d <= x there is no knee: verifying takes as long as a plain step of c <= d at every batch, so with free "
         "drafts the speed-up is the tokens per call",
-        lambda W, x, d, c, B: (
-            equal(larger(W + B * x, B * d), W + B * x),
-            equal(larger(W + B * x, B * c), W + B * x),
-        ),
+        lambda W, x, d, c, B: (equal(larger(W + B * x, B * d), W + B * x), equal(larger(W + B * x, B * c), W + B * x)),
         lambda W, x, d, c, B: [W > 0, x >= d, d >= c, c > 0, B > 0],
     ),
 )
@@ -173,8 +165,7 @@ NO_GAP_STEPS: tuple[Step, ...] = (
     valid(
         "a pass is convex in the batch: max(W + Bx, Bd) lies below its chords",
         lambda W, x, d, A, B, C: at_most(
-            (C - A) * larger(W + B * x, B * d),
-            (C - B) * larger(W + A * x, A * d) + (B - A) * larger(W + C * x, C * d),
+            (C - A) * larger(W + B * x, B * d), (C - B) * larger(W + A * x, A * d) + (B - A) * larger(W + C * x, C * d)
         ),
         lambda W, x, d, A, B, C: [W >= 0, x >= 0, d >= 0, A >= 0, A <= B, B <= C],
     ),

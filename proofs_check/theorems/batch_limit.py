@@ -93,10 +93,7 @@ PROOF = (
     same(
         "let C be the rejections to come where a round starts, C' where one is running; token x adds "
         "u(1 + C) + (p - u)C' to the first and h(1 + C) + (p - h)C' to the second: (h - u)(1 - D) more, D = C' - C",
-        lambda u, h, p, C, E: (
-            (h * (1 + C) + (p - h) * E) - (u * (1 + C) + (p - u) * E),
-            (h - u) * (1 - (E - C)),
-        ),
+        lambda u, h, p, C, E: ((h * (1 + C) + (p - h) * E) - (u * (1 + C) + (p - u) * E), (h - u) * (1 - (E - C))),
     ),
     valid(
         "so if 0 <= D <= 1 after every x, then 0 <= D <= sum h <= 1 before it: from the last position back, always",

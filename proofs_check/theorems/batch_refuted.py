@@ -135,8 +135,7 @@ ENTRIES = (
                 by_size,
                 over=FIRST,
                 true=Claim(
-                    "prod TV <= o + (1 - d)^M and Y3 <= Y4 + T (1 - d)^M",
-                    lambda **case: _limit(**case, left=uncovered),
+                    "prod TV <= o + (1 - d)^M and Y3 <= Y4 + T (1 - d)^M", lambda **case: _limit(**case, left=uncovered)
                 ),
             ),
         ),

@@ -128,10 +128,7 @@ PROOF = (
         "TV (P - f) + r_1...r_M f = P TV - f [TV - r_1...r_M]; summed over prefixes and positions that is Y3",
         lambda TV, r, P, f: (TV * (P - f) + r * f, P * TV - f * (TV - r)),
     ),
-    in_words(
-        "with one draft u = h, so the bracket is 0 and Y1 remains",
-        lambda h, P, f: (h * P - (h - h) * f, h * P),
-    ),
+    in_words("with one draft u = h, so the bracket is 0 and Y1 remains", lambda h, P, f: (h * P - (h - h) * f, h * P)),
 )
 
 GAINS = (

@@ -77,8 +77,7 @@ PROOF = (
         "whatever is recovered, s = c r >= 0, token x adds (bq + s - p)+ = (bq - p)+ + (s - (p - bq)+)+ to the loss: "
         "so Loss >= sum (bq - p)+, equal if and only if s <= (p - bq)+, which is r = 0 on {A < 0} and r <= A elsewhere",
         lambda p, q, b, s: equal(
-            positive_part(b * q + s - p),
-            positive_part(b * q - p) + positive_part(s - positive_part(p - b * q)),
+            positive_part(b * q + s - p), positive_part(b * q - p) + positive_part(s - positive_part(p - b * q))
         ),
         lambda p, q, b, s: _rule(p=p, q=q, b=b, s=s),
     ),
@@ -192,8 +191,7 @@ ENTRIES = (
                 over="3 tokens, entries of all sizes; the optimiser on 2",
                 spaces=(rule_space(2),),
                 wrong=Claim(
-                    "loss >= sum |p - bq|/2",
-                    lambda p, q, b, r: at_least(loss_of(p, q, b, r), distance(p, kept(q, b))),
+                    "loss >= sum |p - bq|/2", lambda p, q, b, r: at_least(loss_of(p, q, b, r), distance(p, kept(q, b)))
                 ),
             ),
             simulated(

@@ -159,10 +159,7 @@ PROOF = (
         lambda p, q, t: [
             equal(positive_part(q - (1 - t) * p - t * q), (1 - t) * positive_part(q - p)),
             equal(positive_part((1 - t) * p + t * q - q), (1 - t) * positive_part(p - q)),
-            equal(
-                smaller((1 - t) * p + t * q, q) + positive_part((1 - t) * p + t * q - q),
-                (1 - t) * p + t * q,
-            ),
+            equal(smaller((1 - t) * p + t * q, q) + positive_part((1 - t) * p + t * q - q), (1 - t) * p + t * q),
         ],
         lambda p, q, t: shares(p=p, q=q, t=t),
     ),

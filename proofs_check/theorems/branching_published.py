@@ -33,11 +33,7 @@ from proofs_check.twins.random_pmf_trees import Ensemble, moments, visits
 
 NUMBERS = Claim(
     "0.69 < log 2 < 0.7 and log 3 > 1",
-    lambda two, three: [
-        at_least(100 * log(two), 69),
-        at_most(10 * log(two), 7),
-        at_least(log(three), 1),
-    ],
+    lambda two, three: [at_least(100 * log(two), 69), at_most(10 * log(two), 7), at_least(log(three), 1)],
 )
 
 

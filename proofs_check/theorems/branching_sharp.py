@@ -63,10 +63,7 @@ SHARP: tuple[Step, ...] = (
     ),
     same(
         "the value at t* is K + log(1 + mu (P - K))/mu, written with d = P - K",
-        lambda d, mu, K: (
-            dual_at(algebra().log(1 + mu * d), K + d, mu, K),
-            K + algebra().log(1 + mu * d) / mu,
-        ),
+        lambda d, mu, K: (dual_at(algebra().log(1 + mu * d), K + d, mu, K), K + algebra().log(1 + mu * d) / mu),
     ),
     *LOGARITHM,
     valid(

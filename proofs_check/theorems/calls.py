@@ -91,10 +91,7 @@ ENTRIES = (
                 Claim("in a long text of two positions in turn with k = 1 the two agree", partial(alternating, False)),
                 two_positions,
                 over="first by the denominator of the positions' acceptances a and b",
-                true=Claim(
-                    "the calls' own mean is larger by (a-b)^2/(2(2-a-b))",
-                    partial(alternating, True),
-                ),
+                true=Claim("the calls' own mean is larger by (a-b)^2/(2(2-a-b))", partial(alternating, True)),
             ),
         ),
         calculators=("spectheory.paths.calls_and_visits",),

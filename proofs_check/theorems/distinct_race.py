@@ -15,6 +15,7 @@ from proofs_check.evidence.simulated_settings import LACKING, RARE, TURNED, at
 from proofs_check.evidence.symbolic import Step, same, valid
 from proofs_check.forms.ranks import drawn, rank_of, rates
 from proofs_check.library import cases
+from proofs_check.library.cases import every_pair
 from proofs_check.library.strategies import exact_pairs
 from proofs_check.proofs.races import WINNER, over_all
 from proofs_check.statement.arithmetic import Pmf, Real, floats, is_zero, larger, positive_part, smaller
@@ -105,10 +106,7 @@ FROM_THE_WINNER: tuple[Step, ...] = (
     ),
     same(
         "one more token that must come: its event takes 1/(1 + L + l) off 1/(1 + L)",
-        lambda L, rate, u: (
-            over_all(exp(-u * (1 + L)) * (1 - exp(-u * rate)), u),
-            1 / (1 + L) - 1 / (1 + L + rate),
-        ),
+        lambda L, rate, u: (over_all(exp(-u * (1 + L)) * (1 - exp(-u * rate)), u), 1 / (1 + L) - 1 / (1 + L + rate)),
     ),
     same(
         "with nothing else asked y comes before i with l/(1 + l), so E[R | i] = 1 + sum over y of l/(1 + l)",
@@ -164,12 +162,7 @@ ENTRIES = (
                     lambda rate, u: (over_all(exp(-u) * (1 - exp(-u * rate)), u), rate / (2 + rate)),
                 ),
             ),
-            exact(
-                VIEWS,
-                lambda effort: cases.all_pairs(3, effort.pick(5, 8)),
-                over="every pair on 2 and 3 tokens of denominator up to 5",
-                wrong=UNCLIPPED,
-            ),
+            exact(VIEWS, every_pair(5, 8), wrong=UNCLIPPED),
             exact(
                 VIEWS,
                 lambda effort: cases.random_pairs(effort.seed, effort.pick(60, 600), 5),

@@ -24,18 +24,10 @@ from proofs_check.forms.divergences import (
     similarity,
     total_variation,
 )
-from proofs_check.library import cases
+from proofs_check.library.cases import every_pair
 from proofs_check.library.strategies import exact_pairs
 from proofs_check.proofs.divergence_proofs import BRETAGNOLLE_HUBER, CHI_SQUARE, ENTROPY, LOGARITHM, PINSKER, RENYI
-from proofs_check.statement.arithmetic import (
-    Pmf,
-    every,
-    exp,
-    floats,
-    is_zero,
-    log,
-    positive_part,
-)
+from proofs_check.statement.arithmetic import Pmf, every, exp, floats, is_zero, log, positive_part
 from proofs_check.statement.calculus import log as log_of
 from proofs_check.statement.claims import Assumption, Claim, Compared, at_least, at_most, computed, equal
 from spectheory import kl_divergence
@@ -194,8 +186,7 @@ ENTRIES = (
             ),
             exact(
                 SUMS,
-                lambda effort: cases.all_pairs(3, effort.pick(7, 10)),
-                over="every pair on 2 and 3 tokens of denominator up to 7",
+                every_pair(7, 10),
                 wrong=Claim(
                     "chi-square >= 8TV^2",
                     lambda p, q: at_most(8 * total_variation(p, q) ** 2, moment(p, q, 2) - 1),
@@ -204,8 +195,7 @@ ENTRIES = (
             ),
             exact(
                 Claim("the library is infinite exactly where the draft lacks a token of the target", infinite),
-                lambda effort: cases.all_pairs(3, effort.pick(3, 6)),
-                over="every pair on 2 and 3 tokens of denominator up to 3",
+                every_pair(3, 6),
                 wrong=Claim(
                     "KL is infinite where the target lacks a token of the draft",
                     lambda p, q: equal(int(math.isinf(kl_divergence(floats(p), floats(q)))), int(lacks(q, p))),
@@ -213,8 +203,7 @@ ENTRIES = (
             ),
             certified(
                 BOUNDS,
-                lambda effort: cases.all_pairs(3, effort.pick(5, 8)),
-                over="every pair on 2 and 3 tokens of denominator up to 5",
+                every_pair(5, 8),
                 wrong=Claim(
                     "KL <= log(1 + chi-square/2)",
                     lambda p, q: at_most(kl(p, q), log((1 + moment(p, q, 2)) / 2)),
@@ -223,18 +212,12 @@ ENTRIES = (
             ),
             certified(
                 GROWS,
-                lambda effort: cases.all_pairs(3, effort.pick(4, 7)),
-                over="every pair on 2 and 3 tokens of denominator up to 4",
+                every_pair(4, 7),
                 wrong=Claim(
                     "Rényi of order 2 is at most KL", lambda p, q: at_most(renyi(p, q, (2, 1)), kl(p, q)), (COVERED,)
                 ),
             ),
-            agreement(
-                LIBRARY,
-                lambda effort: [*cases.all_pairs(3, 4), *cases.random_pairs(effort.seed, effort.pick(40, 400), 6)],
-                over="every pair on 2 and 3 tokens of denominator up to 4, and random ones",
-                wrong=EXCHANGED,
-            ),
+            agreement(LIBRARY, every_pair(4, 4, others=(40, 400, 6)), wrong=EXCHANGED),
             searched(BOUNDS, exact_pairs, over="2 to 5 tokens", spaces=(pair_space(2),), wrong=TOO_SHARP),
             searched(
                 GROWS,

@@ -134,10 +134,7 @@ ENTRIES = (
             proof(
                 "the bound is the probability that the race which the output comes from drafts it, any k",
                 A_RACE_WITHIN_RACES,
-                wrong=same(
-                    "the term is p/(1 + g)",
-                    lambda k, p, g: (k / ((1 + g) / p + (k - 1) / p), p / (1 + g)),
-                ),
+                wrong=same("the term is p/(1 + g)", lambda k, p, g: (k / ((1 + g) / p + (k - 1) / p), p / (1 + g))),
             ),
             exact(
                 Claim(
@@ -151,8 +148,7 @@ ENTRIES = (
             ),
             agreement(
                 Claim(
-                    "the library's acceptance, bound and law given the output",
-                    lambda p, q, k: library(p, q, k, more=0),
+                    "the library's acceptance, bound and law given the output", lambda p, q, k: library(p, q, k, more=0)
                 ),
                 lambda effort: with_candidates(cases.random_pairs(effort.seed, effort.pick(50, 500), 5), (1, 2, 4)),
                 over="random pairs on up to 5 tokens, k = 1, 2, 4",
@@ -164,13 +160,7 @@ ENTRIES = (
                 over=f"flat, geometric, sparse, peaked and random pmfs on 8 tokens, {SOME} pairs on 16, k = 2",
                 wrong=Claim("with one candidate more", lambda p, q, k: library(p, q, k, more=1)),
             ),
-            searched(
-                BOUND,
-                lambda: exact_pairs(4),
-                over="2 to 4 tokens",
-                spaces=(pair_space(2),),
-                wrong=TOO_MUCH,
-            ),
+            searched(BOUND, lambda: exact_pairs(4), over="2 to 4 tokens", spaces=(pair_space(2),), wrong=TOO_MUCH),
             simulated(
                 "misses of lists of three, hits by the output's own race, and the output, a draft that lacks a token "
                 "among the pairs",

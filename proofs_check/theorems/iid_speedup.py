@@ -201,8 +201,7 @@ INVERSE: tuple[Step, ...] = (
     ),
     cited("a continuous function takes every value between those at 0 and 1, here 1 and k+1", "Bolzano's theorem"),
     in_words(
-        "S = tau/(kc+1) solved for c is (tau/S - 1)/k",
-        lambda tau, S, k: (tau / (k * ((tau / S - 1) / k) + 1), S),
+        "S = tau/(kc+1) solved for c is (tau/S - 1)/k", lambda tau, S, k: (tau / (k * ((tau / S - 1) / k) + 1), S)
     ),
     valid(
         "and S falls in c: any larger c gives less",

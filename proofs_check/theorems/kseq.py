@@ -241,10 +241,7 @@ ENTRIES = (
             proof(
                 "a share of R4",
                 A_SHARE_OF_R4,
-                wrong=same(
-                    "the same with c = 1 - 1/(k+1)",
-                    lambda a, k: (1 - a + a * (1 - 1 / (k + 1)), 1 - a / k),
-                ),
+                wrong=same("the same with c = 1 - 1/(k+1)", lambda a, k: (1 - a + a * (1 - 1 / (k + 1)), 1 - a / k)),
             ),
             exact(
                 Claim(
@@ -284,8 +281,7 @@ ENTRIES = (
             ),
             certified(
                 Claim(
-                    "1 - 1/e <= 1 - (1-1/k)^k",
-                    lambda k: at_most(1 - exp(interval(Fraction(-1))), interval(share(k))),
+                    "1 - 1/e <= 1 - (1-1/k)^k", lambda k: at_most(1 - exp(interval(Fraction(-1))), interval(share(k)))
                 ),
                 lambda effort: ({"k": k} for k in range(1, effort.pick(100, 1000))),
                 over="k below 100",
@@ -304,11 +300,7 @@ ENTRIES = (
                 wrong=Claim("with one candidate more", lambda p, q, k, rho: library(p, q, k, rho, more=1)),
             ),
             searched(
-                OF_R4,
-                drawn_roots,
-                over="up to 4 tokens, k = 2, 3, 4",
-                spaces=(root_space(3, 2),),
-                wrong=ALL_OF_R4,
+                OF_R4, drawn_roots, over="up to 4 tokens, k = 2, 3, 4", spaces=(root_space(3, 2),), wrong=ALL_OF_R4
             ),
             simulated(
                 "the accepted candidate of three, and the output",

@@ -15,7 +15,7 @@ from proofs_check.evidence.simulated_settings import LACKING, TURNED, at
 from proofs_check.evidence.symbolic import Step, in_words, valid
 from proofs_check.forms.divergences import overlap
 from proofs_check.forms.ranks import first, independent
-from proofs_check.library import cases
+from proofs_check.library.cases import every_pair
 from proofs_check.library.strategies import exact_pairs
 from proofs_check.statement.arithmetic import Pmf, Real, floats, smaller
 from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
@@ -142,8 +142,7 @@ ENTRIES = (
             ),
             exact(
                 Claim("every draft and every output of the three rules", enumerated),
-                lambda effort: cases.all_pairs(3, effort.pick(7, 10)),
-                over="every pair on 2 and 3 tokens of denominator up to 7",
+                every_pair(7, 10),
                 wrong=Claim(
                     "independent draws agree with probability sum min(p, q)",
                     lambda p, q: matched(independent_coupling(p, q), p, overlap(p, q), q),
@@ -151,19 +150,13 @@ ENTRIES = (
             ),
             exact(
                 Claim("independent <= 1 - TV; independent and argmax draft <= the largest p", bounds),
-                lambda effort: cases.all_pairs(3, effort.pick(7, 10)),
-                over="every pair on 2 and 3 tokens of denominator up to 7",
+                every_pair(7, 10),
                 wrong=Claim(
                     "argmax draft <= 1 - TV, as if its draft were drawn from q",
                     lambda p, q: at_most(p[first(q)], overlap(p, q)),
                 ),
             ),
-            agreement(
-                LIBRARY,
-                lambda effort: [*cases.all_pairs(3, 4), *cases.random_pairs(effort.seed, effort.pick(100, 1000), 8)],
-                over="every pair on 2 and 3 tokens of denominator up to 4, and random ones",
-                wrong=HIGHEST,
-            ),
+            agreement(LIBRARY, every_pair(4, 4, others=(100, 1000, 8)), wrong=HIGHEST),
             searched(LIBRARY, exact_pairs, over="2 to 5 tokens, ratios up to 1e30, near ties", wrong=HIGHEST),
             searched(
                 Claim("independent <= 1 - TV; independent and argmax draft <= the largest p", bounds),

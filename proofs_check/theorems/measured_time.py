@@ -227,10 +227,7 @@ MEAN_CALL: tuple[Step, ...] = (
     same(
         "of C calls F follow a full acceptance and make their first draft pass on one token more (d2, not d1 seconds); "
         "with D for drafting and V for verifying all take C (D + V + (F/C)(d2 - d1)) seconds",
-        lambda C, F, D, V, d1, d2: (
-            (C - F) * (D + V) + F * (D - d1 + d2 + V),
-            C * (D + V + (F / C) * (d2 - d1)),
-        ),
+        lambda C, F, D, V, d1, d2: ((C - F) * (D + V) + F * (D - d1 + d2 + V), C * (D + V + (F / C) * (d2 - d1))),
     ),
     in_words(
         "plain decoding of the same N tokens takes N steps: the ratio is tokens per call N/C times a step over the "
@@ -240,10 +237,7 @@ MEAN_CALL: tuple[Step, ...] = (
     valid(
         "with every factor in its range the speed-up is at least the product of the low ends over the high end of a "
         "call, and at most the reverse",
-        lambda n, t, c, n0, t0, c0, n1, t1, c1: (
-            at_most(n0 * t0 * c, n * t * c1),
-            at_most(n * t * c0, n1 * t1 * c),
-        ),
+        lambda n, t, c, n0, t0, c0, n1, t1, c1: (at_most(n0 * t0 * c, n * t * c1), at_most(n * t * c0, n1 * t1 * c)),
         lambda n, t, c, n0, t0, c0, n1, t1, c1: [
             *(n0 > 0, n0 <= n, n <= n1),
             *(t0 > 0, t0 <= t, t <= t1),

@@ -86,12 +86,7 @@ def settings(effort: Effort) -> Iterator[Case]:
     """Up to 7 tokens, acceptance rates in quarters, a few times of a pass."""
     times = ((1, 1), (4, 2), (10, 3), (7, 1), (5, 4))
     for tokens, i, (t_target, t_draft) in product(range(1, effort.pick(7, 11) + 1), range(5), times):
-        yield {
-            "tokens": tokens,
-            "alpha": Fraction(i, 4),
-            "t_target": Fraction(t_target),
-            "t_draft": Fraction(t_draft),
-        }
+        yield {"tokens": tokens, "alpha": Fraction(i, 4), "t_target": Fraction(t_target), "t_draft": Fraction(t_draft)}
 
 
 def drawn() -> Any:

@@ -14,7 +14,7 @@ from proofs_check.evidence.simulated import simulated, stated
 from proofs_check.evidence.simulated_settings import LACKING, TURNED, at
 from proofs_check.evidence.symbolic import Step, same, valid
 from proofs_check.forms.ranks import at_rank, odds
-from proofs_check.library import cases
+from proofs_check.library.cases import every_pair
 from proofs_check.library.strategies import exact_pairs
 from proofs_check.proofs.races import WINNER, over_all
 from proofs_check.statement.arithmetic import Pmf, floats, is_zero, larger, positive_part, smaller
@@ -115,10 +115,7 @@ BY_CANDIDATES: tuple[Step, ...] = (
     ),
     same(
         "P(R = r, x) is q_x A^(r-1) times the integral of e^(-t) t^(r-1)/(r-1)! e^(-tB), which is (1+B)^(-r)",
-        lambda r, B, t: (
-            over_all(exp(-t) * t ** (r - 1) / factorial(r - 1) * exp(-t * B), t),
-            (1 + B) ** (-r),
-        ),
+        lambda r, B, t: (over_all(exp(-t) * t ** (r - 1) / factorial(r - 1) * exp(-t * B), t), (1 + B) ** (-r)),
         integers=("r",),
     ),
     valid(
@@ -130,10 +127,7 @@ BY_CANDIDATES: tuple[Step, ...] = (
         lambda p, q, c: equal(positive_part(c * q - p), c * positive_part(q - p / c)),
         lambda p, q, c: [p >= 0, q >= 0, c > 0],
     ),
-    same(
-        "so A/(1+B) = g/(1+g)",
-        lambda A, c: (A / (1 + (A - 1 + 1 / c)), c * A / (1 + c * A)),
-    ),
+    same("so A/(1+B) = g/(1+g)", lambda A, c: (A / (1 + (A - 1 + 1 / c)), c * A / (1 + c * A))),
     same(
         "and q_x A^(r-1)/(1+B)^r = p_x g^(r-1)/(1+g)^r: given x, R is geometric with success 1/(1+g)",
         lambda q, A, c, r: (q * A ** (r - 1) / (A + 1 / c) ** r, c * q * (c * A) ** (r - 1) / (1 + c * A) ** r),
@@ -154,10 +148,7 @@ BY_STREAMS: tuple[Step, ...] = (
     same(
         "two Poisson numbers of means ug and uh add up to one of mean u(g + h), by generating functions: R - 1 is "
         "Poisson, and its mean is u times the sum over y, ug_x",
-        lambda g, h, u, z: (
-            exp(u * g * z - u * g) * exp(u * h * z - u * h),
-            exp(u * (g + h) * (z - 1)),
-        ),
+        lambda g, h, u, z: (exp(u * g * z - u * g) * exp(u * h * z - u * h), exp(u * (g + h) * (z - 1))),
     ),
     same(
         "over u ~ Exp(1): P(R = r | x) is the integral of e^(-u) e^(-ug) (ug)^(r-1)/(r-1)!, which is g^(r-1)/(1+g)^r",
@@ -210,8 +201,7 @@ ENTRIES = (
                 "the target; from the law given x its sums and its mean",
                 BY_CANDIDATES,
                 wrong=same(
-                    "A/(1+B) = g/(1+g) with A - B = 1 - c",
-                    lambda A, c: (A / (1 + (A - 1 + c)), c * A / (1 + c * A)),
+                    "A/(1+B) = g/(1+g) with A - B = 1 - c", lambda A, c: (A / (1 + (A - 1 + c)), c * A / (1 + c * A))
                 ),
             ),
             proof(
@@ -227,18 +217,8 @@ ENTRIES = (
                     integers=("r",),
                 ),
             ),
-            exact(
-                LAW,
-                lambda effort: cases.all_pairs(3, effort.pick(6, 9)),
-                over="every pair on 2 and 3 tokens of denominator up to 6",
-                wrong=ONE_SUCCESS,
-            ),
-            agreement(
-                LIBRARY,
-                lambda effort: cases.all_pairs(3, effort.pick(4, 7)),
-                over="every pair on 2 and 3 tokens of denominator up to 4",
-                wrong=DISTINCT,
-            ),
+            exact(LAW, every_pair(6, 9), wrong=ONE_SUCCESS),
+            agreement(LIBRARY, every_pair(4, 7), wrong=DISTINCT),
             searched(
                 LAW,
                 lambda: exact_pairs(max_tokens=4),

@@ -14,6 +14,7 @@ from proofs_check.evidence.symbolic import Step, valid
 from proofs_check.forms.divergences import overlap, reciprocal, similarity
 from proofs_check.forms.ranks import race
 from proofs_check.library import cases
+from proofs_check.library.cases import every_pair
 from proofs_check.library.strategies import exact_pairs
 from proofs_check.statement.arithmetic import Pmf, Real, absolute, floats, larger, shares, smaller
 from proofs_check.statement.claims import POSITIVE, Claim, Compared, at_most, computed, equal
@@ -143,27 +144,17 @@ ENTRIES = (
                 (2,),
                 wrong=Claim(LOOK_ALIKE.says, LOOK_ALIKE.holds, (POSITIVE,)),
             ),
-            exact(
-                BOUNDS,
-                lambda effort: cases.all_pairs(3, effort.pick(7, 10)),
-                over="every pair on 2 and 3 tokens of denominator up to 7",
-                wrong=LOOK_ALIKE,
-            ),
+            exact(BOUNDS, every_pair(7, 10), wrong=LOOK_ALIKE),
             agreement(
                 Claim("the library's five bounds", library),
-                lambda effort: cases.all_pairs(3, effort.pick(4, 6)),
-                over="every pair on 2 and 3 tokens of denominator up to 4",
+                every_pair(4, 6),
                 wrong=Claim(
                     "S in place of S/2",
                     lambda p, q: computed(race_inequalities(floats(p), floats(q)).half_similarity, similarity(p, q)),
                 ),
             ),
             searched(
-                BOUNDS,
-                exact_pairs,
-                over="2 to 5 tokens",
-                spaces=(pair_space(2), pair_space(3)),
-                wrong=LOOK_ALIKE,
+                BOUNDS, exact_pairs, over="2 to 5 tokens", spaces=(pair_space(2), pair_space(3)), wrong=LOOK_ALIKE
             ),
             simulated(
                 "races with a clock for every token between the bounds",

@@ -274,11 +274,7 @@ ENTRIES = (
                 Claim("KL <= H(R|X) <= H(R) in the Poisson race and in recursive rejection", chain, (FINITE,)),
                 lambda effort: wrapped(cases.all_pairs(3, effort.pick(4, 6))),
                 over="pairs on 2 and 3 tokens of denominator up to 4",
-                wrong=Claim(
-                    "H(R) <= H(R|X)",
-                    lambda pair: at_most(*reversed(recursive_entropies(pair))),
-                    (FINITE,),
-                ),
+                wrong=Claim("H(R) <= H(R|X)", lambda pair: at_most(*reversed(recursive_entropies(pair))), (FINITE,)),
             ),
             certified(
                 Claim("E log R <= sum p log(1 + p/q) <= KL + log 2 in the Poisson race", log_rank, (FINITE,)),

@@ -14,7 +14,7 @@ from proofs_check.evidence.simulated import simulated, stated
 from proofs_check.evidence.simulated_settings import LACKING, TURNED, at
 from proofs_check.evidence.symbolic import Step, valid
 from proofs_check.forms.ranks import beyond, closed_form, levels, residuals, surviving
-from proofs_check.library import cases
+from proofs_check.library.cases import every_pair
 from proofs_check.library.strategies import exact_pairs
 from proofs_check.proofs.several_candidates import ROUND
 from proofs_check.statement.arithmetic import Pmf, Real, every, floats, is_zero, positive_part, smaller
@@ -211,30 +211,10 @@ WITH_REPLACEMENT = (
             lambda p, q, s, c: [q >= 0, p <= c * q, s >= 0, s <= c],
         ),
     ),
-    exact(
-        IID,
-        lambda effort: cases.all_pairs(3, effort.pick(5, 8)),
-        over="every pair on 2 and 3 tokens of denominator up to 5",
-        wrong=EVERY_ROUND,
-    ),
-    exact(
-        LARGEST,
-        lambda effort: cases.all_pairs(3, effort.pick(4, 5)),
-        over="every pair on 2 and 3 tokens of denominator up to 4",
-        wrong=SQUARES,
-    ),
-    agreement(
-        LIBRARY,
-        lambda effort: cases.all_pairs(3, effort.pick(4, 7)),
-        over="every pair on 2 and 3 tokens of denominator up to 4",
-        wrong=OTHER,
-    ),
-    agreement(
-        LIBRARY_MEAN,
-        lambda effort: cases.all_pairs(3, effort.pick(4, 5)),
-        over="every pair on 2 and 3 tokens of denominator up to 4",
-        wrong=SHORT_MEAN,
-    ),
+    exact(IID, every_pair(5, 8), wrong=EVERY_ROUND),
+    exact(LARGEST, every_pair(4, 5), wrong=SQUARES),
+    agreement(LIBRARY, every_pair(4, 7), wrong=OTHER),
+    agreement(LIBRARY_MEAN, every_pair(4, 5), wrong=SHORT_MEAN),
     searched(
         IID,
         lambda: exact_pairs(max_tokens=4),
@@ -242,10 +222,7 @@ WITH_REPLACEMENT = (
         wrong=EVERY_ROUND,
     ),
     searched(
-        LIBRARY,
-        lambda: exact_pairs(max_tokens=4),
-        over="2 to 4 tokens, with zeros and ratios up to 1e30",
-        wrong=OTHER,
+        LIBRARY, lambda: exact_pairs(max_tokens=4), over="2 to 4 tokens, with zeros and ratios up to 1e30", wrong=OTHER
     ),
     searched(NEARING, exact_pairs, over="2 to 5 tokens", spaces=(pair_space(2),), wrong=NEARING_FAST),
 )

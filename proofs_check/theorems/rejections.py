@@ -122,10 +122,7 @@ PROOF = (
         "round drafts to the horizon, so x adds min(p, q) D + (p - q)+ (1 + D) = (p - q)+ + pD; summed over x, from "
         "the last position back, C_n = TV + E C_{n+1} and C_{T+1} = 0: Y1. Calls after the first obey the same "
         "recursion, but for a rejection at T, which starts none",
-        lambda p, q, D: equal(
-            smaller(p, q) * D + positive_part(p - q) * (1 + D),
-            positive_part(p - q) + p * D,
-        ),
+        lambda p, q, D: equal(smaller(p, q) * D + positive_part(p - q) * (1 + D), positive_part(p - q) + p * D),
     ),
 )
 
@@ -165,8 +162,7 @@ ENTRIES = (
                 Claim("sum (q - min(p, q)) = sum (p - q)+ = TV", _one_position),
                 (2, 3),
                 wrong=Claim(
-                    "sum |p - q| in place of its half",
-                    lambda p, q: equal(sum(excess(p, q)), 2 * distance(p, q)),
+                    "sum |p - q| in place of its half", lambda p, q: equal(sum(excess(p, q)), 2 * distance(p, q))
                 ),
             ),
             exact(

@@ -137,10 +137,7 @@ ROOFLINE: tuple[Step, ...] = (
     ),
     valid(
         "weights are read once per pass: with more sequences B <= E a pass takes no longer per sequence",
-        lambda w, x, d, o, B, E: at_most(
-            B * (larger(w + E * x, E * d) + o),
-            E * (larger(w + B * x, B * d) + o),
-        ),
+        lambda w, x, d, o, B, E: at_most(B * (larger(w + E * x, E * d) + o), E * (larger(w + B * x, B * d) + o)),
         lambda w, x, d, o, B, E: [w >= 0, x >= 0, d >= 0, o >= 0, B > 0, E >= B],
     ),
     valid(

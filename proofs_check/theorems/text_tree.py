@@ -131,9 +131,7 @@ def text_space(length: int, tree: Nodes) -> Space:
         return {"text": tuple(map(tuple, (grown / grown.sum(axis=1, keepdims=True)).tolist())), "tree": tree}
 
     return Space(
-        length * (RANKS + 1),
-        case,
-        lambda x: {"text": tuple(rational(row) for row in case(x)["text"]), "tree": tree},
+        length * (RANKS + 1), case, lambda x: {"text": tuple(rational(row) for row in case(x)["text"]), "tree": tree}
     )
 
 
@@ -247,10 +245,7 @@ ENTRIES = (
                 wrong=NEVER_COSTS,
             ),
             agreement(
-                Claim(
-                    "text_tree's calls are those of its tree, between the best tree's and the greedy one's",
-                    library,
-                ),
+                Claim("text_tree's calls are those of its tree, between the best tree's and the greedy one's", library),
                 lambda effort: searched_for(range(effort.pick(30, 200))),
                 over="one or two random texts of 3 to 8 positions, trees of up to 3 nodes tried one by one",
                 wrong=Claim(

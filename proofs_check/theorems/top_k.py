@@ -12,6 +12,7 @@ from proofs_check.evidence.simulated import simulated, stated
 from proofs_check.evidence.simulated_settings import LACKING, TURNED, at
 from proofs_check.evidence.symbolic import Step, valid
 from proofs_check.library import cases
+from proofs_check.library.cases import every_pair
 from proofs_check.library.strategies import exact_pairs
 from proofs_check.statement.arithmetic import Pmf, Real, floats, is_term, is_zero, log
 from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
@@ -168,24 +169,9 @@ ENTRIES = (
                 over="every pair on 2 and 3 tokens of denominator up to 5, ties and one-hot targets among them",
                 wrong=LAST_FIRST,
             ),
-            certified(
-                ENTROPY,
-                lambda effort: cases.all_pairs(3, effort.pick(3, 5)),
-                over="every pair on 2 and 3 tokens of denominator up to 3",
-                wrong=SHARED,
-            ),
-            agreement(
-                LIBRARY,
-                lambda effort: cases.all_pairs(3, effort.pick(4, 7)),
-                over="every pair on 2 and 3 tokens of denominator up to 4",
-                wrong=LIBRARY_LAST,
-            ),
-            agreement(
-                LIBRARY_ENTROPY,
-                lambda effort: cases.all_pairs(3, effort.pick(3, 5)),
-                over="every pair on 2 and 3 tokens of denominator up to 3",
-                wrong=DRAFT_ENTROPY,
-            ),
+            certified(ENTROPY, every_pair(3, 5), wrong=SHARED),
+            agreement(LIBRARY, every_pair(4, 7), wrong=LIBRARY_LAST),
+            agreement(LIBRARY_ENTROPY, every_pair(3, 5), wrong=DRAFT_ENTROPY),
             searched(
                 TOP, lambda: exact_pairs(max_tokens=4), over="2 to 4 tokens, with ties and zeros", wrong=LAST_FIRST
             ),

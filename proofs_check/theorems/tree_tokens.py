@@ -82,12 +82,7 @@ def by_last_rank(_: str, given: Parameters) -> Iterator[Predicted]:
 
 # Whole algorithms, at one pair of pmfs all along the text
 
-WALKED: dict[str, Joint] = {
-    "race": race_list,
-    "poisson": poisson_list,
-    "top-k": top_k,
-    "independent": independent_list,
-}
+WALKED: dict[str, Joint] = {"race": race_list, "poisson": poisson_list, "top-k": top_k, "independent": independent_list}
 
 
 def algorithms(tree: Nodes) -> Iterator[tuple[Joint, Rule]]:

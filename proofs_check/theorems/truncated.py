@@ -192,10 +192,7 @@ ENTRIES = (
                 MOMENTS,
                 wrong=same(
                     "moving e from x to y changes -x log x - y log y at the rate log(y + e) - log(x - e)",
-                    lambda x, y, e: (
-                        slope(-(x - e) * log(x - e) - (y + e) * log(y + e), e),
-                        log(y + e) - log(x - e),
-                    ),
+                    lambda x, y, e: (slope(-(x - e) * log(x - e) - (y + e) * log(y + e), e), log(y + e) - log(x - e)),
                 ),
             ),
             proof(

@@ -116,18 +116,14 @@ ENTRIES = (
             proof(
                 "the entropy of the exit leaf is at most the logarithm of the number of exits",
                 GIBBS,
-                wrong=same(
-                    "a new node adds A exits: (k+1) A",
-                    lambda k, A: ((k + 1) * A - 1 + A, (k + 2) * A),
-                ),
+                wrong=same("a new node adds A exits: (k+1) A", lambda k, A: ((k + 1) * A - 1 + A, (k + 2) * A)),
             ),
             exact(
                 Claim("a tree of k nodes has (k+1)(A-1)+1 exits, whose probabilities make one", counted),
                 lambda effort: joined(trees_of(effort.pick(3, 5)), trees_of(6, [UNSORTED], least=4)),
                 over="every tree of up to 3 nodes on ranks 1 to 3 with 6 laws of 4 letters, of up to 6 with one of 3",
                 wrong=Claim(
-                    "it has (k+1) A exits",
-                    lambda pi, tree: equal(len(exits(pi, tree)), (len(tree) + 1) * len(pi)),
+                    "it has (k+1) A exits", lambda pi, tree: equal(len(exits(pi, tree)), (len(tree) + 1) * len(pi))
                 ),
             ),
             exact(
