@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from fractions import Fraction
 
+from proofs_check.agreement.rank_rules import given_outputs, ranks_computed
 from proofs_check.algorithms.rank_laws import output_law, rank_law, recursive_rejection
 from proofs_check.evidence.makers import agreement, exact, proof, searched
 from proofs_check.evidence.symbolic import Step, valid
@@ -12,8 +13,8 @@ from proofs_check.forms.ranks import beyond, surviving
 from proofs_check.library.cases import every_pair
 from proofs_check.library.strategies import exact_pairs
 from proofs_check.proofs.several_candidates import ROUND
-from proofs_check.statement.arithmetic import Pmf, Real, floats, is_zero, positive_part, smaller
-from proofs_check.statement.claims import Claim, Compared, computed, equal
+from proofs_check.statement.arithmetic import Pmf, Real, is_zero, positive_part, smaller
+from proofs_check.statement.claims import Claim, Compared, equal
 from spectheory.verification import RecursiveRejection
 
 UNCERTAIN = Fraction(1, 1000)
@@ -64,30 +65,10 @@ def product_form(p: Pmf, q: Pmf, *, replacement: bool) -> Iterator[Compared]:
         yield equal(1 - sum(rank_law(run, k)), surviving(p, q, k))
 
 
-def calculated(
-    p: Pmf, q: Pmf, rule: RecursiveRejection, law: Sequence[tuple[Real, ...]], least: Real = 0
-) -> Iterator[Compared]:
-    """The laws of the rank and the acceptance of a rule of the library, against a joint law ``law[r - 1][x]``.
-
-    Given an output that is rarer than `least`, only the product with its probability is held to the joint law.
-    """
-    target, draft, ranks = floats(p), floats(q), len(law)
-    for r, share in enumerate(rule.rank_pmf(target, draft, ranks)):
-        yield computed(share, sum(law[r]))
-        yield computed(rule.acceptance(target, draft, r + 1), sum(map(sum, law[: r + 1])))
-    given = rule.acceptance_given(target, draft)
-    for x in range(len(p)):
-        if not is_zero(p[x]):
-            yield computed(given[x], law[0][x] / p[x])
-            for r, share in enumerate(rule.rank_pmf_given(target, draft, x, ranks)):
-                rare = p[x] < least
-                yield computed(share * target[x] if rare else share, law[r][x] if rare else law[r][x] / p[x])
-
-
 def orders_calculated(p: Pmf, q: Pmf, *, replacement: bool) -> Iterator[Compared]:
     """The library's rule against the sum over orders, one rank further than there are tokens."""
     law = [by_orders(p, q, rank) for rank in range(1, len(p) + 2)]
-    return calculated(p, q, RecursiveRejection(replacement), law, UNCERTAIN)
+    return ranks_computed(RecursiveRejection(replacement), p, q, given_outputs(law, p), UNCERTAIN)
 
 
 DISTINCT: tuple[Step, ...] = (

@@ -101,14 +101,9 @@ def closed_form(p: Pmf, q: Pmf, ranks: int) -> list[tuple[Real, ...]]:
     ]
 
 
-def drawable(p: Pmf, q: Pmf) -> list[int]:
-    """The tokens that both can be."""
-    return [x for x in range(len(p)) if not is_zero(p[x]) and not is_zero(q[x])]
-
-
 def listed(p: Pmf, q: Pmf, k: int) -> Real:
     """The acceptance, integrated over the time of the output and that of the other races' candidate."""
-    return sum(p[x] * gumbel_list_hit(tuple(p), tuple(q), x, k) for x in drawable(p, q))
+    return sum(p[x] * gumbel_list_hit(tuple(p), tuple(q), x, k) for x in drawn(p, q))
 
 
 def first(pmf: Pmf) -> int:

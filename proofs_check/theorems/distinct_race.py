@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from itertools import combinations
-from typing import Any
 
+from proofs_check.agreement.rank_rules import mean_computed, ranks_computed
 from proofs_check.algorithms.enumeration import race_coupling
 from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import agreement, exact, proof, searched
@@ -18,9 +17,9 @@ from proofs_check.library import cases
 from proofs_check.library.cases import every_pair
 from proofs_check.library.strategies import exact_pairs
 from proofs_check.proofs.races import WINNER, over_all
-from proofs_check.statement.arithmetic import Pmf, Real, floats, is_zero, larger, positive_part, smaller
+from proofs_check.statement.arithmetic import Pmf, Real, is_zero, larger, positive_part, smaller
 from proofs_check.statement.calculus import exp
-from proofs_check.statement.claims import Claim, Compared, computed, equal
+from proofs_check.statement.claims import Claim, Compared, equal
 from proofs_check.twins import race_ranks
 from spectheory.verification import PoissonRace, RaceVerification
 
@@ -65,25 +64,12 @@ def never_clipped(p: Pmf, q: Pmf) -> Iterator[Compared]:
         yield equal(tuple(p[i] * share for share in rank_of(lifted)) if seen else (), other)
 
 
-def calculated(p: Pmf, q: Pmf, rule: Any) -> Iterator[Compared]:
+def calculated(p: Pmf, q: Pmf, rule: RaceVerification | PoissonRace) -> Iterator[Compared]:
     """The laws of the rank, acceptance and mean rank of a rule of the library, against R2 in fractions."""
-    target, draft, size = floats(p), floats(q), len(p)
-    law = [sum(p[i] * rank_of(rates(p, q, i))[r] for i in drawn(p, q)) for r in range(size)]
-    for r, share in enumerate(rule.rank_pmf(target, draft, size)):
-        yield computed(share, law[r])
-        yield computed(rule.acceptance(target, draft, r + 1), sum(law[: r + 1]))
-    given, mean = rule.acceptance_given(target, draft), rule.expected_rank(target, draft)
-    for i in range(size):
-        if not is_zero(p[i]):
-            exactly = (0,) * size if is_zero(q[i]) else rank_of(rates(p, q, i))
-            yield computed(given[i], exactly[0])
-            for r, share in enumerate(rule.rank_pmf_given(target, draft, i, size)):
-                yield computed(share, exactly[r])
-    if any(is_zero(q[i]) and not is_zero(p[i]) for i in range(size)):
-        yield equal(int(math.isinf(mean)), 1)
-    else:
-        before = (p[i] * sum(rate / (1 + rate) for rate in rates(p, q, i)) for i in drawn(p, q))
-        yield computed(mean, 1 + sum(before))
+    none, seen = (0,) * len(p), drawn(p, q)
+    outputs = [x for x in range(len(p)) if not is_zero(p[x])]
+    yield from ranks_computed(rule, p, q, {x: rank_of(rates(p, q, x)) if x in seen else none for x in outputs})
+    yield mean_computed(rule, p, q, 1 + sum(p[i] * sum(rate / (1 + rate) for rate in rates(p, q, i)) for i in seen))
 
 
 FROM_THE_WINNER: tuple[Step, ...] = (

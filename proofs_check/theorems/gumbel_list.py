@@ -18,7 +18,7 @@ from proofs_check.evidence.search import pair_space
 from proofs_check.evidence.simulated import simulated, stated
 from proofs_check.evidence.simulated_settings import LACKING, TURNED, at
 from proofs_check.evidence.symbolic import Step, same, valid
-from proofs_check.forms.ranks import drawable, listed
+from proofs_check.forms.ranks import drawn, listed
 from proofs_check.library import cases
 from proofs_check.library.cases import with_candidates
 from proofs_check.library.strategies import exact_pairs
@@ -36,15 +36,14 @@ SOME = 10
 def printed(p: Pmf, q: Pmf, k: int, of: Callable[[Real, Real], Real] = larger) -> Real:
     """The bound: the sum over x of k over the sum over y of max(p_y/p_x, q_y/q_x) + (k-1) p_y/p_x."""
     return sum(
-        k / sum(of(a / p[x], b / q[x]) + (k - 1) * a / p[x] for a, b in zip(p, q, strict=True)) for x in drawable(p, q)
+        k / sum(of(a / p[x], b / q[x]) + (k - 1) * a / p[x] for a, b in zip(p, q, strict=True)) for x in drawn(p, q)
     )
 
 
 def by_odds(p: Pmf, q: Pmf, k: int) -> Real:
     """The same as the sum of p_x/(1 + g_x/k), g_x the sum over y of (q_y p_x/q_x - p_y)+."""
     return sum(
-        p[x] / (1 + sum(positive_part(b * p[x] / q[x] - a) for a, b in zip(p, q, strict=True)) / k)
-        for x in drawable(p, q)
+        p[x] / (1 + sum(positive_part(b * p[x] / q[x] - a) for a, b in zip(p, q, strict=True)) / k) for x in drawn(p, q)
     )
 
 
@@ -79,7 +78,7 @@ def library(p: Pmf, q: Pmf, k: int, *, more: int) -> Iterator[Compared]:
     yield computed(rule.acceptance(*pair, k + more), listed(p, q, k))
     yield computed(rule.acceptance_bound(*pair, k + more), printed(p, q, k))
     given = rule.acceptance_given(*pair, k + more)
-    for x in drawable(p, q):
+    for x in drawn(p, q):
         yield computed(given[x], gumbel_list_hit(tuple(p), tuple(q), x, k))
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from typing import Any
 
+from proofs_check.agreement.rank_rules import mean_computed, ranks_computed
 from proofs_check.algorithms.enumeration import race_coupling
 from proofs_check.algorithms.rank_laws import poisson_race
 from proofs_check.evidence.entries import Entry
@@ -17,9 +16,9 @@ from proofs_check.forms.ranks import at_rank, odds
 from proofs_check.library.cases import every_pair
 from proofs_check.library.strategies import exact_pairs
 from proofs_check.proofs.races import WINNER, over_all
-from proofs_check.statement.arithmetic import Pmf, floats, is_zero, larger, positive_part, smaller
+from proofs_check.statement.arithmetic import Pmf, is_zero, larger, positive_part, smaller
 from proofs_check.statement.calculus import exp, factorial, integral
-from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
+from proofs_check.statement.claims import Claim, Compared, at_most, equal
 from spectheory.verification import PoissonRace, RaceVerification
 
 RANKS = range(1, 6)
@@ -47,23 +46,12 @@ def one_success(p: Pmf, q: Pmf) -> Iterator[Compared]:
         yield equal(sum(at_rank(p, q, r) for r in range(1, rank + 1)), 1 - (1 - at_rank(p, q, 1)) ** rank)
 
 
-def calculated(p: Pmf, q: Pmf, rule: Any) -> Iterator[Compared]:
+def calculated(p: Pmf, q: Pmf, rule: RaceVerification | PoissonRace) -> Iterator[Compared]:
     """The laws of the rank, acceptance and mean rank of a rule of the library, against R1 in fractions."""
-    target, draft, g = floats(p), floats(q), odds(p, q)
-    for rank, share in zip(RANKS, rule.rank_pmf(target, draft, len(RANKS)), strict=True):
-        yield computed(share, at_rank(p, q, rank))
-        yield computed(rule.acceptance(target, draft, rank), sum(at_rank(p, q, r) for r in range(1, rank + 1)))
-    given, mean = rule.acceptance_given(target, draft), rule.expected_rank(target, draft)
-    for x in range(len(p)):
-        if not is_zero(p[x]):
-            law = [g[x] ** (rank - 1) / (1 + g[x]) ** rank if x in g else 0 for rank in RANKS]
-            yield computed(given[x], law[0])
-            for share, exactly in zip(rule.rank_pmf_given(target, draft, x, len(RANKS)), law, strict=True):
-                yield computed(share, exactly)
-    if any(is_zero(b) and not is_zero(a) for a, b in zip(p, q, strict=True)):
-        yield equal(int(math.isinf(mean)), 1)
-    else:
-        yield computed(mean, sum(p[x] * (1 + g[x]) for x in g))
+    g, outputs = odds(p, q), [x for x in range(len(p)) if not is_zero(p[x])]
+    law = {x: [g[x] ** (rank - 1) / (1 + g[x]) ** rank if x in g else 0 for rank in RANKS] for x in outputs}
+    yield from ranks_computed(rule, p, q, law)
+    yield mean_computed(rule, p, q, sum(p[x] * (1 + g[x]) for x in g))
 
 
 GEOMETRIC: tuple[Step, ...] = (

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
-from proofs_check.agreement.distinct_candidates import WITHOUT_REPLACEMENT, calculated
+from proofs_check.agreement.distinct_candidates import WITHOUT_REPLACEMENT
+from proofs_check.agreement.rank_rules import given_outputs, ranks_computed
 from proofs_check.algorithms.rank_laws import output_law, rank_law, recursive_rejection
 from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import agreement, exact, proof, searched
@@ -94,7 +95,8 @@ def closing_in(p: Pmf, q: Pmf, *, start: Real | None = None) -> Iterator[Compare
 
 def library(p: Pmf, q: Pmf, *, replacement: bool) -> Iterator[Compared]:
     """The library's rule against the closed form."""
-    return calculated(p, q, RecursiveRejection(replacement), closed_form(p, q, CANDIDATES))
+    law = given_outputs(closed_form(p, q, CANDIDATES), p)
+    return ranks_computed(RecursiveRejection(replacement), p, q, law)
 
 
 def library_mean(p: Pmf, q: Pmf, *, exactly: Callable[[Pmf, Pmf], Real | None] = mean_rank) -> Iterator[Compared]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from proofs_check.agreement.rank_rules import ranks_computed
 from proofs_check.algorithms import rank_laws
 from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import agreement, certified, exact, proof, searched
@@ -91,15 +92,8 @@ def library_information(p: Pmf, q: Pmf, of: Pmf) -> Compared:
 
 def calculated(p: Pmf, q: Pmf, *, sign: int = 1) -> Iterator[Compared]:
     """The library's law of the rank, given the output or not, and acceptance; places are those of the doubles."""
-    rule, target, draft, ranks = TopKMatch(), floats(p), floats(q), len(p) + 1
-    place = places(draft.tolist(), sign)
-    for r, share in enumerate(rule.rank_pmf(target, draft, ranks), 1):
-        yield computed(share, at_place(p, place, r))
-        yield computed(rule.acceptance(target, draft, r), sum(at_place(p, place, rank) for rank in range(1, r + 1)))
-    for x, first in enumerate(rule.acceptance_given(target, draft)):
-        yield computed(first, int(place[x] == 1))
-        for r, share in enumerate(rule.rank_pmf_given(target, draft, x, ranks), 1):
-            yield computed(share, int(place[x] == r))
+    place, ranks = places(floats(q).tolist(), sign), range(1, len(p) + 2)
+    return ranks_computed(TopKMatch(), p, q, {x: [int(at == rank) for rank in ranks] for x, at in enumerate(place)})
 
 
 ORDER: tuple[Step, ...] = (
