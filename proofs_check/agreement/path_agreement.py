@@ -41,13 +41,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Texts:
-    """All texts of a length that a target can say, with both models along them.
-
-    Attributes
-    ----------
-    target, draft : Table
-    length : int
-    """
+    """All texts of a length that a target can say, with both models along them."""
 
     target: Table
     draft: Table

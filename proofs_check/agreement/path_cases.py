@@ -79,13 +79,8 @@ def place_given(p: Pmf, q: Pmf, token: int, candidates: int) -> list[Fraction]:
 class RankTwin:
     """A rule with ranks: its call by any tree, and the law of the rank given the output.
 
-    Attributes
-    ----------
-    call : callable
-        A tree and what is told of the node at which a call ends, to the algorithm.
-    given : RankLaw
-    consecutive : bool
-        Whether siblings must have ranks 1..m.
+    call: a tree and what is told of the node at which a call ends, to the algorithm.
+    consecutive: whether siblings must have ranks 1..m.
     """
 
     call: Callable[[Tree, Report], Rule]
@@ -133,12 +128,7 @@ def survival_by_tree(given: RankLaw, tree: Tree) -> SurvivalOf:
 class PathTwin:
     """A rule for a chain of drafts: its call, and the survival stated for it.
 
-    Attributes
-    ----------
-    algorithm : Rule
-    survival : callable
-    greedy : bool
-        Whether the target decodes greedily: its text is then certain.
+    greedy: whether the target decodes greedily: its text is then certain.
     """
 
     algorithm: Rule

@@ -52,14 +52,9 @@ RANKS = 3
 class Quantity(NamedTuple):
     """One calculator of §9: the library's interval, and the value or values of full pmfs that it is to contain.
 
-    Attributes
-    ----------
-    bound : callable
-        Takes the two lists.
-    value : callable
-        Takes two pmfs; None is infinite, a pair is a range that holds the value.
-    rises : bool or None
-        Whether the best completion has the largest value of all, or the least; None where it has neither.
+    bound: takes the two lists.
+    value: takes two pmfs; None is infinite, a pair is a range that holds the value.
+    rises: whether the best completion has the largest value of all, or the least; None where it has neither.
     """
 
     bound: Callable[[TopLogProbs, TopLogProbs], Interval]

@@ -20,14 +20,9 @@ from proofs_check.algorithms.enumeration import Model, Pmf, Prefix, draft_paths,
 class Outcome(NamedTuple):
     """What decoding a text came to.
 
-    Attributes
-    ----------
-    text : tuple of int
-        The T output tokens.
-    rejected : tuple of int
-        Positions, 1 to T, whose output was recovered after a rejection (of all M drafts, where a round starts).
-    calls : int
-        Rounds it took; each is one target call.
+    text: the T output tokens.
+    rejected: positions, 1 to T, whose output was recovered after a rejection (of all M drafts, where a round starts).
+    calls: rounds it took; each is one target call.
     """
 
     text: Prefix

@@ -226,18 +226,11 @@ argmax_draft = coupled_verification(argmax_coupling)
 class Decoding:
     """How whole texts are decoded: which rule, how many drafts, how long, and what happens at both ends.
 
-    Attributes
-    ----------
-    rule : Rule
-        One call.
-    k : int
-        Drafts per call.
-    length : int
-        Tokens of the text; surplus tokens of the last call are cut.
-    spare : int or None
-        None: every call drafts k tokens. Else a call with m tokens to go drafts at most m - spare of them.
-    prefill : bool
-        Whether the prompt's own pass emits one token without drafts, as a call of its own.
+    rule: one call.
+    k: drafts per call.
+    length: tokens of the text; surplus tokens of the last call are cut.
+    spare: None: every call drafts k tokens. Else a call with m tokens to go drafts at most m - spare of them.
+    prefill: whether the prompt's own pass emits one token without drafts, as a call of its own.
     """
 
     rule: Rule

@@ -82,11 +82,6 @@ def k_seq(p: Pmf, q: Pmf, k: int, rho: Fraction) -> JointLaw:
 
     After k rejections the output is drawn from norm (p - the law of what was accepted), which needs to be a pmf.
 
-    Raises
-    ------
-    ValueError
-        If that has a negative entry: rho is too small for a lossless rule.
-
     Examples
     --------
     >>> third = Fraction(1, 3)

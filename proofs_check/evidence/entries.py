@@ -29,19 +29,11 @@ class Control:
 class Evidence:
     """One check of a statement.
 
-    Attributes
-    ----------
-    kind : str
-        symbolic, exact, certified, search or simulation.
-    says : str
-        What is checked, and over which cases.
-    check : callable
-        Effort to finding.
-    control : Control
-    steps : tuple of Step
-        Of a proof: its steps, to be read in the docs.
-    tokens : tuple of int
-        Of a proof for some vocabularies alone: their numbers of tokens. Empty where the steps hold for any number.
+    kind: symbolic, exact, certified, search or simulation.
+    says: what is checked, and over which cases.
+    check: effort to finding.
+    steps: of a proof: its steps, to be read in the docs.
+    tokens: of a proof for some vocabularies alone: their numbers of tokens. Empty where the steps hold for any number.
     """
 
     kind: Kind
@@ -64,27 +56,15 @@ SETTLED: Mapping[Kind, str] = {
 class Entry:
     """A statement with its evidence.
 
-    Attributes
-    ----------
-    id : str
-        As in the theory page; a refuted look-alike is named after the statement it resembles, ``A3/look-alike``.
-    title : str
-    kind : str
-        identity, upper bound, lower bound, bounds (both sides), optimality, asymptotic or refuted.
-    plain : str
-        The statement in words and plain formulas.
-    latex : str
-        The statement in LaTeX, without dollar signs.
-    source : tuple of str
-        BibTeX keys; none where it was derived for this project.
-    number : str
-        The theorem or section in the first source, where it is known.
-    assumptions : tuple of str
-    evidence : tuple of Evidence
-    calculators : tuple of str
-        Public names of the library that compute it, as ``spectheory.total_variation``.
-    without : dict
-        Kinds of evidence that do not apply, each with the reason; of a refuted entry, where it is not :data:`SETTLED`.
+    id: as in the theory page; a refuted look-alike is named after the statement it resembles, ``A3/look-alike``.
+    kind: identity, upper bound, lower bound, bounds (both sides), optimality, asymptotic or refuted.
+    plain: the statement in words and plain formulas.
+    latex: the statement in LaTeX, without dollar signs.
+    source: BibTeX keys; none where it was derived for this project.
+    number: the theorem or section in the first source, where it is known.
+    calculators: public names of the library that compute it, as ``spectheory.total_variation``.
+    without: kinds of evidence that do not apply, each with the reason; of a refuted entry, where it is not
+        :data:`SETTLED`.
     """
 
     id: str

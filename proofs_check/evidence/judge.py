@@ -50,13 +50,7 @@ def judge(claim: Claim, case: Case) -> Judged:
 
 
 def judge_all(claim: Claim, cases: Iterable[Case]) -> Finding:
-    """Judge a claim at every case that meets its assumptions; the first counterexample ends it.
-
-    Raises
-    ------
-    AssumptionError
-        If no case meets the assumptions.
-    """
+    """Judge a claim at every case that meets its assumptions; the first counterexample ends it."""
     seen, undecided, tight, at, by_intervals = 0, "", None, "", 0
     stopped: Assumption | None = None
     for case in cases:

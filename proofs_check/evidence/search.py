@@ -37,13 +37,8 @@ WALL = 1e30
 class Space:
     """Where the optimiser walks.
 
-    Attributes
-    ----------
-    dimension : int
-    weights : callable
-        A vector of reals to a case of unnormalised or free floats: how the walk is read.
-    case : callable
-        The same vector to the exact case of fractions, which is what gets judged.
+    weights: a vector of reals to a case of unnormalised or free floats: how the walk is read.
+    case: the same vector to the exact case of fractions, which is what gets judged.
     """
 
     dimension: int
@@ -85,19 +80,8 @@ def rational(pmf: Sequence[float], denominator: int | None = None) -> tuple[Frac
 def search_claim(claim: Claim, strategy: Any, effort: Effort, spaces: Sequence[Space] = ()) -> Finding:
     """Look for a counterexample and for the tightest case.
 
-    Parameters
-    ----------
-    claim : Claim
-    strategy : hypothesis strategy
-        Draws cases (dictionaries) of fractions.
-    effort : Effort
-    spaces : sequence of Space
-        Where the optimiser starts, after the draws.
-
-    Raises
-    ------
-    AssumptionError
-        If no case that was drawn meets the assumptions.
+    strategy: draws cases (dictionaries) of fractions.
+    spaces: where the optimiser starts, after the draws.
     """
     best = _drawn(claim, strategy, effort)
     if best.status != "held":

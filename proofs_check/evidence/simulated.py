@@ -79,20 +79,12 @@ def simulated(
 
     Of a refuted entry `said` is the false statement, and `wrong` its true neighbour.
 
-    Parameters
-    ----------
-    says : str
-        What is simulated.
-    settings : sequence of (str, mapping)
-        Names of simulators, and their parameters.
-    said : callable
-        The statement's numbers, as by :func:`stated`.
-    wrong : (str, callable)
-        The wrong numbers in words, and the same for them.
-    trials : (int, int)
-        Of a setting, by default and deep; fixed beforehand, so that the verdict holds.
-    alarm : float
-        Probability of a false alarm, shared by all comparisons.
+    says: what is simulated.
+    settings: names of simulators, and their parameters.
+    said: the statement's numbers, as by :func:`stated`.
+    wrong: the wrong numbers in words, and the same for them.
+    trials: of a setting, by default and deep; fixed beforehand, so that the verdict holds.
+    alarm: probability of a false alarm, shared by all comparisons.
 
     Examples
     --------

@@ -24,11 +24,6 @@ SECONDS = 60
 def prove_claim(claim: Claim, tokens: int, seconds: float = SECONDS) -> Finding:
     """Ask the solver whether a claim about p and q holds for every pair of pmfs on this many tokens.
 
-    Raises
-    ------
-    ClaimError
-        If the claim cannot be written as a solver's term: logarithms, Python's own max, numpy.
-
     Examples
     --------
     >>> from proofs_check.statement.claims import at_most
@@ -93,13 +88,7 @@ def _confirmed(claim: Claim, found: Finding, tokens: int) -> Finding:
 
 @contextmanager
 def no_branches() -> Iterator[None]:
-    """Terms have no truth value here: a Python ``if``, ``or`` or ``==`` of tuples would decide by how they look.
-
-    Raises
-    ------
-    TypeError
-        Where one is asked for.
-    """
+    """Terms have no truth value here: a Python ``if``, ``or`` or ``==`` of tuples would decide by how they look."""
     z3 = load_extra("z3", extra="proofs")
 
     def undecided(term: Any) -> bool:

@@ -35,17 +35,10 @@ AS_WRITTEN = "the two sides are the same as soon as they are written: the formul
 class Step:
     """One step of a proof.
 
-    Attributes
-    ----------
-    says : str
-        What the step shows, in words and formulas.
-    how : str
-        The checker: algebra, solver, words, or the citation.
-    check : callable
-        Seconds to a :class:`Finding`.
-    part : {"argument", "words", "cited"}
-    as_written : callable
-        Whether the formula is an identity as soon as it is written. A step that carries the argument is none.
+    says: what the step shows, in words and formulas.
+    how: the checker: algebra, solver, words, or the citation.
+    check: seconds to a :class:`Finding`.
+    as_written: whether the formula is an identity as soon as it is written. A step that carries the argument is none.
     """
 
     says: str
@@ -58,14 +51,9 @@ class Step:
 def same(says: str, sides: Sides, *, integers: Sequence[str] = ()) -> Step:
     """A step: the two sides are the same expression, once it is multiplied out, integrated or brought to its limit.
 
-    Parameters
-    ----------
-    says : str
-    sides : callable
-        Takes one symbol for each of its parameters and returns both sides; sums, integrals, derivatives and limits
+    sides: takes one symbol for each of its parameters and returns both sides; sums, integrals, derivatives and limits
         are left for the check (:mod:`proofs_check.statement.calculus`).
-    integers : sequence of str
-        Parameters that are positive integers; the others are positive reals.
+    integers: parameters that are positive integers; the others are positive reals.
 
     Examples
     --------
@@ -135,13 +123,8 @@ def valid(
 ) -> Step:
     """A step: the statement holds for all reals that meet the conditions.
 
-    Parameters
-    ----------
-    says : str
-    statement : callable
-        Takes one real for each of its parameters and returns comparisons.
-    where : callable, optional
-        Takes the same parameters and returns the conditions.
+    statement: takes one real for each of its parameters and returns comparisons.
+    where: takes the same parameters and returns the conditions.
 
     Examples
     --------

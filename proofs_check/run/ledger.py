@@ -41,11 +41,6 @@ def ledger() -> dict[str, Entry]:
 def select(names: list[str], paper: str | None = None) -> list[Entry]:
     """The entries named, with the refuted look-alikes of each; all of them if none is named.
 
-    Raises
-    ------
-    SettingError
-        If there is no such id or paper; the nearest is suggested.
-
     Examples
     --------
     >>> [entry.id for entry in select(["a3"])]

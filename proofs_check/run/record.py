@@ -39,13 +39,7 @@ def fingerprint() -> str:
 
 
 def read_record(path: Path, effort: Effort) -> tuple[dict[Key, Checked], str]:
-    """The checks of this code and effort in a file, and a remark on what else it holds.
-
-    Raises
-    ------
-    OutputError
-        If it cannot be read.
-    """
+    """The checks of this code and effort in a file, and a remark on what else it holds."""
     if path.exists() and not path.is_file():
         raise OutputError(
             f"{path} is no file", limit="needs a file of an earlier run, or none", remedy="choose another --out"
@@ -75,13 +69,7 @@ def read_record(path: Path, effort: Effort) -> tuple[dict[Key, Checked], str]:
 
 
 def ready(path: Path) -> None:
-    """Make sure that lines can be added, before any work is done for them.
-
-    Raises
-    ------
-    OutputError
-        If not.
-    """
+    """Make sure that lines can be added, before any work is done for them."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.open("a", encoding="utf-8").close()
@@ -90,13 +78,7 @@ def ready(path: Path) -> None:
 
 
 def append(path: Path, checked: Checked, effort: Effort) -> None:
-    """Add a finished check.
-
-    Raises
-    ------
-    OutputError
-        If it cannot be written.
-    """
+    """Add a finished check."""
     line = json.dumps({"run": _run(effort), "checked": asdict(checked)}, default=str)
     try:
         with path.open("ab+") as file:

@@ -29,16 +29,9 @@ WORDS = {"symbolic": "proof", "exact": "exact", "certified": "certified", "searc
 class Report:
     """The entries that were asked for, and their checks as far as they ran.
 
-    Attributes
-    ----------
-    entries : sequence of Entry
-    keys : sequence of Key
-        The checks that were asked for.
-    checks : sequence of Checked
-        Those that ran.
-    effort : Effort
-    seconds : float
-        Wall-clock time of the run.
+    keys: the checks that were asked for.
+    checks: those that ran.
+    seconds: wall-clock time of the run.
     """
 
     entries: Sequence[Entry]

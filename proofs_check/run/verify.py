@@ -31,21 +31,12 @@ Key = tuple[str, int]
 class Checked:
     """One piece of evidence that was run.
 
-    Attributes
-    ----------
-    id : str
-        The entry.
-    place : int
-        Which of its evidence, from 0.
-    kind : str
-    finding, control : Finding or None
-        Of the statement and of its negative control; None if the check broke.
-    expected : {"held", "refuted"}
-        What the finding must be; the control must be the other.
-    seconds : float
-        Wall-clock time of both.
-    error : str
-        Why the check broke.
+    id: the entry.
+    place: which of its evidence, from 0.
+    finding, control: of the statement and of its negative control; None if the check broke.
+    expected: what the finding must be; the control must be the other.
+    seconds: wall-clock time of both.
+    error: why the check broke.
     """
 
     id: str

@@ -44,12 +44,8 @@ class AssumptionError(SpectheoryError):
 class Compared:
     """Two sides and how they are said to stand.
 
-    Attributes
-    ----------
-    left, right : number, tuple or dict of numbers
-        Tuples and dictionaries stand for ``==`` alone.
-    relation : ``"=="``, ``"<="`` or ``"~"``
-        ``"~"`` says that a double-precision number (left) is the exact one (right) but for its rounding.
+    left, right: tuples and dictionaries stand for ``==`` alone.
+    relation: ``"~"`` says that a double-precision number (left) is the exact one (right) but for its rounding.
     """
 
     left: Any
@@ -57,13 +53,7 @@ class Compared:
     right: Any
 
     def __post_init__(self) -> None:
-        """Check that an order is stated of numbers.
-
-        Raises
-        ------
-        ClaimError
-            If a side of anything but ``==`` is a tuple or a dictionary.
-        """
+        """Check that an order is stated of numbers."""
         sides = (self.left, self.right) if self.relation != "==" else ()
         for side in sides:
             if isinstance(side, tuple | list | Mapping):
@@ -136,13 +126,7 @@ class Claim:
     assumes: tuple[Assumption, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the parts.
-
-        Raises
-        ------
-        ClaimError
-            If the function is none, or the assumptions are no tuple of them.
-        """
+        """Check the parts."""
         if not callable(self.holds):
             raise ClaimError(
                 f"claim {self.says!r} has no function", limit="needs one of p and q", remedy="pass a lambda"
@@ -155,13 +139,7 @@ class Claim:
             )
 
     def unmet(self, case: Case) -> Assumption | None:
-        """The first assumption the case does not meet.
-
-        Raises
-        ------
-        ClaimError
-            If one cannot be told.
-        """
+        """The first assumption the case does not meet."""
         for each in self.assumes:
             try:
                 if not each.met(**case):
@@ -177,13 +155,7 @@ class Claim:
         return None
 
     def compare(self, case: Case) -> list[Compared]:
-        """Both sides at a case.
-
-        Raises
-        ------
-        ClaimError
-            If the claim gives no comparison there.
-        """
+        """Both sides at a case."""
         try:
             given = self.holds(**case)
             compared = list(given) if isinstance(given, Iterable) else [given]

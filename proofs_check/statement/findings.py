@@ -52,20 +52,12 @@ class Effort:
 class Finding:
     """The outcome of one check.
 
-    Attributes
-    ----------
-    status : {"held", "refuted", "undecided"}
-        Whether every case held, one failed, or neither could be shown.
-    cases : int
-        Cases judged; steps that carry the argument, for a proof.
-    gap : float or None
-        The least right side minus left side of an inequality; None where nothing was compared by ``<=``.
-    at : str
-        The case that attains the gap; of a refutation, the counterexample.
-    note : str
-        What a reader should know besides.
-    values : dict
-        The counterexample by name, where a solver found it.
+    status: whether every case held, one failed, or neither could be shown.
+    cases: cases judged; steps that carry the argument, for a proof.
+    gap: the least right side minus left side of an inequality; None where nothing was compared by ``<=``.
+    at: the case that attains the gap; of a refutation, the counterexample.
+    note: what a reader should know besides.
+    values: the counterexample by name, where a solver found it.
     """
 
     status: Status

@@ -26,15 +26,9 @@ NO_EXTRAS: Extras = ((), ())
 class Seen(NamedTuple):
     """What two lists tell: tokens known to both, to the target, to the draft, the number known to none; caps, masses.
 
-    Attributes
-    ----------
-    both : list of pairs
-    ours, theirs : list
-        Target probabilities of tokens the draft's list lacks, and the reverse.
-    outside : int
-        Tokens known to none, n.
-    a, s, b, t : number
-        Cap and unseen mass of the target, and of the draft.
+    ours, theirs: target probabilities of tokens the draft's list lacks, and the reverse.
+    outside: tokens known to none, n.
+    a, s, b, t: cap and unseen mass of the target, and of the draft.
     """
 
     both: Pairs
