@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from proofs_check.agreement.path_cases import CHAINS, RANKED
 from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.simulated import ALARM, Parameters, instead, simulated, stated
 from proofs_check.run.ledger import ledger
@@ -27,6 +28,7 @@ from simulations.registry import Simulator, _registered, registered
 from spectheory.cli.theory_options import VerifyOptions
 from spectheory.cli.verify import run_verify
 from spectheory.errors import MissingExtraError, SettingError
+from spectheory.verification import RULES, RankRule
 
 ROOT = Path(__file__).parent.parent
 
@@ -197,6 +199,31 @@ def test_verify_asks_for_the_compiler_where_something_is_simulated(monkeypatch: 
 def test_refuted_entries_are_the_named_ones_and_more() -> None:
     assert set(REFUTED) <= {entry.id for entry in ENTRIES if entry.refuted}
     assert all("/" in entry.id for entry in ENTRIES if entry.refuted)
+
+
+def control_characters(entry: Entry) -> list[str]:
+    """Texts of an entry with a character that does not print, as a tab in place of a backslash and a t."""
+    texts = [entry.title, entry.plain, entry.latex, *entry.assumptions, *entry.without.values()]
+    for each in entry.evidence:
+        texts += [each.says, each.control.says, *(step.says for step in each.steps)]
+    return [text for text in texts if not text.isprintable()]
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.id)
+def test_statements_have_no_control_characters(entry: Entry) -> None:
+    assert control_characters(entry) == []
+
+
+def test_a_control_character_would_be_seen() -> None:
+    """Negative control: a tab."""
+    assert control_characters(replace(ENTRIES[0], latex="\tau")) == ["\tau"]
+
+
+def test_every_rule_has_its_algorithm_in_fractions() -> None:
+    """One line for a rule in CHAINS, or in RANKED for a rule with ranks (``proofs_check/agreement/path_cases.py``)."""
+    assert sorted(RULES.keys() - CHAINS.keys()) == [], "rules without an algorithm"
+    assert sorted(CHAINS.keys() - RULES.keys()) == [], "algorithms without a rule"
+    assert {name for name, rule in RULES.items() if isinstance(rule, RankRule)} == RANKED.keys()
 
 
 def test_the_page_of_theorems_is_up_to_date() -> None:

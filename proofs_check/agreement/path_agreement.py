@@ -38,6 +38,12 @@ from spectheory.verification import RULES, PositionRule, RaceVerification, RankR
 
 Floats = NDArray[np.float64]
 
+CHECKED = {name: rule for name, rule in RULES.items() if name in CHAINS}
+"""The library's rules that have an algorithm in fractions; a test holds that every rule of its own has one."""
+
+RANK_RULES = {name: rule for name, rule in CHECKED.items() if isinstance(rule, RankRule)}
+"""Those with ranks."""
+
 
 @dataclass(frozen=True)
 class Texts:
@@ -95,7 +101,7 @@ def survivals(
     """Every rule of the library: a(x), the law of the rank, and the survival at every start and depth of every text."""
     texts = Texts(target, draft, length)
     columns = texts.trace().columns
-    for name, rule in RULES.items():
+    for name, rule in CHECKED.items():
         rule.require(columns)
         library = rule.path_survival(columns, k).reshape(len(texts.all), length, k)
         first = rule.accepted_at(columns) if isinstance(rule, PositionRule) else library[:, :, 0].ravel()
@@ -119,8 +125,7 @@ def rank_columns(
     texts, most = Texts(target, draft, length), 2
     columns = texts.trace().columns
     for name, twin in twins.items():
-        rule = RULES[name]
-        assert isinstance(rule, RankRule)
+        rule = RANK_RULES[name]
         library = rule.rank_law(columns, min(most, rule.known_ranks(columns, most)))
         for number, text in enumerate(texts.all):
             laws = rank_laws(twin.given, target.__getitem__, draft.__getitem__, text, most)
@@ -153,7 +158,7 @@ def counted(recursion: Callable[..., Any], target: Table, draft: Table, k: int, 
             yield computed(left[number, 0], recursion(survival, k, length)[0])
     for name, twin in RANKED.items():
         for tree in TREES[1:3]:
-            law = RULES[name].rank_law(columns, 2)  # type: ignore[attr-defined]
+            law = RANK_RULES[name].rank_law(columns, 2)
             found = calls_of_tree(*tree_survival(law, library_tree(tree)), lengths, variance=True)
             at_leaf = [
                 leaf_calls(rank_laws(twin.given, target.__getitem__, draft.__getitem__, text, 2), tree, length)
@@ -209,7 +214,7 @@ def predicted(per_call: PerCall, target: Table, draft: Table, k: int, length: in
     texts, tree = Texts(target, draft, length), TREES[1]
     trace = texts.trace()
     shapes: dict[Any, Tree] = {drafting.Chain(k): chain(k), drafting.Batch(2): TREES[0], library_tree(tree): tree}
-    for prediction in plan(trace, rules=list(RULES.values()), shapes=list(shapes)).predictions:
+    for prediction in plan(trace, rules=list(CHECKED.values()), shapes=list(shapes)).predictions:
         yield from _prediction(prediction, texts, per_call, shapes[prediction.wanted])
     columns = [np.split(trace.columns[name], len(texts.all)) for name in ("log_target", "log_draft")]
     two_numbers = Trace.from_log_probabilities(zip(*columns, strict=True))
@@ -219,7 +224,7 @@ def predicted(per_call: PerCall, target: Table, draft: Table, k: int, length: in
         prefilled = predict(trace, RULES[name], drafting.Chain(k), prefill_emits_token=True)
         taken = sum((calls(survival, k, length, prefill=True)[0] for survival in exact), Fraction(0))
         yield computed(prefilled.tokens_per_call.best, len(exact) * length / taken)
-    for name, rule in RULES.items():
+    for name, rule in CHECKED.items():
         if takes(rule, BestTree(3)):
             best = predict(trace, rule, predict(trace, rule, BestTree(3)).shape)
             found = frozenset(best.shape.tree().paths)

@@ -80,12 +80,10 @@ class RankTwin:
     """A rule with ranks: its call by any tree, and the law of the rank given the output.
 
     call: a tree and what is told of the node at which a call ends, to the algorithm.
-    consecutive: whether siblings must have ranks 1..m.
     """
 
     call: Callable[[Tree, Report], Rule]
     given: RankLaw
-    consecutive: bool = False
 
 
 def _walk(joint: Joint) -> Callable[[Tree, Report], Rule]:
@@ -95,11 +93,9 @@ def _walk(joint: Joint) -> Callable[[Tree, Report], Rule]:
 RANKED: dict[str, RankTwin] = {
     "race": RankTwin(_walk(tree_enumeration.race_list), race_given),
     "poisson": RankTwin(_walk(tree_enumeration.poisson_list), poisson_given),
-    "recursive": RankTwin(drawn_tree, rejection_given, consecutive=True),
+    "recursive": RankTwin(drawn_tree, rejection_given),
     "recursive-distinct": RankTwin(
-        partial(drawn_tree, replacement=False),
-        conditional(partial(recursive_rejection, replacement=False)),
-        consecutive=True,
+        partial(drawn_tree, replacement=False), conditional(partial(recursive_rejection, replacement=False))
     ),
     "topk": RankTwin(_walk(top_k), place_given),
 }

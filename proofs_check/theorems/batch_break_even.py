@@ -323,7 +323,7 @@ ENTRIES = (
         plain="where reading a sequence's cache takes as long as computing its k + 1 tokens, x >= (k+1)c, there is no "
         "knee and no break-even either: what pays at one batch pays at every larger one. It fails for drafts that "
         "read a cache of their own",
-        latex=r"x \ge (k+1)c \;\Rightarrow\; \sup\{B \ge 1 : 	au\,t(1,B) > t_{call}(B)\} = \infty",
+        latex=r"x \ge (k+1)c \;\Rightarrow\; \sup\{B \ge 1 : \tau\,t(1,B) > t_{call}(B)\} = \infty",
         assumptions=("times of the roofline (C3), all sequences at one context", "some batch pays"),
         evidence=(
             counterexample(

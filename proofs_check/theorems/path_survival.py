@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any
 
 from proofs_check.agreement.all_calls import CALLS
-from proofs_check.agreement.path_agreement import rank_columns, survivals
+from proofs_check.agreement.path_agreement import RANK_RULES, rank_columns, survivals
 from proofs_check.agreement.path_cases import (
     CHAINS,
     RANKED,
@@ -67,8 +67,8 @@ def ends(given: RankLaw, twin: RankTwin, tree: Tree, target: Table, draft: Table
 
 def all_ends(twins: Mapping[str, RankTwin], target: Table, draft: Table, length: int, **_: int) -> Iterator[Compared]:
     """Every rule with ranks on every tree it takes."""
-    for twin in twins.values():
-        for tree in TREES[:3] if twin.consecutive else TREES:
+    for name, twin in twins.items():
+        for tree in TREES[:3] if RANK_RULES[name].consecutive else TREES:
             yield from ends(twin.given, twin, tree, target, draft, length)
 
 

@@ -9,6 +9,7 @@ from itertools import islice
 
 import numpy as np
 
+from proofs_check.agreement.path_cases import CHAINS, RANKED
 from proofs_check.algorithms import rank_laws
 from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import agreement, counterexample, exact, proof, searched
@@ -23,7 +24,7 @@ from proofs_check.library.strategies import exact_pairs
 from proofs_check.proofs.races import LOSSLESS, WINNER
 from proofs_check.proofs.several_candidates import ALL_INSIDE, BELOW_EVERY_CUT
 from proofs_check.statement.arithmetic import Pmf, Real, floats, positive_part, smaller
-from proofs_check.statement.calculus import exp, factorial, integral
+from proofs_check.statement.calculus import algebra, exp, factorial, integral
 from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
 from proofs_check.twins import race_ranks
 from proofs_check.twins.list_transport import optimum
@@ -118,16 +119,14 @@ def rows(p: Pmf, q: Pmf, k: int, rho: Real, *, more: int) -> Iterator[Compared]:
                 yield at_most(value, most)
 
 
-SINGLE = ("token", "block", "independent", "argmax", "greedy")
+SINGLE = CHAINS.keys() - RANKED.keys()
 """Rules that judge one candidate."""
 
 
 def at_least_once(m: Real) -> Real:
     """The chance that a Poisson number of mean m is not 0, summed over the number."""
-    import sympy
-
-    n = sympy.Symbol("n", integer=True, positive=True)
-    return sympy.summation(sympy.exp(-m) * m**n / sympy.factorial(n), (n, 1, sympy.oo))
+    n = algebra().Symbol("n", integer=True, positive=True)
+    return algebra().summation(exp(-m) * m**n / factorial(n), (n, 1, algebra().oo))
 
 
 BELOW: tuple[Step, ...] = (
