@@ -29,13 +29,7 @@ SurvivalOf = Callable[[Model, Model, Prefix], Survival]
 
 
 def chain(k: int) -> Tree:
-    """The tree of one chain of k drafts.
-
-    Examples
-    --------
-    >>> sorted(chain(2))
-    [(1,), (1, 1)]
-    """
+    """The tree of one chain of k drafts."""
     return frozenset((1,) * i for i in range(1, k + 1))
 
 
@@ -174,12 +168,6 @@ def random_chains(effort: Effort, sizes: tuple[tuple[int, int, int], ...], round
     """Random pairs of models {target, draft, k, length}, for each (tokens, length, k).
 
     The tables reach as far as a call may: past the end of the text by its drafts and the token after them.
-
-    Examples
-    --------
-    >>> case = next(random_chains(Effort(), ((2, 1, 1),)))
-    >>> sorted(case), sorted(case["draft"])
-    (['draft', 'k', 'length', 'target'], [(), (0,), (1,)])
     """
     rng = random.Random(f"paths {effort.seed}")
     for number in range(effort.pick(rounds, 8 * rounds)):

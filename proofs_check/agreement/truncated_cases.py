@@ -102,13 +102,7 @@ def small_pairs(seed: int, count: int, most: int) -> list[tuple[TopLogProbs, Top
 
 
 def vertices(tokens: int, cap: float, mass: float) -> Iterator[Floats]:
-    """The extreme points of {0 <= z <= cap, sum z = mass}: all but one token at 0 or at the cap.
-
-    Examples
-    --------
-    >>> [z.tolist() for z in vertices(2, 0.5, 0.75)]
-    [[0.5, 0.25], [0.25, 0.5]]
-    """
+    """The extreme points of {0 <= z <= cap, sum z = mass}: all but one token at 0 or at the cap."""
     full = min(math.floor(mass / cap), tokens) if cap > 0 else 0
     for chosen in permutations(range(tokens), full + (full < tokens)):
         if list(chosen[:full]) == sorted(chosen[:full]):

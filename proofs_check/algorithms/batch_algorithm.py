@@ -71,15 +71,7 @@ def batch_decoding(
 def batch_round(
     target: Model, draft: Model, prefix: Prefix, length: int, drafts: int, *, printed: bool = False
 ) -> RoundLaw:
-    """One round: M drafts of `length` tokens each, verified.
-
-    Examples
-    --------
-    >>> fair, sure = (Fraction(1, 2),) * 2, (Fraction(1), Fraction(0))
-    >>> law = batch_round(lambda _: fair, lambda _: sure, (), 2, 3)
-    >>> {tokens: (str(share), recovered) for (tokens, recovered), share in law.items()}
-    {(0, 1): ('1/4', True), (0, 0): ('1/4', False), (1,): ('1/2', True)}
-    """
+    """One round: M drafts of `length` tokens each, verified."""
     law: RoundLaw = {}
     runs = list(draft_paths(draft, prefix, length))
     for batch in product(runs, repeat=drafts):

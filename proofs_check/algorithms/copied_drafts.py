@@ -11,13 +11,7 @@ NGRAM = 3
 
 
 def continuation(text: Prefix, k: int, ngram: int = NGRAM) -> Prefix:
-    """The at most k tokens that followed the latest earlier occurrence of the longest suffix of the text.
-
-    Examples
-    --------
-    >>> continuation((1, 0, 0, 1, 0), 2), continuation((1, 0), 2)
-    ((0, 1), ())
-    """
+    """The at most k tokens that followed the latest earlier occurrence of the longest suffix of the text."""
     for length in range(min(ngram, len(text) - 1), 0, -1):
         for end in range(len(text) - 1, length - 1, -1):
             if text[end - length : end] == text[-length:]:

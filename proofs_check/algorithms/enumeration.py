@@ -33,25 +33,12 @@ Coupling = Callable[[Pmf, Pmf], dict[tuple[int, int], Fraction]]
 
 
 def positive_part(minuend: Pmf, subtrahend: Pmf, scale: Fraction = Fraction(1)) -> Pmf:
-    """Entrywise (scale * minuend - subtrahend)+.
-
-    Examples
-    --------
-    >>> third = Fraction(1, 3)
-    >>> [str(v) for v in positive_part((third, 2 * third), (2 * third, third))]
-    ['0', '1/3']
-    """
+    """Entrywise (scale * minuend - subtrahend)+."""
     return tuple(max(scale * a - b, Fraction(0)) for a, b in zip(minuend, subtrahend, strict=True))
 
 
 def normalised(weights: Pmf) -> Pmf:
-    """The pmf proportional to `weights`, which must not all be zero.
-
-    Examples
-    --------
-    >>> [str(v) for v in normalised((Fraction(1), Fraction(3)))]
-    ['1/4', '3/4']
-    """
+    """The pmf proportional to `weights`, which must not all be zero."""
     total = sum(weights)
     return tuple(weight / total for weight in weights)
 

@@ -61,12 +61,6 @@ def most_agreement(target: Model, draft: Model, k: int) -> Fraction:
     """Largest mean number of leading tokens on which a text of the target and k drafts agree, jointly drawn anyhow.
 
     That is the most a single call can accept if what follows it need not be drawn afresh.
-
-    Examples
-    --------
-    >>> third = Fraction(1, 3)
-    >>> str(most_agreement(lambda _: (third, 2 * third), lambda _: (2 * third, third), 2))
-    '4/3'
     """
     paths, texts = text_law(draft, k), text_law(target, k)
     pairs = list(product(paths, texts))

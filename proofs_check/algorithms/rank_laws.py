@@ -17,13 +17,7 @@ JointLaw = dict[tuple[int, int], Fraction]
 
 
 def rank_law(joint: JointLaw, max_rank: int) -> list[Fraction]:
-    """P(R = r), r = 1..max_rank.
-
-    Examples
-    --------
-    >>> rank_law({(1, 0): Fraction(1, 2), (1, 1): Fraction(1, 4), (0, 1): Fraction(1, 4)}, 2)
-    [Fraction(3, 4), Fraction(0, 1)]
-    """
+    """P(R = r), r = 1..max_rank."""
     law = [Fraction(0)] * max_rank
     for (rank, _), share in joint.items():
         if 1 <= rank <= max_rank:

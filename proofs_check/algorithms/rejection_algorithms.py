@@ -63,13 +63,7 @@ def followed(reach: Reach, table: Table) -> Reach:
 
 
 def rejected_positions(accepted: Sequence[int], steps: int) -> list[int]:
-    """Where the calls of a text ended in a rejection; a call that reaches past the horizon did not.
-
-    Examples
-    --------
-    >>> rejected_positions((1, 0, 2), 5)
-    [2, 3]
-    """
+    """Where the calls of a text ended in a rejection; a call that reaches past the horizon did not."""
     return [end for end in accumulate(count + 1 for count in accepted) if end <= steps]
 
 

@@ -30,13 +30,7 @@ Report = Callable[[Path], int]
 
 
 def children(tree: Tree, node: Path) -> list[Path]:
-    """The children of a node in order of rank.
-
-    Examples
-    --------
-    >>> children(frozenset({(2,), (1,), (2, 1)}), ())
-    [(1,), (2,)]
-    """
+    """The children of a node in order of rank."""
     return sorted(path for path in tree if path[:-1] == node)
 
 
@@ -46,13 +40,7 @@ def node_number(tree: Tree) -> Report:
 
 
 def nodes_of(tree: Tree) -> list[Path]:
-    """The root and the nodes, parents before children.
-
-    Examples
-    --------
-    >>> nodes_of(frozenset({(2,), (1,), (2, 1)}))
-    [(), (1,), (2,), (2, 1)]
-    """
+    """The root and the nodes, parents before children."""
     return [(), *sorted(tree, key=lambda path: (len(path), path))]
 
 

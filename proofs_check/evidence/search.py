@@ -47,13 +47,7 @@ class Space:
 
 
 def pair_space(tokens: int, denominator: int | None = None) -> Space:
-    """Pairs of pmfs on `tokens` tokens, as the softmax of a vector; of fractions as the floats' own exact values.
-
-    Examples
-    --------
-    >>> pair_space(2).case(np.zeros(4))["p"]
-    (Fraction(1, 2), Fraction(1, 2))
-    """
+    """Pairs of pmfs on `tokens` tokens, as the softmax of a vector; of fractions as the floats' own exact values."""
 
     def floats(x: NDArray[np.float64]) -> Case:
         return {"p": _softmax(x[:tokens]), "q": _softmax(x[tokens:])}
@@ -65,13 +59,7 @@ def pair_space(tokens: int, denominator: int | None = None) -> Space:
 
 
 def rational(pmf: Sequence[float], denominator: int | None = None) -> tuple[Fraction, ...]:
-    """The pmf of the floats' exact values, normalised; with a denominator, rounded to multiples of one part in it.
-
-    Examples
-    --------
-    >>> rational((0.34, 0.66), 3)
-    (Fraction(1, 3), Fraction(2, 3))
-    """
+    """The pmf of the floats' exact values, normalised; with a denominator, rounded to multiples of one part in it."""
     weights = [Fraction(float(w)) if denominator is None else Fraction(round(w * denominator)) for w in pmf]
     whole = sum(weights)
     return tuple(weight / whole for weight in weights) if whole else tuple(weights)

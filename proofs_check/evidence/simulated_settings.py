@@ -36,11 +36,5 @@ RACED: list[Setting] = [("raced-tree", {"paths": [[1], [2], [1, 1], [2, 1]], **T
 
 
 def at(kinds: Sequence[str], pairs: Sequence[Parameters], **more: Any) -> list[Setting]:
-    """Every simulator at every pair, with the parameters that all share.
-
-    Examples
-    --------
-    >>> [kind for kind, _ in at(("race", "poisson"), (TURNED, NEAR), max_rank=3)]
-    ['race', 'poisson', 'race', 'poisson']
-    """
+    """Every simulator at every pair, with the parameters that all share."""
     return [(kind, {**pair, **more}) for pair in pairs for kind in kinds]

@@ -161,14 +161,7 @@ def cited(says: str, source: str) -> Step:
 
 
 def prove(steps: Sequence[Step], effort: Effort, seconds: float = SECONDS) -> Finding:
-    """Check every step; the first that is not shown decides. The cases are the steps that carry the argument.
-
-    Examples
-    --------
-    >>> square = same("the square", lambda a, b: ((a + b) ** 2, a**2 + 2 * a * b + b**2))
-    >>> prove([square, in_words("at b = 0 it is a^2", lambda a: ((a + 0) ** 2, a**2))], Effort())
-    Finding(status='held', cases=1, gap=None, at='', note='1 in words')
-    """
+    """Check every step; the first that is not shown decides. The cases are the steps that carry the argument."""
     counted = parts(steps)
     if not counted["argument"]:
         raise ValueError("a proof without steps that carry the argument")
@@ -187,11 +180,5 @@ def parts(steps: Iterable[Step]) -> dict[Part, int]:
 
 
 def in_parts(counted: Mapping[Part, int]) -> str:
-    """The counts as one sentence.
-
-    Examples
-    --------
-    >>> in_parts({"argument": 3, "words": 1, "cited": 0})
-    '3 carry the argument, 1 in words, 0 cited'
-    """
+    """The counts as one sentence."""
     return f"{counted['argument']:,} carry the argument, {counted['words']} in words, {counted['cited']} cited"

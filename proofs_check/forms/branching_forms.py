@@ -47,13 +47,7 @@ def best_t_form(mu: Real, mu2: Real, capacity: Real) -> Real:
 
 
 def sharp_form(mu: Real, mu2: Real, capacity: Real) -> Real:
-    """B2': K + log(1 + mu (P - K))/mu for P >= K, else P.
-
-    Examples
-    --------
-    >>> sharp_form(1.0, 4.0, 2), round(sharp_form(1.0, 1.5, 64), 4)
-    (2.0, 4.6667)
-    """
+    """B2': K + log(1 + mu (P - K))/mu for P >= K, else P."""
     spread = excess(mu, mu2)
     return smaller(spread, capacity) + log(1 + mu * positive_part(capacity - spread)) / mu
 

@@ -9,13 +9,7 @@ from proofs_check.twins.rank_trees import Nodes, Path, RankPmf, tokens, weight
 
 
 def exits(pi: RankPmf, tree: Nodes) -> dict[Path, Real]:
-    """The law of the exit leaf: a node, and the letter by which a call leaves it.
-
-    Examples
-    --------
-    >>> {leaf: str(share) for leaf, share in exits((Fraction(1, 4), Fraction(3, 4)), ((2,),)).items()}
-    {(1,): '1/4', (2, 1): '3/16', (2, 2): '9/16'}
-    """
+    """The law of the exit leaf: a node, and the letter by which a call leaves it."""
     inside = {(), *tree}
     leaves = ((*node, r) for node in ((), *tree) for r in range(1, len(pi) + 1) if (*node, r) not in inside)
     return {leaf: weight(pi, leaf) for leaf in leaves}

@@ -37,15 +37,7 @@ def any_of(beta: Real, k: int) -> Real:
 
 
 def at_root(k: int, beta: Real, common: Pmf, more_p: Pmf, more_q: Pmf) -> Case:
-    """A pair with its rho: beta times the common part is min(q, p/rho), the two others are on different tokens.
-
-    Examples
-    --------
-    >>> half, first, second = Fraction(1, 2), (1, 0), (0, 1)
-    >>> case = at_root(2, half, second, second, first)
-    >>> [str(case["rho"]), *map(str, case["p"]), *map(str, case["q"])]
-    ['3/2', '0', '1', '1/2', '1/2']
-    """
+    """A pair with its rho: beta times the common part is min(q, p/rho), the two others are on different tokens."""
     rho = sum((1 - beta) ** rank for rank in range(k))  # (1 - (1 - beta)^k)/beta, a sum that floats can take
     return {
         "p": tuple(rho * beta * c + (1 - rho * beta) * a for c, a in zip(common, more_p, strict=True)),

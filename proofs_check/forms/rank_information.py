@@ -23,13 +23,7 @@ from proofs_check.statement.claims import Assumption, Case, shown
 
 @dataclass(frozen=True)
 class Pair:
-    """A target and a draft, of fractions or of floats.
-
-    Examples
-    --------
-    >>> print(Pair((Fraction(1, 3), Fraction(2, 3)), (Fraction(1), Fraction(0))))
-    p = (1/3, 2/3), q = (1, 0)
-    """
+    """A target and a draft, of fractions or of floats."""
 
     p: Pmf
     q: Pmf
@@ -51,15 +45,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Selection:
-    """Any rule that picks one of n i.i.d. candidates: a draft, and for every list of candidates a law of the rank.
-
-    Examples
-    --------
-    >>> half = Fraction(1, 2)
-    >>> first = Selection((half, half), ((1, 0),) * 4)
-    >>> first.joint()[1, 1]
-    Fraction(1, 2)
-    """
+    """Any rule that picks one of n i.i.d. candidates: a draft, and for every list of candidates a law of the rank."""
 
     q: Pmf
     choice: Sequence[Pmf]
@@ -80,13 +66,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class Ranks:
-    """A law of a rank: P(R = 1), P(R = 2), ...
-
-    Examples
-    --------
-    >>> print(Ranks((Fraction(1, 2), Fraction(1, 2))))
-    (1/2, 1/2)
-    """
+    """A law of a rank: P(R = 1), P(R = 2), ..."""
 
     shares: Pmf
 

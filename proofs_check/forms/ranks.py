@@ -31,12 +31,6 @@ def rank_of(overtaking: Sequence[Real]) -> tuple[Real, ...]:
     """P(R = r | winner), r = 1..V, from its rates, by inclusion and exclusion over who stays behind.
 
     The tokens of a set T all stay with probability 1/(1 + sum of their rates); rank r means that exactly V - r stay.
-
-    Examples
-    --------
-    >>> from fractions import Fraction
-    >>> rank_of([Fraction(1)])
-    (Fraction(1, 2), Fraction(1, 2))
     """
     size = len(overtaking)
     staying = [1, *(sum(1 / (1 + sum(some)) for some in combinations(overtaking, n)) for n in range(1, size + 1))]
@@ -72,15 +66,7 @@ def residuals(p: Pmf, q: Pmf) -> Iterator[tuple[Pmf, Real]]:
 
 
 def surviving(p: Pmf, q: Pmf, rejections: int) -> Real:
-    """The product of TV(p^m, q), m = 1..rejections; 0 from a TV of 0 on.
-
-    Examples
-    --------
-    >>> from fractions import Fraction
-    >>> third = Fraction(1, 3)
-    >>> surviving((third, 2 * third), (2 * third, third), 2)
-    Fraction(2, 9)
-    """
+    """The product of TV(p^m, q), m = 1..rejections; 0 from a TV of 0 on."""
     return product(tv for _, (_, tv) in zip(range(rejections), residuals(p, q), strict=False))
 
 

@@ -30,13 +30,7 @@ SPREAD = 12
 
 
 def shapes(rng: random.Random, tokens: int) -> dict[str, Pmf]:
-    """Pmfs on `tokens` tokens: flat, geometric both ways, one or two tokens alone, one token and a flat rest, random.
-
-    Examples
-    --------
-    >>> {name: str(pmf[0]) for name, pmf in list(shapes(random.Random(1), 4).items())[:3]}
-    {'flat': '1/4', 'falling': '8/15', 'rising': '1/15'}
-    """
+    """Pmfs on `tokens` tokens: flat, geometric both ways, one token, two, one and a flat rest, random."""
     few, top = rng.sample(range(tokens), 2), rng.randrange(tokens)
     return {
         "flat": _normalised([1] * tokens),

@@ -91,13 +91,7 @@ PROOF: tuple[Step, ...] = (
 
 
 def stays(steps: Sequence[Real], reach: int) -> list[Real]:
-    """Expected number of n >= 0 with S_n = 0, 1, ..., reach; `steps` holds the chances of a step 0, 1, ...
-
-    Examples
-    --------
-    >>> [str(number) for number in stays((Fraction(1, 2), Fraction(1, 2)), 2)]
-    ['2', '2', '2']
-    """
+    """Expected number of n >= 0 with S_n = 0, 1, ..., reach; `steps` holds the chances of a step 0, 1, ..."""
     found: list[Real] = []
     for j in range(reach + 1):
         arrived = sum(found[j - i] * steps[i] for i in range(1, min(j, len(steps) - 1) + 1))

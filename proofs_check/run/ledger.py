@@ -21,14 +21,7 @@ SECTIONS = "DARHSTBY§C"
 
 @cache
 def ledger() -> dict[str, Entry]:
-    """Every entry by its id, in the order of the theory.
-
-    Examples
-    --------
-    >>> entry = ledger()["A3"]
-    >>> print(entry.kind, entry.source[0], sorted({evidence.kind for evidence in entry.evidence}))
-    bounds kobus2025 ['certified', 'exact', 'search', 'simulation', 'symbolic']
-    """
+    """Every entry by its id, in the order of the theory."""
     found: dict[str, Entry] = {}
     for module in sorted(info.name for info in pkgutil.iter_modules(theorems.__path__)):
         for entry in importlib.import_module(f"proofs_check.theorems.{module}").ENTRIES:

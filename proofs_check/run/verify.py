@@ -116,11 +116,6 @@ def verify(
 
     Without a number of processes they run here, one after the other, in order. Checks that a dying worker takes with it
     are run again in a fresh pool, and then each in a process of its own.
-
-    Examples
-    --------
-    >>> [checked.outcome for checked in verify([("A3/look-alike", 0)], Effort())]
-    ['refuted']
     """
     done = known or {}
     yield from (done[key] for key in keys if key in done)

@@ -19,13 +19,7 @@ Merged = tuple[int, int]
 
 
 def merged(pmf: Pmf, two: Merged) -> list[Real]:
-    """The pmf with two tokens as one.
-
-    Examples
-    --------
-    >>> merged([Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)], (1, 2))
-    [Fraction(1, 2), Fraction(1, 2)]
-    """
+    """The pmf with two tokens as one."""
     return [*(share for x, share in enumerate(pmf) if x not in two), pmf[two[0]] + pmf[two[1]]]
 
 

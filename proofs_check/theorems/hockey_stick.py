@@ -31,13 +31,7 @@ ORDERED = Assumption("0 <= a <= b and 0 <= s <= 1", lambda p, q, a, b, s: every(
 
 
 def by_one_sort(p: Pmf, q: Pmf) -> dict[int, Real]:
-    """All g(p_x/q_x), x where q_x > 0: sort once by the ratio; g = ratio * (draft mass so far) - (target mass so far).
-
-    Examples
-    --------
-    >>> by_one_sort((Fraction(1, 3), Fraction(2, 3)), (Fraction(2, 3), Fraction(1, 3)))
-    {0: Fraction(0, 1), 1: Fraction(1, 1)}
-    """
+    """All g(p_x/q_x), x where q_x > 0: one sort by the ratio; g = ratio * (draft mass) - (target mass) so far."""
     return _prefix_sums(p, q, sorted(_drawn(q), key=lambda x: p[x] / q[x]))
 
 

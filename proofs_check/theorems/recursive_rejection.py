@@ -31,13 +31,6 @@ def mean_rank(p: Pmf, q: Pmf) -> Real | None:
     """E[R], the sum of the products of TVs: until the residual repeats itself, then a geometric series.
 
     None where it repeats itself and is never accepted.
-
-    Examples
-    --------
-    >>> from fractions import Fraction
-    >>> third = Fraction(1, 3)
-    >>> mean_rank((third, 2 * third), (2 * third, third))
-    Fraction(2, 1)
     """
     total, alive, before = 0 * p[0], 1 + 0 * p[0], None
     for _, (residual, tv) in zip(range(LONGEST), residuals(p, q), strict=False):

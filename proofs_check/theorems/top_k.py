@@ -37,13 +37,7 @@ def before(a: Real, i: Real, b: Real, j: Real) -> Real:
 
 
 def places(q: Pmf, sign: int = 1) -> list[int]:
-    """The place of each token, 1 and the tokens before it; with sign -1 the highest index goes first among equals.
-
-    Examples
-    --------
-    >>> places((0.3, 0.4, 0.3)), places((0.3, 0.4, 0.3), -1)
-    ([2, 1, 3], [3, 1, 2])
-    """
+    """The place of each token, 1 and the tokens before it; with sign -1 the highest index goes first among equals."""
     return [1 + sum(before(b, sign * j, a, sign * i) for j, b in enumerate(q)) for i, a in enumerate(q)]
 
 

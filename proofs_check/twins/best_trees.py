@@ -85,13 +85,7 @@ def most_tokens(
 
 
 def programme(pi: RankPmf, nodes: int, depth: int | None = None) -> Real:
-    """The most tokens of a tree of up to so many nodes whose siblings have ranks 1..m, subtree by subtree.
-
-    Examples
-    --------
-    >>> programme((Fraction(1, 10), Fraction(8, 10)), 2)
-    Fraction(19, 10)
-    """
+    """The most tokens of a tree of up to so many nodes whose siblings have ranks 1..m, subtree by subtree."""
 
     @cache
     def from_rank(rank: int, below: int, deep: int) -> Real:

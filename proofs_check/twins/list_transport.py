@@ -22,13 +22,7 @@ Flow = dict[tuple[Drawn, int], Real]
 
 
 def sets(tokens: int) -> list[tuple[int, ...]]:
-    """Every set of tokens.
-
-    Examples
-    --------
-    >>> sets(2)
-    [(), (0,), (1,), (0, 1)]
-    """
+    """Every set of tokens."""
     return [chosen for size in range(tokens + 1) for chosen in combinations(range(tokens), size)]
 
 

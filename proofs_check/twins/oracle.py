@@ -23,13 +23,7 @@ DEEP = 700
 
 
 def exactly(values: Iterable[float]) -> list[Real]:
-    """The floats as multiprecision numbers, unrounded.
-
-    Examples
-    --------
-    >>> print(exactly([0.1])[0])
-    0.1000000000000000055511151231257827021181583404541
-    """
+    """The floats as multiprecision numbers, unrounded."""
     return [MP.mpf(float(value)) for value in values]
 
 

@@ -19,13 +19,7 @@ PositionLaw = Callable[[Pmf, Pmf, int], Fraction]
 
 
 def likelihood_ratio(p: Pmf, q: Pmf, token: int) -> Fraction:
-    """The ratio rho = q(x)/p(x) of a token the target can draw.
-
-    Examples
-    --------
-    >>> likelihood_ratio((Fraction(1, 2), Fraction(1, 2)), (Fraction(1, 4), Fraction(3, 4)), 1)
-    Fraction(3, 2)
-    """
+    """The ratio rho = q(x)/p(x) of a token the target can draw."""
     return q[token] / p[token]
 
 

@@ -24,14 +24,7 @@ Weights = dict[Fraction, Fraction]
 
 
 def grown(model: Model, capacity: int) -> list[tuple[Fraction, Prefix]]:
-    """The heaviest prefixes of a known target with their weights, at most `capacity`, the heaviest first.
-
-    Examples
-    --------
-    >>> half = Fraction(1, 2)
-    >>> [(str(weight), prefix) for weight, prefix in grown(lambda _: (half, half), 3)]
-    [('1/2', (0,)), ('1/2', (1,)), ('1/4', (0, 0))]
-    """
+    """The heaviest prefixes of a known target with their weights, at most `capacity`, the heaviest first."""
     waiting: list[tuple[Fraction, Prefix]] = [(-share, (token,)) for token, share in enumerate(model(())) if share > 0]
     heapq.heapify(waiting)
     tree: list[tuple[Fraction, Prefix]] = []
@@ -55,14 +48,7 @@ def best_of_one(pmf: Pmf, capacity: int) -> Fraction:
 
 
 def assignments(pmfs: Ensemble, depth: int) -> Iterator[dict[Prefix, Pmf]]:
-    """Every way to give each prefix shorter than `depth` one of the pmfs; all are equally likely.
-
-    Examples
-    --------
-    >>> half, one = Fraction(1, 2), Fraction(1)
-    >>> len(list(assignments([(half, half), (one, 0 * one)], 2)))
-    8
-    """
+    """Every way to give each prefix shorter than `depth` one of the pmfs; all are equally likely."""
     prefixes = [prefix for n in range(depth) for prefix in product(range(len(pmfs[0])), repeat=n)]
     for chosen in product(pmfs, repeat=len(prefixes)):
         yield dict(zip(prefixes, chosen, strict=True))
@@ -107,14 +93,7 @@ def _shown(
 
 
 def mean_best_by_depth(pmfs: Ensemble, capacity: int) -> Fraction:
-    """E[X] of the best tree where all prefixes of one length share one pmf, drawn anew for each length.
-
-    Examples
-    --------
-    >>> half, one = Fraction(1, 2), Fraction(1)
-    >>> str(mean_best_by_depth([(half, half), (one, 0 * one)], 2))
-    '11/8'
-    """
+    """E[X] of the best tree where all prefixes of one length share one pmf, drawn anew for each length."""
     rows = list(product(pmfs, repeat=capacity + 1))
     total = Fraction(0)
     for row in rows:
@@ -127,13 +106,7 @@ def _at_depth(row: Sequence[Pmf], prefix: Prefix) -> Pmf:
 
 
 def one_step(pmfs: Ensemble) -> Weights:
-    """The law of the probability of a drawn token, W_1.
-
-    Examples
-    --------
-    >>> {str(chance): str(share) for chance, share in one_step([(Fraction(1, 3), Fraction(2, 3))]).items()}
-    {'1/3': '1/3', '2/3': '2/3'}
-    """
+    """The law of the probability of a drawn token, W_1."""
     law: Weights = {}
     for pmf in pmfs:
         for share in pmf:
@@ -143,13 +116,7 @@ def one_step(pmfs: Ensemble) -> Weights:
 
 
 def many_steps(pmfs: Ensemble, steps: int) -> Weights:
-    """The law of W_n: a product of independent steps.
-
-    Examples
-    --------
-    >>> {str(w): str(share) for w, share in many_steps([(Fraction(1, 3), Fraction(2, 3))], 2).items()}
-    {'1/9': '1/9', '2/9': '4/9', '4/9': '4/9'}
-    """
+    """The law of W_n: a product of independent steps."""
     law: Weights = {Fraction(1): Fraction(1)}
     for _ in range(steps):
         following: Weights = {}
@@ -194,14 +161,7 @@ def visits(pmfs: Ensemble, least: Fraction) -> Weights:
 
 
 def heaviest(pmfs: Ensemble, capacity: Fraction | int) -> Fraction:
-    """B3': the weight of the P heaviest prefixes of the mean tree, in which W_n = w stands for 1/w prefixes.
-
-    Examples
-    --------
-    >>> half, one = Fraction(1, 2), Fraction(1)
-    >>> str(heaviest([(half, half), (one, 0 * one)], 6))
-    '13/4'
-    """
+    """B3': the weight of the P heaviest prefixes of the mean tree, in which W_n = w stands for 1/w prefixes."""
     total, left = Fraction(0), Fraction(capacity)
     for weight, number in walk(pmfs):
         if number / weight >= left:

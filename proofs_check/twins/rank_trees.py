@@ -27,13 +27,7 @@ RankPmf = Sequence[Real]
 
 
 def all_trees(nodes: int, ranks: int) -> list[Nodes]:
-    """Every tree of so many nodes whose ranks are at most `ranks`.
-
-    Examples
-    --------
-    >>> all_trees(2, 1), [len(all_trees(nodes, 3)) for nodes in range(5)]
-    ([((1,), (1, 1))], [1, 3, 12, 55, 273])
-    """
+    """Every tree of so many nodes whose ranks are at most `ranks`."""
     trees: set[frozenset[Path]] = {frozenset()}
     for _ in range(nodes):
         trees = {
@@ -62,14 +56,7 @@ def tokens(pi: RankPmf, tree: Nodes) -> Real:
 
 
 def read(pi: Pmf, tree: Nodes) -> dict[Path, Fraction]:
-    """The law of the ranks a call reads, the last of which leads out of the tree, by walking every way down.
-
-    Examples
-    --------
-    >>> half = Fraction(1, 2)
-    >>> {path: str(share) for path, share in read((half, half), ((1,),)).items()}
-    {(2,): '1/2', (1, 1): '1/4', (1, 2): '1/4'}
-    """
+    """The law of the ranks a call reads, the last of which leads out of the tree, by walking every way down."""
     walk = tree_walk(lambda law, _, __: {(r, r): share for r, share in enumerate(law, 1)}, frozenset(tree))
     law = walk(lambda _: pi, lambda _: pi, (), deepest(tree))
     return {ranks: share for (ranks, _), share in law.items()}
