@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from fractions import Fraction
 
 from hypothesis import strategies as st
 
-from proofs_check.arithmetic import Real, floats, positive_part, shares
-from proofs_check.batch_recursion import Left, left_after, profile
-from proofs_check.claims import Case, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.findings import Effort
-from proofs_check.rejection_algorithms import (
+from proofs_check.algorithms.rejection_algorithms import (
     Chain,
     Pmf,
     Table,
@@ -26,28 +19,18 @@ from proofs_check.rejection_algorithms import (
     table_of,
     tables,
 )
-from proofs_check.simulated import Parameters, simulated
-from proofs_check.symbolic import same, valid
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.simulated import Parameters, simulated
+from proofs_check.evidence.symbolic import same, valid
+from proofs_check.statement.arithmetic import floats, positive_part, shares
+from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most, computed, equal
+from proofs_check.statement.findings import Effort
+from proofs_check.twins.batch_recursion import Left, left_after, nothing, profile, rarest, uncovered
 from simulations.counts.quantities import Mean
 from simulations.verdicts.predictions import Predicted
 from spectheory.intervals import Interval
 from spectheory.limits import batch_expected_rejections, batch_limit, rejection_profile
-
-
-def uncovered(p: Pmf, q: Pmf) -> Pmf:
-    """What is left of p when every draft was rejected, for ever: the tokens the draft cannot draw; its sum is o."""
-    return tuple(a if b == 0 else 0 * a for a, b in zip(p, q, strict=True))
-
-
-def nothing(p: Pmf, q: Pmf) -> Pmf:
-    """What the paper takes to be left."""
-    return tuple(0 * a for a in p)
-
-
-def rarest(target: Table, draft: Table) -> Real:
-    """The least positive probability the draft gives to a token that the target can output; 1 if there is none."""
-    drawn = (b for prefix, p in target.items() for a, b in zip(p, draft[prefix], strict=True) if a > 0 and b > 0)
-    return min(drawn, default=Fraction(1))
 
 
 def with_drafts(cases: Iterator[Case], counts: tuple[int, ...]) -> Iterator[Case]:
@@ -110,10 +93,7 @@ PROOF = (
     same(
         "let C be the rejections to come where a round starts, C' where one is running; token x adds "
         "u(1 + C) + (p - u)C' to the first and h(1 + C) + (p - h)C' to the second: (h - u)(1 - D) more, D = C' - C",
-        lambda u, h, p, C, E: (
-            (h * (1 + C) + (p - h) * E) - (u * (1 + C) + (p - u) * E),
-            (h - u) * (1 - (E - C)),
-        ),
+        lambda u, h, p, C, E: ((h * (1 + C) + (p - h) * E) - (u * (1 + C) + (p - u) * E), (h - u) * (1 - (E - C))),
     ),
     valid(
         "so if 0 <= D <= 1 after every x, then 0 <= D <= sum h <= 1 before it: from the last position back, always",
@@ -227,4 +207,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from proofs_check.arithmetic import Real, absolute, floats, positive_part, shares, smaller
-from proofs_check.biased_rules import (
+from proofs_check.agreement.bias_along_text import TEXT
+from proofs_check.algorithms.biased_rules import (
     THETAS,
     accepted,
     biased_rule,
@@ -25,11 +25,8 @@ from proofs_check.biased_rules import (
     stated_loss,
     with_thetas,
 )
-from proofs_check.claims import Claim, Compared, at_least, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.enumeration import text_law
-from proofs_check.evidence import agreement, exact, proof, searched, solved
-from proofs_check.rejection_algorithms import (
+from proofs_check.algorithms.enumeration import text_law
+from proofs_check.algorithms.rejection_algorithms import (
     Chain,
     Pmf,
     Table,
@@ -45,11 +42,14 @@ from proofs_check.rejection_algorithms import (
     table_of,
     tables,
 )
-from proofs_check.simulated import instead, simulated, stated
-from proofs_check.simulated_settings import OVER_ACCEPTING, at
-from proofs_check.symbolic import same, valid
-from proofs_check.theorems.bias_along_text import TEXT
-from proofs_check.theorems.rejections import y1_profile
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched, solved
+from proofs_check.evidence.simulated import instead, simulated, stated
+from proofs_check.evidence.simulated_settings import OVER_ACCEPTING, at
+from proofs_check.evidence.symbolic import same, valid
+from proofs_check.statement.arithmetic import Real, absolute, floats, positive_part, shares, smaller
+from proofs_check.statement.claims import Claim, Compared, at_least, computed, equal
+from proofs_check.twins.batch_recursion import y1_profile
 from spectheory import total_variation
 from spectheory.limits import bias_frontier, expected_rejections, mean_bias_frontier, mixture_target
 from spectheory.verification import BiasedVerification
@@ -159,10 +159,7 @@ PROOF = (
         lambda p, q, t: [
             equal(positive_part(q - (1 - t) * p - t * q), (1 - t) * positive_part(q - p)),
             equal(positive_part((1 - t) * p + t * q - q), (1 - t) * positive_part(p - q)),
-            equal(
-                smaller((1 - t) * p + t * q, q) + positive_part((1 - t) * p + t * q - q),
-                (1 - t) * p + t * q,
-            ),
+            equal(smaller((1 - t) * p + t * q, q) + positive_part((1 - t) * p + t * q - q), (1 - t) * p + t * q),
         ],
         lambda p, q, t: shares(p=p, q=q, t=t),
     ),
@@ -291,4 +288,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from proofs_check import arithmetic
-from proofs_check.arithmetic import Real, shares
-from proofs_check.claims import Assumption, Case, Claim, Compared, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.findings import Effort
-from proofs_check.search import Space
-from proofs_check.symbolic import Step, in_words, same, valid
-from proofs_check.theorems.iid_speedup import speedup
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.search import Space
+from proofs_check.evidence.symbolic import Step, in_words, same, valid
+from proofs_check.forms.speedup import speedup
+from proofs_check.statement import arithmetic
+from proofs_check.statement.arithmetic import Real, shares
+from proofs_check.statement.claims import Assumption, Case, Claim, Compared, at_most, computed, equal
+from proofs_check.statement.findings import Effort
 from spectheory.cost import parallel_replicas, parallel_speedup, parallel_time
 
 
@@ -86,12 +86,7 @@ def settings(effort: Effort) -> Iterator[Case]:
     """Up to 7 tokens, acceptance rates in quarters, a few times of a pass."""
     times = ((1, 1), (4, 2), (10, 3), (7, 1), (5, 4))
     for tokens, i, (t_target, t_draft) in product(range(1, effort.pick(7, 11) + 1), range(5), times):
-        yield {
-            "tokens": tokens,
-            "alpha": Fraction(i, 4),
-            "t_target": Fraction(t_target),
-            "t_draft": Fraction(t_draft),
-        }
+        yield {"tokens": tokens, "alpha": Fraction(i, 4), "t_target": Fraction(t_target), "t_draft": Fraction(t_draft)}
 
 
 def drawn() -> Any:
@@ -219,4 +214,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

@@ -11,11 +11,7 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from proofs_check import cases
-from proofs_check.arithmetic import Real, absolute, positive_part, smaller
-from proofs_check.claims import Assumption, Case, Claim, Compared, at_least, at_most, equal
-from proofs_check.entries import Entry
-from proofs_check.enumeration import (
+from proofs_check.algorithms.enumeration import (
     Prefix,
     Rule,
     block_verification,
@@ -23,9 +19,7 @@ from proofs_check.enumeration import (
     text_law,
     token_verification,
 )
-from proofs_check.evidence import counterexample, exact, proof, searched
-from proofs_check.findings import Effort
-from proofs_check.rejection_algorithms import (
+from proofs_check.algorithms.rejection_algorithms import (
     Pmf,
     Table,
     decoded,
@@ -36,10 +30,16 @@ from proofs_check.rejection_algorithms import (
     steps_of,
     tables,
 )
-from proofs_check.search import Space, rational
-from proofs_check.strategies import models
-from proofs_check.symbolic import valid
-from proofs_check.theorems.rejections import y1_profile
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import counterexample, exact, proof, searched
+from proofs_check.evidence.search import Space, rational
+from proofs_check.evidence.symbolic import valid
+from proofs_check.library import cases
+from proofs_check.library.strategies import models
+from proofs_check.statement.arithmetic import Real, absolute, positive_part, smaller
+from proofs_check.statement.claims import Assumption, Case, Claim, Compared, at_least, at_most, equal
+from proofs_check.statement.findings import Effort
+from proofs_check.twins.batch_recursion import y1_profile
 
 
 def unbiased_rule(target: Table, draft: Table, shares: Table) -> Rule:
@@ -248,7 +248,6 @@ ENTRIES = (
         kind="refuted",
         plain="no unbiased rule at all, block verification among them, has fewer rejections than Y1",
         latex=r"\text{output law} = P \;\Rightarrow\; E[N_{rej}] \ge \sum_n E\,TV(P_n, Q_n)",
-        source=(),
         assumptions=(HORIZON,),
         evidence=(
             counterexample(
@@ -258,11 +257,5 @@ ENTRIES = (
                 true=Claim("token verification rejects at least as Y1 says", _any_rule(token_verification)),
             ),
         ),
-        without={
-            "symbolic": "a counterexample settles it",
-            "certified": "no logarithm enters",
-            "search": "a counterexample settles it",
-        },
     ),
 )
-"""What this file states."""

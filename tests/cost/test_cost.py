@@ -15,7 +15,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from proofs_check.strategies import theorem
+from proofs_check.library.strategies import theorem
 from spectheory import Interval
 from spectheory.cost import (
     FREE_DRAFTS,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from proofs_check.strategies import theorem
+from proofs_check.library.strategies import theorem
 from spectheory import Interval
 from spectheory.cost import (
     ACCELERATORS,

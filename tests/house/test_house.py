@@ -49,15 +49,15 @@ SCRIPTS = ("spectheory/cli", "spectheory/pairs/train.py", "spectheory/__main__.p
 """What runs on a terminal may print."""
 
 ORACLES = (
-    "proofs_check/batch_algorithm.py",
-    "proofs_check/copied_drafts.py",
-    "proofs_check/enumeration.py",
-    "proofs_check/path_theorem.py",
-    "proofs_check/tree_enumeration.py",
-    "proofs_check/tree_theorem.py",
-    "proofs_check/oracle.py",
-    "proofs_check/rank_laws.py",
-    "proofs_check/race_ranks.py",
+    "proofs_check/algorithms/batch_algorithm.py",
+    "proofs_check/algorithms/copied_drafts.py",
+    "proofs_check/algorithms/enumeration.py",
+    "proofs_check/twins/path_theorem.py",
+    "proofs_check/algorithms/tree_enumeration.py",
+    "proofs_check/twins/tree_theorem.py",
+    "proofs_check/twins/oracle.py",
+    "proofs_check/algorithms/rank_laws.py",
+    "proofs_check/twins/race_ranks.py",
     *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "simulations/reference").glob("*.py"))),
 )
 """What the library is checked against calls none of its closed forms."""
@@ -284,3 +284,46 @@ def prints(path: Path) -> list[int]:
 
 def test_the_library_never_prints() -> None:
     assert [path for path in sources(*PACKAGES) if not str(path).startswith(SCRIPTS) and prints(path)] == []
+
+
+# The evidence
+
+
+EVIDENCE_ROOMS = (
+    "statement",
+    "evidence",
+    "library",
+    "algorithms",
+    "twins",
+    "forms",
+    "proofs",
+    "agreement",
+    "theorems",
+    "run",
+)
+"""Rooms of proofs_check: a file imports only from its own room and the rooms before it."""
+
+
+def of_later_rooms(path: Path) -> list[str]:
+    """Imports of a file of proofs_check from a later room, or of one theorem file from another."""
+    rooms = EVIDENCE_ROOMS[: EVIDENCE_ROOMS.index(path.parts[1]) + (path.parts[1] != "theorems")]
+    known = tuple(f"proofs_check.{each}." for each in rooms)
+    return [name for name in imports(path) if name.startswith("proofs_check.") and not (name + ".").startswith(known)]
+
+
+EVIDENCE = [path for path in sources("proofs_check") if len(path.parts) > 2]
+
+
+def test_rooms_of_the_evidence_have_an_order() -> None:
+    assert {str(p): wrong for p in EVIDENCE if p.parts[1] != "run" and (wrong := of_later_rooms(p))} == {}
+
+
+def test_a_theorem_file_that_imports_another_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative control, with a form that imports a proof."""
+    for line, path in (
+        ("from proofs_check.theorems.tunstall import ENTRIES", "theorems/exit_leaf.py"),
+        ("from proofs_check.theorems import tunstall", "theorems/exit_leaf.py"),
+        ("from proofs_check.proofs.trees import ADD_A_NODE", "forms/exits.py"),
+    ):
+        monkeypatch.setattr(sys.modules[__name__], "tree", lambda _, line=line: ast.parse(line))
+        assert len(of_later_rooms(Path("proofs_check") / path)) == 1, line

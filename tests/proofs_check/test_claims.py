@@ -10,27 +10,15 @@ import pytest
 from hypothesis import find, given
 from hypothesis import strategies as st
 
-from proofs_check import (
-    POSITIVE,
-    Claim,
-    absolute,
-    at_least,
-    at_most,
-    cases,
-    equal,
-    is_zero,
-    larger,
-    log,
-    smaller,
-    strategies,
-)
-from proofs_check.claims import Assumption, AssumptionError, ClaimError, Compared, computed
-from proofs_check.enclosures import enclosures
-from proofs_check.findings import Effort
-from proofs_check.judge import judge, judge_all
-from proofs_check.search import pair_space, rational, search_claim
-from proofs_check.solver import prove_claim
-from proofs_check.symbolic import cited, prove, same, valid
+from proofs_check import POSITIVE, Claim, absolute, at_least, at_most, equal, is_zero, larger, log, smaller
+from proofs_check.evidence.judge import judge, judge_all
+from proofs_check.evidence.search import pair_space, rational, search_claim
+from proofs_check.evidence.solver import prove_claim
+from proofs_check.evidence.symbolic import cited, prove, same, valid
+from proofs_check.library import cases, strategies
+from proofs_check.statement.claims import Assumption, AssumptionError, ClaimError, Compared, computed
+from proofs_check.statement.enclosures import enclosures
+from proofs_check.statement.findings import Effort
 from spectheory.errors import SpectheoryError
 
 THIRD = Fraction(1, 3)

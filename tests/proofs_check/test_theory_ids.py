@@ -72,7 +72,7 @@ def mentions(text: str, identifier: str) -> bool:
 DOCSTRINGS = list(docstrings())
 TESTS = {
     path.name: path.read_text(encoding="utf-8")
-    for path in sorted((ROOT / "tests").glob("test_*.py"))
+    for path in sorted((ROOT / "tests").rglob("test_*.py"))
     if path.name != Path(__file__).name
 }
 

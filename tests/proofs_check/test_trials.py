@@ -26,11 +26,11 @@ from proofs_check import (
     smaller,
     try_claim,
 )
-from proofs_check.claims import Compared
-from proofs_check.judge import judge
-from proofs_check.solver import prove_claim
-from proofs_check.symbolic import valid
-from proofs_check.wide import wide_search
+from proofs_check.evidence.judge import judge
+from proofs_check.evidence.solver import prove_claim
+from proofs_check.evidence.symbolic import valid
+from proofs_check.library.wide import wide_search
+from proofs_check.statement.claims import Compared
 from spectheory.cli import main
 from spectheory.errors import SpectheoryError
 
@@ -126,7 +126,7 @@ def test_a_solver_that_gives_up_leaves_the_sizes_it_proved() -> None:
 
 def test_a_claim_that_takes_too_long_on_many_tokens_says_how_far_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
     """The time for larger vocabularies is bounded: of a claim in 2^V steps the last size is the one reached."""
-    monkeypatch.setattr("proofs_check.wide.SECONDS", (0.0, 0.0))
+    monkeypatch.setattr("proofs_check.library.wide.SECONDS", (0.0, 0.0))
     trial = try_claim(AFFINITY)
     assert (trial.wide, trial.largest) == (None, 3)
     assert "not refuted at V up to 3 (" in trial.summary

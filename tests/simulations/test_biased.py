@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 import simulations.simulators  # noqa: F401  registers them
-from proofs_check.strategies import extreme_pairs
+from proofs_check.library.strategies import extreme_pairs
 from simulations.counts.quantities import Mean, Share
 from simulations.counts.tally import Tally
 from simulations.draws.streams import Stream, words

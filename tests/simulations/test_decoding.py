@@ -18,10 +18,10 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from proofs_check import enumeration
-from proofs_check.batch_algorithm import batch_decoding
-from proofs_check.batch_recursion import left_after, profile
-from proofs_check.strategies import Floats
+from proofs_check.algorithms import enumeration
+from proofs_check.algorithms.batch_algorithm import batch_decoding
+from proofs_check.library.strategies import Floats
+from proofs_check.twins.batch_recursion import left_after, profile
 from simulations.draws.acceptance import acceptance_law, acceptance_rows
 from simulations.draws.streams import Stream, Words, words
 from simulations.kernels.batch_rejection import batch_rejections

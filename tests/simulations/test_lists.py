@@ -16,7 +16,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from proofs_check.strategies import Floats, extreme_pairs
+from proofs_check.library.strategies import Floats, extreme_pairs
 from simulations.draws.streams import Stream, words
 from simulations.kernels.gumbel_list import gumbel_list
 from simulations.kernels.recursive_rejection import _inverted, recursive_rejection

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from proofs_check.strategies import Floats, extreme_pairs
+from proofs_check.library.strategies import Floats, extreme_pairs
 from simulations.counts.quantities import Share
 from simulations.counts.tally import Tally
 from simulations.draws.streams import words

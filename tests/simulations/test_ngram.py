@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from proofs_check.strategies import Floats
+from proofs_check.library.strategies import Floats
 from simulations.counts.moments import Moments
 from simulations.counts.quantities import Mean
 from simulations.counts.tally import Tally

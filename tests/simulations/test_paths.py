@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 
 import simulations.simulators  # noqa: F401  registers
-from proofs_check.call_counts import moments, numbers
-from proofs_check.enumeration import Decoding, Model, given_text, text_law
-from proofs_check.path_cases import CHAINS, RANKED, TREES
-from proofs_check.tree_theorem import depth
+from proofs_check.agreement.call_counts import moments, numbers
+from proofs_check.agreement.path_cases import CHAINS, RANKED, TREES
+from proofs_check.algorithms.enumeration import Decoding, Model, given_text, text_law
+from proofs_check.twins.tree_theorem import depth
 from simulations.counts.quantities import Mean
 from simulations.counts.tally import Tally
 from simulations.draws.streams import Stream, words

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import simulations.simulators  # noqa: F401  registers all kinds
-from proofs_check.random_pmf_trees import Ensemble, mean_best, mean_best_by_depth
-from proofs_check.strategies import Floats
+from proofs_check.library.strategies import Floats
+from proofs_check.twins.random_pmf_trees import Ensemble, mean_best, mean_best_by_depth
 from simulations.counts.tally import Tally
 from simulations.draws.streams import Stream, words
 from simulations.experiments.registry import registered

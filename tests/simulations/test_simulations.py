@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from proofs_check import enumeration
-from proofs_check.strategies import Floats
+from proofs_check.algorithms import enumeration
+from proofs_check.library.strategies import Floats
 from simulations.draws.streams import Stream, words
 from simulations.reference.any_rule import ALGORITHMS, DraftTree
 from simulations.reference.drawing import inverted, inverted_in_order

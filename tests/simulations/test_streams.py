@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from proofs_check.strategies import Floats, pmfs
+from proofs_check.library.strategies import Floats, pmfs
 from simulations.draws.alias import alias, drawn
 from simulations.draws.streams import Stream, exponential, next_word, uniform, words
 

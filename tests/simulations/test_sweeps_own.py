@@ -20,7 +20,7 @@ from scipy.special import rel_entr
 from scipy.stats import binom
 
 import simulations.simulators  # noqa: F401  registers the kinds
-from proofs_check.strategies import Floats
+from proofs_check.library.strategies import Floats
 from simulations.counts.quantities import Mean, Share
 from simulations.counts.tally import Tally
 from simulations.draws.streams import Stream, words
