@@ -131,8 +131,6 @@ def _first_position(case: Mapping[str, Table]) -> Case:
     return {name: {(): table[()]} for name, table in case.items()}
 
 
-# Simulated
-
 TARGET = [[0.5, 0.3, 0.2], [0.1, 0.6, 0.3], [0.3, 0.3, 0.4]]
 DRAFTS = {
     "covering": [[0.2, 0.2, 0.6], [0.5, 0.3, 0.2], [0.2, 0.6, 0.2]],

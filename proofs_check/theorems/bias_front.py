@@ -54,8 +54,6 @@ from spectheory import total_variation
 from spectheory.limits import bias_frontier, expected_rejections, mean_bias_frontier, mixture_target
 from spectheory.verification import BiasedVerification
 
-# Claims
-
 
 def _price(p: Pmf, q: Pmf, b: Pmf) -> Compared:
     """P(reject) + Loss* = TV."""

@@ -14,7 +14,6 @@ from proofs_check.evidence.symbolic import Step, valid
 from proofs_check.forms.divergences import overlap, reciprocal, similarity
 from proofs_check.forms.ranks import race
 from proofs_check.library import cases
-from proofs_check.library.cases import every_pair
 from proofs_check.library.strategies import exact_pairs
 from proofs_check.statement.arithmetic import Pmf, Real, absolute, floats, larger, shares, smaller
 from proofs_check.statement.claims import POSITIVE, Claim, Compared, at_most, computed, equal
@@ -144,10 +143,10 @@ ENTRIES = (
                 (2,),
                 wrong=Claim(LOOK_ALIKE.says, LOOK_ALIKE.holds, (POSITIVE,)),
             ),
-            exact(BOUNDS, every_pair(7, 10), wrong=LOOK_ALIKE),
+            exact(BOUNDS, cases.every_pair(7, 10), wrong=LOOK_ALIKE),
             agreement(
                 Claim("the library's five bounds", library),
-                every_pair(4, 6),
+                cases.every_pair(4, 6),
                 wrong=Claim(
                     "S in place of S/2",
                     lambda p, q: computed(race_inequalities(floats(p), floats(q)).half_similarity, similarity(p, q)),

@@ -59,9 +59,6 @@ def unbiased_rule(target: Table, draft: Table, shares: Table) -> Rule:
 UNBIASED = Assumption("the output law is the target", lambda p, q, b, r: outcome(q, b, r)[1] == p)
 
 
-# Cases
-
-
 def rules_of_a_grid(effort: Effort) -> Iterator[Case]:
     """Every pair of a grid on 2 tokens with every acceptance and every recovery law of a grid, biased ones too."""
     fine = effort.pick(4, 6)
@@ -112,9 +109,6 @@ def repeated_pairs(denominator: int) -> Iterator[Case]:
     for steps, pair in product((1, 2), cases.pairs(2, denominator)):
         prefixes = [prefix for n in range(steps) for prefix in product(range(2), repeat=n)]
         yield {"target": dict.fromkeys(prefixes, pair["p"]), "draft": dict.fromkeys(prefixes, pair["q"])}
-
-
-# Claims
 
 
 def _one_rule(p: Pmf, q: Pmf, b: Pmf, r: Pmf) -> Iterator[Compared]:
