@@ -29,11 +29,8 @@ REACH = 12
 """Lattice points looked at."""
 
 
-def area_under_a_step(x: Any) -> tuple[Any, Any]:
+def area_under_a_step(x: Any, u: Any) -> tuple[Any, Any]:
     """The integral of x - u over 0 < u < x, and x^2/2."""
-    import sympy
-
-    u = sympy.Symbol("u")
     return integral(x - u, u, 0, x), x**2 / 2
 
 

@@ -6,22 +6,14 @@ import math
 from typing import Any
 
 from proofs_check.evidence.symbolic import Step, in_words, same, valid
-from proofs_check.statement.arithmetic import Real, larger, positive_part, smaller
+from proofs_check.statement.arithmetic import larger, positive_part, shares, smaller
 from proofs_check.statement.calculus import exp, integral
 from proofs_check.statement.claims import at_most, equal
 
 
-def arrives_first(g: Any) -> tuple[Any, Any]:
+def arrives_first(g: Any, u: Any) -> tuple[Any, Any]:
     """The chance that clocks of total rate g stay silent for a time u ~ Exp(1), as an integral."""
-    import sympy
-
-    u = sympy.Symbol("u", positive=True)
     return integral(exp(-u) * exp(-u * g), u, 0, math.inf), 1 / (1 + g)
-
-
-def probabilities(*values: Real) -> list[Real]:
-    """The conditions 0 <= v <= 1."""
-    return [bound for value in values for bound in (value >= 0, value <= 1)]
 
 
 TELESCOPE: tuple[Step, ...] = (
@@ -50,7 +42,7 @@ POSITIONS: tuple[Step, ...] = (
     valid(
         "rejects it with q - min(p, q) = (q-p)+, and p - min(p, q) = (p-q)+: both sum to the same D = 1 - sum min",
         lambda p, q: [equal(q - smaller(p, q), positive_part(q - p)), equal(p - smaller(p, q), positive_part(p - q))],
-        lambda p, q: probabilities(p, q),
+        lambda p, q: shares(p, q),
     ),
     valid(
         "so it stops at x with M D (p-q)+/D = M p - m, m = M min(p, q): each accepted token is a factor min(p, q)/p = "
@@ -59,7 +51,7 @@ POSITIONS: tuple[Step, ...] = (
             equal(M * D * (positive_part(p - q) / D), M * p - M * smaller(p, q)),
             equal(M * smaller(p, q) / p, M * smaller(1, q / p)),
         ],
-        lambda M, D, p, q: [*probabilities(M, q), D > 0, p > 0, p <= 1],
+        lambda M, D, p, q: [*shares(M, q), D > 0, p > 0, p <= 1],
     ),
     same(
         "a rule that draws draft d and output x of a position jointly from J(d, x), whatever it does: with o the sum "
@@ -70,7 +62,7 @@ POSITIONS: tuple[Step, ...] = (
         "the race, given that x wins for the target at time u: it wins for the draft too iff every other clock, beyond "
         "u p_y already, is beyond u max(p_y, c q_y) = u (p_y + (c q_y - p_y)+), c = p_x/q_x",
         lambda p, q, c: equal(larger(p, c * q), p + positive_part(c * q - p)),
-        lambda p, q, c: [*probabilities(p, q), c > 0],
+        lambda p, q, c: [*shares(p, q), c > 0],
     ),
     same(
         "clocks have no memory, so that has e^(-u g), g = sum_y (c q_y - p_y)+; u ~ Exp(1) is independent of x (R2), "
@@ -91,7 +83,7 @@ BLOCK: tuple[Step, ...] = (
         "with r the running ratio of the drafts X_1..X_i, r' = min(1, r p/q) at the next: q r' = r p - (r p - q)+, so "
         "E[r' | X_1..X_i] = r - S, S = sum (r p - q)+ (a token with q = 0 adds 0 to both)",
         lambda r, p, q: equal(q * smaller(1, r * p / q), r * p - positive_part(r * p - q)),
-        lambda r, p, q: [*probabilities(r, p), q > 0],
+        lambda r, p, q: [*shares(r, p), q > 0],
     ),
     in_words(
         "P(tau >= i | X_1..X_i) = r, downwards from i = k, marked with r: a deeper depth is marked with E[r'] = r - S, "
@@ -114,12 +106,12 @@ BLOCK: tuple[Step, ...] = (
             equal(G * positive_part(r * p - q), G * r * p - smaller(G * q, G * r * p)),
             equal(G * q * smaller(1, r * p / q), smaller(G * q, G * r * p)),
         ],
-        lambda G, r, p, q: [*probabilities(G, r, p), q > 0],
+        lambda G, r, p, q: [*shares(G, r, p), q > 0],
     ),
     valid(
         "divided by the target's A = p(x_1..x_i) times p: m/(A p) = min(rho_1..rho_(i+1), M/A), the running minimum",
         lambda G, M, A, p, q: equal(smaller(G * q, M * p) / (A * p), smaller((G * q) / (A * p), M / A)),
-        lambda G, M, A, p, q: [*probabilities(G, M, q), A > 0, p > 0],
+        lambda G, M, A, p, q: [*shares(G, M, q), A > 0, p > 0],
     ),
     *TELESCOPE,
 )
@@ -135,7 +127,7 @@ LARGEST: tuple[Step, ...] = (
         "tau >= i+1 is part of that, m <= M p, and its drafts were drawn, m <= Q = q(x_1..x_(i+1)); with M at most "
         "block verification's B, m <= min(Q, B p), which is block verification's m",
         lambda m, M, B, Q, p: at_most(m, smaller(Q, B * p)),
-        lambda m, M, B, Q, p: [*probabilities(p), m <= M * p, m <= Q, M <= B, m >= 0],
+        lambda m, M, B, Q, p: [*shares(p), m <= M * p, m <= Q, M <= B, m >= 0],
     ),
 )
 """No lossless rule accepts more than block verification, text by text and depth by depth."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -199,18 +198,11 @@ def _check(each: Checked, entry: Entry) -> dict[str, Any]:
         "status": each.outcome,
         "steps": [{"says": step.says, "how": step.how, "part": step.part} for step in evidence.steps],
         "tokens": list(evidence.tokens),
-        "finding": _finding(each.finding),
-        "control": {"says": evidence.control.says, **_finding(each.control)},
+        "finding": each.finding.as_dict() if each.finding else {},
+        "control": {"says": evidence.control.says, **(each.control.as_dict() if each.control else {})},
         "trouble": each.trouble,
         "seconds": round(each.seconds, 3),
     }
-
-
-def _finding(finding: Finding | None) -> Mapping[str, Any]:
-    if finding is None:
-        return {}
-    gap = finding.gap if finding.gap is not None and math.isfinite(finding.gap) else None
-    return {"status": finding.status, "cases": finding.cases, "gap": gap, "at": finding.at, "note": finding.note}
 
 
 def _cases(checks: Sequence[Checked], kind: str) -> int:

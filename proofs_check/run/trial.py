@@ -99,11 +99,11 @@ class Trial:
             "summary": self.summary,
             "proved_for": list(self.proved_for),
             "largest": self.largest,
-            "proofs": {str(tokens): _plain(found) for tokens, found in self.proofs.items()},
+            "proofs": {str(tokens): found.as_dict() for tokens, found in self.proofs.items()},
             "no_proof": self.no_proof,
-            "grid": _plain(self.grid),
-            "search": _plain(self.search) if self.search else None,
-            "wide": _plain(self.wide) if self.wide else None,
+            "grid": self.grid.as_dict(),
+            "search": self.search.as_dict() if self.search else None,
+            "wide": self.wide.as_dict() if self.wide else None,
         }
 
     def __str__(self) -> str:
@@ -207,11 +207,6 @@ def _check(claim: Claim, tokens: Sequence[int], effort: Effort) -> None:
         raise SettingError(
             f"tokens is {tokens!r}", limit=f"needs integers in 1..{MOST_TOKENS}", remedy="(2, 3) is the default"
         )
-
-
-def _plain(found: Finding) -> dict[str, Any]:
-    gap = found.gap if found.gap is not None and math.isfinite(found.gap) else None
-    return {"status": found.status, "cases": found.cases, "gap": gap, "at": found.at, "note": found.note}
 
 
 def _gap(found: Finding) -> float:

@@ -180,15 +180,15 @@ def every(conditions: Iterable[Any]) -> Any:
     return all(listed)
 
 
-def shares(**values: Real) -> list[Any]:
+def shares(*values: Real) -> list[Any]:
     """The conditions 0 <= v <= 1 of each value, for the steps of a proof.
 
     Examples
     --------
-    >>> shares(p=Fraction(1, 3), q=2)
+    >>> shares(Fraction(1, 3), 2)
     [True, True, True, False]
     """
-    return [bound for value in values.values() for bound in (value >= 0, value <= 1)]
+    return [bound for value in values for bound in (value >= 0, value <= 1)]
 
 
 def product(values: Iterable[Real]) -> Real:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
@@ -66,6 +67,11 @@ class Finding:
     at: str = ""
     note: str = ""
     values: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The finding as one JSON object."""
+        gap = self.gap if self.gap is not None and math.isfinite(self.gap) else None
+        return {"status": self.status, "cases": self.cases, "gap": gap, "at": self.at, "note": self.note}
 
 
 def together(first: Finding, second: Finding) -> Finding:

@@ -82,13 +82,13 @@ PROOF = (
             at_most(positive_part(U * a - U * q), U * a),
             equal(positive_part(U * a - U * 0), U * a),
         ],
-        lambda U, a, q: shares(U=U, a=a, q=q),
+        lambda U, a, q: shares(U, a, q),
     ),
     valid(
         "let W be the part of U on supp q and d the least q there. If some x has u >= Uq, one more draft leaves at "
         "most W - Ud <= (1 - d) W of W, else nothing; so W <= (1 - d)^M, and U tends to o",
         lambda u, U, q, rest, d: at_most(positive_part(u - U * q) + rest, (1 - d) * (u + rest)),
-        lambda u, U, q, rest, d: [*shares(q=q), d > 0, d <= q, u >= 0, rest >= 0, u >= U * q, u + rest <= U],
+        lambda u, U, q, rest, d: [*shares(q), d > 0, d <= q, u >= 0, rest >= 0, u >= U * q, u + rest <= U],
     ),
     same(
         "let C be the rejections to come where a round starts, C' where one is running; token x adds "
@@ -98,7 +98,7 @@ PROOF = (
     valid(
         "so if 0 <= D <= 1 after every x, then 0 <= D <= sum h <= 1 before it: from the last position back, always",
         lambda u, h, D: [at_least((h - u) * (1 - D), 0), at_most((h - u) * (1 - D), h)],
-        lambda u, h, D: [u >= 0, u <= h, *shares(D=D)],
+        lambda u, h, D: [u >= 0, u <= h, *shares(D)],
     ),
     same(
         "compare two batches that leave u and v, with C, E = C' and F, G = F': after x the first costs more by "
@@ -115,7 +115,7 @@ PROOF = (
             at_least((u - v) * (1 - D) + v * A + (p - v) * B, 0),
             at_most((u - v) * (1 - D) + v * A + (p - v) * B, (u - v) + p * K),
         ],
-        lambda u, v, p, D, A, B, K: [*shares(D=D), v >= 0, v <= u, u <= p, A >= 0, B >= 0, A <= K, B <= K],
+        lambda u, v, p, D, A, B, K: [*shares(D), v >= 0, v <= u, u <= p, A >= 0, B >= 0, A <= K, B <= K],
     ),
     same(
         "Y3 with u = 1[q = 0] p, whose sum is o, is Y4: TV (P - f) + o f = P TV - f (TV - o); at T = 1 it is o",
@@ -130,8 +130,6 @@ PAPER = Claim("the same without o", lambda **case: _approached(**case, left=noth
 def _first_position(case: Mapping[str, Table]) -> Case:
     return {name: {(): table[()]} for name, table in case.items()}
 
-
-# Simulated
 
 TARGET = [[0.5, 0.3, 0.2], [0.1, 0.6, 0.3], [0.3, 0.3, 0.4]]
 DRAFTS = {
@@ -176,7 +174,7 @@ ENTRIES = (
                 wrong=valid(
                     "the same without d <= q: what the draft never draws would shrink too",
                     lambda u, U, q, rest, d: at_most(positive_part(u - U * q) + rest, (1 - d) * (u + rest)),
-                    lambda u, U, q, rest, d: [*shares(q=q, d=d), d > 0, u >= 0, rest >= 0, u >= U * q, u + rest <= U],
+                    lambda u, U, q, rest, d: [*shares(q, d), d > 0, u >= 0, rest >= 0, u >= U * q, u + rest <= U],
                 ),
             ),
             exact(

@@ -41,8 +41,6 @@ from proofs_check.twins.batch_recursion import (
 )
 from spectheory.limits import batch_expected_rejections, expected_calls, rejection_profile
 
-# Cases
-
 
 def batches(effort: Effort) -> Iterator[Case]:
     """Random models of the whole prefix and M = 1 to 4, as far as all batches of whole drafts can be enumerated."""
@@ -77,9 +75,6 @@ def one_position(effort: Effort) -> Iterator[Case]:
         if u >= v:
             gain = (u - v) * (1 - u ** (drafts - 1))
             yield {"p": (1 - v, v), "q": (1 - u, u), "drafts": drafts, "gain": gain}
-
-
-# Claims
 
 
 def _y3(target: Table, draft: Table, drafts: int, left: Callable[[int], Left] = left_after) -> Iterator[Compared]:

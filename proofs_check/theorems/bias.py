@@ -29,8 +29,6 @@ from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_mo
 from proofs_check.statement.findings import Effort
 from spectheory.limits import biased_loss, optimal_recovery, rejection_probability, uno_loss
 
-# Claims
-
 
 def _loss(p: Pmf, q: Pmf, b: Pmf, half: int = 2) -> Iterator[Compared]:
     """The least loss, reached by the law of (p - bq)+ and by the standard one; UNO's, between it and TV."""

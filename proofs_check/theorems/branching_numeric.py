@@ -139,9 +139,6 @@ def single_cases(effort: Effort) -> Iterator[Case]:
                 yield with_value([pmf], capacity)
 
 
-# The library
-
-
 def off_lattice(
     pmfs: Ensemble, capacity: Fraction, value: Fraction, slack: Fraction = Fraction(1, 50)
 ) -> Iterator[Compared]:

@@ -156,8 +156,6 @@ IID_WRONG = Claim(
     (UNCERTAIN, MODERATE),
 )
 
-# The library
-
 
 def surprisals(texts: Texts) -> list[NDArray[np.float64]]:
     """-log p of every token, in double precision."""

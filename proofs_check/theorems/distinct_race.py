@@ -14,7 +14,6 @@ from proofs_check.evidence.simulated_settings import LACKING, RARE, TURNED, at
 from proofs_check.evidence.symbolic import Step, same, valid
 from proofs_check.forms.ranks import drawn, rank_of, rates
 from proofs_check.library import cases
-from proofs_check.library.cases import every_pair
 from proofs_check.library.strategies import exact_pairs
 from proofs_check.proofs.races import WINNER, over_all
 from proofs_check.statement.arithmetic import Pmf, Real, is_zero, larger, positive_part, smaller
@@ -148,7 +147,7 @@ ENTRIES = (
                     lambda rate, u: (over_all(exp(-u) * (1 - exp(-u * rate)), u), rate / (2 + rate)),
                 ),
             ),
-            exact(VIEWS, every_pair(5, 8), wrong=UNCLIPPED),
+            exact(VIEWS, cases.every_pair(5, 8), wrong=UNCLIPPED),
             exact(
                 VIEWS,
                 lambda effort: cases.random_pairs(effort.seed, effort.pick(60, 600), 5),

@@ -20,7 +20,6 @@ from proofs_check.evidence.simulated_settings import LACKING, TURNED, at
 from proofs_check.evidence.symbolic import Step, same, valid
 from proofs_check.forms.ranks import drawn, listed
 from proofs_check.library import cases
-from proofs_check.library.cases import with_candidates
 from proofs_check.library.strategies import exact_pairs
 from proofs_check.library.wide import wide_pairs
 from proofs_check.proofs.races import LOSSLESS
@@ -141,7 +140,7 @@ ENTRIES = (
                     "is between the chance of one race and k times that",
                     lambda p, q, k: construction(p, q, k, larger),
                 ),
-                lambda effort: with_candidates(cases.all_pairs(3, effort.pick(4, 6)), (1, 2, 3)),
+                lambda effort: cases.with_candidates(cases.all_pairs(3, effort.pick(4, 6)), (1, 2, 3)),
                 over="the races' joint law in fractions, k = 1, 2, 3, pairs on 2 and 3 tokens of denominator up to 4",
                 wrong=Claim("with min for max", lambda p, q, k: construction(p, q, k, smaller)),
             ),
@@ -149,13 +148,15 @@ ENTRIES = (
                 Claim(
                     "the library's acceptance, bound and law given the output", lambda p, q, k: library(p, q, k, more=0)
                 ),
-                lambda effort: with_candidates(cases.random_pairs(effort.seed, effort.pick(50, 500), 5), (1, 2, 4)),
+                lambda effort: cases.with_candidates(
+                    cases.random_pairs(effort.seed, effort.pick(50, 500), 5), (1, 2, 4)
+                ),
                 over="random pairs on up to 5 tokens, k = 1, 2, 4",
                 wrong=Claim("with one candidate more", lambda p, q, k: library(p, q, k, more=1)),
             ),
             agreement(
                 Claim("the same on more tokens", lambda p, q, k: library(p, q, k, more=0)),
-                lambda _: with_candidates(chain(wide_pairs(0, 8), islice(wide_pairs(0, 16), SOME)), (2,)),
+                lambda _: cases.with_candidates(chain(wide_pairs(0, 8), islice(wide_pairs(0, 16), SOME)), (2,)),
                 over=f"flat, geometric, sparse, peaked and random pmfs on 8 tokens, {SOME} pairs on 16, k = 2",
                 wrong=Claim("with one candidate more", lambda p, q, k: library(p, q, k, more=1)),
             ),

@@ -16,7 +16,6 @@ from proofs_check.evidence.search import Space, pair_space
 from proofs_check.evidence.symbolic import Step, same, valid
 from proofs_check.forms.divergences import g, total_variation
 from proofs_check.library import cases
-from proofs_check.library.cases import every_pair
 from proofs_check.library.strategies import exact_pairs
 from proofs_check.statement.arithmetic import Pmf, Real, every, floats, is_zero, larger, positive_part
 from proofs_check.statement.claims import Assumption, Claim, Compared, at_least, at_most, computed, equal
@@ -193,7 +192,7 @@ ENTRIES = (
             ),
             exact(
                 Claim("g(1) = TV; g(c) = sum max(p, cq) - 1 = sum (p - cq)+ + c - 1; every g(p/q) by one sort", forms),
-                every_pair(6, 10),
+                cases.every_pair(6, 10),
                 wrong=Claim(
                     "prefix sums without the sort give every g(p/q)",
                     lambda p, q: equal(_prefix_sums(p, q, _drawn(q)), {x: g(p, q, p[x] / q[x]) for x in _drawn(q)}),
@@ -207,7 +206,7 @@ ENTRIES = (
             ),
             agreement(
                 Claim("the library's value at a weight, and its values at all ratios by one sort", library),
-                every_pair(5, 5, others=(200, 2000, 8)),
+                cases.every_pair(5, 5, others=(200, 2000, 8)),
                 wrong=Claim(
                     "the library's weight is on the target",
                     lambda p, q: computed(hockey_stick(floats(p), floats(q), 2.0), g(q, p, 2)),

@@ -145,7 +145,7 @@ GEOMETRIC: tuple[Step, ...] = (
     valid(
         "tau(k) <= 1 + k alpha, by induction: the next power a alpha, 0 <= a <= 1, is at most alpha",
         lambda tau, a, alpha, k: at_most(tau + a * alpha, 1 + (k + 1) * alpha),
-        lambda tau, a, alpha, k: [*shares(a=a, alpha=alpha), tau <= 1 + k * alpha],
+        lambda tau, a, alpha, k: [*shares(a, alpha), tau <= 1 + k * alpha],
     ),
     valid(
         "so if alpha <= c no chain is faster than plain decoding: tau(k) <= 1 + k alpha <= 1 + kc",
@@ -173,7 +173,7 @@ UNIMODAL: tuple[Step, ...] = (
     valid(
         "which is never positive, so once d(k) <= 0 all later d are: S is unimodal in k",
         lambda a, alpha, c, k: at_most(-(1 - alpha) * a * ((k + 1) * c + 1), 0),
-        lambda a, alpha, c, k: [*shares(a=a, alpha=alpha), c >= 0, k >= 0],
+        lambda a, alpha, c, k: [*shares(a, alpha), c >= 0, k >= 0],
     ),
     same(
         "with alpha = 1, d(k) = (kc+1) - c(k+1) = 1 - c for every k: S rises for ever if c < 1",
@@ -191,7 +191,7 @@ INVERSE: tuple[Step, ...] = (
     valid(
         "tau(k+1) = alpha tau(k) + 1 is within 1..k+2 if tau(k) is within 1..k+1",
         lambda tau, alpha, k: (at_least(alpha * tau + 1, 1), at_most(alpha * tau + 1, k + 2)),
-        lambda tau, alpha, k: [*shares(alpha=alpha), tau >= 1, tau <= k + 1],
+        lambda tau, alpha, k: [*shares(alpha), tau >= 1, tau <= k + 1],
     ),
     valid(
         "tau rises strictly with alpha: if alpha < beta and tau(alpha) <= tau(beta), then alpha tau(alpha) + 1 is "
@@ -276,7 +276,7 @@ ENTRIES = (
                 wrong=valid(
                     "gains never fall: -(1 - alpha) alpha^(k+1) ((k+1)c + 1) >= 0",
                     lambda a, alpha, c, k: at_least(-(1 - alpha) * a * ((k + 1) * c + 1), 0),
-                    lambda a, alpha, c, k: [*shares(a=a, alpha=alpha), c >= 0, k >= 0],
+                    lambda a, alpha, c, k: [*shares(a, alpha), c >= 0, k >= 0],
                 ),
             ),
             proof(

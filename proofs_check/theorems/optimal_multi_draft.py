@@ -12,7 +12,6 @@ from proofs_check.evidence.search import pair_space
 from proofs_check.evidence.symbolic import Step, cited, in_words, valid
 from proofs_check.forms.divergences import overlap
 from proofs_check.library import cases
-from proofs_check.library.cases import with_candidates
 from proofs_check.library.rules import rules, rules_of_two
 from proofs_check.library.strategies import exact_pairs
 from proofs_check.proofs.several_candidates import ALL_INSIDE, BELOW_EVERY_CUT, CONVEX
@@ -211,7 +210,7 @@ ENTRIES = (
                     "a rule and dual prices solve the transport programme at R4's value",
                     lambda p, q, k: programme(p, q, k, asked=k),
                 ),
-                lambda effort: with_candidates(cases.all_pairs(3, effort.pick(4, 6)), (2, 3)),
+                lambda effort: cases.with_candidates(cases.all_pairs(3, effort.pick(4, 6)), (2, 3)),
                 over="k = 2, 3, every pair on 2 and 3 tokens of denominator up to 4",
                 wrong=Claim("at that of one candidate more", lambda p, q, k: programme(p, q, k, asked=k + 1)),
             ),
@@ -223,7 +222,9 @@ ENTRIES = (
             ),
             agreement(
                 Claim("the library's values for each number of candidates", lambda p, q, k: library(p, q, k, more=0)),
-                lambda effort: with_candidates(cases.random_pairs(effort.seed, effort.pick(60, 600), 5, 30), (1, 2, 5)),
+                lambda effort: cases.with_candidates(
+                    cases.random_pairs(effort.seed, effort.pick(60, 600), 5, 30), (1, 2, 5)
+                ),
                 over="random pairs on up to 5 tokens, k = 1 to 5",
                 wrong=Claim("are those of one more", lambda p, q, k: library(p, q, k, more=1)),
             ),

@@ -80,8 +80,6 @@ def grown(effort_nodes: Sequence[int]) -> Iterator[Case]:
         yield {"pi": pi, "tree": heaviest_tree(pi, nodes)}
 
 
-# Cases
-
 ANY_RANK = Assumption("some rank that can be drafted has positive probability", lambda pi, **_: every([sum(pi) > 0]))
 
 
@@ -114,8 +112,6 @@ def unlimited_width(given: Iterator[Case]) -> Iterator[Case]:
         if case["width"] is None:
             yield {name: value for name, value in case.items() if name != "width"}
 
-
-# Proofs
 
 PARENTS_FIRST: Step = valid(
     "a child weighs w x <= w, no more than its parent: in the order of weight, the shallowest of equal ones first, "

@@ -132,12 +132,12 @@ STEPS: tuple[Step, ...] = (
     valid(
         "with d <= t it is never slower than n plain steps",
         lambda t, d, alpha, n: at_most(t + (n - 1) * (alpha * d + (1 - alpha) * t), n * t),
-        lambda t, d, alpha, n: [*shares(alpha=alpha), d > 0, d <= t, n >= 1],
+        lambda t, d, alpha, n: [*shares(alpha), d > 0, d <= t, n >= 1],
     ),
     valid(
         "u = alpha + ... + alpha^k <= k, by induction: the next power is at most 1",
         lambda u, a, k: at_most(u + a, k + 1),
-        lambda u, a, k: [*shares(a=a), u <= k],
+        lambda u, a, k: [*shares(a), u <= k],
     ),
     in_words(
         "with b = alpha^(k+1): alpha tau(k) = u + b of tau(k) = 1 + u, and (1 - alpha) tau(k) = 1 - b; so per token "
@@ -147,7 +147,7 @@ STEPS: tuple[Step, ...] = (
     valid(
         "which is at most kc + 1 if c <= 1: no chain (C1) is faster per token",
         lambda u, b, c, k: at_most(c * (u + b) + 1 - b, k * c + 1),
-        lambda u, b, c, k: [*shares(b=b, c=c), u >= 0, u <= k],
+        lambda u, b, c, k: [*shares(b, c), u >= 0, u <= k],
     ),
 )
 """Expected time, the targets it needs, and that it is never slower."""
@@ -180,7 +180,7 @@ ENTRIES = (
                 wrong=valid(
                     "never slower than plain decoding, however slow the draft",
                     lambda t, d, alpha, n: at_most(t + (n - 1) * (alpha * d + (1 - alpha) * t), n * t),
-                    lambda t, d, alpha, n: [*shares(alpha=alpha), d > 0, t > 0, n >= 1],
+                    lambda t, d, alpha, n: [*shares(alpha), d > 0, t > 0, n >= 1],
                 ),
             ),
             exact(

@@ -32,8 +32,8 @@ from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import agreement, exact, proof, searched
 from proofs_check.evidence.symbolic import valid
 from proofs_check.library.strategies import exact_pairs
-from proofs_check.proofs.path_proofs import BLOCK, LARGEST, POSITIONS, probabilities
-from proofs_check.statement.arithmetic import smaller
+from proofs_check.proofs.path_proofs import BLOCK, LARGEST, POSITIONS
+from proofs_check.statement.arithmetic import shares, smaller
 from proofs_check.statement.claims import Case, Claim, Compared, at_most, equal
 from proofs_check.statement.findings import Effort
 from proofs_check.twins.path_theorem import all_calls_law
@@ -168,7 +168,7 @@ EVIDENCE = (
         wrong=valid(
             "a rejected token is recovered from p: M D p = M p - M min(p, q)",
             lambda M, D, p, q: equal(M * D * p, M * p - M * smaller(p, q)),
-            lambda M, D, p, q: [*probabilities(M, p, q), D > 0, D < 1],
+            lambda M, D, p, q: [*shares(M, p, q), D > 0, D < 1],
         ),
     ),
     proof(
@@ -177,7 +177,7 @@ EVIDENCE = (
         wrong=valid(
             "m = M min(p, q), as if each position were judged by itself",
             lambda G, r, p, q: equal(G * r * smaller(p, q), smaller(G * q, G * r * p)),
-            lambda G, r, p, q: [*probabilities(G, r, p, q), q > 0],
+            lambda G, r, p, q: [*shares(G, r, p, q), q > 0],
         ),
     ),
     proof(
@@ -186,7 +186,7 @@ EVIDENCE = (
         wrong=valid(
             "nor more than token verification, m <= M min(p, q)",
             lambda m, M, Q, G, p, q: at_most(m, M * smaller(p, q)),
-            lambda m, M, Q, G, p, q: [*probabilities(p, q, G), m <= M * p, m <= Q, G * q == Q, M >= 0, M <= G],
+            lambda m, M, Q, G, p, q: [*shares(p, q, G), m <= M * p, m <= Q, G * q == Q, M >= 0, M <= G],
         ),
     ),
     exact(

@@ -18,7 +18,6 @@ from proofs_check.evidence.symbolic import Step, in_words, same, valid
 from proofs_check.forms.divergences import g, overlap, reciprocal
 from proofs_check.forms.ranks import race
 from proofs_check.library import cases
-from proofs_check.library.cases import every_pair
 from proofs_check.library.strategies import exact_pairs
 from proofs_check.statement.arithmetic import Pmf, Real, floats, is_zero, larger, positive_part
 from proofs_check.statement.calculus import exp, integral, limit, slope, some_function
@@ -211,7 +210,7 @@ ENTRIES = (
                     lambda u, p, q, g: (integral(p * exp(-u) * q * u * exp(-u * g), u, 0, math.inf), p * q / (1 + g)),
                 ),
             ),
-            exact(JOINT, every_pair(6, 9), wrong=SUM_FOR_MAX),
+            exact(JOINT, cases.every_pair(6, 9), wrong=SUM_FOR_MAX),
             exact(
                 Claim("the enclosure's ends contain both forms of the value, less than 1e-9 apart", enclosed),
                 split_pairs,
@@ -223,7 +222,7 @@ ENTRIES = (
             ),
             agreement(
                 LIBRARY,
-                every_pair(5, 5, others=(200, 2000, 8)),
+                cases.every_pair(5, 5, others=(200, 2000, 8)),
                 wrong=Claim(
                     "the library's acceptance is 1 - TV",
                     lambda p, q: computed(RaceVerification().acceptance(floats(p), floats(q)), overlap(p, q)),

@@ -14,7 +14,6 @@ from proofs_check.evidence.symbolic import Step, valid
 from proofs_check.forms.divergences import overlap, reciprocal, similarity
 from proofs_check.forms.ranks import race
 from proofs_check.library import cases
-from proofs_check.library.cases import every_pair
 from proofs_check.library.strategies import exact_pairs
 from proofs_check.statement.arithmetic import Pmf, Real, absolute, floats, larger, shares, smaller
 from proofs_check.statement.claims import POSITIVE, Claim, Compared, at_most, computed, equal
@@ -33,16 +32,16 @@ def chain(p: Pmf, q: Pmf) -> Iterator[Compared]:
     yield at_most(1 - tv, similarity(p, q))
 
 
-def _positive_shares(**values: Real) -> list[Real]:
+def _positive_shares(*values: Real) -> list[Real]:
     """The conditions 0 < v <= 1."""
-    return [*(value > 0 for value in values.values()), *shares(**values)]
+    return [*(value > 0 for value in values), *shares(*values)]
 
 
 TERM_BY_TERM: tuple[Step, ...] = (
     valid(
         "pq/(p+q) <= 1/(1/p + 1/q - 1), a term of S/2 against a term of the second sum",
         lambda p, q: at_most(p * q / (p + q), 1 / (1 / p + 1 / q - 1)),
-        lambda p, q: _positive_shares(p=p, q=q),
+        lambda p, q: _positive_shares(p, q),
     ),
     valid(
         "max(a, b) <= a + b for y != x; at y = x the race's denominator has 1 = 1 + 1 - 1",
@@ -52,12 +51,12 @@ TERM_BY_TERM: tuple[Step, ...] = (
     valid(
         "so with s = sum over y != x of the maxima, s <= (1-p)/p + (1-q)/q, and 1/(1/p + 1/q - 1) <= 1/(1 + s)",
         lambda p, q, s: at_most(1 / (1 / p + 1 / q - 1), 1 / (1 + s)),
-        lambda p, q, s: [*_positive_shares(p=p, q=q), s >= 0, s <= (1 - p) / p + (1 - q) / q],
+        lambda p, q, s: [*_positive_shares(p, q), s >= 0, s <= (1 - p) / p + (1 - q) / q],
     ),
     valid(
         "max(a/p, b/q) <= max(a, b)/min(p, q)",
         lambda a, b, p, q: at_most(larger(a / p, b / q), larger(a, b) / smaller(p, q)),
-        lambda a, b, p, q: [a >= 0, b >= 0, *_positive_shares(p=p, q=q)],
+        lambda a, b, p, q: [a >= 0, b >= 0, *_positive_shares(p, q)],
     ),
     valid(
         "max(a, b) = (a + b + |a - b|)/2, so the maxima of p and q sum to 1 + TV and each term of the race is at least "
@@ -68,7 +67,7 @@ TERM_BY_TERM: tuple[Step, ...] = (
         "the race's denominator D is at least 1/p and at least 1/q, the sums of either side, so its term is at most "
         "min(p, q): race <= 1 - TV",
         lambda p, q, D: at_most(1 / D, smaller(p, q)),
-        lambda p, q, D: [*_positive_shares(p=p, q=q), p * D >= 1, q * D >= 1],
+        lambda p, q, D: [*_positive_shares(p, q), p * D >= 1, q * D >= 1],
     ),
     valid(
         "min(a, b) <= 2ab/(a + b): 1 - TV <= S",
@@ -144,10 +143,10 @@ ENTRIES = (
                 (2,),
                 wrong=Claim(LOOK_ALIKE.says, LOOK_ALIKE.holds, (POSITIVE,)),
             ),
-            exact(BOUNDS, every_pair(7, 10), wrong=LOOK_ALIKE),
+            exact(BOUNDS, cases.every_pair(7, 10), wrong=LOOK_ALIKE),
             agreement(
                 Claim("the library's five bounds", library),
-                every_pair(4, 6),
+                cases.every_pair(4, 6),
                 wrong=Claim(
                     "S in place of S/2",
                     lambda p, q: computed(race_inequalities(floats(p), floats(q)).half_similarity, similarity(p, q)),

@@ -70,7 +70,7 @@ ENTRIES = (
                     valid(
                         "1 + m + (x^2 + y^2)/2 <= 1 + m + m^2 with m = (x+y)/2",
                         lambda x, y: at_most((x * x + y * y) / 2, (x + y) * (x + y) / 4),
-                        lambda x, y: shares(x=x, y=y),
+                        lambda x, y: shares(x, y),
                     ),
                 ),
                 wrong=CONVEX,

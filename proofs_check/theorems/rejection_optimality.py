@@ -36,7 +36,7 @@ from proofs_check.evidence.search import Space, rational
 from proofs_check.evidence.symbolic import valid
 from proofs_check.library import cases
 from proofs_check.library.strategies import models
-from proofs_check.statement.arithmetic import Real, absolute, positive_part, smaller
+from proofs_check.statement.arithmetic import Real, absolute, positive_part, shares, smaller
 from proofs_check.statement.claims import Assumption, Case, Claim, Compared, at_least, at_most, equal
 from proofs_check.statement.findings import Effort
 from proofs_check.twins.batch_recursion import y1_profile
@@ -57,9 +57,6 @@ def unbiased_rule(target: Table, draft: Table, shares: Table) -> Rule:
 
 
 UNBIASED = Assumption("the output law is the target", lambda p, q, b, r: outcome(q, b, r)[1] == p)
-
-
-# Cases
 
 
 def rules_of_a_grid(effort: Effort) -> Iterator[Case]:
@@ -114,9 +111,6 @@ def repeated_pairs(denominator: int) -> Iterator[Case]:
         yield {"target": dict.fromkeys(prefixes, pair["p"]), "draft": dict.fromkeys(prefixes, pair["q"])}
 
 
-# Claims
-
-
 def _one_rule(p: Pmf, q: Pmf, b: Pmf, r: Pmf) -> Iterator[Compared]:
     yield at_least(outcome(q, b, r)[0], distance(p, q))
     for share, drawn, accept in zip(p, q, b, strict=True):
@@ -145,10 +139,6 @@ def _any_rule(rule: Rule) -> Callable[..., Iterator[Compared]]:
     return holds
 
 
-def _pmfs(**heads: Real) -> list[Real]:
-    return [bound for value in heads.values() for bound in (value >= 0, value <= 1)]
-
-
 def _two_tokens(p: Real, q: Real, b: Real, d: Real, r: Real) -> tuple[Pmf, Pmf, Real, Pmf]:
     pmfs = (p, 1 - p), (q, 1 - q), (r, 1 - r)
     rejected, law = outcome(pmfs[1], (b, d), pmfs[2])
@@ -164,7 +154,7 @@ PROOF = (
     valid(
         "o = bq + s, s >= 0 being what recovery adds: no bias forces bq <= p, so bq <= min(p, q) and b <= min(1, p/q)",
         lambda p, q, b, s: [at_most(b * q, smaller(p, q)), at_most(b, smaller(1, p / q))],
-        lambda p, q, b, s: [q > 0, *_pmfs(b=b), s >= 0, b * q + s == p],
+        lambda p, q, b, s: [q > 0, *shares(b), s >= 0, b * q + s == p],
     ),
     valid(
         "so a token adds q - bq >= (q - p)+ to the probability of a rejection, which is at least their sum, TV",
@@ -185,7 +175,7 @@ PROOF = (
     valid(
         "on two tokens in one piece: every acceptance and every recovery law without bias reject at least TV",
         lambda p, q, b, d, r: at_least(_two_tokens(p, q, b, d, r)[2], absolute(p - q)),
-        lambda p, q, b, d, r: [*_pmfs(p=p, q=q, b=b, d=d, r=r), _two_tokens(p, q, b, d, r)[3][0] == p],
+        lambda p, q, b, d, r: [*shares(p, q, b, d, r), _two_tokens(p, q, b, d, r)[3][0] == p],
     ),
 )
 
@@ -217,7 +207,7 @@ ENTRIES = (
                 wrong=valid(
                     "a rejection probability of at least TV for every rule on two tokens, biased ones too",
                     lambda p, q, b, d, r: at_least(_two_tokens(p, q, b, d, r)[2], absolute(p - q)),
-                    lambda p, q, b, d, r: _pmfs(p=p, q=q, b=b, d=d, r=r),
+                    lambda p, q, b, d, r: shares(p, q, b, d, r),
                 ),
             ),
             exact(

@@ -46,9 +46,6 @@ def paper_chains(steps: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return target, draft
 
 
-# Claims
-
-
 def _y1(target: Table, draft: Table, along: str = "target") -> Iterator[Compared]:
     profile, calls, outputs = decoded(token_verification, target, draft)
     stated = y1_profile(target, draft, steps_of(target), along=draft if along == "draft" else target)

@@ -19,7 +19,6 @@ from proofs_check.forms.divergences import overlap
 from proofs_check.forms.kseq_cases import drawn_roots, one, root_space, roots
 from proofs_check.forms.ranks import first, independent, listed, odds, rank_of, rates, surviving
 from proofs_check.library import cases
-from proofs_check.library.cases import with_candidates
 from proofs_check.library.strategies import exact_pairs
 from proofs_check.proofs.races import LOSSLESS, WINNER
 from proofs_check.proofs.several_candidates import ALL_INSIDE, BELOW_EVERY_CUT
@@ -242,7 +241,7 @@ ENTRIES = (
             ),
             exact(
                 Claim("R1, R3 and R6 accept at most R4", lambda p, q, k: under_the_optimum(p, q, k, asked=k)),
-                lambda effort: with_candidates(cases.all_pairs(3, effort.pick(4, 6)), (1, 2, 3)),
+                lambda effort: cases.with_candidates(cases.all_pairs(3, effort.pick(4, 6)), (1, 2, 3)),
                 over="k = 1, 2, 3, pairs on 2 and 3 tokens of denominator up to 4",
                 wrong=Claim("than R4 of one less", lambda p, q, k: under_the_optimum(p, q, k, asked=max(1, k - 1))),
             ),
@@ -294,7 +293,7 @@ ENTRIES = (
         evidence=tuple(
             counterexample(
                 Claim(false, lambda p, q, k, rule=rule: at_most(rule(p, q, k), optimum(p, q, k))),
-                lambda effort: with_candidates(cases.all_pairs(2, 5), (1, 2)),
+                lambda effort: cases.with_candidates(cases.all_pairs(2, 5), (1, 2)),
                 over="first among the pairs on 2 tokens by their denominator, then k",
                 true=Claim(says, holds),
             )

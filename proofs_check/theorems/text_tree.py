@@ -90,8 +90,6 @@ def library(texts: Sequence[Text], nodes: int, consecutive: bool) -> Iterator[Co
     )
 
 
-# Cases
-
 BETTER: Nodes = ((2,), (2, 1), (2, 1, 2))
 """The tree for them: along the positions as they come."""
 
@@ -144,8 +142,6 @@ def example(text: Text, nodes: int) -> Iterator[Compared]:
     yield computed(found.calls, best)
     yield computed(found.greedy_calls, greedy)
 
-
-# Proofs
 
 UNIFORM: tuple[Step, ...] = (
     ADD_A_NODE,

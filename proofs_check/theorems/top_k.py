@@ -13,7 +13,6 @@ from proofs_check.evidence.simulated import simulated, stated
 from proofs_check.evidence.simulated_settings import LACKING, TURNED, at
 from proofs_check.evidence.symbolic import Step, valid
 from proofs_check.library import cases
-from proofs_check.library.cases import every_pair
 from proofs_check.library.strategies import exact_pairs
 from proofs_check.statement.arithmetic import Pmf, Real, floats, is_term, is_zero, log
 from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
@@ -157,9 +156,9 @@ ENTRIES = (
                 over="every pair on 2 and 3 tokens of denominator up to 5, ties and one-hot targets among them",
                 wrong=LAST_FIRST,
             ),
-            certified(ENTROPY, every_pair(3, 5), wrong=SHARED),
-            agreement(LIBRARY, every_pair(4, 7), wrong=LIBRARY_LAST),
-            agreement(LIBRARY_ENTROPY, every_pair(3, 5), wrong=DRAFT_ENTROPY),
+            certified(ENTROPY, cases.every_pair(3, 5), wrong=SHARED),
+            agreement(LIBRARY, cases.every_pair(4, 7), wrong=LIBRARY_LAST),
+            agreement(LIBRARY_ENTROPY, cases.every_pair(3, 5), wrong=DRAFT_ENTROPY),
             searched(
                 TOP, lambda: exact_pairs(max_tokens=4), over="2 to 4 tokens, with ties and zeros", wrong=LAST_FIRST
             ),

@@ -144,8 +144,6 @@ def named(pi: Pmf, branching: Path, formula: Callable[[RankPmf, Path], Real] = e
         yield computed(expected_tokens(shape, floats(pi)), formula(pi, branching))
 
 
-# Cases
-
 BRANCHINGS: tuple[Path, ...] = (*((1,) * k for k in range(1, 7)), (2,), (3,), (2, 2), (3, 1, 2), (1, 1, 3, 1))
 
 
