@@ -55,29 +55,6 @@ def batch_rejections(
     Order of draws: the token before each text; per position a draft and its coin for each try, and after
     the last rejection the recovered token (by inversion, tokens in the order of their index).
 
-    Parameters
-    ----------
-    target, draft : array ``[V, V]`` or ``[T, V, V]``
-        Transition pmfs, row x after token x; T = `length`.
-    initial : array ``[V]``
-        Pmf of the token before the text, which is not counted.
-    length, drafts, texts : int
-        T, M and the number of texts.
-    state : array ``[4]``
-        The stream; it is advanced.
-    printed : bool
-        The algorithm as printed.
-
-    Returns
-    -------
-    RejectionCounts
-
-    Raises
-    ------
-    PmfError, ShapeError
-        If the chains are none or do not fit.
-    SettingError
-        If a number is below 1, or the state no stream.
 
     Examples
     --------

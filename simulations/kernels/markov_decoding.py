@@ -44,28 +44,7 @@ def token_calls(target: Any, draft: Any, initial: Any, *, length: int, k: int, t
     Lane i draws from its own stream (:func:`lane_streams`): the token before each of its texts, then one uniform per
     token.
 
-    Parameters
-    ----------
-    target, draft : array ``[V, V]`` or ``[T, V, V]``
-        Transition pmfs, row x after token x; T = `length`.
-    initial : array ``[V]``
-        Pmf of the token before the text, which is not counted.
-    length, k, texts : int
-        Tokens of a text, drafts per call, number of texts.
-    state : array ``[4]``
-        The stream that seeds the lanes; it is advanced.
-
-    Returns
-    -------
-    CallCounts
-        Calls by accepted drafts, texts by calls.
-
-    Raises
-    ------
-    PmfError, ShapeError
-        If the chains are none or do not fit.
-    SettingError
-        If a number is below 1, or the state no stream.
+    Returns CallCounts: calls by accepted drafts, texts by calls.
 
     Examples
     --------

@@ -24,12 +24,8 @@ from spectheory.errors import ShapeError
 class Tables(NamedTuple):
     """What a pair needs to be decoded.
 
-    Attributes
-    ----------
-    rows : Rows
-        Tables of every state; an outcome is twice the state that follows, plus one if its token is accepted.
-    start : Alias
-        Table of the first state.
+    - ``rows``: tables of every state; an outcome is twice the state that follows, plus one if its token is accepted.
+    - ``start``: table of the first state.
     """
 
     rows: Rows
@@ -44,30 +40,9 @@ def ngram_calls(
     Calls, lanes and draws are those of :func:`~simulations.kernels.markov_decoding.token_calls`: per text its first
     state, then one uniform per token.
 
-    Parameters
-    ----------
-    target, draft : array ``[S, V]``
-        Pmfs of the next token in every state.
-    following : array ``[S, V]`` of int
-        The state after each state and token.
-    initial : array ``[S]``
-        Pmf of the state before the text.
-    length, k, texts : int
-        Tokens of a text, drafts per call, number of texts.
-    state : array ``[4]``
-        The stream that seeds the lanes; it is advanced.
+    - ``following``, ``[S, V]``: the state after each state and token.
 
-    Returns
-    -------
-    CallCounts
-        Calls by accepted drafts, texts by calls.
-
-    Raises
-    ------
-    PmfError, ShapeError
-        If a row is no pmf, or the automaton does not fit.
-    SettingError
-        If a number is below 1, or `state` no stream.
+    Returns CallCounts: calls by accepted drafts, texts by calls.
 
     Examples
     --------

@@ -20,12 +20,9 @@ Counts = NDArray[np.int64]
 class Chains:
     """Target and draft as Markov chains over one vocabulary, checked.
 
-    Attributes
-    ----------
-    target, draft : array ``[S, V, V]``
-        Entry ``[n, x, y]`` is the probability of y after x at position n; S = 1 serves every position.
-    initial : array ``[V]``
-        Pmf of the token before the first position, which is not counted.
+    - ``target``, ``draft``, ``[S, V, V]``: entry ``[n, x, y]`` is the probability of y after x at position n; S = 1
+      serves every position.
+    - ``initial``, ``[V]``: pmf of the token before the first position, which is not counted.
     """
 
     target: Floats
@@ -42,12 +39,8 @@ class Chains:
 class RejectionCounts:
     """Where the drafts of many texts were rejected; counts of separate runs add up.
 
-    Attributes
-    ----------
-    positions : array ``[T]``
-        Texts with a rejection at each position.
-    texts : array ``[T + 1]``
-        Texts by their number of rejections.
+    - ``positions``, ``[T]``: texts with a rejection at each position.
+    - ``texts``, ``[T + 1]``: texts by their number of rejections.
     """
 
     positions: Counts
@@ -61,13 +54,10 @@ class RejectionCounts:
 class CallCounts:
     """Calls that decoded many texts; counts of separate runs add up.
 
-    Attributes
-    ----------
-    accepted : array ``[k + 1]``
-        Calls by their accepted drafts; the recovered or bonus token is not among them. Tokens are
-        ``accepted @ arange(1, k + 2)``.
-    texts : array ``[length + 1]``
-        Texts by their number of calls, which are dependent within a text and not between texts.
+    - ``accepted``, ``[k + 1]``: calls by their accepted drafts; the recovered or bonus token is not among them. Tokens
+      are ``accepted @ arange(1, k + 2)``.
+    - ``texts``, ``[length + 1]``: texts by their number of calls, which are dependent within a text and not between
+      texts.
 
     Examples
     --------
@@ -91,21 +81,9 @@ class CallCounts:
 def checked_chains(target: Any, draft: Any, initial: Any, *, length: int) -> Chains:
     """Check a pair of chains and the pmf of the first token.
 
-    Parameters
-    ----------
-    target, draft : array ``[V, V]`` or ``[T, V, V]``
-        Row-stochastic; with a step axis, one matrix for each of the `length` positions.
-    initial : array ``[V]``
-        Pmf of the token before the first position.
-    length : int
-        Tokens of a text.
-
-    Raises
-    ------
-    PmfError
-        If a row is not a pmf.
-    ShapeError
-        If the shapes do not fit each other or the length.
+    - ``target``, ``draft``, ``[V, V]`` or ``[T, V, V]``: row-stochastic; with a step axis, one matrix for each of the
+      `length` positions.
+    - ``initial``, ``[V]``: pmf of the token before the first position.
 
     Examples
     --------
@@ -140,11 +118,6 @@ def checked_chains(target: Any, draft: Any, initial: Any, *, length: int) -> Cha
 
 def checked_stream(state: Words) -> Words:
     """Check that an array is the state of a stream.
-
-    Raises
-    ------
-    SettingError
-        If it is not four 64-bit words, or all are 0.
 
     Examples
     --------

@@ -21,23 +21,14 @@ Bools = NDArray[np.bool_]
 class Reader:
     """A causal model that has read a prompt in each row, padded on the left.
 
-    Parameters
-    ----------
-    network : torch module
-        Takes ``attention_mask [rows, 1, m, slots]`` of bool and ``position_ids``, and returns its cache.
-    vocabulary : int
-        Logits are cut to the token ids below this.
-    prompts : sequence of sequence of int
-        Token ids of each row, at least one.
+    - ``network``: takes ``attention_mask [rows, 1, m, slots]`` of bool and ``position_ids``, and returns its cache.
+    - ``vocabulary``: logits are cut to the token ids below this.
+    - ``prompts``: token ids of each row, at least one.
 
-    Attributes
-    ----------
-    first : array ``[rows, V]``
-        The pmf after the prompt, float64.
-    lengths : array ``[rows]``
-        Tokens of each prompt.
-    filled : array ``[rows, slots]``
-        Which slots of the cache hold tokens of a row's text; the slots of a tree do not count.
+    - ``first``, ``[rows, V]``: the pmf after the prompt, float64.
+    - ``lengths``, ``[rows]``: tokens of each prompt.
+    - ``filled``, ``[rows, slots]``: which slots of the cache hold tokens of a row's text; the slots of a tree do not
+      count.
     """
 
     def __init__(self, network: Any, vocabulary: int, prompts: Sequence[Sequence[int]]) -> None:
@@ -117,22 +108,10 @@ def inverted(pmfs: Floats, uniforms: Floats) -> Tokens:
 def grow(reader: Reader, roots: Floats, starts: Tokens, capacity: int) -> Floats:
     """Grow in each row the best tree after the first ``starts [rows]`` tokens of its text: best-first, one by one.
 
-    Parameters
-    ----------
-    reader : Reader
-        Has read the texts; its cache is used up.
-    roots : array ``[rows, V]``
-        The pmfs at the starts.
-    starts : array ``[rows]``
-        Tokens between prompt and root.
-    capacity : int
-        Prefixes to take.
+    - ``reader``: has read the texts; its cache is used up.
 
-    Returns
-    -------
-    array ``[rows, capacity]``
-        The weights of the prefixes, in the order in which they are taken; of equal ones the child of the parent taken
-        first, then the lowest token.
+    Returns array ``[rows, capacity]``: the weights of the prefixes, in the order in which they are taken; of equal ones
+    the child of the parent taken first, then the lowest token.
     """
     rows, tokens = roots.shape
     row, roots_at = np.arange(rows), reader.lengths + starts

@@ -36,17 +36,9 @@ MOST_CONTEXTS = 1 << 14
 class Ngram:
     """An n-gram model; make it with :func:`ngram`.
 
-    Attributes
-    ----------
-    order : int
-        n: tokens of a gram, its context and one more.
-    tokens : int
-        V, the size of the vocabulary.
-    weight : float
-        What every order keeps for its own estimate.
-    followers : mapping of contexts to (tokens, counts)
-        What follows each context of 0 to n - 1 tokens in the text, and how often; it holds a context's prefixes and
-        suffixes too.
+    - ``order``: n: tokens of a gram, its context and one more.
+    - ``followers``: what follows each context of 0 to n - 1 tokens in the text, and how often; it holds a context's
+      prefixes and suffixes too.
     """
 
     order: int
@@ -76,23 +68,11 @@ class Ngram:
 def ngram(tokens: ArrayLike, vocabulary: int, *, order: int, weight: float = 0.9) -> Ngram:
     """Count the grams of a text.
 
-    Parameters
-    ----------
-    tokens : array ``[N]`` of int
-        The text: bytes (:func:`simulations.models.ngram.byte_tokens`), or word pieces of any tokenizer; N >= `order`.
-    vocabulary : int
-        V; tokens are 0 to V - 1.
-    order : int
-        n, at least 1: one token is modelled without context.
-    weight : float
-        What every order keeps for itself, from 0 (uniform) to 1 (counts alone).
-
-    Raises
-    ------
-    TextError
-        If the text is shorter than a gram, or has a token outside the vocabulary.
-    SettingError
-        If order or vocabulary is below 1, or the weight no share.
+    - ``tokens``, ``[N]``: the text: bytes (:func:`simulations.models.ngram.byte_tokens`), or word pieces of any
+      tokenizer; N >= `order`.
+    - ``vocabulary``: V; tokens are 0 to V - 1.
+    - ``order``: n, at least 1: one token is modelled without context.
+    - ``weight``: what every order keeps for itself, from 0 (uniform) to 1 (counts alone).
 
     Examples
     --------
@@ -131,14 +111,9 @@ def _followers(text: list[int], order: int) -> dict[Context, tuple[Ints, Ints]]:
 class Automaton(NamedTuple):
     """Target and draft over the contexts of both.
 
-    Attributes
-    ----------
-    target, draft : array ``[S, V]``
-        Pmfs after each context.
-    following : array ``[S, V]`` of int32
-        The context after each context and token.
-    initial : array ``[S]``
-        Pmf of the context before a text: that at a random place of the target's text.
+    - ``target``, ``draft``, ``[S, V]``: pmfs after each context.
+    - ``following``, ``[S, V]``: the context after each context and token.
+    - ``initial``, ``[S]``: pmf of the context before a text: that at a random place of the target's text.
     """
 
     target: Floats
@@ -149,11 +124,6 @@ class Automaton(NamedTuple):
 
 def contexts_of(target: Ngram, draft: Ngram) -> list[Context]:
     """The contexts that either text has, the shorter first; state s of the automaton is number s.
-
-    Raises
-    ------
-    SettingError
-        If they are more than `MOST_CONTEXTS`.
 
     Examples
     --------
@@ -173,13 +143,6 @@ def automaton(target: Ngram, draft: Ngram) -> Automaton:
     """Both models as one automaton: its state is the longest end of the tokens so far that either text has.
 
     Neither model can tell more of the tokens so far, so pmfs of whole texts are those of the models.
-
-    Raises
-    ------
-    SettingError
-        If the draft's order is above the target's, or the contexts are too many.
-    ShapeError
-        If the vocabularies differ.
 
     Examples
     --------

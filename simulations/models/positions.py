@@ -19,13 +19,6 @@ MOST_OUTPUTS = 4096
 def one_pair(target: Any, draft: Any) -> tuple[Floats, Floats]:
     """Check the pmfs ``[V]`` of one position.
 
-    Raises
-    ------
-    PmfError
-        If either is not a pmf.
-    ShapeError
-        If the vocabularies differ, or there is more than one position.
-
     Examples
     --------
     >>> one_pair([0.5, 0.5], [1, 0])[1]
@@ -88,11 +81,6 @@ def by_output(counts: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
 
 def whole_number(name: str, value: int) -> int:
     """Check a number of trials, ranks or nodes.
-
-    Raises
-    ------
-    SettingError
-        If it is no whole number, or below 1.
 
     Examples
     --------

@@ -56,15 +56,7 @@ def number_of_texts(recipe: Mapping[str, Any]) -> int:
 
 @lru_cache(maxsize=2)
 def models(draft: str) -> ModelPair:
-    """The built-in pair with this draft, on one thread of the processor: more may round otherwise.
-
-    Raises
-    ------
-    ModelError
-        If there is no such draft.
-    MissingExtraError
-        If the extra ``models`` is not installed.
-    """
+    """The built-in pair with this draft, on one thread of the processor: more may round otherwise."""
     from spectheory.measure import load_pair
 
     import torch  # isort: skip  # behind the line that names the extra where it is missing
@@ -74,15 +66,7 @@ def models(draft: str) -> ModelPair:
 
 
 def texts(recipe: Mapping[str, Any]) -> tuple[Text, ...]:
-    """The texts of a recipe, prompt by prompt; each prompt has a stream of its own.
-
-    Raises
-    ------
-    SettingError
-        If there is no such prompt.
-    TextError
-        If a text does not fit the models' window.
-    """
+    """The texts of a recipe, prompt by prompt; each prompt has a stream of its own."""
     return _texts(canonical({name: recipe[name] for name in RECIPE}))
 
 

@@ -38,13 +38,7 @@ def paper_chains(length: int) -> Pair:
 
 
 def chains_of(parameters: Mapping[str, Any]) -> Pair:
-    """The chains a task asks for: ``target``, ``draft`` and ``initial``, or ``{"chains": "yin2024", "length": T}``.
-
-    Raises
-    ------
-    SettingError
-        If no such recipe is known.
-    """
+    """The chains a task asks for: ``target``, ``draft`` and ``initial``, or ``{"chains": "yin2024", "length": T}``."""
     recipe = parameters.get("chains")
     if recipe is None:
         return Pair(*(np.asarray(parameters[name], dtype=np.float64) for name in ("target", "draft", "initial")))

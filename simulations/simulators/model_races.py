@@ -56,14 +56,6 @@ def raced_ranks(target: Floats, draft: Floats, tokens: Any, rng: np.random.Gener
     :math:`E_y > p_y u`, and what is left of them is Exp(1) again. The rank is the place of :math:`E_x/q_x` among all
     :math:`E_y/q_y`, compared crosswise.
 
-    Parameters
-    ----------
-    target, draft : array ``[N, V]``
-        Pmfs of the positions.
-    tokens : array ``[N]`` of int
-        The text.
-    rng : numpy Generator
-        Fresh exponentials for every position.
 
     Examples
     --------
@@ -83,13 +75,7 @@ def raced_ranks(target: Floats, draft: Floats, tokens: Any, rng: np.random.Gener
 
 
 def children_of(shape: Tree) -> Children:
-    """The table of a tree's children.
-
-    Examples
-    --------
-    >>> children_of(tree_of("1 2 1-1"))
-    [{1: 1, 2: 2}, {1: 3}, {}, {}]
-    """
+    """The table of a tree's children."""
     children: Children = [{} for _ in range(shape.nodes + 1)]
     for node, (parent, rank) in enumerate(zip(shape.parents.tolist(), shape.ranks.tolist(), strict=True), start=1):
         children[parent + 1][rank] = node
@@ -102,12 +88,6 @@ def decoded(children: Children, ranks: Sequence[int]) -> list[int]:
     A call goes down the tree as long as the next rank is drafted; the token that leads out is recovered, or a bonus
     below a leaf, and the next call starts behind it. Where the text ends, the call ends.
 
-    Parameters
-    ----------
-    children : list of dict
-        The tree (:func:`children_of`).
-    ranks : sequence of int
-        Rank of each token of the text.
 
     Examples
     --------

@@ -67,13 +67,7 @@ def builtin_target() -> Target:
 
 
 def trees_of(target: Target, parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
-    """The same of any target.
-
-    Raises
-    ------
-    SettingError
-        If capacities, thresholds and starts do not fit each other or the window.
-    """
+    """The same of any target."""
     capacities, starts = parameters["capacities"], parameters["starts"]
     if len(parameters["thresholds"]) != len(capacities) or sorted(set(capacities)) != capacities or capacities[0] < 1:
         raise SettingError(

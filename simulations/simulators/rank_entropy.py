@@ -31,10 +31,6 @@ def seen_entropy(counts: Counts) -> tuple[float, float]:
     :math:`\sum_{v \ge n} \frac1v \sum_i p_i (1-p_i)^v`, at most :math:`M \log(1 + U/(nM))`: U letters and the mass M
     are yet unseen, and M is about the share of the letters seen once.
 
-    Parameters
-    ----------
-    counts : array ``[letters]``
-        How often each letter was seen; not all 0.
 
     Examples
     --------

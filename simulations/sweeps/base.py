@@ -28,12 +28,7 @@ T = TypeVar("T")
 class Scale:
     """How much is simulated.
 
-    Attributes
-    ----------
-    full : bool
-        The setting of the docs; if not, a quick one.
-    seed : int
-        Root seed of every task.
+    - ``full``: the setting of the docs; if not, a quick one.
 
     Examples
     --------
@@ -58,13 +53,7 @@ class Scale:
 class Ask:
     """A simulation that a figure needs.
 
-    Attributes
-    ----------
-    label : str
-        Its name within the figure.
-    task : Task
-    trials : int
-        How many; fixed beforehand, so that verdicts hold.
+    - ``trials``: how many; fixed beforehand, so that verdicts hold.
     """
 
     label: str
@@ -80,15 +69,7 @@ class Ask:
 def ask(
     label: str, kind: str, parameters: Mapping[str, Any], scale: Scale, *, trials: int, batch: int | None = None
 ) -> Ask:
-    """A simulation of so many trials, in batches of `batch`, or of an eighth.
-
-    Examples
-    --------
-    >>> import simulations.simulators
-    >>> fair = ask("fair", "race", {"target": [1.0], "draft": [1.0], "max_rank": 1}, Scale(full=False), trials=80)
-    >>> fair.task.trials
-    10
-    """
+    """A simulation of so many trials, in batches of `batch`, or of an eighth."""
     return Ask(label, task(kind, parameters, seed=scale.seed, trials=batch or max(trials // 8, 1)), trials)
 
 
@@ -100,29 +81,15 @@ Data = dict[str, Any]
 class Sweep:
     """A bound-against-empirical figure.
 
-    Attributes
-    ----------
-    name : str
-        Of the files, and on the command line.
-    title : str
-        What it shows, in a line.
-    statements : tuple of str
-        Ids of the statements it is about.
-    asks : callable
-        ``asks(scale)``: the simulations.
-    data : callable
-        ``data(scale, tallies)``: what is drawn, JSON-ready; tallies by label. Closed forms are worked out here.
-    draw : callable
-        ``draw(figure, data)``: draw it on an empty figure.
-    size : tuple of float
-        Width and height in inches.
-    extras : tuple of str
-        Modules that must be installed, beside matplotlib, each as ``extra:module``.
-    alone : bool
-        Whether it measures time, so that nothing else may run beside it.
-    further : callable
-        ``further(tallies)``: comparisons beside those of each tally with its own theory, as (label, tally, what is
-        predicted of it).
+    - ``name``: of the files, and on the command line.
+    - ``statements``: ids of the statements it is about.
+    - ``asks``: ``asks(scale)``: the simulations.
+    - ``data``: ``data(scale, tallies)``: what is drawn, JSON-ready; tallies by label. Closed forms are worked out here.
+    - ``draw``: ``draw(figure, data)``: draw it on an empty figure.
+    - ``extras``: modules that must be installed, beside matplotlib, each as ``extra:module``.
+    - ``alone``: whether it measures time, so that nothing else may run beside it.
+    - ``further``: ``further(tallies)``: comparisons beside those of each tally with its own theory, as (label, tally,
+      what is predicted of it).
     """
 
     name: str
@@ -169,13 +136,7 @@ class Sweep:
 
 
 def saved_tallies(made: Data) -> dict[str, Tally]:
-    """The tallies of a saved figure by their labels.
-
-    Raises
-    ------
-    SettingError
-        If a simulator has another version here: its numbers are not of this program.
-    """
+    """The tallies of a saved figure by their labels."""
     found = {}
     for row in made["results"]:
         one = Task.from_dict(row["task"])

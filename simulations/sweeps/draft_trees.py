@@ -43,13 +43,7 @@ def typical_law() -> Floats:
 
 
 def shapes(law: Sequence[float] | Floats, strategy: str, sizes: Iterable[int] = SIZES) -> dict[int, Shape]:
-    """The trees of a strategy by their numbers of nodes: batches as far as the law knows ranks, k-ary as named.
-
-    Examples
-    --------
-    >>> [str(shape) for shape in shapes((0.5, 0.25), "batch").values()]
-    ['batch k=1', 'batch k=2']
-    """
+    """The trees of a strategy by their numbers of nodes: batches as far as the law knows ranks, k-ary as named."""
     if strategy == K_ARY:
         return {shape.nodes: shape for shape in map(KAry, EXPANSIONS)}
     if strategy == BATCH:
@@ -58,13 +52,7 @@ def shapes(law: Sequence[float] | Floats, strategy: str, sizes: Iterable[int] = 
 
 
 def order_of_adding(shape: Shape) -> list[int]:
-    """Where each node, in the order in which the strategy adds them, is counted.
-
-    Examples
-    --------
-    >>> order_of_adding(optimal_tree([0.6, 0.3], 4))
-    [0, 2, 1, 3]
-    """
+    """Where each node, in the order in which the strategy adds them, is counted."""
     counted = {path: place for place, path in enumerate(tree_of(paths_of(shape)).paths)}
     return [counted[path] for path in shape.tree().paths]
 
@@ -137,11 +125,5 @@ def along_text(tallies: Tallies, of: str) -> list[tuple[str, Tally, list[Predict
 
 
 def limits(law: Floats) -> list[float]:
-    """T1 at every size up to the largest; no tree is better than the best, so its ranks are enough (S2, T1).
-
-    Examples
-    --------
-    >>> [round(limit, 3) for limit in limits(np.array([0.5, 0.25]))[:2]]
-    [1.585, 1.872]
-    """
+    """T1 at every size up to the largest; no tree is better than the best, so its ranks are enough (S2, T1)."""
     return [channel_limit(law, shape.max_rank, k) for k, shape in shapes(law, OPTIMAL, EVERY_SIZE).items()]

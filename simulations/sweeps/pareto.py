@@ -56,12 +56,6 @@ def observed_bias(tally: Tally, target: tuple[float, ...], confidence: float = C
     :math:`\tfrac12\sqrt{(V-1)/n} + \sqrt{\log(1/\alpha)/(2n)}` but with probability alpha: the mean of that TV by
     Cauchy and Schwarz, what is above it by bounded differences, as a trial moves it by 1/n at most. By the triangle
     inequality TV(o, p) is that near to the observed one.
-
-    Examples
-    --------
-    >>> found = observed_bias(Tally.of(100, counts={"output": [75, 25]}), (0.5, 0.5))
-    >>> found.best, round(found.low, 3), round(found.high, 3)
-    (0.25, 0.078, 0.422)
     """
     frequencies = tally.counts["output"] / tally.trials
     best = float(total_variation(frequencies, np.array(target)))
