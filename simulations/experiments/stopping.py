@@ -16,9 +16,9 @@ from spectheory.intervals import CONFIDENCE
 class Stop:
     """Stop at the first batch that brings so many trials or, before, so narrow an interval.
 
-    The width is that of the quantity's plain interval, which misses slightly more often than stated when it is looked at
-    after every batch: 5.6% at worst for a 95% interval in 20 exactly computed cases of coins. :meth:`interval` holds at
-    its confidence wherever the run stops (Student's approximately), by :func:`share_of_look`.
+    The width is that of the quantity's plain interval. Looked at after every batch, it misses slightly more often than
+    stated: 5.6% at worst for a 95% interval, in 20 exactly computed cases of coins. :meth:`interval` holds at its
+    confidence wherever the run stops (Student's approximately), by :func:`share_of_look`.
 
     A verdict on a prediction needs a number of trials fixed beforehand: leave `width` out.
 

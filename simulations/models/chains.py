@@ -1,4 +1,4 @@
-"""Pairs of Markov chains at the door of the simulators, and the counts that come out of them."""
+"""Pairs of Markov chains, checked, and the counts of texts decoded on them."""
 
 from __future__ import annotations
 

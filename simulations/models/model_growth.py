@@ -1,8 +1,8 @@
-"""Texts that a language model goes on with, and the trees of its own that grow from places in them (§5).
+"""Continuations by a language model, and its best draft trees at places in them (§5).
 
-Texts of a batch are read together, with one cache of which every row sees a part of its own: its prompt, its text up to
-where it starts, and of its tree the way to the prefix at hand. The tree is grown best-first: the heaviest prefix is
-taken, and its weight shared out among its children by the model's pmf after it.
+The texts of a batch are read together with one cache. A row sees its prompt, its text up to the start, and the path to
+the current prefix of its tree. The tree is grown best-first: the heaviest prefix is taken, and its weight is shared
+among its children by the model's pmf after it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Pairs of n-gram models of real text, byte by byte: from texts, or from a recipe in a task's parameters.
 
 A recipe names a module of the standard library, whose source every Python has, the built-in prompts, or a file; sources
-differ between versions of Python, so a recipe holds the hash of its text and no other text is taken for it.
+differ between versions of Python, so a recipe holds the hash of its text and any other text is refused.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def text_of(parameters: Mapping[str, Any]) -> str:
 def ngram_pair_of(parameters: Mapping[str, Any]) -> Automaton:
     """The pair a task asks for, as :func:`ngram_pair` makes it; kept for the next time.
 
-    - ``parameters``: A recipe of the target's text, ``order`` and ``draft_order``; optionally ``weight``,
+    - ``parameters``: a recipe of the target's text, ``order`` and ``draft_order``; optionally ``weight``,
       ``draft_weight`` and, as ``draft``, a recipe of another text for the draft. Others are not read.
 
     Examples

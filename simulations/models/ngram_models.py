@@ -1,12 +1,12 @@
-"""N-gram models of texts, held sparsely, and a pair of them as an automaton over the contexts seen.
+"""Sparse n-gram models of texts, and a pair of them as an automaton over the contexts seen.
 
 A model of order n looks at n - 1 tokens. Every order gives its own estimate a weight a and the rest to the next lower
 one, down to the uniform pmf,
 
     p(y | c) = a count(c y)/count(c .) + (1 - a) p(y | c without its first token),
 
-and a context that its text does not have backs off at once. Two models of one text with other orders or weights, or of
-two texts, are a target and a draft that differ as real ones do: much in few contexts, little in most.
+and a context that is not in the text backs off at once. Models of one text with different orders or weights, or of two
+texts, differ as a real target and draft do: much in few contexts, little in most.
 """
 
 from __future__ import annotations
@@ -140,9 +140,9 @@ def contexts_of(target: Ngram, draft: Ngram) -> list[Context]:
 
 
 def automaton(target: Ngram, draft: Ngram) -> Automaton:
-    """Both models as one automaton: its state is the longest end of the tokens so far that either text has.
+    """Both models as one automaton: its state is the longest suffix of the tokens so far that either text has.
 
-    Neither model can tell more of the tokens so far, so pmfs of whole texts are those of the models.
+    Neither model depends on more of the tokens so far, so texts have the probabilities that the models give them.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Pmfs of single positions at the door of the list and tree simulators."""
+"""Pmfs of single positions, checked."""
 
 from __future__ import annotations
 
@@ -35,8 +35,6 @@ def one_pair(target: Any, draft: Any) -> tuple[Floats, Floats]:
 def paired_rows(target: Any, draft: Any) -> tuple[Floats, Floats]:
     """Check pairs of pmfs ``[n, V]``; a single pair ``[V]`` becomes one row, and one row serves many.
 
-    Errors as in :func:`one_pair`.
-
     Examples
     --------
     >>> paired_rows([0.5, 0.5], [[1, 0], [0, 1]])[0].shape
@@ -50,8 +48,6 @@ def paired_rows(target: Any, draft: Any) -> tuple[Floats, Floats]:
 
 def pmf_rows(pmfs: Any) -> Floats:
     """Check a family of pmfs ``[n, V]``; a single pmf ``[V]`` becomes one row.
-
-    Errors as in :func:`one_pair`.
 
     Examples
     --------

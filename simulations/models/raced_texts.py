@@ -1,4 +1,4 @@
-"""Texts that the built-in target writes, the same for every simulator that is given the same recipe.
+"""Continuations by the built-in target, the same for every simulator with the same recipe.
 
 The recipe: ``draft``, ``distilled`` or ``draft``; ``prompts``, their places in the built-in file; ``continuations`` of
 each; ``tokens`` of each, to the last one; ``temperature`` of both models; ``text_seed``.
@@ -43,20 +43,9 @@ class Pmfs(NamedTuple):
     tokens: Any
 
 
-def number_of_texts(recipe: Mapping[str, Any]) -> int:
-    """How many texts a recipe makes.
-
-    Examples
-    --------
-    >>> number_of_texts({"prompts": [0, 5], "continuations": 3})
-    6
-    """
-    return len(recipe["prompts"]) * int(recipe["continuations"])
-
-
 @lru_cache(maxsize=2)
 def models(draft: str) -> ModelPair:
-    """The built-in pair with this draft, on one thread of the processor: more may round otherwise."""
+    """The built-in pair with this draft, on one thread: with more, sums may round differently."""
     from spectheory.measure import load_pair
 
     import torch  # isort: skip  # behind the line that names the extra where it is missing

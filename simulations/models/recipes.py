@@ -1,4 +1,4 @@
-"""Chains named by a recipe in a task's parameters: a task stays small, and its numbers are made where they are used."""
+"""Chains named by a recipe in a task's parameters: a task stays small, and its matrices are made where they are used."""
 
 from __future__ import annotations
 

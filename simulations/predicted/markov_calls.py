@@ -93,7 +93,7 @@ def mean_acceptance(
 ) -> float:
     """Acceptance rate of one draft at a position of a text, on the mean over positions and texts (A1, A2, A4, exact).
 
-    It is all that the i.i.d. formula C1 knows of a pair. Parameters are those of :func:`markov_calls`.
+    The i.i.d. formula C1 uses this number alone. Parameters are those of :func:`markov_calls`.
 
     Examples
     --------

@@ -88,6 +88,7 @@ class Sweep:
     - ``draw``: ``draw(figure, data)``: draw it on an empty figure.
     - ``extras``: modules that must be installed, beside matplotlib, each as ``extra:module``.
     - ``alone``: whether it measures time, so that nothing else may run beside it.
+    - ``theory``: ``theory(scale)``: numbers of closed forms that take long, as tallies by label; saved with the others.
     - ``further``: ``further(tallies)``: comparisons beside those of each tally with its own theory, as (label, tally,
       what is predicted of it).
     """
@@ -101,12 +102,14 @@ class Sweep:
     size: tuple[float, float] = (8.4, 4.6)
     extras: tuple[str, ...] = ()
     alone: bool = False
+    theory: Callable[[Scale], Tallies] = lambda scale: {}
     further: Callable[[Tallies], Sequence[tuple[str, Tally, Sequence[Predicted]]]] = lambda tallies: ()
 
     def made(self, scale: Scale, tallies: Tallies, alarm: float) -> Data:
         """All that is saved of a figure: its setting, the tallies, what theory says of them, and what is drawn."""
         asks = self.asks(scale)
         compared = self.compared(asks, tallies, alarm)
+        theory = {label: tallies[label].as_dict() for label in tallies if label not in {one.label for one in asks}}
         return {
             "figure": self.name,
             "title": self.title,
@@ -117,6 +120,7 @@ class Sweep:
             "results": [
                 {"label": one.label, "task": one.task.as_dict(), **tallies[one.label].as_dict()} for one in asks
             ],
+            **({"theory": theory} if theory else {}),
             "comparisons": [{"label": label, **comparison.as_dict()} for label, comparison in compared],
             "data": self.data(scale, tallies),
         }
@@ -137,7 +141,7 @@ class Sweep:
 
 def saved_tallies(made: Data) -> dict[str, Tally]:
     """The tallies of a saved figure by their labels."""
-    found = {}
+    found = {label: Tally.from_dict(row) for label, row in made.get("theory", {}).items()}
     for row in made["results"]:
         one = Task.from_dict(row["task"])
         if registered(one.kind).version != one.version:

@@ -10,7 +10,7 @@ import numpy as np
 
 from simulations.counts.tally import Tally
 from simulations.draws.alias import Floats
-from simulations.predicted.model_races import all_texts, path_predictions, side_by_side
+from simulations.predicted.model_races import all_texts, path_predictions, path_theorem, side_by_side
 from simulations.predicted.trees import channel_limit, raced_law
 from simulations.simulators.trees import paths_of, tree_of
 from simulations.sweeps.base import Ask, Scale, Tallies, ask
@@ -84,8 +84,8 @@ def iid_asks(scale: Scale, *, largest: bool) -> tuple[Ask, ...]:
     )
 
 
-def model_asks(scale: Scale) -> tuple[Ask, ...]:
-    """Runs of all trees through each group of texts, and what the path theorem says of them."""
+def model_recipes(scale: Scale) -> dict[str, dict[str, Any]]:
+    """Each group of texts, and the trees that decode them."""
     trees = {strategy: shapes(READING, strategy) for strategy in STRATEGIES}
     common: dict[str, Any] = {
         "draft": "distilled",
@@ -96,13 +96,25 @@ def model_asks(scale: Scale) -> tuple[Ask, ...]:
         "shapes": {model_label(s, n): paths_of(shape) for s, by_size in trees.items() for n, shape in by_size.items()},
         "nodes_of": [model_label(strategy, max(by_size)) for strategy, by_size in trees.items()],
     }
-    made, size, runs = [], scale.pick(8, GROUP), scale.pick(100, 400)
-    for first in range(0, scale.pick(size, PROMPTS), size):
-        recipe = {**common, "prompts": list(range(first, first + size))}
-        name, texts = f"prompts {first} to {first + size - 1}", size * common["continuations"]
-        made.append(ask(f"{name}: races", "model-races", recipe, scale, trials=runs, batch=runs))
-        made.append(ask(f"{name}: path theorem", "model-path-theorem", recipe, scale, trials=texts, batch=texts))
-    return tuple(made)
+    size = scale.pick(8, GROUP)
+    return {
+        f"prompts {first} to {first + size - 1}": {**common, "prompts": list(range(first, first + size))}
+        for first in range(0, scale.pick(size, PROMPTS), size)
+    }
+
+
+def model_asks(scale: Scale) -> tuple[Ask, ...]:
+    """Runs of all trees through each group of texts."""
+    runs = scale.pick(100, 400)
+    return tuple(
+        ask(f"{name}: races", "model-races", recipe, scale, trials=runs, batch=runs)
+        for name, recipe in model_recipes(scale).items()
+    )
+
+
+def model_theory(scale: Scale) -> dict[str, Tally]:
+    """What the path theorem says of each group of texts."""
+    return {f"{name}: path theorem": path_theorem(recipe) for name, recipe in model_recipes(scale).items()}
 
 
 def model_tallies(tallies: Tallies) -> tuple[Tally, Tally]:

@@ -1,7 +1,7 @@
-"""Make figures: bring their simulations to an end, save what was counted, draw what is saved.
+"""Make figures: finish their simulations, save the counts, draw the saved data.
 
 A figure leaves ``NAME.json``, with every tally, what theory says of it and what is drawn, ``NAME.png`` and
-``NAME.svg``. Finished batches are in ``results.jsonl`` as soon as they are there; the same call goes on from them.
+``NAME.svg``. Finished batches are appended to ``results.jsonl``; the same call continues from them.
 """
 
 from __future__ import annotations
@@ -99,7 +99,8 @@ class Making:
         for sweep in self.sweeps:
             asks = self._asks[sweep.name]
             if sweep.name not in self._made and all(self._ended(one) for one in asks):
-                content = sweep.made(self.scale, {one.label: self._counted[one.task] for one in asks}, self.alarm)
+                tallies = {**{one.label: self._counted[one.task] for one in asks}, **sweep.theory(self.scale)}
+                content = sweep.made(self.scale, tallies, self.alarm)
                 path = self.out / f"{sweep.name}.json"
                 write_whole(path, partial(_write, content))
                 self._made[sweep.name] = Made(sweep, content, (path, *_drawn(sweep, content, self.out)))

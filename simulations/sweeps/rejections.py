@@ -98,7 +98,7 @@ def law_of_rejections(pair: Pair) -> Floats:
 
 
 def band(law: Floats, texts: list[int]) -> list[list[float]]:
-    """Where the mean over so many texts lies with 95% probability or more, for each number of texts (Chernoff's bound).
+    """Where the mean lies with 95% probability or more, for each number of texts (Chernoff's bound).
 
     A side is left with probability at most exp(-n I), I the law's rate function; it ends where this is 2.5%.
     """
