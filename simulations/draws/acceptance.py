@@ -48,13 +48,7 @@ def acceptance_law(target: Floats, draft: Floats) -> Floats:
 
 
 def acceptance_rows(law: Floats) -> Rows:
-    """The tables of the laws ``[..., 2V]`` of every state.
-
-    Examples
-    --------
-    >>> acceptance_rows(acceptance_law(np.eye(2), np.full((2, 2), 0.5))).begin
-    array([0, 2, 4])
-    """
+    """The tables of the laws ``[..., 2V]`` of every state."""
     bits = max(1, (law.shape[-1] - 1).bit_length())
     unit = 2.0 ** -min(53, 63 - 2 * bits)
     columns, begin = [], [0]

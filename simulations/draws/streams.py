@@ -66,7 +66,6 @@ def exponential(state: Words) -> float:
 class Stream:
     """The same stream in plain Python.
 
-
     Examples
     --------
     >>> state = words(1)

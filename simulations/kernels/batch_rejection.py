@@ -19,14 +19,7 @@ from spectheory.kernels.compiling import compiled
 
 
 def residuals(target: Floats, draft: Floats, drafts: int) -> Floats:
-    """p^1 = p, p^{m+1} = norm (p^m - q)+ up to p^{M+1}, as ``[..., M + 1, V]``; one that is never used repeats p^m.
-
-    Examples
-    --------
-    >>> residuals(np.array([0.25, 0.75]), np.array([0.75, 0.25]), 1)
-    array([[0.25, 0.75],
-           [0.  , 1.  ]])
-    """
+    """p^1 = p, p^{m+1} = norm (p^m - q)+ up to p^{M+1}, as ``[..., M + 1, V]``; one that is never used repeats p^m."""
     found = [target]
     for _ in range(drafts):
         excess = np.maximum(found[-1] - draft, 0.0)
@@ -54,7 +47,6 @@ def batch_rejections(
 
     Order of draws: the token before each text; per position a draft and its coin for each try, and after
     the last rejection the recovered token (by inversion, tokens in the order of their index).
-
 
     Examples
     --------

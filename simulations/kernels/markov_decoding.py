@@ -22,13 +22,7 @@ LANES = 64
 
 
 def lane_streams(state: Words, lanes: int) -> Words:
-    """Streams ``[4, lanes]``, a column for each lane: children of a seed of four words drawn from `state`.
-
-    Examples
-    --------
-    >>> lane_streams(words(1), 3).shape
-    (4, 3)
-    """
+    """Streams ``[4, lanes]``, a column for each lane: children of a seed of four words drawn from `state`."""
     seed = 0
     for _ in range(4):
         seed = (seed << 64) | int(next_word(state))

@@ -67,11 +67,6 @@ def ngram_tables(target: Any, draft: Any, following: Any, initial: Any) -> Table
 
     A law is off by less than max(S, V)^2/2^59 (or 2^-53 if that is larger), and so is the chance of a draw that a table
     in floats would decide otherwise.
-
-    Examples
-    --------
-    >>> ngram_tables([[0.5, 0.5]], [[1, 0]], [[0, 0]], [1]).rows.columns.size
-    2
     """
     p, q = paired_rows(target, draft)
     start = np.ascontiguousarray(validate_pmf(np.asarray(initial, dtype=np.float64), "initial"))

@@ -31,16 +31,7 @@ class Race(NamedTuple):
 
 
 def enter_race(target: Any, draft: Any, *, trials: int, max_rank: int, state: Words, by_output: bool = False) -> Race:
-    """Check what a race is given.
-
-
-    Examples
-    --------
-    >>> from simulations.draws.streams import words
-    >>> race = enter_race([0.5, 0.5], [1.0, 0.0], trials=1, max_rank=3, state=words(1), by_output=True)
-    >>> race.ratios, race.counts.shape
-    (array([0.5, inf]), (2, 5))
-    """
+    """Check what a race is given."""
     pmfs = validate_pair(target, draft)
     p, q = (np.require(pmf, dtype=np.float64, requirements=("C", "W")) for pmf in pmfs[:2])
     if p.shape != q.shape or p.ndim != 1:

@@ -38,7 +38,6 @@ def recursive_rejection(
     from q's alias table, else by inversion) and one for the coin; after `max_rank` rejections one for the output (with
     replacement from the residual's alias table, else by inversion).
 
-
     Returns array ``[max_rank + 1, V]`` of int: entry ``[r - 1, x]`` counts trials whose candidate r was the output x;
     the last row those that accepted none. Runs add up; row sums are the rank histogram, column sums the output counts.
 

@@ -31,7 +31,6 @@ def single_draft(target: Any, draft: Any, rule: str, trials: int, *, state: Word
     Draws of a trial, each a uniform into an alias table: the draft if it is sampled; then for ``token`` the coin and,
     after a rejection, the recovered token; else the output if it is sampled.
 
-
     Returns array ``[2, V]`` of int: trials by output: row 0 rejected drafts, row 1 accepted ones. Runs add up.
 
     Examples

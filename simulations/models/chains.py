@@ -58,12 +58,6 @@ class CallCounts:
       are ``accepted @ arange(1, k + 2)``.
     - ``texts``, ``[length + 1]``: texts by their number of calls, which are dependent within a text and not between
       texts.
-
-    Examples
-    --------
-    >>> one = CallCounts(np.array([1, 2]), np.array([0, 0, 0, 1]))
-    >>> (one + one).accepted
-    array([2, 4])
     """
 
     accepted: Counts
@@ -84,11 +78,6 @@ def checked_chains(target: Any, draft: Any, initial: Any, *, length: int) -> Cha
     - ``target``, ``draft``, ``[V, V]`` or ``[T, V, V]``: row-stochastic; with a step axis, one matrix for each of the
       `length` positions.
     - ``initial``, ``[V]``: pmf of the token before the first position.
-
-    Examples
-    --------
-    >>> checked_chains(np.eye(2), np.eye(2), [1, 0], length=3).target.shape
-    (1, 2, 2)
     """
     pair = validate_pair(np.asarray(target, dtype=np.float64), np.asarray(draft, dtype=np.float64))
     start = np.ascontiguousarray(validate_pmf(np.asarray(initial, dtype=np.float64), "initial"))
@@ -117,14 +106,7 @@ def checked_chains(target: Any, draft: Any, initial: Any, *, length: int) -> Cha
 
 
 def checked_stream(state: Words) -> Words:
-    """Check that an array is the state of a stream.
-
-    Examples
-    --------
-    >>> checked_stream(np.zeros(4, dtype=np.uint64))
-    Traceback (most recent call last):
-    spectheory.errors.SettingError: state is no stream: four 64-bit words, not all 0; use streams.words(seed)
-    """
+    """Check that an array is the state of a stream."""
     if not (isinstance(state, np.ndarray) and state.dtype == np.uint64 and state.shape == (4,) and state.any()):
         raise SettingError("state is no stream", limit="four 64-bit words, not all 0", remedy="use streams.words(seed)")
     return state

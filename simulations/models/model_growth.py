@@ -93,13 +93,7 @@ def sample(reader: Reader, uniforms: Floats) -> Texts:
 
 
 def inverted(pmfs: Floats, uniforms: Floats) -> Tokens:
-    """The token ``[rows]`` of each uniform: the first whose cumulative probability exceeds it.
-
-    Examples
-    --------
-    >>> inverted(np.array([[0.25, 0.75], [0.25, 0.75]]), np.array([0.2, 0.25])).tolist()
-    [0, 1]
-    """
+    """The token ``[rows]`` of each uniform: the first whose cumulative probability exceeds it."""
     cumulative = np.cumsum(pmfs, axis=-1)
     below = cumulative <= uniforms[:, None] * cumulative[:, -1:]
     return np.minimum(below.sum(axis=-1), pmfs.shape[-1] - 1)

@@ -34,13 +34,7 @@ WEIGHT = 0.9
 
 
 def byte_tokens(text: str) -> Ints:
-    """The bytes of a text in UTF-8.
-
-    Examples
-    --------
-    >>> byte_tokens("def")
-    array([100, 101, 102])
-    """
+    """The bytes of a text in UTF-8."""
     return np.frombuffer(_encoded(text), dtype=np.uint8).astype(np.int64)
 
 
@@ -79,13 +73,7 @@ _TEXTS, _MODELS = ("text", "file", "sha256", "draft"), ("order", "draft_order", 
 
 
 def text_parameters(module: str) -> dict[str, str]:
-    """The recipe of a module's source, or of the built-in prompts: ``{"text": module, "sha256": ...}``.
-
-    Examples
-    --------
-    >>> sorted(text_parameters("json.decoder"))
-    ['sha256', 'text']
-    """
+    """The recipe of a module's source, or of the built-in prompts: ``{"text": module, "sha256": ...}``."""
     return {"text": module, "sha256": _hash(_source(module))}
 
 

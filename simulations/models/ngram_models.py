@@ -47,13 +47,7 @@ class Ngram:
     followers: Mapping[Context, tuple[Ints, Ints]]
 
     def pmf(self, context: Context) -> Floats:
-        """Pmf ``[V]`` of the token after a context of any length.
-
-        Examples
-        --------
-        >>> ngram([0, 1, 0, 0], 2, order=2, weight=1).pmf((1, 0))
-        array([0.5, 0.5])
-        """
+        """Pmf ``[V]`` of the token after a context of any length."""
         row = np.full(self.tokens, 1 / self.tokens)
         for size in range(min(len(context), self.order - 1) + 1):
             seen = self.followers.get(context[len(context) - size :])
@@ -123,14 +117,7 @@ class Automaton(NamedTuple):
 
 
 def contexts_of(target: Ngram, draft: Ngram) -> list[Context]:
-    """The contexts that either text has, the shorter first; state s of the automaton is number s.
-
-    Examples
-    --------
-    >>> model = ngram([0, 1, 0, 0], 2, order=2)
-    >>> contexts_of(model, model)
-    [(), (0,), (1,)]
-    """
+    """The contexts that either text has, the shorter first; state s of the automaton is number s."""
     contexts = sorted(target.followers.keys() | draft.followers.keys(), key=lambda c: (len(c), c))
     if len(contexts) > MOST_CONTEXTS:
         raise SettingError(

@@ -33,13 +33,7 @@ def one_pair(target: Any, draft: Any) -> tuple[Floats, Floats]:
 
 
 def paired_rows(target: Any, draft: Any) -> tuple[Floats, Floats]:
-    """Check pairs of pmfs ``[n, V]``; a single pair ``[V]`` becomes one row, and one row serves many.
-
-    Examples
-    --------
-    >>> paired_rows([0.5, 0.5], [[1, 0], [0, 1]])[0].shape
-    (2, 2)
-    """
+    """Check pairs of pmfs ``[n, V]``; a single pair ``[V]`` becomes one row, and one row serves many."""
     p, q, _ = validate_pair(np.asarray(target, dtype=np.float64), np.asarray(draft, dtype=np.float64))
     shape = np.broadcast_shapes((1, p.shape[-1]), p.shape, q.shape)
     _check_rows(shape)
@@ -47,13 +41,7 @@ def paired_rows(target: Any, draft: Any) -> tuple[Floats, Floats]:
 
 
 def pmf_rows(pmfs: Any) -> Floats:
-    """Check a family of pmfs ``[n, V]``; a single pmf ``[V]`` becomes one row.
-
-    Examples
-    --------
-    >>> pmf_rows([0.5, 0.5])
-    array([[0.5, 0.5]])
-    """
+    """Check a family of pmfs ``[n, V]``; a single pmf ``[V]`` becomes one row."""
     rows = np.atleast_2d(validate_pmf(np.asarray(pmfs, dtype=np.float64), "pmfs"))
     _check_rows(rows.shape)
     return np.ascontiguousarray(rows)
@@ -65,13 +53,7 @@ def _check_rows(shape: tuple[int, ...]) -> None:
 
 
 def by_output(counts: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
-    """The counts of each token ``[V]`` as a part of a tally; none beyond :data:`MOST_OUTPUTS`.
-
-    Examples
-    --------
-    >>> by_output(np.array([3, 1])), by_output(np.zeros(200_000, dtype=np.int64))
-    ({'output': array([3, 1])}, {})
-    """
+    """The counts of each token ``[V]`` as a part of a tally; none beyond :data:`MOST_OUTPUTS`."""
     return {"output": counts} if counts.size <= MOST_OUTPUTS else {}
 
 

@@ -84,13 +84,7 @@ def _texts(recipe_text: str) -> tuple[Text, ...]:
 
 
 def sampling(recipe: Mapping[str, Any]) -> Sampling:
-    """What turns both models' logits into pmfs.
-
-    Examples
-    --------
-    >>> sampling({"temperature": 0.5}).temperature
-    0.5
-    """
+    """What turns both models' logits into pmfs."""
     return Sampling(temperature=recipe["temperature"])
 
 

@@ -94,13 +94,6 @@ def mean_acceptance(
     """Acceptance rate of one draft at a position of a text, on the mean over positions and texts (A1, A2, A4, exact).
 
     The i.i.d. formula C1 uses this number alone. Parameters are those of :func:`markov_calls`.
-
-    Examples
-    --------
-    >>> from spectheory.verification import TokenVerification
-    >>> half, one = np.full((2, 2), 0.5), np.array([[1.0, 0.0], [1.0, 0.0]])
-    >>> mean_acceptance(TokenVerification(), half, one, [1, 0], length=3)
-    0.5
     """
     models = _models(rule, target, draft, following)
     rates = np.broadcast_to(np.asarray(rule.acceptance(models.target, models.draft)), models.target.shape[:2])
@@ -118,15 +111,7 @@ def mean_acceptance(
 
 
 def rank_laws(rule: PathRule, target: Any, draft: Any, most: int) -> Floats:
-    """P(R = r | output y), r = 1..most, for every row: ``[..., V]`` to ``[most, ..., V]``, 0 where p_y = 0.
-
-    Examples
-    --------
-    >>> from spectheory.verification import TopKMatch
-    >>> rank_laws(TopKMatch(), [0.5, 0.5], [0.25, 0.75], 2)
-    array([[0., 1.],
-           [1., 0.]])
-    """
+    """P(R = r | output y), r = 1..most, for every row: ``[..., V]`` to ``[most, ..., V]``, 0 where p_y = 0."""
     p, q = np.asarray(target, dtype=np.float64), np.asarray(draft, dtype=np.float64)
     if most == 1:
         laws = np.asarray(rule.acceptance_given(p, q))[None]

@@ -25,12 +25,11 @@ from spectheory.errors import SettingError
 
 
 def seen_entropy(counts: Counts) -> tuple[float, float]:
-    r"""Estimated entropy of the law behind a histogram, nats, and approximately the largest amount by which its mean is low.
+    r"""Estimated entropy of the law behind a histogram, nats, and approximately its largest bias.
 
     :math:`\hat H = \psi(n) - \frac1n \sum_i n_i \psi(n_i)` (``zhang2012``) lacks in the mean
     :math:`\sum_{v \ge n} \frac1v \sum_i p_i (1-p_i)^v`, at most :math:`M \log(1 + U/(nM))`: U letters and the mass M
     are yet unseen, and M is about the share of the letters seen once.
-
 
     Examples
     --------
