@@ -21,12 +21,7 @@ from spectheory.intervals import CONFIDENCE, Interval
 class Estimate:
     """A number with its confidence interval.
 
-    Attributes
-    ----------
-    low, best, high : float
-        The interval and the value observed.
-    confidence : float
-        How often such an interval holds the true value.
+    - ``confidence``: how often such an interval holds the true value.
     """
 
     low: float
@@ -133,11 +128,6 @@ def student_reach(moments: Moments, alarm: float) -> float:
 
 def bernstein(moments: Moments, low: float, high: float, confidence: float = CONFIDENCE) -> Estimate:
     """The empirical Bernstein interval of the mean of samples in [low, high] (maurer2009, Theorem 4, both sides).
-
-    Raises
-    ------
-    SettingError
-        If the samples cannot all have been in the range.
 
     Examples
     --------

@@ -30,13 +30,7 @@ class Moments:
 
     @classmethod
     def of(cls, samples: ArrayLike) -> Moments:
-        """The moments of samples ``[n]``.
-
-        Raises
-        ------
-        SettingError
-            If a sample is not finite.
-        """
+        """The moments of samples ``[n]``."""
         values = np.asarray(samples, dtype=np.float64).ravel()
         if not np.all(np.isfinite(values)):
             raise SettingError("a sample is not finite", limit="moments need numbers", remedy="count such trials apart")

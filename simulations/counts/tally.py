@@ -1,4 +1,4 @@
-"""What simulations count: exact sums, to which the order of adding them and the number of workers are nothing."""
+"""What simulations count: exact sums, the same in any order and for any number of workers."""
 
 from __future__ import annotations
 
@@ -19,18 +19,11 @@ Runs = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """What a number of trials counted; tallies of different batches add up, in any order to the same.
+    """What a number of trials counted; tallies of different batches add up exactly, in any order.
 
-    Attributes
-    ----------
-    trials : int
-        How many.
-    counts : mapping of arrays ``[.]``
-        Named int64 vectors, e.g. a histogram of ranks; read-only.
-    moments : mapping of Moments
-        Named moments of real quantities.
-    batches : tuple of (first, end)
-        Which batches are in it, as runs of batch numbers; empty for trials outside any.
+    - ``counts``, ``[.]``: named int64 vectors, e.g. a histogram of ranks; read-only.
+    - ``moments``: named moments of real quantities.
+    - ``batches``: which batches are in it, as runs of batch numbers; empty for trials outside any.
 
     Examples
     --------
@@ -53,17 +46,7 @@ class Tally:
         counts: Mapping[str, ArrayLike] | None = None,
         samples: Mapping[str, ArrayLike | Moments] | None = None,
     ) -> Tally:
-        """The tally of trials that were made: vectors of counts, and arrays of samples of real quantities.
-
-        Samples may come as their moments.
-
-        Raises
-        ------
-        SettingError
-            If a count is negative or no integer, a sample not finite, or trials are below 1.
-        ShapeError
-            If counts are not a vector.
-        """
+        """The tally of finished trials: vectors of counts, and samples of real quantities or their moments."""
         if trials < 1:
             raise SettingError(f"trials is {trials}", limit="must be >= 1", remedy="make some")
         vectors = {name: _vector(name, vector) for name, vector in (counts or {}).items()}
@@ -80,15 +63,7 @@ class Tally:
         return Tally(self.trials, self.counts, self.moments, ((batch, batch + 1),))
 
     def __add__(self, other: Tally) -> Tally:
-        """Both tallies together.
-
-        Raises
-        ------
-        SettingError
-            If both have the same batch, or a count would leave 64 bits.
-        ShapeError
-            If they do not count the same things.
-        """
+        """Both tallies together."""
         if not (self.trials and other.trials):
             return self if self.trials else other
         shapes = [{name: len(t.counts[name]) for name in t.counts} for t in (self, other)]
@@ -129,7 +104,7 @@ class Tally:
 
 
 def total(tallies: Iterable[Tally]) -> Tally:
-    """The sum of tallies; of none, a tally of no trials."""
+    """The sum of tallies; the empty tally if there are none."""
     result = Tally()
     for tally in tallies:
         result += tally

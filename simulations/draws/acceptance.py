@@ -24,16 +24,9 @@ class Rows(NamedTuple):
     the outcome it gives else, `bits` bits each. With 512 tokens the law is off by less than 2^-43, and so is the chance
     of a draw that a table in floats would decide otherwise.
 
-    Attributes
-    ----------
-    columns : array ``[columns]``
-        The words.
-    begin : array ``[states + 1]``
-        Where the table of each state begins.
-    bits : int
-        Bits of an outcome; 2x is token x recovered, 2x + 1 is token x accepted.
-    unit : float
-        ``2**(2 * bits - 63)``, or 2^-53 if that is larger.
+    - ``begin``, ``[states + 1]``: where the table of each state begins.
+    - ``bits``: bits of an outcome; 2x is token x recovered, 2x + 1 is token x accepted.
+    - ``unit``: ``2**(2 * bits - 63)``, or 2^-53 if that is larger.
     """
 
     columns: Ints
@@ -55,13 +48,7 @@ def acceptance_law(target: Floats, draft: Floats) -> Floats:
 
 
 def acceptance_rows(law: Floats) -> Rows:
-    """The tables of the laws ``[..., 2V]`` of every state.
-
-    Examples
-    --------
-    >>> acceptance_rows(acceptance_law(np.eye(2), np.full((2, 2), 0.5))).begin
-    array([0, 2, 4])
-    """
+    """The tables of the laws ``[..., 2V]`` of every state."""
     bits = max(1, (law.shape[-1] - 1).bit_length())
     unit = 2.0 ** -min(53, 63 - 2 * bits)
     columns, begin = [], [0]

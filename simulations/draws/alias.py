@@ -20,12 +20,8 @@ Tokens = NDArray[np.int32]
 class Alias(NamedTuple):
     """Tables of one pmf ``[V]`` or of several ``[..., V]``.
 
-    Attributes
-    ----------
-    keep : array ``[..., V]``
-        Probability that a column gives its own token.
-    other : array ``[..., V]``
-        The token it gives else.
+    - ``keep``, ``[..., V]``: probability that a column gives its own token.
+    - ``other``, ``[..., V]``: the token it gives else.
     """
 
     keep: Floats

@@ -66,11 +66,6 @@ def exponential(state: Words) -> float:
 class Stream:
     """The same stream in plain Python.
 
-    Parameters
-    ----------
-    state : array ``[4]``
-        The words; they are copied.
-
     Examples
     --------
     >>> state = words(1)

@@ -16,13 +16,7 @@ from spectheory.files import lock
 
 
 class ResultsWriter:
-    """A results file held open for appending by one run; use it in a ``with`` statement.
-
-    Attributes
-    ----------
-    results : Results
-        What the file held when it was opened.
-    """
+    """A results file held open for appending by one run; use it in a ``with`` statement."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.results = path, Results()
@@ -30,15 +24,7 @@ class ResultsWriter:
         self._end = 0
 
     def __enter__(self) -> ResultsWriter:
-        """Open and lock the file, read it, and cut off a torn last row.
-
-        Raises
-        ------
-        OutputError
-            If it cannot be written.
-        ResultsError
-            If it is another kind of file, or another run has it open.
-        """
+        """Open and lock the file, read it, and cut off a torn last row."""
         try:
             with contextlib.suppress(FileExistsError):  # opening says what is wrong with the folder
                 self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -69,13 +55,7 @@ class ResultsWriter:
         os.close(self._file)
 
     def add(self, task: Task, batch: int, tally: Tally) -> None:
-        """Append a finished batch; when this returns it is on the disk.
-
-        Raises
-        ------
-        OutputError
-            If the disk is full or gone; the rows before it stay.
-        """
+        """Append a finished batch; when this returns it is on the disk."""
         if task.id not in self.results.tasks:
             self._append_row({"row": "task", "id": task.id, "task": task.as_dict()})
             self.results.tasks[task.id] = task

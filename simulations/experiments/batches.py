@@ -14,13 +14,7 @@ from spectheory.errors import SettingError, SpectheoryError
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a batch has no result, in a line; what a worker sends where an error might not travel.
-
-    Attributes
-    ----------
-    error : str
-        The line.
-    """
+    """Why a batch has no result, in a line; what a worker sends where an error might not travel."""
 
     error: str
 

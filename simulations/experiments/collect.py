@@ -25,15 +25,7 @@ from spectheory.errors import SettingError
 
 @dataclass(frozen=True)
 class Collected:
-    """What a run leaves.
-
-    Attributes
-    ----------
-    tallies : dict
-        The counted batches of each task, added up.
-    remarks : tuple of str
-        What was found odd in the results file.
-    """
+    """What a run leaves."""
 
     tallies: dict[Task, Tally]
     remarks: tuple[str, ...] = ()
@@ -55,36 +47,16 @@ def collect(
 ) -> Collected:
     """Bring every task to where the rule stops it; what a results file has is not run again.
 
-    Parameters
-    ----------
-    tasks : iterable of Task
-        The experiments; one that occurs twice is run once.
-    stop : Stop or callable
-        When a task has enough; a function states it for each task.
-    results : Path, optional
-        File to read finished batches from and to append them to.
-    executor : Executor or callable, optional
-        Any ``concurrent.futures.Executor``, e.g. Dask's ``client.get_executor()``, which stays yours, or a function
-        that makes one, called again when a worker's death breaks it. By default a pool of processes; a script must
-        then call this under ``if __name__ == "__main__":``.
-    workers : int, optional
-        Processes of the default pool; all processors by default.
-    in_flight : int, optional
-        Batches submitted at a time; by default twice the workers or, with an executor of yours, twice the processors
-        here: state more for a larger cluster.
-    progress : callable, optional
-        Called as ``progress(task, tally)`` each time the counted batches of a task grow.
-
-    Raises
-    ------
-    WorkerError
-        If a batch fails, or its workers die again and again; finished batches stay on file.
-    OutputError
-        If the file cannot be written; finished batches stay.
-    ResultsError
-        If the file is another kind of file or in use.
-    SettingError
-        If a setting is outside its range, or a task is of another version than its simulator here.
+    - ``tasks``: the experiments; one that occurs twice is run once.
+    - ``stop``: when a task has enough; a function states it for each task.
+    - ``results``: file to read finished batches from and to append them to.
+    - ``executor``: any ``concurrent.futures.Executor``, e.g. Dask's ``client.get_executor()``, which stays yours, or a
+      function that makes one, called again when a worker's death breaks it. By default a pool of processes; a script
+      must then call this under ``if __name__ == "__main__":``.
+    - ``workers``: processes of the default pool; all processors by default.
+    - ``in_flight``: batches submitted at a time; by default twice the workers or, with an executor of yours, twice the
+      processors here: state more for a larger cluster.
+    - ``progress``: called as ``progress(task, tally)`` each time the counted batches of a task grow.
 
     Examples
     --------

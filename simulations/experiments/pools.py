@@ -28,13 +28,7 @@ def processors() -> int:
 
 
 def process_pool(workers: int | None = None) -> ProcessPoolExecutor:
-    """Fresh processes that leave keyboard interrupts to the run, and end with it however it ends.
-
-    Raises
-    ------
-    SettingError
-        If there would be no worker.
-    """
+    """Fresh processes that leave keyboard interrupts to the run, and end with it however it ends."""
     if workers is not None and workers < 1:
         raise SettingError(f"workers is {workers}", limit="must be >= 1", remedy="leave it out for all processors")
     spawn = multiprocessing.get_context("spawn")
@@ -47,7 +41,7 @@ def _begin() -> None:
 
 
 def _end_with_parent() -> None:
-    """A run that is killed cannot tell its workers, which would wait for work for ever."""
+    """End a worker when its run is killed; otherwise it would wait for work forever."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
@@ -57,12 +51,7 @@ def _end_with_parent() -> None:
 class Pool:
     """An executor that is made anew when it breaks.
 
-    Parameters
-    ----------
-    executor : Executor or callable or None
-        One that stays the caller's, a function that makes them, or None for processes.
-    workers : int, optional
-        Processes, for None.
+    - ``executor``: one that stays the caller's, a function that makes them, or None for processes.
     """
 
     def __init__(self, executor: Executor | Maker | None, workers: int | None) -> None:
@@ -77,13 +66,7 @@ class Pool:
         return self._executor.submit(run_batch, task, batch, registered(task.kind).run.__module__)
 
     def renew(self, lost: BrokenExecutor) -> None:
-        """Put a fresh executor in the place of a broken one.
-
-        Raises
-        ------
-        WorkerError
-            If it is the caller's.
-        """
+        """Put a fresh executor in the place of a broken one."""
         if self._given is not None:
             raise WorkerError(
                 "a worker died and broke the executor",

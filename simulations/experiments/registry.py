@@ -13,13 +13,9 @@ S = TypeVar("S", bound=Callable[..., Any])
 class Simulator(NamedTuple):
     """A registered simulator.
 
-    Attributes
-    ----------
-    run : callable
-        ``run(parameters, trials, state)`` simulates `trials` trials with the stream `state` and returns a
-        :class:`~simulations.counts.tally.Tally`.
-    version : str
-        Version of its draws and counts; numbers of different versions never mix.
+    - ``run``: ``run(parameters, trials, state)`` simulates `trials` trials with the stream `state` and returns a
+      :class:`~simulations.counts.tally.Tally`.
+    - ``version``: version of its draws and counts; numbers of different versions never mix.
     """
 
     run: Callable[..., Any]
@@ -39,11 +35,6 @@ def simulator(kind: str, *, version: str) -> Callable[[S], S]:
     """Register a simulator under a name; use it as a decorator of a function of an importable module.
 
     Raise the version whenever the same stream gives other numbers than before.
-
-    Raises
-    ------
-    SettingError
-        If another function has the name.
 
     Examples
     --------
@@ -73,13 +64,7 @@ def kinds() -> list[str]:
 
 
 def registered(kind: str) -> Simulator:
-    """The simulator of a name.
-
-    Raises
-    ------
-    SettingError
-        If there is none.
-    """
+    """The simulator of a name."""
     if kind not in _registered:
         raise SettingError(
             f"no simulator is called {kind!r}",

@@ -1,7 +1,7 @@
 """Finished batches on disk: one JSON row each, appended whole, checked when read.
 
 The first row says what the file is. A task stands in a row before its batches, so a file explains itself. Every row has
-the hash of what it says. A row counts once it has its newline; what a kill or a full disk left of one is dropped.
+the hash of what it says. A row counts once its newline is written; a torn row is dropped.
 """
 
 from __future__ import annotations
@@ -24,22 +24,12 @@ HEAD = canonical({"format": 1, "row": "results of spectheory's simulations"})
 
 
 class ResultsError(SpectheoryError):
-    """A results file that is none, or that another run writes."""
+    """A file that is no results file, or that another run is writing."""
 
 
 @dataclass
 class Results:
-    """What a results file holds.
-
-    Attributes
-    ----------
-    tasks : dict
-        Tasks by id.
-    batches : dict
-        Tallies by task id and batch number.
-    remarks : list of str
-        What was left out, and why.
-    """
+    """What a results file holds."""
 
     tasks: dict[str, Task] = field(default_factory=dict)
     batches: dict[str, dict[int, Tally]] = field(default_factory=dict)
@@ -77,13 +67,7 @@ class Results:
 
 
 def read_results(path: Path) -> Results:
-    """Read a results file, also while a run appends to it; one that does not exist holds nothing.
-
-    Raises
-    ------
-    ResultsError
-        If the file is something else.
-    """
+    """Read a results file, also while a run appends to it; one that does not exist holds nothing."""
     try:
         with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
             return parsed(path, file.read())[0]
@@ -96,13 +80,7 @@ def read_results(path: Path) -> Results:
 
 
 def open_regular(path: Path, flags: int) -> int:
-    """Open a file that ends: a pipe or a device is refused, without waiting for it.
-
-    Raises
-    ------
-    OSError
-        If it is none, or cannot be opened.
-    """
+    """Open a regular file; a pipe or a device is refused without waiting for it."""
     file = os.open(path, flags | getattr(os, "O_NONBLOCK", 0), 0o666)
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)

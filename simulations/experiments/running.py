@@ -1,4 +1,4 @@
-"""The loop of a run: submit what is due, keep what is finished, begin anew where a worker died."""
+"""The loop of a run: submit what is due, keep what is finished, start again after a worker died."""
 
 from __future__ import annotations
 
@@ -28,18 +28,8 @@ DEATHS = 3
 class Advance:
     """How far a task is.
 
-    Attributes
-    ----------
-    task : Task
-        The experiment.
-    stop : Stop
-        When it has enough.
-    ready : dict
-        Finished batches that are not counted yet, by number.
-    tally : Tally
-        Batches 0, 1, ... up to the first that is missing, or to where the rule stops.
-    done : bool
-        Whether it has enough.
+    - ``ready``: finished batches that are not counted yet, by number.
+    - ``tally``: batches 0, 1, ... up to the first that is missing, or to where the rule stops.
     """
 
     task: Task
@@ -63,21 +53,7 @@ class Advance:
 
 
 class Run:
-    """A run of several tasks.
-
-    Parameters
-    ----------
-    advances : list of Advance
-        The tasks, with what is finished already.
-    pool : Pool
-        Who works.
-    in_flight : int
-        Batches submitted at a time.
-    file : ResultsWriter or None
-        Where finished batches go.
-    progress : callable or None
-        Called when the counted batches of a task grow.
-    """
+    """A run of several tasks."""
 
     def __init__(
         self,
@@ -157,13 +133,7 @@ class Run:
             self.progress(advance.task, advance.tally)
 
     def _recover(self, lost: BrokenExecutor) -> None:
-        """Keep what was finished before the executor broke; the rest is due again, in a fresh one.
-
-        Raises
-        ------
-        WorkerError
-            If workers died too often, or the executor cannot be renewed.
-        """
+        """Keep what was finished before the executor broke; the rest is due again, in a fresh one."""
         for future in list(self._flying):
             if future.done() and not future.cancelled() and future.exception() is None:
                 self._keep(future)

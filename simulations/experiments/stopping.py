@@ -16,28 +16,14 @@ from spectheory.intervals import CONFIDENCE
 class Stop:
     """Stop at the first batch that brings so many trials or, before, so narrow an interval.
 
-    The width is that of the quantity's plain interval. Looked at after every batch, a plain interval may miss more
-    often than it says, though little: in 20 cases of coins followed exactly, a 95% interval missed 5.6% at worst.
-    :meth:`interval` is wider and holds at its confidence wherever the run stops (with Student's, about): its b-th look
-    has the miss rate (1 - confidence) / (b (b + 1)), whose sum over all b is 1 - confidence.
+    The width is that of the quantity's plain interval. Looked at after every batch, it misses slightly more often than
+    stated: 5.6% at worst for a 95% interval, in 20 exactly computed cases of coins. :meth:`interval` holds at its
+    confidence wherever the run stops (Student's approximately), by :func:`share_of_look`.
 
     A verdict on a prediction needs a number of trials fixed beforehand: leave `width` out.
 
-    Attributes
-    ----------
-    trials : int
-        Enough trials; the last batch is run whole.
-    width : float, optional
-        Narrow enough: width of the interval over the observed value.
-    of : Share or Mean, optional
-        The quantity whose interval it is.
-    confidence : float
-        Its confidence.
-
-    Raises
-    ------
-    SettingError
-        If a field is outside its range, or one of `width` and `of` is missing.
+    - ``trials``: enough trials; the last batch is run whole.
+    - ``width``: narrow enough: width of the interval over the observed value.
 
     Examples
     --------

@@ -26,11 +26,6 @@ def canonical(value: Any) -> str:
 
     1 and 1.0 differ, as they may to a simulator.
 
-    Raises
-    ------
-    SettingError
-        If the value has no such text.
-
     Examples
     --------
     >>> canonical({"k": (1, 2.5), "a": np.int64(3)})
@@ -60,23 +55,8 @@ def _plain(value: Any) -> Any:
 class Task:
     """One experiment; make it with :func:`task`.
 
-    Attributes
-    ----------
-    kind : str
-        Name of a registered simulator.
-    text : str
-        Its parameters as canonical JSON.
-    seed : int
-        Root seed, at least 0.
-    trials : int
-        Trials of one batch; another batch size draws other numbers.
-    version : str
-        Version of the simulator.
-
-    Raises
-    ------
-    SettingError
-        If a field is outside its range.
+    - ``text``: its parameters as canonical JSON.
+    - ``trials``: trials of one batch; another batch size draws other numbers.
     """
 
     kind: str
@@ -129,22 +109,11 @@ class Task:
 def task(kind: str, parameters: Mapping[str, Any] | None = None, *, seed: int, trials: int) -> Task:
     """Describe an experiment with a simulator that is registered here, in its present version.
 
-    Parameters
-    ----------
-    kind : str
-        Name of the simulator.
-    parameters : mapping, optional
-        What it is given: JSON values, numpy scalars or arrays.
-    seed : int
-        Root seed, at least 0.
-    trials : int
-        Trials of one batch: the unit that is stored, drawn by one stream and given to one worker. A batch should
-        take a tenth of a second or more.
-
-    Raises
-    ------
-    SettingError
-        If there is no such simulator or a setting is outside its range.
+    - ``kind``: name of the simulator.
+    - ``parameters``: what it is given: JSON values, numpy scalars or arrays.
+    - ``seed``: root seed, at least 0.
+    - ``trials``: trials of one batch: the unit that is stored, drawn by one stream and given to one worker. A batch
+      should take a tenth of a second or more.
 
     Examples
     --------

@@ -19,14 +19,7 @@ from spectheory.kernels.compiling import compiled
 
 
 def residuals(target: Floats, draft: Floats, drafts: int) -> Floats:
-    """p^1 = p, p^{m+1} = norm (p^m - q)+ up to p^{M+1}, as ``[..., M + 1, V]``; one that is never used repeats p^m.
-
-    Examples
-    --------
-    >>> residuals(np.array([0.25, 0.75]), np.array([0.75, 0.25]), 1)
-    array([[0.25, 0.75],
-           [0.  , 1.  ]])
-    """
+    """p^1 = p, p^{m+1} = norm (p^m - q)+ up to p^{M+1}, as ``[..., M + 1, V]``; one that is never used repeats p^m."""
     found = [target]
     for _ in range(drafts):
         excess = np.maximum(found[-1] - draft, 0.0)
@@ -54,30 +47,6 @@ def batch_rejections(
 
     Order of draws: the token before each text; per position a draft and its coin for each try, and after
     the last rejection the recovered token (by inversion, tokens in the order of their index).
-
-    Parameters
-    ----------
-    target, draft : array ``[V, V]`` or ``[T, V, V]``
-        Transition pmfs, row x after token x; T = `length`.
-    initial : array ``[V]``
-        Pmf of the token before the text, which is not counted.
-    length, drafts, texts : int
-        T, M and the number of texts.
-    state : array ``[4]``
-        The stream; it is advanced.
-    printed : bool
-        The algorithm as printed.
-
-    Returns
-    -------
-    RejectionCounts
-
-    Raises
-    ------
-    PmfError, ShapeError
-        If the chains are none or do not fit.
-    SettingError
-        If a number is below 1, or the state no stream.
 
     Examples
     --------

@@ -28,28 +28,8 @@ def dense_race(
     Draws: the clocks of tokens 0..V-1, one exponential each, trial by trial; impossible tokens too. A logarithm is
     taken only of a uniform that may win or come before the winner.
 
-    Parameters
-    ----------
-    target, draft : array ``[V]``
-        pmfs at one position.
-    trials : int
-        How many races.
-    state : array ``[4]``
-        The stream; it is advanced.
-    max_rank : int
-        The highest rank that is told apart.
-    by_output : bool
-        Whether to count for every output token.
-
-    Returns
-    -------
-    array ``[max_rank + 2]``, or ``[V, max_rank + 2]`` by output
-        Trials without a rank (the draft cannot draw the output) at 0, of rank r at r, of higher ranks at the end.
-
-    Raises
-    ------
-    PmfError, ShapeError, SettingError
-        As :func:`simulations.kernels.race_counts.enter_race` says.
+    Returns array ``[max_rank + 2]``, or ``[V, max_rank + 2]`` by output: trials without a rank (the draft cannot draw
+    the output) at 0, of rank r at r, of higher ranks at the end.
 
     Examples
     --------

@@ -30,28 +30,8 @@ def kseq(target: Any, draft: Any, k: int, trials: int, *, state: Words) -> Count
     Draws of a trial: for each candidate one uniform for the token (alias table) and one for the coin; after k
     rejections one for the output.
 
-    Parameters
-    ----------
-    target, draft : array ``[V]``
-        Pmfs of the position.
-    k : int
-        Candidates of a trial, at least 1.
-    trials : int
-        Independent trials, at least 1.
-    state : array ``[4]``
-        A stream (:func:`simulations.draws.streams.words`); it is advanced in place.
-
-    Returns
-    -------
-    array ``[k + 1, V]`` of int
-        Entry ``[r - 1, x]`` counts trials whose candidate r was the output x; the last row those that accepted none.
-
-    Raises
-    ------
-    SettingError
-        If k or trials is no whole number or below 1, or the state no stream.
-    PmfError, ShapeError
-        If the arrays are not pmfs of one position and one vocabulary.
+    Returns array ``[k + 1, V]`` of int: entry ``[r - 1, x]`` counts trials whose candidate r was the output x; the last
+    row those that accepted none.
 
     Examples
     --------

@@ -22,13 +22,7 @@ LANES = 64
 
 
 def lane_streams(state: Words, lanes: int) -> Words:
-    """Streams ``[4, lanes]``, a column for each lane: children of a seed of four words drawn from `state`.
-
-    Examples
-    --------
-    >>> lane_streams(words(1), 3).shape
-    (4, 3)
-    """
+    """Streams ``[4, lanes]``, a column for each lane: children of a seed of four words drawn from `state`."""
     seed = 0
     for _ in range(4):
         seed = (seed << 64) | int(next_word(state))
@@ -44,28 +38,7 @@ def token_calls(target: Any, draft: Any, initial: Any, *, length: int, k: int, t
     Lane i draws from its own stream (:func:`lane_streams`): the token before each of its texts, then one uniform per
     token.
 
-    Parameters
-    ----------
-    target, draft : array ``[V, V]`` or ``[T, V, V]``
-        Transition pmfs, row x after token x; T = `length`.
-    initial : array ``[V]``
-        Pmf of the token before the text, which is not counted.
-    length, k, texts : int
-        Tokens of a text, drafts per call, number of texts.
-    state : array ``[4]``
-        The stream that seeds the lanes; it is advanced.
-
-    Returns
-    -------
-    CallCounts
-        Calls by accepted drafts, texts by calls.
-
-    Raises
-    ------
-    PmfError, ShapeError
-        If the chains are none or do not fit.
-    SettingError
-        If a number is below 1, or the state no stream.
+    Returns CallCounts: calls by accepted drafts, texts by calls.
 
     Examples
     --------

@@ -24,12 +24,8 @@ from spectheory.errors import ShapeError
 class Tables(NamedTuple):
     """What a pair needs to be decoded.
 
-    Attributes
-    ----------
-    rows : Rows
-        Tables of every state; an outcome is twice the state that follows, plus one if its token is accepted.
-    start : Alias
-        Table of the first state.
+    - ``rows``: tables of every state; an outcome is twice the state that follows, plus one if its token is accepted.
+    - ``start``: table of the first state.
     """
 
     rows: Rows
@@ -44,30 +40,9 @@ def ngram_calls(
     Calls, lanes and draws are those of :func:`~simulations.kernels.markov_decoding.token_calls`: per text its first
     state, then one uniform per token.
 
-    Parameters
-    ----------
-    target, draft : array ``[S, V]``
-        Pmfs of the next token in every state.
-    following : array ``[S, V]`` of int
-        The state after each state and token.
-    initial : array ``[S]``
-        Pmf of the state before the text.
-    length, k, texts : int
-        Tokens of a text, drafts per call, number of texts.
-    state : array ``[4]``
-        The stream that seeds the lanes; it is advanced.
+    - ``following``, ``[S, V]``: the state after each state and token.
 
-    Returns
-    -------
-    CallCounts
-        Calls by accepted drafts, texts by calls.
-
-    Raises
-    ------
-    PmfError, ShapeError
-        If a row is no pmf, or the automaton does not fit.
-    SettingError
-        If a number is below 1, or `state` no stream.
+    Returns CallCounts: calls by accepted drafts, texts by calls.
 
     Examples
     --------
@@ -92,11 +67,6 @@ def ngram_tables(target: Any, draft: Any, following: Any, initial: Any) -> Table
 
     A law is off by less than max(S, V)^2/2^59 (or 2^-53 if that is larger), and so is the chance of a draw that a table
     in floats would decide otherwise.
-
-    Examples
-    --------
-    >>> ngram_tables([[0.5, 0.5]], [[1, 0]], [[0, 0]], [1]).rows.columns.size
-    2
     """
     p, q = paired_rows(target, draft)
     start = np.ascontiguousarray(validate_pmf(np.asarray(initial, dtype=np.float64), "initial"))

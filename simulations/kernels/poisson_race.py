@@ -31,30 +31,8 @@ def poisson_race(
     one uniform); then for each arrival the gap before it (an exponential; also for the one that comes too late) and
     its token (alias table, one uniform).
 
-    Parameters
-    ----------
-    target, draft : array ``[V]``
-        pmfs at one position.
-    trials : int
-        How many races.
-    state : array ``[4]``
-        The stream; it is advanced.
-    max_rank : int
-        The highest rank that is told apart.
-    by_output : bool
-        Whether to count for every output token.
-
-    Returns
-    -------
-    array ``[max_rank + 2]``, or ``[V, max_rank + 2]`` by output
-        Trials without a rank (the draft cannot draw the output) at 0, of rank r at r, of higher ranks at the end.
-
-    Raises
-    ------
-    SettingError
-        If trials x max p/q is beyond :data:`MOST_ARRIVALS`.
-    PmfError, ShapeError, SettingError
-        As :func:`simulations.kernels.race_counts.enter_race` says.
+    Returns array ``[max_rank + 2]``, or ``[V, max_rank + 2]`` by output: trials without a rank (the draft cannot draw
+    the output) at 0, of rank r at r, of higher ranks at the end.
 
     Examples
     --------

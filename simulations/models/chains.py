@@ -1,4 +1,4 @@
-"""Pairs of Markov chains at the door of the simulators, and the counts that come out of them."""
+"""Pairs of Markov chains, checked, and the counts of texts decoded on them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,9 @@ Counts = NDArray[np.int64]
 class Chains:
     """Target and draft as Markov chains over one vocabulary, checked.
 
-    Attributes
-    ----------
-    target, draft : array ``[S, V, V]``
-        Entry ``[n, x, y]`` is the probability of y after x at position n; S = 1 serves every position.
-    initial : array ``[V]``
-        Pmf of the token before the first position, which is not counted.
+    - ``target``, ``draft``, ``[S, V, V]``: entry ``[n, x, y]`` is the probability of y after x at position n; S = 1
+      serves every position.
+    - ``initial``, ``[V]``: pmf of the token before the first position, which is not counted.
     """
 
     target: Floats
@@ -42,12 +39,8 @@ class Chains:
 class RejectionCounts:
     """Where the drafts of many texts were rejected; counts of separate runs add up.
 
-    Attributes
-    ----------
-    positions : array ``[T]``
-        Texts with a rejection at each position.
-    texts : array ``[T + 1]``
-        Texts by their number of rejections.
+    - ``positions``, ``[T]``: texts with a rejection at each position.
+    - ``texts``, ``[T + 1]``: texts by their number of rejections.
     """
 
     positions: Counts
@@ -61,19 +54,10 @@ class RejectionCounts:
 class CallCounts:
     """Calls that decoded many texts; counts of separate runs add up.
 
-    Attributes
-    ----------
-    accepted : array ``[k + 1]``
-        Calls by their accepted drafts; the recovered or bonus token is not among them. Tokens are
-        ``accepted @ arange(1, k + 2)``.
-    texts : array ``[length + 1]``
-        Texts by their number of calls, which are dependent within a text and not between texts.
-
-    Examples
-    --------
-    >>> one = CallCounts(np.array([1, 2]), np.array([0, 0, 0, 1]))
-    >>> (one + one).accepted
-    array([2, 4])
+    - ``accepted``, ``[k + 1]``: calls by their accepted drafts; the recovered or bonus token is not among them. Tokens
+      are ``accepted @ arange(1, k + 2)``.
+    - ``texts``, ``[length + 1]``: texts by their number of calls, which are dependent within a text and not between
+      texts.
     """
 
     accepted: Counts
@@ -91,26 +75,9 @@ class CallCounts:
 def checked_chains(target: Any, draft: Any, initial: Any, *, length: int) -> Chains:
     """Check a pair of chains and the pmf of the first token.
 
-    Parameters
-    ----------
-    target, draft : array ``[V, V]`` or ``[T, V, V]``
-        Row-stochastic; with a step axis, one matrix for each of the `length` positions.
-    initial : array ``[V]``
-        Pmf of the token before the first position.
-    length : int
-        Tokens of a text.
-
-    Raises
-    ------
-    PmfError
-        If a row is not a pmf.
-    ShapeError
-        If the shapes do not fit each other or the length.
-
-    Examples
-    --------
-    >>> checked_chains(np.eye(2), np.eye(2), [1, 0], length=3).target.shape
-    (1, 2, 2)
+    - ``target``, ``draft``, ``[V, V]`` or ``[T, V, V]``: row-stochastic; with a step axis, one matrix for each of the
+      `length` positions.
+    - ``initial``, ``[V]``: pmf of the token before the first position.
     """
     pair = validate_pair(np.asarray(target, dtype=np.float64), np.asarray(draft, dtype=np.float64))
     start = np.ascontiguousarray(validate_pmf(np.asarray(initial, dtype=np.float64), "initial"))
@@ -139,19 +106,7 @@ def checked_chains(target: Any, draft: Any, initial: Any, *, length: int) -> Cha
 
 
 def checked_stream(state: Words) -> Words:
-    """Check that an array is the state of a stream.
-
-    Raises
-    ------
-    SettingError
-        If it is not four 64-bit words, or all are 0.
-
-    Examples
-    --------
-    >>> checked_stream(np.zeros(4, dtype=np.uint64))
-    Traceback (most recent call last):
-    spectheory.errors.SettingError: state is no stream: four 64-bit words, not all 0; use streams.words(seed)
-    """
+    """Check that an array is the state of a stream."""
     if not (isinstance(state, np.ndarray) and state.dtype == np.uint64 and state.shape == (4,) and state.any()):
         raise SettingError("state is no stream", limit="four 64-bit words, not all 0", remedy="use streams.words(seed)")
     return state

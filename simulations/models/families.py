@@ -55,11 +55,6 @@ FAMILIES: dict[str, Draw] = {
 def population(name: str, pmfs: int, tokens: int) -> Floats:
     """The pmfs of a family, ``[pmfs, tokens]``; the same in every run.
 
-    Raises
-    ------
-    SettingError
-        If there is no such family.
-
     Examples
     --------
     >>> population("Zipf, exponent 0.5 to 3", 2, 3).round(2).tolist()

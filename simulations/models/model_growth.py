@@ -1,8 +1,8 @@
-"""Texts that a language model goes on with, and the trees of its own that grow from places in them (§5).
+"""Continuations by a language model, and its best draft trees at places in them (§5).
 
-Texts of a batch are read together, with one cache of which every row sees a part of its own: its prompt, its text up to
-where it starts, and of its tree the way to the prefix at hand. The tree is grown best-first: the heaviest prefix is
-taken, and its weight shared out among its children by the model's pmf after it.
+The texts of a batch are read together with one cache. A row sees its prompt, its text up to the start, and the path to
+the current prefix of its tree. The tree is grown best-first: the heaviest prefix is taken, and its weight is shared
+among its children by the model's pmf after it.
 """
 
 from __future__ import annotations
@@ -21,23 +21,14 @@ Bools = NDArray[np.bool_]
 class Reader:
     """A causal model that has read a prompt in each row, padded on the left.
 
-    Parameters
-    ----------
-    network : torch module
-        Takes ``attention_mask [rows, 1, m, slots]`` of bool and ``position_ids``, and returns its cache.
-    vocabulary : int
-        Logits are cut to the token ids below this.
-    prompts : sequence of sequence of int
-        Token ids of each row, at least one.
+    - ``network``: takes ``attention_mask [rows, 1, m, slots]`` of bool and ``position_ids``, and returns its cache.
+    - ``vocabulary``: logits are cut to the token ids below this.
+    - ``prompts``: token ids of each row, at least one.
 
-    Attributes
-    ----------
-    first : array ``[rows, V]``
-        The pmf after the prompt, float64.
-    lengths : array ``[rows]``
-        Tokens of each prompt.
-    filled : array ``[rows, slots]``
-        Which slots of the cache hold tokens of a row's text; the slots of a tree do not count.
+    - ``first``, ``[rows, V]``: the pmf after the prompt, float64.
+    - ``lengths``, ``[rows]``: tokens of each prompt.
+    - ``filled``, ``[rows, slots]``: which slots of the cache hold tokens of a row's text; the slots of a tree do not
+      count.
     """
 
     def __init__(self, network: Any, vocabulary: int, prompts: Sequence[Sequence[int]]) -> None:
@@ -102,13 +93,7 @@ def sample(reader: Reader, uniforms: Floats) -> Texts:
 
 
 def inverted(pmfs: Floats, uniforms: Floats) -> Tokens:
-    """The token ``[rows]`` of each uniform: the first whose cumulative probability exceeds it.
-
-    Examples
-    --------
-    >>> inverted(np.array([[0.25, 0.75], [0.25, 0.75]]), np.array([0.2, 0.25])).tolist()
-    [0, 1]
-    """
+    """The token ``[rows]`` of each uniform: the first whose cumulative probability exceeds it."""
     cumulative = np.cumsum(pmfs, axis=-1)
     below = cumulative <= uniforms[:, None] * cumulative[:, -1:]
     return np.minimum(below.sum(axis=-1), pmfs.shape[-1] - 1)
@@ -117,22 +102,10 @@ def inverted(pmfs: Floats, uniforms: Floats) -> Tokens:
 def grow(reader: Reader, roots: Floats, starts: Tokens, capacity: int) -> Floats:
     """Grow in each row the best tree after the first ``starts [rows]`` tokens of its text: best-first, one by one.
 
-    Parameters
-    ----------
-    reader : Reader
-        Has read the texts; its cache is used up.
-    roots : array ``[rows, V]``
-        The pmfs at the starts.
-    starts : array ``[rows]``
-        Tokens between prompt and root.
-    capacity : int
-        Prefixes to take.
+    - ``reader``: has read the texts; its cache is used up.
 
-    Returns
-    -------
-    array ``[rows, capacity]``
-        The weights of the prefixes, in the order in which they are taken; of equal ones the child of the parent taken
-        first, then the lowest token.
+    Returns array ``[rows, capacity]``: the weights of the prefixes, in the order in which they are taken; of equal ones
+    the child of the parent taken first, then the lowest token.
     """
     rows, tokens = roots.shape
     row, roots_at = np.arange(rows), reader.lengths + starts

@@ -1,7 +1,7 @@
 """Pairs of n-gram models of real text, byte by byte: from texts, or from a recipe in a task's parameters.
 
 A recipe names a module of the standard library, whose source every Python has, the built-in prompts, or a file; sources
-differ between versions of Python, so a recipe holds the hash of its text and no other text is taken for it.
+differ between versions of Python, so a recipe holds the hash of its text and any other text is refused.
 """
 
 from __future__ import annotations
@@ -34,13 +34,7 @@ WEIGHT = 0.9
 
 
 def byte_tokens(text: str) -> Ints:
-    """The bytes of a text in UTF-8.
-
-    Examples
-    --------
-    >>> byte_tokens("def")
-    array([100, 101, 102])
-    """
+    """The bytes of a text in UTF-8."""
     return np.frombuffer(_encoded(text), dtype=np.uint8).astype(np.int64)
 
 
@@ -55,24 +49,11 @@ def ngram_pair(
 ) -> Automaton:
     """Target and draft as n-gram models of texts, in one automaton.
 
-    Parameters
-    ----------
-    target_text : str
-        What the target counts, byte by byte.
-    draft_text : str, optional
-        What the draft counts; the same text by default.
-    order, draft_order : int
-        Tokens of a gram, at least 1; the draft's at most the target's.
-    weight, draft_weight : float
-        What every order keeps for itself (:func:`simulations.models.ngram_models.ngram`); the draft's is the target's
-        by default.
-
-    Raises
-    ------
-    TextError
-        If a text is shorter than a gram.
-    SettingError
-        If an order or weight is outside its range, or the contexts are too many.
+    - ``target_text``: what the target counts, byte by byte.
+    - ``draft_text``: what the draft counts; the same text by default.
+    - ``order``, ``draft_order``: tokens of a gram, at least 1; the draft's at most the target's.
+    - ``weight``, ``draft_weight``: what every order keeps for itself (:func:`simulations.models.ngram_models.ngram`);
+      the draft's is the target's by default.
 
     Examples
     --------
@@ -92,42 +73,17 @@ _TEXTS, _MODELS = ("text", "file", "sha256", "draft"), ("order", "draft_order", 
 
 
 def text_parameters(module: str) -> dict[str, str]:
-    """The recipe of a module's source, or of the built-in prompts: ``{"text": module, "sha256": ...}``.
-
-    Raises
-    ------
-    TextError
-        If the standard library has no such module, or no source of it.
-
-    Examples
-    --------
-    >>> sorted(text_parameters("json.decoder"))
-    ['sha256', 'text']
-    """
+    """The recipe of a module's source, or of the built-in prompts: ``{"text": module, "sha256": ...}``."""
     return {"text": module, "sha256": _hash(_source(module))}
 
 
 def file_parameters(path: str | Path) -> dict[str, str]:
-    """The recipe of a file in UTF-8: ``{"file": path, "sha256": ...}``, the hash of its bytes.
-
-    Raises
-    ------
-    TextError
-        If it cannot be read.
-    """
+    """The recipe of a file in UTF-8: ``{"file": path, "sha256": ...}``, the hash of its bytes."""
     return {"file": str(path), "sha256": _hash(_read(path))}
 
 
 def text_of(parameters: Mapping[str, Any]) -> str:
-    """The text of a recipe.
-
-    Raises
-    ------
-    TextError
-        If it cannot be read, or is another text than the one that was hashed.
-    SettingError
-        If the recipe names no text, or two, or has no hash.
-    """
+    """The text of a recipe."""
     named = [name for name in ("text", "file") if name in parameters]
     if len(named) != 1 or "sha256" not in parameters:
         raise SettingError(
@@ -149,16 +105,8 @@ def text_of(parameters: Mapping[str, Any]) -> str:
 def ngram_pair_of(parameters: Mapping[str, Any]) -> Automaton:
     """The pair a task asks for, as :func:`ngram_pair` makes it; kept for the next time.
 
-    Parameters
-    ----------
-    parameters : mapping
-        A recipe of the target's text, ``order`` and ``draft_order``; optionally ``weight``, ``draft_weight`` and, as
-        ``draft``, a recipe of another text for the draft. Others are not read.
-
-    Raises
-    ------
-    TextError, SettingError
-        As there and in :func:`text_of`; or if an order is missing.
+    - ``parameters``: a recipe of the target's text, ``order`` and ``draft_order``; optionally ``weight``,
+      ``draft_weight`` and, as ``draft``, a recipe of another text for the draft. Others are not read.
 
     Examples
     --------

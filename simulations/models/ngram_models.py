@@ -1,12 +1,12 @@
-"""N-gram models of texts, held sparsely, and a pair of them as an automaton over the contexts seen.
+"""Sparse n-gram models of texts, and a pair of them as an automaton over the contexts seen.
 
 A model of order n looks at n - 1 tokens. Every order gives its own estimate a weight a and the rest to the next lower
 one, down to the uniform pmf,
 
     p(y | c) = a count(c y)/count(c .) + (1 - a) p(y | c without its first token),
 
-and a context that its text does not have backs off at once. Two models of one text with other orders or weights, or of
-two texts, are a target and a draft that differ as real ones do: much in few contexts, little in most.
+and a context that is not in the text backs off at once. Models of one text with different orders or weights, or of two
+texts, differ as a real target and draft do: much in few contexts, little in most.
 """
 
 from __future__ import annotations
@@ -36,17 +36,9 @@ MOST_CONTEXTS = 1 << 14
 class Ngram:
     """An n-gram model; make it with :func:`ngram`.
 
-    Attributes
-    ----------
-    order : int
-        n: tokens of a gram, its context and one more.
-    tokens : int
-        V, the size of the vocabulary.
-    weight : float
-        What every order keeps for its own estimate.
-    followers : mapping of contexts to (tokens, counts)
-        What follows each context of 0 to n - 1 tokens in the text, and how often; it holds a context's prefixes and
-        suffixes too.
+    - ``order``: n: tokens of a gram, its context and one more.
+    - ``followers``: what follows each context of 0 to n - 1 tokens in the text, and how often; it holds a context's
+      prefixes and suffixes too.
     """
 
     order: int
@@ -55,13 +47,7 @@ class Ngram:
     followers: Mapping[Context, tuple[Ints, Ints]]
 
     def pmf(self, context: Context) -> Floats:
-        """Pmf ``[V]`` of the token after a context of any length.
-
-        Examples
-        --------
-        >>> ngram([0, 1, 0, 0], 2, order=2, weight=1).pmf((1, 0))
-        array([0.5, 0.5])
-        """
+        """Pmf ``[V]`` of the token after a context of any length."""
         row = np.full(self.tokens, 1 / self.tokens)
         for size in range(min(len(context), self.order - 1) + 1):
             seen = self.followers.get(context[len(context) - size :])
@@ -76,23 +62,11 @@ class Ngram:
 def ngram(tokens: ArrayLike, vocabulary: int, *, order: int, weight: float = 0.9) -> Ngram:
     """Count the grams of a text.
 
-    Parameters
-    ----------
-    tokens : array ``[N]`` of int
-        The text: bytes (:func:`simulations.models.ngram.byte_tokens`), or word pieces of any tokenizer; N >= `order`.
-    vocabulary : int
-        V; tokens are 0 to V - 1.
-    order : int
-        n, at least 1: one token is modelled without context.
-    weight : float
-        What every order keeps for itself, from 0 (uniform) to 1 (counts alone).
-
-    Raises
-    ------
-    TextError
-        If the text is shorter than a gram, or has a token outside the vocabulary.
-    SettingError
-        If order or vocabulary is below 1, or the weight no share.
+    - ``tokens``, ``[N]``: the text: bytes (:func:`simulations.models.ngram.byte_tokens`), or word pieces of any
+      tokenizer; N >= `order`.
+    - ``vocabulary``: V; tokens are 0 to V - 1.
+    - ``order``: n, at least 1: one token is modelled without context.
+    - ``weight``: what every order keeps for itself, from 0 (uniform) to 1 (counts alone).
 
     Examples
     --------
@@ -131,14 +105,9 @@ def _followers(text: list[int], order: int) -> dict[Context, tuple[Ints, Ints]]:
 class Automaton(NamedTuple):
     """Target and draft over the contexts of both.
 
-    Attributes
-    ----------
-    target, draft : array ``[S, V]``
-        Pmfs after each context.
-    following : array ``[S, V]`` of int32
-        The context after each context and token.
-    initial : array ``[S]``
-        Pmf of the context before a text: that at a random place of the target's text.
+    - ``target``, ``draft``, ``[S, V]``: pmfs after each context.
+    - ``following``, ``[S, V]``: the context after each context and token.
+    - ``initial``, ``[S]``: pmf of the context before a text: that at a random place of the target's text.
     """
 
     target: Floats
@@ -148,19 +117,7 @@ class Automaton(NamedTuple):
 
 
 def contexts_of(target: Ngram, draft: Ngram) -> list[Context]:
-    """The contexts that either text has, the shorter first; state s of the automaton is number s.
-
-    Raises
-    ------
-    SettingError
-        If they are more than `MOST_CONTEXTS`.
-
-    Examples
-    --------
-    >>> model = ngram([0, 1, 0, 0], 2, order=2)
-    >>> contexts_of(model, model)
-    [(), (0,), (1,)]
-    """
+    """The contexts that either text has, the shorter first; state s of the automaton is number s."""
     contexts = sorted(target.followers.keys() | draft.followers.keys(), key=lambda c: (len(c), c))
     if len(contexts) > MOST_CONTEXTS:
         raise SettingError(
@@ -170,16 +127,9 @@ def contexts_of(target: Ngram, draft: Ngram) -> list[Context]:
 
 
 def automaton(target: Ngram, draft: Ngram) -> Automaton:
-    """Both models as one automaton: its state is the longest end of the tokens so far that either text has.
+    """Both models as one automaton: its state is the longest suffix of the tokens so far that either text has.
 
-    Neither model can tell more of the tokens so far, so pmfs of whole texts are those of the models.
-
-    Raises
-    ------
-    SettingError
-        If the draft's order is above the target's, or the contexts are too many.
-    ShapeError
-        If the vocabularies differ.
+    Neither model depends on more of the tokens so far, so texts have the probabilities that the models give them.
 
     Examples
     --------

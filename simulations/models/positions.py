@@ -1,4 +1,4 @@
-"""Pmfs of single positions at the door of the list and tree simulators."""
+"""Pmfs of single positions, checked."""
 
 from __future__ import annotations
 
@@ -19,13 +19,6 @@ MOST_OUTPUTS = 4096
 def one_pair(target: Any, draft: Any) -> tuple[Floats, Floats]:
     """Check the pmfs ``[V]`` of one position.
 
-    Raises
-    ------
-    PmfError
-        If either is not a pmf.
-    ShapeError
-        If the vocabularies differ, or there is more than one position.
-
     Examples
     --------
     >>> one_pair([0.5, 0.5], [1, 0])[1]
@@ -40,15 +33,7 @@ def one_pair(target: Any, draft: Any) -> tuple[Floats, Floats]:
 
 
 def paired_rows(target: Any, draft: Any) -> tuple[Floats, Floats]:
-    """Check pairs of pmfs ``[n, V]``; a single pair ``[V]`` becomes one row, and one row serves many.
-
-    Errors as in :func:`one_pair`.
-
-    Examples
-    --------
-    >>> paired_rows([0.5, 0.5], [[1, 0], [0, 1]])[0].shape
-    (2, 2)
-    """
+    """Check pairs of pmfs ``[n, V]``; a single pair ``[V]`` becomes one row, and one row serves many."""
     p, q, _ = validate_pair(np.asarray(target, dtype=np.float64), np.asarray(draft, dtype=np.float64))
     shape = np.broadcast_shapes((1, p.shape[-1]), p.shape, q.shape)
     _check_rows(shape)
@@ -56,15 +41,7 @@ def paired_rows(target: Any, draft: Any) -> tuple[Floats, Floats]:
 
 
 def pmf_rows(pmfs: Any) -> Floats:
-    """Check a family of pmfs ``[n, V]``; a single pmf ``[V]`` becomes one row.
-
-    Errors as in :func:`one_pair`.
-
-    Examples
-    --------
-    >>> pmf_rows([0.5, 0.5])
-    array([[0.5, 0.5]])
-    """
+    """Check a family of pmfs ``[n, V]``; a single pmf ``[V]`` becomes one row."""
     rows = np.atleast_2d(validate_pmf(np.asarray(pmfs, dtype=np.float64), "pmfs"))
     _check_rows(rows.shape)
     return np.ascontiguousarray(rows)
@@ -76,23 +53,12 @@ def _check_rows(shape: tuple[int, ...]) -> None:
 
 
 def by_output(counts: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
-    """The counts of each token ``[V]`` as a part of a tally; none beyond :data:`MOST_OUTPUTS`.
-
-    Examples
-    --------
-    >>> by_output(np.array([3, 1])), by_output(np.zeros(200_000, dtype=np.int64))
-    ({'output': array([3, 1])}, {})
-    """
+    """The counts of each token ``[V]`` as a part of a tally; none beyond :data:`MOST_OUTPUTS`."""
     return {"output": counts} if counts.size <= MOST_OUTPUTS else {}
 
 
 def whole_number(name: str, value: int) -> int:
     """Check a number of trials, ranks or nodes.
-
-    Raises
-    ------
-    SettingError
-        If it is no whole number, or below 1.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Texts that the built-in target writes, the same for every simulator that is given the same recipe.
+"""Continuations by the built-in target, the same for every simulator with the same recipe.
 
 The recipe: ``draft``, ``distilled`` or ``draft``; ``prompts``, their places in the built-in file; ``continuations`` of
 each; ``tokens`` of each, to the last one; ``temperature`` of both models; ``text_seed``.
@@ -43,28 +43,9 @@ class Pmfs(NamedTuple):
     tokens: Any
 
 
-def number_of_texts(recipe: Mapping[str, Any]) -> int:
-    """How many texts a recipe makes.
-
-    Examples
-    --------
-    >>> number_of_texts({"prompts": [0, 5], "continuations": 3})
-    6
-    """
-    return len(recipe["prompts"]) * int(recipe["continuations"])
-
-
 @lru_cache(maxsize=2)
 def models(draft: str) -> ModelPair:
-    """The built-in pair with this draft, on one thread of the processor: more may round otherwise.
-
-    Raises
-    ------
-    ModelError
-        If there is no such draft.
-    MissingExtraError
-        If the extra ``models`` is not installed.
-    """
+    """The built-in pair with this draft, on one thread: with more, sums may round differently."""
     from spectheory.measure import load_pair
 
     import torch  # isort: skip  # behind the line that names the extra where it is missing
@@ -74,15 +55,7 @@ def models(draft: str) -> ModelPair:
 
 
 def texts(recipe: Mapping[str, Any]) -> tuple[Text, ...]:
-    """The texts of a recipe, prompt by prompt; each prompt has a stream of its own.
-
-    Raises
-    ------
-    SettingError
-        If there is no such prompt.
-    TextError
-        If a text does not fit the models' window.
-    """
+    """The texts of a recipe, prompt by prompt; each prompt has a stream of its own."""
     return _texts(canonical({name: recipe[name] for name in RECIPE}))
 
 
@@ -111,13 +84,7 @@ def _texts(recipe_text: str) -> tuple[Text, ...]:
 
 
 def sampling(recipe: Mapping[str, Any]) -> Sampling:
-    """What turns both models' logits into pmfs.
-
-    Examples
-    --------
-    >>> sampling({"temperature": 0.5}).temperature
-    0.5
-    """
+    """What turns both models' logits into pmfs."""
     return Sampling(temperature=recipe["temperature"])
 
 

@@ -1,4 +1,4 @@
-"""Chains named by a recipe in a task's parameters: a task stays small, and its numbers are made where they are used."""
+"""Chains named by a recipe in a task's parameters: a task stays small, matrices are made where they are used."""
 
 from __future__ import annotations
 
@@ -24,13 +24,7 @@ class Pair(NamedTuple):
 
 @cache
 def paper_chains(length: int) -> Pair:
-    """The chains of yin2024's experiments: seven tokens, uniform matrices normalised by rows, the draft's drawn first.
-
-    Examples
-    --------
-    >>> paper_chains(2).target.shape
-    (2, 7, 7)
-    """
+    """The chains of yin2024's experiments: seven tokens, uniform matrices normalised by rows, the draft's drawn first."""
     rng = np.random.RandomState(PAPER_SEED)  # the paper's generator
     shape = (length, PAPER_TOKENS, PAPER_TOKENS)
     draft, target = (m / m.sum(axis=-1, keepdims=True) for m in (rng.rand(*shape), rng.rand(*shape)))
@@ -38,13 +32,7 @@ def paper_chains(length: int) -> Pair:
 
 
 def chains_of(parameters: Mapping[str, Any]) -> Pair:
-    """The chains a task asks for: ``target``, ``draft`` and ``initial``, or ``{"chains": "yin2024", "length": T}``.
-
-    Raises
-    ------
-    SettingError
-        If no such recipe is known.
-    """
+    """The chains a task asks for: ``target``, ``draft`` and ``initial``, or ``{"chains": "yin2024", "length": T}``."""
     recipe = parameters.get("chains")
     if recipe is None:
         return Pair(*(np.asarray(parameters[name], dtype=np.float64) for name in ("target", "draft", "initial")))

@@ -34,14 +34,7 @@ def calls_of(kind: str, parameters: Mapping[str, Any]) -> MarkovCalls:
 
 
 def acceptance_of(kind: str, parameters: Mapping[str, Any]) -> float:
-    """Acceptance rate of the simulator's rule on the mean over positions and texts: what C1 knows of a setting.
-
-    Examples
-    --------
-    >>> pair = {"target": [[0.5, 0.5]] * 2, "draft": [[1.0, 0.0]] * 2, "initial": [1.0, 0.0]}
-    >>> acceptance_of("token", {**pair, "length": 6})
-    0.5
-    """
+    """Acceptance rate of the simulator's rule on the mean over positions and texts: what C1 knows of a setting."""
     return _acceptance_of(kind, canonical({name: parameters[name] for name in parameters if name not in _SHAPE}))
 
 

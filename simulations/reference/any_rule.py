@@ -21,14 +21,7 @@ from simulations.reference.single import argmax, greedy, independent, token, top
 
 
 class DraftTree:
-    """The nodes that a call drafts, each the path of ranks from the root.
-
-    Examples
-    --------
-    >>> tree = DraftTree([(1,), (2,), (1, 1)])
-    >>> tree.depth, tree.candidates[()], tree.cut(1).depth
-    (2, 2, 1)
-    """
+    """The nodes that a call drafts, each the path of ranks from the root."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
         self.nodes = {tuple(path) for path in paths}
@@ -54,16 +47,7 @@ TreeCall = Callable[[DraftTree, Pair, int, int, Stream], Call]
 
 
 def ranked_call(at: At, tree: DraftTree, pair: Pair, n: int, last: int, stream: Stream) -> Call:
-    """One call from position n on: it goes down the tree as long as the output's rank is that of a drafted child.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from simulations.draws.streams import words
-    >>> same = Pair(np.full((2, 2), 0.5), np.full((2, 2), 0.5))
-    >>> ranked_call(iid_rejection, DraftTree([(1,), (1, 1)]), same, 0, 0, Stream(words(1))).accepted
-    2
-    """
+    """One call from position n on: it goes down the tree as long as the output's rank is that of a drafted child."""
     tokens = [last]
     ranks: list[int] = []
 

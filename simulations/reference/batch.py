@@ -17,12 +17,6 @@ def batch_round(
 
     The first tokens of the drafts are tried one after the other (as printed: the first alone); the accepted draft is
     then verified to the horizon.
-
-    Examples
-    --------
-    >>> from simulations.draws.streams import words
-    >>> batch_round(Pair(np.eye(2), np.eye(2)), 0, 1, 3, 2, Stream(words(1)))
-    ([1, 1, 1], False)
     """
     token, recovered = verified(pair.p(n, last), pair.q(n, last), 1 if printed else drafts, stream)
     tokens = [token]
@@ -34,14 +28,7 @@ def batch_round(
 
 
 def verified(p: Floats, q: Floats, drafts: int, stream: Stream) -> tuple[int, bool]:
-    """Recursive rejection of i.i.d. drafts at one position: the output token, and whether it was recovered.
-
-    Examples
-    --------
-    >>> from simulations.draws.streams import words
-    >>> verified(np.array([0.0, 1.0]), np.array([1.0, 0.0]), 2, Stream(words(1)))
-    (1, True)
-    """
+    """Recursive rejection of i.i.d. drafts at one position: the output token, and whether it was recovered."""
     residual = p
     for _ in range(drafts):
         token = from_table(q, stream)
@@ -53,14 +40,7 @@ def verified(p: Floats, q: Floats, drafts: int, stream: Stream) -> tuple[int, bo
 
 
 def batch_text(pair: Pair, start: int, length: int, drafts: int, stream: Stream, *, printed: bool = False) -> list[int]:
-    """Positions of a text whose token was recovered.
-
-    Examples
-    --------
-    >>> from simulations.draws.streams import words
-    >>> batch_text(Pair(np.eye(2), np.eye(2)[::-1]), 0, 3, 2, Stream(words(1)))
-    [0, 1, 2]
-    """
+    """Positions of a text whose token was recovered."""
     rejected, n, last = [], 0, start
     while n < length:
         tokens, recovered = batch_round(pair, n, last, length, drafts, stream, printed=printed)

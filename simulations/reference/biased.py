@@ -19,14 +19,7 @@ class Output(NamedTuple):
 
 
 def over_accepted(p: Floats, q: Floats, accept: Floats, recovery: str, stream: Stream) -> Output:
-    """One draft, accepted with the probability stated for its token; else recovered from (p - q)+ or from p.
-
-    Examples
-    --------
-    >>> from simulations.draws.streams import words
-    >>> over_accepted(np.array([0.0, 1.0]), np.array([1.0, 0.0]), np.zeros(2), "optimal", Stream(words(1)))
-    Output(token=1, recovered=True)
-    """
+    """One draft, accepted with the probability stated for its token; else recovered from (p - q)+ or from p."""
     token = from_table(q, stream)
     if stream.uniform() < accept[token]:
         return Output(token, recovered=False)

@@ -20,14 +20,7 @@ class Judged(NamedTuple):
 
 
 def iid_rejection(p: Floats, q: Floats, candidates: int, stream: Stream) -> Judged:
-    """Recursive rejection of i.i.d. candidates (miao2024specinfer).
-
-    Examples
-    --------
-    >>> from simulations.draws.streams import words
-    >>> iid_rejection(np.array([0.0, 1.0]), np.array([1.0, 0.0]), 3, Stream(words(1)))
-    Judged(rank=None, token=1)
-    """
+    """Recursive rejection of i.i.d. candidates (miao2024specinfer)."""
     for rank in range(1, candidates + 1):
         token = from_table(q, stream)
         coin = stream.uniform()
@@ -39,14 +32,7 @@ def iid_rejection(p: Floats, q: Floats, candidates: int, stream: Stream) -> Judg
 
 
 def distinct_rejection(p: Floats, q: Floats, candidates: int, stream: Stream) -> Judged:
-    """Recursive rejection of distinct candidates (chen2024sequoia): what is rejected is taken out of the draft.
-
-    Examples
-    --------
-    >>> from simulations.draws.streams import words
-    >>> distinct_rejection(np.array([0.0, 1.0]), np.array([1.0, 0.0]), 3, Stream(words(1)))
-    Judged(rank=2, token=1)
-    """
+    """Recursive rejection of distinct candidates (chen2024sequoia): what is rejected is taken out of the draft."""
     rejected: list[int] = []
     for rank in range(1, candidates + 1):
         token = inverted(q, stream) if rejected else from_table(q, stream)
@@ -70,14 +56,7 @@ def _without(q: Floats, rejected: list[int]) -> Floats:
 
 
 def kseq(p: Floats, q: Floats, candidates: int, stream: Stream) -> Judged:
-    """k-SEQ (sun2023spectr): candidates in a row, the target scaled down by the rho that leaves it lossless.
-
-    Examples
-    --------
-    >>> from simulations.draws.streams import words
-    >>> kseq(np.array([0.0, 1.0]), np.array([1.0, 0.0]), 3, Stream(words(1)))
-    Judged(rank=None, token=1)
-    """
+    """k-SEQ (sun2023spectr): candidates in a row, the target scaled down by the rho that leaves it lossless."""
     rho = _rho(p, q, candidates)
     for rank in range(1, candidates + 1):
         token = from_table(q, stream)
@@ -108,14 +87,7 @@ class Listed(NamedTuple):
 
 
 def gumbel_list(p: Floats, q: Floats, k: int, stream: Stream) -> Listed:
-    """Gumbel list sampling (rowan2025): k races, a draft from each, one output from all of them.
-
-    Examples
-    --------
-    >>> from simulations.draws.streams import words
-    >>> gumbel_list(np.array([0.0, 1.0]), np.array([1.0, 0.0]), 2, Stream(words(1))).drafts
-    (0, 0)
-    """
+    """Gumbel list sampling (rowan2025): k races, a draft from each, one output from all of them."""
     clocks = np.array([[stream.exponential() for _ in p] for _ in range(k)])
     with np.errstate(divide="ignore", over="ignore"):
         by_target, by_draft = clocks / p, clocks / q

@@ -11,15 +11,7 @@ from simulations.reference.markov import Call, Pair
 
 
 def token_call(pair: Pair, n: int, last: int, k: int, stream: Stream) -> Call:
-    """Token verification (leviathan2023, chen2023) by the joint law of its output and its coin.
-
-    Examples
-    --------
-    >>> from simulations.draws.streams import words
-    >>> same = Pair(np.full((2, 2), 0.5), np.full((2, 2), 0.5))
-    >>> token_call(same, 0, 0, 3, Stream(words(1))).accepted
-    3
-    """
+    """Token verification (leviathan2023, chen2023) by the joint law of its output and its coin."""
     tokens: list[int] = []
     while True:
         at, before = n + len(tokens), tokens[-1] if tokens else last
@@ -42,15 +34,7 @@ def output_and_mark(p: Floats, q: Floats, stream: Stream) -> tuple[int, bool]:
 
 
 def block_call(pair: Pair, n: int, last: int, k: int, stream: Stream) -> Call:
-    """Block verification (sun2024block, Algorithm 2); the marks are drawn from the deepest on until one comes up.
-
-    Examples
-    --------
-    >>> from simulations.draws.streams import words
-    >>> same = Pair(np.full((2, 2), 0.5), np.full((2, 2), 0.5))
-    >>> block_call(same, 0, 0, 3, Stream(words(1))).accepted
-    3
-    """
+    """Block verification (sun2024block, Algorithm 2); the marks are drawn from the deepest on until one comes up."""
     path, running = [last], [1.0]
     for i in range(k):
         p, q = pair.p(n + i, path[i]), pair.q(n + i, path[i])
@@ -75,13 +59,7 @@ def _marked(pair: Pair, n: int, path: list[int], running: list[float], depth: in
 
 
 def by_falling_ratio(p: Floats, q: Floats) -> list[int]:
-    """Tokens by falling p/q, the lowest index first where equal.
-
-    Examples
-    --------
-    >>> by_falling_ratio(np.array([0.2, 0.3, 0.5, 0.0]), np.array([0.4, 0.6, 0.0, 0.0]))
-    [2, 0, 1, 3]
-    """
+    """Tokens by falling p/q, the lowest index first where equal."""
 
     def ratio(x: int) -> float:
         if p[x] == 0:

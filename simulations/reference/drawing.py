@@ -20,14 +20,7 @@ def inverted(pmf: Floats, stream: Stream) -> int:
 
 
 def inverted_in_order(weights: Floats, order: list[int], stream: Stream) -> int:
-    """One token by inversion of weights that need not sum to one, tokens in the given order.
-
-    Examples
-    --------
-    >>> from simulations.draws.streams import words
-    >>> inverted_in_order(np.array([0.0, 3.0, 0.0]), [2, 1, 0], Stream(words(1)))
-    1
-    """
+    """One token by inversion of weights that need not sum to one, tokens in the given order."""
     share, passed = stream.uniform() * float(weights.sum()), 0.0
     for token in order:
         passed += float(weights[token])

@@ -17,15 +17,7 @@ Model = Callable[[Prefix], Floats]
 
 
 def prefix_call(target: Model, draft: Model, before: Prefix, k: int, stream: Stream) -> Call:
-    """One call of token verification after the tokens `before`, by the joint law of each output and its coin.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from simulations.draws.streams import words
-    >>> prefix_call(lambda _: np.array([0.5, 0.5]), lambda _: np.array([0.5, 0.5]), (), 3, Stream(words(1))).accepted
-    3
-    """
+    """One call of token verification after the tokens `before`, by the joint law of each output and its coin."""
     tokens = before
     for depth in range(k + 1):
         token, accepted = output_and_mark(target(tokens), draft(tokens), stream)
@@ -36,16 +28,7 @@ def prefix_call(target: Model, draft: Model, before: Prefix, k: int, stream: Str
 
 
 def prefix_text(target: Model, draft: Model, before: Prefix, length: int, k: int, stream: Stream) -> Iterator[Call]:
-    """The calls that decode `length` tokens after `before`; the last one drafts no more than fits.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from simulations.draws.streams import words
-    >>> fair = lambda _: np.array([0.5, 0.5])
-    >>> [step.accepted for step in prefix_text(fair, fair, (), 7, 2, Stream(words(1)))]
-    [2, 2, 0]
-    """
+    """The calls that decode `length` tokens after `before`; the last one drafts no more than fits."""
     tokens, end = before, len(before) + length
     while len(tokens) < end:
         step = prefix_call(target, draft, tokens, min(k, end - len(tokens) - 1), stream)

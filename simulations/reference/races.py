@@ -20,15 +20,7 @@ AHEAD = 256
 
 
 def dense_race(target: Floats, draft: Floats, stream: Stream) -> Judged:
-    """One exponential race with a clock for every token (kobus2025).
-
-    Examples
-    --------
-    >>> from simulations.draws.streams import words
-    >>> same = np.array([0.5, 0.5])
-    >>> dense_race(same, same, Stream(words(1))).rank
-    1
-    """
+    """One exponential race with a clock for every token (kobus2025)."""
     clocks = [stream.exponential() for _ in target]
     output = finish(clocks, target)[0]
     place = finish(clocks, draft).index(output) + 1
@@ -72,15 +64,7 @@ def kept_race(clocks: Floats) -> StreamCall:
 
 
 class LazyRace:
-    """Exponential races, target first: exactly the draft arrivals that matter.
-
-    Examples
-    --------
-    >>> from simulations.draws.streams import words
-    >>> same = np.array([0.5, 0.5])
-    >>> LazyRace(same, same, Stream(words(1))).run(max_rank=2).rank
-    1
-    """
+    """Exponential races, target first: exactly the draft arrivals that matter."""
 
     def __init__(self, target: Floats, draft: Floats, stream: Stream) -> None:
         self.target, self.draft, self.stream = target, draft, stream
@@ -127,15 +111,7 @@ class LazyRace:
 
 
 class PoissonRace:
-    """The Poisson race with replacement, arrival by arrival (li2018).
-
-    Examples
-    --------
-    >>> from simulations.draws.streams import words
-    >>> same = np.array([0.5, 0.5])
-    >>> PoissonRace(same, same, Stream(words(1))).run().rank
-    1
-    """
+    """The Poisson race with replacement, arrival by arrival (li2018)."""
 
     def __init__(self, target: Floats, draft: Floats, stream: Stream) -> None:
         self.stream, self.candidates = stream, alias(draft)

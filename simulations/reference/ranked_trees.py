@@ -39,14 +39,7 @@ def walk(paths: Iterable[Path], read_rank: Callable[[], int]) -> Exit:
 
 
 def rank_from_law(law: Floats, stream: Stream) -> int:
-    """A rank from its law P(R = 1..A); A + 1 for all above A.
-
-    Examples
-    --------
-    >>> from simulations.draws.streams import words
-    >>> rank_from_law(np.array([0.0, 1.0]), Stream(words(1)))
-    2
-    """
+    """A rank from its law P(R = 1..A); A + 1 for all above A."""
     return 1 + from_table(np.append(law, max(1 - law.sum(), 0)), stream)
 
 
@@ -55,13 +48,6 @@ def rank_from_race(target: Floats, draft: Floats, most: int, stream: Stream) -> 
 
     Times are compared by their logarithms, so that none overflows: the Gumbel form of the race. Tokens that the draft
     cannot draw have no rank: `most` + 1, as all ranks above `most`.
-
-    Examples
-    --------
-    >>> from simulations.draws.streams import words
-    >>> same = np.array([[0.5, 0.5]])
-    >>> rank_from_race(same, same, 2, Stream(words(1)))
-    1
     """
     row = math.floor(stream.uniform() * len(target))
     with np.errstate(divide="ignore"):

@@ -30,14 +30,7 @@ def argmax(p: Floats, q: Floats, candidates: int, stream: Stream) -> Judged:
 
 
 def greedy(p: Floats, q: Floats, candidates: int, stream: Stream) -> Judged:
-    """The draft's most probable token against the target's, which is the output; nothing is drawn.
-
-    Examples
-    --------
-    >>> from simulations.draws.streams import words
-    >>> greedy(np.array([0.4, 0.6]), np.array([0.1, 0.9]), 1, Stream(words(1)))
-    Judged(rank=1, token=1)
-    """
+    """The draft's most probable token against the target's, which is the output; nothing is drawn."""
     return _matched(int(np.argmax(q)), int(np.argmax(p)))
 
 
@@ -46,13 +39,6 @@ def _matched(drafted: int, output: int) -> Judged:
 
 
 def topk(p: Floats, q: Floats, candidates: int, stream: Stream) -> Judged:
-    """A sampled output's place among the draft's tokens by falling probability; ties: the lowest index first.
-
-    Examples
-    --------
-    >>> from simulations.draws.streams import words
-    >>> topk(np.array([0.0, 1.0, 0.0]), np.array([0.5, 0.25, 0.25]), 2, Stream(words(1)))
-    Judged(rank=2, token=1)
-    """
+    """A sampled output's place among the draft's tokens by falling probability; ties: the lowest index first."""
     output = from_table(p, stream)
     return Judged(1 + np.argsort(-q, kind="stable").tolist().index(output), output)

@@ -2,7 +2,7 @@
 
 Parameters are ``capacities``, ascending numbers P of prefixes, and the pmfs that every prefix draws from: a ``family``
 of :mod:`simulations.models.families` with its numbers of ``pmfs`` and ``tokens``, or ``pmfs_given``, ``[n, V]``.
-Samples are ``P=1`` and so on: total probability of the P heaviest prefixes, tokens of a call without the bonus token.
+Samples are ``P=1`` and so on: total probability of the P heaviest prefixes, a call's tokens without the bonus token.
 """
 
 from __future__ import annotations
@@ -31,13 +31,7 @@ def random_trees(parameters: Mapping[str, Any], trials: int, state: Words) -> Ta
 
 
 def pmfs_of(parameters: Mapping[str, Any]) -> Floats:
-    """The pmfs ``[n, V]`` that a task asks for.
-
-    Examples
-    --------
-    >>> pmfs_of({"pmfs_given": [[0.5, 0.5]]}).shape
-    (1, 2)
-    """
+    """The pmfs ``[n, V]`` that a task asks for."""
     if "pmfs_given" in parameters:
         return np.asarray(parameters["pmfs_given"], dtype=np.float64)
     return _population(parameters["family"], parameters["pmfs"], parameters["tokens"])

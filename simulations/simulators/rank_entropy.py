@@ -2,7 +2,7 @@
 
 Parameters are ``rule`` (``poisson``, ``race``, ``recursive``), ``target`` and ``draft``, pmfs ``[V]``, ``max_rank``,
 and ``draws``, the positions of a group. Each group gives a sample of ``entropy``, nats, of the rank cut at max_rank,
-and one of ``unseen``, about the most by which it is too low in the mean (:func:`seen_entropy`).
+and one of ``unseen``, approximately the largest bias of the estimate (:func:`seen_entropy`).
 """
 
 from __future__ import annotations
@@ -25,16 +25,11 @@ from spectheory.errors import SettingError
 
 
 def seen_entropy(counts: Counts) -> tuple[float, float]:
-    r"""Entropy of the law behind a histogram, nats, and about the most by which it is too low in the mean.
+    r"""Estimated entropy of the law behind a histogram, nats, and approximately its largest bias.
 
     :math:`\hat H = \psi(n) - \frac1n \sum_i n_i \psi(n_i)` (``zhang2012``) lacks in the mean
     :math:`\sum_{v \ge n} \frac1v \sum_i p_i (1-p_i)^v`, at most :math:`M \log(1 + U/(nM))`: U letters and the mass M
     are yet unseen, and M is about the share of the letters seen once.
-
-    Parameters
-    ----------
-    counts : array ``[letters]``
-        How often each letter was seen; not all 0.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Rules that draw drafts plainly: one draft token (A1, A4), the draft's top k (R7), k-SEQ (R5). A trial is a position.
+"""One position: one draft token (A1, A4), the draft's top k (R7), k-SEQ (R5). A trial is a position.
 
 Parameters are ``target`` and ``draft``, pmfs ``[V]``, and ``rule``, ``max_rank`` or ``k``. Counted are ``accepted``,
 ``[1]``, or ``rank``, ``[max_rank + 1]`` or ``[k + 1]``, the last none; and ``output``, ``[V]``.

@@ -42,24 +42,12 @@ def raced(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
 
 
 def paths_of(shape: Shape) -> str:
-    """The paths of a shape as one text, which keeps parameters short.
-
-    Examples
-    --------
-    >>> from spectheory.drafting import KAry
-    >>> paths_of(KAry((2, 1)))
-    '1 2 1-1 2-1'
-    """
+    """The paths of a shape as one text, which keeps parameters short."""
     return " ".join("-".join(map(str, path)) for path in shape.tree().paths)
 
 
 def tree_of(paths: str | Sequence[Sequence[int]]) -> Tree:
     """The tree of paths, its nodes depth by depth.
-
-    Raises
-    ------
-    SettingError, ShapeError
-        If they are no paths, or not those of a tree.
 
     Examples
     --------
@@ -82,12 +70,6 @@ def pair_of(parameters: Mapping[str, Any]) -> tuple[Any, Any]:
 
     The recipe: logits of the target are normal with a standard deviation of `spread`, the draft's are the same with
     normal noise of a standard deviation of `noise`.
-
-    Examples
-    --------
-    >>> target, draft = pair_of({"pair": {"tokens": 8, "spread": 2.0, "noise": 1.0, "seed": 1}})
-    >>> target.shape, round(float(draft.sum()), 12)
-    ((8,), 1.0)
     """
     recipe = parameters.get("pair")
     if recipe is None:

@@ -1,4 +1,4 @@
-"""The speed of light of drafts that do not sample: bounds B1 to B3' and B6 against best trees (pankratov2026)."""
+"""Limits of deterministic drafts: bounds B1 to B3' and B6 against best trees (pankratov2026)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every rule lacks to the best acceptance of i.i.d. candidates, for one to eight of them (R8)."""
+"""Gap of every rule to the best acceptance of i.i.d. candidates, for one to eight of them (R8)."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from simulations.sweeps.draft_trees import (
     model_asks,
     model_label,
     model_tallies,
+    model_theory,
     order_of_adding,
     shapes,
     typical_law,
@@ -91,5 +92,6 @@ SWEEP = Sweep(
     draw,
     (10.6, 4.6),
     EXTRAS,
+    theory=model_theory,
     further=lambda tallies: along_text(tallies, "node"),
 )

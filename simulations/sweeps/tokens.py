@@ -26,6 +26,7 @@ from simulations.sweeps.draft_trees import (
     model_asks,
     model_label,
     model_tallies,
+    model_theory,
     shapes,
     typical_law,
 )
@@ -98,5 +99,6 @@ SWEEP = Sweep(
     draw,
     (10.6, 4.6),
     EXTRAS,
+    theory=model_theory,
     further=lambda tallies: along_text(tallies, "calls"),
 )

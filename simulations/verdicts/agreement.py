@@ -26,24 +26,13 @@ POWER = 0.99
 class Agreement:
     """The verdict of a comparison; true where it is one of agreement.
 
-    Attributes
-    ----------
-    agrees : bool
-        Whether the prediction stands.
-    observed : float
-        Share or mean of the tally.
-    predicted : tuple of float
-        Range of the prediction.
-    z : float
-        Standard errors from the nearest predicted value to the observed one; of that value for a probability, of the
-        samples for a mean.
-    log_likelihood : float
-        By how much the observed share has the higher log-likelihood, in nats; NaN for a mean.
-    alarm : float
-        Probability that a right prediction is rejected, at most (for a mean without a range: about).
-    below, above : float
-        The smallest errors that would be seen with probability `POWER`, were the true value that far below or above;
-        infinite if none would. Exact for a share; for a mean about, from the spread that was observed.
+    - ``z``: standard errors from the nearest predicted value to the observed one; of that value for a probability, of
+      the samples for a mean.
+    - ``log_likelihood``: by how much the observed share has the higher log-likelihood, in nats; NaN for a mean.
+    - ``alarm``: probability that a right prediction is rejected, at most (for a mean without a range: about).
+    - ``below``, ``above``: the smallest errors that would be seen with probability `POWER`, were the true value that
+      far below or above; infinite if none would. Exact for a share; for a mean about, from the spread that was
+      observed.
     """
 
     agrees: bool
@@ -75,26 +64,12 @@ def agrees(
 
     The number of trials must not depend on what was counted: compare tallies of a fixed number of trials.
 
-    Parameters
-    ----------
-    tally : Tally
-        The counts.
-    quantity : Share or Mean
-        What is predicted: shares are judged by exact binomial tails, means by the empirical Bernstein bound where
-        they have a range, else by Student's approximation. A distance that is rounding alone, at most `ROUNDING` of the
-        mean or the prediction, is none: samples that are all equal have a spread of 0.
-    predicted : float or Interval
-        The prediction, or the range it is certain to lie in.
-    alarm : float
-        Probability of rejecting a right prediction.
-    variance : float, optional
-        That of a sample, if the prediction states it too: a mean with a range is then judged by Bernstein's inequality
-        with it, which sees smaller errors.
-
-    Raises
-    ------
-    SettingError
-        If the alarm rate or a predicted probability is outside its range, or the interval is statistical.
+    - ``quantity``: what is predicted: shares are judged by exact binomial tails, means by the empirical Bernstein bound
+      where they have a range, else by Student's approximation. A distance that is rounding alone, at most `ROUNDING` of
+      the mean or the prediction, is none: samples that are all equal have a spread of 0.
+    - ``predicted``: the prediction, or the range it is certain to lie in.
+    - ``variance``: that of a sample, if the prediction states it too: a mean with a range is then judged by Bernstein's
+      inequality with it, which sees smaller errors.
 
     Examples
     --------

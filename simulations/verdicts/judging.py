@@ -44,13 +44,7 @@ class Verdict:
 
 
 def foreseen(kind: str, parameters: Mapping[str, Any], *, trials: int, seed: int = 0) -> tuple[Predicted, ...]:
-    """What theory says of a setting, after one trial, which refuses parameters that the simulator does not take.
-
-    Raises
-    ------
-    SettingError
-        If a mean is predicted and a single trial asked for.
-    """
+    """What theory says of a setting, after one trial, which refuses parameters that the simulator does not take."""
     registered(kind).run(parameters, 1, words(seed))
     found = predictions(kind, parameters)
     if trials < 2 and any(isinstance(each.quantity, Mean) for each in found):

@@ -28,25 +28,10 @@ ALARM = 1e-6
 class Predicted:
     """A number that theory states.
 
-    Attributes
-    ----------
-    says : str
-        What it is, as ``P(R <= 2)``.
-    statement : str
-        Id of the statement.
-    quantity : Share or Mean
-        What of the tally it is.
-    value : float or Interval
-        The number, or the range it is certain to lie in.
-    side : str
-        exact, upper bound or lower bound.
-    variance : float, optional
-        That of a sample of a mean with a range, where theory knows it: smaller errors are seen then.
-
-    Raises
-    ------
-    SettingError
-        If a bound is an interval.
+    - ``says``: what it is, as ``P(R <= 2)``.
+    - ``quantity``: what of the tally it is.
+    - ``value``: the number, or the range it is certain to lie in.
+    - ``variance``: that of a sample of a mean with a range, where theory knows it: smaller errors are seen then.
     """
 
     says: str

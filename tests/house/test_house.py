@@ -175,6 +175,30 @@ def closed_forms(path: Path) -> list[str]:
     ] + [name for name in imports(path) if name.startswith(meeting)]
 
 
+SIMULATION_ROOMS = (
+    *("draws", "counts", "experiments", "models", "kernels", "reference", "simulators", "verdicts", "predicted"),
+    "sweeps",
+)
+"""A file of `simulations` imports only from its own room and the rooms before it."""
+
+REGISTRATION = {("simulations/verdicts/predictions.py", "predicted")}
+"""Loaded when predictions are asked for: what is loaded registers itself."""
+
+
+def test_rooms_of_the_simulations_import_one_way() -> None:
+    known = {path.parts[1] for path in sources("simulations") if len(path.parts) > 2}
+    assert known == set(SIMULATION_ROOMS), "a new room: give it its place in SIMULATION_ROOMS"
+    wrong = {
+        (str(path), name.split(".")[1])
+        for path in sources("simulations")
+        if len(path.parts) > 2
+        for name in imports(path)
+        if name.startswith("simulations.")
+        and SIMULATION_ROOMS.index(name.split(".")[1]) > SIMULATION_ROOMS.index(path.parts[1])
+    }
+    assert wrong == REGISTRATION
+
+
 SIMULATORS = [path for path in sources("simulations") if not str(path).startswith(THEORETICAL)]
 
 
