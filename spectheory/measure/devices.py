@@ -1,4 +1,4 @@
-"""The devices of this machine, and the one that is asked for."""
+"""The devices of this machine."""
 
 from __future__ import annotations
 
@@ -8,13 +8,7 @@ from spectheory.errors import ModelError
 
 
 def find_device(name: str | None) -> torch.device:
-    """The device of that name, or the best one there is.
-
-    Raises
-    ------
-    ModelError
-        If this machine has no such device.
-    """
+    """The device of that name, or the best device of this machine if no name is given."""
     counts = {"cpu": 1, "mps": int(torch.backends.mps.is_available()), "cuda": torch.cuda.device_count()}
     kinds = [kind for kind, count in counts.items() if count]
     if name is None:

@@ -201,11 +201,11 @@ def test_a_token_that_appears_when_the_tokenizer_is_loaded(
         file.write_text(json.dumps(json.loads(kept) | entry))
         for message in (refused(folder, folder), refused(tiny_folders[0], folder)):
             assert f"token {token!r} is" in message
-            assert "take out what adds it in tokenizer_config.json" in message
+            assert "remove what adds it from tokenizer_config.json" in message
         (padded / "tokenizer_config.json").write_text(file.read_text())
         (remark,) = load_pair(padded, padded, device="cpu").remarks
         assert f"loading the tokenizer of {str(padded)!r} adds token {token!r}" in remark
-        assert "take out what adds it in tokenizer_config.json" in remark
+        assert "remove what adds it from tokenizer_config.json" in remark
         file.write_text(kept)
 
 
