@@ -16,8 +16,7 @@ precision below the second. Both are small, since a barely trained model changes
 
 
 def cache_of_causal(model: Model) -> Any:
-    """The cache a causal model returns after a pass on two texts of four tokens, or None; any other model is refused.
-    """
+    """The cache a causal model returns after a pass on two texts of four tokens, or None; refuses any other model."""
     reading = Reading(model, model.outputs)
     first, second = reading.read(torch.tensor([[0, 1, 0, 0], [0, 1, 0, 1]]), keep=4)[:, :3].float()
     moved = float((first - second).abs().max())
