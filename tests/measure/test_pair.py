@@ -84,7 +84,7 @@ def test_the_cpu_is_also_number_0(tiny_folders: tuple[Path, Path]) -> None:
 def test_folders_have_no_revisions(tiny_folders: tuple[Path, Path]) -> None:
     for options in ({"target_revision": "v1"}, {"draft_revision": "v1"}):
         message = refused(*tiny_folders, device="cpu", **options)
-        assert "revision 'v1' is asked of the folder" in message
+        assert "revision 'v1' is given for the folder" in message
         assert "leave the revision out" in message
     assert str(tiny_folders[1]) in message
 

@@ -27,24 +27,7 @@ Shown = Callable[[str, Progress], None]
 
 @dataclasses.dataclass(frozen=True)
 class Validation:
-    """What is validated.
-
-    Parameters
-    ----------
-    rules : tuple of str
-        Names of rules; empty for the usual ones.
-    shapes : tuple of Shape
-        What a call drafts.
-    temperatures : tuple of float
-        One after the other.
-    how : MeasureSettings
-        Everything else; its temperature is replaced.
-
-    Raises
-    ------
-    SettingError
-        If a rule is unknown, does not take the shapes or a temperature, or there is nothing to validate.
-    """
+    """What is validated: rules (empty for the usual ones), shapes, temperatures; `how` has everything else."""
 
     rules: tuple[str, ...]
     shapes: tuple[Shape, ...]
@@ -65,7 +48,7 @@ class Validation:
         if len(names) < len(set(self.temperatures)):
             raise SettingError(
                 f"temperatures are {', '.join(map(str, self.temperatures))}",
-                limit="files are named by six digits of them, and two have the same",
+                limit="files are named by six digits, and two temperatures have the same",
                 remedy="leave one out",
             )
 
@@ -74,13 +57,13 @@ class Validation:
         return settings_for(self.rules, self.shapes, temperature)
 
     def at(self, temperature: float) -> MeasureSettings:
-        """How texts are made at a temperature; greedy ones of a prompt are all the same."""
+        """How texts are made at a temperature; at 0 one text per prompt, since all would be equal."""
         sampling = dataclasses.replace(self.how.sampling, temperature=temperature)
         return dataclasses.replace(self.how, sampling=sampling, count=1 if temperature == 0 else self.how.count)
 
     @property
     def longest(self) -> int:
-        """Most tokens of a pass."""
+        """Most tokens of a target pass."""
         return max(shape.nodes for shape in self.shapes) + 1
 
 
@@ -92,33 +75,11 @@ def validate(
     *,
     on_progress: Shown | None = None,
 ) -> dict[str, Any]:
-    """Predict from a trace and a latency table, decode, and say how far the two are apart and why.
+    """Predict from a trace and a latency table, decode, and report the difference and its causes.
 
-    Everything is kept in `out` as it is finished: for each temperature T ``latency-T.json``, ``rounds-T.jsonl`` and
-    ``trace-T.parquet``.
-
-    Parameters
-    ----------
-    pair : ModelPair
-        Target and draft.
-    prompts : sequence of Prompt
-        What is continued; two at least.
-    question : Validation
-        Rules, shapes, temperatures, and how texts are made.
-    out : Path
-        Folder of what is kept.
-    on_progress : callable, optional
-        Called with what is being done and how far it is.
-
-    Returns
-    -------
-    dict
-        JSON-ready; docs/validating.md says what each entry means.
-
-    Raises
-    ------
-    TextError, SettingError, ModelError, TraceError, OutputError
-        If something cannot be run, files of another run are in `out`, or another validation is writing there.
+    Finished work is kept in the folder `out`: for each temperature T ``latency-T.json``, ``rounds-T.jsonl`` and
+    ``trace-T.parquet``. At least two prompts are needed. Returns a JSON-ready object, described in docs/validating.md.
+    `on_progress` gets a title and a :class:`~spectheory.measure.run.Progress`.
     """
     for temperature in question.temperatures:  # before anything runs
         checked_fingerprint(pair, prompts, with_plain(question.settings(temperature)), question.at(temperature))
