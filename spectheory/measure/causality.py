@@ -24,7 +24,7 @@ def cache_of_causal(model: Model) -> Any:
     if moved > share * float(first.max() - first.min()):
         raise ModelError(
             f"{model.name!r} is not causal: a later token moved its logits by {moved:.3g}",
-            limit="target and draft predict each token from those before it",
+            limit="both models must predict each token from those before it",
             remedy="use a causal language model",
         )
     return reading.cache

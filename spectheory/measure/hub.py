@@ -38,9 +38,9 @@ def guarded(source: str | Path, part: str, load: Callable[[], Any]) -> Any:
     except Exception as error:  # readers of foreign files raise OSError, KeyError, SafetensorError and others
         if "trust_remote_code" in str(error):
             raise ModelError(
-                f"{str(source)!r} needs code of its own to load its {part}",
+                f"{str(source)!r} needs its own code to load its {part}",
                 limit="code that comes with a model is never run",
-                remedy="use a model that transformers has the code for",
+                remedy="use a model that transformers supports by itself",
             ) from error
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         if "Weights only load failed" in reason:  # torch's own advice is to load them anyway

@@ -47,7 +47,7 @@ def load_pair(
         Branch, tag or commit on the hub; folders have none.
     """
     if device is not None and device_map is not None:
-        raise ModelError("both device and device map are given", limit="one of them", remedy="leave out the device")
+        raise ModelError("both device and device map are given", limit="use one", remedy="leave out the device")
     place = None if device_map is not None else find_device(device)
     precision = _precision(dtype)
     with quiet():
@@ -164,6 +164,6 @@ def _check_weights(source: str | Path, info: dict[str, Any]) -> None:
         if found:
             raise ModelError(
                 f"{str(source)!r} loads with {len(found)} {key.replace('_', ' ')} ({found[0]})",
-                limit="the weights must hold every parameter of the model",
+                limit="the weights must have every parameter of the model",
                 remedy="download or save the model again",
             )

@@ -65,7 +65,7 @@ class MeasureSettings:
             whole(name, getattr(self, name), least=least, remedy=f"use {least} or more")
         if self.given_text and self.count != 1:
             raise SettingError(
-                f"count is {self.count}", limit="given text comes once per prompt", remedy="leave out the count"
+                f"count is {self.count}", limit="a prompt has one given text", remedy="leave out the count"
             )
 
 

@@ -14,7 +14,7 @@ from spectheory.errors import SettingError, TextError
 from spectheory.measure.decoders.events import Decoded
 from spectheory.measure.decoders.kept import KeptReader
 from spectheory.measure.decoders.loop import Running, run
-from spectheory.measure.decoders.methods import Method
+from spectheory.measure.decoders.methods import Method, check_temperature
 from spectheory.measure.decoders.randomness import Clocks, Drawn, Source
 from spectheory.measure.decoders.readers import Reader, enough_memory, why_uncached
 from spectheory.measure.decoders.rereading import RereadingReader
@@ -118,12 +118,7 @@ def _check_numbers(method: Method, sampling: Sampling, seed: int, numbers: dict[
         raise SettingError(
             f"a call drafts {method.shape.nodes} tokens", limit=f"at most {MOST_DRAFTED}", remedy="use a smaller shape"
         )
-    if method.rule == "greedy" and sampling.temperature > 0:
-        raise SettingError(
-            f"greedy is asked for at temperature {sampling.temperature:g}",
-            limit="a greedy target has temperature 0",
-            remedy="use temperature 0, or argmax for a sampled target",
-        )
+    check_temperature(method.rule, sampling.temperature)
 
 
 def _check_prompts(pair: ModelPair, prompts_ids: Sequence[Tensor], tokens: int) -> None:

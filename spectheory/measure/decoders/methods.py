@@ -14,7 +14,7 @@ from spectheory.measure.decoders.heaviest import heaviest
 from spectheory.measure.decoders.lookup import looked_up
 from spectheory.measure.decoders.randomness import Source
 from spectheory.measure.decoders.verifiers import VERIFIERS, Verifier
-from spectheory.verification import RULES, RankRule
+from spectheory.verification import RULES, GreedyMatch, RankRule
 from spectheory.verification.lookup import LOOKUP_NGRAM
 
 
@@ -62,7 +62,7 @@ class Method:
             raise SettingError(
                 f"rule {self.rule!r} cannot be decoded with",
                 limit=f"there are {', '.join(VERIFIERS)}",
-                remedy="e.g. token",
+                remedy="use one of them, e.g. token",
             )
         at_least_one("ngram", self.ngram)
         if self.shape is not None and not self._takes_shape():
@@ -110,6 +110,16 @@ class Method:
         if isinstance(RULES.get(self.rule), RankRule):
             return {"limit": "it takes a shape, with ranks 1, 2, ... below a node if it rejects", "remedy": "e.g. 2x2"}
         return {"limit": "it judges one chain of drafts", "remedy": "use a chain"}
+
+
+def check_temperature(rule: str, temperature: float) -> None:
+    """Refuse greedy verification of a sampled target."""
+    if rule == GreedyMatch.name and temperature > 0:
+        raise SettingError(
+            f"greedy is asked for at temperature {temperature:g}",
+            limit="a greedy target has temperature 0",
+            remedy="use temperature 0, or argmax for a sampled target",
+        )
 
 
 def _is_consecutive(shape: Shape) -> bool:

@@ -6,6 +6,7 @@ import dataclasses
 import statistics
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +37,12 @@ class Validation:
 
     def __post_init__(self) -> None:
         if not self.shapes or not self.temperatures:
-            raise SettingError("there is nothing to validate", limit="a shape and a temperature", remedy="name both")
+            raise SettingError(
+                "there is nothing to validate", limit="needs a shape and a temperature", remedy="give both"
+            )
         if self.how.given_text:
             raise SettingError(
-                "given text is asked for", limit="decoders make their own", remedy="leave it out, or use predict"
+                "given text is set", limit="decoders generate their own text", remedy="leave it out, or use predict"
             )
         for temperature in self.temperatures:
             self.at(temperature)
@@ -91,7 +94,7 @@ def validate(
 def _validated(
     pair: ModelPair, prompts: Sequence[Prompt], question: Validation, out: Path, context: int, show: Shown
 ) -> dict[str, Any]:
-    """The answer, of which this run alone writes the files."""
+    """The answer; no other run writes its files."""
     found, draft_steps = {}, []
     for temperature in dict.fromkeys(question.temperatures):
         how, settings, at = question.at(temperature), question.settings(temperature), f"{temperature:g}"
@@ -101,23 +104,19 @@ def _validated(
             question.longest,
             out / f"latency-{at}.json",
             sampling=how.sampling,
-            on_progress=_titled(show, f"measuring latencies at {at}"),
+            on_progress=partial(show, f"measuring latencies at {at}"),
         )
         draft_steps.append(table.ratio)
         rounds = decoded_rounds(
-            pair, prompts, settings, how, out / f"rounds-{at}.jsonl", on_progress=_titled(show, f"decoding at {at}")
+            pair, prompts, settings, how, out / f"rounds-{at}.jsonl", on_progress=partial(show, f"decoding at {at}")
         )
         trace = measure(
-            pair, prompts, how, out / f"trace-{at}.parquet", on_progress=_titled(show, f"measuring at {at}")
+            pair, prompts, how, out / f"trace-{at}.parquet", on_progress=partial(show, f"measuring at {at}")
         )
         names = tuple(prompt.id for prompt in prompts)
         found[temperature] = answer_at(Evidence(tuple(settings), names, rounds, trace, table))
     measured = {"context": context, "draft_step": statistics.fmean(draft_steps)}
     return answer(found, _provenance(pair, prompts, question) | measured)
-
-
-def _titled(show: Shown, title: str) -> Callable[[Progress], None]:
-    return lambda state: show(title, state)
 
 
 def _provenance(pair: ModelPair, prompts: Sequence[Prompt], question: Validation) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from spectheory.drafting import Chain, KAry, Shape
 from spectheory.errors import SettingError
-from spectheory.measure.decoders import Method
+from spectheory.measure.decoders.methods import Method, check_temperature
 from spectheory.prediction.shape_calls import drafted
 from spectheory.reports.validation_terms import FILTERS_JUDGE, JUDGE, JUDGES
-from spectheory.verification import PATH_RULES, GreedyMatch, PathRule
+from spectheory.verification import PATH_RULES, PathRule
 
 PLAIN = "plain"
 """Decoding without drafts."""
@@ -93,12 +93,8 @@ def settings_for(rules: Sequence[str], shapes: Sequence[Shape], temperature: flo
     """Every rule (by default the usual ones) with every shape it takes; one that goes with none of the others is
     refused.
     """
-    if GreedyMatch.name in rules and temperature > 0:
-        raise SettingError(
-            f"greedy is asked for at temperature {temperature:g}",
-            limit="a greedy target has temperature 0",
-            remedy="use temperature 0 alone, or argmax",
-        )
+    for rule in rules:
+        check_temperature(rule, temperature)
     pairs = [
         (rule, shape)
         for shape in dict.fromkeys(shapes)

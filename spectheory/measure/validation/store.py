@@ -47,7 +47,7 @@ class RoundStore:
                 raise
             raise self._foreign(str(error)) from error
         if not set(rounds) <= set(range(prompts)):
-            raise self._foreign(f"of other prompts than 0..{prompts - 1}")
+            raise self._foreign(f"it has prompts outside 0..{prompts - 1}")
         self._cut(len(whole), end)
         return rounds
 
@@ -93,7 +93,7 @@ class RoundStore:
 
 
 def _refused(constant: str) -> None:
-    raise ValueError(f"{constant} is no number")
+    raise ValueError(f"{constant} is not a number")
 
 
 def _line(content: dict[str, Any]) -> bytes:
