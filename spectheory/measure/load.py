@@ -47,7 +47,7 @@ def load_pair(
         Branch, tag or commit on the hub; folders have none.
     """
     if device is not None and device_map is not None:
-        raise ModelError("both device and device map are given", limit="use one", remedy="leave out the device")
+        raise ModelError("device and device map are given", limit="use one of them", remedy="leave out the device")
     place = None if device_map is not None else find_device(device)
     precision = _precision(dtype)
     with quiet():
