@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from spectheory.errors import ModelError
+
+
+def widest(values: Tensor) -> torch.dtype:
+    """float64 on devices that have it; float32 on Apple's."""
+    return torch.float32 if values.device.type == "mps" else torch.float64
 
 
 def find_device(name: str | None) -> torch.device:

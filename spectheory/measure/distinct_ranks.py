@@ -32,7 +32,7 @@ import torch
 from torch import Tensor
 
 from spectheory.measure.noise import Keys, uniforms
-from spectheory.measure.pmf import Pmf
+from spectheory.measure.pmf import Pmf, token_at
 from spectheory.trace import DISTINCT_RANKS
 
 SEQUENCES = 4
@@ -101,11 +101,8 @@ def _rejected(heights: Tensor, scratch: Tensor) -> tuple[Tensor, Tensor]:
     density, cumulative = scratch
     density.clamp_(min=0.0)
     torch.cumsum(density, dim=-1, out=cumulative)
-    total = cumulative[:, -1:]
-    # Strictly below the total despite rounding.
-    height = torch.minimum((heights * total).to(total.dtype), torch.nextafter(total, torch.zeros_like(total)))
-    found = torch.searchsorted(cumulative, height, right=True).clamp_(max=density.shape[1] - 1)
-    return found, torch.where(density.gather(1, found) > 0, total, 0.0)
+    found = token_at(cumulative, heights).clamp_(max=density.shape[1] - 1)
+    return found, torch.where(density.gather(1, found) > 0, cumulative[:, -1:], 0.0)
 
 
 def _sequence(

@@ -40,6 +40,14 @@ class Pmf:
         return self.log[rows] if self.cut is None else self.log[rows].masked_fill(self.cut[rows], -math.inf)
 
 
+def token_at(cumulative: Tensor, heights: Tensor) -> Tensor:
+    """Tokens ``[rows, n]`` at heights ``[rows, n]`` in [0, 1) of cumulative masses ``[rows, V]``, by inversion."""
+    total = cumulative[:, -1:]
+    # Strictly below the total despite rounding, so that the token found has mass.
+    height = torch.minimum((heights * total).to(total.dtype), torch.nextafter(total, torch.zeros_like(total)))
+    return torch.searchsorted(cumulative, height, right=True)
+
+
 def make_pmf(logits: Tensor, sampling: Sampling, buffers: Tensor, admitted: Tensor | None = None) -> Pmf:
     """The pmfs of a block of logits ``[rows, V]``; one exponential per entry. The result lies in `buffers` ``[2, rows,
     V]``.

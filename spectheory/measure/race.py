@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from spectheory.measure.devices import widest
+
 
 def race_acceptance(p: Tensor, q: Tensor, scratch: Tensor) -> Tensor:
     r"""Acceptance rate of the race, :math:`\sum_x p_x / (1 + g(p_x/q_x))`, ``[rows, V]`` to ``[rows]`` (A2, exact).
@@ -14,11 +16,10 @@ def race_acceptance(p: Tensor, q: Tensor, scratch: Tensor) -> Tensor:
     ordered as the floats are. Sums run in float64. `scratch` ``[rows, V]`` is overwritten.
     """
     ratio, q = _sorted_pairs(p, q, scratch)
-    wide = torch.float32 if p.device.type == "mps" else torch.float64
-    below = q.cumsum(dim=-1, dtype=wide).mul_(ratio)
+    below = q.cumsum(dim=-1, dtype=widest(p)).mul_(ratio)
     # p, recomputed from the ratio; where q = 0 < p the race never accepts, and the token is left out.
     mass = torch.mul(ratio, q).nan_to_num_(nan=0.0, posinf=0.0)
-    g = below.sub_(mass.cumsum(dim=-1, dtype=wide)).clamp_(min=0.0)
+    g = below.sub_(mass.cumsum(dim=-1, dtype=widest(p))).clamp_(min=0.0)
     return torch.div(mass, g.add_(1.0)).sum(dim=-1)
 
 

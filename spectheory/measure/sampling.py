@@ -9,6 +9,7 @@ from torch import Tensor
 from spectheory.checks import whole
 from spectheory.distributions import Sampling
 from spectheory.measure.pair import ModelPair
+from spectheory.measure.pmf import token_at
 from spectheory.measure.reading import Reading, read_last
 from spectheory.measure.tokens import check_window
 from spectheory.measure.truncation import log_pmf
@@ -55,11 +56,7 @@ def draw(logits: Tensor, uniforms: Tensor, sampling: Sampling) -> Tensor:
     ``[rows]``.
     """
     pmf = log_pmf(logits.float(), sampling).cpu().double().exp_()
-    cumulative = pmf.cumsum_(dim=1)
-    total = cumulative[:, -1:]
-    # Strictly below the total despite rounding, so that the token found has mass.
-    height = torch.minimum(uniforms[:, None] * total, torch.nextafter(total, torch.zeros_like(total)))
-    return torch.searchsorted(cumulative, height, right=True)[:, 0]
+    return token_at(pmf.cumsum_(dim=1), uniforms[:, None])[:, 0]
 
 
 def _until_end(text: Tensor, ends: Tensor) -> Tensor:

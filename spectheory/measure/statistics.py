@@ -13,6 +13,7 @@ from torch import Tensor
 
 from spectheory.distributions import Sampling
 from spectheory.errors import LogitsError, ShapeError
+from spectheory.measure.devices import widest
 from spectheory.measure.distinct_ranks import distinct_ranks
 from spectheory.measure.noise import DEFAULT_KEY, Keys, position_keys
 from spectheory.measure.order import order_statistics
@@ -103,7 +104,7 @@ def _statistics(
     """All columns of one block; without keys, the expensive ones are skipped. `buffers` ``[6, rows, V]`` are
     overwritten.
     """
-    at, wide, scratch = tokens[:, None], _wide(target), buffers[5]
+    at, wide, scratch = tokens[:, None], widest(target), buffers[5]
     p = make_pmf(target, sampling, buffers[:2], at if sampled else None)
     q = make_pmf(draft, sampling, buffers[2:4])
     log_target, log_draft = p.log_at(at).to(wide), q.log_at(at).to(wide)
@@ -128,11 +129,6 @@ def _statistics(
         columns["distinct_rank"] = distinct_ranks(p, q, at, log_target, log_draft, keys, buffers[4:])
         columns["uno_loss"] = _uno_loss(p.pmf, q.pmf, columns["total_variation"], buffers[4:])
     return columns
-
-
-def _wide(values: Tensor) -> torch.dtype:
-    """Precision of the result at each position; Apple's devices have no float64."""
-    return torch.float32 if values.device.type == "mps" else torch.float64
 
 
 def _dot(a: Tensor, b: Tensor, scratch: Tensor) -> Tensor:

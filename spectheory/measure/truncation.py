@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from spectheory.distributions import Sampling
+from spectheory.measure.devices import widest
 
 _FIRST_GUESS = 512
 """Largest tokens taken for a nucleus; where they do not reach top-p, eight times as many are taken, and so on."""
@@ -71,13 +72,13 @@ def _largest(logits: Tensor, scaled: Tensor, sampling: Sampling) -> tuple[Tensor
         largest, at = logits.topk(most)
     own = scaled.gather(1, at).masked_fill_(_places(at) >= kept, -math.inf)
     if top_p < 1:
-        kept = torch.minimum(kept, _reaching(torch.softmax(own, dim=-1, dtype=_wide(own)), top_p)[1])
+        kept = torch.minimum(kept, _reaching(torch.softmax(own, dim=-1, dtype=widest(own)), top_p)[1])
     return largest, own, kept
 
 
 def _nucleus(logits: Tensor, scaled: Tensor, top_p: float) -> tuple[Tensor, Tensor, Tensor]:
     """The same for top-p alone."""
-    total = torch.exp(scaled).sum(dim=-1, keepdim=True, dtype=_wide(scaled))
+    total = torch.exp(scaled).sum(dim=-1, keepdim=True, dtype=widest(scaled))
     guess = min(_FIRST_GUESS, logits.shape[-1])
     while True:
         largest, at = logits.topk(guess)
@@ -86,11 +87,6 @@ def _nucleus(logits: Tensor, scaled: Tensor, top_p: float) -> tuple[Tensor, Tens
         if reached or guess == logits.shape[-1]:
             return largest, own, kept
         guess = min(8 * guess, logits.shape[-1])
-
-
-def _wide(values: Tensor) -> torch.dtype:
-    """Double precision, where one token may decide; on devices without it the precision of the values."""
-    return values.dtype if values.device.type == "mps" else torch.float64
 
 
 def _reaching(pmf: Tensor, top_p: float) -> tuple[bool, Tensor]:

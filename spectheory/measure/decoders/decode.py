@@ -20,7 +20,7 @@ from spectheory.measure.decoders.readers import Reader, enough_memory, why_uncac
 from spectheory.measure.decoders.rereading import RereadingReader
 from spectheory.measure.decoders.verifiers import Verifier
 from spectheory.measure.noise import text_key
-from spectheory.measure.pair import Model, ModelPair
+from spectheory.measure.pair import ModelPair
 from spectheory.measure.tokens import check_window
 
 MOST_DRAFTED = 1 << 14
@@ -70,6 +70,7 @@ def decode(
         for model, reason in zip(models, uncached, strict=True)
         if reason is not None
     )
+    kinds = [KeptReader if reason is None else RereadingReader for reason in uncached]
     ends = pair.end_of_text if stop_at_end else frozenset[int]()
     decoded = []
     for first in range(0, len(prompts_ids), batch):
@@ -79,8 +80,8 @@ def decode(
             for i, prompt in enumerate(prompts)
         ]
         readers: list[Reader] = [
-            _reader(model, reason, pair.vocabulary, sampling, [one.text for one in running])
-            for model, reason in zip(models, uncached, strict=True)
+            kind(model, pair.vocabulary, sampling, [one.text for one in running])
+            for model, kind in zip(models, kinds, strict=True)
         ]
         # A pass reports this itself; moving caches and computing pmfs take memory as well.
         texts = len(running)
@@ -94,13 +95,6 @@ def decode(
             for one, prompt in zip(running, prompts, strict=True)
         ]
     return decoded
-
-
-def _reader(
-    model: Model, uncached: str | None, vocabulary: int, sampling: Sampling, texts: Sequence[list[int]]
-) -> Reader:
-    kind = KeptReader if uncached is None else RereadingReader
-    return kind(model, vocabulary, sampling, texts)
 
 
 def _source(seed: int, number: int, prompt: Sequence[int], vocabulary: int) -> Source:

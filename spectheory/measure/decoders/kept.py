@@ -8,16 +8,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from spectheory.distributions import Sampling
 from spectheory.measure.decoders.drafted import ROOT, DraftTree
 from spectheory.measure.decoders.pmfs import PmfRows
 from spectheory.measure.decoders.readers import Requests, Rows, forward
-from spectheory.measure.decoders.slots import compacted, move_to
+from spectheory.measure.decoders.slots import Masks, compacted, move_to
 from spectheory.measure.pair import Model
-
-Masks = NDArray[np.bool_]
 
 
 @dataclass

@@ -8,6 +8,7 @@ from torch import Tensor
 from spectheory.distributions import Sampling
 from spectheory.errors import LogitsError
 from spectheory.measure.decoders.drafted import Floats
+from spectheory.measure.devices import widest
 from spectheory.measure.truncation import log_pmf
 
 _AT_ONCE = 1 << 16
@@ -42,7 +43,7 @@ class PmfRows:
 
 def pmfs_of(logits: Tensor, sampling: Sampling) -> Floats:
     """Pmfs ``[rows, V]`` of logits, in float64 where the device has it."""
-    logits = logits.float() if logits.device.type == "mps" else logits.double()
+    logits = logits.to(widest(logits))
     if sampling.truncates:
         return log_pmf(logits, sampling).cpu().double().exp_().numpy()
     pmf = torch.softmax(logits if sampling.temperature == 1 else logits / sampling.temperature, dim=-1)

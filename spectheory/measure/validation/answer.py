@@ -7,17 +7,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spectheory.measure.validation import budget as parts
 from spectheory.measure.validation.agreement import calls_off, deviation, p_value, z_value
+from spectheory.measure.validation.budget import Floats
 from spectheory.measure.validation.evidence import Evidence
 from spectheory.measure.validation.settings import PLAINLY, Setting
 from spectheory.measure.validation.times import by_table, in_loop, made_by_table
 from spectheory.prediction.over_prompts import left_out
 from spectheory.reports.validation_terms import FALSE_ALARMS, SCHEMA, WITHIN, median_miss
-
-Floats = NDArray[np.float64]
 
 
 def answer_at(evidence: Evidence) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from spectheory.cost import LatencyTable
 from spectheory.intervals import Interval
 from spectheory.measure.validation.agreement import is_certain
+from spectheory.measure.validation.budget import Floats
 from spectheory.measure.validation.expected import calls_of
 from spectheory.measure.validation.runs import Round, Run
 from spectheory.measure.validation.settings import Setting
@@ -21,7 +22,6 @@ from spectheory.prediction.over_prompts import NO_LIMITS, interval, left_out
 from spectheory.prediction.shape_calls import calls_by_drafted, drafted
 from spectheory.trace import Trace
 
-Floats = NDArray[np.float64]
 COARSE = ("bfloat16", "float16")
 """Precisions in which a cached and a teacher-forced pass often differ by more than the gap of a near-tie."""
 

@@ -6,15 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spectheory.cost import LatencyTable
 from spectheory.drafting import Shape
-from spectheory.measure.validation.budget import CallTime, Timing
+from spectheory.measure.validation.budget import CallTime, Floats, Timing
 from spectheory.measure.validation.runs import Run
 from spectheory.prediction.over_prompts import left_out
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
