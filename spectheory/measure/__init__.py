@@ -11,7 +11,8 @@ What holds for every function of this package:
   randomness. `chunk` is the number of tokens read in one pass; it decides memory, and changes numbers by rounding
   alone.
 - `stop_at_end` ends a text with its first end-of-text token, which belongs to it. `chat_template` puts prompts into the
-  tokenizer's chat template. `on_progress` is called after each step.
+  tokenizer's chat template. `on_progress` is called after each step, with the numbers of steps done and in all, or a
+  :class:`Progress`.
 - SettingError: a setting out of range. TextError: a prompt or text that is missing, impossible or too long for the
   models' window. ModelError: a model that cannot be used, or a device that runs out of memory. LogitsError: a row of
   logits without a pmf (a NaN, +inf, or nothing but -inf), with its index. TraceError: files of another run.

@@ -12,7 +12,7 @@ from spectheory.measure.reading import Reading
 
 _SHARE, _SHARE_OF_SINGLE = 1e-2, 3e-4
 """Tolerated change of the logits relative to their spread: rounding in half precision stays below the first, in single
-precision below the second. Both are small, since a barely trained model changes little when it sees later tokens."""
+precision below the second. Both are small, since looking ahead changes the logits of a barely trained model little."""
 
 
 def cache_of_causal(model: Model) -> Any:

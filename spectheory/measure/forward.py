@@ -36,8 +36,8 @@ def teacher_forced(
 
     Both models read prompt ``[m]`` and output ``[n]`` (m, n >= 1) with their caches, `chunk` tokens at a time; a
     chunk's logits are reduced before the next are computed. Memory above the weights: both caches, about chunk · V
-    entries per model in its precision, and about ten arrays of 2 MB on a CPU (elsewhere of at most 128 MB and chunk · V
-    · 4 bytes).
+    entries per model in its precision, and a dozen arrays of 2 MB on a CPU (elsewhere of 128 MB or chunk · V · 4
+    bytes, whichever is less).
 
     `race` and `sampled` are those of :func:`~spectheory.measure.statistics.position_statistics`. With `stop_at_end`,
     prompt lookup drafts nothing after an end-of-text token. `key` is the randomness of the estimated column

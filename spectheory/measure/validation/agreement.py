@@ -43,7 +43,7 @@ def z_value(runs: Sequence[Run]) -> float:
 
 
 def p_value(runs: Sequence[Run]) -> float:
-    """Two-sided probability of calls this far from the expected number (§7; exact, an upper bound for estimated laws).
+    """Two-sided probability of calls this far from those expected (§7; exact, or an upper estimate for estimated laws).
 
     For an estimated law it is the tail of the mean law, with the count moved towards the expectation by the assumed
     largest error of that mean, plus the probability of a larger error.
