@@ -1,4 +1,4 @@
-"""How to decode, described: a rule, and what each call drafts for it."""
+"""How to decode: a rule, and what each call drafts for it."""
 
 from __future__ import annotations
 
@@ -14,25 +14,14 @@ from spectheory.measure.decoders.heaviest import heaviest
 from spectheory.measure.decoders.lookup import looked_up
 from spectheory.measure.decoders.randomness import Source
 from spectheory.measure.decoders.verifiers import VERIFIERS, Verifier
-from spectheory.verification import RULES, RankRule
+from spectheory.verification import RULES, GreedyMatch, RankRule
 from spectheory.verification.lookup import LOOKUP_NGRAM
 
 
 @dataclass(frozen=True)
 class HeaviestTree:
-    """The tree of the prefixes that the draft finds most probable, grown anew at each call (§5).
-
-    Parameters
-    ----------
-    nodes : int
-        Drafted tokens per call, at least 1.
-    max_depth : int, optional
-        Most tokens of a prefix.
-
-    Raises
-    ------
-    SettingError
-        If a number is below 1.
+    """The tree of the `nodes` most probable prefixes under the draft, at most `max_depth` deep, grown at each call
+    (§5).
     """
 
     nodes: int
@@ -53,15 +42,10 @@ class Method:
     rule : str
         A name of :data:`spectheory.verification.PATH_RULES`; or ``toptree`` (a :class:`HeaviestTree`); or ``plain``.
     shape : Shape or HeaviestTree, optional
-        What a call drafts. Without one nothing is drafted: plain sampling, or with ``race`` plain race sampling, whose
-        text every shape of that rule gives too.
+        What a call drafts. Without a shape nothing is drafted: plain sampling, or for ``race`` race sampling, with
+        the same text as every shape of that rule.
     ngram : int
-        Longest suffix that ``lookup`` looks for.
-
-    Raises
-    ------
-    SettingError
-        If there is no such rule, or it does not take the shape.
+        Longest suffix that ``lookup`` searches for.
 
     Examples
     --------
@@ -78,7 +62,7 @@ class Method:
             raise SettingError(
                 f"rule {self.rule!r} cannot be decoded with",
                 limit=f"there are {', '.join(VERIFIERS)}",
-                remedy="e.g. token",
+                remedy="use one of them, e.g. token",
             )
         at_least_one("ngram", self.ngram)
         if self.shape is not None and not self._takes_shape():
@@ -91,7 +75,7 @@ class Method:
 
     @property
     def verifier(self) -> Verifier:
-        """What decides which drafts are output."""
+        """The function that decides which drafts are output."""
         return VERIFIERS[self.rule]
 
     def drafting(self, tree: DraftTree, text: list[int], room: int, source: Source, ends: frozenset[int]) -> Drafting:
@@ -128,8 +112,18 @@ class Method:
         return {"limit": "it judges one chain of drafts", "remedy": "use a chain"}
 
 
+def check_temperature(rule: str, temperature: float) -> None:
+    """Refuse greedy verification of a sampled target."""
+    if rule == GreedyMatch.name and temperature > 0:
+        raise SettingError(
+            f"greedy is asked for at temperature {temperature:g}",
+            limit="a greedy target has temperature 0",
+            remedy="use temperature 0, or argmax for a sampled target",
+        )
+
+
 def _is_consecutive(shape: Shape) -> bool:
-    """Whether the children of every node have the ranks 1, 2, ... without a gap."""
+    """Whether the children of every node have ranks 1, 2, ... without a gap."""
     tree = shape.tree()
     below: dict[int, list[int]] = {}
     for parent, rank in zip(tree.parents.tolist(), tree.ranks.tolist(), strict=True):
