@@ -1,4 +1,4 @@
-"""Numbers at the door: one check for whole numbers and one for real ones."""
+"""Checks of single numbers: one for whole numbers, one for real ones."""
 
 from __future__ import annotations
 
@@ -16,23 +16,9 @@ _SHOWN, _SHOWN_BITS = 60, 128
 
 
 def whole(name: str, value: Any, *, least: int = 1, most: int | None = None, remedy: str) -> int:
-    """`value` as an int.
+    """`value` as an int in ``least..most``; ints of numpy and torch are taken too.
 
-    Parameters
-    ----------
-    name : str
-        What it is, for the error.
-    value : int
-        Anything that Python takes as an index: ints, numpy and torch integers.
-    least, most : int
-        Its range, both ends included; no upper end if `most` is None.
-    remedy : str
-        What to do about a value that is too small, or no whole number.
-
-    Raises
-    ------
-    SettingError
-        If it is no whole number, or out of range.
+    `name` and `remedy` are for the error message.
 
     Examples
     --------
@@ -56,23 +42,9 @@ def whole(name: str, value: Any, *, least: int = 1, most: int | None = None, rem
 
 
 def real(name: str, value: Any, inside: Callable[[float], bool], *, limit: str, remedy: str) -> float:
-    """`value` as a float.
+    """`value` as a float for which `inside` holds; strings and NaN are refused.
 
-    Parameters
-    ----------
-    name : str
-        What it is, for the error.
-    value : float
-        Anything that Python takes as a real number; no string.
-    inside : callable
-        Whether a number is in range; never asked about NaN.
-    limit, remedy : str
-        The range in words, and what to do about a value outside it.
-
-    Raises
-    ------
-    SettingError
-        If it is no real number, NaN, or out of range.
+    `name`, `limit` (the range in words) and `remedy` are for the error message.
 
     Examples
     --------

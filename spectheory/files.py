@@ -1,4 +1,4 @@
-"""Files that appear when whole, files that one run at a time writes, and texts read up to a size."""
+"""Files written atomically, files with one writer at a time, and text read up to a size."""
 
 from __future__ import annotations
 
@@ -20,17 +20,10 @@ _FIRST = 1 << 16
 
 
 def read_text(path: Path, *, encoding: str = "utf-8", most: int = MOST_BYTES) -> str:
-    """The text of a file; one of more than `most` bytes is refused, as an endless one would be.
+    """The text of a file, or an ``OSError`` if it has more than `most` bytes.
 
-    One that starts with zero bytes and goes on (``/dev/zero``, ``/dev/urandom``) is refused without reading on: neither
-    JSON nor a list of numbers has any.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be read, is larger, or starts with bytes that are no text.
-    UnicodeDecodeError
-        If it is no text.
+    A file that starts with zero bytes (``/dev/zero``, ``/dev/urandom``) is refused after the first block: neither JSON
+    nor a list of numbers has any.
     """
     with path.open("rb") as file:
         content = file.read(min(_FIRST, most + 1))
@@ -43,14 +36,9 @@ def read_text(path: Path, *, encoding: str = "utf-8", most: int = MOST_BYTES) ->
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` make a file under a temporary name, and rename it to `path` when it is complete and on the disk.
+    """Let `write` make a file under a temporary name; rename it to `path` when it is complete and on the disk.
 
     Folders are made as needed.
-
-    Raises
-    ------
-    OutputError
-        If the file cannot be written.
     """
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
@@ -67,14 +55,9 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
 
 @contextlib.contextmanager
 def held(path: Path) -> Iterator[None]:
-    """Keep other runs from writing `path` while the block runs; a run that dies lets go of it.
+    """Keep other runs from writing `path` while the block runs; the lock of a killed run is free again.
 
-    The lock is on a hidden file beside `path`, which is removed in the end.
-
-    Raises
-    ------
-    OutputError
-        If another run holds `path`, or its folder cannot be written.
+    The lock is a hidden file next to `path`, which is removed at the end.
     """
     beside = path.with_name(f".{path.name}.lock")
     try:
@@ -91,7 +74,7 @@ def held(path: Path) -> Iterator[None]:
 
 
 def lock(file: int) -> bool:
-    """Lock an open file for this process, where the system can; False if another run has it."""
+    """Lock an open file for this process where the system supports it; False if another run holds the lock."""
     if sys.platform == "win32":
         return True
     import fcntl

@@ -13,16 +13,10 @@ from spectheory.files import read_text
 
 @dataclass(frozen=True)
 class Prompt:
-    """One prompt, and the text that follows it where one is given.
+    """One prompt, and the text that follows it where the file gives one.
 
-    Attributes
-    ----------
-    id, category : str
-        What the file calls it; the category is empty where it names none.
-    text : str
-        The prompt: the first turn.
-    output : str, optional
-        A given continuation, for measuring on logged text in place of sampled text.
+    `id` and `category` (may be empty) are the file's; `text` is the first turn; `output` is a given continuation, for
+    measuring on logged text in place of sampled text.
     """
 
     id: str
@@ -32,25 +26,10 @@ class Prompt:
 
 
 def read_prompts(path: Path) -> tuple[Prompt, ...]:
-    """Read prompts, one JSON object per line; blank lines are skipped.
+    """Read prompts in file order, one JSON object per line (UTF-8); blank lines are skipped.
 
-    Each object has ``question_id`` (str or int) and ``turns`` (list of str, of which the first is used). Optional are
-    ``category`` (str) and ``output`` (str, a given continuation). Other fields are ignored.
-
-    Parameters
-    ----------
-    path : Path
-        The file, UTF-8.
-
-    Returns
-    -------
-    tuple of Prompt
-        In file order.
-
-    Raises
-    ------
-    TextError
-        If the file is missing, empty or not UTF-8, or a line is malformed (file and line are named) or repeats an id.
+    Each object has ``question_id`` (str or int, unique) and ``turns`` (list of str; the first is used). ``category``
+    (str) and ``output`` (str, a given continuation) are optional. Other fields are ignored.
 
     Examples
     --------

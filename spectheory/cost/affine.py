@@ -28,11 +28,6 @@ class AffineTime:
     error : float
         Root mean square of what a fit left over, seconds.
 
-    Raises
-    ------
-    SettingError
-        If one is negative or not finite, or a pass takes no time at all.
-
     Examples
     --------
     >>> round(AffineTime(0.01, 1e-4, 1e-6).seconds(5, batch=2, context=1000), 6)
@@ -58,12 +53,6 @@ class AffineTime:
             Tokens of each sequence in the pass, sequences, and cached tokens of each sequence.
         seconds : array ``[n]``
             Time of each pass.
-
-        Raises
-        ------
-        SettingError
-            If the lengths differ, a value is out of range, or the timings do not tell the three terms apart (too few,
-            or tokens or batch times context hardly vary).
 
         Examples
         --------
@@ -107,11 +96,6 @@ class AffineCost(PassCost):
         Cached tokens of each sequence.
     batch : int
         Sequences decoded together.
-
-    Raises
-    ------
-    SettingError
-        If batch < 1 or context < 0.
 
     Examples
     --------

@@ -34,11 +34,6 @@ class ModelShape:
     bytes_per_weight, bytes_per_kv : float
         As stored: 2 for 16 bits, 1 for 8, 0.5 for 4.
 
-    Raises
-    ------
-    SettingError
-        If a size is not positive or beyond any model's, or heads are not shared evenly.
-
     Examples
     --------
     >>> model = ModelShape(16, 2048, 8192, heads=32, kv_heads=8, head_dim=64, vocabulary=128256, tied=True)
@@ -87,11 +82,6 @@ class ModelShape:
             The configuration; of a model with vision or sound, its ``text_config``.
         bytes_per_weight, bytes_per_kv : float
             As stored when served.
-
-        Raises
-        ------
-        SettingError
-            If a size is missing, no whole number or out of range, or the model is no dense transformer.
 
         Examples
         --------

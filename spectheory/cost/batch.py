@@ -64,11 +64,6 @@ def batch_table(
     full_share : float
         Share of calls that follow a full acceptance.
 
-    Raises
-    ------
-    SettingError
-        If tokens per call are not in 1..depth + 1, or a batch is below 1.
-
     Examples
     --------
     >>> from spectheory.cost import ACCELERATORS, ModelShape
@@ -152,11 +147,6 @@ def break_even_batch(cost: Roofline, shape: Shape, tokens_per_call: float, full_
     -------
     float or None
         The batch; infinite if there is no end; None if the speed-up is above 1 at no batch.
-
-    Raises
-    ------
-    SettingError
-        If tokens per call are not in 1..depth + 1.
 
     Examples
     --------

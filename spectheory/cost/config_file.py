@@ -34,11 +34,6 @@ _NOT_GATED = frozenset({"arcee", "gpt_neox", "nemotron", "persimmon", "phi", "st
 def shape_in(config: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of :class:`~spectheory.cost.ModelShape`, but for bytes.
 
-    Raises
-    ------
-    SettingError
-        If a size is missing, no whole number or out of range, or the model is no dense transformer.
-
     Examples
     --------
     >>> shape = shape_in({"model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12, "vocab_size": 50257})

@@ -31,11 +31,6 @@ class Accelerator:
     source : str
         Where the figures stand.
 
-    Raises
-    ------
-    SettingError
-        If a figure is not positive, or the overhead out of range.
-
     Examples
     --------
     >>> Accelerator("mine", {"bf16": 1e14}, bandwidth=1e12, overhead=2e-3).peak_of("bf16")
@@ -62,13 +57,7 @@ class Accelerator:
             )
 
     def peak_of(self, dtype: str) -> float:
-        """Operations per second in one type.
-
-        Raises
-        ------
-        SettingError
-            If the type has no figure.
-        """
+        """Operations per second in one type."""
         if dtype not in self.peak:
             raise SettingError(
                 f"{self.name} has no peak for {dtype!r}",

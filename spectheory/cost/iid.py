@@ -35,11 +35,6 @@ def iid_tokens_per_call(alpha: float, k: int) -> float:
     k : int
         Drafted tokens per call, at least 1.
 
-    Raises
-    ------
-    SettingError
-        If an argument is out of range.
-
     Examples
     --------
     >>> iid_tokens_per_call(0.5, 2)
@@ -72,11 +67,6 @@ def iid_speedup(alpha: float, k: int, c: float) -> float:
     c : float
         Draft step over target step, >= 0.
 
-    Raises
-    ------
-    SettingError
-        If an argument is out of range.
-
     Examples
     --------
     >>> round(iid_speedup(0.8, 4, 0.1), 6)
@@ -105,11 +95,6 @@ def iid_operations(alpha: float, k: int, c_hat: float) -> float:
     c_hat : float
         Draft operations per token over target operations per token, >= 0; not the ratio of times.
 
-    Raises
-    ------
-    SettingError
-        If an argument is out of range.
-
     Examples
     --------
     >>> iid_operations(0.5, 2, 0.125)
@@ -124,11 +109,6 @@ def best_chain_length(alpha: float, c: float, k_max: int) -> int:
 
     With alpha = 1 > c or c = 0 < alpha more is always better, so the answer is `k_max`; with 0 < alpha <= c no k
     beats plain decoding and the answer is 1.
-
-    Raises
-    ------
-    SettingError
-        If an argument is out of range.
 
     Examples
     --------
@@ -166,11 +146,6 @@ def required_acceptance(speedup: float, k: int | None, c: float, *, k_max: int =
         Draft step over target step, >= 0.
     k_max : int
         Longest chain where k is None.
-
-    Raises
-    ------
-    SettingError
-        If an argument is out of range, or no alpha in [0, 1] gives this speed-up.
 
     Examples
     --------
@@ -214,11 +189,6 @@ def required_ratio(speedup: float, alpha: float, k: int | None, *, k_max: int = 
     float
         Draft step over target step.
 
-    Raises
-    ------
-    SettingError
-        If an argument is out of range, or a draft of no cost (c = 0) is still too slow.
-
     Examples
     --------
     >>> round(required_ratio(2.0, 0.8, 4), 4)
@@ -237,36 +207,18 @@ def required_ratio(speedup: float, alpha: float, k: int | None, *, k_max: int = 
 
 
 def check_length(k: int) -> None:
-    """Refuse a length of chains that is no whole number, below 1, or above 2^53.
-
-    Raises
-    ------
-    SettingError
-        If it is.
-    """
+    """Refuse a length of chains that is no whole number, below 1, or above 2^53."""
     whole("k", k, most=_MOST, remedy="no draft means plain decoding")
 
 
 def check_ratio(c: float, name: str = "c") -> None:
-    """Refuse a ratio of draft to target that is no number, negative, or 1e100 or more.
-
-    Raises
-    ------
-    SettingError
-        If it is.
-    """
+    """Refuse a ratio of draft to target that is no number, negative, or 1e100 or more."""
     remedy = "pass the draft's step over the target's"
     real(name, c, lambda value: 0 <= value < BEYOND, limit=f"must be >= 0 and below {BEYOND:g}", remedy=remedy)
 
 
 def check_alpha(alpha: float) -> None:
-    """Refuse an acceptance rate that is no number in [0, 1].
-
-    Raises
-    ------
-    SettingError
-        If it is.
-    """
+    """Refuse an acceptance rate that is no number in [0, 1]."""
     real("alpha", alpha, lambda a: 0 <= a <= 1, limit="must be in [0, 1]", remedy="pass an acceptance rate")
 
 

@@ -26,11 +26,6 @@ class LoopTime:
     call, draft_pass, node, tree : float
         Per call, per draft pass, per drafted node, and per call whose drafts are no chain.
 
-    Raises
-    ------
-    SettingError
-        If one is negative, or 1e100 seconds or more.
-
     Examples
     --------
     >>> from spectheory.drafting import Chain, KAry

@@ -116,11 +116,6 @@ class ConstantRatio(CostModel):
     c : float
         Draft pass over target step, >= 0.
 
-    Raises
-    ------
-    SettingError
-        If c is negative, or 1e100 or more.
-
     Examples
     --------
     >>> from spectheory.drafting import Batch, Chain

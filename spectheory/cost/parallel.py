@@ -29,11 +29,6 @@ def parallel_time(tokens: int, alpha: float, t_target: float, t_draft: float) ->
     t_target, t_draft : float
         Seconds of a pass, 0 < t_draft <= t_target.
 
-    Raises
-    ------
-    SettingError
-        If an argument is out of range.
-
     Examples
     --------
     >>> parallel_time(11, 0.5, 1.0, 0.2)
@@ -53,11 +48,6 @@ def parallel_speedup(tokens: int, alpha: float, t_target: float, t_draft: float)
     tokens, alpha, t_target, t_draft
         As in :func:`parallel_time`.
 
-    Raises
-    ------
-    SettingError
-        If an argument is out of range.
-
     Examples
     --------
     >>> round(parallel_speedup(11, 0.5, 1.0, 0.2), 4)
@@ -75,11 +65,6 @@ def parallel_replicas(t_target: float, t_draft: float) -> int:
     ----------
     t_target, t_draft : float
         Seconds of a pass, 0 < t_draft <= t_target.
-
-    Raises
-    ------
-    SettingError
-        If an argument is out of range.
 
     Examples
     --------

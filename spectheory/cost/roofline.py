@@ -29,11 +29,6 @@ class RooflineTime:
     overhead : float
         Seconds beside.
 
-    Raises
-    ------
-    SettingError
-        If weights or token is not positive, or another is negative.
-
     Examples
     --------
     >>> time = RooflineTime(weights=8e-3, cache=1e-4, token=2e-5)
@@ -58,11 +53,6 @@ class RooflineTime:
         """The coefficients of a model after `context` tokens on an accelerator.
 
         The pass is short against the context: each of its tokens attends to `context` tokens.
-
-        Raises
-        ------
-        SettingError
-            If the context is negative or the accelerator has no peak for `dtype`.
         """
         if context < 0:
             raise SettingError(f"context is {context}", limit="must be >= 0", remedy="count cached tokens")
@@ -106,11 +96,6 @@ class Roofline(PassCost):
         Sequences decoded together.
     dtype : str
         The type computed in.
-
-    Raises
-    ------
-    SettingError
-        If batch or context is out of range, or the accelerator has no peak for `dtype`.
 
     Examples
     --------

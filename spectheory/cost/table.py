@@ -40,11 +40,6 @@ class LatencyTable(PassCost):
     loop : LoopTime, optional
         What our decoding loop took around the passes; :attr:`looped` counts it, the table itself does not.
 
-    Raises
-    ------
-    SettingError
-        If an entry is missing, or a pass needs more tokens than were measured.
-
     Examples
     --------
     >>> from spectheory.drafting import Chain, KAry
@@ -144,13 +139,7 @@ class LatencyTable(PassCost):
         return _between(self.draft, tokens, "draft pass is on", "use a narrower tree or measure longer draft passes")
 
     def write(self, path: Path) -> None:
-        """Write as JSON; the file appears when whole.
-
-        Raises
-        ------
-        OutputError
-            If the file cannot be written.
-        """
+        """Write as JSON; the file appears when whole."""
         content = {
             "schema": LATENCY_SCHEMA,
             "unit": "seconds",
@@ -164,13 +153,7 @@ class LatencyTable(PassCost):
 
     @classmethod
     def read(cls, path: Path) -> LatencyTable:
-        """Read a latency table.
-
-        Raises
-        ------
-        TraceError
-            If the file is missing or no latency table, or an earlier version took it with 16-bit weights on a CPU.
-        """
+        """Read a latency table."""
         try:
             content = json.loads(read_text(path))
             schema = content["schema"]
