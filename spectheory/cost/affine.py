@@ -17,16 +17,8 @@ from spectheory.intervals import Interval
 class AffineTime:
     r"""Seconds of a pass on m tokens of each of B sequences after L tokens, :math:`a + b\,Bm + c\,BL` (C3, estimate).
 
-    Parameters
-    ----------
-    fixed : float
-        a, seconds of any pass.
-    per_token : float
-        b, seconds per token.
-    per_cached : float
-        c, seconds per cached token.
-    error : float
-        Root mean square of what a fit left over, seconds.
+    `fixed` is a (seconds of any pass), `per_token` b, `per_cached` c; `error` is the root mean square residual of a
+    fit, seconds.
 
     Examples
     --------
@@ -47,12 +39,8 @@ class AffineTime:
     def fit(cls, tokens: ArrayLike, batch: ArrayLike, context: ArrayLike, seconds: ArrayLike) -> AffineTime:
         """Fit to timings by least squares in seconds, no coefficient below 0 (``scipy.optimize.nnls``).
 
-        Parameters
-        ----------
-        tokens, batch, context : array ``[n]``
-            Tokens of each sequence in the pass, sequences, and cached tokens of each sequence.
-        seconds : array ``[n]``
-            Time of each pass.
+        All are arrays ``[n]``: tokens per sequence in the pass, sequences, cached tokens per sequence, and seconds.
+        Tokens and batch times context must vary independently, otherwise the three terms cannot be separated.
 
         Examples
         --------
@@ -84,18 +72,7 @@ class AffineTime:
 
 @dataclass(frozen=True)
 class AffineCost(PassCost):
-    """C3: the cost of a pair whose passes take affine times.
-
-    Intervals are ``exact`` in the sense that they are the model's own value; of the machine it is an estimate.
-
-    Parameters
-    ----------
-    target, draft : AffineTime
-        The pair; without a draft, drafts are free.
-    context : int
-        Cached tokens of each sequence.
-    batch : int
-        Sequences decoded together.
+    """C3: the cost of a pair whose passes take affine times; without a draft, drafts are free.
 
     Examples
     --------
@@ -119,16 +96,16 @@ class AffineCost(PassCost):
             )
 
     def target_pass(self, tokens: int) -> Interval:
-        """Seconds of the target on so many tokens of every sequence."""
+        """Seconds of the target on that many tokens of every sequence."""
         return Interval.exact(self.target.seconds(tokens, self.batch, self.context))
 
     def draft_pass(self, tokens: int) -> Interval:
-        """Seconds of the draft on so many tokens of every sequence; 0 without a draft."""
+        """Seconds of the draft on that many tokens of every sequence; 0 without a draft."""
         return Interval.exact(self.draft.seconds(tokens, self.batch, self.context) if self.draft else 0.0)
 
 
 def _columns(*columns: ArrayLike) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    """The timings ``[n, 4]``, checked."""
+    """The timings ``[n, 4]``, validated."""
     arrays = [np.asarray(column, dtype=np.float64) for column in columns]
     if any(array.ndim != 1 or array.shape != arrays[0].shape for array in arrays) or not len(arrays[0]):
         raise SettingError(

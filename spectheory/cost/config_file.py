@@ -1,4 +1,4 @@
-"""C3: the sizes of a model in its ``config.json``, under the names of Llama or of GPT-2."""
+"""C3: reading the sizes of a model from its ``config.json``, under the names of Llama or of GPT-2."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NOT_GATED = frozenset({"arcee", "gpt_neox", "nemotron", "persimmon", "phi", "st
 
 
 def shape_in(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of :class:`~spectheory.cost.ModelShape`, but for bytes.
+    """The arguments of :class:`~spectheory.cost.ModelShape` except the bytes.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def _check_dense(config: Mapping[str, Any]) -> None:
 
 
 def _name(config: Mapping[str, Any], key: str) -> str:
-    """What the configuration calls a size."""
+    """The configuration's own name of a size."""
     other = _AS_GPT2.get(key, key)
     return other if key not in config and other in config else key
 
@@ -102,7 +102,7 @@ def _size(config: Mapping[str, Any], key: str) -> int:
 
 
 def _kv_heads(config: Mapping[str, Any], heads: int) -> int:
-    """Heads of keys and values: as many as attention heads where the configuration says nothing."""
+    """Heads of keys and values; by default as many as attention heads."""
     return _size(config, "num_key_value_heads") if config.get("num_key_value_heads") else heads
 
 

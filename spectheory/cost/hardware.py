@@ -1,4 +1,4 @@
-"""C3: accelerators by their data sheets."""
+"""C3: accelerators with the numbers of their data sheets."""
 
 from __future__ import annotations
 
@@ -14,22 +14,12 @@ _LONGEST = 1e3
 
 @dataclass(frozen=True)
 class Accelerator:
-    """What a data sheet says of an accelerator: the two slopes of its roofline (C3).
+    """The data sheet of an accelerator: the two slopes of its roofline (C3).
 
-    Parameters
-    ----------
-    name : str
-        What it is called.
-    peak : mapping of str to float
-        Operations per second by type (``bf16``, ``fp8``), dense: data sheets often print twice as many, for weights
-        of which half are zero.
-    bandwidth : float
-        Bytes per second from its memory.
-    overhead : float
-        Seconds that a pass takes beside reading and computing (launches, sampling, scheduling). No data sheet has
-        it; measure a pass of a very small model. 0 makes every time a lower limit.
-    source : str
-        Where the figures stand.
+    `peak` gives dense operations per second by type (``bf16``, ``fp8``); data sheets often print twice as many, for
+    weights of which half are zero. `bandwidth` is bytes per second from its memory. `overhead` is the seconds of a pass
+    besides reading and computing (launches, sampling, scheduling); no data sheet has it, so measure a pass of a very
+    small model. With 0 every time is a lower limit. `source` says where the numbers were printed.
 
     Examples
     --------

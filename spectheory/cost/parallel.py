@@ -1,4 +1,4 @@
-"""C5: speculation parallelism, where targets verify while the draft goes on (``timor2025``)."""
+"""C5: speculation parallelism, where targets verify while the draft continues (``timor2025``)."""
 
 from __future__ import annotations
 
@@ -9,25 +9,15 @@ from spectheory.errors import SettingError
 
 
 def parallel_time(tokens: int, alpha: float, t_target: float, t_draft: float) -> float:
-    r"""Expected seconds for N tokens with speculation parallelism.
+    r"""Expected seconds for `tokens` = N output tokens with speculation parallelism (C5, ``timor2025``).
 
     .. math:: t_{target} + (N-1)\,(\alpha\,t_{draft} + (1-\alpha)\,t_{target})
 
-    C5 (``timor2025``), exact under its assumptions: acceptances are i.i.d. of rate alpha; lookahead 1 (every drafted
-    token starts a target pass at once); at least :func:`parallel_replicas` targets, so that none waits; passes take
-    constant times with t_draft <= t_target; starting, stopping and telling each other cost nothing. A right draft
-    token leads the text on after t_draft, a wrong one after t_target, and the last token is a target's.
-
-    Never above plain decoding's N t_target, and per token never above that of any chain (C1) with the same pair.
-
-    Parameters
-    ----------
-    tokens : int
-        Output tokens N, at least 1.
-    alpha : float
-        Acceptance rate, in [0, 1].
-    t_target, t_draft : float
-        Seconds of a pass, 0 < t_draft <= t_target.
+    Exact under its assumptions: acceptances are i.i.d. of rate alpha; lookahead 1 (every drafted token starts a target
+    pass at once); at least :func:`parallel_replicas` targets, so that none waits; passes take constant times with 0 <
+    t_draft <= t_target; starting, stopping and communicating are free. A right draft token extends the text after
+    t_draft, a wrong one after t_target, and the last token is a target's. Never above plain decoding's N t_target, and
+    per token never above that of any chain (C1) with the same pair.
 
     Examples
     --------
@@ -43,11 +33,6 @@ def parallel_speedup(tokens: int, alpha: float, t_target: float, t_draft: float)
 
     Tends to :math:`1/(\alpha t_{draft}/t_{target} + 1 - \alpha)` with N.
 
-    Parameters
-    ----------
-    tokens, alpha, t_target, t_draft
-        As in :func:`parallel_time`.
-
     Examples
     --------
     >>> round(parallel_speedup(11, 0.5, 1.0, 0.2), 4)
@@ -59,12 +44,7 @@ def parallel_speedup(tokens: int, alpha: float, t_target: float, t_draft: float)
 def parallel_replicas(t_target: float, t_draft: float) -> int:
     r"""Targets that :func:`parallel_time` needs, :math:`\lceil t_{target}/t_{draft}\rceil` (C5, ``timor2025``; exact).
 
-    A target pass starts every t_draft and lasts t_target, so that many run at once.
-
-    Parameters
-    ----------
-    t_target, t_draft : float
-        Seconds of a pass, 0 < t_draft <= t_target.
+    A target pass starts every t_draft and lasts t_target, so that many run at the same time.
 
     Examples
     --------

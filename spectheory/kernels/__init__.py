@@ -1,8 +1,8 @@
 """Fast loops for float64 theory on one core: compiled where numba is installed, plain Python or arrays otherwise.
 
 Kernels of pmfs have a twin in the array API that gives the same numbers with any array library; callers fall back to
-it. numba (the extra ``fast``) is loaded, and a kernel compiled, when a large vocabulary first needs it: a few seconds,
-once per machine, for what is compiled stays on disk.
+it. Inputs are trusted; :func:`usable` says which arrays the kernels take. numba (the extra ``fast``) is loaded, and a
+kernel compiled, when a large vocabulary first needs it: a few seconds once per machine, as the result is kept on disk.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SMALLEST = 4096
 
 @cache
 def installed() -> bool:
-    """Whether numba can be imported: missing, or too old for this numpy, counts as not installed."""
+    """Whether numba can be imported; a version too old for this numpy counts as missing."""
     try:
         importlib.import_module("numba")
     except ImportError:
@@ -44,9 +44,9 @@ def usable(*arrays: Any, dtypes: tuple[type[np.floating[Any]], ...] = (np.float6
 
 
 def rows(*arrays: NDArray[Any]) -> Iterator[tuple[tuple[int, ...], list[NDArray[Any]]]]:
-    """The vectors of arrays ``[..., V]`` whose leading dimensions broadcast, each time with their place in the result.
+    """The vectors of arrays ``[..., V]`` whose leading dimensions broadcast, with their index in the result.
 
-    Vectors come contiguous and writable, so that one compiled version serves all.
+    Vectors are contiguous and writable, so one compiled version serves all.
 
     Examples
     --------

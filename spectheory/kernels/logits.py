@@ -29,7 +29,7 @@ _E2, _E3, _E4, _E5, _E6, _E7, _E8, _E9, _E10, _E11, _E12, _E13 = (1 / math.facto
 def sums_of_logits(
     target: NDArray[np.floating], draft: NDArray[np.floating], best_p: float, best_q: float
 ) -> tuple[float, ...]:
-    """TV, KL, H(p), M2(p), cross entropy and S_HM of two rows ``[V]`` of float32 or float64 logits, trusted.
+    """TV, KL, H(p), M2(p), cross entropy and S_HM of two rows ``[V]`` of float32 or float64 logits.
 
     `best_p` and `best_q` are the largest of each row, finite.
 
@@ -105,7 +105,7 @@ def _weigh(
     grown_p: Floats,
     grown_q: Floats,
 ) -> tuple[float, float, float, float, float]:
-    """Write e^a and e^b, a and b the logits below their best; return the sums of e^a, e^b, a e^a, a^2 e^a, b e^a."""
+    """Write e^a and e^b, a and b the logits minus their maxima; return the sums of e^a, e^b, a e^a, a^2 e^a, b e^a."""
     sum_p = sum_q = first = second = cross = 0.0
     for i in range(target.size):
         a, b = target[i] - best_p, draft[i] - best_q

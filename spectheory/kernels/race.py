@@ -15,8 +15,6 @@ BLOCK = 128
 def race_acceptance(target: Floats, draft: Floats) -> Floats:
     r"""Acceptance of the race, :math:`\sum_x p_x/(1+g(p_x/q_x))`, ``[..., V]`` to ``[...]`` (A2, exact).
 
-    Inputs are trusted; :func:`spectheory.kernels.usable` says which are taken.
-
     Examples
     --------
     >>> float(race_acceptance(np.full((2, 8192), 1 / 8192), np.full(8192, 1 / 8192))[1])
@@ -30,9 +28,7 @@ def race_acceptance(target: Floats, draft: Floats) -> Floats:
 
 
 def hockey_stick_at_ratios(target: Floats, draft: Floats) -> Floats:
-    r"""All values :math:`g(p_x/q_x)`, ``[..., V]``; inf outside the draft's support (D3, exact).
-
-    Inputs are trusted; :func:`spectheory.kernels.usable` says which are taken.
+    """All values :math:`g(p_x/q_x)`, ``[..., V]``; inf outside the draft's support (D3, exact).
 
     Examples
     --------
@@ -82,7 +78,7 @@ def _acceptance(ratios: Floats, mass: Floats, below: float, terms: Floats) -> fl
 
 @compiled
 def _hockey_stick(ratios: Floats, tokens: Floats, draft: Floats, below: float, found: Floats) -> None:
-    """Write g at the tokens, which come in ratio order."""
+    """Write g at the tokens, which are in ratio order."""
     p_sum = p_lost = q_lost = 0.0
     q_sum = below
     for start in range(0, ratios.size, BLOCK):

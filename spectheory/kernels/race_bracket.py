@@ -1,8 +1,8 @@
-"""A2 from both sides without a sort: tokens counted into cells of t = p/(p+q), and few of them looked at again.
+"""A2 from both sides without a sort: tokens are counted in cells of t = p/(p+q), and few tokens are sorted.
 
 Written with F(t) = t(1-t)/N(t), N(t) = sum_y max((1-t) p_y, t q_y), a token of mass w = p + q adds w F(t) to the race's
-acceptance. N is convex and F concave, so what a cell adds lies below F at the cell's mean t, with N itself bounded
-below there by the cell taken as one token, and above the chord of F between the cell's edges.
+acceptance. N is convex and F concave. So the contribution of a cell is at most F at the cell's mean t, where N is at
+least its value with the cell merged into one token, and at least the chord of F between the cell's edges.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ BLOCK = 128
 def race_bracket(target: Floats, draft: Floats, width: float) -> tuple[float, float, int]:
     r"""Lower and upper end of :math:`\sum_x 1/\sum_y\max(p_y/p_x, q_y/q_x)` before rounding, ``[V]`` (A2, bounds).
 
-    Cells whose ends are too far apart are summed exactly, until the others are `width` wide in all. The third number
-    is the longest chain of plain additions behind any sum, from which the rounding can be bounded.
+    The widest cells are summed exactly until the others are at most `width` wide in total. The third number is the
+    longest chain of plain additions behind any sum, from which the rounding can be bounded.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def race_bracket(target: Floats, draft: Floats, width: float) -> tuple[float, fl
 
 @compiled
 def _fill(target: Floats, draft: Floats, place: NDArray[np.uint32], cells: NDArray[np.complex128]) -> int:
-    """Write the cell of each token and the masses p + iq of each cell; return the tokens of the fullest."""
+    """Write the cell of each token and the masses p + iq of each cell; return the largest count of a cell."""
     for i in range(target.size):
         r = target[i] / draft[i]
         t = 1.0 - 1.0 / (1.0 + r)  # ascends with r also after rounding
@@ -100,7 +100,7 @@ def _exactly(
     before: NDArray[np.complex128],
     whole: float,
 ) -> float:
-    """What the tokens of the wide cells add, in their own ratio order."""
+    """Contribution of the tokens of the wide cells, in their own ratio order."""
     chosen = np.empty(target.size + 1, np.uint32)
     chosen = chosen[: _choose(place, wide, chosen)]
     p, q, cell = target[chosen], draft[chosen], place[chosen]
@@ -113,7 +113,7 @@ def _exactly(
 
 @compiled
 def _choose(place: NDArray[np.uint32], wide: NDArray[np.bool_], chosen: NDArray[np.uint32]) -> int:
-    """Write the tokens that stand in wide cells; return how many."""
+    """Write the tokens that are in wide cells; return how many."""
     count = 0
     for i in range(place.size):
         chosen[count] = i

@@ -16,14 +16,9 @@ _WORTH_COMPILING = 20_000
 def heaviest_nodes(
     law: NDArray[np.float64], budget: int, max_depth: int, max_width: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Parents and places in `law` of the heaviest nodes, the heaviest first, at most `budget` of them.
+    """Parents and places in `law` of the heaviest nodes, in descending weight, at most `budget` of them.
 
-    Parameters
-    ----------
-    law : array ``[A]``
-        Positive probabilities in descending order.
-    budget, max_depth, max_width : int
-        Limits on the number of nodes, on their depth, and on the nodes of one depth.
+    `law` ``[A]`` holds positive probabilities in descending order; `max_width` limits the nodes of one depth.
 
     Examples
     --------
@@ -43,10 +38,10 @@ def _compiled() -> Any:
 
 
 def _grow(law, budget, max_depth, max_width):  # type: ignore[no-untyped-def]
-    """One queue per rank: the children of that rank of the nodes found so far, which come in descending weight.
+    """One queue per rank: the children of that rank of the nodes found so far, in descending weight.
 
-    A queue is no more than a pointer to the node whose child is next and the weight of that child; the heaviest is the
-    next node. So each node costs one look at the queues in use, and nothing is ever sorted.
+    A queue is a pointer to the node whose child is next and the weight of that child; the heaviest is the
+    next node. So each node costs one look at the queues in use, and no sort.
     """
     weights = np.empty(budget + 1)  # the root comes first, as node 0
     depths = np.zeros(budget + 1, np.int32)

@@ -87,7 +87,7 @@ def transformers_settings(ask: Ask) -> EngineSettings | None:
 
 
 def loaded(**models: Located) -> list[str]:
-    """Lines of code that load models under their names."""
+    """Lines of code that load models into variables of the given names."""
     lines = ["from transformers import AutoModelForCausalLM"]
     for name, model in models.items():
         known = {"revision": model.revision, "dtype": model.dtype}
@@ -99,7 +99,7 @@ def loaded(**models: Located) -> list[str]:
 
 
 def sampled(sampling: Sampling) -> dict[str, Any]:
-    """The settings of generation that say how tokens are drawn."""
+    """The generation settings that define the sampling."""
     if sampling.temperature == 0:
         return {"do_sample": False}
     # Left open, top-k would be the library's default of 50.

@@ -1,4 +1,4 @@
-"""Where an engine finds a model, its revision and its type, as the trace records them."""
+"""The path, revision and type of a model, as the trace records them."""
 
 from __future__ import annotations
 
@@ -13,19 +13,7 @@ UNKNOWN = "/path/to"
 
 @dataclass(frozen=True)
 class Located:
-    """A model as it was loaded.
-
-    Attributes
-    ----------
-    name : str
-        What the trace calls it.
-    source : str
-        The folder or hub id it was loaded from; a path below ``/path/to`` where the trace does not say.
-    revision : str, optional
-        The commit of a hub model.
-    dtype : str, optional
-        Precision of the weights, e.g. ``bfloat16``.
-    """
+    """A model as it was loaded: `name` in the trace, folder or hub id, commit of a hub model, dtype of the weights."""
 
     name: str
     source: str
@@ -36,7 +24,7 @@ class Located:
     def of(cls, draft: Draft, role: str) -> Located:
         """The ``target`` or the ``draft`` of a measured pair.
 
-        Traces of older versions record the name alone, which is the id of a hub model and the name of a folder.
+        Traces of older versions record only the name, which is the id of a hub model and the name of a folder.
 
         Examples
         --------

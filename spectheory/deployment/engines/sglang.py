@@ -45,12 +45,7 @@ SGLANG = Engine("sglang", "0.5.23", (FIRST_CHOICES, REFUSED, MATCHED, GROWN, MIN
 
 @dataclass(frozen=True)
 class GrownTree(Shape):
-    """A tree as SGLang grows it: after the first pass, each pass is on the `top` best nodes, needed or not.
-
-    Parameters
-    ----------
-    kept : Tree
-        The nodes that are verified.
+    """A tree as SGLang grows it: every pass after the first is on the `top` best nodes. The `kept` nodes are verified.
 
     Examples
     --------
@@ -130,7 +125,7 @@ def sglang_settings(ask: Ask) -> EngineSettings | None:
 
 
 def _tree(ask: Ask) -> Prediction | None:
-    """The fastest tree of first choices, with the passes that growing it takes."""
+    """The fastest tree of first choices, with the passes of SGLang's growth."""
     trace, cost, rule = ask.draft.trace, ask.draft.cost, RULES["topk"]
     assert isinstance(rule, RankRule)
     if rule.recorded_in not in trace.columns:

@@ -75,7 +75,7 @@ DRAWN = {TOKEN: ("probabilistic", "standard"), ARGMAX: ("greedy", "standard")}
 
 
 def vllm_settings(ask: Ask) -> EngineSettings | None:
-    """The fastest chain under one of its rules, and the length by batch size where costs know batches.
+    """The fastest chain under one of its rules, with the length by batch size where costs depend on the batch.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def serve(ask: Ask, options: Mapping[str, Any]) -> str:
 
 
 def _ranges(ask: Ask, best: Prediction) -> Sequence[tuple[int, int, int]]:
-    """The best length for ranges of batch sizes; none where the costs know one batch alone."""
+    """The best length for ranges of batch sizes; empty where costs are for one batch only."""
     cost = ask.draft.cost
     if not isinstance(cost, Roofline | AffineCost):
         return ()
