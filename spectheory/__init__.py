@@ -36,15 +36,6 @@ if TYPE_CHECKING:
     from spectheory.trace import Trace
 
 _HOME = {
-    "chi_square": "divergences",
-    "entropy": "divergences",
-    "harmonic_mean_distance": "divergences",
-    "harmonic_mean_similarity": "divergences",
-    "hockey_stick": "divergences",
-    "kl_divergence": "divergences",
-    "renyi_divergence": "divergences",
-    "second_log_moment": "divergences",
-    "total_variation": "divergences",
     "Interval": "intervals",
     "pair_statistics": "logit_statistics",
     "Prediction": "prediction",
@@ -74,10 +65,10 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name not in __all__:
         raise AttributeError(f"module 'spectheory' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"spectheory.{_HOME[name]}"), name)
+    return getattr(importlib.import_module(f"spectheory.{_HOME.get(name, 'divergences')}"), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOME])
+    return sorted({*globals(), *__all__})

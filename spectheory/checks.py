@@ -10,9 +10,11 @@ from typing import Any
 from spectheory.errors import SettingError
 
 BEYOND = 1e100
-"""No time in seconds and no ratio of times is so large; sums, products and ratios of what lies below stay finite."""
+"""Larger than every time and every ratio of times; sums, products and ratios of smaller values stay finite."""
+MOST_EXACT = 2**53
+"""Largest number up to which floats hold every integer."""
 _SHOWN, _SHOWN_BITS = 60, 128
-"""Characters, and bits of an integer, that an error shows; Python refuses to print very long ones."""
+"""Most characters, and most bits of an integer, that an error shows; Python refuses to print longer integers."""
 
 
 def whole(name: str, value: Any, *, least: int = 1, most: int | None = None, remedy: str) -> int:
@@ -56,7 +58,7 @@ def real(name: str, value: Any, inside: Callable[[float], bool], *, limit: str, 
     """
     try:
         number = math.ldexp(value, 0)  # unlike float(), takes no strings
-    except (TypeError, ValueError, OverflowError, RuntimeError):  # torch raises the last where there are several
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # torch raises the last for arrays
         raise SettingError(f"{name} is {_shown(value)}", limit=limit, remedy=remedy) from None
     if math.isnan(number) or not inside(number):
         raise SettingError(f"{name} is {number:g}", limit=limit, remedy=remedy)
@@ -64,7 +66,7 @@ def real(name: str, value: Any, inside: Callable[[float], bool], *, limit: str, 
 
 
 def _shown(value: Any) -> str:
-    """A value in an error: short, whatever it is."""
+    """A value as text, shortened."""
     if isinstance(value, int) and value.bit_length() > _SHOWN_BITS:
         return f"a number of {value.bit_length()} bits"
     text = repr(value)

@@ -47,6 +47,12 @@ def as_floats(values: Any, name: str = "the array", error: type[SpectheoryError]
     raise error(f"{name} {what}", limit="needs real numbers, rows of one length", remedy="pass an array of floats")
 
 
+def first_true(mask: Array, xp: Any) -> tuple[int, ...]:
+    """Index of the first true entry."""
+    flat = int(xp.argmax(xp.astype(xp.reshape(mask, (-1,)), xp.int32)))
+    return tuple(int(i) for i in np.unravel_index(flat, tuple(mask.shape)))
+
+
 def validate_pmf(values: Any, name: str = "pmf") -> Array:
     """Check that `values` ``[..., V]`` is a pmf over its last axis and return it as a floating array.
 
@@ -63,12 +69,9 @@ def validate_pmf(values: Any, name: str = "pmf") -> Array:
     if pmf.ndim == 0 or pmf.shape[-1] == 0:
         raise PmfError(f"{name} has no entries", limit="needs V >= 1", remedy="pass an array [..., V]")
     if not bool(xp.all(pmf >= 0)):
-        flat = xp.reshape(pmf, (-1,))
-        at = int(xp.argmax(xp.astype(~(flat >= 0), xp.int32)))
-        index = np.unravel_index(at, tuple(pmf.shape))
-        entry = ", ".join(str(int(i)) for i in index)
+        at = first_true(~(pmf >= 0), xp)
         raise PmfError(
-            f"{name}[{entry}] is {float(flat[at]):g}",
+            f"{name}[{', '.join(map(str, at))}] is {float(pmf[at]):g}",
             limit="probabilities are >= 0",
             remedy="pass probabilities, not logits",
         )
@@ -117,7 +120,7 @@ def ratio(target: Array, draft: Array, xp: Any) -> Array:
     """Entrywise p/q with 0/0 = 0 and p/0 = inf."""
     safe = xp.where(draft > 0, draft, xp.ones_like(draft))
     infinite = xp.where(target > 0, xp.full_like(target, math.inf), xp.zeros_like(target))
-    with np.errstate(over="ignore"):  # a ratio beyond the floats is infinite
+    with np.errstate(over="ignore"):  # an overflowing ratio is infinite
         return xp.where(draft > 0, target / safe, infinite)
 
 
@@ -182,7 +185,7 @@ class Sampling:
         """
         logits, xp = _as_logits(logits)
         if xp.finfo(logits.dtype).bits < 32:
-            with np.errstate(over="ignore"):  # what is too small for 16 bits is -inf
+            with np.errstate(over="ignore"):  # values too small for 16 bits become -inf
                 return xp.astype(self.log_pmf(xp.astype(logits, xp.float32)), logits.dtype)
         best = xp.max(logits, axis=-1, keepdims=True)
         _check_rows(best, xp)
@@ -190,11 +193,11 @@ class Sampling:
             first = xp.argmax(logits, axis=-1, keepdims=True)
             chosen = xp.arange(logits.shape[-1], device=logits.device) == first
             return xp.where(chosen, xp.zeros_like(logits), xp.full_like(logits, -math.inf))
-        # A gap beyond the arrays' precision is -inf; the best stays 0 at any temperature.
+        # An overflowing difference is -inf; the largest logit stays 0 at any temperature.
         with np.errstate(all="ignore"):
             scaled = xp.where(logits == best, xp.zeros_like(logits), (logits - best) / self.temperature)
         if self.top_k is not None and self.top_k < logits.shape[-1]:
-            # Of the logits themselves: scaled ones may round together.
+            # The k-th of the logits themselves, as different logits may become equal when scaled.
             last = xp.sort(logits, axis=-1, descending=True)[..., self.top_k - 1 : self.top_k]
             scaled = _keep(scaled, logits >= last, xp)
         if self.top_p is not None and self.top_p < 1:

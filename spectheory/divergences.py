@@ -15,9 +15,8 @@ from spectheory.errors import SettingError
 _SERIES_TERMS = 22
 """Terms of the series of (1+u)log(1+u) - u on |u| <= 1/5; the first one left out is below 1e-17 of the sum."""
 
-
 _SMALL_STEP, _POWER_TERMS = 0.2, 26
-"""Where the binomial series of the Rényi sum serves, and its terms there; the first left out is below 1e-16."""
+"""Range of the binomial series of the Rényi sum, and its terms; the first one left out is below 1e-16."""
 
 
 def total_variation(target: Any, draft: Any) -> Array:
@@ -123,7 +122,7 @@ def renyi_divergence(target: Any, draft: Any, order: float) -> Array:
         shift = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
         total = xp.sum(xp.exp(exponent - shift), axis=-1)
         log_total = xp.where(total > 0, _log(total, xp) + shift[..., 0], xp.full_like(total, -math.inf))
-        # Near one the sum says little: there its distance from one is added up, of terms of one sign.
+        # Near one the sum loses digits, so its distance from one is summed instead, from terms of one sign.
         excess = xp.sum(_power_excess(p, q, log_ratio, order, xp), axis=-1)
         near = xp.abs(log_total) < math.log(2)
         value = xp.where(near, xp.log1p(xp.where(near, excess, xp.zeros_like(excess))), log_total) / (order - 1)
@@ -151,7 +150,7 @@ def _power_excess(p: Array, q: Array, log_ratio: Array, order: float, xp: Any) -
         series = series + coefficient * power
         power, coefficient = power * u, coefficient * (order - j) / (j + 1)
     terms = xp.where(small, q * series, direct)
-    # Rounding may leave the wrong sign, never the right one.
+    # A term of the wrong sign is rounding error.
     kept = terms > 0 if order > 1 else terms < 0
     return xp.where(kept, terms, xp.zeros_like(terms))
 
@@ -169,7 +168,7 @@ def chi_square(target: Any, draft: Any) -> Array:
     p, q, xp = validate_pair(target, draft)
     safe = xp.where(q > 0, q, xp.ones_like(q))
     infinite = xp.where(p > 0, math.inf * xp.ones_like(p), xp.zeros_like(p))
-    with np.errstate(over="ignore"):  # beyond the floats is infinite
+    with np.errstate(over="ignore"):  # an overflow is infinite
         return xp.sum(xp.where(q > 0, (p - q) * ((p - q) / safe), infinite), axis=-1)
 
 
@@ -235,7 +234,7 @@ def hockey_stick_at_ratios(target: Array, draft: Array, xp: Any) -> Array:
     order = xp.argsort(ratios, axis=-1)
     below_p = xp.cumulative_sum(xp.take_along_axis(p + 0 * q, order, axis=-1), axis=-1)
     below_q = xp.cumulative_sum(xp.take_along_axis(q + 0 * p, order, axis=-1), axis=-1)
-    # At its own ratio a token contributes r q - p = 0, so inclusive sums serve, and ties may come in any order.
+    # At its own ratio a token contributes r q - p = 0, so inclusive sums are right, with ties in any order.
     r = xp.take_along_axis(ratios, order, axis=-1)
     infinite = r == math.inf
     g = xp.where(infinite, r, xp.where(infinite, xp.zeros_like(r), r) * below_q - below_p)

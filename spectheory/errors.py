@@ -76,13 +76,7 @@ class MissingExtraError(SpectheoryError, ImportError):
 
 
 def reason_of(error: Exception) -> str:
-    """Why something could not be read, in a few words.
-
-    Examples
-    --------
-    >>> reason_of(FileNotFoundError(2, "No such file or directory", "a.json")), reason_of(KeyError("schema"))
-    ('No such file or directory', "no 'schema'")
-    """
+    """Why something could not be read, in a few words."""
     if isinstance(error, SpectheoryError):
         return f"{error.what}, {error.limit}"
     if isinstance(error, OSError) and error.strerror:
@@ -91,7 +85,7 @@ def reason_of(error: Exception) -> str:
 
 
 NOT_NUMBERS = "holds Python objects, not only numbers; it is never loaded"
-"""Of a pickle, which could run code: what is said in place of a library's advice to load it all the same."""
+"""Message for a pickle, which could run code; it replaces numpy's advice to load it anyway."""
 
 
 def load_extra(module: str, *, extra: str | None) -> ModuleType:

@@ -12,11 +12,10 @@ from pathlib import Path
 from spectheory.errors import OutputError
 
 MOST_BYTES = 1 << 28
-"""A text that is read at once: far more than any configuration, table of latencies or file of prompts has."""
-
+"""Largest text that is read: far larger than any configuration, table of latencies or file of prompts."""
 
 _FIRST = 1 << 16
-"""Bytes that are looked at before the others are read."""
+"""Bytes that are checked before the rest is read."""
 
 
 def read_text(path: Path, *, encoding: str = "utf-8", most: int = MOST_BYTES) -> str:
@@ -45,7 +44,7 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         write(partial)
         with partial.open("rb+") as file:
-            os.fsync(file.fileno())  # otherwise a power cut may leave the name with half of the content
+            os.fsync(file.fileno())  # otherwise a power cut may leave half of the content under the name
         partial.replace(path)
     except OSError as error:
         with contextlib.suppress(OSError):
@@ -100,7 +99,7 @@ def _opened(beside: Path, path: Path) -> int:
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(file), beside.stat()):
                 return file
-        os.close(file)  # the run that held it removed it meanwhile
+        os.close(file)  # the run that held it has removed it
 
 
 def _unwritable(path: Path, error: OSError) -> OutputError:

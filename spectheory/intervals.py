@@ -9,13 +9,13 @@ from typing import Literal
 
 Kind = Literal["exact", "bound", "statistical", "estimate"]
 """``exact``: equal up to rounding. ``bound``: certain to lie in [low, high]. ``statistical``: a 95% interval.
-``estimate``: of unknown error, without a range."""
+``estimate``: a value of unknown error, without a range."""
 
 _FROM_STRONGEST: tuple[Kind, ...] = ("exact", "bound", "statistical", "estimate")
 _POINTS = ("exact", "estimate")
 
 _UNEVEN = 1.25
-"""A side of an interval that is longer than the other by more than this factor is shown as it is."""
+"""If one side of an interval is longer by more than this factor, both ends are shown."""
 CONFIDENCE = 0.95
 """Level of every statistical interval."""
 

@@ -14,10 +14,10 @@ from spectheory.distributions import Array, Sampling, as_floats
 from spectheory.errors import ShapeError
 
 NEAR = 1 / 32
-"""Largest |log p/q| at which a KL term is summed from its series; beyond, cancellation costs less than 12 bits."""
+"""Largest |log p/q| with a KL term from its series; for larger ones cancellation costs less than 12 bits."""
 
 APART = 16.0
-"""Distance of the rows' best logits from which log p/q is taken from logits below their best."""
+"""Distance of the rows' largest logits from which these are subtracted before log p/q is computed."""
 
 _SERIES_TERMS = 9
 """Terms of exp(-z) - 1 + z on |z| < 1/32; the first one left out is below 1e-17 of the sum."""
@@ -85,7 +85,7 @@ def _compiled(target: Array, draft: Array) -> PairStatistics:
         best_p, best_q = float(p.max()), float(q.max())
         if not (math.isfinite(best_p) and math.isfinite(best_q)):
             for logits in (target, draft):
-                Sampling().log_pmf(logits)  # refuses, and names the row
+                Sampling().log_pmf(logits)  # raises an error that names the row
         found[at] = sums_of_logits(p, q, best_p, best_q)
     return PairStatistics(*(found[..., i][()] for i in range(6)))
 
@@ -116,5 +116,5 @@ def _log_ratio(target: Array, draft: Array, xp: Any) -> Array:
     far = xp.abs(best_p - best_q) >= APART
     off_p, off_q = xp.where(far, best_p, 0 * best_p), xp.where(far, best_q, 0 * best_q)
     shift = (best_p - off_p) - (best_q - off_q) + (xp.log(sum_p) - xp.log(sum_q))
-    with np.errstate(invalid="ignore"):  # cut by both: not used
+    with np.errstate(invalid="ignore"):  # tokens cut by both are not used
         return ((target - off_p) - (draft - off_q)) - shift

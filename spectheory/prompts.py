@@ -47,7 +47,7 @@ def read_prompts(path: Path) -> tuple[Prompt, ...]:
         raise TextError(
             f"{path} {reason}", limit="needs a UTF-8 file of prompts", remedy="check the path of the prompt file"
         ) from error
-    # Splitting at "\n" alone: JSON strings may hold other line separators of Unicode.
+    # Split at "\n" only: JSON strings may hold other line separators of Unicode.
     numbered = [(number, line) for number, line in enumerate(content.split("\n"), 1) if line.strip()]
     if not numbered:
         raise TextError(f"{path} is empty", limit="needs at least one prompt", remedy="write one JSON object per line")

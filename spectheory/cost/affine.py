@@ -114,7 +114,7 @@ def _columns(*columns: ArrayLike) -> np.ndarray[tuple[int, int], np.dtype[np.flo
             remedy="give tokens, batch, context and seconds of every timing",
         )
     table = np.stack(arrays, axis=1)
-    # NaN fails a comparison, so state what is good.
+    # The conditions are positive so that NaN fails them.
     good = np.isfinite(table) & (table >= np.array([1, 1, 0, 0])) & ((table > 0) | (np.arange(4) != 3))
     if not good.all():
         row = int(np.argmin(good.all(axis=1)))

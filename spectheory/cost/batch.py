@@ -13,7 +13,7 @@ from spectheory.drafting import Shape
 from spectheory.errors import SettingError
 
 Term = tuple[float, RooflineTime, int]
-"""So many times the seconds of a pass of this model on so many tokens."""
+"""A factor, and the pass it multiplies: the model's times and the number of tokens."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def break_even_batch(cost: Roofline, shape: Shape, tokens_per_call: float, full_
         constant, slope = _line(terms, (left + right) / 2 if right < math.inf else 2 * left)
         if right == math.inf and slope > 0:
             return math.inf
-        if constant + slope * left > 0:  # and it is not at the right end, unless that is infinite
+        if constant + slope * left > 0:  # positive at the left end, and not at the right one unless that is infinite
             return min(-constant / slope, right) if slope < 0 else right
     return None
 

@@ -9,7 +9,7 @@ from typing import Any
 from spectheory.errors import SettingError
 
 LARGEST = 10**9
-"""No size of a model comes near it."""
+"""Far above every size of a model."""
 _SIZES = {
     "layers": "num_hidden_layers",
     "hidden": "hidden_size",
@@ -23,7 +23,7 @@ _AS_GPT2 = {
     "intermediate_size": "n_inner",
     "num_attention_heads": "n_head",
 }
-"""GPT-2's names of the same sizes; gpt_bigcode, gptj and codegen use them too."""
+"""GPT-2's names of the same sizes, also used by gpt_bigcode, gptj and codegen."""
 _NOT_DENSE = ("num_local_experts", "num_experts", "n_routed_experts", "kv_lora_rank", "state_size")
 _ATTENTION = ("full_attention", "sliding_attention", "chunked_attention")
 _TIED = frozenset({"cohere", "cohere2", "gemma", "gemma2", "gemma3_text", "smollm3", "starcoder2"})
@@ -32,14 +32,7 @@ _NOT_GATED = frozenset({"arcee", "gpt_neox", "nemotron", "persimmon", "phi", "st
 
 
 def shape_in(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of :class:`~spectheory.cost.ModelShape` except the bytes.
-
-    Examples
-    --------
-    >>> shape = shape_in({"model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12, "vocab_size": 50257})
-    >>> shape["intermediate"], shape["kv_heads"], shape["tied"], shape["gated"]
-    (3072, 12, True, False)
-    """
+    """The arguments of :class:`~spectheory.cost.ModelShape` except the bytes."""
     as_gpt2 = "n_embd" in config and "hidden_size" not in config
     if as_gpt2 and config["n_embd"] is not None and config.get("n_inner") is None:
         config = {**config, "n_inner": 4 * _size(config, "hidden_size")}

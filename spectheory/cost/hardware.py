@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from spectheory.errors import SettingError
 
 _LONGEST = 1e3
-"""More seconds than any pass takes beside its work."""
+"""Largest overhead accepted, seconds."""
 
 
 @dataclass(frozen=True)
@@ -95,4 +95,4 @@ ACCELERATORS: dict[str, Accelerator] = {
         source="AMD Instinct MI300X accelerator data sheet: dense; 5.3 TB/s",
     ),
 }
-"""Accelerators by name, dense peaks and peak bandwidths as their makers print them, overhead 0."""
+"""Accelerators by name: dense peaks and peak bandwidths from the makers' data sheets, overhead 0."""

@@ -10,17 +10,15 @@ import math
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from spectheory.checks import BEYOND, real, whole
+from spectheory.checks import BEYOND, MOST_EXACT, real, whole
 from spectheory.errors import SettingError
 
 K_MAX = 64
-"""Longest chain tried where the best k is asked for."""
+"""Longest chain in a search for the best k."""
 _SUMMED = 64
-"""Terms that are added up one by one; longer sums have their closed form, which rounds a little more."""
-_MOST = 2**53
-"""Longest chain: floats count no further one by one."""
+"""Most terms that are summed directly; longer sums use the closed form, which rounds a little more."""
 _MOST_SOLVED = 4096
-"""Most lengths that an equation is solved for, one after the other."""
+"""Most lengths for which an equation is solved."""
 
 # S(k) = T(k)/(kc+1) is unimodal in k: S(k+1) > S(k) iff d(k) = alpha^(k+1) (kc+1) - c T(k) > 0, and
 # d(k+1) - d(k) = -(1-alpha) alpha^(k+1) ((k+1)c+1) <= 0.
@@ -98,7 +96,7 @@ def best_chain_length(alpha: float, c: float, k_max: int) -> int:
     check_length(k_max)
     check_ratio(c)
     if c == 0 < alpha:
-        return k_max  # the speed-up grows on where floats no longer show it
+        return k_max  # the speed-up still grows where rounding hides it
     if alpha == 1:
         return k_max if c < 1 else 1
     return 1 + bisect_left(range(1, k_max), True, key=lambda k: not _pays(alpha, k, c))
@@ -160,7 +158,7 @@ def required_ratio(speedup: float, alpha: float, k: int | None, *, k_max: int = 
 
 def check_length(k: int) -> None:
     """Check that a chain length is a whole number in 1..2^53."""
-    whole("k", k, most=_MOST, remedy="no draft means plain decoding")
+    whole("k", k, most=MOST_EXACT, remedy="no draft means plain decoding")
 
 
 def check_ratio(c: float, name: str = "c") -> None:
@@ -193,5 +191,5 @@ def _solve_alpha(speedup: float, k: int, c: float) -> float:
     """The root in [0, 1]; the caller has checked the signs at both ends."""
     from scipy.optimize import brentq
 
-    # Half a step of floats below 1: a root is as sharp as the sum allows.
+    # Half the spacing of floats below 1: the root is as exact as the sum allows.
     return float(brentq(lambda alpha: iid_speedup(alpha, k, c) - speedup, 0.0, 1.0, xtol=2**-53))

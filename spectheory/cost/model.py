@@ -13,7 +13,7 @@ from spectheory.intervals import Interval, weakest
 
 _ENDS = ("low", "best", "high")
 Ends = tuple["CostModel", "CostModel"]
-"""A cost model with one of its times at the low end of its 95% interval, and at the high end."""
+"""A cost model with one time at the low end of its 95% interval, and with that time at the high end."""
 
 
 class CostModel(ABC):
@@ -95,10 +95,10 @@ class PassCost(CostModel):
         ends = []
         for end in _ENDS:
             drafting = sum(count * getattr(draft, end) for count, draft in drafts)
-            # A pass on more tokens that was measured as faster is no faster.
+            # A longer pass that was measured as faster counts as equally fast.
             extra = sum(max(getattr(longer, end) - getattr(usual, end), 0.0) for usual, longer in first)
             ends.append(getattr(verify, end) + drafting + full_share * extra)
-        low, best, high = sorted(ends)  # in order but for rounding
+        low, best, high = sorted(ends)  # in order except for rounding
         passes = [verify, *(draft for _, draft in drafts), *(longer for _, longer in first)]
         return Interval(low, best, high, weakest(*(one.kind for one in passes)))
 
@@ -131,5 +131,4 @@ class ConstantRatio(CostModel):
 
 
 FREE_DRAFTS = ConstantRatio(0.0)
-"""Drafts that cost nothing, such as prompt lookup (n-grams of the text); heads on the target cost little but something.
-The speed-up then is the tokens per call, if verifying costs one target step."""
+"""Drafts that cost nothing, such as prompt lookup. The speed-up is then the number of tokens per call."""

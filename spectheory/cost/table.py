@@ -20,7 +20,7 @@ from spectheory.files import read_text, write_whole
 from spectheory.intervals import Interval, weakest
 
 LATENCY_SCHEMA = 2
-"""Tables of schema 1 are read too, unless their passes were distorted (:func:`_copied_outputs`)."""
+"""Tables of schema 1 are also read, unless their passes are wrong (:func:`_copied_outputs`)."""
 
 
 @dataclass(frozen=True)
@@ -86,14 +86,7 @@ class LatencyTable(PassCost):
         return self if self.loop is None else LoopedTable(**vars(self))
 
     def errors(self) -> Iterator[Ends]:
-        """The table with each measured time at either end of its 95% interval (independent).
-
-        Examples
-        --------
-        >>> table = LatencyTable({1: Interval.exact(1.0), 4: Interval(1.2, 1.3, 1.5, "statistical")}, {}, context=64)
-        >>> [[end.target_pass(4).best for end in ends] for ends in table.errors()]
-        [[1.2, 1.5]]
-        """
+        """The table with each measured time at either end of its 95% interval (independent)."""
         for who, entries in (("target", self.target), ("draft", self.draft)):
             for tokens, entry in entries.items():
                 if entry.low < entry.high:

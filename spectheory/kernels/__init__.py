@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 SMALLEST = 4096
-"""Tokens below which array operations are fast enough, and compiling is not worth its seconds."""
+"""Vocabulary size below which array operations are fast enough without compiling."""
 
 
 @cache
@@ -32,27 +32,13 @@ def installed() -> bool:
 
 
 def usable(*arrays: Any, dtypes: tuple[type[np.floating[Any]], ...] = (np.float64,)) -> bool:
-    """Whether the kernels take these arrays ``[..., V]``: numpy, of these types, V >= :data:`SMALLEST`, and numba.
-
-    Examples
-    --------
-    >>> usable(np.full(4, 0.25)), usable(np.full(8192, 1 / 8192, dtype=np.float32))
-    (False, False)
-    """
+    """Whether the kernels take these arrays ``[..., V]``: numpy, of these types, V >= :data:`SMALLEST`, and numba."""
     fitting = (type(a) is np.ndarray and a.dtype in dtypes and a.ndim > 0 and a.shape[-1] >= SMALLEST for a in arrays)
     return all(fitting) and installed()
 
 
 def rows(*arrays: NDArray[Any]) -> Iterator[tuple[tuple[int, ...], list[NDArray[Any]]]]:
-    """The vectors of arrays ``[..., V]`` whose leading dimensions broadcast, with their index in the result.
-
-    Vectors are contiguous and writable, so one compiled version serves all.
-
-    Examples
-    --------
-    >>> [(at, a.tolist(), b.tolist()) for at, (a, b) in rows(np.array([[1.0], [2.0]]), np.array([3.0]))]
-    [((0,), [1.0], [3.0]), ((1,), [2.0], [3.0])]
-    """
+    """Contiguous vectors of arrays ``[..., V]`` that broadcast in their leading dimensions, each with its index."""
     for at in np.ndindex(np.broadcast_shapes(*(a.shape[:-1] for a in arrays))):
         yield at, [_row(a, at) for a in arrays]
 

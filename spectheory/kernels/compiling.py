@@ -35,7 +35,7 @@ def compiled_in_any_order(function: F) -> F:
 
 
 def _compiled(function: F, freedoms: set[str]) -> F:
-    # Other threads run beside a kernel: one that takes signals, one that ends a worker with its parent.
+    # nogil: other threads must run, such as one that takes signals and one that ends a worker with its parent.
     options = {"error_model": "numpy", "fastmath": freedoms, "nogil": True}
     try:
         return cast(F, _numba.njit(cache=True, **options)(function))

@@ -11,18 +11,11 @@ from spectheory.kernels.compiling import compiled, compiled_in_any_order
 from spectheory.kernels.ratio_order import ratio_order
 
 BLOCK = 128
-"""Tokens between two prefixes that are always looked at."""
+"""Tokens between two prefixes that are always evaluated."""
 
 
 def largest_gaps(target: Floats, draft: Floats, max_k: int) -> Floats:
-    """Largest :math:`q(H)^k - p(H)` over sets H, for k = 1..max_k, ``[..., max_k]`` (R4, exact).
-
-    Examples
-    --------
-    >>> p, q = np.repeat([1.5, 0.5], 4096) / 8192, np.full(8192, 1 / 8192)
-    >>> largest_gaps(p, q, 2)
-    array([0.25, 0.  ])
-    """
+    """Largest :math:`q(H)^k - p(H)` over sets H, for k = 1..max_k, ``[..., max_k]`` (R4, exact)."""
     found = np.empty((*np.broadcast_shapes(target.shape[:-1], draft.shape[:-1]), max_k))
     for at, (p, q) in rows(target, draft):
         ratios, mass, left = ratio_order(p, q, q)

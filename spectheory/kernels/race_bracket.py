@@ -18,7 +18,7 @@ CELLS = 2**15
 """Cells of t in [0, 1]: the smooth part of a pair then adds 1e-9 to the width, and the table fits a core's cache."""
 
 BLOCK = 128
-"""Cells that are added up plainly before their sum joins the running one."""
+"""Cells per partial sum, which is then added to the running sum."""
 
 
 def race_bracket(target: Floats, draft: Floats, width: float) -> tuple[float, float, int]:
@@ -26,12 +26,6 @@ def race_bracket(target: Floats, draft: Floats, width: float) -> tuple[float, fl
 
     The widest cells are summed exactly until the others are at most `width` wide in total. The third number is the
     longest chain of plain additions behind any sum, from which the rounding can be bounded.
-
-    Examples
-    --------
-    >>> low, high, _ = race_bracket(np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.3, 0.5]), width=1e-6)
-    >>> round(low, 6), round(high, 6), round(8.2 / 13, 6)
-    (0.630769, 0.630769, 0.630769)
     """
     place = scratch("place", target.size, np.uint32)
     cells, before = scratch("cells", CELLS, np.complex128), scratch("before", CELLS, np.complex128)
@@ -40,7 +34,7 @@ def race_bracket(target: Floats, draft: Floats, width: float) -> tuple[float, fl
     whole = _bound(cells, before, low, high, gaps)
     added = 0.0
     if gaps.sum() > width:
-        # The finest gaps that fit the width together stay, by their binary exponent.
+        # The smallest gaps, by binary exponent, stay while their sum fits the width.
         kept = int(np.searchsorted(np.cumsum(gaps), width, side="right"))
         wide = ((high - low).view(np.int64) >> 52 >= kept) & (high > low)
         added = _exactly(target, draft, place, wide, before, whole)

@@ -13,13 +13,13 @@ from spectheory.kernels import Floats
 from spectheory.kernels.compiling import compiled, scratch
 
 FINENESS = 4
-"""At most that many buckets per token: more of them miss the cache, fewer leave more to move."""
+"""Most buckets per token: more of them miss the cache, fewer leave more tokens to move."""
 
 CROWD = 128
-"""Tokens in a bucket beyond which it is sorted on its own: moving neighbours takes the square."""
+"""Largest bucket for the insertion sort, whose time is quadratic; larger ones are sorted separately."""
 
 SAMPLE = 2048
-"""Ratios looked at to find their range; what lies outside it goes to one bucket below or one above."""
+"""Ratios sampled to find their range; the rest goes to one bucket below it or one above."""
 
 
 def ratio_order(target: Floats, draft: Floats, carried: Floats) -> tuple[Floats, Floats, NDArray[np.complex128]]:
@@ -27,12 +27,6 @@ def ratio_order(target: Floats, draft: Floats, carried: Floats) -> tuple[Floats,
 
     All ``[V]``, contiguous float64. Ties come in any order. The results are scratch memory: use them before the next
     call.
-
-    Examples
-    --------
-    >>> p, q = np.array([0.5, 0.5, 0.0]), np.array([0.25, 0.5, 0.25])
-    >>> ratio_order(p, q, np.array([7.0, 8.0, 9.0]))
-    (array([1., 2.]), array([8., 7.]), array([0.+9.j]))
     """
     tokens = target.size
     ratios = scratch("ratios", tokens)

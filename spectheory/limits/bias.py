@@ -19,12 +19,12 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from spectheory.checks import whole
-from spectheory.distributions import Array, ratio, validate_pair
+from spectheory.distributions import Array, first_true, ratio, validate_pair
 from spectheory.errors import SettingError, ShapeError
 from spectheory.limits.rejections import validate_distances
 
 _ROUNDING = 8
-"""Units of the arrays' precision by which an acceptance may miss its limits: it comes from a few operations."""
+"""Rounding allowed in an acceptance, in units of the precision; it results from a few operations."""
 
 
 def biased_loss(target: Any, draft: Any, accept: Any) -> Array:
@@ -226,8 +226,7 @@ def _check_accept(accept: Array, least: Array, xp: Any) -> None:
     slack = _ROUNDING * float(xp.finfo(accept.dtype).eps)
     wrong = ~((accept >= least * (1 - slack)) & (accept <= 1 + slack))
     if bool(xp.any(wrong)):
-        flat = int(xp.argmax(xp.astype(xp.reshape(wrong, (-1,)), xp.int32)))
-        at = tuple(int(i) for i in np.unravel_index(flat, tuple(wrong.shape)))
+        at = first_true(wrong, xp)
         raise SettingError(
             f"accept[{', '.join(map(str, at))}] is {float(accept[at]):.6g}",
             limit=f"must be in [min(1, p/q), 1] = [{float(least[at]):.6g}, 1]",

@@ -107,7 +107,7 @@ def _moments(mu: float | None, mu2: float | None, law: StepLaw | None) -> tuple[
 
 
 _SAME = 1e-6
-"""Moments summed from single-precision pmfs agree to this much with those of the law."""
+"""Relative difference allowed between given moments, from single-precision pmfs, and those of the law."""
 
 
 def _closed_form(mu: float, mu2: float, capacity: float, form: Form) -> float:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from spectheory.checks import real, whole
+from spectheory.checks import MOST_EXACT, real, whole
 from spectheory.errors import SettingError
-
-_MOST = 2**53
-"""Floats count no further one by one."""
 
 TunstallForm = Literal["leaves", "asymptotic"]
 
@@ -34,7 +31,7 @@ def tunstall_bound(rank_entropy: float, alphabet: int, k: int, *, form: Tunstall
     2.321928
     """
     for name, value in (("alphabet", alphabet), ("k", k)):
-        whole(name, value, most=_MOST, remedy="count ranks from 1")
+        whole(name, value, most=MOST_EXACT, remedy="count ranks from 1")
     real(
         "rank entropy",
         rank_entropy,

@@ -21,7 +21,7 @@ SamplePmf = Callable[[np.random.Generator, int], Any]
 """Draws n independent conditional pmfs, ``[n, V]``."""
 
 _MOST = 1 << 24
-"""Nodes of all trees together, which are grown one after the other."""
+"""Most nodes of all trees together."""
 _BLOCK = 1 << 22
 """Probabilities drawn and sorted at a time: 32 MB."""
 
@@ -89,7 +89,7 @@ def stationary_tree_value(pmf: Any, capacity: int) -> float:
 
 def _sorted_rows(sample_pmf: SamplePmf, rows: int, rng: np.random.Generator) -> Iterator[Floats]:
     """Pmfs in descending order, one for each of at most `rows` expanded prefixes; drawn in blocks."""
-    block = 1  # the first row tells the size of the vocabulary
+    block = 1  # the first row shows the size of the vocabulary
     while rows > 0:
         wanted = min(block, rows)
         pmfs = np.asarray(validate_pmf(sample_pmf(rng, wanted), "sample_pmf(...)"), dtype=np.float64)
@@ -116,7 +116,7 @@ def _heaviest(rows: Iterator[Floats], capacity: int) -> Floats:
         weights[taken] = -negative
         if taken == capacity - 1:
             break
-        # The number in second place keeps the heap from comparing pmfs.
+        # The unique second entry keeps the heap from comparing pmfs.
         children = next(rows)
         heapq.heappush(heap, (negative * float(children[0]), 2 * taken + 1, 0, -negative, children))
         if rank + 1 < len(siblings):

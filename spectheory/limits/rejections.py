@@ -21,7 +21,7 @@ from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
 from spectheory.checks import whole
-from spectheory.distributions import Array, as_floats, sum_tolerance, validate_pair, validate_pmf
+from spectheory.distributions import Array, as_floats, first_true, sum_tolerance, validate_pair, validate_pmf
 from spectheory.errors import PmfError, SettingError, ShapeError, TextError
 from spectheory.limits.capacity import checked_capacity
 
@@ -119,7 +119,7 @@ def rejection_profile(target: Any, draft: Any, initial: Any, *, drafts: float = 
     if drafts != math.inf:
         drafts = checked_capacity(drafts, "drafts")
     p, q, reach, xp = _chains(target, draft, initial, horizon)
-    starts = reach  # the law of (token, here a round starts): a rejection is where the next round starts
+    starts = reach  # joint law of the token and that a round starts here, which is after a rejection
     profile = []
     for n in range(p.shape[0]):
         excess = xp.where(p[n, ...] > q[n, ...], p[n, ...] - q[n, ...], xp.zeros_like(p[n, ...]))
@@ -182,7 +182,7 @@ def _stochastic(values: Any, name: str) -> Array:
             limit="must be [T, V, V], or [V, V] for every step",
             remedy="row x is the pmf of the token after x",
         )
-    if bool(xp.all(rows >= 0)):  # else the pmf door names the entry
+    if bool(xp.all(rows >= 0)):  # otherwise validate_pmf names the entry
         total = xp.sum(rows, axis=-1)
         off, tolerance = xp.abs(total - 1), sum_tolerance(rows.dtype, xp)
         if bool(xp.any(off > tolerance)):
@@ -240,10 +240,9 @@ def validate_distances(total_variation: Any) -> Array:
     xp = array_namespace(values)
     wrong = ~((values >= 0) & (values <= 1 + sum_tolerance(xp.float32, xp)))
     if bool(xp.any(wrong)):
-        at = int(xp.argmax(xp.astype(xp.reshape(wrong, (-1,)), xp.int32)))
-        index = ", ".join(str(int(i)) for i in np.unravel_index(at, tuple(values.shape)))
+        at = first_true(wrong, xp)
         raise SettingError(
-            f"total_variation[{index}] is {float(xp.reshape(values, (-1,))[at]):g}",
+            f"total_variation[{', '.join(map(str, at))}] is {float(values[at]):g}",
             limit="must be in [0, 1]",
             remedy="TV is half the L1 distance",
         )

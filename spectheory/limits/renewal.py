@@ -33,17 +33,17 @@ RenewalForm = Literal["plain", "dual"]
 Rounding = Literal["down", "up", "spread"]
 
 _SNAP = 1e-14
-"""A step this close to a grid point, relative to itself, is on it: logarithm and division are rounded."""
+"""Relative distance at which a step is on a grid point: logarithm and division are rounded."""
 
 _OUTWARD = 1e-13
-"""Both ends are moved outwards by this share of themselves: ten times what the recursion's rounding, all of it in
-positive terms, came to against extended precision."""
+"""Relative outward shift of both ends: ten times the rounding of the recursion (positive terms only), as compared with
+extended precision."""
 
 _MOST_POINTS = 1 << 20
-"""Grid points: 8 MB a vector; beyond, the recursion takes minutes."""
+"""Most grid points: a vector of 8 MB, and minutes of recursion."""
 
 _NEGLIGIBLE = 40.0
-"""Default of max_t beyond log P: what t > max_t could still gain is below e^-40 tokens."""
+"""Default of max_t minus log P: a larger t could gain less than e^-40 tokens."""
 
 
 def renewal_bound(
@@ -172,7 +172,7 @@ def _dual(visits: Iterator[float], capacity: float, grid: float) -> tuple[float,
             return value, value, at
         inside += visit
         prefixes += visit / weight
-    # Prefixes found beyond, at any t, only add to `inside`: each weighs more than the e^-t it takes from P.
+    # Prefixes at larger t only add to `inside`: each weighs more than the e^-t it takes from P.
     return inside + (capacity - prefixes) * weight, inside, at
 
 
@@ -181,7 +181,7 @@ def _plain(visits: Iterator[float], capacity: float, grid: float) -> tuple[float
     inside, best, at = 0.0, float(capacity), -1
     for j, visit in enumerate(visits):
         inside += visit
-        if inside >= best:  # U never falls again
+        if inside >= best:  # U is nondecreasing
             return best, best, at
         value = inside + capacity * math.exp(-(j + 1) * grid)
         if value < best:

@@ -89,7 +89,7 @@ class StepLaw:
             raise ShapeError(f"{len(known)} shares for {len(p)} pmfs", limit="one each", remedy="leave them out")
         context, token = np.nonzero(p)
         chances = p[context, token]
-        # An entry that rounding put above one has no surprisal.
+        # Rounding may put an entry above one, with a negative surprisal.
         return cls(np.maximum(-np.log(chances), 0.0), chances * known[context], context if sampled else None)
 
     @classmethod

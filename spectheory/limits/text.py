@@ -13,7 +13,7 @@ from spectheory.limits.surprisals import checked_surprisals
 
 Floats = NDArray[np.float64]
 MOST_WALK = 1 << 27
-"""Steps of all walks together, P for each token: 1 GB."""
+"""Most steps of all walks together, P per token: 1 GB."""
 
 
 def surprisal_walks(surprisals: Floats, lengths: NDArray[np.int64], depth: int) -> tuple[Floats, NDArray[np.bool_]]:
@@ -39,7 +39,7 @@ def best_threshold(walks: Floats, capacity: int) -> float:
     with np.errstate(over="ignore"):
         weight = np.cumsum(np.exp(steps)) / len(walks)
     at = int(np.searchsorted(weight, capacity))
-    # Too little text to reach P: beyond the last step only P exp(-t) moves, so go far.
+    # Too little text to reach P: past the last step only P exp(-t) changes, so t is large.
     return float(steps[at]) if at < len(steps) else float(steps[-1] if len(steps) else 0.0) + math.log(capacity) + 40.0
 
 

@@ -23,7 +23,7 @@ ENGINES: dict[Engine, tuple[Callable[[Ask], EngineSettings | None], ...]] = {
     LLAMA_CPP: (llama_cpp_settings,),
     TENSORRT_LLM: (tensorrt_settings,),
 }
-"""The engines, each with what makes its settings: with a draft model, and by prompt lookup."""
+"""The engines, with the functions that make their settings: with a draft model, and with prompt lookup."""
 
 
 def engine_settings(drafts: Sequence[Draft], *, k_max: int = 16, nodes: int = 32) -> list[EngineSettings]:

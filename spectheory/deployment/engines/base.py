@@ -16,7 +16,7 @@ from spectheory.prediction import Plan, Prediction, plan
 from spectheory.verification import PATH_RULES
 
 TOKEN, ARGMAX, GREEDY, LOOKUP = "token", "argmax", "greedy", "lookup"
-"""The rules of chains that engines have."""
+"""Rules that engines have for chains."""
 
 
 @dataclass(frozen=True)
@@ -78,11 +78,11 @@ class Ask:
     def fastest(self, *rules: str) -> Prediction | None:
         """The fastest chain under one of the rules (the first in case of a tie); None if the trace predicts none."""
         known = [p for rule in rules for p in self.chains.of(rule)]
-        return max(known, key=_gain) if known else None
+        return max(known, key=gain) if known else None
 
-    def matching(self) -> Prediction | None:
-        """The fastest chain of greedy decoding; where agreement is not recorded, token verification is the same."""
-        return self.fastest(GREEDY) or self.fastest(TOKEN)
+    def drafted(self, *rules: str) -> Prediction | None:
+        """The fastest chain under one of the rules; at temperature 0 of greedy matching or, equal to it, token."""
+        return (self.fastest(GREEDY) or self.fastest(TOKEN)) if self.greedy else self.fastest(*rules)
 
     @property
     def longest(self) -> int:
@@ -153,5 +153,6 @@ def command(words: Sequence[str], options: Mapping[str, Any]) -> str:
     return shlex.join(line)
 
 
-def _gain(prediction: Prediction) -> float:
+def gain(prediction: Prediction) -> float:
+    """The speed-up, or 0 without one."""
     return prediction.speedup.best if prediction.speedup else 0.0

@@ -8,7 +8,7 @@ from spectheory.deployment.candidates import Draft
 from spectheory.trace import SOURCES
 
 UNKNOWN = "/path/to"
-"""What stands in place of a path that a trace does not record."""
+"""Placeholder of a path that a trace does not record."""
 
 
 @dataclass(frozen=True)
@@ -22,23 +22,7 @@ class Located:
 
     @classmethod
     def of(cls, draft: Draft, role: str) -> Located:
-        """The ``target`` or the ``draft`` of a measured pair.
-
-        Traces of older versions record only the name, which is the id of a hub model and the name of a folder.
-
-        Examples
-        --------
-        >>> from spectheory.cost import ConstantRatio
-        >>> from spectheory.trace import Trace
-        >>> large = {"name": "org/large", "revision": "f1e2", "dtype": "bfloat16"}
-        >>> known = {"target": large, "draft": {"name": "small"}}
-        >>> trace = Trace.from_log_probabilities([([-1.0], [-1.2])], provenance=known)
-        >>> pair = Draft("small", trace, ConstantRatio(0.1))
-        >>> Located.of(pair, "target")
-        Located(name='org/large', source='org/large', revision='f1e2', dtype='bfloat16')
-        >>> Located.of(pair, "draft").source
-        '/path/to/small'
-        """
+        """The ``target`` or the ``draft`` of a pair. Older traces record only a hub id or a folder's name."""
         name = str(draft.fact(role, "name") or role)
         revision, dtype = draft.fact(role, "revision"), draft.fact(role, "dtype")
         on_hub = "/" in name or revision is not None
