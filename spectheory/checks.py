@@ -39,7 +39,7 @@ def whole(name: str, value: Any, *, least: int = 1, most: int | None = None, rem
     if number < least:
         raise SettingError(f"{name} is {_shown(number)}", limit=f"must be >= {least}", remedy=remedy)
     if most is not None and number > most:
-        raise SettingError(f"{name} is {_shown(number)}", limit=f"must be at most {most}", remedy="use less")
+        raise SettingError(f"{name} is {_shown(number)}", limit=f"must be at most {most}", remedy="use a smaller one")
     return number
 
 

@@ -218,7 +218,7 @@ def _as_logits(logits: Any) -> tuple[Array, Any]:
     raise ShapeError(
         f"the logits are {what}",
         limit="needs a numpy or torch array [..., V] of real numbers, V >= 1",
-        remedy="numpy.asarray makes one of a list",
+        remedy="convert lists with numpy.asarray",
     )
 
 

@@ -106,7 +106,7 @@ def renyi_divergence(target: Any, draft: Any, order: float) -> Array:
     0.287682
     """
     if not order > 0:
-        raise SettingError(f"order is {order:g}", limit="must be > 0", remedy="1 is the KL divergence")
+        raise SettingError(f"order is {order:g}", limit="must be > 0", remedy="use 1 for the KL divergence")
     if order == 1:
         return kl_divergence(target, draft)
     p, q, xp = validate_pair(target, draft)
@@ -218,7 +218,7 @@ def hockey_stick(target: Any, draft: Any, c: Any) -> Array:
     p, q, xp = validate_pair(target, draft)
     weight = xp.asarray(c, dtype=p.dtype)
     if not bool(xp.all((weight >= 0) & xp.isfinite(weight))):
-        raise SettingError(f"c is {c}", limit="must be finite and >= 0", remedy="g(inf) is infinite")
+        raise SettingError(f"c is {c}", limit="must be finite and >= 0", remedy="pass a finite weight")
     excess = weight[..., None] * q - p
     return xp.sum(xp.where(excess > 0, excess, xp.zeros_like(excess)), axis=-1)
 

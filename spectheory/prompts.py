@@ -57,7 +57,7 @@ def read_prompts(path: Path) -> tuple[Prompt, ...]:
         prompt = _parse(line, f"{path}, line {number}")
         if prompt.id in seen:
             raise TextError(
-                f"{path}, line {number}: question_id {prompt.id!r} stands in line {seen[prompt.id]} too",
+                f"{path}, line {number}: question_id {prompt.id!r} is also in line {seen[prompt.id]}",
                 limit="ids must differ",
                 remedy="rename one of them",
             )
@@ -70,19 +70,19 @@ def _parse(line: str, where: str) -> Prompt:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise _wrong(where, f"is no JSON ({error})", "one JSON object per line") from error
+        raise _wrong(where, f"is not JSON ({error})", "one JSON object per line") from error
     if not isinstance(record, dict):
         raise _wrong(where, f"holds a {type(record).__name__}", "one JSON object per line")
     turns = _field(record, "turns", list, where)
     if not turns or not isinstance(turns[0], str):
         raise _wrong(where, f"turns is {_shown(turns)}", "a list that starts with a text")
     if not turns[0].strip():
-        raise _wrong(where, "the first turn is empty", "a prompt of at least one character that is no space")
+        raise _wrong(where, "the first turn is empty", "a prompt with at least one character other than spaces")
     output = record.get("output")
     if output is not None and not isinstance(output, str):
-        raise _wrong(where, f"output is {_shown(output)}", "a text, or no such field")
+        raise _wrong(where, f"output is {_shown(output)}", "a text, or leave the field out")
     if output == "":
-        raise _wrong(where, "output is empty", "a text of at least one character, or no such field")
+        raise _wrong(where, "output is empty", "a text of at least one character, or leave the field out")
     identifier = _field(record, "question_id", (str, int), where)
     if identifier == "":
         raise _wrong(where, "question_id is empty", "a name or a number")

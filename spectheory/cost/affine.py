@@ -56,8 +56,8 @@ class AffineTime:
         scale = np.maximum(np.abs(design).max(axis=0), np.finfo(float).tiny)
         if np.linalg.matrix_rank(design / scale) < 3:
             raise SettingError(
-                f"{len(t)} timings do not tell the terms apart",
-                limit="needs tokens and batch x context that vary, each by itself",
+                f"{len(t)} timings do not determine the three terms",
+                limit="needs tokens and batch x context that vary independently",
                 remedy="time passes of several lengths at several contexts or batches",
             )
         longest = t.max()

@@ -51,7 +51,7 @@ class ModelShape:
         if self.heads % self.kv_heads:
             raise SettingError(
                 f"{self.heads} attention heads share {self.kv_heads} of keys and values",
-                limit="each serves as many",
+                limit="the first must be a multiple of the second",
                 remedy="check num_attention_heads and num_key_value_heads",
             )
 

@@ -106,7 +106,7 @@ def _head_dim(config: Mapping[str, Any], sizes: Mapping[str, int]) -> int:
         names = [_name(config, key) for key in ("hidden_size", "num_attention_heads")]
         raise SettingError(
             f"{names[0]} is {hidden} with {names[1]} {heads} and no head_dim",
-            limit="heads of one width make up the hidden size",
+            limit="the hidden size must be a multiple of the heads",
             remedy="check the config, or give head_dim",
         )
     return hidden // heads

@@ -63,5 +63,5 @@ def _check(tokens: int, alpha: float, t_target: float, t_draft: float) -> None:
         raise SettingError(
             f"t_draft is {t_draft:g}, t_target is {t_target:g}",
             limit="needs 0 < t_draft <= t_target",
-            remedy="a draft slower than its target is no draft",
+            remedy="choose a draft that is faster than its target",
         )

@@ -153,7 +153,7 @@ class LatencyTable(PassCost):
             table = cls(target, draft, content["context"], content["provenance"], found)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise TraceError(
-                f"{path} is no latency table ({reason_of(error)})",
+                f"{path} is not a latency table ({reason_of(error)})",
                 limit=f"needs JSON of schema 1 or {LATENCY_SCHEMA} with times in seconds, as from spectheory measure",
                 remedy="correct the file, or name another one",
             ) from error

@@ -185,7 +185,7 @@ def mean_bias_frontier(total_variation: Any, *, points: int = 11) -> BiasFrontie
 
 def _thetas(points: int, like: Array, xp: Any) -> Array:
     """Evenly spaced over-acceptances from 0 to 1, in the dtype and on the device of `like`."""
-    whole("points", points, least=2, most=2**24, remedy="both ends belong to the front")
+    whole("points", points, least=2, most=2**24, remedy="the front needs both ends")
     return xp.linspace(0, 1, points, dtype=like.dtype, device=like.device)
 
 

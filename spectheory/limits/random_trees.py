@@ -43,7 +43,7 @@ def random_tree_value(
     """
     from scipy.stats import t as student
 
-    whole("trees", trees, least=2, remedy="one tree shows no spread")
+    whole("trees", trees, least=2, remedy="an interval needs two trees or more")
     tokens = random_tree_totals(sample_pmf, capacity, trees, rng=rng)[:, -1]
     mean = float(tokens.mean())
     width = float(student.ppf((1 + CONFIDENCE) / 2, trees - 1) * tokens.std(ddof=1)) / math.sqrt(trees)

@@ -117,7 +117,7 @@ def _points(grid: float, max_t: float) -> int:
         raise SettingError(
             f"grid is {grid:g}, max_t is {max_t:g}",
             limit=f"needs grid > 0, max_t >= 0 and at most {_MOST_POINTS} grid points",
-            remedy="a grid of 0.001 nats serves nearly every law",
+            remedy="a grid of 0.001 nats suits nearly every law",
         )
     return int(max_t / grid) + 1
 

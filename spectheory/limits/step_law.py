@@ -86,7 +86,9 @@ class StepLaw:
         p = p.reshape(-1, p.shape[-1])
         known = np.full(len(p), 1 / len(p)) if shares is None else np.ravel(np.asarray(shares, dtype=np.float64))
         if len(known) != len(p):
-            raise ShapeError(f"{len(known)} shares for {len(p)} pmfs", limit="one each", remedy="leave them out")
+            raise ShapeError(
+                f"{len(known)} shares for {len(p)} pmfs", limit="needs one per pmf", remedy="leave them out"
+            )
         context, token = np.nonzero(p)
         chances = p[context, token]
         # Rounding may put an entry above one, with a negative surprisal.
@@ -108,7 +110,9 @@ class StepLaw:
         walks = checked_surprisals(texts)
         steps = np.concatenate([np.zeros(0), *walks])
         if not len(steps):
-            raise TextError(f"there is no token in {len(walks)} texts", limit="needs one", remedy="pass longer texts")
+            raise TextError(
+                f"there is no token in {len(walks)} texts", limit="needs one", remedy="pass longer texts"
+            )
         return cls(steps, np.full(len(steps), 1 / len(steps)), np.repeat(np.arange(len(walks)), [*map(len, walks)]))
 
     @classmethod
@@ -133,5 +137,5 @@ class StepLaw:
                 remedy="numpy.histogram returns both",
             )
         if not np.all(bounds[1:] > bounds[:-1]):
-            raise SettingError("edges do not increase", limit="each above the one before", remedy="sort them")
+            raise SettingError("edges do not increase", limit="each must exceed the one before", remedy="sort them")
         return cls(bounds[:-1], weights)
