@@ -250,7 +250,7 @@ def public(path: Path) -> Iterator[ast.FunctionDef | ast.ClassDef]:
 @pytest.mark.parametrize("path", sources(*PACKAGES), ids=str)
 def test_everything_public_is_documented(path: Path) -> None:
     """Files, public functions, classes and their public methods (an override of a documented one included)."""
-    assert ast.get_docstring(tree(path)), f"{path} has no docstring"
+    assert ast.get_docstring(tree(path)), f"{path} says not what it is"
     for node in public(path):
         members = [m for m in getattr(node, "body", []) if isinstance(m, ast.FunctionDef) and m.name[0] != "_"]
         methods = members if isinstance(node, ast.ClassDef) else []
