@@ -100,7 +100,7 @@ def test_the_page_shows_calls() -> None:
 
 def test_what_is_proved_of_gumbel_lists_and_what_is_not() -> None:
     """R6: the bound is proved, the integral serves any V, and its law is checked numerically alone."""
-    statement = PAGE[PAGE.index("**R6**") : PAGE.index("**R7**")]
+    statement = " ".join(PAGE[PAGE.index("**R6**") : PAGE.index("**R7**")].split())
     assert "small V" not in statement
     assert "lower bound, proved" in statement
     assert "checked numerically" in statement
