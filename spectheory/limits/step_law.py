@@ -110,9 +110,7 @@ class StepLaw:
         walks = checked_surprisals(texts)
         steps = np.concatenate([np.zeros(0), *walks])
         if not len(steps):
-            raise TextError(
-                f"there is no token in {len(walks)} texts", limit="needs one", remedy="pass longer texts"
-            )
+            raise TextError(f"there is no token in {len(walks)} texts", limit="needs one", remedy="pass longer texts")
         return cls(steps, np.full(len(steps), 1 / len(steps)), np.repeat(np.arange(len(walks)), [*map(len, walks)]))
 
     @classmethod
