@@ -22,6 +22,13 @@ _WARM_UP = 8
 """Tokens of an unmeasured run before the timed ones."""
 
 
+def in_deviations(off: float, deviation: float, certain: float = 0.0) -> float:
+    """A difference of calls in standard deviations; up to `certain` nothing is random, and it is 0 or infinite."""
+    if deviation > certain:
+        return off / deviation
+    return 0.0 if abs(off) < 0.5 else math.copysign(math.inf, off)
+
+
 @dataclass(frozen=True)
 class AssistedComparison:
     """Counted against predicted target calls at k drafts per call; sums over all texts.
@@ -44,11 +51,7 @@ class AssistedComparison:
     @property
     def z(self) -> float:
         """Counted - predicted in standard deviations; asymptotically standard normal if the theorem holds."""
-        difference = self.counted - self.predicted
-        if self.standard_error > 0:
-            return difference / self.standard_error
-        # Nothing is random (greedy decoding, or every draft certain).
-        return 0.0 if abs(difference) < 0.5 else math.copysign(math.inf, difference)
+        return in_deviations(self.counted - self.predicted, self.standard_error)
 
     @property
     def tokens_per_call(self) -> float:

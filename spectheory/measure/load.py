@@ -48,18 +48,16 @@ def load_pair(
     """
     if device is not None and device_map is not None:
         raise ModelError("device and device map are given", limit="use one of them", remedy="leave out the device")
+    named = (target, target_revision), (draft, draft_revision)
     place = None if device_map is not None else find_device(device)
     precision = _precision(dtype)
     with quiet():
-        for source, revision in ((target, target_revision), (draft, draft_revision)):
-            _check_config(source, revision)
-        tokenizer = same_tokenizer(
-            _tokenizer(target, target_revision), _tokenizer(draft, draft_revision), str(target), str(draft)
-        )
-        loaded = [
-            _load(source, revision, precision, place, device_map)
-            for source, revision in ((target, target_revision), (draft, draft_revision))
-        ]
+        for source, revision in named:  # refuse an unusable configuration before another loader fails on it
+            check_folder(source, revision)
+            _from_pretrained(transformers.AutoConfig, "config.json", source, revision)
+        ours, theirs = (_from_pretrained(transformers.AutoTokenizer, "tokenizer", *each) for each in named)
+        tokenizer = same_tokenizer(ours, theirs, str(target), str(draft))
+        loaded = [_load(*each, precision, place, device_map) for each in named]
         for model in loaded:
             cache_of_causal(model)
     vocabulary = common_vocabulary(tokenizer, *loaded)
@@ -93,48 +91,34 @@ def _precision(name: str) -> torch.dtype | Literal["auto"]:
     return dtype
 
 
-def _check_config(source: str | Path, revision: str | None) -> None:
-    """Refuse an unusable configuration before another loader fails on it."""
-    check_folder(source, revision)
-    guarded(
-        source,
-        "config.json",
-        lambda: transformers.AutoConfig.from_pretrained(str(source), **_where(source, revision)),
-    )
-
-
-def _tokenizer(source: str | Path, revision: str | None) -> Any:
+def _from_pretrained(kind: Any, part: str, source: str | Path, revision: str | None, **options: Any) -> Any:
+    """A part of a model by transformers' loader; without `trust_remote_code` it asks whether to run a model's code."""
     return guarded(
         source,
-        "tokenizer",
-        lambda: transformers.AutoTokenizer.from_pretrained(str(source), **_where(source, revision)),
+        part,
+        lambda: kind.from_pretrained(
+            str(source),
+            revision=revision or "main",
+            local_files_only=is_local(source) or not hub_answers(),
+            trust_remote_code=False,
+            **options,
+        ),
     )
-
-
-def _where(source: str | Path, revision: str | None) -> dict[str, Any]:
-    """Common arguments of transformers' loaders; without the last they ask whether to run a model's code."""
-    return {
-        "revision": revision or "main",
-        "local_files_only": is_local(source) or not hub_answers(),
-        "trust_remote_code": False,
-    }
 
 
 def _load(
     source: str | Path, revision: str | None, dtype: torch.dtype | str, device: torch.device | None, device_map: Any
 ) -> Model:
-    network, info = guarded(
-        source,
+    network, info = _from_pretrained(
+        transformers.AutoModelForCausalLM,
         "weights",
-        lambda: transformers.AutoModelForCausalLM.from_pretrained(
-            str(source),
-            **_where(source, revision),
-            weights_only=True,  # a pickle gives tensors and runs no code
-            dtype=dtype,
-            device_map=device_map,
-            output_loading_info=True,
-            ignore_mismatched_sizes=True,  # refused below, by name
-        ),
+        source,
+        revision,
+        weights_only=True,  # a pickle gives tensors and runs no code
+        dtype=dtype,
+        device_map=device_map,
+        output_loading_info=True,
+        ignore_mismatched_sizes=True,  # refused below, by name
     )
     _check_weights(source, info)
     if device is not None:

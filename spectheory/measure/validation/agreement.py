@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import stdtrit
 
+from spectheory.measure.comparison import in_deviations
 from spectheory.measure.validation.expected import READINGS
 from spectheory.measure.validation.law import tail
 from spectheory.measure.validation.runs import Run
@@ -36,10 +37,7 @@ def is_certain(runs: Sequence[Run]) -> bool:
 
 def z_value(runs: Sequence[Run]) -> float:
     """Counted - expected calls in standard deviations; 0 or infinite where nothing is random (§7)."""
-    off = calls_off(runs)
-    if not is_certain(runs):
-        return off / deviation(runs)
-    return 0.0 if abs(off) < 0.5 else math.copysign(math.inf, off)
+    return in_deviations(calls_off(runs), deviation(runs), _CERTAIN)
 
 
 def p_value(runs: Sequence[Run]) -> float:
