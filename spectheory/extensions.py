@@ -19,26 +19,40 @@ def is_address(name: str) -> bool:
     return ":" in name
 
 
-def load(address: str, kind: type[T]) -> T:
-    """An instance of the class at ``module:Class``; modules of the working folder are found too.
+def load_class(address: str, kind: type[T]) -> type[T]:
+    """The class at ``module:Class``; modules of the working folder are found too.
 
     Raises
     ------
     SettingError
-        If it cannot be imported or made without arguments, or is of another kind.
+        If it cannot be imported, or is of another kind.
     """
     module, _, name = address.partition(":")
     if str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))
     try:
-        made = getattr(import_module(module), name)()
+        found = getattr(import_module(module), name)
     except Exception as error:  # code of a user may fail in any way
         raise _refused(address, f"{type(error).__name__}: {error}") from error
-    if not isinstance(made, kind):
+    if not (isinstance(found, type) and issubclass(found, kind)):
         raise _refused(address, f"it is no {kind.__name__}")
-    if not isinstance(getattr(made, "name", None), str):
+    if not getattr(found, "name", ""):
         raise _refused(address, "it has no name")
-    return made
+    return found
+
+
+def load(address: str, kind: type[T]) -> T:
+    """An instance of the class at ``module:Class``.
+
+    Raises
+    ------
+    SettingError
+        If it cannot be imported, is of another kind, or is not made without arguments.
+    """
+    try:
+        return load_class(address, kind)()
+    except TypeError as error:
+        raise _refused(address, str(error)) from error
 
 
 @cache
@@ -56,6 +70,6 @@ def installed(group: str, kind: type[T]) -> tuple[T, ...]:
 def _refused(address: str, why: str) -> SettingError:
     return SettingError(
         f"{address!r} cannot be loaded: {' '.join(why.split())}",
-        limit="needs a class as module:Class that is made without arguments",
+        limit="needs a class as module:Class",
         remedy="see docs/extending.md",
     )

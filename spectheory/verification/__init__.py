@@ -39,10 +39,7 @@ from spectheory.verification.registry import (
     RULES,
     VALIDATED_RULES,
     VALIDATED_TREE_RULES,
-    all_rules,
     find_rule,
-    names,
-    path_rule,
 )
 from spectheory.verification.token import TokenVerification
 
@@ -75,15 +72,12 @@ __all__ = [
     "RuleStanding",
     "TokenVerification",
     "TopKMatch",
-    "all_rules",
     "entropy_at_least_kl",
     "expected_log_rank",
     "find_rule",
-    "names",
     "optimal_acceptance",
     "optimal_acceptances",
     "optimal_rejections",
-    "path_rule",
     "poisson_rank_entropy",
     "poisson_rank_entropy_given",
     "poisson_rank_log_bound",

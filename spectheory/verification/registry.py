@@ -97,6 +97,11 @@ def find_rule(name: str) -> Rule:
     return rule
 
 
+def ranked_names() -> str:
+    """The names of the rules with ranks, which take any shape."""
+    return names(all_rules().values(), RankRule)
+
+
 def path_rule(name: str) -> PathRule:
     """The same, for a rule with a path form.
 

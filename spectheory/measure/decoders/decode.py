@@ -148,9 +148,9 @@ def _check_numbers(method: Method, sampling: Sampling, seed: int, numbers: dict[
         raise SettingError(
             f"a call drafts {method.shape.nodes} tokens", limit=f"at most {MOST_DRAFTED}", remedy="use a smaller shape"
         )
-    if method.rule == "greedy" and sampling.temperature > 0:
+    if method.law is not None and method.law.output == "first choice" and sampling.temperature > 0:
         raise SettingError(
-            f"greedy is asked for at temperature {sampling.temperature:g}",
+            f"{method.rule} is asked for at temperature {sampling.temperature:g}",
             limit="a greedy target has temperature 0",
             remedy="use temperature 0, or argmax for a sampled target",
         )

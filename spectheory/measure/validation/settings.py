@@ -11,15 +11,16 @@ from spectheory.errors import SettingError
 from spectheory.measure.decoders import Method
 from spectheory.prediction.shape_calls import drafted
 from spectheory.reports.validation_terms import FILTERS_JUDGE, JUDGE, JUDGES
-from spectheory.verification import PATH_RULES, GreedyMatch, PathRule
+from spectheory.verification import VALIDATED_RULES, VALIDATED_TREE_RULES, PathRule, TokenVerification
+from spectheory.verification.registry import path_rule
 
 PLAIN = "plain"
 """Decoding without drafts."""
 KS = (1, 3, 5)
 """Lengths of chains."""
 TREE = KAry((2, 2, 1))
-CHAIN_RULES = ("token", "block", "race", "argmax", "lookup", JUDGE)
-TREE_RULES = ("race", "recursive-distinct", "topk")
+CHAIN_RULES = (*(rule.name for rule in VALIDATED_RULES), JUDGE)
+TREE_RULES = tuple(rule.name for rule in VALIDATED_TREE_RULES)
 """Rules that are tried where none is named."""
 
 
@@ -88,7 +89,7 @@ class Setting:
         The recursion needs the law of the accepted drafts at each start alone. Drafts that are copied from the text
         depend on where a call starts, and have such a law: at each start they are a function of the text before.
         """
-        return PATH_RULES["token" if self.judged else self.rule]
+        return TokenVerification() if self.judged else path_rule(self.rule)
 
     @property
     def key(self) -> int:
@@ -108,9 +109,11 @@ def settings_for(rules: Sequence[str], shapes: Sequence[Shape], temperature: flo
     SettingError
         If a rule is unknown or takes none of the shapes, a shape has no rule, or ``greedy`` has a temperature.
     """
-    if GreedyMatch.name in rules and temperature > 0:
+    known = [path_rule(rule) for rule in rules if rule not in JUDGES]
+    first_choice = next((rule.name for rule in known if rule.output == "first choice"), None)
+    if first_choice and temperature > 0:
         raise SettingError(
-            f"greedy is asked for at temperature {temperature:g}",
+            f"{first_choice} is asked for at temperature {temperature:g}",
             limit="a greedy target has temperature 0",
             remedy="use temperature 0 alone, or argmax",
         )
@@ -132,9 +135,6 @@ def _setting(rule: str, shape: Shape) -> Setting:
 
 def _refusal(rule: str, shape: Shape) -> SettingError | None:
     """Why a rule does not go with a shape."""
-    if rule not in (*PATH_RULES, *JUDGES):
-        known = ", ".join((*PATH_RULES, *JUDGES))
-        return SettingError(f"rule {rule!r} is unknown", limit=f"there are {known}", remedy="name one")
     try:
         _setting(rule, shape)
     except SettingError as error:
