@@ -76,9 +76,8 @@ def _shapes(question: ValidateOptions) -> list[Shape]:
     ks = question.k or KS
     for k in ks:
         in_range("--k", k, LONGEST_CHAIN)
-    trees = not question.rule or any(
-        rule not in JUDGES and isinstance(find_rule(rule), RankRule) for rule in question.rule
-    )
+    decoded = [find_rule(rule) for rule in question.rule or () if rule not in JUDGES]
+    trees = not question.rule or any(isinstance(rule, RankRule) for rule in decoded)
     if not question.shape:
         return [*map(Chain, ks), *([TREE] if trees else [])]
     return [shape for name in question.shape for shape in read_shape(name, ks)]

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from spectheory.drafting.base import Sized
+from spectheory.drafting.sized import Sized
 from spectheory.drafting.tree import Tree
 
 

@@ -10,8 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from spectheory.drafting.base import MOST_NODES, Shape, at_least_one, integers_of
-from spectheory.drafting.tree import Tree
+from spectheory.drafting.tree import MOST_NODES, Shape, Tree, at_least_one, integers_of
 from spectheory.errors import SettingError
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spectheory.drafting.base import MOST_NODES, Shape, Sized, at_least_one
 from spectheory.drafting.batch import Batch
 from spectheory.drafting.chain import Chain
 from spectheory.drafting.kary import KAry
-from spectheory.drafting.tree import Tree
+from spectheory.drafting.sized import Sized
+from spectheory.drafting.tree import MOST_NODES, Shape, Tree, at_least_one
 from spectheory.errors import SettingError
 from spectheory.extensions import is_address, load_class
 

@@ -1,8 +1,9 @@
-"""Any draft tree, node by node (S1)."""
+"""What a draft shape is (S1): a tree whose nodes are ranks, each at a depth below its parent."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -10,14 +11,68 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spectheory.drafting.base import Shape, integers_of
+from spectheory.checks import whole
 from spectheory.errors import ShapeError
 
 Ints = NDArray[np.int32]
+MOST_NODES = 2**24
+"""Nodes of a shape: about a gigabyte where they are listed one by one."""
 _LARGEST = 2**31 - 2
 """Ranks and parents are 32-bit integers."""
 _SHOWN = 16
 """Ranks of a path that an error shows."""
+
+
+class Shape(ABC):
+    """What a call drafts: a tree of ranks whose root, the text so far, is no node.
+
+    Attributes
+    ----------
+    name : str
+        What it is called, and how a shape that has a size alone is written on the command line.
+    form : str
+        How other shapes are written, with an example.
+    sized : bool
+        Whether it is made from its size alone: ``Shape(k)``.
+    """
+
+    name: ClassVar[str]
+    form: ClassVar[str] = ""
+    sized: ClassVar[bool] = False
+
+    @classmethod
+    def parsed(cls, text: str) -> Shape | None:
+        """The shape that `text` writes; None if it is not written so."""
+        return None
+
+    @property
+    @abstractmethod
+    def nodes(self) -> int:
+        """Drafted tokens per call; the target processes one more."""
+
+    @property
+    def verified(self) -> Mapping[int, float]:
+        """Share of calls by the tokens of the target's pass: all of them nodes + 1 unless drafts vary in length."""
+        return {self.nodes + 1: 1.0}
+
+    @property
+    @abstractmethod
+    def depth(self) -> int:
+        """The most drafts that can be accepted."""
+
+    @property
+    @abstractmethod
+    def passes(self) -> tuple[int, ...]:
+        """Tokens of each draft pass: the nodes of a depth that have children, the root first."""
+
+    @property
+    @abstractmethod
+    def max_rank(self) -> int:
+        """The largest rank at any node."""
+
+    @abstractmethod
+    def tree(self) -> Tree:
+        """The shape node by node."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,3 +266,16 @@ def _integers(name: str, values: ArrayLike) -> Ints:
     if (np.abs(array.astype(np.float64)) > _LARGEST).any():
         raise ShapeError(f"{name} reach beyond {_LARGEST}", limit="needs 32-bit integers", remedy="cut the tree")
     return array.astype(np.int32, copy=False)
+
+
+def at_least_one(name: str, value: int) -> int:
+    """A number of nodes, depths or candidates, at least 1 and at most :data:`MOST_NODES`, as an int."""
+    return whole(name, value, most=MOST_NODES, remedy="no draft means plain decoding")
+
+
+def integers_of(text: str, separator: str) -> tuple[int, ...] | None:
+    """Integers as they are written between separators; None if they are not."""
+    try:
+        return tuple(map(int, text.split(separator)))
+    except ValueError:
+        return None

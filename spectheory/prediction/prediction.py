@@ -219,8 +219,8 @@ def plan(
 ) -> Plan:
     """Predict every rule with every shape it takes and find the best; arguments as in :func:`predict`.
 
-    Without `rules`: :data:`~spectheory.verification.DEFAULT_RULES` as far as the trace has what they read. Shapes other than chains go
-    to the rules with ranks alone.
+    Without `rules`: :data:`~spectheory.verification.DEFAULT_RULES`, as far as the trace has what they read. Shapes
+    other than chains go to the rules with ranks alone.
 
     Examples
     --------

@@ -62,7 +62,7 @@ def all_rules() -> dict[str, Rule]:
     return {rule.name: rule for rule in (*BUILT_IN, *installed("spectheory.rules", Rule))}
 
 
-def names(rules: Iterable[Rule], kind: type[Rule] = PathRule) -> str:
+def names(rules: Iterable[Rule], kind: type = PathRule) -> str:
     """The names of the rules of a kind, as a list in words."""
     return ", ".join(rule.name for rule in rules if isinstance(rule, kind))
 

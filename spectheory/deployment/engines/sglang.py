@@ -132,7 +132,6 @@ def sglang_settings(ask: Ask) -> EngineSettings | None:
 def _tree(ask: Ask) -> Prediction | None:
     """The fastest tree of first choices, with the passes that growing it takes."""
     trace, cost, rule = ask.draft.trace, ask.draft.cost, TopKMatch()
-    assert isinstance(rule, RankRule)
     if rule.recorded_in not in trace.columns:
         return None
     wanted = fastest_tree(trace, rule, cost, ask.nodes, drafted_as=GrownTree)
