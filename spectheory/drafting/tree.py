@@ -46,9 +46,9 @@ class Shape(ABC):
         return None
 
     @property
-    @abstractmethod
     def nodes(self) -> int:
         """Drafted tokens per call; the target processes one more."""
+        return self.tree().nodes
 
     @property
     def verified(self) -> Mapping[int, float]:
@@ -56,19 +56,19 @@ class Shape(ABC):
         return {self.nodes + 1: 1.0}
 
     @property
-    @abstractmethod
     def depth(self) -> int:
         """The most drafts that can be accepted."""
+        return self.tree().depth
 
     @property
-    @abstractmethod
     def passes(self) -> tuple[int, ...]:
         """Tokens of each draft pass: the nodes of a depth that have children, the root first."""
+        return self.tree().passes
 
     @property
-    @abstractmethod
     def max_rank(self) -> int:
         """The largest rank at any node."""
+        return self.tree().max_rank
 
     @abstractmethod
     def tree(self) -> Tree:

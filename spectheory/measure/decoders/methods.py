@@ -81,7 +81,7 @@ class Method:
     def __post_init__(self) -> None:
         if self.law is not None and verifier_of(self.law) is None:
             raise SettingError(
-                f"rule {self.rule!r} has no decoder",
+                f"rule {self.law.name!r} has no decoder",
                 limit=f"there are {names(VERIFIERS)}, {', '.join(OWN)}",
                 remedy="name one, or ask `spectheory predict` about this rule",
             )
