@@ -14,14 +14,13 @@ from spectheory.cli.inputs import in_range, read_pmfs, read_rank_law
 from spectheory.cli.simulation_options import SettingOptions
 from spectheory.drafting.shapes import Chain, read_shape, sized_shape
 from spectheory.errors import SettingError, ShapeError
-from spectheory.verification import RULES
+from spectheory.verification import RULES, PositionRule
 
 Parameters = dict[str, Any]
 Reader = Callable[[SettingOptions], Parameters]
 
 MAX_RANK, DRAFTS, LENGTH, K, ORDER, DRAFT_ORDER = 8, 4, 50, 4, 3, 2
 NODES = (1, 4, 16, 64)
-DISTINCT = ("race", "race-dense", "recursive-distinct")
 MOST = {"length": 10_000, "k": 1024, "drafts": 1024, "max_rank": 4096, "nodes": 100_000, "order": 32, "draft_order": 32}
 """The largest numbers that are taken: theory and tables grow with them."""
 MOST_NODES = 256
@@ -149,7 +148,8 @@ def _whole(name: str, value: int) -> None:
 def _ranks(question: SettingOptions) -> Parameters:
     """Both pmfs, and the ranks that are told apart; distinct candidates have no more than there are tokens."""
     pair = _pair(question)
-    most = len(pair["target"]) if question.kind in DISTINCT else MAX_RANK
+    distinct = RULES[question.kind.removesuffix("-dense")].drafts == "distinct"
+    most = len(pair["target"]) if distinct else MAX_RANK
     return {**pair, **_number("max_rank", min(MAX_RANK, most))(question)}
 
 
@@ -257,7 +257,7 @@ SETTINGS: dict[str, Setting] = {
     "single": Setting(
         "one draft token (A1, A4)",
         (*_POSITION, "rule"),
-        (_pair, _rule("token", "independent", "argmax", "greedy")),
+        (_pair, _rule(*(rule.name for rule in RULES.values() if isinstance(rule, PositionRule) and not rule.several))),
         50_000,
     ),
     "biased": Setting(

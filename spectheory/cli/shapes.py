@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from spectheory.drafting.shapes import read_shape
 from spectheory.prediction.shape_calls import BestTree, Wanted
 from spectheory.trace import Trace
-from spectheory.verification import DEFAULT_TREE_RULES, PathRule, RankRule
-from spectheory.verification.registry import path_rule
+from spectheory.verification import PathRule, RankRule
+from spectheory.verification.registry import DEFAULT_TREE_RULES, path_rule
 
 SEARCHED = "tree"
 """How the best tree of each size is written."""

@@ -22,8 +22,8 @@ from spectheory.prediction.trace_limits import Limits
 from spectheory.prediction.tree_search import FoundTree, text_tree
 from spectheory.reports import TreeAnswer, tree_report
 from spectheory.trace import GIVEN_TEXT, RECORDED_RANKS, Trace
-from spectheory.verification import DEFAULT_TREE_RULES, RankRule, rank_entropy
-from spectheory.verification.registry import find_rule, ranked_names
+from spectheory.verification import RankRule, rank_entropy
+from spectheory.verification.registry import DEFAULT_TREE_RULES, find_rule, ranked_names
 
 MOST_NODES = 4096
 """The paths of a chain of this length are eight million ranks."""

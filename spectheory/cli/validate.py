@@ -28,7 +28,8 @@ from spectheory.plots.validation import write_figure
 from spectheory.prompts import Prompt, read_prompts
 from spectheory.reports import headline, notes, speedup_table, tokens_table
 from spectheory.reports.validation_terms import JUDGES
-from spectheory.verification import RankRule, find_rule
+from spectheory.verification import RankRule
+from spectheory.verification.registry import find_rule
 
 LONGEST_CHAIN = 1024
 

@@ -2,7 +2,7 @@
 
 from spectheory.drafting.copied import Copied
 from spectheory.drafting.optimal import optimal_tree
-from spectheory.drafting.shapes import Batch, Chain, KAry, Shape, Sized, Tree
+from spectheory.drafting.shapes import Batch, Chain, KAry, Shape, Tree
 from spectheory.drafting.weights import exit_law, expected_tokens, node_weights, survival
 
 __all__ = [
@@ -11,7 +11,6 @@ __all__ = [
     "Copied",
     "KAry",
     "Shape",
-    "Sized",
     "Tree",
     "exit_law",
     "expected_tokens",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from spectheory.plots.observed import dots
 from spectheory.plots.style import BLUE, COLOURS, GREY, SKY, Label, name_ends, plain_axes
-from spectheory.verification import BUILT_IN
+from spectheory.verification.registry import BUILT_IN
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from spectheory.errors import load_extra
 from spectheory.files import write_whole
-from spectheory.verification import BUILT_IN, Rule
+from spectheory.verification import Rule
+from spectheory.verification.registry import BUILT_IN
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

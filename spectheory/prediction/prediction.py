@@ -20,8 +20,8 @@ from spectheory.prediction.over_prompts import Prompts, ratio
 from spectheory.prediction.shape_calls import BestTree, ShapeCalls, Wanted, calls_by_shape, takes
 from spectheory.prediction.trace_limits import Limits, limits_of
 from spectheory.trace import SOURCES, Trace
-from spectheory.verification import DEFAULT_RULES, PathRule, RankRule
-from spectheory.verification.registry import names, ranked_names
+from spectheory.verification import PathRule, RankRule
+from spectheory.verification.registry import DEFAULT_RULES, names, ranked_names
 
 _PATHS_SHOWN = 8
 """Nodes of a tree that a label writes out."""

@@ -31,26 +31,12 @@ from spectheory.verification.rank_entropy import (
 )
 from spectheory.verification.recursive import RecursiveRejection
 from spectheory.verification.recursive_entropy import recursive_rank_entropies
-from spectheory.verification.registry import (
-    BUILT_IN,
-    DEFAULT_RULES,
-    DEFAULT_TREE_RULES,
-    PATH_RULES,
-    RULES,
-    VALIDATED_RULES,
-    VALIDATED_TREE_RULES,
-    find_rule,
-)
+from spectheory.verification.registry import PATH_RULES, RULES
 from spectheory.verification.token import TokenVerification
 
 __all__ = [
-    "BUILT_IN",
-    "DEFAULT_RULES",
-    "DEFAULT_TREE_RULES",
     "PATH_RULES",
     "RULES",
-    "VALIDATED_RULES",
-    "VALIDATED_TREE_RULES",
     "ArgmaxDraft",
     "BiasedVerification",
     "BlockVerification",
@@ -74,7 +60,6 @@ __all__ = [
     "TopKMatch",
     "entropy_at_least_kl",
     "expected_log_rank",
-    "find_rule",
     "optimal_acceptance",
     "optimal_acceptances",
     "optimal_rejections",

@@ -14,9 +14,9 @@ from spectheory.measure.decoders.heaviest import heaviest
 from spectheory.measure.decoders.lookup import looked_up
 from spectheory.measure.decoders.randomness import Source
 from spectheory.measure.decoders.verifiers import VERIFIERS, Verifier, matched, verifier_of
-from spectheory.verification import RankRule, Rule, find_rule
+from spectheory.verification import RankRule, Rule
 from spectheory.verification.lookup import LOOKUP_NGRAM
-from spectheory.verification.registry import names
+from spectheory.verification.registry import find_rule, names
 
 PLAIN, TOPTREE = "plain", "toptree"
 OWN = (TOPTREE, PLAIN)

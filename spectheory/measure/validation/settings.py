@@ -11,8 +11,8 @@ from spectheory.errors import SettingError
 from spectheory.measure.decoders import Method
 from spectheory.prediction.shape_calls import drafted
 from spectheory.reports.validation_terms import FILTERS_JUDGE, JUDGE, JUDGES
-from spectheory.verification import VALIDATED_RULES, VALIDATED_TREE_RULES, PathRule, TokenVerification
-from spectheory.verification.registry import path_rule
+from spectheory.verification import PathRule, TokenVerification
+from spectheory.verification.registry import VALIDATED_RULES, VALIDATED_TREE_RULES, path_rule
 
 PLAIN = "plain"
 """Decoding without drafts."""
