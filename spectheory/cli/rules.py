@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from spectheory.cli.answer import show
@@ -14,7 +16,8 @@ from spectheory.intervals import Interval
 from spectheory.prediction.over_prompts import Prompts, few_prompts, ratio
 from spectheory.reports import RulesAnswer, rules_report
 from spectheory.trace import GIVEN_TEXT, Trace
-from spectheory.verification import RULES, PathRule, RankRule, RuleStanding, rule_order
+from spectheory.verification import PathRule, RankRule, Rule, RuleStanding, rule_order
+from spectheory.verification.registry import all_rules, find_rule
 
 MOST_CANDIDATES = 1024
 
@@ -23,13 +26,21 @@ def run_rules(question: RulesOptions, draws: DrawOptions) -> None:
     """Answer the question and show the answer."""
     draws.check()
     in_range("--k", question.k, MOST_CANDIDATES)
+    rules = _rules(question.rule)
     pair = question.target is not None or question.draft is not None
     if one_source({"a trace": question.trace is not None, "--target with --draft": pair}) == "a trace":
         assert question.trace is not None
-        answer = of_trace(Trace.read(question.trace), question.k)
+        answer = of_trace(Trace.read(question.trace), question.k, rules)
     else:
-        answer = of_pmfs(*_pair(question), question.k, draws.seed)
+        answer = of_pmfs(*_pair(question), question.k, rules, draws.seed)
     show(rules_report(answer), as_json=draws.json)
+
+
+def _rules(names: Sequence[str] | None) -> list[Rule]:
+    """The rules to compare: those that are named, or all that read a draft model."""
+    if names:
+        return [find_rule(name) for name in dict.fromkeys(names)]
+    return [rule for rule in all_rules().values() if rule.uses_draft]
 
 
 def _pair(question: RulesOptions) -> tuple[Pmfs, Pmfs]:
@@ -45,7 +56,7 @@ def _pair(question: RulesOptions) -> tuple[Pmfs, Pmfs]:
 # Two pmfs
 
 
-def of_pmfs(target: Pmfs, draft: Pmfs, k: int, seed: int) -> RulesAnswer:
+def of_pmfs(target: Pmfs, draft: Pmfs, k: int, rules: Sequence[Rule], seed: int) -> RulesAnswer:
     """Every rule on pairs of pmfs, means over the pairs.
 
     Raises
@@ -59,7 +70,7 @@ def of_pmfs(target: Pmfs, draft: Pmfs, k: int, seed: int) -> RulesAnswer:
             f"--target has {len(p)} rows and --draft {len(q)}", limit="as many, or one", remedy="pair them row by row"
         )
     with working("working out the acceptances"):
-        rows = rule_order(p, q, k, rng=np.random.default_rng(seed))[1:]  # R4 stands beside each of them
+        rows = rule_order(p, q, k, rules=rules, rng=np.random.default_rng(seed))[1:]  # R4 stands beside each of them
     distance, divergence = (Interval.exact(float(np.mean(of(p, q)))) for of in (total_variation, kl_divergence))
     pairs = max(len(p), len(q))
     notes = [*target.notes, *draft.notes, "Block verification judges a call's drafts together; at one it is token."]
@@ -70,20 +81,17 @@ def of_pmfs(target: Pmfs, draft: Pmfs, k: int, seed: int) -> RulesAnswer:
 
 # A trace
 
-_PMF_ONLY = [name for name in ("recursive-distinct", "kseq", "gumbel-list") if name not in RULES]
 
-
-def of_trace(trace: Trace, k: int) -> RulesAnswer:
+def of_trace(trace: Trace, k: int, rules: Sequence[Rule]) -> RulesAnswer:
     """Mean over the positions of P(R <= k | text) for every rule whose law is recorded; intervals over prompts."""
     prompts = Prompts(trace.texts)
-    rows = [_standing(prompts, trace, rule, _candidates(rule, k)) for rule in RULES.values()]
-    rows += [RuleStanding(name, k, None, "none", note="needs full pmfs, --target and --draft") for name in _PMF_ONLY]
+    rows = [_standing(prompts, trace, rule, k if rule.several else 1) for rule in rules]
     mean = {
         name: _mean(prompts, trace.columns[name], most)
         for name, most in (("kl", np.inf), ("total_variation", 1.0))
         if name in trace.columns
     }
-    notes = _trace_notes(trace, prompts.count)
+    notes = _trace_notes(trace, prompts.count, rules)
     return RulesAnswer("trace", k, len(trace), rows, mean.get("total_variation"), mean.get("kl"), notes)
 
 
@@ -95,12 +103,10 @@ def _mean(prompts: Prompts, per_position: Floats, most: float) -> Interval:
     return ratio(prompts.sum_rows(per_position), positions, limits=(0.0, most))
 
 
-def _candidates(rule: PathRule, k: int) -> int:
-    return k if isinstance(rule, RankRule) else 1
-
-
-def _standing(prompts: Prompts, trace: Trace, rule: PathRule, k: int) -> RuleStanding:
+def _standing(prompts: Prompts, trace: Trace, rule: Rule, k: int) -> RuleStanding:
     """Mean P(R <= k | text), or why it is not known."""
+    if not isinstance(rule, PathRule):
+        return RuleStanding(rule.name, k, None, "none", note="needs full pmfs, --target and --draft")
     try:
         rule.require(trace.columns)
         accepted = (
@@ -113,13 +119,16 @@ def _standing(prompts: Prompts, trace: Trace, rule: PathRule, k: int) -> RuleSta
     return RuleStanding(rule.name, k, _mean(prompts, accepted, 1.0), "estimate")
 
 
-def _trace_notes(trace: Trace, prompts: int) -> list[str]:
+def _trace_notes(trace: Trace, prompts: int, rules: Sequence[Rule]) -> list[str]:
     notes = [
         f"Means over {len(trace)} positions of P(R <= k | text), exact for these texts; "
         "intervals (95%) are over prompts."
     ]
-    if "distinct_rank" in trace.columns:
-        notes.append("recursive-distinct with several candidates is not exact: it comes from unbiased estimates.")
+    notes += [
+        f"{rule.name} with several candidates is not exact: it comes from unbiased estimates."
+        for rule in rules
+        if isinstance(rule, RankRule) and rule.estimated and rule.recorded_in in trace.columns
+    ]
     if trace.provenance.get("origin") == GIVEN_TEXT:
         notes.append("The text was given, not sampled from the target: the numbers are for that text as output.")
     return [*notes, *few_prompts(prompts), 'R4 and H(R) beside KL need full pmfs. "-": not known from this trace.']

@@ -12,15 +12,15 @@ import numpy as np
 
 from spectheory.cli.inputs import in_range, read_pmfs, read_rank_law
 from spectheory.cli.simulation_options import SettingOptions
-from spectheory.drafting import Batch, Chain, KAry, Shape, Tree
+from spectheory.drafting.shapes import Chain, read_shape, sized_shape
 from spectheory.errors import SettingError, ShapeError
+from spectheory.verification import RULES
 
 Parameters = dict[str, Any]
 Reader = Callable[[SettingOptions], Parameters]
 
 MAX_RANK, DRAFTS, LENGTH, K, ORDER, DRAFT_ORDER = 8, 4, 50, 4, 3, 2
 NODES = (1, 4, 16, 64)
-DISTINCT = ("race", "race-dense", "recursive-distinct")
 MOST = {"length": 10_000, "k": 1024, "drafts": 1024, "max_rank": 4096, "nodes": 100_000, "order": 32, "draft_order": 32}
 """The largest numbers that are taken: theory and tables grow with them."""
 MOST_NODES = 256
@@ -135,7 +135,8 @@ def _whole(name: str, value: int) -> None:
 def _ranks(question: SettingOptions) -> Parameters:
     """Both pmfs, and the ranks that are told apart; distinct candidates have no more than there are tokens."""
     pair = _pair(question)
-    most = len(pair["target"]) if question.kind in DISTINCT else MAX_RANK
+    distinct = RULES[question.kind.removesuffix("-dense")].drafts == "distinct"
+    most = len(pair["target"]) if distinct else MAX_RANK
     return {**pair, **_number("max_rank", min(MAX_RANK, most))(question)}
 
 
@@ -149,43 +150,17 @@ def _rank_law(question: SettingOptions) -> Parameters:
 
 def _tree(question: SettingOptions) -> Parameters:
     """The paths of the draft tree; a chain of k without a shape."""
-    shape = read_shape(question.shape or "chain", question.k)
+    name = question.shape or Chain.name
+    if question.k is not None and not sized_shape(name):
+        raise SettingError(f"--k is {question.k}", limit=f"the shape {name!r} has its size", remedy="leave --k out")
+    size = K if question.k is None else question.k
+    _whole("k", size)
+    (shape,) = read_shape(name, [size])
     if shape.nodes > MOST_NODES:
         raise SettingError(
             f"the shape has {shape.nodes} nodes", limit=f"at most {MOST_NODES} are told apart", remedy="draft fewer"
         )
     return {"paths": [list(path) for path in shape.tree().paths]}
-
-
-def read_shape(name: str, k: int | None) -> Shape:
-    """A draft shape as it is written: chain or batch of k, 2x2x1, or paths as 1,2,1-1.
-
-    Raises
-    ------
-    SettingError
-        If it is no shape, or k belongs to no such shape.
-
-    Examples
-    --------
-    >>> str(read_shape("2x2", None)), str(read_shape("chain", 3))
-    ('k-ary 2x2', 'chain k=3')
-    """
-    if name in ("chain", "batch"):
-        size = K if k is None else k
-        _whole("k", size)
-        return Chain(size) if name == "chain" else Batch(size)
-    if k is not None:
-        raise SettingError(f"--k is {k}", limit=f"the shape {name!r} has its size", remedy="leave --k out")
-    of_paths = "," in name or "-" in name
-    try:
-        numbers = [tuple(map(int, part.split("-" if of_paths else "x"))) for part in name.split(",")]
-    except ValueError as error:
-        raise SettingError(
-            f"shape {name!r} is unknown",
-            limit="there are chain, batch, k-ary ones as 2x2x1 and paths as 1,2,1-1",
-            remedy="name one",
-        ) from error
-    return Tree.from_paths(numbers) if of_paths else KAry(numbers[0])
 
 
 def _rule(names: Callable[[], Iterable[str]]) -> Reader:

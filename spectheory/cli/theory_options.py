@@ -43,6 +43,7 @@ class RulesOptions:
     ] = None
     draft: Annotated[str | None, Option(help="Pmf of the draft, in the same forms.")] = None
     k: Annotated[int, Option("--k", help="Candidates at one position.")] = 4
+    rule: Annotated[list[str] | None, Option(help="Rule that is shown; repeatable. All if absent.")] = None
 
 
 @dataclass(frozen=True)

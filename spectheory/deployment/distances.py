@@ -7,10 +7,6 @@ from typing import Any
 
 from spectheory.intervals import Interval
 from spectheory.prediction import Prediction
-from spectheory.verification import RankRule
-
-DETERMINISTIC = ("argmax", "topk", "greedy", "lookup")
-"""Rules whose drafts do not sample: B6 is about these, the one-call bound about the others."""
 
 CLAIMS = {
     "one_call": ("1 call", "limit", "any lossless verification of a chain drawn from the draft; one call, any start"),
@@ -79,12 +75,5 @@ def distances(prediction: Prediction) -> list[Distance]:
         best = value.best if isinstance(value, Interval) else value
         if best is not None:
             speedup = prediction.speedup.best * best / tokens if prediction.speedup else None
-            found.append(Distance(name, side, claim, best, tokens / best, _binds(field, prediction), speedup))
+            found.append(Distance(name, side, claim, best, tokens / best, field in prediction.rule.bound_by, speedup))
     return found
-
-
-def _binds(field: str, prediction: Prediction) -> bool:
-    """Whether a limit is about the rule: drawn drafts, drafts that do not sample, or ranks."""
-    if field == "iid_channel":
-        return isinstance(prediction.rule, RankRule)
-    return (prediction.rule.name in DETERMINISTIC) == (field != "one_call")

@@ -76,7 +76,7 @@ def rank_drafts(
     drafts : sequence of Draft
         Drafts for one target under the same sampling settings.
     rules : sequence of PathRule, optional
-        With chains; without: token, block, race and lookup as far as a trace has what they read. Lookup reads no
+        With chains; without: the usual ones as far as a trace has what they read. Lookup reads no
         draft: it is compared once, on the first trace that it can be predicted from.
     tree_rules : sequence of RankRule
         With trees.

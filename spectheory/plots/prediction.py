@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from spectheory.errors import load_extra
 from spectheory.intervals import Interval
-from spectheory.plots.style import COLOURS, GREY, Label, name_ends, save_figure
+from spectheory.plots.style import GREY, Label, colours_of, name_ends, save_figure
 from spectheory.prediction import Plan, Prediction
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def tokens_per_call(ax: Axes, plan: Plan) -> list[Artist]:
         plan,
         plan.chains,
         _tokens_of,
-        lambda label, _: "prompt lookup" if label == "lookup" else f"{label} verification",
+        lambda _, top: top.rule.label,
     )
     first = plan.of(plan.chains[0])
     lines = [(label, style, [value(p) for p in first]) for label, style, value in _LIMIT_LINES]
@@ -130,8 +130,10 @@ def _curves(
     """A line with its interval for every rule and kind of shape; trees are dotted with their sizes."""
     artists: list[Artist] = []
     labels: list[Label] = []
+    of_rules = colours_of(list({p.rule.name: p.rule for p in plan.predictions}.values()))
     for name in names:
-        predictions, colour = plan.of(name), COLOURS[name.split()[0]]
+        predictions = plan.of(name)
+        colour = of_rules[predictions[0].rule.name]
         artists += _band(ax, predictions, value, colour, marker="." if " " in name else None)
         top = max(predictions, key=lambda p: value(p).best)
         if mark_best:

@@ -20,17 +20,9 @@ from spectheory.prediction.over_prompts import Prompts, ratio
 from spectheory.prediction.shape_calls import BestTree, ShapeCalls, Wanted, calls_by_shape, takes
 from spectheory.prediction.trace_limits import Limits, limits_of
 from spectheory.trace import SOURCES, Trace
-from spectheory.verification import (
-    BlockVerification,
-    LookupMatch,
-    PathRule,
-    RaceVerification,
-    RankRule,
-    TokenVerification,
-)
-from spectheory.verification.biased import BiasedVerification
+from spectheory.verification import PathRule, RankRule
+from spectheory.verification.registry import DEFAULT_RULES, names, ranked_names
 
-DEFAULT_RULES: tuple[PathRule, ...] = (TokenVerification(), BlockVerification(), RaceVerification(), LookupMatch())
 _PATHS_SHOWN = 8
 """Nodes of a tree that a label writes out."""
 _LETTERS_SHOWN = 40
@@ -203,6 +195,7 @@ def predict(
     --------
     Two texts known by two numbers per token:
 
+    >>> from spectheory.verification import TokenVerification
     >>> trace = Trace.from_log_probabilities([([-1.0, -0.2], [-1.0, -0.2]), ([-0.5, -1.5], [-0.5, -1.5])])
     >>> print(predict(trace, TokenVerification(), Chain(1)).tokens_per_call)
     2.000
@@ -226,8 +219,8 @@ def plan(
 ) -> Plan:
     """Predict every rule with every shape it takes and find the best; arguments as in :func:`predict`.
 
-    Without `rules`: token, block, race and lookup, as far as the trace has what they read. Shapes other than chains go
-    to the rules with ranks alone.
+    Without `rules`: :data:`~spectheory.verification.DEFAULT_RULES`, as far as the trace has what they read. Shapes
+    other than chains go to the rules with ranks alone.
 
     Examples
     --------
@@ -263,7 +256,7 @@ def _check(rules: Sequence[PathRule], shapes: Sequence[Wanted], cost: CostModel 
             )
     if cost is not None and not isinstance(cost, CostModel):
         raise SettingError(f"cost is {cost!r}", limit="needs a cost model", remedy="ConstantRatio(0.1) is one")
-    if any(isinstance(rule, BiasedVerification) for rule in rules):
+    if any(rule.output == "biased" for rule in rules):
         raise SettingError(
             "a biased rule is asked for",
             limit="its text is no sample of the target",
@@ -284,9 +277,9 @@ def _found(
         found += [(rule, of_rule[shape]) for shape in wanted]
     if not found:
         raise SettingError(
-            f"no rule of {', '.join(rule.name for rule in rules)} takes such a shape",
+            f"no rule of {names(rules)} takes such a shape",
             limit="shapes other than chains need a rule with ranks",
-            remedy="use race, poisson, recursive, recursive-distinct or topk",
+            remedy=f"use one of {ranked_names()}",
         )
     return found
 

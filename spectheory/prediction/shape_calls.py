@@ -17,6 +17,7 @@ from spectheory.prediction.paths import TextCalls, calls_of_chains, calls_of_tre
 from spectheory.prediction.tree_search import text_tree
 from spectheory.trace import RECORDED_RANKS, Trace
 from spectheory.verification import PathRule, RankRule
+from spectheory.verification.registry import ranked_names
 
 Floats = NDArray[np.float64]
 
@@ -103,14 +104,7 @@ def takes(rule: PathRule, wanted: Wanted) -> bool:
 def drafted(rule: PathRule, shape: Shape, counts: NDArray[np.int64] | None = None) -> Shape:
     """The shape as the rule drafts it: a chain that is copied from the text costs no draft pass.
 
-    Parameters
-    ----------
-    rule : PathRule
-        Who drafts.
-    shape : Shape
-        What is asked for.
-    counts : array ``[texts, k + 1]``, optional
-        Calls by the tokens that they draft, where that varies.
+    `counts` are the calls of each text by the tokens that they draft, ``[texts, k + 1]``, where that varies.
 
     Examples
     --------
@@ -164,7 +158,7 @@ def _with_ranks(trace: Trace, rule: PathRule, wanted: Wanted, prefill_emits_toke
         raise SettingError(
             f"{rule.name} verification is asked for {wanted}",
             limit="it judges one chain of drafts",
-            remedy="use a chain, or a rule with ranks: race, poisson, recursive, recursive-distinct, topk",
+            remedy=f"use a chain, or a rule with ranks: {ranked_names()}",
         )
     if isinstance(wanted, BestTree):
         return _searched(trace, rule, wanted, prefill_emits_token)

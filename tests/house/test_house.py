@@ -17,6 +17,7 @@ PACKAGES = ("spectheory", "simulations", "proofs_check")
 
 ROOMS = (
     "errors",
+    "extensions",
     "checks",
     "files",
     "intervals",

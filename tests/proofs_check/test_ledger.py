@@ -28,7 +28,8 @@ from simulations.verdicts.predictions import Predicted, Side
 from spectheory.cli.theory_options import VerifyOptions
 from spectheory.cli.verify import run_verify
 from spectheory.errors import MissingExtraError, SettingError
-from spectheory.verification import RULES, RankRule
+from spectheory.verification import RULES, RankRule, Rule
+from spectheory.verification.registry import BUILT_IN
 
 ROOT = Path(__file__).parents[2]
 
@@ -115,7 +116,18 @@ def test_every_entry_has_evidence_of_every_kind_that_applies(entry: Entry) -> No
 
 @pytest.mark.parametrize("name", list(public_names()))
 def test_every_public_calculator_is_backed_by_an_entry(name: str) -> None:
-    assert any(name in entry.calculators for entry in ENTRIES)
+    assert any(name in entry.calculators for entry in ENTRIES) or stated_by(name) in ledger()
+
+
+def stated_by(name: str) -> str:
+    """The statement that a rule names as its law."""
+    module, _, attribute = name.rpartition(".")
+    return str(getattr(getattr(importlib.import_module(module), attribute), "statement", ""))
+
+
+@pytest.mark.parametrize("rule", BUILT_IN, ids=lambda rule: rule.name)
+def test_every_rule_names_a_statement(rule: Rule) -> None:
+    assert rule.statement in ledger()
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.id)

@@ -13,10 +13,10 @@ from spectheory.deployment.engines.models import Located
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain
 from spectheory.prediction import Plan, Prediction, plan
-from spectheory.verification import PATH_RULES
+from spectheory.verification import PATH_RULES, ArgmaxDraft, GreedyMatch, LookupMatch, TokenVerification
 
-TOKEN, ARGMAX, GREEDY, LOOKUP = "token", "argmax", "greedy", "lookup"
-"""Rules that engines have for chains."""
+TOKEN, ARGMAX, GREEDY, LOOKUP = (rule.name for rule in (TokenVerification, ArgmaxDraft, GreedyMatch, LookupMatch))
+"""The rules of chains that engines have."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from spectheory.deployment.engines.facts import Engine, Fact
 from spectheory.deployment.fastest_tree import fastest_tree
 from spectheory.drafting import Shape, Tree
 from spectheory.prediction import Prediction, predict
-from spectheory.verification import RULES, RankRule
+from spectheory.verification import TopKMatch
 
 _CHECKED = "source of 0.5.23; not run"
 FIRST_CHOICES = Fact(
@@ -112,9 +112,8 @@ def sglang_settings(ask: Ask) -> EngineSettings | None:
 
 
 def _tree(ask: Ask) -> Prediction | None:
-    """The fastest tree of first choices, with the passes of SGLang's growth."""
-    trace, cost, rule = ask.draft.trace, ask.draft.cost, RULES["topk"]
-    assert isinstance(rule, RankRule)
+    """The fastest tree of first choices, with the passes that growing it takes."""
+    trace, cost, rule = ask.draft.trace, ask.draft.cost, TopKMatch()
     if rule.recorded_in not in trace.columns:
         return None
     wanted = fastest_tree(trace, rule, cost, ask.nodes, drafted_as=GrownTree)

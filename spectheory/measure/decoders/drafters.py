@@ -11,6 +11,7 @@ from spectheory.drafting import Shape
 from spectheory.measure.decoders.drafted import ROOT, DraftTree, Floats
 from spectheory.measure.decoders.randomness import Source
 from spectheory.measure.decoders.verifiers import arrivals, without
+from spectheory.verification.base import Drafts
 
 Drafting: TypeAlias = Generator[list[int], Sequence[Floats], None]
 """Yields the nodes (or the root) after which it needs the draft's pmfs; the pmfs are sent in the same order."""
@@ -74,19 +75,14 @@ def first_of(values: Floats, count: int) -> list[int]:
     return [int(i) for i in few[values[few].argsort(kind="stable")[:count]]]
 
 
-CANDIDATES: Mapping[str, Candidates] = {
-    "token": iid,
-    "block": iid,
-    "independent": iid,
-    "recursive": iid,
-    "recursive-distinct": distinct,
-    "race": by_arrival,
-    "poisson": by_arrival_with_repeats,
-    "topk": most_probable,
-    "argmax": most_probable,
-    "greedy": most_probable,
+CANDIDATES: Mapping[tuple[Drafts, bool], Candidates] = {
+    ("drawn", False): iid,
+    ("drawn", True): by_arrival_with_repeats,
+    ("distinct", False): distinct,
+    ("distinct", True): by_arrival,
+    ("chosen", False): most_probable,
 }
-"""Candidates by the name of the rule that verifies them."""
+"""How candidates are found, by how a rule says that its drafts come and whether they do so by arrival."""
 
 
 def shaped(

@@ -13,9 +13,14 @@ from spectheory.measure.decoders.drafters import CANDIDATES, Drafting, Levels, l
 from spectheory.measure.decoders.heaviest import heaviest
 from spectheory.measure.decoders.lookup import looked_up
 from spectheory.measure.decoders.randomness import Source
-from spectheory.measure.decoders.verifiers import VERIFIERS, Verifier
-from spectheory.verification import RULES, GreedyMatch, RankRule
+from spectheory.measure.decoders.verifiers import VERIFIERS, Verifier, matched, verifier_of
+from spectheory.verification import RankRule, Rule
 from spectheory.verification.lookup import LOOKUP_NGRAM
+from spectheory.verification.registry import find_rule, names
+
+PLAIN, TOPTREE = "plain", "toptree"
+OWN = (TOPTREE, PLAIN)
+"""Ways to decode that are no rule: without drafts, and with a tree that grows with the text."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +63,11 @@ class Method:
     ngram: int = LOOKUP_NGRAM
 
     def __post_init__(self) -> None:
-        if self.rule not in VERIFIERS:
+        if self.law is not None and verifier_of(self.law) is None:
             raise SettingError(
-                f"rule {self.rule!r} cannot be decoded with",
-                limit=f"there are {', '.join(VERIFIERS)}",
-                remedy="use one of them, e.g. token",
+                f"rule {self.law.name!r} has no decoder",
+                limit=f"there are {names(VERIFIERS)}, {', '.join(OWN)}",
+                remedy="name one, or ask `spectheory predict` about this rule",
             )
         at_least_one("ngram", self.ngram)
         if self.shape is not None and not self._takes_shape():
@@ -71,52 +76,55 @@ class Method:
     @property
     def uses_draft(self) -> bool:
         """Whether the draft model is read."""
-        return self.shape is not None and self.rule != "lookup"
+        return self.shape is not None and (self.law is None or self.law.uses_draft)
 
     @property
     def verifier(self) -> Verifier:
-        """The function that decides which drafts are output."""
-        return VERIFIERS[self.rule]
+        """What decides which drafts are output."""
+        return (self.law and verifier_of(self.law)) or matched
+
+    @cached_property
+    def law(self) -> Rule | None:
+        """The rule itself; None of plain decoding and of ``toptree``, which match drafts with the target's own draw."""
+        return None if self.rule in OWN else find_rule(self.rule)
 
     def drafting(self, tree: DraftTree, text: list[int], room: int, source: Source, ends: frozenset[int]) -> Drafting:
         """Draft a call's tree of at most `room` tokens in depth, after `text`."""
         if isinstance(self.shape, HeaviestTree):
             most = self.shape.max_depth
             yield from heaviest(tree, self.shape.nodes, room if most is None else min(room, most), ends)
-        elif self.rule == "lookup" and self.shape is not None:
+        elif self.shape is not None and not self.uses_draft:
             looked_up(tree, text, min(self.shape.depth, room), self.ngram, ends)
-        elif self.shape is not None:
-            yield from shaped(tree, self._levels, room, CANDIDATES[self.rule], source, ends)
+        elif self.shape is not None and self.law is not None:
+            candidates = CANDIDATES[self.law.drafts, self.law.by_arrival]
+            yield from shaped(tree, self._levels, room, candidates, source, ends)
 
     @cached_property
     def _levels(self) -> Levels:
         return [] if self.shape is None or isinstance(self.shape, HeaviestTree) else levels_of(self.shape)
 
     def _takes_shape(self) -> bool:
-        if self.rule == "plain":
-            return False
-        if self.rule == "toptree" or isinstance(self.shape, HeaviestTree):
-            return self.rule == "toptree" and isinstance(self.shape, HeaviestTree)
-        rule = RULES.get(self.rule)
-        if isinstance(rule, RankRule) and self.shape is not None:
-            return not rule.consecutive or _is_consecutive(self.shape)
+        if self.law is None or isinstance(self.shape, HeaviestTree):
+            return self.rule == TOPTREE and isinstance(self.shape, HeaviestTree)
+        if isinstance(self.law, RankRule) and self.shape is not None:
+            return not self.law.consecutive or _is_consecutive(self.shape)
         return isinstance(self.shape, Chain)
 
     def _needs(self) -> dict[str, str]:
-        if self.rule == "plain":
+        if self.rule == PLAIN:
             return {"limit": "it drafts nothing", "remedy": "leave out the shape"}
-        if self.rule == "toptree":
+        if self.rule == TOPTREE:
             return {"limit": "its tree grows with the text", "remedy": "use HeaviestTree(nodes)"}
-        if isinstance(RULES.get(self.rule), RankRule):
+        if isinstance(self.law, RankRule):
             return {"limit": "it takes a shape, with ranks 1, 2, ... below a node if it rejects", "remedy": "e.g. 2x2"}
         return {"limit": "it judges one chain of drafts", "remedy": "use a chain"}
 
 
-def check_temperature(rule: str, temperature: float) -> None:
-    """Refuse greedy verification of a sampled target."""
-    if rule == GreedyMatch.name and temperature > 0:
+def check_temperature(rule: Rule, temperature: float) -> None:
+    """Refuse a rule that outputs first choices for a sampled target."""
+    if rule.output == "first choice" and temperature > 0:
         raise SettingError(
-            f"greedy is asked for at temperature {temperature:g}",
+            f"{rule.name} is asked for at temperature {temperature:g}",
             limit="a greedy target has temperature 0",
             remedy="use temperature 0, or argmax for a sampled target",
         )

@@ -9,6 +9,19 @@ import numpy as np
 
 from spectheory.measure.decoders.drafted import ROOT, DraftTree, Floats
 from spectheory.measure.decoders.randomness import Source
+from spectheory.verification import (
+    ArgmaxDraft,
+    BlockVerification,
+    GreedyMatch,
+    IndependentMatch,
+    LookupMatch,
+    PoissonRace,
+    RaceVerification,
+    RecursiveRejection,
+    Rule,
+    TokenVerification,
+    TopKMatch,
+)
 
 Verdict: TypeAlias = tuple[list[int], int]
 """Accepted nodes from the root down, and the token after them."""
@@ -146,19 +159,22 @@ def _excess(minuend: Floats, subtrahend: Floats, otherwise: Floats) -> Floats:
     return excess if excess.any() else otherwise
 
 
-VERIFIERS: Mapping[str, Verifier] = {
-    "token": rejected_one_by_one,
-    "block": judged_together,
-    "race": raced,
-    "poisson": raced,
-    "recursive": rejected_one_by_one,
-    "recursive-distinct": rejected_distinct,
-    "independent": matched,
-    "argmax": matched,
-    "greedy": matched,
-    "topk": matched,
-    "lookup": matched,
-    "toptree": matched,
-    "plain": matched,
+VERIFIERS: Mapping[Rule, Verifier] = {
+    TokenVerification(): rejected_one_by_one,
+    BlockVerification(): judged_together,
+    RaceVerification(): raced,
+    PoissonRace(): raced,
+    RecursiveRejection(): rejected_one_by_one,
+    RecursiveRejection(replacement=False): rejected_distinct,
+    IndependentMatch(): matched,
+    ArgmaxDraft(): matched,
+    GreedyMatch(): matched,
+    TopKMatch(): matched,
+    LookupMatch(): matched,
 }
-"""Verifiers by the name of the rule they implement."""
+"""What carries out each rule."""
+
+
+def verifier_of(rule: Rule) -> Verifier | None:
+    """What carries out a rule; None if nothing does."""
+    return next((verifier for known, verifier in VERIFIERS.items() if known == rule), None)

@@ -11,16 +11,17 @@ from spectheory.errors import SettingError
 from spectheory.measure.decoders.methods import Method, check_temperature
 from spectheory.prediction.shape_calls import drafted
 from spectheory.reports.validation_terms import FILTERS_JUDGE, JUDGE, JUDGES
-from spectheory.verification import PATH_RULES, PathRule
+from spectheory.verification import PathRule, TokenVerification
+from spectheory.verification.registry import VALIDATED_RULES, VALIDATED_TREE_RULES, path_rule
 
 PLAIN = "plain"
 """Decoding without drafts."""
 KS = (1, 3, 5)
 """Lengths of chains."""
 TREE = KAry((2, 2, 1))
-CHAIN_RULES = ("token", "block", "race", "argmax", "lookup", JUDGE)
-TREE_RULES = ("race", "recursive-distinct", "topk")
-"""Default rules for chains and for trees."""
+CHAIN_RULES = (*(rule.name for rule in VALIDATED_RULES), JUDGE)
+TREE_RULES = tuple(rule.name for rule in VALIDATED_TREE_RULES)
+"""Rules that are tried where none is named."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class Setting:
         The recursion needs only the law of the accepted drafts at each start. Copied drafts have one: they are a
         function of the text before the start.
         """
-        return PATH_RULES["token" if self.judged else self.rule]
+        return TokenVerification() if self.judged else path_rule(self.rule)
 
     @property
     def key(self) -> int:
@@ -94,7 +95,8 @@ def settings_for(rules: Sequence[str], shapes: Sequence[Shape], temperature: flo
     refused.
     """
     for rule in rules:
-        check_temperature(rule, temperature)
+        if rule not in JUDGES:
+            check_temperature(path_rule(rule), temperature)
     pairs = [
         (rule, shape)
         for shape in dict.fromkeys(shapes)
@@ -112,10 +114,7 @@ def _setting(rule: str, shape: Shape) -> Setting:
 
 
 def _refusal(rule: str, shape: Shape) -> SettingError | None:
-    """Why a rule does not take a shape, or None."""
-    if rule not in (*PATH_RULES, *JUDGES):
-        known = ", ".join((*PATH_RULES, *JUDGES))
-        return SettingError(f"rule {rule!r} is unknown", limit=f"there are {known}", remedy="use one of them")
+    """Why a rule does not go with a shape."""
     try:
         _setting(rule, shape)
     except SettingError as error:
