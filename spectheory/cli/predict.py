@@ -36,8 +36,7 @@ from spectheory.reports.plan import (
     tokens_table,
     trees_table,
 )
-from spectheory.trace import TRACE_FILE, Trace
-from spectheory.trace.importers.logprobs import read_log_probabilities
+from spectheory.trace import TRACE_FILE, Trace, read_any, trace_file
 from spectheory.verification import PathRule
 from spectheory.verification.biased import BiasedVerification
 
@@ -178,12 +177,8 @@ def _evidence(
 ) -> tuple[Trace, CostModel | None, Session | None]:
     """The trace to predict from, the cost model, and the loaded pair if there is one."""
     cost: CostModel | None = ConstantRatio(question.c) if question.c is not None else None
-    if question.logprobs:
-        trace = read_log_probabilities(question.logprobs)
-        return trace, read_latencies(question.latency, trace) if question.latency else cost, None
-    if question.trace:
-        path = question.trace / TRACE_FILE if question.trace.is_dir() else question.trace
-        trace, beside = Trace.read(path), path.with_name(LATENCY_FILE)
+    if path := question.trace or question.logprobs:
+        trace, beside = read_any(path), trace_file(path).with_name(LATENCY_FILE)
         if cost is None and (question.latency or beside.exists()):
             cost = read_latencies(question.latency or beside, trace)
         return trace, cost, None

@@ -13,7 +13,7 @@ from spectheory.errors import SettingError, ShapeError, SpectheoryError
 from spectheory.intervals import Interval
 from spectheory.prediction.over_prompts import Prompts, few_prompts, ratio
 from spectheory.reports import RulesAnswer, rules_report
-from spectheory.trace import GIVEN_TEXT, Trace
+from spectheory.trace import GIVEN_TEXT, Trace, read_any
 from spectheory.verification import RULES, PathRule, RankRule, RuleStanding, rule_order
 
 MOST_CANDIDATES = 1024
@@ -26,7 +26,7 @@ def run_rules(question: RulesOptions, draws: DrawOptions) -> None:
     pair = question.target is not None or question.draft is not None
     if one_source({"a trace": question.trace is not None, "--target with --draft": pair}) == "a trace":
         assert question.trace is not None
-        answer = of_trace(Trace.read(question.trace), question.k)
+        answer = of_trace(read_any(question.trace), question.k)
     else:
         answer = of_pmfs(*_pair(question), question.k, draws.seed)
     show(rules_report(answer), as_json=draws.json)

@@ -24,7 +24,7 @@ from spectheory.truncated.divergences import (
 from spectheory.truncated.moments import entropy, second_log_moment
 from spectheory.truncated.outward import mean_interval
 from spectheory.truncated.rank_entropy import largest_rank_entropy, poisson_rank_entropy
-from spectheory.truncated.rules import acceptance, acceptance_given, rank_pmf, rank_pmf_given
+from spectheory.truncated.rules import acceptance, acceptance_given, bounds_given, rank_pmf, rank_pmf_given
 from spectheory.truncated.top import TopLogProbs
 from spectheory.truncated.unbounded import chi_square, kl_divergence, renyi_divergence
 
@@ -32,6 +32,7 @@ __all__ = [
     "TopLogProbs",
     "acceptance",
     "acceptance_given",
+    "bounds_given",
     "chi_square",
     "entropy",
     "gumbel_list_acceptance_bound",

@@ -151,6 +151,19 @@ def rank_pmf_given(
     return _known(rule, 1, "rank_pmf_given", "most")(target, draft, token, max_rank)
 
 
+def bounds_given(rule: Rule) -> float:
+    """Of how many candidates :func:`acceptance_given` is known: 0 for a rule without an entry.
+
+    Examples
+    --------
+    >>> from spectheory.verification import LookupMatch, PoissonRace, RaceVerification
+    >>> [bounds_given(rule) for rule in (LookupMatch(), RaceVerification(), PoissonRace())]
+    [0, 1, inf]
+    """
+    entry = TABLE.get(rule)
+    return entry.most_given if entry and entry.given else 0
+
+
 def _known(rule: Rule, k: int, what: str, most: str) -> Callable[..., Any]:
     """The function of the table, or the error that says what is not known of the rule."""
     at_least_one("k", k)

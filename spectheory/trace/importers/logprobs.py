@@ -9,7 +9,8 @@ from typing import Any
 
 from spectheory.errors import TextError
 from spectheory.files import read_text
-from spectheory.trace import Trace
+from spectheory.trace.importers.base import Format
+from spectheory.trace.record import Trace
 
 LOWEST = -1e300
 """No log-probability comes near it, and sums of thousands of such values stay finite."""
@@ -90,3 +91,10 @@ def _check_value(value: Any, where: str) -> None:
         limit=f"must be in {LOWEST:g}..0" if number else "must be a number",
         remedy="write -Infinity for probability zero" if number else "write natural logarithms",
     )
+
+
+LOG_PROBABILITIES = Format(
+    "JSON lines of log-probabilities",
+    lambda head: head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{") and b'"target"' in head,
+    read_log_probabilities,
+)
