@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from spectheory.cli.console import ready_folder
@@ -49,7 +50,7 @@ def sources(question: PlanOptions) -> list[tuple[str, Path]]:
 
 def draft_at(name: str, path: Path, question: PlanOptions) -> Draft:
     """One draft with its trace and costs; without a name that of the trace."""
-    trace = read_any(path)
+    trace = replace(read_any(path), lists=())  # plans rest on exact predictions alone
     recorded = trace.provenance.get("draft")
     name = name or str((recorded.get("name") if isinstance(recorded, dict) else None) or "draft")
     return Draft(name, trace, cost_of(question, name, path, trace))

@@ -21,6 +21,8 @@ from spectheory.errors import SettingError
 from spectheory.files import write_whole
 from spectheory.prediction import Plan, plan
 from spectheory.prediction.bias_tradeoff import BiasPoint, bias_tradeoff
+from spectheory.prediction.certified import by_lists
+from spectheory.prediction.prediction import DEFAULT_RULES
 from spectheory.prediction.shape_calls import BestTree, Wanted
 from spectheory.reports.plan import (
     IN_LOOP,
@@ -119,6 +121,8 @@ def _answer(
         cost = None  # latencies of shorter calls: tokens are known all the same
         answer = plan(trace, cost, rules=rules, shapes=chains, **settings)
         remarks.print(f"speed-ups are left out: {error}, or give --c", markup=False)
+    if bounded := [rule for rule in DEFAULT_RULES if rules is None and by_lists(rule, trace)]:
+        answer += plan(trace, cost, rules=bounded, shapes=chains, **settings)
     ranked = with_ranks(trace, rules)
     if ranked:
         try:

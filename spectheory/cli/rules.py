@@ -9,14 +9,18 @@ from spectheory.cli.inputs import Floats, Pmfs, in_range, one_source, read_pmfs
 from spectheory.cli.progress import working
 from spectheory.cli.theory_options import DrawOptions, RulesOptions
 from spectheory.divergences import kl_divergence, total_variation
+from spectheory.drafting import Batch
 from spectheory.errors import SettingError, ShapeError, SpectheoryError
 from spectheory.intervals import Interval
+from spectheory.prediction.certified import by_lists, ends_of, joined
 from spectheory.prediction.over_prompts import Prompts, few_prompts, ratio
 from spectheory.reports import RulesAnswer, rules_report
 from spectheory.trace import GIVEN_TEXT, Trace, read_any
+from spectheory.truncated import bounds_given
 from spectheory.verification import RULES, PathRule, RankRule, RuleStanding, rule_order
 
 MOST_CANDIDATES = 1024
+FROM_LISTS = "the range of what the lists of the most probable tokens allow, and of the intervals over prompts"
 
 
 def run_rules(question: RulesOptions, draws: DrawOptions) -> None:
@@ -100,8 +104,11 @@ def _candidates(rule: PathRule, k: int) -> int:
 
 
 def _standing(prompts: Prompts, trace: Trace, rule: PathRule, k: int) -> RuleStanding:
-    """Mean P(R <= k | text), or why it is not known."""
+    """Mean P(R <= k | text), between certified ends if lists alone bound it, or why it is not known."""
     try:
+        if by_lists(rule, trace, Batch(k)) and k <= bounds_given(rule):
+            ends = [_mean(prompts, end.law.sum(axis=1), 1.0) for end in ends_of(rule, trace, k)]
+            return RuleStanding(rule.name, k, joined(ends), "estimate", note=FROM_LISTS)
         rule.require(trace.columns)
         accepted = (
             rule.rank_law(trace.columns, k).sum(axis=1)

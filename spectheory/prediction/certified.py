@@ -39,11 +39,14 @@ from spectheory.trace import Trace
 from spectheory.verification import Columns, PathRule, RankRule
 
 Floats = NDArray[np.float64]
+ONE = Chain(1)
 
 
-def by_lists(rule: PathRule, trace: Trace) -> bool:
-    """Whether the trace has no columns for the rule, but lists that bound it."""
-    return bool(trace.lists) and not set(rule.needs) <= set(trace.columns) and truncated.bounds_given(rule) > 0
+def by_lists(rule: PathRule, trace: Trace, wanted: Wanted = ONE) -> bool:
+    """Whether the trace has no columns for the rule with the shape, but lists that bound the rule."""
+    ranked = isinstance(rule, RankRule) and not isinstance(wanted, Chain)
+    read = {*rule.needs, *([rule.recorded_in] if ranked and isinstance(rule, RankRule) else [])}
+    return bool(trace.lists) and not read <= set(trace.columns) and truncated.bounds_given(rule) > 0
 
 
 def nested(shape: Shape) -> bool:

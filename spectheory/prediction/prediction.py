@@ -249,7 +249,7 @@ def plan(
     if rules is None:
         rules = [rule for rule in DEFAULT_RULES if set(rule.needs) <= set(trace.columns)]
     _check(rules, shapes, cost)
-    if any(by_lists(rule, trace) for rule in rules):
+    if any(by_lists(rule, trace, shape) for rule in rules for shape in shapes):
         return _with_lists(trace, cost, rules, shapes, prefill_emits_token)
     found = _found(trace, rules, shapes, prefill_emits_token)
     prompts = Prompts(trace.texts)
@@ -270,19 +270,18 @@ def _with_lists(
     found: list[Plan] = []
     refused: SettingError | None = None
     for rule in rules:
-        if not by_lists(rule, trace):
-            if wanted := [shape for shape in shapes if takes(rule, shape)]:
-                found.append(plan(trace, cost, rules=[rule], shapes=wanted, prefill_emits_token=prefill))
-            continue
-        wanted = []
-        for shape in shapes:
+        taken = [shape for shape in shapes if takes(rule, shape)]
+        if exact := [shape for shape in taken if not by_lists(rule, trace, shape)]:
+            found.append(plan(trace, cost, rules=[rule], shapes=exact, prefill_emits_token=prefill))
+        bounded = []
+        for shape in (shape for shape in taken if shape not in exact):
             try:
                 require_certified(rule, shape)
-                wanted.append(shape)
+                bounded.append(shape)
             except SettingError as error:
                 refused = error
-        if wanted:
-            found.append(_between_ends(trace, cost, rule, wanted, prefill))
+        if bounded:
+            found.append(_between_ends(trace, cost, rule, bounded, prefill))
     if not found:
         raise refused or SettingError("there is nothing to predict", limit="needs a shape of the rules", remedy="chain")
     return reduce(add, found)

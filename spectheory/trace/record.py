@@ -127,6 +127,12 @@ class Trace:
             )
         for fault in faults(self.columns):
             raise self._refused(fault)
+        if self.lists and (len(self.lists) != tokens or "token" not in self.columns):
+            raise TraceError(
+                f"there are {len(self.lists)} lists for {tokens} tokens",
+                limit="needs one pair, and an id, per token",
+                remedy="list every position",
+            )
 
     def _refused(self, fault: Fault) -> SpectheoryError:
         """The error of a column; impossible log-probabilities are the text's fault."""
