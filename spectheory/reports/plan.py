@@ -101,8 +101,8 @@ def notes(plan: Plan) -> list[str]:
     if bounded:
         lines.append(
             f"{', '.join(bounded)}: not exact, but from lists of the most probable tokens. The range that they allow "
-            "(`certified`) is certain for these texts; intervals join the 95% ones over prompts at both of its ends (with "
-            "one prompt, the ends alone). Their middle claims nothing: settings are compared by the low end."
+            "(`certified`) is certain for these texts; intervals join the 95% ones over prompts at both of its ends "
+            "(with one prompt, the ends alone). Their middle claims nothing: settings are compared by the low end."
         )
     elif absent:
         absent = ["the race rule", *absent]
