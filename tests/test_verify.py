@@ -37,7 +37,7 @@ FALSE = Claim("x <= 6/7", lambda x: at_most(7 * x, 6))
 
 def entry(evidence: Evidence, *, refuted: bool = False) -> Entry:
     kind = "refuted" if refuted else "upper bound"
-    return Entry("A1", "t", kind, "x <= 1", "x", (), (), (evidence,))  # type: ignore[arg-type]
+    return Entry("A1", "t", kind, "x <= 1", "x", (), (evidence,))  # type: ignore[arg-type]
 
 
 def outcome(evidence: Evidence, monkeypatch: pytest.MonkeyPatch, *, refuted: bool = False) -> verify.Checked:
