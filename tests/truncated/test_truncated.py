@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import spectheory
-from proofs_check.strategies import Floats, extreme_pairs, pairs, theorem
-from proofs_check.truncated_cases import corners, small_pairs, spread, vertices
+from proofs_check.agreement.truncated_cases import corners, small_pairs, spread, vertices
+from proofs_check.library.strategies import Floats, extreme_pairs, pairs, theorem
 from spectheory import truncated
 from spectheory.errors import PmfError, SettingError, ShapeError, SpectheoryError
 from spectheory.intervals import Interval

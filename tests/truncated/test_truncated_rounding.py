@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from proofs_check.strategies import Floats
+from proofs_check.library.strategies import Floats
 from spectheory import truncated
 from spectheory.divergences import total_variation
 from spectheory.errors import PmfError

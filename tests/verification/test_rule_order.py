@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 
-from proofs_check.strategies import Floats, extreme_pairs, pairs, theorem
+from proofs_check.library.strategies import Floats, extreme_pairs, pairs, theorem
 from spectheory import entropy, kl_divergence
 from spectheory.errors import PmfError, SettingError, ShapeError
 from spectheory.verification import (

@@ -1,4 +1,4 @@
-"""How to decode, described: a rule, and what each call drafts for it."""
+"""How to decode: a rule, and what each call drafts for it."""
 
 from __future__ import annotations
 
@@ -25,19 +25,8 @@ OWN = (TOPTREE, PLAIN)
 
 @dataclass(frozen=True)
 class HeaviestTree:
-    """The tree of the prefixes that the draft finds most probable, grown anew at each call (§5).
-
-    Parameters
-    ----------
-    nodes : int
-        Drafted tokens per call, at least 1.
-    max_depth : int, optional
-        Most tokens of a prefix.
-
-    Raises
-    ------
-    SettingError
-        If a number is below 1.
+    """The tree of the `nodes` most probable prefixes under the draft, at most `max_depth` deep, grown at each call
+    (§5).
     """
 
     nodes: int
@@ -58,15 +47,10 @@ class Method:
     rule : str
         A name of :data:`spectheory.verification.PATH_RULES`; or ``toptree`` (a :class:`HeaviestTree`); or ``plain``.
     shape : Shape or HeaviestTree, optional
-        What a call drafts. Without one nothing is drafted: plain sampling, or with ``race`` plain race sampling, whose
-        text every shape of that rule gives too.
+        What a call drafts. Without a shape nothing is drafted: plain sampling, or for ``race`` race sampling, with
+        the same text as every shape of that rule.
     ngram : int
-        Longest suffix that ``lookup`` looks for.
-
-    Raises
-    ------
-    SettingError
-        If there is no such rule, or it does not take the shape.
+        Longest suffix that ``lookup`` searches for.
 
     Examples
     --------
@@ -96,7 +80,7 @@ class Method:
 
     @property
     def verifier(self) -> Verifier:
-        """What decides which drafts are output."""
+        """The function that decides which drafts are output."""
         return (self.law and verifier_of(self.law)) or matched
 
     @cached_property
@@ -136,8 +120,18 @@ class Method:
         return {"limit": "it judges one chain of drafts", "remedy": "use a chain"}
 
 
+def check_temperature(rule: Rule | None, temperature: float) -> None:
+    """Refuse a rule that outputs first choices where the target is sampled."""
+    if rule is not None and rule.output == "first choice" and temperature > 0:
+        raise SettingError(
+            f"{rule.name} is asked for at temperature {temperature:g}",
+            limit="a greedy target has temperature 0",
+            remedy="use temperature 0, or argmax for a sampled target",
+        )
+
+
 def _is_consecutive(shape: Shape) -> bool:
-    """Whether the children of every node have the ranks 1, 2, ... without a gap."""
+    """Whether the children of every node have ranks 1, 2, ... without a gap."""
     tree = shape.tree()
     below: dict[int, list[int]] = {}
     for parent, rank in zip(tree.parents.tolist(), tree.ranks.tolist(), strict=True):
