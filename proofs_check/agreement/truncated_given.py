@@ -12,6 +12,16 @@ from proofs_check.statement.claims import Compared, at_least, at_most
 from proofs_check.twins.completions import NO_EXTRAS, Extras, Lengths
 from spectheory import truncated
 from spectheory.intervals import Interval
+from spectheory.verification import (
+    ArgmaxDraft,
+    GreedyMatch,
+    IndependentMatch,
+    PoissonRace,
+    RaceVerification,
+    RecursiveRejection,
+    TokenVerification,
+    TopKMatch,
+)
 
 BEYOND = 1e-9
 """What a wrong claim is given beyond rounding, so that it fails for its own reason."""
@@ -24,15 +34,15 @@ def given_inside(p: Pmf, q: Pmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS)
     for x in (x for x in range(len(p)) if not is_zero(p[x])):
         race = 0 * p[x] if is_zero(q[x]) else 1 / (1 + g(p, q, p[x] / q[x]))
         within = [sum(row[x] for row in rows[:rank]) / p[x] for rank in range(RANKS + 1)]
-        token = truncated.token_acceptance_given(target, draft, x)
+        token = truncated.acceptance_given(TokenVerification(), target, draft, x)
         yield from contained(token, smaller(1 + 0 * p[x], q[x] / p[x]))
-        yield from contained(truncated.race_acceptance_given(target, draft, x), race)
-        second = truncated.poisson_race_acceptance_given(target, draft, x, 2)
+        yield from contained(truncated.acceptance_given(RaceVerification(), target, draft, x), race)
+        second = truncated.acceptance_given(PoissonRace(), target, draft, x, 2)
         yield from contained(second, 1 - (1 - race) * (1 - race))
-        yield from contained(truncated.independent_acceptance_given(draft, x), q[x])
-        yield from contained(truncated.recursive_acceptance_given(target, draft, x, 2), within[2])
-        poisson = truncated.poisson_rank_pmf_given(target, draft, x, RANKS)
-        recursive = truncated.recursive_rank_pmf_given(target, draft, x, RANKS)
+        yield from contained(truncated.acceptance_given(IndependentMatch(), target, draft, x), q[x])
+        yield from contained(truncated.acceptance_given(RecursiveRejection(), target, draft, x, 2), within[2])
+        poisson = truncated.rank_pmf_given(PoissonRace(), target, draft, x, RANKS)
+        recursive = truncated.rank_pmf_given(RecursiveRejection(), target, draft, x, RANKS)
         for rank in range(RANKS):
             yield from contained(poisson[rank], race * (1 - race) ** rank)
             yield from contained(recursive[rank], within[rank + 1] - within[rank])
@@ -42,7 +52,7 @@ def peaks_forgotten(p: Pmf, q: Pmf, m: Lengths = (1, 1), extra: Extras = NO_EXTR
     """The third rank of the Poisson race, given the output, lies between its values at the ends of the first's."""
     target, draft = lists(p, q, m, extra)
     for x in (x for x in range(len(p)) if not (is_zero(p[x]) or is_zero(q[x]))):
-        first = truncated.race_acceptance_given(target, draft, x)
+        first = truncated.acceptance_given(RaceVerification(), target, draft, x)
         low, high = sorted(a * (1 - a) ** 2 for a in (first.low, first.high))
         race = 1 / (1 + g(p, q, p[x] / q[x]))
         yield from contained(Interval(low - BEYOND, low, high + BEYOND, "bound"), race * (1 - race) ** 2)
@@ -54,12 +64,12 @@ def matching_inside(p: Pmf, q: Pmf, m: Lengths = (1, 1), extra: Extras = NO_EXTR
     target, draft = lists(p, q, m, extra)
     order = ranked(q)
     for k in range(1, len(p) + 1):
-        yield from contained(truncated.top_k_acceptance(target, draft, k), sum(p[x] for x in order[:k]))
+        yield from contained(truncated.acceptance(TopKMatch(), target, draft, k), sum(p[x] for x in order[:k]))
         for x in range(len(p)):
             drafted = int(x in order[:k]) + 0 * p[x]
-            yield from contained(truncated.top_k_acceptance_given(draft, x, k), drafted)
-    yield from contained(truncated.argmax_acceptance(target, draft), p[order[0]])
-    yield from contained(truncated.greedy_acceptance(target, draft), int(ranked(p)[0] == order[0]) + 0 * p[0])
+            yield from contained(truncated.acceptance_given(TopKMatch(), target, draft, x, k), drafted)
+    yield from contained(truncated.acceptance(ArgmaxDraft(), target, draft), p[order[0]])
+    yield from contained(truncated.acceptance(GreedyMatch(), target, draft), int(ranked(p)[0] == order[0]) + 0 * p[0])
 
 
 def only_listed(p: Pmf, q: Pmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,6 +36,16 @@ from proofs_check.twins.race_ranks import rank_law
 from spectheory import truncated
 from spectheory.intervals import Interval
 from spectheory.truncated import TopLogProbs
+from spectheory.verification import (
+    GumbelList,
+    IndependentMatch,
+    KSeq,
+    PoissonRace,
+    RaceVerification,
+    RecursiveRejection,
+    Rule,
+    TokenVerification,
+)
 
 Lists = tuple[TopLogProbs, TopLogProbs]
 
@@ -240,16 +250,16 @@ def within_recursive(p: Pmf, q: Pmf, k: int) -> Real:
     return sum(sum(row) for row in closed_form(p, q, k))
 
 
-def _at_rank(bound: Callable[..., tuple[Interval, ...]], value: Callable[[Pmf, Pmf, int], Real], rank: int) -> Quantity:
+def _at_rank(rule: Rule, value: Callable[[Pmf, Pmf, int], Real], rank: int) -> Quantity:
     """One rank of a law."""
     return Quantity(
-        lambda target, draft: _law(bound, target, draft)[rank - 1], lambda p, q: value(p, q, rank) + 0 * p[0]
+        lambda target, draft: _law(rule, target, draft)[rank - 1], lambda p, q: value(p, q, rank) + 0 * p[0]
     )
 
 
 @lru_cache(maxsize=4096)
-def _law(bound: Callable[..., tuple[Interval, ...]], target: TopLogProbs, draft: TopLogProbs) -> tuple[Interval, ...]:
-    return bound(target, draft, RANKS)
+def _law(rule: Rule, target: TopLogProbs, draft: TopLogProbs) -> tuple[Interval, ...]:
+    return truncated.rank_pmf(rule, target, draft, RANKS)
 
 
 def _hockey(c: Fraction) -> Quantity:
@@ -262,37 +272,41 @@ SYMMETRIC = (
     Quantity(truncated.total_variation, total_variation, False),
     Quantity(truncated.harmonic_mean_similarity, similarity, True),
     Quantity(truncated.harmonic_mean_distance, lambda p, q: 1 - similarity(p, q), False),
-    Quantity(truncated.token_acceptance, overlap, True),
+    Quantity(partial(truncated.acceptance, TokenVerification()), overlap, True),
     *(_hockey(c) for c in WEIGHTS),
 )
 """D1-D3 where they are bounded, and A1."""
 
 MONOTONE = (
-    Quantity(truncated.race_acceptance, lambda p, q: race(p, q) + 0 * p[0], True),
-    Quantity(lambda t, d: truncated.poisson_race_acceptance(t, d, 2), lambda p, q: within_poisson(p, q, 2), True),
+    Quantity(partial(truncated.acceptance, RaceVerification()), lambda p, q: race(p, q) + 0 * p[0], True),
+    Quantity(lambda t, d: truncated.acceptance(PoissonRace(), t, d, 2), lambda p, q: within_poisson(p, q, 2), True),
     Quantity(lambda t, d: truncated.optimal_acceptance(t, d, 2), lambda p, q: optimum(p, q, 2) + 0 * p[0], True),
-    Quantity(lambda t, d: truncated.kseq_acceptance(t, d, 2), lambda p, q: k_seq(p, q, 2), True),
-    Quantity(lambda t, d: truncated.gumbel_list_acceptance_bound(t, d, 2), printed_bound, True),
+    Quantity(lambda t, d: truncated.acceptance(KSeq(), t, d, 2), lambda p, q: k_seq(p, q, 2), True),
+    Quantity(
+        lambda t, d: truncated.gumbel_list_acceptance_bound(t, d, 2),
+        printed_bound,
+        True,
+    ),
 )
 """Rules that are monotone in the order of channels: A2, R1, R4, R5 and R6's printed bound."""
 
 ENCLOSED = (
-    Quantity(lambda t, d: truncated.recursive_acceptance(t, d, 2), lambda p, q: within_recursive(p, q, 2)),
-    Quantity(lambda t, d: truncated.recursive_acceptance(t, d, 3), lambda p, q: within_recursive(p, q, 3)),
-    Quantity(lambda t, d: truncated.distinct_race_acceptance(t, d, 2), lambda p, q: within_distinct(p, q, 2)),
-    Quantity(lambda t, d: truncated.gumbel_list_acceptance(t, d, 2), _on_tuples(lambda p, q: gumbel_list(p, q, 2))),
+    Quantity(lambda t, d: truncated.acceptance(RecursiveRejection(), t, d, 2), lambda p, q: within_recursive(p, q, 2)),
+    Quantity(lambda t, d: truncated.acceptance(RecursiveRejection(), t, d, 3), lambda p, q: within_recursive(p, q, 3)),
+    Quantity(lambda t, d: truncated.acceptance(RaceVerification(), t, d, 2), lambda p, q: within_distinct(p, q, 2)),
+    Quantity(lambda t, d: truncated.acceptance(GumbelList(), t, d, 2), _on_tuples(lambda p, q: gumbel_list(p, q, 2))),
 )
 """Rules that are not: R3 beyond one candidate, R2 and R6."""
 
 LAWS = (
-    *(_at_rank(truncated.poisson_rank_pmf, at_rank, rank) for rank in range(1, RANKS + 1)),
-    *(_at_rank(truncated.recursive_rank_pmf, at_recursive, rank) for rank in range(1, RANKS + 1)),
+    *(_at_rank(PoissonRace(), at_rank, rank) for rank in range(1, RANKS + 1)),
+    *(_at_rank(RecursiveRejection(), at_recursive, rank) for rank in range(1, RANKS + 1)),
 )
 """Laws of the rank of R1 and R3."""
 
 RATIONAL = (
     Quantity(truncated.chi_square, covered(lambda p, q: moment(p, q, 2) - 1)),
-    Quantity(truncated.independent_acceptance, lambda p, q: independent(p, q) + 0 * p[0]),
+    Quantity(partial(truncated.acceptance, IndependentMatch()), lambda p, q: independent(p, q) + 0 * p[0]),
 )
 """Chi-square and the independent match."""
 

@@ -14,6 +14,7 @@ from proofs_check.statement.arithmetic import Pmf, Real, floats, is_zero, log
 from proofs_check.statement.claims import Case, Compared, at_least, at_most, computed
 from proofs_check.twins.completions import NO_EXTRAS, Extras, Lengths, best, listed, seen
 from spectheory import truncated
+from spectheory.verification import TokenVerification
 
 TERMS = 12
 """Ranks whose share of the entropy is added up."""
@@ -35,7 +36,7 @@ def read(p: Pmf, q: Pmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iter
             low, high = top.range(x)
             yield at_most(Fraction(low), share + ROUNDING)
             yield at_least(Fraction(high), share - ROUNDING)
-    found = truncated.total_variation(*pair), truncated.token_acceptance(*pair)
+    found = truncated.total_variation(*pair), truncated.acceptance(TokenVerification(), *pair)
     mean = truncated.mean_interval(found)
     for end in ("low", "high"):
         yield computed(getattr(mean, end), sum(Fraction(getattr(each, end)) for each in found) / 2)

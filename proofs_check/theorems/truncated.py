@@ -39,6 +39,7 @@ from proofs_check.statement.arithmetic import Pmf, positive_part, smaller
 from proofs_check.statement.calculus import log, slope
 from proofs_check.statement.claims import Claim, Compared, at_least, at_most, equal
 from proofs_check.twins.completions import NO_EXTRAS, Extras, Lengths, Pairs, Seen, best, most_minima, seen
+from spectheory import truncated
 
 
 def one_is_best(p: Pmf, q: Pmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
@@ -116,47 +117,7 @@ ENTRIES = (
             "the lists hold the most probable tokens; those asked for by name do not lower the cap",
             "log-probabilities are right up to rounding, or their error is stated",
         ),
-        calculators=tuple(
-            f"spectheory.truncated.{name}"
-            for name in (
-                "TopLogProbs",
-                "argmax_acceptance",
-                "chi_square",
-                "distinct_race_acceptance",
-                "entropy",
-                "greedy_acceptance",
-                "gumbel_list_acceptance",
-                "gumbel_list_acceptance_bound",
-                "harmonic_mean_distance",
-                "harmonic_mean_similarity",
-                "hockey_stick",
-                "independent_acceptance",
-                "independent_acceptance_given",
-                "kl_divergence",
-                "kseq_acceptance",
-                "largest_rank_entropy",
-                "mean_interval",
-                "optimal_acceptance",
-                "poisson_race_acceptance",
-                "poisson_race_acceptance_given",
-                "poisson_rank_entropy",
-                "poisson_rank_pmf",
-                "poisson_rank_pmf_given",
-                "race_acceptance",
-                "race_acceptance_given",
-                "recursive_acceptance",
-                "recursive_acceptance_given",
-                "recursive_rank_pmf",
-                "recursive_rank_pmf_given",
-                "renyi_divergence",
-                "second_log_moment",
-                "token_acceptance",
-                "token_acceptance_given",
-                "top_k_acceptance",
-                "top_k_acceptance_given",
-                "total_variation",
-            )
-        ),
+        calculators=tuple(f"spectheory.truncated.{name}" for name in truncated.__all__),
         evidence=(
             proof(
                 "ends that are sums: minima, hockey sticks, the race, KL",

@@ -11,15 +11,19 @@ from spectheory.cli.inputs import Floats, Pmfs, in_range, one_source, read_pmfs
 from spectheory.cli.progress import working
 from spectheory.cli.theory_options import DrawOptions, RulesOptions
 from spectheory.divergences import kl_divergence, total_variation
+from spectheory.drafting import Batch
 from spectheory.errors import SettingError, ShapeError, SpectheoryError
 from spectheory.intervals import Interval
+from spectheory.prediction.certified import by_lists, ends_of, joined
 from spectheory.prediction.over_prompts import Prompts, few_prompts, ratio
 from spectheory.reports import RulesAnswer, rules_report
-from spectheory.trace import GIVEN_TEXT, Trace
+from spectheory.trace import GIVEN_TEXT, Trace, read_any
+from spectheory.truncated import bounds_given
 from spectheory.verification import PathRule, RankRule, Rule, RuleStanding, rule_order
 from spectheory.verification.registry import all_rules, find_rule
 
 MOST_CANDIDATES = 1024
+FROM_LISTS = "the range of what the lists of the most probable tokens allow, and of the intervals over prompts"
 
 
 def run_rules(question: RulesOptions, draws: DrawOptions) -> None:
@@ -30,7 +34,7 @@ def run_rules(question: RulesOptions, draws: DrawOptions) -> None:
     pair = question.target is not None or question.draft is not None
     if one_source({"a trace": question.trace is not None, "--target with --draft": pair}) == "a trace":
         assert question.trace is not None
-        answer = of_trace(Trace.read(question.trace), question.k, rules)
+        answer = of_trace(read_any(question.trace), question.k, rules)
     else:
         answer = of_pmfs(*_pair(question), question.k, rules, draws.seed)
     show(rules_report(answer), as_json=draws.json)
@@ -103,11 +107,18 @@ def _mean(prompts: Prompts, per_position: Floats, most: float) -> Interval:
     return ratio(prompts.sum_rows(per_position), positions, limits=(0.0, most))
 
 
+def _candidates(rule: PathRule, k: int) -> int:
+    return k if isinstance(rule, RankRule) else 1
+
+
 def _standing(prompts: Prompts, trace: Trace, rule: Rule, k: int) -> RuleStanding:
-    """Mean P(R <= k | text), or why it is not known."""
+    """Mean P(R <= k | text), between certified ends if lists alone bound it, or why it is not known."""
     if not isinstance(rule, PathRule):
         return RuleStanding(rule.name, k, None, "none", note="needs full pmfs, --target and --draft")
     try:
+        if by_lists(rule, trace, Batch(k)) and k <= bounds_given(rule):
+            ends = [_mean(prompts, end.law.sum(axis=1), 1.0) for end in ends_of(rule, trace, k)]
+            return RuleStanding(rule.name, k, joined(ends), "estimate", note=FROM_LISTS)
         rule.require(trace.columns)
         accepted = (
             rule.rank_law(trace.columns, k).sum(axis=1)

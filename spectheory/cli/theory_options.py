@@ -37,7 +37,7 @@ class DrawOptions(AnswerOptions):
 class RulesOptions:
     """Two pmfs or a trace, and the number of candidates."""
 
-    trace: Annotated[Path | None, Argument(help="A trace or the folder of one.", show_default=False)] = None
+    trace: Annotated[Path | None, Argument(help="A trace, the folder of one, or a log.", show_default=False)] = None
     target: Annotated[
         str | None, Option(help="Pmf of the target: .npy, .json, text file, or numbers as 0.5,0.3,0.2; [V] or [n, V].")
     ] = None
@@ -50,7 +50,7 @@ class RulesOptions:
 class BoundsOptions:
     """What the limits are worked out from, and for how many nodes."""
 
-    trace: Annotated[Path | None, Argument(help="A trace or the folder of one.", show_default=False)] = None
+    trace: Annotated[Path | None, Argument(help="A trace, the folder of one, or a log.", show_default=False)] = None
     mu: Annotated[float | None, Option(help="Mean entropy of the target, nats; with --mu2.")] = None
     mu2: Annotated[float | None, Option(help="Mean of sum p log^2 p, nats squared.")] = None
     target: Annotated[
@@ -67,7 +67,7 @@ class BoundsOptions:
 class TreeOptions:
     """What the tree is best for, and its limits."""
 
-    trace: Annotated[Path | None, Argument(help="A trace or the folder of one.", show_default=False)] = None
+    trace: Annotated[Path | None, Argument(help="A trace, the folder of one, or a log.", show_default=False)] = None
     rule: Annotated[
         str | None,
         Option(

@@ -21,7 +21,7 @@ from spectheory.prediction.paths import calls_and_visits, calls_of_tree, shifted
 from spectheory.prediction.trace_limits import Limits
 from spectheory.prediction.tree_search import FoundTree, text_tree
 from spectheory.reports import TreeAnswer, tree_report
-from spectheory.trace import GIVEN_TEXT, RECORDED_RANKS, Trace
+from spectheory.trace import GIVEN_TEXT, RECORDED_RANKS, Trace, read_any
 from spectheory.verification import RankRule, rank_entropy
 from spectheory.verification.registry import DEFAULT_TREE_RULES, find_rule, ranked_names
 
@@ -37,7 +37,7 @@ def run_tree(question: TreeOptions, *, as_json: bool) -> None:
         answer = of_ranks(read_rank_law(question.rank_pmf or "", "--rank-pmf"), question)
     else:
         rule = _rule(question.rule or DEFAULT_RULE)
-        answer = of_trace(Trace.read(question.trace), rule, question)
+        answer = of_trace(read_any(question.trace), rule, question)
     show(tree_report(answer), as_json=as_json)
 
 

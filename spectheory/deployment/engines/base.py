@@ -16,7 +16,7 @@ from spectheory.prediction import Plan, Prediction, plan
 from spectheory.verification import PATH_RULES, ArgmaxDraft, GreedyMatch, LookupMatch, TokenVerification
 
 TOKEN, ARGMAX, GREEDY, LOOKUP = (rule.name for rule in (TokenVerification, ArgmaxDraft, GreedyMatch, LookupMatch))
-"""Rules that engines have for chains."""
+"""The rules of chains that engines have."""
 
 
 @dataclass(frozen=True)

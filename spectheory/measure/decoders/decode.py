@@ -112,7 +112,8 @@ def _check_numbers(method: Method, sampling: Sampling, seed: int, numbers: dict[
         raise SettingError(
             f"a call drafts {method.shape.nodes} tokens", limit=f"at most {MOST_DRAFTED}", remedy="use a smaller shape"
         )
-    check_temperature(method.law, sampling.temperature)
+    if method.law is not None:
+        check_temperature(method.law, sampling.temperature)
 
 
 def _check_prompts(pair: ModelPair, prompts_ids: Sequence[Tensor], tokens: int) -> None:

@@ -80,7 +80,7 @@ class Method:
 
     @property
     def verifier(self) -> Verifier:
-        """The function that decides which drafts are output."""
+        """What decides which drafts are output."""
         return (self.law and verifier_of(self.law)) or matched
 
     @cached_property
@@ -120,9 +120,9 @@ class Method:
         return {"limit": "it judges one chain of drafts", "remedy": "use a chain"}
 
 
-def check_temperature(rule: Rule | None, temperature: float) -> None:
-    """Refuse a rule that outputs first choices where the target is sampled."""
-    if rule is not None and rule.output == "first choice" and temperature > 0:
+def check_temperature(rule: Rule, temperature: float) -> None:
+    """Refuse a rule that outputs first choices for a sampled target."""
+    if rule.output == "first choice" and temperature > 0:
         raise SettingError(
             f"{rule.name} is asked for at temperature {temperature:g}",
             limit="a greedy target has temperature 0",

@@ -8,18 +8,20 @@ from dataclasses import dataclass
 
 from spectheory.drafting import Chain, KAry, Shape
 from spectheory.errors import SettingError
-from spectheory.measure.decoders.methods import PLAIN, Method, check_temperature
+from spectheory.measure.decoders.methods import Method, check_temperature
 from spectheory.prediction.shape_calls import drafted
 from spectheory.reports.validation_terms import FILTERS_JUDGE, JUDGE, JUDGES
 from spectheory.verification import PathRule, TokenVerification
 from spectheory.verification.registry import VALIDATED_RULES, VALIDATED_TREE_RULES, path_rule
 
+PLAIN = "plain"
+"""Decoding without drafts."""
 KS = (1, 3, 5)
 """Lengths of chains."""
 TREE = KAry((2, 2, 1))
 CHAIN_RULES = (*(rule.name for rule in VALIDATED_RULES), JUDGE)
 TREE_RULES = tuple(rule.name for rule in VALIDATED_TREE_RULES)
-"""Default rules for chains and for trees."""
+"""Rules that are tried where none is named."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,8 @@ def settings_for(rules: Sequence[str], shapes: Sequence[Shape], temperature: flo
     refused.
     """
     for rule in rules:
-        check_temperature(None if rule in JUDGES else path_rule(rule), temperature)
+        if rule not in JUDGES:
+            check_temperature(path_rule(rule), temperature)
     pairs = [
         (rule, shape)
         for shape in dict.fromkeys(shapes)
@@ -111,7 +114,7 @@ def _setting(rule: str, shape: Shape) -> Setting:
 
 
 def _refusal(rule: str, shape: Shape) -> SettingError | None:
-    """Why a rule does not take a shape, or None."""
+    """Why a rule does not go with a shape."""
     try:
         _setting(rule, shape)
     except SettingError as error:
