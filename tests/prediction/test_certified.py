@@ -272,6 +272,13 @@ def test_bad_lists_are_named(change: dict[str, Any], message: str, tmp_path: Pat
     assert "\n" not in str(caught.value)
 
 
+def test_the_page_shows_a_line_that_is_read(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "measuring.md").read_text()
+    (shown,) = (part.partition("```")[0] for part in page.split("```json\n") if '"target_top"' in part)
+    (tmp_path / "log").write_text(" ".join(shown.split()))
+    assert len(read_any(tmp_path / "log").lists) == 2
+
+
 def test_a_list_of_another_pass_and_a_missing_key(tmp_path: Path) -> None:
     line = Pair(1).line(0, V)
     (tmp_path / "log").write_text(json.dumps({**line, "target": [x - 0.01 for x in line["target"]]}))
