@@ -45,19 +45,12 @@ def node_weights(shape: Shape, rank_pmf: Any) -> Array:
 
     in the order of ``shape.tree()``; assumes ranks i.i.d. along the text.
 
-    Parameters
-    ----------
-    shape : Shape
-        What is drafted.
-    rank_pmf : array ``[..., A]``
-        P(R = r), r = 1..A, of one position.
-
     Raises
     ------
     PmfError
         If it is no law of a rank.
     SettingError
-        If the shape has a rank above A.
+        If the shape has a rank above A, the number of entries of `rank_pmf` ``[..., A]``.
 
     Examples
     --------
@@ -95,19 +88,12 @@ def expected_tokens(shape: Shape, rank_pmf: Any) -> Array:
     The recovered or bonus token counts: it is the root's 1. Assumes ranks i.i.d. along the text with one law whatever
     the shape (the laws of k-SEQ and of Gumbel lists depend on k and do not serve).
 
-    Parameters
-    ----------
-    shape : Shape
-        What is drafted.
-    rank_pmf : array ``[..., A]``
-        P(R = r), r = 1..A, of one position.
-
     Raises
     ------
     PmfError
         If it is no law of a rank.
     SettingError
-        If the shape has a rank above A.
+        If the shape has a rank above A, the number of entries of `rank_pmf` ``[..., A]``.
 
     Examples
     --------

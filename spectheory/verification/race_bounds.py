@@ -36,11 +36,6 @@ def race_enclosure(target: Any, draft: Any) -> Interval:
     included. Language models' pmfs in double precision give a width below 1e-9; those rounded to single sum to one less
     exactly, and the width is as much wider.
 
-    Parameters
-    ----------
-    target, draft : array ``[V]``
-        Pmfs over one vocabulary; any precision, summed in double.
-
     Returns
     -------
     Interval

@@ -67,8 +67,6 @@ def poisson_rank_entropy(target: Any, draft: Any, *, tolerance: float = 1e-6) ->
 
     Parameters
     ----------
-    target, draft : array ``[V]``
-        Pmfs over one vocabulary; the draft must not lack a token of the target.
     tolerance : float
         Largest width of the interval, nats, in [1e-11, 1].
 
@@ -82,8 +80,6 @@ def poisson_rank_entropy(target: Any, draft: Any, *, tolerance: float = 1e-6) ->
     SettingError
         If the draft lacks a token of the target (R is then infinite with positive probability: cut it and use
         :func:`rank_entropy`), or the tolerance is out of range.
-    PmfError, ShapeError
-        If the arrays are not pmfs, do not fit, or are more than one pair.
 
     Examples
     --------
@@ -106,11 +102,6 @@ def poisson_rank_entropy_given(target: Any, draft: Any) -> Array:
     .. math:: H(R|X) = \sum_x p_x\,[(1+g_x)\log(1+g_x) - g_x \log g_x]
 
     At least KL, at most H(R). Infinite where the draft lacks a token of the target.
-
-    Raises
-    ------
-    PmfError, ShapeError
-        If the arrays are not pmfs, or do not fit.
 
     Examples
     --------
@@ -138,8 +129,6 @@ def expected_log_rank(target: Any, draft: Any, *, tolerance: float = 1e-6) -> In
 
     Parameters
     ----------
-    target, draft : array ``[V]``
-        Pmfs over one vocabulary.
     tolerance : float
         Largest width of the interval, nats, in [1e-11, 1].
 
@@ -152,8 +141,6 @@ def expected_log_rank(target: Any, draft: Any, *, tolerance: float = 1e-6) -> In
     ------
     SettingError
         If the tolerance is out of range.
-    PmfError, ShapeError
-        If the arrays are not pmfs, do not fit, or are more than one pair.
 
     Examples
     --------
@@ -172,11 +159,6 @@ def poisson_rank_log_bound(target: Any, draft: Any) -> Array:
 
     Assumes the Poisson race, or any selection that stops no later in the mean given the output: E[R|x] = 1 + g_x is at
     most 1 + p_x/q_x (R1, upper bound; ``li2018``). Infinite where the draft lacks a token of the target.
-
-    Raises
-    ------
-    PmfError, ShapeError
-        If the arrays are not pmfs, or do not fit.
 
     Examples
     --------

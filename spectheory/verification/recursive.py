@@ -80,8 +80,6 @@ class RecursiveRejection(RankRule):
         SettingError
             If max_rank < 1, or V^max_rank is beyond :data:`spectheory.verification.means.MOST_WORK` and candidates
             are distinct; :meth:`rank_pmf_estimate` serves there.
-        PmfError, ShapeError
-            If the arrays are not pmfs, or do not fit.
         """
         p, q, xp = self._door(target, draft, max_rank)
         return xp.stack([xp.sum(share, axis=-1) for share in self._ranks(p, q, max_rank, xp)], axis=-1)
@@ -103,8 +101,6 @@ class RecursiveRejection(RankRule):
         ------
         SettingError
             If candidates are distinct: their mean has no such form.
-        PmfError, ShapeError
-            If the arrays are not pmfs, or do not fit.
         """
         if not self.replacement:
             raise SettingError(
@@ -126,14 +122,10 @@ class RecursiveRejection(RankRule):
 
         Parameters
         ----------
-        target, draft : array ``[..., V]``
-            Pmfs over one vocabulary.
         max_rank : int
             Ranks asked for, at least 1.
         trials : int
             Independent trials, at least 2.
-        rng : numpy.random.Generator
-            Source of the trials; numpy's for arrays of every library.
 
         Returns
         -------
@@ -144,8 +136,6 @@ class RecursiveRejection(RankRule):
         ------
         SettingError
             If candidates are i.i.d. (the exact law is at hand), or max_rank < 1, or trials < 2.
-        PmfError, ShapeError
-            If the arrays are not pmfs, or do not fit.
 
         Examples
         --------

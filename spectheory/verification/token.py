@@ -37,8 +37,6 @@ class TokenVerification(PositionRule):
         ------
         SettingError
             If k is not 1: token verification has one candidate.
-        PmfError, ShapeError
-            If the arrays are not pmfs, or do not fit.
         """
         single_candidate(self, k)
         p, q, xp = validate_pair(target, draft)
