@@ -59,11 +59,6 @@ def entropy_at_least_kl(rule: Rule, target: Any, draft: Any, *, tolerance: float
     tolerance : float
         Width of H(R) of the Poisson race, nats, in [1e-11, 1]; all else is exact.
 
-    Returns
-    -------
-    RankInformation
-        Exact numbers, or intervals certain up to rounding.
-
     Raises
     ------
     SettingError

@@ -20,11 +20,6 @@ def optimal_acceptance(target: Any, draft: Any, k: int) -> Array:
     over sets H of tokens. Equals the optimal-transport linear programme (``khisti2025``, ``hu2025``). Rules whose
     candidates are not i.i.d. (distinct tokens, races without replacement) may exceed it.
 
-    Returns
-    -------
-    array ``[...]``
-        In [0, 1]; k = 1 gives 1 - TV.
-
     Examples
     --------
     >>> round(float(optimal_acceptance([0.5, 0.3, 0.2], [0.2, 0.3, 0.5], 2)), 6)

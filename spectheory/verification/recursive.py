@@ -96,11 +96,6 @@ class RecursiveRejection(RankRule):
 
         The sum of the :math:`G_m` is the limit of :math:`s_m`, and it is reached where nothing is left. Infinite where
         the draft lacks a token of the target.
-
-        Raises
-        ------
-        SettingError
-            If candidates are distinct: their mean has no such form.
         """
         if not self.replacement:
             raise SettingError(
@@ -120,22 +115,10 @@ class RecursiveRejection(RankRule):
         :math:`\sum_x \min(p^r_x, q^r_x) \prod_{m<r} TV(p^m, q^m)`, so rank 1 has no error. Time and memory O(V) a trial
         and rank.
 
-        Parameters
-        ----------
-        max_rank : int
-            Ranks asked for, at least 1.
-        trials : int
-            Independent trials, at least 2.
-
         Returns
         -------
         mean, error : array ``[..., max_rank]``
             The estimate, and its standard error (itself estimated from the trials).
-
-        Raises
-        ------
-        SettingError
-            If candidates are i.i.d. (the exact law is at hand), or max_rank < 1, or trials < 2.
 
         Examples
         --------
@@ -160,13 +143,6 @@ class RecursiveRejection(RankRule):
         from position to position. Expected calls are affine in the law of each single position, since a path of calls
         passes a position once: the next call starts behind the position where the last one ended (§7). So calls
         computed from such estimates are unbiased. They would not be if positions of one text shared their noise.
-
-        Raises
-        ------
-        TraceError
-            If several ranks are asked for and the trace recorded none.
-        SettingError
-            If the trace recorded fewer ranks.
         """
         if max_rank == 1:
             return TokenVerification().accepted_at(columns)[:, None]
