@@ -78,9 +78,10 @@ def gumbel_list_acceptance(target: TopLogProbs, draft: TopLogProbs, k: int) -> I
     half and the candidate of another race the other half. (Halve the first token of p = (1/2, 1/2), q = (1/4, 3/4):
     .844 instead of .854 for k = 2.) The acceptance given x depends on the other tokens through sums
     :math:`\sum_{y\ne x}(\alpha q_y-\beta p_y)_+` alone and falls in them. For an x known to both each sum is least at
-    the best completion and largest at the disjoint tails. The low end counts these outputs at the disjoint tails, so it
-    is at least :func:`gumbel_list_acceptance_bound`. The high end counts them at the best completion, and adds the lesser
-    of two probabilities: that of any other output, and that of a candidate not known to both. It is at most R4's and
+    the best completion and largest at the disjoint tails. The low end counts these outputs at the disjoint tails,
+    so it is at least :func:`gumbel_list_acceptance_bound`. The high end counts them at the best completion, and adds
+    the lesser of two probabilities: that of any other output, and that of a candidate not known to both. It is at
+    most R4's and
     not attained. k = 1 is the exponential race.
     """
     at_least_one("k", k)
