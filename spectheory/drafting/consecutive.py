@@ -22,15 +22,6 @@ def best_consecutive_tree(law: Floats, budget: int, max_depth: int) -> Tree:
     .. math:: V_d(n) = 1 + W_d(1, n - 1), \qquad
         W_d(r, n) = \max_{1\le j\le n} \pi_r V_{d-1}(j) + W_d(r + 1, n - j), \qquad W_d(r, 0) = 0.
 
-    Parameters
-    ----------
-    law : array ``[A]``
-        P(R = r), r = 1..A, in any order of size.
-    budget : int
-        Nodes; quadratic time.
-    max_depth : int
-        Largest depth of a node.
-
     Examples
     --------
     >>> best_consecutive_tree(np.array([0.1, 0.8]), 3, 3).paths

@@ -27,11 +27,6 @@ class Copied(Chain):
     shares : tuple of float
         Share of calls that copy 0, 1, ..., k tokens; empty: every call copies k.
 
-    Raises
-    ------
-    SettingError
-        If k is no integer or below 1, or there are not k + 1 shares, >= 0, of sum 1.
-
     Examples
     --------
     >>> Copied(4).nodes, Copied(4).depth, Copied(4).passes

@@ -23,11 +23,6 @@ class KAry(Shape):
     branching : sequence of int
         Children per node at each depth, at least 1 each.
 
-    Raises
-    ------
-    SettingError
-        If it is empty, an entry is no integer or below 1, or the nodes are more than :data:`MOST_NODES`.
-
     Examples
     --------
     >>> shape = KAry((1, 1, 3, 1))

@@ -64,11 +64,6 @@ def read_shape(text: str, sizes: Sequence[int], *more: str) -> list[Shape]:
 
     A class of the user is written as ``module:Class``. `more` are names that the caller reads itself, for the error.
 
-    Raises
-    ------
-    SettingError
-        If it is no shape.
-
     Examples
     --------
     >>> [str(shape) for text in ("batch", "2x2", "1,2,1-1") for shape in read_shape(text, [1, 2])]

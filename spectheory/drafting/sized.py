@@ -10,7 +10,7 @@ from spectheory.drafting.tree import Shape, at_least_one
 
 @dataclass(frozen=True)
 class Sized(Shape):
-    """A shape that its size says all about: k drafted tokens, at least 1."""
+    """A shape of k drafted tokens (k >= 1), made from k alone."""
 
     k: int
 

@@ -145,16 +145,6 @@ class Tree(Shape):
     def from_paths(cls, paths: Sequence[Sequence[int]]) -> Tree:
         """The tree whose nodes are these paths of ranks, in any order.
 
-        Parameters
-        ----------
-        paths : sequence of sequence of int
-            The ranks from the root to each node.
-
-        Raises
-        ------
-        ShapeError
-            If a path is empty, comes twice, or its parent is missing, or a rank is no positive integer.
-
         Examples
         --------
         >>> Tree.from_paths([(1, 2), (1,)]).paths

@@ -13,13 +13,7 @@ from spectheory.errors import PmfError, SettingError
 
 
 def validate_rank_pmf(rank_pmf: Any) -> Array:
-    """Check the law of a rank, P(R = 1), P(R = 2), ..., ``[..., A]``; what is missing to 1 is P(R > A).
-
-    Raises
-    ------
-    PmfError
-        If there is no entry, one is negative or NaN, or the sum exceeds 1.
-    """
+    """Check the law of a rank, P(R = 1), P(R = 2), ..., ``[..., A]``; what is missing to 1 is P(R > A)."""
     law = as_floats(rank_pmf, "the rank pmf")
     xp = array_namespace(law)
     if law.ndim == 0 or law.shape[-1] == 0:
@@ -44,20 +38,6 @@ def node_weights(shape: Shape, rank_pmf: Any) -> Array:
     .. math:: \pi(v) = \prod_{j \le \text{depth}(v)} P(R = r_j(v))
 
     in the order of ``shape.tree()``; assumes ranks i.i.d. along the text.
-
-    Parameters
-    ----------
-    shape : Shape
-        What is drafted.
-    rank_pmf : array ``[..., A]``
-        P(R = r), r = 1..A, of one position.
-
-    Raises
-    ------
-    PmfError
-        If it is no law of a rank.
-    SettingError
-        If the shape has a rank above A.
 
     Examples
     --------
@@ -94,20 +74,6 @@ def expected_tokens(shape: Shape, rank_pmf: Any) -> Array:
 
     The recovered or bonus token counts: it is the root's 1. Assumes ranks i.i.d. along the text with one law whatever
     the shape (the laws of k-SEQ and of Gumbel lists depend on k and do not serve).
-
-    Parameters
-    ----------
-    shape : Shape
-        What is drafted.
-    rank_pmf : array ``[..., A]``
-        P(R = r), r = 1..A, of one position.
-
-    Raises
-    ------
-    PmfError
-        If it is no law of a rank.
-    SettingError
-        If the shape has a rank above A.
 
     Examples
     --------

@@ -26,11 +26,6 @@ class BiasedVerification(PositionRule):
     share : float
         The over-acceptance t, in [0, 1]: 0 is token verification, 1 outputs the draft.
 
-    Raises
-    ------
-    SettingError
-        If the share is out of range.
-
     Examples
     --------
     >>> rule = BiasedVerification(0.5)

@@ -56,23 +56,14 @@ def entropy_at_least_kl(rule: Rule, target: Any, draft: Any, *, tolerance: float
     ----------
     rule : Rule
         PoissonRace or RecursiveRejection with replacement.
-    target, draft : array ``[V]``
-        Pmfs over one vocabulary.
     tolerance : float
         Width of H(R) of the Poisson race, nats, in [1e-11, 1]; all else is exact.
-
-    Returns
-    -------
-    RankInformation
-        Exact numbers, or intervals certain up to rounding.
 
     Raises
     ------
     SettingError
         If the rule has distinct candidates or a law that depends on k, or the draft lacks a token of the target; the
         message says why.
-    PmfError, ShapeError
-        If the arrays are not pmfs, do not fit, or are more than one pair.
 
     Examples
     --------

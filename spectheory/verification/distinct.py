@@ -36,13 +36,7 @@ def most_ranks(tokens: int, max_rank: int) -> int:
 
 
 def check_size(tokens: int, max_rank: int) -> None:
-    """Refuse an enumeration that is too long.
-
-    Raises
-    ------
-    SettingError
-        If V^max_rank is beyond :data:`MOST_WORK` and more than one rank is asked for.
-    """
+    """Refuse an enumeration that is too long."""
     if most_ranks(tokens, max_rank) < max_rank:
         raise SettingError(
             f"{tokens} tokens and rank {max_rank} have {tokens}^{max_rank - 1} orders of rejection",

@@ -31,13 +31,7 @@ _MOST_BLOCKS = 1 << 20
 
 
 def tolerance_in_nats(tolerance: float) -> None:
-    """Check the width asked of an interval.
-
-    Raises
-    ------
-    SettingError
-        If it is below 1e-11, where rounding takes over, or above 1.
-    """
+    """Check the width asked of an interval."""
     if not 1e-11 <= tolerance <= 1:
         raise SettingError(f"tolerance is {tolerance:g}", limit="must be in [1e-11, 1] nats", remedy="1e-6 is usual")
 

@@ -57,13 +57,7 @@ class LookupMatch(PathRule):
         return IndependentMatch().acceptance_given(target, draft)
 
     def path_survival(self, columns: Columns, k: int) -> NDArray[np.float64]:
-        """1 where the text repeats at least i tokens of the draft, ``[N, k]`` (§7, exact).
-
-        Raises
-        ------
-        SettingError
-            If k is beyond what a trace records.
-        """
+        """1 where the text repeats at least i tokens of the draft, ``[N, k]`` (§7, exact)."""
         if k > LONGEST_COPY:
             raise SettingError(
                 f"a chain of {k} copied tokens is asked for",

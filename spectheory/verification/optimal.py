@@ -20,25 +20,6 @@ def optimal_acceptance(target: Any, draft: Any, k: int) -> Array:
     over sets H of tokens. Equals the optimal-transport linear programme (``khisti2025``, ``hu2025``). Rules whose
     candidates are not i.i.d. (distinct tokens, races without replacement) may exceed it.
 
-    Parameters
-    ----------
-    target, draft : array ``[..., V]``
-        Pmfs over one vocabulary; leading dimensions broadcast.
-    k : int
-        Number of candidates, at least 1.
-
-    Returns
-    -------
-    array ``[...]``
-        In [0, 1]; k = 1 gives 1 - TV.
-
-    Raises
-    ------
-    SettingError
-        If k is below 1.
-    PmfError, ShapeError
-        If the arrays are not pmfs, or do not fit.
-
     Examples
     --------
     >>> round(float(optimal_acceptance([0.5, 0.3, 0.2], [0.2, 0.3, 0.5], 2)), 6)
@@ -68,24 +49,10 @@ def optimal_rejections(target: Any, draft: Any, max_k: int) -> Array:
     local maxima, so every prefix is looked at. Each is evaluated on the smaller of its two sides: what is nearly
     always accepted keeps the digits of its rejection.
 
-    Parameters
-    ----------
-    target, draft : array ``[..., V]``
-        Pmfs over one vocabulary; leading dimensions broadcast.
-    max_k : int
-        Largest number of candidates, at least 1.
-
     Returns
     -------
     array ``[..., max_k]``
         In [0, 1], falling in k; the first is the total variation distance.
-
-    Raises
-    ------
-    SettingError
-        If max_k is below 1.
-    PmfError, ShapeError
-        If the arrays are not pmfs, or do not fit.
 
     Examples
     --------

@@ -45,16 +45,6 @@ def race_inequalities(target: Any, draft: Any) -> RaceInequalities:
     The first is the form that Lemma 3.1 of ``kobus2025`` most likely has, the fraction is ``daliri2025``'s. Every step
     holds term by term. The look-alike :math:`S/(2-S) \le \alpha_{race}` is false.
 
-    Parameters
-    ----------
-    target, draft : array ``[..., V]``
-        Pmfs over one vocabulary.
-
-    Raises
-    ------
-    PmfError, ShapeError
-        If the arrays are not pmfs, or do not fit.
-
     Examples
     --------
     >>> bounds = race_inequalities([0.5, 0.3, 0.2], [0.2, 0.3, 0.5])

@@ -29,16 +29,6 @@ def rank_entropy(rank_pmf: Any) -> Array:
     rank_pmf : array ``[..., max_rank]``
         P(R = r), r = 1..max_rank; the sum may be below 1.
 
-    Returns
-    -------
-    array ``[...]``
-        In [0, log(max_rank + 1)].
-
-    Raises
-    ------
-    PmfError
-        If there is no rank, an entry is negative or NaN, or the sum is above 1.
-
     Examples
     --------
     >>> round(float(rank_entropy([0.5, 0.25])), 6)
@@ -65,25 +55,11 @@ def poisson_rank_entropy(target: Any, draft: Any, *, tolerance: float = 1e-6) ->
 
     Never below KL (``li2018``); the law is a mixture of geometric ones, summed in blocks of ranks.
 
-    Parameters
-    ----------
-    target, draft : array ``[V]``
-        Pmfs over one vocabulary; the draft must not lack a token of the target.
-    tolerance : float
-        Largest width of the interval, nats, in [1e-11, 1].
-
-    Returns
-    -------
-    Interval
-        Contains H(R).
-
     Raises
     ------
     SettingError
         If the draft lacks a token of the target (R is then infinite with positive probability: cut it and use
         :func:`rank_entropy`), or the tolerance is out of range.
-    PmfError, ShapeError
-        If the arrays are not pmfs, do not fit, or are more than one pair.
 
     Examples
     --------
@@ -106,11 +82,6 @@ def poisson_rank_entropy_given(target: Any, draft: Any) -> Array:
     .. math:: H(R|X) = \sum_x p_x\,[(1+g_x)\log(1+g_x) - g_x \log g_x]
 
     At least KL, at most H(R). Infinite where the draft lacks a token of the target.
-
-    Raises
-    ------
-    PmfError, ShapeError
-        If the arrays are not pmfs, or do not fit.
 
     Examples
     --------
@@ -136,25 +107,6 @@ def expected_log_rank(target: Any, draft: Any, *, tolerance: float = 1e-6) -> In
 
     At most :func:`poisson_rank_log_bound`. Infinite where the draft lacks a token of the target.
 
-    Parameters
-    ----------
-    target, draft : array ``[V]``
-        Pmfs over one vocabulary.
-    tolerance : float
-        Largest width of the interval, nats, in [1e-11, 1].
-
-    Returns
-    -------
-    Interval
-        Contains E log R.
-
-    Raises
-    ------
-    SettingError
-        If the tolerance is out of range.
-    PmfError, ShapeError
-        If the arrays are not pmfs, do not fit, or are more than one pair.
-
     Examples
     --------
     >>> print(expected_log_rank([0.5, 0.5], [0.25, 0.75]))
@@ -172,11 +124,6 @@ def poisson_rank_log_bound(target: Any, draft: Any) -> Array:
 
     Assumes the Poisson race, or any selection that stops no later in the mean given the output: E[R|x] = 1 + g_x is at
     most 1 + p_x/q_x (R1, upper bound; ``li2018``). Infinite where the draft lacks a token of the target.
-
-    Raises
-    ------
-    PmfError, ShapeError
-        If the arrays are not pmfs, or do not fit.
 
     Examples
     --------
@@ -201,23 +148,6 @@ def rank_entropy_bound(mean_log_rank: float, unit: Literal["nats", "bits"] = "na
     Printed in bits: both logarithms, E and H(R) to base 2. With everything in nats it holds too and is *another* bound,
     not the same one converted. Assumes nothing but R in 1, 2, ...
 
-    Parameters
-    ----------
-    mean_log_rank : float
-        E log R, or an upper bound on it, in `unit`.
-    unit : {"nats", "bits"}
-        Unit of the argument and of the result.
-
-    Returns
-    -------
-    float
-        Upper bound on H(R), in `unit`.
-
-    Raises
-    ------
-    SettingError
-        If the argument is negative or NaN, or the unit unknown.
-
     Examples
     --------
     >>> round(rank_entropy_bound(1.0), 6), rank_entropy_bound(1.0, unit="bits")
@@ -231,13 +161,7 @@ def rank_entropy_bound(mean_log_rank: float, unit: Literal["nats", "bits"] = "na
 
 
 def one_pair(target: Array, draft: Array) -> None:
-    """Refuse batches where the answer is one interval.
-
-    Raises
-    ------
-    ShapeError
-        If there are leading dimensions.
-    """
+    """Refuse batches where the answer is one interval."""
     if target.ndim != 1 or draft.ndim != 1:
         raise ShapeError(
             f"target is {tuple(target.shape)} and draft {tuple(draft.shape)}",

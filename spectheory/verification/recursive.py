@@ -80,8 +80,6 @@ class RecursiveRejection(RankRule):
         SettingError
             If max_rank < 1, or V^max_rank is beyond :data:`spectheory.verification.means.MOST_WORK` and candidates
             are distinct; :meth:`rank_pmf_estimate` serves there.
-        PmfError, ShapeError
-            If the arrays are not pmfs, or do not fit.
         """
         p, q, xp = self._door(target, draft, max_rank)
         return xp.stack([xp.sum(share, axis=-1) for share in self._ranks(p, q, max_rank, xp)], axis=-1)
@@ -98,13 +96,6 @@ class RecursiveRejection(RankRule):
 
         The sum of the :math:`G_m` is the limit of :math:`s_m`, and it is reached where nothing is left. Infinite where
         the draft lacks a token of the target.
-
-        Raises
-        ------
-        SettingError
-            If candidates are distinct: their mean has no such form.
-        PmfError, ShapeError
-            If the arrays are not pmfs, or do not fit.
         """
         if not self.replacement:
             raise SettingError(
@@ -124,28 +115,10 @@ class RecursiveRejection(RankRule):
         :math:`\sum_x \min(p^r_x, q^r_x) \prod_{m<r} TV(p^m, q^m)`, so rank 1 has no error. Time and memory O(V) a trial
         and rank.
 
-        Parameters
-        ----------
-        target, draft : array ``[..., V]``
-            Pmfs over one vocabulary.
-        max_rank : int
-            Ranks asked for, at least 1.
-        trials : int
-            Independent trials, at least 2.
-        rng : numpy.random.Generator
-            Source of the trials; numpy's for arrays of every library.
-
         Returns
         -------
         mean, error : array ``[..., max_rank]``
             The estimate, and its standard error (itself estimated from the trials).
-
-        Raises
-        ------
-        SettingError
-            If candidates are i.i.d. (the exact law is at hand), or max_rank < 1, or trials < 2.
-        PmfError, ShapeError
-            If the arrays are not pmfs, or do not fit.
 
         Examples
         --------
@@ -170,13 +143,6 @@ class RecursiveRejection(RankRule):
         from position to position. Expected calls are affine in the law of each single position, since a path of calls
         passes a position once: the next call starts behind the position where the last one ended (§7). So calls
         computed from such estimates are unbiased. They would not be if positions of one text shared their noise.
-
-        Raises
-        ------
-        TraceError
-            If several ranks are asked for and the trace recorded none.
-        SettingError
-            If the trace recorded fewer ranks.
         """
         if max_rank == 1:
             return TokenVerification().accepted_at(columns)[:, None]

@@ -27,11 +27,6 @@ def recursive_rank_entropies(target: Any, draft: Any) -> tuple[float, float]:
 
     Never below KL: candidates are i.i.d. and R is finite (§3).
 
-    Parameters
-    ----------
-    target, draft : array ``[V]``
-        Pmfs over one vocabulary; the draft must not lack a token of the target.
-
     Returns
     -------
     conditional, entropy : float
@@ -41,8 +36,6 @@ def recursive_rank_entropies(target: Any, draft: Any) -> tuple[float, float]:
     ------
     SettingError
         If the draft lacks a token of the target.
-    PmfError, ShapeError
-        If the arrays are not pmfs, do not fit, or are more than one pair.
 
     Examples
     --------

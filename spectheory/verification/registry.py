@@ -103,13 +103,7 @@ def ranked_names() -> str:
 
 
 def path_rule(name: str) -> PathRule:
-    """The same, for a rule with a path form.
-
-    Raises
-    ------
-    SettingError
-        If there is no such rule.
-    """
+    """The same, for a rule with a path form."""
     rule = find_rule(name)
     if not isinstance(rule, PathRule):
         raise SettingError(

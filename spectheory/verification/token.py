@@ -31,15 +31,7 @@ class TokenVerification(PositionRule):
     needs: ClassVar[tuple[str, ...]] = ("log_target", "log_draft")
 
     def acceptance(self, target: Any, draft: Any, k: int = 1) -> Array:
-        r"""Acceptance rate :math:`\sum_x \min(p_x, q_x)`, ``[..., V]`` to ``[...]`` (A1, exact; ``leviathan2023``).
-
-        Raises
-        ------
-        SettingError
-            If k is not 1: token verification has one candidate.
-        PmfError, ShapeError
-            If the arrays are not pmfs, or do not fit.
-        """
+        r"""Acceptance rate :math:`\sum_x \min(p_x, q_x)`, ``[..., V]`` to ``[...]`` (A1, exact; ``leviathan2023``)."""
         single_candidate(self, k)
         p, q, xp = validate_pair(target, draft)
         return xp.sum(xp.minimum(p, q), axis=-1)
