@@ -1,0 +1,170 @@
+"""S2: the optimal tree against all trees and against a heap."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+
+from spectheory.drafting import (
+    Chain,
+    Tree,
+    expected_tokens,
+    node_weights,
+    optimal_tree,
+)
+from spectheory.kernels.tree import _compiled, _grow, heaviest_nodes
+from tests.drafting.drafting_cases import ROUNDING, Floats, all_trees, in_order, larger_laws, width
+
+SMALL_LAWS: dict[str, tuple[float, ...]] = {
+    "descending": (0.5, 0.25, 0.125),
+    "ties": (0.25, 0.25, 0.25),
+    "growing": (0.125, 0.25, 0.5),
+    "middle first": (0.2, 0.7, 0.1),
+    "second rank": (0.001, 0.999),
+    "lattice": (0.5, 0.5),
+    "certain": (1.0,),
+    "certain third": (0.0, 0.0, 1.0),
+    "zero first": (0.0, 0.5, 0.25),
+    "zero between": (0.5, 0.0, 0.25),
+    "zero last": (0.25, 0.5, 0.0),
+    "one rank": (0.0, 0.7, 0.0),
+}
+
+
+MOST = 6
+
+
+LIMITS = [None, 1, 2, 3]
+
+
+@pytest.mark.parametrize("consecutive", [False, True])
+@pytest.mark.parametrize("name", sorted(SMALL_LAWS))
+def test_optimal_tree_against_all_trees(name: str, consecutive: bool) -> None:
+    """No tree of as many nodes within the limits on depth and width gives more, whatever the order of the ranks."""
+    law = SMALL_LAWS[name]
+    grows = any(after > before for before, after in pairwise(law))
+    for depth, most_wide in product(LIMITS, LIMITS):
+        if consecutive and grows and most_wide is not None:
+            continue
+        bests = [
+            all_trees(len(law), k).best(law, depth or MOST, most_wide or MOST, consecutive) for k in range(1, MOST + 1)
+        ]
+        for budget in range(1, MOST + 1):
+            tree = optimal_tree(law, budget, depth, max_width=most_wide, consecutive=consecutive)
+            paths = frozenset(tree.paths)
+            assert tree.nodes <= budget
+            assert tree.depth <= (depth or MOST)
+            assert width(paths) <= (most_wide or MOST)
+            assert in_order(paths) or not consecutive
+            assert expected_tokens(tree, law) == pytest.approx(max(bests[:budget]), abs=ROUNDING)
+            if not consecutive:
+                drawn = sum(share > 0 for share in law)
+                possible = sum(min(most_wide or MOST, drawn**d) for d in range(1, (depth or MOST) + 1))
+                assert tree.nodes == min(budget, possible)
+
+
+def test_order_of_ranks() -> None:
+    """S2: pi = (.001, .999) and one node: rank 2 gives 1.999, rank 1 gives 1.001."""
+    law = [0.001, 0.999]
+    assert optimal_tree(law, 1).paths == [(2,)]
+    assert float(expected_tokens(optimal_tree(law, 1), law)) == pytest.approx(1.999)
+    in_order_tree = optimal_tree(law, 1, consecutive=True)
+    assert in_order_tree.paths == [(1,)]
+    assert float(expected_tokens(in_order_tree, law)) == pytest.approx(1.001)
+    assert optimal_tree(law, 2, consecutive=True).paths == [(1,), (2,)]
+
+
+def test_ties_go_to_the_shallowest_and_the_lowest_rank() -> None:
+    """Equal weights: the shallower node; equal depths too: the likelier, then the lower last rank."""
+    assert optimal_tree([0.25, 0.5, 0.25], 4).paths == [(2,), (1,), (3,), (2, 2)]
+    assert optimal_tree([0.5, 0.5], 6).paths == [(1,), (2,), (1, 1), (2, 1), (1, 2), (2, 2)]
+    assert optimal_tree([1.0], 4) == Chain(4).tree()
+    assert optimal_tree([0.0, 1.0], 3).paths == [(2,), (2, 2), (2, 2, 2)]
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("law", [(0.8, 0.19, 0.01), (0.4, 0.35, 0.25), (0.01, 0.19, 0.8), (0.5, 0.3, 0.0)], ids=str)
+def test_budgets_beyond_the_nodes(law: tuple[float, ...], depth: int) -> None:
+    """Every node within the depth is found, those of ranks that never occur left out."""
+    drawn = [rank for rank, share in enumerate(law, start=1) if share > 0]
+    every = {path for d in range(1, depth + 1) for path in product(drawn, repeat=d)}
+    for budget in (len(every), len(every) + 1, 1000):
+        assert set(optimal_tree(law, budget, depth).paths) == every
+        assert set(optimal_tree(law, budget, depth, consecutive=True).paths) == every
+        for most_wide in (1, 2, 4):
+            tree = optimal_tree(law, budget, depth, max_width=most_wide)
+            assert tree.nodes == sum(min(most_wide, len(drawn) ** d) for d in range(1, depth + 1))
+
+
+# S2: larger trees against a heap
+
+
+def heaviest(law: Floats, budget: int, depth: int) -> list[tuple[float, int]]:
+    """Weight and depth of the heaviest nodes in order, from a heap of all children of what was found."""
+    found: list[tuple[float, int]] = []
+    heap = [(-1.0, 0)]
+    while heap and len(found) <= budget:
+        weight, above = heapq.heappop(heap)
+        found.append((-weight, above))
+        if above < depth:
+            for share in law[law > 0]:
+                heapq.heappush(heap, (weight * float(share), above + 1))
+    return found[1:]
+
+
+@pytest.mark.parametrize("depth", [None, 2, 3, 7])
+@pytest.mark.parametrize("name", sorted(larger_laws()))
+def test_larger_trees_against_a_heap(name: str, depth: int | None) -> None:
+    """The same weights, float for float."""
+    law = larger_laws()[name]
+    for budget in (17, 1500):
+        tree = optimal_tree(law, budget, depth)
+        expected = [weight for weight, _ in heaviest(law, budget, depth or budget)]
+        assert np.sort(np.asarray(node_weights(tree, law)))[::-1].tolist() == sorted(expected, reverse=True)
+        assert np.all(np.diff(node_weights(tree, law)) <= 0), "the heaviest first"
+
+
+@pytest.mark.parametrize("law", [(0.7, 0.2, 0.06), (0.05, 0.5, 0.25, 0.2), (0.5, 0.5), (0.3, 0.3, 0.3)], ids=str)
+def test_larger_trees_of_limited_width(law: tuple[float, ...]) -> None:
+    """The heaviest nodes of each depth, out of all of them, and of those the heaviest."""
+    depth = 6
+    levels = [sorted((math.prod(path) for path in product(law, repeat=d)), reverse=True) for d in range(1, depth + 1)]
+    for most_wide, budget in product((1, 2, 5, 30), (3, 20, 200)):
+        expected = sorted((weight for level in levels for weight in level[:most_wide]), reverse=True)[:budget]
+        tree = optimal_tree(law, budget, depth, max_width=most_wide)
+        assert width(frozenset(tree.paths)) <= most_wide
+        assert np.asarray(node_weights(tree, law)).tolist() == pytest.approx(expected, rel=ROUNDING)
+
+
+@pytest.mark.parametrize("name", sorted(larger_laws()))
+def test_the_first_nodes_are_the_smaller_optimal_tree(name: str) -> None:
+    law = larger_laws()[name]
+    tree = optimal_tree(law, 200, 9, max_width=50)
+    for k in range(1, tree.nodes + 1, 13):
+        first = optimal_tree(law, k, 9, max_width=50)
+        assert first.parents.tolist() == tree.parents[:k].tolist()
+        assert first.ranks.tolist() == tree.ranks[:k].tolist()
+        assert Tree(first.parents, first.ranks) == first
+
+
+LARGE = (25_000, 12, 9000)
+"""Nodes, depth and width: enough to be compiled."""
+
+
+@pytest.mark.parametrize("name", sorted(larger_laws()))
+def test_compiled_and_plain_kernels_are_equal(name: str) -> None:
+    """Node for node, below and beyond the size from which the compiled one is taken."""
+    pytest.importorskip("numba")
+    law = np.sort(larger_laws()[name])[::-1][:8].copy()
+    for budget, depth, most_wide in ((1, 1, 1), (700, 700, 700), (700, 3, 700), (700, 700, 9), LARGE):
+        plain = _grow(law, budget, depth, most_wide)
+        compiled = _compiled()(law, budget, depth, most_wide)
+        chosen = heaviest_nodes(law, budget, depth, most_wide)
+        for one, two, three in zip(plain, compiled, chosen, strict=True):
+            assert one.dtype == two.dtype == np.int32
+            assert np.array_equal(one, two)
+            assert np.array_equal(one, three)

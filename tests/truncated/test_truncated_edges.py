@@ -1,0 +1,305 @@
+"""§9: one pmf, matching rules, laws given the output, edges and bad input."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proofs_check.agreement.truncated_cases import corners
+from proofs_check.library.strategies import Floats, pairs, theorem
+from spectheory import truncated
+from spectheory.errors import PmfError, SettingError, ShapeError, SpectheoryError
+from spectheory.intervals import Interval
+from spectheory.limits import branching_bound
+from spectheory.truncated import TopLogProbs
+from spectheory.verification import (
+    ArgmaxDraft,
+    GreedyMatch,
+    IndependentMatch,
+    RaceVerification,
+    TokenVerification,
+    TopKMatch,
+)
+from tests.truncated.truncated_cases import (
+    ALL,
+    EDGE,
+    ROUNDING,
+    SMALL,
+    SOLVER,
+    STEEP,
+    holds,
+    least_hockey,
+    near,
+    slow_hockey,
+    slow_rank,
+)
+
+Pair = tuple[TopLogProbs, TopLogProbs]
+
+
+def slow_entropy(p: Floats, power: int = 1) -> float:
+    return float(sum(a * abs(math.log(a)) ** power for a in p if a > 0))
+
+
+LACKS_ONE: Pair = (TopLogProbs([0, 1], [0.0, -math.inf], 5), TopLogProbs([0], [math.log(0.5)], 5))
+
+
+ONE_OF_EACH: Pair = (TopLogProbs([0], [math.log(0.5)], 5), TopLogProbs([0], [math.log(0.5)], 6))
+
+
+# One pmf
+
+
+def test_the_moments_bound_the_branching_bound() -> None:
+    """B2' falls in mu and rises in mu2: at mu's low and mu2's high end it is above its value at the truth."""
+    rng = np.random.default_rng(11)
+    pmfs = rng.dirichlet(np.full(200, 0.1), size=20)
+    tops = [TopLogProbs.from_pmf(p, 10) for p in pmfs]
+    mu = truncated.mean_interval(truncated.entropy(top) for top in tops)
+    mu2 = truncated.mean_interval(truncated.second_log_moment(top) for top in tops)
+    true_mu, true_mu2 = (float(np.mean([slow_entropy(p, power) for p in pmfs])) for power in (1, 2))
+    assert mu.low < true_mu < mu.high
+    assert mu2.low < true_mu2 < mu2.high
+    for capacity in (1, 4, 16, 64, 1024):
+        certified = branching_bound(mu.low, mu2.high, capacity)
+        for first in np.linspace(mu.low, mu.high, 5):
+            for second in np.linspace(max(mu2.low, first**2), mu2.high, 5):
+                assert branching_bound(float(first), float(second), capacity) <= certified + ROUNDING
+
+
+# Matching
+
+
+def test_independent_match_is_attained() -> None:
+    """Bilinear, so largest on extreme tails; equal where neither side has an extra token of its own."""
+    for target, draft in SMALL:
+        largest = float(np.max(np.array(corners(target)) @ np.array(corners(draft)).T))
+        high = truncated.acceptance(IndependentMatch(), target, draft).high
+        assert largest <= high + EDGE
+        if not len(target.extra_tokens) + len(draft.extra_tokens):
+            assert near(high, largest)
+
+
+def test_an_extra_token_counts_as_large_as_the_cap() -> None:
+    """Draft mass is better spent outside, where target mass meets it, than on an extra token of the target's own."""
+    target = TopLogProbs([0], [math.log(0.4)], 9, [1], [math.log(0.001)])
+    draft = TopLogProbs([2], [math.log(0.3)], 9)
+    p, q = np.zeros(9), np.zeros(9)
+    p[[0, 1, 2, 3]] = 0.4, 0.001, 0.4, 0.199
+    q[[2, 0, 3, 4]] = 0.3, 0.3, 0.3, 0.1
+    assert p.sum() == pytest.approx(1)
+    assert q.sum() == pytest.approx(1)
+    assert holds(truncated.acceptance(IndependentMatch(), target, draft), float(p @ q))
+
+
+def test_the_ends_of_top_k_are_attained() -> None:
+    """As long as all k drafts are listed."""
+    exact = 0
+    for target, draft in SMALL:
+        for k in range(1, target.vocabulary + 1):
+            ends = truncated.acceptance(TopKMatch(), target, draft, k)
+            exact += ends.kind == "exact"
+            listed = draft.tokens[:k]
+            if k <= len(draft.tokens):
+                for end, worst in ((ends.low, min), (ends.high, max)):
+                    assert near(end, worst(p[listed].sum() for p in corners(target)))
+    assert exact > 100
+
+
+def test_the_first_choices_are_known() -> None:
+    target = TopLogProbs([4, 2], np.log([0.25, 0.25]), 9)
+    draft = TopLogProbs([2, 7], np.log([0.3, 0.2]), 9)
+    assert target.tokens.tolist() == [2, 4], "ties to the lowest index"
+    assert truncated.acceptance(GreedyMatch(), target, draft) == Interval.exact(1.0)
+    assert truncated.acceptance(GreedyMatch(), TopLogProbs([4], [math.log(0.3)], 9), draft) == Interval.exact(0.0)
+    assert truncated.acceptance(ArgmaxDraft(), target, draft).kind == "exact"
+    assert truncated.acceptance(ArgmaxDraft(), target, draft).best == pytest.approx(0.25)
+
+
+# Given the output
+
+
+def test_ends_given_the_output_are_attained() -> None:
+    """Token: the extreme ranges. Race, high: the least g (linear program) once the token has its best ratio."""
+    count = 0
+    for target, draft in SMALL[:30]:
+        for token in range(target.vocabulary):
+            (p_low, p_high), (q_low, q_high) = target.range(token), draft.range(token)
+            if p_low != p_high or p_high == 0 or q_low == q_high or q_high == 0:
+                continue
+            count += 1
+            by_token = truncated.acceptance_given(TokenVerification(), target, draft, token)
+            values = [min(1.0, q[token] / p_low) for q in corners(draft)]
+            assert near(by_token.low, min(values))
+            assert near(by_token.high, max(values))
+            high = truncated.acceptance_given(RaceVerification(), target, draft, token).high
+            known = TopLogProbs(
+                draft.tokens,
+                draft.log_probs,
+                draft.vocabulary,
+                [*draft.extra_tokens, token],
+                [*draft.extra_log_probs, math.log(q_high)],
+            )
+            assert high == pytest.approx(1 / (1 + least_hockey(target, known, p_low / q_high)), abs=SOLVER)
+    assert count > 20
+
+
+def test_the_low_end_given_the_output_is_attained() -> None:
+    """The draft's two unseen tokens hold .4 together and .3 at most, so the output has q in [.1, .3]."""
+    target, draft = TopLogProbs.from_pmf([0.5, 0.3, 0.2, 0.0], 4), TopLogProbs.from_pmf([0.3, 0.3, 0.25, 0.15], 2)
+    race = truncated.acceptance_given(RaceVerification(), target, draft, 2)
+    whole = corners(target)[0]
+    found = [1 / (1 + slow_hockey(whole, q, whole[2] / q[2])) for q in corners(draft)]
+    assert near(race.low, min(found))
+    assert near(race.high, max(found))
+
+
+# Edges
+
+
+def test_everything_known_is_exact() -> None:
+    rng = np.random.default_rng(10)
+    p, q = rng.dirichlet(np.ones(8)), rng.dirichlet(np.ones(8))
+    target, draft = TopLogProbs.from_pmf(p, 8), TopLogProbs.from_pmf(q, 8)
+    for name, (interval, slow) in ALL.items():
+        ends = interval(target, draft)
+        assert ends.kind == "exact", name
+        assert near(ends.best, slow(p, q)), name
+    for token in range(8):
+        assert truncated.acceptance_given(RaceVerification(), target, draft, token).kind == "exact"
+    assert truncated.entropy(target) == Interval.exact(truncated.entropy(target).best)
+
+
+def test_impossible_tokens_are_knowledge() -> None:
+    """-inf in the list closes it; a sum of one does not, since other tokens may hold what rounding hides."""
+    closed, open_ = TopLogProbs([3, 1], [0.0, -math.inf], 5), TopLogProbs([3], [0.0], 5)
+    draft = TopLogProbs([3, 2], np.log([0.5, 0.25]), 5)
+    assert truncated.kl_divergence(closed, draft).kind == "exact"
+    assert truncated.kl_divergence(closed, draft).best == pytest.approx(math.log(2))
+    assert truncated.kl_divergence(open_, draft).high == math.inf
+    half = TopLogProbs([3, 2, 1], log(0.5, 0.5, 0.0), 5)
+    assert truncated.kl_divergence(closed, half).high == pytest.approx(math.log(2))
+    assert truncated.kl_divergence(open_, half).high == math.inf
+    assert truncated.kl_divergence(open_, half).low == pytest.approx(math.log(2), abs=STEEP)
+    two = TopLogProbs([3, 2], log(0.5, 0.5), 5)
+    assert truncated.kl_divergence(two, half).kind == "bound"
+    assert truncated.kl_divergence(two, half).high == math.inf, "1e-15 of target mass may be where the draft has none"
+    assert truncated.total_variation(open_, draft).high == pytest.approx(0.5, abs=ROUNDING)
+    assert truncated.kl_divergence(draft, closed).low == math.inf
+    assert truncated.kl_divergence(draft, open_).low < math.inf, "1e-15 of draft mass may be where the target is"
+    assert truncated.acceptance(RaceVerification(), closed, draft).kind == "exact"
+    assert truncated.entropy(closed).best == 0.0
+    assert open_.range(0)[1] <= ROUNDING
+
+
+def test_disjoint_lists() -> None:
+    target, draft = TopLogProbs([0], [math.log(0.9)], 10), TopLogProbs([1], [math.log(0.8)], 10)
+    assert truncated.acceptance(TokenVerification(), target, draft).low == 0.0
+    assert truncated.acceptance(TokenVerification(), target, draft).high == pytest.approx(0.3, abs=ROUNDING)
+    assert truncated.acceptance(GreedyMatch(), target, draft).best == 0.0
+
+
+def test_a_wrong_cap_is_found_out() -> None:
+    """Negative control: the sampled token's probability taken as the cap, and completions leave every interval."""
+    p, q = np.array([0.4, 0.3, 0.2, 0.08, 0.02]), np.array([0.1, 0.35, 0.3, 0.15, 0.1])
+    target, draft = TopLogProbs.from_pmf(p, 1, extra=[4]), TopLogProbs.from_pmf(q, 1, extra=[4])
+    vocabulary = 100
+    target, draft, wrong_target, wrong_draft = (
+        TopLogProbs(tokens, logs, vocabulary, *extra)
+        for tokens, logs, extra in (
+            *((top.tokens, top.log_probs, (top.extra_tokens, top.extra_log_probs)) for top in (target, draft)),
+            *(([*top.tokens, 4], [*top.log_probs, *top.extra_log_probs], ()) for top in (target, draft)),
+        )
+    )
+    truth = [np.concatenate([pmf, np.zeros(vocabulary - 5)]) for pmf in (p, q)]
+    for name in ("independent", "race", "token"):
+        assert holds(ALL[name][0](target, draft), ALL[name][1](*truth)), name
+    assert truncated.entropy(wrong_target).low > slow_entropy(truth[0])
+    assert truncated.second_log_moment(wrong_target).low > slow_entropy(truth[0], 2)
+    assert truncated.acceptance(IndependentMatch(), wrong_target, wrong_draft).high < float(truth[0] @ truth[1])
+    assert truncated.acceptance(RaceVerification(), wrong_target, wrong_draft).high < slow_rank(*truth, 1)
+    assert truncated.acceptance(TokenVerification(), wrong_target, wrong_draft).high < np.minimum(*truth).sum()
+
+
+def test_masses_that_miss_are_scaled() -> None:
+    """Single precision: a peaked softmax whose log-probabilities add up to more than one, and a whole one to less."""
+    logs = np.log(np.array([0.9, 0.0999999, 1e-7], dtype=np.float64)) + 1e-6
+    top = TopLogProbs([0, 1, 2], logs, 50)
+    assert top.unseen == 0.0
+    assert top.miss == pytest.approx(1e-6, rel=1e-3)
+    assert top.probabilities.sum() == pytest.approx(1.0, abs=ROUNDING)
+    whole = TopLogProbs([0, 1], np.log([0.5, 0.5]) - 1e-6, 2)
+    assert whole.probabilities.sum() == pytest.approx(1.0, abs=ROUNDING)
+    even = TopLogProbs([0], [math.log(0.1) - 1e-7], 10)
+    assert even.cap == pytest.approx(0.1, abs=ROUNDING)
+    assert 9 * even.cap == pytest.approx(even.unseen, abs=ROUNDING)
+
+
+@theorem
+@given(pairs(), st.integers(1, 6), st.integers(0, 2**32 - 1))
+def test_the_stated_error_covers_the_server(pair: tuple[Floats, Floats], m: int, seed: int) -> None:
+    """Log-probabilities shaken by 1e-6: with that error stated, the unshaken truth is inside."""
+    rng = np.random.default_rng(seed)
+    tops = []
+    for pmf in pair:
+        pmf = np.where(pmf < 1e-290, 0.0, pmf)
+        top = TopLogProbs.from_pmf(pmf, min(m, len(pmf)))
+        noise = rng.uniform(-1e-6, 1e-6, len(top.tokens)) * (top.log_probs > -math.inf)
+        tops.append(TopLogProbs(top.tokens, np.minimum(0.0, top.log_probs + noise), len(pmf), error=1e-6))
+    for name, (interval, slow) in ALL.items():
+        assert holds(interval(*tops), slow(*(np.where(pmf < 1e-290, 0.0, pmf) for pmf in pair))), name
+
+
+def test_mean_over_positions() -> None:
+    every = [truncated.entropy(top) for pair in SMALL[:5] for top in pair]
+    mean = truncated.mean_interval(every)
+    assert mean.low == pytest.approx(np.mean([i.low for i in every]))
+    assert mean.high == pytest.approx(np.mean([i.high for i in every]))
+    assert truncated.mean_interval([Interval.exact(1.0), Interval.exact(2.0)]) == Interval.exact(1.5)
+    with pytest.raises(ShapeError):
+        truncated.mean_interval([])
+
+
+def log(*values: float) -> Floats:
+    with np.errstate(divide="ignore"):
+        return np.log(values)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: TopLogProbs([0, 0], log(0.5, 0.25), 9), PmfError, "token 0 comes 2 times"),
+        (lambda: TopLogProbs([0], log(0.5), 9, [0], log(0.5)), PmfError, "token 0 comes 2 times"),
+        (lambda: TopLogProbs([0], [0.5], 9), PmfError, "token 0 has log-probability 0.5"),
+        (lambda: TopLogProbs([0], [math.nan], 9), PmfError, "log-probability nan"),
+        (lambda: TopLogProbs([0], log(0.5), 9, [3], [-9999.0]), PmfError, "stand-in such as -9999"),
+        (lambda: TopLogProbs([0], log(0.5), 9, [3], log(0.6)), PmfError, "extra token has log-probability -0.51"),
+        (lambda: TopLogProbs([0, 1], log(0.6, 0.5), 9), PmfError, "known tokens have mass 1.1"),
+        (lambda: TopLogProbs([0, 1], log(0.2, 0.1), 5), PmfError, "3 unseen tokens have mass 0.7: at most 0.3"),
+        (lambda: TopLogProbs([0, 1], log(0.2, 0.0), 5), PmfError, "3 unseen tokens have mass 0.8: at most 0,"),
+        (lambda: TopLogProbs([0, 1], log(0.4, 0.5), 2), PmfError, "0 unseen tokens have mass 0.1"),
+        (lambda: TopLogProbs([], [], 5), ShapeError, "no log-probabilities"),
+        (lambda: TopLogProbs([1, 2], log(0.5), 5), ShapeError, "one log-probability per token"),
+        (lambda: TopLogProbs([0.5], log(0.5), 5), ShapeError, "integer ids"),
+        (lambda: TopLogProbs([5], log(0.5), 5), SettingError, "token 5: must be 0 to 4"),
+        (lambda: TopLogProbs([0], log(0.5), 0), SettingError, "vocabulary is 0"),
+        (lambda: TopLogProbs([0], log(0.5), 5, error=0.1), SettingError, "error is 0.1"),
+        (lambda: TopLogProbs.from_pmf([0.5, 0.5], 3), SettingError, "m is 3"),
+        (lambda: TopLogProbs([0], log(0.5), 5).range(5), SettingError, "token is 5"),
+        (lambda: truncated.total_variation(*ONE_OF_EACH), ShapeError, "target has 5 tokens and draft 6"),
+        (lambda: truncated.acceptance(GreedyMatch(), *ONE_OF_EACH), ShapeError, "target has 5 tokens and draft 6"),
+        (lambda: truncated.optimal_acceptance(*SMALL[0], 0), SettingError, "k is 0"),
+        (lambda: truncated.hockey_stick(*SMALL[0], math.inf), SettingError, "c is inf"),
+        (lambda: truncated.renyi_divergence(*SMALL[0], 0.0), SettingError, "order is 0"),
+        (lambda: truncated.acceptance_given(RaceVerification(), *LACKS_ONE, 1), SettingError, "target probability 0"),
+    ],
+)
+def test_bad_input_is_named(make: Callable[[], object], error: type[SpectheoryError], message: str) -> None:
+    with pytest.raises(error, match=message) as caught:
+        make()
+    assert "\n" not in str(caught.value)
