@@ -13,7 +13,8 @@ from spectheory.errors import SettingError, ShapeError, SpectheoryError
 from spectheory.intervals import Interval
 from spectheory.prediction.over_prompts import Prompts, few_prompts, ratio
 from spectheory.reports import RulesAnswer, rules_report
-from spectheory.trace import GIVEN_TEXT, Trace
+from spectheory.reports.remarks import given
+from spectheory.trace import Trace
 from spectheory.verification import RULES, PathRule, RankRule, RuleStanding, rule_order
 
 MOST_CANDIDATES = 1024
@@ -120,6 +121,5 @@ def _trace_notes(trace: Trace, prompts: int) -> list[str]:
     ]
     if "distinct_rank" in trace.columns:
         notes.append("recursive-distinct with several candidates is not exact: it comes from unbiased estimates.")
-    if trace.provenance.get("origin") == GIVEN_TEXT:
-        notes.append("The text was given, not sampled from the target: the numbers are for that text as output.")
-    return [*notes, *few_prompts(prompts), 'R4 and H(R) beside KL need full pmfs. "-": not known from this trace.']
+    notes += [*given(trace.provenance), *few_prompts(prompts)]
+    return [*notes, 'R4 and H(R) beside KL need full pmfs. "-": not known from this trace.']

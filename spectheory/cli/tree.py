@@ -21,7 +21,8 @@ from spectheory.prediction.paths import calls_and_visits, calls_of_tree, shifted
 from spectheory.prediction.trace_limits import Limits
 from spectheory.prediction.tree_search import FoundTree, text_tree
 from spectheory.reports import TreeAnswer, tree_report
-from spectheory.trace import GIVEN_TEXT, RECORDED_RANKS, Trace
+from spectheory.reports.remarks import given
+from spectheory.trace import RECORDED_RANKS, Trace
 from spectheory.verification import RULES, RankRule, rank_entropy
 
 MOST_NODES = 4096
@@ -201,12 +202,10 @@ def _notes(trace: Trace, rule: RankRule, prompts: int, chain: Tree, question: Tr
         ),
         "On the same texts: this tree where it was found (exact by the path theorem), higher than on fresh texts.",
         "Greedy tree: best for a start drawn uniformly along the same texts, where the search begins.",
-        f"T1, from the mean law of ranks up to {rule.known_ranks(trace.columns, RECORDED_RANKS)}, is the i.i.d. "
-        "reading on text, no limit.",
+        f"T1 is from the mean law of ranks up to {rule.known_ranks(trace.columns, RECORDED_RANKS)}: an idealised value "
+        "under i.i.d., which real text may exceed.",
         "Ranks in the paths are counted from 1.",
     ]
     if chain.nodes < question.nodes:
         notes.append(f"The chain has {chain.nodes} nodes, as deep as --max-depth allows.")
-    if trace.provenance.get("origin") == GIVEN_TEXT:
-        notes.append("The text was given, not sampled from the target: the numbers are for that text as output.")
-    return [*notes, *few_prompts(prompts)]
+    return [*notes, *given(trace.provenance), *few_prompts(prompts)]

@@ -11,7 +11,7 @@ from spectheory.deployment.candidates import NO_DRAFT, Candidate, Draft, measure
 from spectheory.deployment.fastest_tree import fastest_tree
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError
-from spectheory.prediction import Prediction, plan
+from spectheory.prediction import plan
 from spectheory.verification import PathRule, RankRule
 
 
@@ -110,7 +110,7 @@ def rank_drafts(
             left_out.append(f"{draft.name}: chains beyond k = {longest}, latencies were measured on no longer calls.")
         ask = partial(plan, draft.trace, draft.cost)
         found = ask(rules=rules, shapes=[Chain(k) for k in range(1, longest + 1)])
-        fastest = [max(found.of(label), key=_gain) for label in found.labels]
+        fastest = [max(found.of(label), key=lambda p: p.gain) for label in found.labels]
         without = {candidate.prediction.rule for candidate in candidates if candidate.draft.name == NO_DRAFT}
         candidates += [
             Candidate(draft if each.rule.uses_draft else draft.unread, each)
@@ -161,7 +161,3 @@ _SAMPLING = ("settings", "sampling")
 def _without_unset(fact: Any) -> Any:
     """A fact without the settings that are left open: a version may not know all of them."""
     return {name: value for name, value in fact.items() if value is not None} if isinstance(fact, dict) else fact
-
-
-def _gain(prediction: Prediction) -> float:
-    return prediction.speedup.best if prediction.speedup else 0.0

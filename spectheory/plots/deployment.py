@@ -16,7 +16,7 @@ from spectheory.plots.style import (
     PINK,
     SKY,
     YELLOW,
-    Label,
+    LineEnd,
     name_ends,
     plain_axes,
     save_figure,
@@ -90,7 +90,7 @@ def write_ranking(ranked: Ranking, folder: Path) -> list[Path]:
 def batches(figure: Figure, choices: Sequence[BatchChoice]) -> None:
     """Best k on the left (0: plain decoding), its speed-up on the right."""
     lengths, speedups = figure.subplots(1, 2)
-    labels: list[Label] = []
+    labels: list[LineEnd] = []
     for place, context in enumerate(sorted({choice.context for choice in choices})):
         line = [choice for choice in choices if choice.context == context]
         at, colour = [choice.batch for choice in line], _LINES[place % len(_LINES)]

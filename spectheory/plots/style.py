@@ -41,7 +41,7 @@ COLOURS = {
 }
 """One colour per rule; rules share one that accept the same single draft, or that are hardly drawn together."""
 
-Label = tuple[float, float, str, str]
+LineEnd = tuple[float, float, str, str]
 """Where a line ends, its name and its colour."""
 
 
@@ -50,7 +50,7 @@ def plain_axes(ax: Axes) -> None:
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def name_ends(ax: Axes, labels: Sequence[Label], *, size: float = 8) -> None:
+def name_ends(ax: Axes, labels: Sequence[LineEnd], *, size: float = 8) -> None:
     """Write each line's name to the right of the axes, with a leader to its end, pushed apart so that no two overlap.
 
     Call it when limits and scales are set; names are placed in the axes' own coordinates, on any scale. Constrained

@@ -21,7 +21,7 @@ from spectheory.plots.style import (
     PINK,
     SKY,
     YELLOW,
-    Label,
+    LineEnd,
     name_ends,
     plain_axes,
     save_figure,
@@ -184,9 +184,9 @@ def _scatter(ax: Axes, dots: Sequence[tuple[Dot, str]]) -> list[Artist]:
     return artists
 
 
-def _rule_ends(dots: Sequence[Dot]) -> list[Label]:
+def _rule_ends(dots: Sequence[Dot]) -> list[LineEnd]:
     """Where each rule is named: at its dot farthest to the right."""
-    ends: dict[str, Label] = {}
+    ends: dict[str, LineEnd] = {}
     for record, _, x, y in dots:
         if record["rule"] not in ends or x["best"] > ends[record["rule"]][0]:
             ends[record["rule"]] = (x["best"], y["best"], record["name"], _COLOURS.get(record["rule"], GREY))

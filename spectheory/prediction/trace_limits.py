@@ -1,4 +1,4 @@
-"""Limits of a trace: the most a call could give, beside what a rule gives (§5, §7)."""
+"""Limits of a trace: the most that a call could give (§5, §7)."""
 
 from __future__ import annotations
 
@@ -27,23 +27,24 @@ _SHARE_OF_STARTS = 1 / 8
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits on tokens per call for one number of draft nodes; every one counts the recovered or bonus token.
+    """Limits on tokens per call for one number of draft nodes; all count the recovered or bonus token.
 
     The first two are estimates of bounds on one call along target-sampled text, averaged over all starting positions.
-    Consecutive calls start where the last one ended, and may exceed them where such starts are easy.
+    Consecutive calls start where the last one ended, and may exceed them where such starts are easy. The other two are
+    idealised values, which real text may exceed.
 
     Attributes
     ----------
     one_call : Interval, optional
-        Upper bound for any lossless verification of a chain drawn from the draft, one call taken alone (§7); argmax
-        drafts are no such draws.
+        Upper bound for any lossless verification of a chain drawn from the draft (§7); argmax drafts are not drawn.
     text : Interval, optional
-        B6: upper bound for drafts that do not sample (independent of the target's randomness), no i.i.d. assumption.
+        B6: upper bound for drafts that do not sample (independent of the target's randomness), without an i.i.d.
+        assumption.
     iid_branching : float, optional
-        B2': the same under i.i.d. conditional pmfs; on real text a reading, no limit.
+        B2': the same if conditional pmfs are i.i.d.
     iid_channel : float, optional
-        T1: for ranks i.i.d. along the text, ranks beyond 8 (or beyond what is recorded) lumped (of the rule itself
-        where it has ranks, else of recursive rejection); a reading, no limit.
+        T1 if ranks are i.i.d. along the text: ranks of the rule itself, or of recursive rejection for a rule without
+        ranks. Ranks beyond 8, or beyond those recorded, count as one.
     """
 
     one_call: Interval | None = None

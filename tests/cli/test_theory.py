@@ -428,8 +428,8 @@ def test_bounds_of_a_trace(ask: Ask, trace_file: Path) -> None:
     assert "longest text has 30" in " ".join(content["notes"])
     claim = content["columns"]["one_call"]["claim"]
     assert claim.endswith("averaged over all starting positions; consecutive calls may exceed them")
-    assert content["columns"]["sharp"]["claim"] == "idealised values under i.i.d.; real text may exceed them"
-    assert content["columns"]["channel_race"]["claim"] == "idealised values under i.i.d.; real text may exceed them"
+    assert content["columns"]["sharp"]["claim"] == "Idealised values under i.i.d.; real text may exceed them"
+    assert content["columns"]["channel_race"]["claim"] == "Idealised values under i.i.d.; real text may exceed them"
 
 
 def test_given_text_has_no_limits_of_samples(ask: Ask, tmp_path: Path) -> None:

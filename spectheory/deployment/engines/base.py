@@ -100,7 +100,7 @@ class Ask:
     def fastest(self, *rules: str) -> Prediction | None:
         """The fastest chain under one of the rules, the first of them where they tie; None if none is known."""
         known = [p for rule in rules for p in self.chains.of(rule)]
-        return max(known, key=_gain) if known else None
+        return max(known, key=lambda p: p.gain) if known else None
 
     def matching(self) -> Prediction | None:
         """The fastest chain of greedy decoding; where agreement is not recorded, token verification is the same."""
@@ -173,7 +173,3 @@ def command(words: Sequence[str], options: Mapping[str, Any]) -> str:
     for name, value in options.items():
         line += [f"--{name}"] if value is True else [f"--{name}", str(value)]
     return shlex.join(line)
-
-
-def _gain(prediction: Prediction) -> float:
-    return prediction.speedup.best if prediction.speedup else 0.0
