@@ -79,7 +79,7 @@ _LINES: Mapping[LimitClaim, tuple[str, Any]] = {
     ONE_CALL: ("any lossless rule", "-"),
     IID_FORMULA: ("token", (0, (1, 1))),
     TEXT: ("drafts that do not sample", "--"),
-    IID_BRANCHING: ("drafts that do not sample", "-."),
+    IID_BRANCHING: ("B6", "-."),
     IID_CHANNEL: ("trees", (0, (5, 1, 1, 1, 1, 1))),
 }
 """What each limit is about, in few words, and how its line is drawn."""
@@ -134,8 +134,8 @@ def _limits(
         heights = [height for p in predictions if (height := p.compared(claim)) is not None]
         if len(heights) == len(ks):
             artists += ax.plot(ks, heights, linestyle=style, color=GREY, linewidth=1.2)
-            idealised = "idealised, " if claim.scope is IDEALISED else ""
-            labels.append((ks[-1], heights[-1], f"{claim.heading} ({idealised}{about}){of}", GREY))
+            idealised = " if i.i.d." if claim.scope is IDEALISED else ""
+            labels.append((ks[-1], heights[-1], f"{claim.heading} ({about}{idealised}){of}", GREY))
     return artists
 
 

@@ -26,6 +26,7 @@ from spectheory.plots.style import (
     plain_axes,
     save_figure,
 )
+from spectheory.reports.validation_terms import pair_name
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -56,7 +57,7 @@ def draw(figure: Figure, answers: Sequence[Content]) -> list[Artist]:
             name_ends(ax, _rule_ends(dots))
         _tokens_axes(left)
         _speedup_axes(right)
-        left.set_title(_pair(answer), loc="left", fontsize=11)
+        left.set_title(pair_name(answer), loc="left", fontsize=11)
         right.set_title(_key(markers), loc="left", fontsize=9, color=GREY)
     return artists
 
@@ -72,7 +73,7 @@ def draw_pairs(figure: Figure, answers: Sequence[Content]) -> list[Artist]:
     _tokens_axes(left)
     _speedup_axes(middle)
     for number, (answer, colour) in enumerate(coloured):
-        left.text(0.03, 0.97 - 0.065 * number, _pair(answer), transform=left.transAxes, color=colour, va="top")
+        left.text(0.03, 0.97 - 0.065 * number, pair_name(answer), transform=left.transAxes, color=colour, va="top")
     middle.text(0.03, 0.97, _key(markers), transform=middle.transAxes, color=GREY, va="top", fontsize=8)
     return artists + _budgets(right, coloured)
 
@@ -201,11 +202,6 @@ def _tokens_axes(ax: Axes) -> None:
 def _speedup_axes(ax: Axes) -> None:
     ax.set_xlabel("speed-up, predicted from trace and latencies")
     ax.set_ylabel("speed-up, wall-clock")
-
-
-def _pair(answer: Content) -> str:
-    models = answer["provenance"]
-    return f"{models['target']['name']} with {models['draft']['name']}"
 
 
 def _key(markers: Markers) -> str:

@@ -160,7 +160,7 @@ def _bias_notes(cut: bool) -> list[str]:
         "upper estimate counts every draft. Noise may swap the two where they are close."
     )
     return [
-        "share: of over-acceptance, b = (1 - share) min(1, p/q) + share; 0 is lossless, 1 outputs the draft.",
+        "share: how far acceptance is raised, b = (1 - share) min(1, p/q) + share; 0 is lossless, 1 outputs the draft.",
         "The starts and prefixes of a biased decoder drift; these calls start where lossless ones do.",
         *([sides] if cut else []),
         "bias: total variation per token with the best recovery (Y6), and with recovery from the target (UNO).",
@@ -222,7 +222,7 @@ def _notes(plan: Plan, in_loop: bool) -> list[str]:
 
 def _claims(plan: Plan) -> list[str]:
     """What the limits claim that the tables show."""
-    shown = [IID_FORMULA, *ON_TRACES] if plan.chains else [claim for claim in ON_TRACES if claim is not ONE_CALL]
+    shown = [*ON_TRACES, IID_FORMULA] if plan.chains else [claim for claim in ON_TRACES if claim is not ONE_CALL]
     known = [claim for claim in shown if any(p.compared(claim) is not None for p in plan.predictions)]
     lumped = (
         "T1 counts ranks beyond 8, or beyond those recorded, as one; for rules without ranks it is that of "

@@ -10,7 +10,7 @@ import numpy as np
 from spectheory.reports.render import markdown
 from spectheory.reports.table import Column, Table, Value
 from spectheory.reports.validation import largest_part, undecided, z_cell, z_column
-from spectheory.reports.validation_terms import FALSE_ALARMS, WITHIN, median_miss
+from spectheory.reports.validation_terms import FALSE_ALARMS, WITHIN, median_miss, pair_name
 
 Content = Mapping[str, Any]
 
@@ -74,12 +74,6 @@ def _summary(answers: Sequence[Content]) -> Table:
     """A line for each pair and temperature: calls against the path theorem and the trace, speed-ups against both."""
     lines = [_line(answer, found) for answer in answers for found in answer["temperatures"]]
     return Table("Validations", _SUMMARY, lines)
-
-
-def pair_name(answer: Content) -> str:
-    """Target and draft by name."""
-    models = answer["provenance"]
-    return f"{models['target']['name']} with {models['draft']['name']}"
 
 
 def _circumstances(answer: Content) -> str:
