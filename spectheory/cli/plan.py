@@ -40,8 +40,8 @@ from spectheory.verification import PathRule, RankRule
 
 LONGEST_CHAIN, LARGEST_TREE = 256, 1024
 OF_ENGINES = (
-    "An engine's k may differ from the best k above: it is the fastest under the engine's own rule and by the time of "
-    "passes alone, since an engine's work between passes is not that of our decoding loop; it comes on top."
+    "An engine's k may differ from the best k above: it is the fastest under the engine's own rule by the time of "
+    "passes alone. The engine's own work between passes comes on top."
 )
 """Why settings for engines differ from the best setting."""
 
@@ -140,7 +140,7 @@ def _notes(
     ]
     rule = ranking.best.prediction.rule.name
     if rule not in {settings.candidate.prediction.rule.name for settings in engines}:
-        lines.append(f"None of the engines' settings is of {rule} verification, the best here: see what each gives.")
+        lines.append(f"No engine here has {rule} verification, the best rule: see what each engine's own rule gives.")
     for cost in costs[:1]:
         if isinstance(cost, LatencyTable):
             lines.append(

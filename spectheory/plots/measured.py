@@ -1,4 +1,4 @@
-"""What was measured of a pair: how often a draft is accepted, position by position, and what passes take."""
+"""What was measured of a pair: how often a draft is accepted at each position, and the time of passes."""
 
 from __future__ import annotations
 
@@ -79,13 +79,5 @@ def measured(figure: Figure, trace: Trace, table: LatencyTable) -> None:
 
 
 def write_measured(trace: Trace, table: LatencyTable, folder: Path) -> list[Path]:
-    """Write ``measured`` as PNG and SVG; return the paths.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    OutputError
-        If the folder cannot be written.
-    """
+    """Write ``measured``."""
     return save_figure(lambda figure: measured(figure, trace, table), (9.6, 3.6), folder / "measured")

@@ -53,15 +53,7 @@ def speedup(ax: Axes, plan: Plan) -> list[Artist]:
 
 
 def write_figures(plan: Plan, folder: Path) -> list[Path]:
-    """Write ``tokens_per_call``, ``trees`` and, with costs, ``speedup`` as PNG and SVG; return the paths.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    OutputError
-        If the folder cannot be written.
-    """
+    """Write ``tokens_per_call``, ``trees`` and, with costs, ``speedup``."""
     figures: dict[str, Callable[[Axes, Plan], list[Artist]]] = {}
     if plan.chains:
         figures["tokens_per_call"] = tokens_per_call

@@ -1,4 +1,4 @@
-"""What figures share: colours that every kind of colour vision tells apart, names at the ends of lines, files."""
+"""What figures share: colours that all kinds of colour vision distinguish, names at the ends of lines, files."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def plain_axes(ax: Axes) -> None:
 
 
 def name_ends(ax: Axes, labels: Sequence[LineEnd], *, size: float = 8) -> None:
-    """Write each line's name to the right of the axes, with a leader to its end, pushed apart so that no two overlap.
+    """Write each line's name to the right of the axes, with a leader to its end, moved apart so that no two overlap.
 
     Call it when limits and scales are set; names are placed in the axes' own coordinates, on any scale. Constrained
     layout makes room for them.
@@ -96,13 +96,7 @@ def name_ends(ax: Axes, labels: Sequence[LineEnd], *, size: float = 8) -> None:
 
 
 def new_figure(size: tuple[float, float]) -> Figure:
-    """An empty figure that makes room for what is written beside its axes.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    """
+    """An empty figure that makes room for what is written next to its axes."""
     return load_extra("matplotlib.figure", extra="plots").Figure(figsize=size, layout="constrained")
 
 
@@ -110,13 +104,6 @@ def save_figure(draw: Callable[[Figure], Any], size: tuple[float, float], path: 
     """Draw a figure and write it as PNG and SVG, each whole or not at all; `path` is without suffix.
 
     The same data give the same files: no date, no random ids.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    OutputError
-        If the folder cannot be written.
     """
     figure = new_figure(size)
     written = []

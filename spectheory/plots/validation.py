@@ -1,6 +1,6 @@
-"""Predicted against measured: tokens per call and speed-up on the diagonal or off it; from the saved answers alone.
+"""Predicted against measured tokens per call and speed-ups, from the saved answers alone.
 
-:func:`draw` shows every rule of each pair; :func:`draw_pairs` shows the pairs together, and where misses come from.
+:func:`draw` shows every rule of each pair; :func:`draw_pairs` shows all pairs together, and where misses come from.
 """
 
 from __future__ import annotations
@@ -79,28 +79,12 @@ def draw_pairs(figure: Figure, answers: Sequence[Content]) -> list[Artist]:
 
 
 def write_figure(answers: Sequence[Content], path: Path) -> list[Path]:
-    """Write the figure of some answers, one row per pair, as PNG and SVG; `path` is without suffix.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    OutputError
-        If the folder cannot be written.
-    """
+    """Write the figure of some answers, one row per pair; `path` is without suffix."""
     return save_figure(lambda figure: draw(figure, answers), (9.6, 4.2 * len(answers)), path)
 
 
 def write_pairs_figure(answers: Sequence[Content], path: Path) -> list[Path]:
-    """Write the figure of several pairs at a glance, as PNG and SVG; `path` is without suffix.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    OutputError
-        If the folder cannot be written.
-    """
+    """Write the figure of several pairs at a glance; `path` is without suffix."""
     return save_figure(lambda figure: draw_pairs(figure, answers), (13.0, 4.4), path)
 
 
@@ -134,7 +118,7 @@ def _markers(answers: Sequence[Content]) -> Markers:
 
 
 def _budgets(ax: Axes, coloured: Sequence[tuple[Content, str]]) -> list[Artist]:
-    """The parts of every setting's miss as dots, their medians as bars; pairs below each other in a row."""
+    """The parts of every setting's miss as dots, their medians as bars; one row per part, pairs below each other."""
     misses = [
         [r["speedup"] for found in answer["temperatures"] for r in found["settings"] if "budget" in r["speedup"]]
         for answer, _ in coloured
