@@ -17,7 +17,7 @@ from spectheory.intervals import Interval
 from spectheory.limits import tunstall_bound
 from spectheory.prediction.cross_fit import PARTS, cross_fitted
 from spectheory.prediction.over_prompts import Prompts, few_prompts, ratio
-from spectheory.prediction.paths import calls_and_visits, calls_of_tree, shifted_product, tree_survival
+from spectheory.prediction.paths import calls_and_visits, calls_of_tree, shifted_product, tokens_left, tree_survival
 from spectheory.prediction.trace_limits import Limits
 from spectheory.prediction.tree_search import FoundTree, text_tree
 from spectheory.reports import TreeAnswer, tree_report
@@ -135,8 +135,8 @@ class _Texts:
 
     def weights(self, tree: Tree) -> Floats:
         """Share of the calls in which each node is accepted, over the starts that this tree's calls have (exact)."""
-        calls, visits = calls_and_visits(tree_survival(self.law, tree)[0], self.lengths)
-        left = np.repeat(np.cumsum(self.lengths), self.lengths) - np.arange(len(calls))
+        _, visits = calls_and_visits(tree_survival(self.law, tree)[0], self.lengths)
+        left = tokens_left(self.lengths)
         columns = np.ascontiguousarray(self.law.T)
         paths, shares = tree.paths, np.zeros(tree.nodes)
         above = [visits]

@@ -15,7 +15,7 @@ from spectheory.errors import SettingError, TraceError
 from spectheory.intervals import Interval
 from spectheory.prediction.call_times import speedup_of_chain
 from spectheory.prediction.over_prompts import Prompts, ratio
-from spectheory.prediction.paths import calls_and_visits
+from spectheory.prediction.paths import calls_and_visits, tokens_left
 from spectheory.trace import UNO_SHARES, Trace
 from spectheory.verification import TokenVerification
 from spectheory.verification.biased import BiasedVerification
@@ -108,7 +108,7 @@ def bias_tradeoff(
         raise SettingError("there is no share", limit="needs one in [0, 1]", remedy="0 is lossless")
     lossless = TokenVerification().path_survival(trace.columns, k)
     _, visits = calls_and_visits(lossless, trace.lengths)
-    left = np.repeat(np.cumsum(trace.lengths), trace.lengths) - np.arange(len(trace))
+    left = tokens_left(trace.lengths)
     inside = np.arange(1, k + 1) < left[:, None]  # the text ends with the last token
     prompts = Prompts(trace.texts)
     tokens, calls = prompts.sum(trace.lengths), prompts.sum_rows(visits)

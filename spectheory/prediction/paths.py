@@ -42,6 +42,17 @@ class TextCalls:
     variance: Floats
 
 
+def tokens_left(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Tokens from each position to the end of its text, its own included, ``[N]``.
+
+    Examples
+    --------
+    >>> tokens_left(np.array([3, 1])).tolist()
+    [3, 2, 1, 1]
+    """
+    return np.repeat(np.cumsum(lengths), lengths) - np.arange(int(np.sum(lengths)))
+
+
 def calls_of_texts(survival: Floats, lengths: NDArray[np.int64], *, prefill_emits_token: bool = False) -> TextCalls:
     r"""Expected calls, their variance and the full acceptances of each text (§7, exact).
 
@@ -176,7 +187,7 @@ class _CallSystem:
         self.tokens = int(np.sum(lengths))
         self.width = depth + 1
         ends = np.cumsum(lengths)
-        self.remaining = np.repeat(ends, lengths) - np.arange(self.tokens)
+        self.remaining = tokens_left(lengths)
         self.prefill_emits_token = prefill_emits_token
         self.first = ends - lengths + int(prefill_emits_token)
         self.longer = lengths > int(prefill_emits_token)
@@ -238,7 +249,6 @@ def one_call_terms(log_ratio: Floats, lengths: NDArray[np.int64], k: int) -> tup
     array([[0.5, 1. ],
            [1. , 1. ]])
     """
-    ends = np.repeat(np.cumsum(lengths), lengths)
     padded = np.concatenate([log_ratio, np.zeros(k - 1)])
     cumulative = np.cumsum(np.lib.stride_tricks.sliding_window_view(padded, k), axis=1)
-    return np.exp(np.minimum(0.0, cumulative)), np.arange(len(log_ratio)) + k <= ends
+    return np.exp(np.minimum(0.0, cumulative)), tokens_left(lengths) >= k

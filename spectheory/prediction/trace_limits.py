@@ -17,7 +17,7 @@ from spectheory.intervals import Interval
 from spectheory.limits import branching_bound, tunstall_bound
 from spectheory.limits.branching import best_threshold, surprisal_walks, threshold_terms
 from spectheory.prediction.over_prompts import Prompts, ratio
-from spectheory.prediction.paths import one_call_terms
+from spectheory.prediction.paths import one_call_terms, tokens_left
 from spectheory.trace import GIVEN_TEXT, RECORDED_RANKS, Trace
 from spectheory.verification import PathRule, RankRule
 
@@ -90,7 +90,8 @@ def _on_text(prompts: Prompts, trace: Trace, ks: Sequence[int]) -> dict[int, tup
     log_ratio = trace.columns["log_draft"] - trace.columns["log_target"]
     terms, _ = one_call_terms(log_ratio, trace.lengths, deepest)
     walks, _ = surprisal_walks(-trace.columns["log_target"], trace.lengths, deepest)
-    position, left = _places(trace)
+    left = tokens_left(trace.lengths)
+    position = np.repeat(trace.lengths, trace.lengths) - left
     # No draft beyond the end of a text that ended by itself is accepted.
     one_call = np.cumsum(np.where(np.arange(deepest) < left[:, None], terms, 0.0), axis=1)
     # Which starts count must not depend on what follows: a text counts as long as it might have become.
@@ -107,13 +108,6 @@ def _on_text(prompts: Prompts, trace: Trace, ks: Sequence[int]) -> dict[int, tup
         of_text = ratio(prompts.sum_rows(_cross_fitted(walks[:, :k], whole, half, k)), starts, limits=most)
         found[k] = of_call, _cut(of_text, k + 1.0)
     return found
-
-
-def _places(trace: Trace) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Position of each row in its text, and the tokens left there, its own included."""
-    ends = np.cumsum(trace.lengths)
-    rows = np.arange(len(trace))
-    return rows - np.repeat(ends - trace.lengths, trace.lengths), np.repeat(ends, trace.lengths) - rows
 
 
 def _possible_lengths(trace: Trace) -> NDArray[np.int64]:

@@ -13,7 +13,7 @@ from spectheory.drafting import Tree
 from spectheory.drafting.shapes import at_least_one
 from spectheory.drafting.weights import validate_rank_pmf
 from spectheory.errors import ShapeError
-from spectheory.prediction.paths import calls_and_visits, tree_survival
+from spectheory.prediction.paths import calls_and_visits, tokens_left, tree_survival
 
 Floats = NDArray[np.float64]
 Worth = Callable[[int], Floats]
@@ -83,7 +83,7 @@ def text_tree(
     _validate(law, lengths, budget, max_depth)
     depth = min(budget, max_depth or budget, int(lengths.max()))
     grower = _Grower(law, depth, consecutive)
-    left = _left(lengths)
+    left = tokens_left(lengths)
     best = grower.grow(budget, lambda depth: np.where(left >= depth, 1.0, 0.0))
     calls = greedy = _calls(law, lengths, best)
     for _ in range(_ROUNDS):
@@ -149,18 +149,13 @@ def _calls(law: Floats, lengths: NDArray[np.int64], tree: Tree) -> float:
 def _worth(law: Floats, lengths: NDArray[np.int64], tree: Tree) -> Worth:
     """First-order gain of accepting one draft more at each depth, where this tree's calls start."""
     calls, visits = calls_and_visits(tree_survival(law, tree)[0], lengths)
-    left = _left(lengths)
+    left = tokens_left(lengths)
 
     def worth(depth: int) -> Floats:
         after, beyond = (_ahead(calls, left, depth + step) for step in (0, 1))
         return visits * (after - beyond)
 
     return worth
-
-
-def _left(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Tokens from each position to the end of its text, its own included."""
-    return np.repeat(np.cumsum(lengths), lengths) - np.arange(int(np.sum(lengths)))
 
 
 def _ahead(calls: Floats, left: NDArray[np.int64], steps: int) -> Floats:
