@@ -15,10 +15,10 @@ import numpy as np
 from _timing import Row, language_logits, nanoseconds, run
 from scipy.stats import hypergeom
 
-from simulations.alias import Tokens, alias, drawn
+from simulations.draws.alias import Tokens, alias, drawn
+from simulations.draws.streams import Words, exponential, uniform, words
 from simulations.kernels.dense_race import dense_race
 from simulations.kernels.lazy_race import lazy_race
-from simulations.streams import Words, exponential, uniform, words
 from spectheory.kernels.compiling import compiled
 
 VOCABULARY, MAX_RANK = 131_072, 16

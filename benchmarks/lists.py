@@ -17,12 +17,12 @@ import numpy as np
 from _timing import Row, language_logits, nanoseconds, run
 from numpy.typing import NDArray
 
-from simulations.alias import alias, drawn
+from simulations.draws.alias import alias, drawn
+from simulations.draws.streams import uniform, words
 from simulations.kernels.gumbel_list import gumbel_list
 from simulations.kernels.random_pmf_trees import random_pmf_trees
 from simulations.kernels.ranked_trees import raced_tree, ranked_tree
 from simulations.kernels.recursive_rejection import recursive_rejection
-from simulations.streams import uniform, words
 from spectheory.drafting import Chain, KAry
 from spectheory.kernels.compiling import compiled, compiled_in_any_order
 

@@ -17,19 +17,20 @@ from itertools import accumulate
 import numpy as np
 from _timing import Row, language_logits, nanoseconds, run
 
-from simulations.alias import alias, drawn
-from simulations.chains import CallCounts, checked_chains
+from simulations.draws.alias import alias, drawn
+from simulations.draws.streams import Stream, uniform, words
 from simulations.kernels.batch_rejection import batch_rejections
 from simulations.kernels.block_decoding import _block_calls, block_tables
 from simulations.kernels.markov_decoding import LANES, _prepared, calls_of_rows, lane_streams, token_calls
 from simulations.kernels.ngram_decoding import ngram_calls, ngram_tables
-from simulations.ngram import BYTES, byte_tokens, text_of, text_parameters
-from simulations.ngram_models import automaton, contexts_of, ngram
+from simulations.models.chains import CallCounts, checked_chains
+from simulations.models.ngram import BYTES, byte_tokens, text_of, text_parameters
+from simulations.models.ngram_models import automaton, contexts_of, ngram
 from simulations.reference.batch import batch_text
-from simulations.reference.decoding import block_call, decoded, from_table, token_call
-from simulations.reference.markov import Pair
+from simulations.reference.decoding import block_call, token_call
+from simulations.reference.drawing import from_table
+from simulations.reference.markov import Pair, decoded
 from simulations.reference.ngram import prefix_text
-from simulations.streams import Stream, uniform, words
 from spectheory.kernels.compiling import compiled
 
 STATES, K = (64, 256, 512), 4

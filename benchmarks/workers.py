@@ -1,4 +1,4 @@
-"""Two workers against one on the same task, through `simulations.collect`: wall-clock seconds, and their ratio.
+"""Two workers against one, through `simulations.experiments.collect`: wall-clock seconds, and their ratio.
 
 Every run has a pool of processes that has started and loaded the kernel before its time is taken. The tallies are
 equal, number for number, before anything is timed and after. One and two workers take turns. The ratio is that of the
@@ -16,12 +16,12 @@ from typing import Any
 
 from _machine import print_machine
 
-from simulations.collect import collect
-from simulations.pools import process_pool, processors
+from simulations.counts.tally import Tally
+from simulations.experiments.collect import collect
+from simulations.experiments.pools import process_pool, processors
+from simulations.experiments.stopping import Stop
+from simulations.experiments.tasks import Task, task
 from simulations.simulators import decoding  # noqa: F401  registers the task's kind
-from simulations.stopping import Stop
-from simulations.tally import Tally
-from simulations.tasks import Task, task
 
 CHAINS = {"chains": "yin2024", "length": 50, "k": 4}
 TEXTS = 1_000_000

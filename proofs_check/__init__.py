@@ -6,10 +6,19 @@ judged in fractions, by intervals, by a solver and by a search.
 
 from __future__ import annotations
 
-from proofs_check.arithmetic import absolute, every, exp, is_zero, larger, log, positive_part, smaller
-from proofs_check.claims import POSITIVE, Assumption, AssumptionError, Claim, ClaimError, at_least, at_most, equal
-from proofs_check.findings import Effort
-from proofs_check.trial import Trial, try_claim
+from proofs_check.run.trial import Trial, try_claim
+from proofs_check.statement.arithmetic import absolute, every, exp, is_zero, larger, log, positive_part, smaller
+from proofs_check.statement.claims import (
+    POSITIVE,
+    Assumption,
+    AssumptionError,
+    Claim,
+    ClaimError,
+    at_least,
+    at_most,
+    equal,
+)
+from proofs_check.statement.findings import Effort
 
 __all__ = [
     "POSITIVE",

@@ -1,6 +1,16 @@
 """What speculative decoding can give a model pair: exact predictions, hard limits, and the evidence for both.
 
-Importing this loads numpy alone; everything else is loaded when first used.
+Every public function keeps this contract; a docstring states only what differs from it.
+
+- Pmfs are arrays ``[..., V]`` of numpy or torch. `target` (p) and `draft` (q) share one vocabulary, leading dimensions
+  broadcast, and the result ``[...]`` belongs to the same library. Nothing is renormalised.
+- A token with p = q = 0 contributes nothing. Logarithms are natural: information is in nats. Times are in seconds.
+- Inputs are checked once, where they come in. A :class:`~spectheory.errors.SpectheoryError` (a ``ValueError``) names
+  the value, the limit and the remedy: ``PmfError`` for a row that is no pmf, ``ShapeError`` for shapes that do not fit,
+  ``SettingError`` for a number out of its range, ``TextError`` for unusable texts, ``OutputError`` for a file that
+  cannot be written.
+
+Importing this package loads numpy alone; everything else is loaded on first use.
 """
 
 from __future__ import annotations
@@ -26,15 +36,6 @@ if TYPE_CHECKING:
     from spectheory.trace import Trace
 
 _HOME = {
-    "chi_square": "divergences",
-    "entropy": "divergences",
-    "harmonic_mean_distance": "divergences",
-    "harmonic_mean_similarity": "divergences",
-    "hockey_stick": "divergences",
-    "kl_divergence": "divergences",
-    "renyi_divergence": "divergences",
-    "second_log_moment": "divergences",
-    "total_variation": "divergences",
     "Interval": "intervals",
     "pair_statistics": "logit_statistics",
     "Prediction": "prediction",
@@ -64,10 +65,10 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name not in __all__:
         raise AttributeError(f"module 'spectheory' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"spectheory.{_HOME[name]}"), name)
+    return getattr(importlib.import_module(f"spectheory.{_HOME.get(name, 'divergences')}"), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOME])
+    return sorted({*globals(), *__all__})

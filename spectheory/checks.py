@@ -1,4 +1,4 @@
-"""Numbers at the door: one check for whole numbers and one for real ones."""
+"""Checks of single numbers: one for whole numbers, one for real ones."""
 
 from __future__ import annotations
 
@@ -10,29 +10,17 @@ from typing import Any
 from spectheory.errors import SettingError
 
 BEYOND = 1e100
-"""No time in seconds and no ratio of times is so large; sums, products and ratios of what lies below stay finite."""
+"""Larger than every time and every ratio of times; sums, products and ratios of smaller values stay finite."""
+MOST_EXACT = 2**53
+"""Largest number up to which floats hold every integer."""
 _SHOWN, _SHOWN_BITS = 60, 128
-"""Characters, and bits of an integer, that an error shows; Python refuses to print very long ones."""
+"""Most characters, and most bits of an integer, that an error shows; Python refuses to print longer integers."""
 
 
 def whole(name: str, value: Any, *, least: int = 1, most: int | None = None, remedy: str) -> int:
-    """`value` as an int.
+    """`value` as an int in ``least..most``; ints of numpy and torch are taken too.
 
-    Parameters
-    ----------
-    name : str
-        What it is, for the error.
-    value : int
-        Anything that Python takes as an index: ints, numpy and torch integers.
-    least, most : int
-        Its range, both ends included; no upper end if `most` is None.
-    remedy : str
-        What to do about a value that is too small, or no whole number.
-
-    Raises
-    ------
-    SettingError
-        If it is no whole number, or out of range.
+    `name` and `remedy` are for the error message.
 
     Examples
     --------
@@ -51,28 +39,14 @@ def whole(name: str, value: Any, *, least: int = 1, most: int | None = None, rem
     if number < least:
         raise SettingError(f"{name} is {_shown(number)}", limit=f"must be >= {least}", remedy=remedy)
     if most is not None and number > most:
-        raise SettingError(f"{name} is {_shown(number)}", limit=f"must be at most {most}", remedy="use less")
+        raise SettingError(f"{name} is {_shown(number)}", limit=f"must be at most {most}", remedy="use a smaller one")
     return number
 
 
 def real(name: str, value: Any, inside: Callable[[float], bool], *, limit: str, remedy: str) -> float:
-    """`value` as a float.
+    """`value` as a float for which `inside` holds; strings and NaN are refused.
 
-    Parameters
-    ----------
-    name : str
-        What it is, for the error.
-    value : float
-        Anything that Python takes as a real number; no string.
-    inside : callable
-        Whether a number is in range; never asked about NaN.
-    limit, remedy : str
-        The range in words, and what to do about a value outside it.
-
-    Raises
-    ------
-    SettingError
-        If it is no real number, NaN, or out of range.
+    `name`, `limit` (the range in words) and `remedy` are for the error message.
 
     Examples
     --------
@@ -84,7 +58,7 @@ def real(name: str, value: Any, inside: Callable[[float], bool], *, limit: str, 
     """
     try:
         number = math.ldexp(value, 0)  # unlike float(), takes no strings
-    except (TypeError, ValueError, OverflowError, RuntimeError):  # torch raises the last where there are several
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # torch raises the last for arrays
         raise SettingError(f"{name} is {_shown(value)}", limit=limit, remedy=remedy) from None
     if math.isnan(number) or not inside(number):
         raise SettingError(f"{name} is {number:g}", limit=limit, remedy=remedy)
@@ -92,7 +66,7 @@ def real(name: str, value: Any, inside: Callable[[float], bool], *, limit: str, 
 
 
 def _shown(value: Any) -> str:
-    """A value in an error: short, whatever it is."""
+    """A value as text, shortened."""
     if isinstance(value, int) and value.bit_length() > _SHOWN_BITS:
         return f"a number of {value.bit_length()} bits"
     text = repr(value)

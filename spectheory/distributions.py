@@ -1,7 +1,7 @@
-"""The door: what counts as a pmf, how logits become one, and the order of the ratios p/q.
+"""Validation of pmfs, and how logits become pmfs.
 
-Arrays are numpy or torch (array API standard); what comes in decides what goes out. Public functions elsewhere
-validate here and then trust.
+Arrays are numpy or torch (array API standard), and results belong to the library of the inputs. Public functions of
+other files validate here; inner functions trust their inputs.
 """
 
 from __future__ import annotations
@@ -21,22 +21,16 @@ Array = Any
 
 
 def sum_tolerance(dtype: Any, xp: Any) -> float:
-    """How far the entries of a pmf may sum from one: the square root of the precision.
+    """Largest allowed deviation of a pmf's sum from one: the square root of the precision.
 
-    Rounding V entries and adding them moves the sum by at most V times the precision, so this admits every honest
-    pmf of up to ten million tokens and still refuses unnormalised weights.
+    Rounding V entries and adding them moves the sum by at most V times the precision. So every rounded pmf of up to ten
+    million tokens passes, and unnormalised weights do not.
     """
     return math.sqrt(xp.finfo(dtype).eps)
 
 
 def as_floats(values: Any, name: str = "the array", error: type[SpectheoryError] = PmfError) -> Array:
-    """Return `values` as a floating array: torch and numpy arrays stay what they are, all else becomes float64.
-
-    Raises
-    ------
-    SpectheoryError
-        Of the kind `error`, if they are no array of real numbers.
-    """
+    """`values` as a floating array: numpy and torch arrays keep their library, everything else becomes float64."""
     if is_array_api_obj(values):
         xp = array_namespace(values)
         if xp.isdtype(values.dtype, "real floating"):
@@ -53,20 +47,14 @@ def as_floats(values: Any, name: str = "the array", error: type[SpectheoryError]
     raise error(f"{name} {what}", limit="needs real numbers, rows of one length", remedy="pass an array of floats")
 
 
+def first_true(mask: Array, xp: Any) -> tuple[int, ...]:
+    """Index of the first true entry."""
+    flat = int(xp.argmax(xp.astype(xp.reshape(mask, (-1,)), xp.int32)))
+    return tuple(int(i) for i in np.unravel_index(flat, tuple(mask.shape)))
+
+
 def validate_pmf(values: Any, name: str = "pmf") -> Array:
-    """Check that `values` is a pmf over its last axis and return it as a floating array.
-
-    Parameters
-    ----------
-    values : array ``[..., V]``
-        Probabilities; nothing is renormalised.
-    name : str
-        How to call it in the error.
-
-    Raises
-    ------
-    PmfError
-        If there is no entry, one is no number, negative or NaN, or the sum is off by more than :func:`sum_tolerance`.
+    """Check that `values` ``[..., V]`` is a pmf over its last axis and return it as a floating array.
 
     Examples
     --------
@@ -81,12 +69,9 @@ def validate_pmf(values: Any, name: str = "pmf") -> Array:
     if pmf.ndim == 0 or pmf.shape[-1] == 0:
         raise PmfError(f"{name} has no entries", limit="needs V >= 1", remedy="pass an array [..., V]")
     if not bool(xp.all(pmf >= 0)):
-        flat = xp.reshape(pmf, (-1,))
-        at = int(xp.argmax(xp.astype(~(flat >= 0), xp.int32)))
-        index = np.unravel_index(at, tuple(pmf.shape))
-        entry = ", ".join(str(int(i)) for i in index)
+        at = first_true(~(pmf >= 0), xp)
         raise PmfError(
-            f"{name}[{entry}] is {float(flat[at]):g}",
+            f"{name}[{', '.join(map(str, at))}] is {float(pmf[at]):g}",
             limit="probabilities are >= 0",
             remedy="pass probabilities, not logits",
         )
@@ -104,15 +89,7 @@ def validate_pmf(values: Any, name: str = "pmf") -> Array:
 
 
 def validate_pair(target: Any, draft: Any) -> tuple[Array, Array, Any]:
-    """Check target and draft pmfs over one vocabulary; return both and their array namespace.
-
-    Raises
-    ------
-    PmfError
-        If either is not a pmf.
-    ShapeError
-        If the vocabularies differ or the leading dimensions do not broadcast.
-    """
+    """Check target and draft pmfs over one vocabulary; return both and their array namespace."""
     target, draft = validate_pmf(target, "target"), validate_pmf(draft, "draft")
     try:
         xp = array_namespace(target, draft)
@@ -143,12 +120,12 @@ def ratio(target: Array, draft: Array, xp: Any) -> Array:
     """Entrywise p/q with 0/0 = 0 and p/0 = inf."""
     safe = xp.where(draft > 0, draft, xp.ones_like(draft))
     infinite = xp.where(target > 0, xp.full_like(target, math.inf), xp.zeros_like(target))
-    with np.errstate(over="ignore"):  # a ratio beyond the floats is infinite
+    with np.errstate(over="ignore"):  # an overflowing ratio is infinite
         return xp.where(draft > 0, target / safe, infinite)
 
 
 def widened(values: Array, xp: Any) -> Array:
-    """The same numbers in double precision, for prefix sums and differences; as they are where a device has none."""
+    """The same numbers in double precision, for prefix sums and differences; unchanged on devices without it."""
     if values.dtype == xp.float64 or str(values.device).startswith("mps"):
         return values
     return xp.astype(values, xp.float64)
@@ -156,30 +133,17 @@ def widened(values: Array, xp: Any) -> Array:
 
 @dataclass(frozen=True)
 class Sampling:
-    """How tokens are drawn from logits: temperature, then top-k, then top-p, then min-p.
+    """How tokens are drawn from logits: temperature, then top-k, then top-p, then min-p (the order of transformers).
 
-    That is the order of transformers. Each filter sees the pmf that those before it leave, renormalised. Equal logits
-    are *tied*: top-k keeps every token tied with the k-th, as transformers and vLLM do, so more than k may stay
-    (transformers looks for ties after the temperature, where logits one rounding apart may become equal); min-p keeps
-    or cuts tied tokens together. Top-p keeps as many as it needs. If only some of the tied tokens at its
-    cut are needed, those of lowest index stay; in transformers ``torch.sort`` decides and promises no order, so there
-    the tokens may be others, with the same probabilities.
+    Each filter sees the renormalised pmf that the filters before it leave.
 
-    Parameters
-    ----------
-    temperature : float
-        Divides the logits; 0 is greedy (the largest logit, lowest index first).
-    top_k : int, optional
-        Keep the `top_k` most probable tokens and all that are tied with the last of them.
-    top_p : float, optional
-        Keep the smallest set of most probable tokens whose probability reaches `top_p`.
-    min_p : float, optional
-        Keep the tokens of at least `min_p` times the largest probability.
-
-    Raises
-    ------
-    SettingError
-        If a setting is no number of its kind, or out of range.
+    - `temperature` divides the logits; 0 is greedy (the largest logit, lowest index first).
+    - `top_k` keeps the k most probable tokens and all tokens tied with the k-th, as transformers and vLLM do. Ties are
+      those of the logits; transformers looks for them after the temperature, where close logits may become equal.
+    - `top_p` keeps the smallest set of most probable tokens whose probability reaches `top_p`. Of tied tokens at the
+      cut, those of lowest index stay. The sort of transformers promises no order, so it may keep other tokens there,
+      with the same probabilities.
+    - `min_p` keeps the tokens of at least `min_p` times the largest probability.
 
     Examples
     --------
@@ -216,19 +180,12 @@ class Sampling:
     def log_pmf(self, logits: Array) -> Array:
         """Log-probabilities ``[..., V]`` (nats, -inf where cut) of the token drawn from `logits` ``[..., V]``.
 
-        Logits are a numpy or torch array of real numbers; integers become float64. With 16-bit numbers everything is
-        computed in float32, as in transformers, and rounded at the end.
-
-        Raises
-        ------
-        ShapeError
-            If they are no such array, or V is 0.
-        LogitsError
-            If a row has a NaN or +inf, or nothing but -inf.
+        Integers become float64. 16-bit logits are processed in float32, as in transformers, and rounded at the end. A
+        row with a NaN, with +inf, or with only -inf is a :class:`~spectheory.errors.LogitsError`.
         """
         logits, xp = _as_logits(logits)
         if xp.finfo(logits.dtype).bits < 32:
-            with np.errstate(over="ignore"):  # what is too small for 16 bits is -inf
+            with np.errstate(over="ignore"):  # values too small for 16 bits become -inf
                 return xp.astype(self.log_pmf(xp.astype(logits, xp.float32)), logits.dtype)
         best = xp.max(logits, axis=-1, keepdims=True)
         _check_rows(best, xp)
@@ -236,11 +193,11 @@ class Sampling:
             first = xp.argmax(logits, axis=-1, keepdims=True)
             chosen = xp.arange(logits.shape[-1], device=logits.device) == first
             return xp.where(chosen, xp.zeros_like(logits), xp.full_like(logits, -math.inf))
-        # A gap beyond the arrays' precision is -inf; the best stays 0 at any temperature.
+        # An overflowing difference is -inf; the largest logit stays 0 at any temperature.
         with np.errstate(all="ignore"):
             scaled = xp.where(logits == best, xp.zeros_like(logits), (logits - best) / self.temperature)
         if self.top_k is not None and self.top_k < logits.shape[-1]:
-            # Of the logits themselves: scaled ones may round together.
+            # The k-th of the logits themselves, as different logits may become equal when scaled.
             last = xp.sort(logits, axis=-1, descending=True)[..., self.top_k - 1 : self.top_k]
             scaled = _keep(scaled, logits >= last, xp)
         if self.top_p is not None and self.top_p < 1:
@@ -261,7 +218,7 @@ def _as_logits(logits: Any) -> tuple[Array, Any]:
     raise ShapeError(
         f"the logits are {what}",
         limit="needs a numpy or torch array [..., V] of real numbers, V >= 1",
-        remedy="numpy.asarray makes one of a list",
+        remedy="convert lists with numpy.asarray",
     )
 
 
@@ -280,7 +237,7 @@ def _check_rows(best: Array, xp: Any) -> None:
 
 
 def _log_normalise(scaled: Array, xp: Any) -> Array:
-    """Subtract the log of the sum of exponentials; the largest entry is 0 on the way in."""
+    """Subtract the log of the sum of exponentials; the largest input entry is 0."""
     return scaled - xp.log(xp.sum(xp.exp(scaled), axis=-1, keepdims=True))
 
 
@@ -289,7 +246,7 @@ def _keep(scaled: Array, kept: Array, xp: Any) -> Array:
 
 
 def _nucleus(logits: Array, scaled: Array, top_p: float, xp: Any) -> Array:
-    """Which tokens belong to the smallest set of most probable ones that reaches `top_p`; ties lowest index first."""
+    """Mask of the smallest set of most probable tokens that reaches `top_p`; ties go to the lowest index."""
     order = xp.argsort(-logits, axis=-1, stable=True)
     pmf = xp.exp(_log_normalise(widened(xp.take_along_axis(scaled, order, axis=-1), xp), xp))
     before = xp.cumulative_sum(pmf, axis=-1) - pmf

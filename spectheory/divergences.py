@@ -1,4 +1,4 @@
-"""D1-D3: what separates two pmfs. All in nats, over the last axis, in the arrays' own precision."""
+"""D1-D3: divergences of two pmfs ``[..., V]``, in nats, over the last axis, in the arrays' own precision."""
 
 from __future__ import annotations
 
@@ -15,30 +15,14 @@ from spectheory.errors import SettingError
 _SERIES_TERMS = 22
 """Terms of the series of (1+u)log(1+u) - u on |u| <= 1/5; the first one left out is below 1e-17 of the sum."""
 
-
 _SMALL_STEP, _POWER_TERMS = 0.2, 26
-"""Where the binomial series of the Rényi sum serves, and its terms there; the first left out is below 1e-16."""
+"""Range of the binomial series of the Rényi sum, and its terms; the first one left out is below 1e-16."""
 
 
 def total_variation(target: Any, draft: Any) -> Array:
-    r"""Total variation distance, :math:`\tfrac12\sum_x |p_x - q_x|` (D1, exact).
+    r"""Total variation distance, :math:`\tfrac12\sum_x |p_x - q_x|`, in [0, 1] (D1, exact).
 
     One minus this is the acceptance rate of token verification (A1, ``leviathan2023``).
-
-    Parameters
-    ----------
-    target, draft : array ``[..., V]``
-        Pmfs over one vocabulary; leading dimensions broadcast.
-
-    Returns
-    -------
-    array ``[...]``
-        In [0, 1].
-
-    Raises
-    ------
-    PmfError, ShapeError
-        If they are not pmfs, or do not fit.
 
     Examples
     --------
@@ -52,22 +36,8 @@ def total_variation(target: Any, draft: Any) -> Array:
 def kl_divergence(target: Any, draft: Any) -> Array:
     r"""Kullback-Leibler divergence :math:`\sum_x p_x \log(p_x/q_x)` in nats (D1, exact).
 
-    Summed as :math:`p\log(p/q) - p + q`, whose terms are never negative, so nearly equal pmfs lose no digits.
-
-    Parameters
-    ----------
-    target, draft : array ``[..., V]``
-        Pmfs over one vocabulary; leading dimensions broadcast.
-
-    Returns
-    -------
-    array ``[...]``
-        In [0, inf]; inf where the draft lacks a token of the target.
-
-    Raises
-    ------
-    PmfError, ShapeError
-        If they are not pmfs, or do not fit.
+    Infinite where the draft lacks a token of the target. Summed as :math:`p\log(p/q) - p + q`, whose terms are never
+    negative, so nearly equal pmfs lose no digits.
 
     Examples
     --------
@@ -93,22 +63,7 @@ def kl_divergence(target: Any, draft: Any) -> Array:
 
 
 def entropy(pmf: Any) -> Array:
-    r"""Shannon entropy :math:`-\sum_x p_x \log p_x` in nats (D1, exact).
-
-    Parameters
-    ----------
-    pmf : array ``[..., V]``
-        A pmf.
-
-    Returns
-    -------
-    array ``[...]``
-        In [0, log V].
-
-    Raises
-    ------
-    PmfError
-        If it is not a pmf.
+    r"""Shannon entropy :math:`-\sum_x p_x \log p_x` in nats, in [0, log V] (D1, exact).
 
     Examples
     --------
@@ -123,22 +78,7 @@ def entropy(pmf: Any) -> Array:
 def second_log_moment(pmf: Any) -> Array:
     r"""Second moment of the surprisal, :math:`M_2 = \sum_x p_x \log^2 p_x` in nats squared (D1, exact).
 
-    With the entropy it decides the branching bounds of §5 (``pankratov2026``).
-
-    Parameters
-    ----------
-    pmf : array ``[..., V]``
-        A pmf.
-
-    Returns
-    -------
-    array ``[...]``
-        At least the square of the entropy.
-
-    Raises
-    ------
-    PmfError
-        If it is not a pmf.
+    At least the square of the entropy. Both enter the branching bounds of §5 (``pankratov2026``).
 
     Examples
     --------
@@ -151,33 +91,14 @@ def second_log_moment(pmf: Any) -> Array:
 
 
 def _log(values: Array, xp: Any) -> Array:
-    """Entrywise logarithm with log 0 = 0, for factors that vanish there."""
+    """Entrywise logarithm with log 0 = 0, for factors that are 0 there."""
     return xp.log(xp.where(values > 0, values, xp.ones_like(values)))
 
 
 def renyi_divergence(target: Any, draft: Any, order: float) -> Array:
-    r"""Rényi divergence :math:`\frac{1}{a-1}\log\sum_x p_x^a q_x^{1-a}` of order a > 0 in nats (D1, exact).
+    r"""Rényi divergence :math:`\frac{1}{a-1}\log\sum_x p_x^a q_x^{1-a}` of `order` a in (0, inf], in nats (D1, exact).
 
-    Order 1 is the Kullback-Leibler divergence, order inf is :math:`\log\max_x p_x/q_x`.
-
-    Parameters
-    ----------
-    target, draft : array ``[..., V]``
-        Pmfs over one vocabulary; leading dimensions broadcast.
-    order : float
-        The order a, in (0, inf].
-
-    Returns
-    -------
-    array ``[...]``
-        In [0, inf]; does not decrease with the order.
-
-    Raises
-    ------
-    SettingError
-        If the order is not positive.
-    PmfError, ShapeError
-        If they are not pmfs, or do not fit.
+    Order 1 is the Kullback-Leibler divergence, order inf is :math:`\log\max_x p_x/q_x`. Nondecreasing in the order.
 
     Examples
     --------
@@ -185,7 +106,7 @@ def renyi_divergence(target: Any, draft: Any, order: float) -> Array:
     0.287682
     """
     if not order > 0:
-        raise SettingError(f"order is {order:g}", limit="must be > 0", remedy="1 is the KL divergence")
+        raise SettingError(f"order is {order:g}", limit="must be > 0", remedy="use 1 for the KL divergence")
     if order == 1:
         return kl_divergence(target, draft)
     p, q, xp = validate_pair(target, draft)
@@ -201,7 +122,7 @@ def renyi_divergence(target: Any, draft: Any, order: float) -> Array:
         shift = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
         total = xp.sum(xp.exp(exponent - shift), axis=-1)
         log_total = xp.where(total > 0, _log(total, xp) + shift[..., 0], xp.full_like(total, -math.inf))
-        # Near one the sum says little: there its distance from one is added up, of terms of one sign.
+        # Near one the sum loses digits, so its distance from one is summed instead, from terms of one sign.
         excess = xp.sum(_power_excess(p, q, log_ratio, order, xp), axis=-1)
         near = xp.abs(log_total) < math.log(2)
         value = xp.where(near, xp.log1p(xp.where(near, excess, xp.zeros_like(excess))), log_total) / (order - 1)
@@ -209,9 +130,9 @@ def renyi_divergence(target: Any, draft: Any, order: float) -> Array:
 
 
 def _power_excess(p: Array, q: Array, log_ratio: Array, order: float, xp: Any) -> Array:
-    r"""Terms :math:`p^a q^{1-a} - a p - (1-a) q` of the Rényi sum less one: of the sign of a (a - 1), 0 at p = q.
+    """Terms :math:`p^a q^{1-a} - a p - (1-a) q` of the Rényi sum less one: of the sign of a (a - 1), 0 at p = q.
 
-    With p = (1 + u) q a term is :math:`q((1+u)^a - 1 - au)`: the binomial series from its second term for small u, else
+    With p = (1 + u) q a term is :math:`q((1+u)^a - 1 - au)`: for small u the binomial series from its second term, else
     a form whose parts do not cancel.
     """
     step = order - 1
@@ -229,7 +150,7 @@ def _power_excess(p: Array, q: Array, log_ratio: Array, order: float, xp: Any) -
         series = series + coefficient * power
         power, coefficient = power * u, coefficient * (order - j) / (j + 1)
     terms = xp.where(small, q * series, direct)
-    # Rounding may leave the wrong sign, never the right one.
+    # A term of the wrong sign is rounding error.
     kept = terms > 0 if order > 1 else terms < 0
     return xp.where(kept, terms, xp.zeros_like(terms))
 
@@ -237,20 +158,7 @@ def _power_excess(p: Array, q: Array, log_ratio: Array, order: float, xp: Any) -
 def chi_square(target: Any, draft: Any) -> Array:
     r"""Chi-square divergence :math:`\sum_x (p_x-q_x)^2/q_x = \sum_x p_x^2/q_x - 1` (D1, exact).
 
-    Parameters
-    ----------
-    target, draft : array ``[..., V]``
-        Pmfs over one vocabulary; leading dimensions broadcast.
-
-    Returns
-    -------
-    array ``[...]``
-        In [0, inf]; inf where the draft lacks a token of the target.
-
-    Raises
-    ------
-    PmfError, ShapeError
-        If they are not pmfs, or do not fit.
+    Infinite where the draft lacks a token of the target.
 
     Examples
     --------
@@ -260,30 +168,15 @@ def chi_square(target: Any, draft: Any) -> Array:
     p, q, xp = validate_pair(target, draft)
     safe = xp.where(q > 0, q, xp.ones_like(q))
     infinite = xp.where(p > 0, math.inf * xp.ones_like(p), xp.zeros_like(p))
-    with np.errstate(over="ignore"):  # beyond the floats is infinite
+    with np.errstate(over="ignore"):  # an overflow is infinite
         return xp.sum(xp.where(q > 0, (p - q) * ((p - q) / safe), infinite), axis=-1)
 
 
 def harmonic_mean_similarity(target: Any, draft: Any) -> Array:
-    r"""Sum of the harmonic means, :math:`S_{HM} = \sum_x \frac{2 p_x q_x}{p_x+q_x}` (D2, exact).
+    r"""Sum of the harmonic means, :math:`S_{HM} = \sum_x \frac{2 p_x q_x}{p_x+q_x}`, in [0, 1] (D2, exact).
 
-    Between the race and twice its lower bound: :math:`\tfrac12 S_{HM} \le \alpha_{race} \le 1-TV \le S_{HM}` (A3,
-    ``kobus2025`` Lemma 3.1).
-
-    Parameters
-    ----------
-    target, draft : array ``[..., V]``
-        Pmfs over one vocabulary; leading dimensions broadcast.
-
-    Returns
-    -------
-    array ``[...]``
-        In [0, 1]; 1 for equal pmfs.
-
-    Raises
-    ------
-    PmfError, ShapeError
-        If they are not pmfs, or do not fit.
+    It brackets the race's acceptance: :math:`\tfrac12 S_{HM} \le \alpha_{race} \le 1-TV \le S_{HM}` (A3, ``kobus2025``
+    Lemma 3.1).
 
     Examples
     --------
@@ -296,25 +189,10 @@ def harmonic_mean_similarity(target: Any, draft: Any) -> Array:
 
 
 def harmonic_mean_distance(target: Any, draft: Any) -> Array:
-    r"""Harmonic-mean distance :math:`1 - S_{HM} = \tfrac12\sum_x \frac{(p_x-q_x)^2}{p_x+q_x}` (D2, exact).
+    r"""Harmonic-mean distance :math:`1 - S_{HM} = \tfrac12\sum_x \frac{(p_x-q_x)^2}{p_x+q_x}`, in [0, 1] (D2, exact).
 
     Half the triangular discrimination. ``kobus2025`` names a harmonic mean distance; which normalisation it prints
-    could not be confirmed, so both this and the similarity are here.
-
-    Parameters
-    ----------
-    target, draft : array ``[..., V]``
-        Pmfs over one vocabulary; leading dimensions broadcast.
-
-    Returns
-    -------
-    array ``[...]``
-        In [0, 1]; 0 for equal pmfs.
-
-    Raises
-    ------
-    PmfError, ShapeError
-        If they are not pmfs, or do not fit.
+    could not be confirmed, so the package has this and the similarity.
 
     Examples
     --------
@@ -327,26 +205,10 @@ def harmonic_mean_distance(target: Any, draft: Any) -> Array:
 
 
 def hockey_stick(target: Any, draft: Any, c: Any) -> Array:
-    r"""Hockey-stick divergence in the race's form, :math:`g(c) = \sum_y (c\,q_y - p_y)_+` (D3, exact).
+    r"""Hockey-stick divergence in the race's form, :math:`g(c) = \sum_y (c\,q_y - p_y)_+`, in [0, c] (D3, exact).
 
-    Parameters
-    ----------
-    target, draft : array ``[..., V]``
-        Pmfs over one vocabulary; leading dimensions broadcast.
-    c : float or array ``[...]``
-        The weight of the draft, finite and >= 0.
-
-    Returns
-    -------
-    array ``[...]``
-        In [0, c]; convex and nondecreasing in c, with g(1) = TV.
-
-    Raises
-    ------
-    SettingError
-        If c is negative, infinite or NaN.
-    PmfError, ShapeError
-        If they are not pmfs, or do not fit.
+    The weight c of the draft is a number or an array ``[...]``, finite and >= 0. Convex and nondecreasing in c, with
+    g(1) = TV.
 
     Examples
     --------
@@ -356,16 +218,13 @@ def hockey_stick(target: Any, draft: Any, c: Any) -> Array:
     p, q, xp = validate_pair(target, draft)
     weight = xp.asarray(c, dtype=p.dtype)
     if not bool(xp.all((weight >= 0) & xp.isfinite(weight))):
-        raise SettingError(f"c is {c}", limit="must be finite and >= 0", remedy="g(inf) is infinite")
+        raise SettingError(f"c is {c}", limit="must be finite and >= 0", remedy="pass a finite weight")
     excess = weight[..., None] * q - p
     return xp.sum(xp.where(excess > 0, excess, xp.zeros_like(excess)), axis=-1)
 
 
 def hockey_stick_at_ratios(target: Array, draft: Array, xp: Any) -> Array:
-    r"""All values :math:`g(p_x/q_x)`, ``[..., V]``, by one sort and prefix sums: O(V log V) (D3, exact).
-
-    Inputs are trusted. Tokens outside the draft's support get inf.
-    """
+    """All values :math:`g(p_x/q_x)`, ``[..., V]``, inf where the draft is 0; one sort and prefix sums (D3, exact)."""
     p, q = widened(target, xp), widened(draft, xp)
     if kernels.usable(p, q):
         from spectheory.kernels.race import hockey_stick_at_ratios as compiled
@@ -375,7 +234,7 @@ def hockey_stick_at_ratios(target: Array, draft: Array, xp: Any) -> Array:
     order = xp.argsort(ratios, axis=-1)
     below_p = xp.cumulative_sum(xp.take_along_axis(p + 0 * q, order, axis=-1), axis=-1)
     below_q = xp.cumulative_sum(xp.take_along_axis(q + 0 * p, order, axis=-1), axis=-1)
-    # At its own ratio a token contributes r q - p = 0, so inclusive sums serve, and ties may come in any order.
+    # At its own ratio a token contributes r q - p = 0, so inclusive sums are right, with ties in any order.
     r = xp.take_along_axis(ratios, order, axis=-1)
     infinite = r == math.inf
     g = xp.where(infinite, r, xp.where(infinite, xp.zeros_like(r), r) * below_q - below_p)

@@ -1,4 +1,4 @@
-"""Named errors: every message is one line that gives the value, the limit and the way out."""
+"""Named errors: every message is one line with the value, the limit and the remedy."""
 
 from __future__ import annotations
 
@@ -8,16 +8,7 @@ from typing import Any
 
 
 class SpectheoryError(ValueError):
-    """Base of every error this package raises on purpose.
-
-    Parameters
-    ----------
-    what : str
-        What was wrong, with the offending value.
-    limit : str
-        What would have been acceptable.
-    remedy : str
-        What to do about it.
+    """Base of every error this package raises on purpose: what was given, what is accepted, and what to do.
 
     Examples
     --------
@@ -30,7 +21,7 @@ class SpectheoryError(ValueError):
         super().__init__(" ".join(f"{what}: {limit}; {remedy}".split()))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """How a worker hands the error to its parent: its constructor takes more than the message."""
+        """Pickling, for workers: the constructor takes more than the message."""
         return _received, (type(self), self.args, dict(self.__dict__))
 
 
@@ -65,11 +56,11 @@ class TextError(SpectheoryError):
 
 
 class TraceError(SpectheoryError):
-    """A file that is not a readable trace, or a trace without what was asked of it."""
+    """A file that is not a readable trace, or a trace without the columns a command needs."""
 
 
 class TornTraceError(TraceError):
-    """A trace file that is not whole: cut off, damaged, or no Parquet file."""
+    """A trace file that is incomplete: cut off, damaged, or no Parquet file."""
 
 
 class ModelError(SpectheoryError):
@@ -85,13 +76,7 @@ class MissingExtraError(SpectheoryError, ImportError):
 
 
 def reason_of(error: Exception) -> str:
-    """Why something could not be read, in a few words for the brackets of a message.
-
-    Examples
-    --------
-    >>> reason_of(FileNotFoundError(2, "No such file or directory", "a.json")), reason_of(KeyError("schema"))
-    ('No such file or directory', "no 'schema'")
-    """
+    """Why something could not be read, in a few words."""
     if isinstance(error, SpectheoryError):
         return f"{error.what}, {error.limit}"
     if isinstance(error, OSError) and error.strerror:
@@ -100,23 +85,11 @@ def reason_of(error: Exception) -> str:
 
 
 NOT_NUMBERS = "holds Python objects, not only numbers; it is never loaded"
-"""Of a pickle, which could run code: what is said in place of a library's advice to load it all the same."""
+"""Message for a pickle, which could run code; it replaces numpy's advice to load it anyway."""
 
 
 def load_extra(module: str, *, extra: str | None) -> ModuleType:
-    """Import an optional dependency, or name the extra that brings it.
-
-    Parameters
-    ----------
-    module : str
-        Dotted name of the module to import.
-    extra : str, optional
-        The extra of this package that installs it; None for one that a plain install brings.
-
-    Raises
-    ------
-    MissingExtraError
-        If the module is not installed.
+    """Import an optional dependency; if it is missing, the error names its extra (None: a plain install).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Files that appear when whole, files that one run at a time writes, and texts read up to a size."""
+"""Files written atomically, files with one writer at a time, and text read up to a size."""
 
 from __future__ import annotations
 
@@ -12,25 +12,17 @@ from pathlib import Path
 from spectheory.errors import OutputError
 
 MOST_BYTES = 1 << 28
-"""A text that is read at once: far more than any configuration, table of latencies or file of prompts has."""
-
+"""Largest text that is read: far larger than any configuration, table of latencies or file of prompts."""
 
 _FIRST = 1 << 16
-"""Bytes that are looked at before the others are read."""
+"""Bytes that are checked before the rest is read."""
 
 
 def read_text(path: Path, *, encoding: str = "utf-8", most: int = MOST_BYTES) -> str:
-    """The text of a file; one of more than `most` bytes is refused, as an endless one would be.
+    """The text of a file, or an ``OSError`` if it has more than `most` bytes.
 
-    One that starts with zero bytes and goes on (``/dev/zero``, ``/dev/urandom``) is refused without reading on: neither
-    JSON nor a list of numbers has any.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be read, is larger, or starts with bytes that are no text.
-    UnicodeDecodeError
-        If it is no text.
+    A file that starts with zero bytes (``/dev/zero``, ``/dev/urandom``) is refused after the first block: neither JSON
+    nor a list of numbers has any.
     """
     with path.open("rb") as file:
         content = file.read(min(_FIRST, most + 1))
@@ -43,21 +35,16 @@ def read_text(path: Path, *, encoding: str = "utf-8", most: int = MOST_BYTES) ->
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` make a file under a temporary name, and rename it to `path` when it is complete and on the disk.
+    """Let `write` make a file under a temporary name; rename it to `path` when it is complete and on the disk.
 
     Folders are made as needed.
-
-    Raises
-    ------
-    OutputError
-        If the file cannot be written.
     """
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write(partial)
         with partial.open("rb+") as file:
-            os.fsync(file.fileno())  # otherwise a power cut may leave the name with half of the content
+            os.fsync(file.fileno())  # otherwise a power cut may leave half of the content under the name
         partial.replace(path)
     except OSError as error:
         with contextlib.suppress(OSError):
@@ -67,14 +54,9 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
 
 @contextlib.contextmanager
 def held(path: Path) -> Iterator[None]:
-    """Keep other runs from writing `path` while the block runs; a run that dies lets go of it.
+    """Keep other runs from writing `path` while the block runs; the lock of a killed run is free again.
 
-    The lock is on a hidden file beside `path`, which is removed in the end.
-
-    Raises
-    ------
-    OutputError
-        If another run holds `path`, or its folder cannot be written.
+    The lock is a hidden file next to `path`, which is removed at the end.
     """
     beside = path.with_name(f".{path.name}.lock")
     try:
@@ -91,7 +73,7 @@ def held(path: Path) -> Iterator[None]:
 
 
 def lock(file: int) -> bool:
-    """Lock an open file for this process, where the system can; False if another run has it."""
+    """Lock an open file for this process where the system supports it; False if another run holds the lock."""
     if sys.platform == "win32":
         return True
     import fcntl
@@ -117,7 +99,7 @@ def _opened(beside: Path, path: Path) -> int:
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(file), beside.stat()):
                 return file
-        os.close(file)  # the run that held it removed it meanwhile
+        os.close(file)  # the run that held it has removed it
 
 
 def _unwritable(path: Path, error: OSError) -> OutputError:

@@ -1,4 +1,4 @@
-"""Interval: a number that knows how far it may be trusted, and why."""
+"""Interval: a number with its range, and what kind of range it is."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Literal
 
 Kind = Literal["exact", "bound", "statistical", "estimate"]
 """``exact``: equal up to rounding. ``bound``: certain to lie in [low, high]. ``statistical``: a 95% interval.
-``estimate``: of unknown error, without a range."""
+``estimate``: a value of unknown error, without a range."""
 
 _FROM_STRONGEST: tuple[Kind, ...] = ("exact", "bound", "statistical", "estimate")
 _POINTS = ("exact", "estimate")
 
 _UNEVEN = 1.25
-"""A side of an interval that is longer than the other by more than this factor is shown as it is."""
+"""If one side of an interval is longer by more than this factor, both ends are shown."""
 CONFIDENCE = 0.95
 """Level of every statistical interval."""
 
 
 def weakest(*kinds: Kind) -> Kind:
-    """The kind of a result that rests on several.
+    """The kind of a result computed from several values.
 
     Examples
     --------
@@ -33,19 +33,7 @@ def weakest(*kinds: Kind) -> Kind:
 
 @dataclass(frozen=True)
 class Interval:
-    """A number with its certain or statistical range: ``low <= best <= high``.
-
-    Parameters
-    ----------
-    low, best, high : float
-        The range and the best value in it; equal when `kind` is ``exact`` or ``estimate``.
-    kind : {"exact", "bound", "statistical", "estimate"}
-        What the range means; a statistical one is a 95% interval, an estimate has none.
-
-    Raises
-    ------
-    ValueError
-        If the three are not in order, or an exact value or an estimate has a width.
+    """A number with its range: ``low <= best <= high``; all three are equal where `kind` is ``exact`` or ``estimate``.
 
     Examples
     --------
@@ -71,7 +59,7 @@ class Interval:
 
     @classmethod
     def exact(cls, value: float) -> Interval:
-        """The interval of one exactly known value."""
+        """The interval of an exactly known value."""
         return cls(value, value, value, "exact")
 
     @classmethod
@@ -84,9 +72,9 @@ class Interval:
         return Interval(self.low + shift, self.best + shift, self.high + shift, self.kind)
 
     def __mul__(self, factor: Interval | float) -> Interval:
-        """Multiply by a known number or by another interval, both non-negative.
+        """Multiply by a number or by another interval, both non-negative.
 
-        The range of a product is the product of the ranges: never too narrow, the kind the weaker of the two.
+        The ends are multiplied, so the range is never too narrow; the kind is the weaker of the two.
         """
         if not isinstance(factor, Interval):
             factor = Interval.exact(float(factor))
@@ -104,7 +92,7 @@ class Interval:
         return f"{self.best:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
     def short(self, digits: int = 2) -> str:
-        """The best value for a table; if statistical also the longer side of its interval, or both ends if they differ.
+        """The best value for a table; if statistical, with its longer side, or both ends if they differ.
 
         Examples
         --------

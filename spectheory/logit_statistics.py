@@ -1,4 +1,4 @@
-"""D1 and D2 of a pair straight from two rows of logits, in one go."""
+"""D1 and D2 of a pair, computed directly from two rows of logits."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from spectheory.distributions import Array, Sampling, as_floats
 from spectheory.errors import ShapeError
 
 NEAR = 1 / 32
-"""Largest |log p/q| at which a KL term is summed from its series; beyond, cancellation costs less than 12 bits."""
+"""Largest |log p/q| with a KL term from its series; for larger ones cancellation costs less than 12 bits."""
 
 APART = 16.0
-"""Distance of the rows' best logits from which log p/q is taken from logits below their best."""
+"""Distance of the rows' largest logits from which these are subtracted before log p/q is computed."""
 
 _SERIES_TERMS = 9
 """Terms of exp(-z) - 1 + z on |z| < 1/32; the first one left out is below 1e-17 of the sum."""
@@ -27,25 +27,8 @@ _SERIES_TERMS = 9
 class PairStatistics:
     r"""Six sums over the vocabulary, each ``[...]``, in nats (D1, D2).
 
-    Parameters
-    ----------
-    total_variation : array
-        :math:`\tfrac12\sum|p-q|`.
-    kl : array
-        :math:`\sum p\log(p/q)`; inf where the draft cuts a token of the target.
-    target_entropy : array
-        :math:`-\sum p\log p`.
-    target_second_moment : array
-        :math:`\sum p\log^2 p`.
-    cross_entropy : array
-        :math:`-\sum p\log q`, the entropy and the KL divergence together.
-    harmonic_similarity : array
-        :math:`\sum 2pq/(p+q)`.
-
-    Examples
-    --------
-    >>> PairStatistics(0.0, 0.0, 1.0, 1.5, 1.0, 1.0).cross_entropy
-    1.0
+    In order: :math:`\tfrac12\sum|p-q|`; :math:`\sum p\log(p/q)` (inf where the draft cuts a token of the target);
+    :math:`-\sum p\log p`; :math:`\sum p\log^2 p`; :math:`-\sum p\log q`; :math:`\sum 2pq/(p+q)`.
     """
 
     total_variation: Array
@@ -59,25 +42,8 @@ class PairStatistics:
 def pair_statistics(target_logits: Any, draft_logits: Any) -> PairStatistics:
     """TV, KL, H(p), M2(p), cross entropy and S_HM of p, q = softmax of the logits, ``[..., V]`` to ``[...]`` (exact).
 
-    Summed in double precision whatever the logits come in. KL is summed as p log(p/q) - p + q, whose terms are never
-    negative, with log(p/q) from the difference of the logits: nearly equal rows keep its digits.
-
-    Parameters
-    ----------
-    target_logits, draft_logits : array ``[..., V]``
-        Logits over one vocabulary, -inf where a token is cut; leading dimensions broadcast.
-
-    Returns
-    -------
-    PairStatistics
-        Six arrays ``[...]`` of the arrays' own library.
-
-    Raises
-    ------
-    LogitsError
-        If a row has a NaN or +inf, or nothing but -inf.
-    ShapeError
-        If the shapes do not fit.
+    Logits are -inf where a token is cut. Sums are in double precision. KL is summed as p log(p/q) - p + q, whose terms
+    are never negative, with log(p/q) from the difference of the logits, so nearly equal rows lose no digits.
 
     Examples
     --------
@@ -119,7 +85,7 @@ def _compiled(target: Array, draft: Array) -> PairStatistics:
         best_p, best_q = float(p.max()), float(q.max())
         if not (math.isfinite(best_p) and math.isfinite(best_q)):
             for logits in (target, draft):
-                Sampling().log_pmf(logits)  # refuses, and names the row
+                Sampling().log_pmf(logits)  # raises an error that names the row
         found[at] = sums_of_logits(p, q, best_p, best_q)
     return PairStatistics(*(found[..., i][()] for i in range(6)))
 
@@ -150,5 +116,5 @@ def _log_ratio(target: Array, draft: Array, xp: Any) -> Array:
     far = xp.abs(best_p - best_q) >= APART
     off_p, off_q = xp.where(far, best_p, 0 * best_p), xp.where(far, best_q, 0 * best_q)
     shift = (best_p - off_p) - (best_q - off_q) + (xp.log(sum_p) - xp.log(sum_q))
-    with np.errstate(invalid="ignore"):  # cut by both: not used
+    with np.errstate(invalid="ignore"):  # tokens cut by both are not used
         return ((target - off_p) - (draft - off_q)) - shift

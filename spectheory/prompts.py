@@ -13,16 +13,10 @@ from spectheory.files import read_text
 
 @dataclass(frozen=True)
 class Prompt:
-    """One prompt, and the text that follows it where one is given.
+    """One prompt, and the text that follows it where the file gives one.
 
-    Attributes
-    ----------
-    id, category : str
-        What the file calls it; the category is empty where it names none.
-    text : str
-        The prompt: the first turn.
-    output : str, optional
-        A given continuation, for measuring on logged text in place of sampled text.
+    `id` and `category` (may be empty) are the file's; `text` is the first turn; `output` is a given continuation, for
+    measuring on logged text in place of sampled text.
     """
 
     id: str
@@ -32,25 +26,10 @@ class Prompt:
 
 
 def read_prompts(path: Path) -> tuple[Prompt, ...]:
-    """Read prompts, one JSON object per line; blank lines are skipped.
+    """Read prompts in file order, one JSON object per line (UTF-8); blank lines are skipped.
 
-    Each object has ``question_id`` (str or int) and ``turns`` (list of str, of which the first is used). Optional are
-    ``category`` (str) and ``output`` (str, a given continuation). Other fields are ignored.
-
-    Parameters
-    ----------
-    path : Path
-        The file, UTF-8.
-
-    Returns
-    -------
-    tuple of Prompt
-        In file order.
-
-    Raises
-    ------
-    TextError
-        If the file is missing, empty or not UTF-8, or a line is malformed (file and line are named) or repeats an id.
+    Each object has ``question_id`` (str or int, unique) and ``turns`` (list of str; the first is used). ``category``
+    (str) and ``output`` (str, a given continuation) are optional. Other fields are ignored.
 
     Examples
     --------
@@ -68,7 +47,7 @@ def read_prompts(path: Path) -> tuple[Prompt, ...]:
         raise TextError(
             f"{path} {reason}", limit="needs a UTF-8 file of prompts", remedy="check the path of the prompt file"
         ) from error
-    # Splitting at "\n" alone: JSON strings may hold other line separators of Unicode.
+    # Split at "\n" only: JSON strings may hold other line separators of Unicode.
     numbered = [(number, line) for number, line in enumerate(content.split("\n"), 1) if line.strip()]
     if not numbered:
         raise TextError(f"{path} is empty", limit="needs at least one prompt", remedy="write one JSON object per line")
@@ -78,7 +57,7 @@ def read_prompts(path: Path) -> tuple[Prompt, ...]:
         prompt = _parse(line, f"{path}, line {number}")
         if prompt.id in seen:
             raise TextError(
-                f"{path}, line {number}: question_id {prompt.id!r} stands in line {seen[prompt.id]} too",
+                f"{path}, line {number}: question_id {prompt.id!r} is also in line {seen[prompt.id]}",
                 limit="ids must differ",
                 remedy="rename one of them",
             )
@@ -91,19 +70,19 @@ def _parse(line: str, where: str) -> Prompt:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise _wrong(where, f"is no JSON ({error})", "one JSON object per line") from error
+        raise _wrong(where, f"is not JSON ({error})", "one JSON object per line") from error
     if not isinstance(record, dict):
         raise _wrong(where, f"holds a {type(record).__name__}", "one JSON object per line")
     turns = _field(record, "turns", list, where)
     if not turns or not isinstance(turns[0], str):
         raise _wrong(where, f"turns is {_shown(turns)}", "a list that starts with a text")
     if not turns[0].strip():
-        raise _wrong(where, "the first turn is empty", "a prompt of at least one character that is no space")
+        raise _wrong(where, "the first turn is empty", "a prompt with at least one character other than spaces")
     output = record.get("output")
     if output is not None and not isinstance(output, str):
-        raise _wrong(where, f"output is {_shown(output)}", "a text, or no such field")
+        raise _wrong(where, f"output is {_shown(output)}", "a text, or leave the field out")
     if output == "":
-        raise _wrong(where, "output is empty", "a text of at least one character, or no such field")
+        raise _wrong(where, "output is empty", "a text of at least one character, or leave the field out")
     identifier = _field(record, "question_id", (str, int), where)
     if identifier == "":
         raise _wrong(where, "question_id is empty", "a name or a number")

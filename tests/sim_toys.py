@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from simulations.registry import simulator
-from simulations.streams import Stream, Words
-from simulations.tally import Tally
-from simulations.tasks import Task, task
+from simulations.counts.tally import Tally
+from simulations.draws.streams import Stream, Words
+from simulations.experiments.registry import simulator
+from simulations.experiments.tasks import Task, task
 
 P = 0.3
 COIN = "coin of the tests"

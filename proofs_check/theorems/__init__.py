@@ -1,1 +1,1 @@
-"""The statements, a file for each group: every file lists its ``ENTRIES``."""
+"""The statements: one file per group of entries of the ledger. A theorem file imports no other theorem file."""

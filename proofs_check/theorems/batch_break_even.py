@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from proofs_check.arithmetic import Real, larger, smaller
-from proofs_check.claims import Assumption, Case, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, counterexample, exact, proof, searched
-from proofs_check.findings import Effort
-from proofs_check.search import Space
-from proofs_check.symbolic import Step, same, valid
-from proofs_check.theorems.roofline import CARD, DRAFT, TARGET, seconds, shape_of, times
-from proofs_check.throughput import INDEPENDENT, Times, end, gain, knee, small_times
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, counterexample, exact, proof, searched
+from proofs_check.evidence.search import Space
+from proofs_check.evidence.symbolic import Step, same, valid
+from proofs_check.forms.roofline import CARD, DRAFT, TARGET, seconds, shape_of, times
+from proofs_check.forms.throughput import INDEPENDENT, Times, end, gain, knee, small_times
+from proofs_check.statement.arithmetic import Real, larger, smaller
+from proofs_check.statement.claims import Assumption, Case, Claim, Compared, at_least, at_most, computed, equal
+from proofs_check.statement.findings import Effort
 from spectheory.cost import Roofline, batch_table, break_even_batch, knee_batch
 from spectheory.drafting import Chain
 
@@ -126,12 +126,7 @@ def time_space() -> Space:
     def floats(x: NDArray[np.float64]) -> dict[str, Any]:
         cache, token, weights, other, small = (float(value) for value in np.exp(np.clip(x[:5], -20, 20)))
         tokens = 1 + 3 / (1 + float(np.exp(-np.clip(x[5], -40, 40))))
-        return {
-            "target": (1.0, cache, token, 0.0),
-            "draft": (weights, other, small, 0.0),
-            "k": 2,
-            "tokens": tokens,
-        }
+        return {"target": (1.0, cache, token, 0.0), "draft": (weights, other, small, 0.0), "k": 2, "tokens": tokens}
 
     def fractions(x: NDArray[np.float64]) -> Case:
         case = floats(x)
@@ -160,10 +155,7 @@ KNEE: tuple[Step, ...] = (
     valid(
         "with d <= x there is no knee: verifying takes as long as a plain step of c <= d at every batch, so with free "
         "drafts the speed-up is the tokens per call",
-        lambda W, x, d, c, B: (
-            equal(larger(W + B * x, B * d), W + B * x),
-            equal(larger(W + B * x, B * c), W + B * x),
-        ),
+        lambda W, x, d, c, B: (equal(larger(W + B * x, B * d), W + B * x), equal(larger(W + B * x, B * c), W + B * x)),
         lambda W, x, d, c, B: [W > 0, x >= d, d >= c, c > 0, B > 0],
     ),
 )
@@ -173,8 +165,7 @@ NO_GAP_STEPS: tuple[Step, ...] = (
     valid(
         "a pass is convex in the batch: max(W + Bx, Bd) lies below its chords",
         lambda W, x, d, A, B, C: at_most(
-            (C - A) * larger(W + B * x, B * d),
-            (C - B) * larger(W + A * x, A * d) + (B - A) * larger(W + C * x, C * d),
+            (C - A) * larger(W + B * x, B * d), (C - B) * larger(W + A * x, A * d) + (B - A) * larger(W + C * x, C * d)
         ),
         lambda W, x, d, A, B, C: [W >= 0, x >= 0, d >= 0, A >= 0, A <= B, B <= C],
     ),
@@ -260,7 +251,6 @@ ENTRIES = (
         "speculative decoding pays have no gap, and no end if at large batches tau plain steps take longer than a "
         "call. Either of knee and end may be without the other",
         latex=r"B_{knee}=\frac{W}{(k+1)c-x},\qquad \{B\ge1:\tau\,t(1,B)>t_{call}(B)\}\text{ is an interval}",
-        source=(),
         assumptions=(
             "times of the roofline (C3), all sequences at one context",
             "tokens per call do not depend on the batch and are at most k + 1",
@@ -333,8 +323,7 @@ ENTRIES = (
         plain="where reading a sequence's cache takes as long as computing its k + 1 tokens, x >= (k+1)c, there is no "
         "knee and no break-even either: what pays at one batch pays at every larger one. It fails for drafts that "
         "read a cache of their own",
-        latex=r"x \ge (k+1)c \;\Rightarrow\; \sup\{B \ge 1 : 	au\,t(1,B) > t_{call}(B)\} = \infty",
-        source=(),
+        latex=r"x \ge (k+1)c \;\Rightarrow\; \sup\{B \ge 1 : \tau\,t(1,B) > t_{call}(B)\} = \infty",
         assumptions=("times of the roofline (C3), all sequences at one context", "some batch pays"),
         evidence=(
             counterexample(
@@ -344,11 +333,5 @@ ENTRIES = (
                 true=Claim("with free drafts there is none", no_end, (NO_KNEE, FREE)),
             ),
         ),
-        without={
-            "symbolic": "a counterexample settles it",
-            "certified": "no logarithm enters",
-            "search": "a counterexample settles it",
-        },
     ),
 )
-"""What this file states."""

@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from fractions import Fraction
 
 from hypothesis import strategies as st
 
-from proofs_check.arithmetic import Real, floats, positive_part, shares
-from proofs_check.batch_recursion import Left, left_after, profile
-from proofs_check.claims import Case, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.findings import Effort
-from proofs_check.rejection_algorithms import (
+from proofs_check.algorithms.rejection_algorithms import (
     Chain,
     Pmf,
     Table,
@@ -26,28 +19,18 @@ from proofs_check.rejection_algorithms import (
     table_of,
     tables,
 )
-from proofs_check.simulated import Parameters, simulated
-from proofs_check.symbolic import same, valid
-from simulations.predictions import Predicted
-from simulations.quantities import Mean
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.simulated import Parameters, simulated
+from proofs_check.evidence.symbolic import same, valid
+from proofs_check.statement.arithmetic import floats, positive_part, shares
+from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most, computed, equal
+from proofs_check.statement.findings import Effort
+from proofs_check.twins.batch_recursion import Left, left_after, nothing, profile, rarest, uncovered
+from simulations.counts.quantities import Mean
+from simulations.verdicts.predictions import Predicted
 from spectheory.intervals import Interval
 from spectheory.limits import batch_expected_rejections, batch_limit, rejection_profile
-
-
-def uncovered(p: Pmf, q: Pmf) -> Pmf:
-    """What is left of p when every draft was rejected, for ever: the tokens the draft cannot draw; its sum is o."""
-    return tuple(a if b == 0 else 0 * a for a, b in zip(p, q, strict=True))
-
-
-def nothing(p: Pmf, q: Pmf) -> Pmf:
-    """What the paper takes to be left."""
-    return tuple(0 * a for a in p)
-
-
-def rarest(target: Table, draft: Table) -> Real:
-    """The least positive probability the draft gives to a token that the target can output; 1 if there is none."""
-    drawn = (b for prefix, p in target.items() for a, b in zip(p, draft[prefix], strict=True) if a > 0 and b > 0)
-    return min(drawn, default=Fraction(1))
 
 
 def with_drafts(cases: Iterator[Case], counts: tuple[int, ...]) -> Iterator[Case]:
@@ -99,26 +82,23 @@ PROOF = (
             at_most(positive_part(U * a - U * q), U * a),
             equal(positive_part(U * a - U * 0), U * a),
         ],
-        lambda U, a, q: shares(U=U, a=a, q=q),
+        lambda U, a, q: shares(U, a, q),
     ),
     valid(
         "let W be the part of U on supp q and d the least q there. If some x has u >= Uq, one more draft leaves at "
         "most W - Ud <= (1 - d) W of W, else nothing; so W <= (1 - d)^M, and U tends to o",
         lambda u, U, q, rest, d: at_most(positive_part(u - U * q) + rest, (1 - d) * (u + rest)),
-        lambda u, U, q, rest, d: [*shares(q=q), d > 0, d <= q, u >= 0, rest >= 0, u >= U * q, u + rest <= U],
+        lambda u, U, q, rest, d: [*shares(q), d > 0, d <= q, u >= 0, rest >= 0, u >= U * q, u + rest <= U],
     ),
     same(
         "let C be the rejections to come where a round starts, C' where one is running; token x adds "
         "u(1 + C) + (p - u)C' to the first and h(1 + C) + (p - h)C' to the second: (h - u)(1 - D) more, D = C' - C",
-        lambda u, h, p, C, E: (
-            (h * (1 + C) + (p - h) * E) - (u * (1 + C) + (p - u) * E),
-            (h - u) * (1 - (E - C)),
-        ),
+        lambda u, h, p, C, E: ((h * (1 + C) + (p - h) * E) - (u * (1 + C) + (p - u) * E), (h - u) * (1 - (E - C))),
     ),
     valid(
         "so if 0 <= D <= 1 after every x, then 0 <= D <= sum h <= 1 before it: from the last position back, always",
         lambda u, h, D: [at_least((h - u) * (1 - D), 0), at_most((h - u) * (1 - D), h)],
-        lambda u, h, D: [u >= 0, u <= h, *shares(D=D)],
+        lambda u, h, D: [u >= 0, u <= h, *shares(D)],
     ),
     same(
         "compare two batches that leave u and v, with C, E = C' and F, G = F': after x the first costs more by "
@@ -135,7 +115,7 @@ PROOF = (
             at_least((u - v) * (1 - D) + v * A + (p - v) * B, 0),
             at_most((u - v) * (1 - D) + v * A + (p - v) * B, (u - v) + p * K),
         ],
-        lambda u, v, p, D, A, B, K: [*shares(D=D), v >= 0, v <= u, u <= p, A >= 0, B >= 0, A <= K, B <= K],
+        lambda u, v, p, D, A, B, K: [*shares(D), v >= 0, v <= u, u <= p, A >= 0, B >= 0, A <= K, B <= K],
     ),
     same(
         "Y3 with u = 1[q = 0] p, whose sum is o, is Y4: TV (P - f) + o f = P TV - f (TV - o); at T = 1 it is o",
@@ -150,8 +130,6 @@ PAPER = Claim("the same without o", lambda **case: _approached(**case, left=noth
 def _first_position(case: Mapping[str, Table]) -> Case:
     return {name: {(): table[()]} for name, table in case.items()}
 
-
-# Simulated
 
 TARGET = [[0.5, 0.3, 0.2], [0.1, 0.6, 0.3], [0.3, 0.3, 0.4]]
 DRAFTS = {
@@ -196,7 +174,7 @@ ENTRIES = (
                 wrong=valid(
                     "the same without d <= q: what the draft never draws would shrink too",
                     lambda u, U, q, rest, d: at_most(positive_part(u - U * q) + rest, (1 - d) * (u + rest)),
-                    lambda u, U, q, rest, d: [*shares(q=q, d=d), d > 0, u >= 0, rest >= 0, u >= U * q, u + rest <= U],
+                    lambda u, U, q, rest, d: [*shares(q, d), d > 0, u >= 0, rest >= 0, u >= U * q, u + rest <= U],
                 ),
             ),
             exact(
@@ -227,4 +205,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

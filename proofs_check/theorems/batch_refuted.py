@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from proofs_check import cases
-from proofs_check.batch_recursion import Left, enumerated, left_after, profile
-from proofs_check.claims import Case, Claim, Compared, at_most, equal
-from proofs_check.entries import Entry
-from proofs_check.evidence import counterexample
-from proofs_check.findings import Effort, Kind
-from proofs_check.rejection_algorithms import Pmf, Table, steps_of
-from proofs_check.simulated import simulated, stated
-from proofs_check.theorems.batch_limit import nothing, rarest, uncovered
-from proofs_check.theorems.rejections import y1_profile
+from proofs_check.algorithms.rejection_algorithms import Pmf, Table, steps_of
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import counterexample
+from proofs_check.evidence.simulated import simulated, stated
+from proofs_check.library import cases
+from proofs_check.statement.claims import Case, Claim, Compared, at_most, equal
+from proofs_check.statement.findings import Effort, Kind
+from proofs_check.twins.batch_recursion import (
+    Left,
+    enumerated,
+    left_after,
+    nothing,
+    profile,
+    rarest,
+    uncovered,
+    y1_profile,
+)
 
 
 def one_model(tokens: int, steps: int, denominator: int) -> Iterator[Case]:
@@ -99,7 +106,6 @@ ENTRIES = (
         kind="refuted",
         plain="Y3 holds with f(empty) = 0 (the gain of the first round is lost)",
         latex=r"f(\emptyset) = 0",
-        source=(),
         assumptions=(BATCH, "all M first tokens are tried where a round starts"),
         evidence=(
             counterexample(
@@ -129,12 +135,10 @@ ENTRIES = (
                 by_size,
                 over=FIRST,
                 true=Claim(
-                    "prod TV <= o + (1 - d)^M and Y3 <= Y4 + T (1 - d)^M",
-                    lambda **case: _limit(**case, left=uncovered),
+                    "prod TV <= o + (1 - d)^M and Y3 <= Y4 + T (1 - d)^M", lambda **case: _limit(**case, left=uncovered)
                 ),
             ),
         ),
         without=SETTLED,
     ),
 )
-"""What this file states."""

@@ -8,14 +8,8 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from proofs_check.arithmetic import Real, floats, positive_part, smaller
-from proofs_check.batch_recursion import Left, enumerated, left_after, left_early, left_with_one_fewer, profile, tried
-from proofs_check.claims import Case, Claim, Compared, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.enumeration import text_law
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.findings import Effort
-from proofs_check.rejection_algorithms import (
+from proofs_check.algorithms.enumeration import text_law
+from proofs_check.algorithms.rejection_algorithms import (
     Chain,
     Pmf,
     Table,
@@ -29,11 +23,23 @@ from proofs_check.rejection_algorithms import (
     table_of,
     tables,
 )
-from proofs_check.simulated import simulated, stated
-from proofs_check.symbolic import in_words, same, valid
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.simulated import simulated, stated
+from proofs_check.evidence.symbolic import in_words, same, valid
+from proofs_check.statement.arithmetic import Real, floats, positive_part, smaller
+from proofs_check.statement.claims import Case, Claim, Compared, computed, equal
+from proofs_check.statement.findings import Effort
+from proofs_check.twins.batch_recursion import (
+    Left,
+    enumerated,
+    left_after,
+    left_early,
+    left_with_one_fewer,
+    profile,
+    tried,
+)
 from spectheory.limits import batch_expected_rejections, expected_calls, rejection_profile
-
-# Cases
 
 
 def batches(effort: Effort) -> Iterator[Case]:
@@ -69,9 +75,6 @@ def one_position(effort: Effort) -> Iterator[Case]:
         if u >= v:
             gain = (u - v) * (1 - u ** (drafts - 1))
             yield {"p": (1 - v, v), "q": (1 - u, u), "drafts": drafts, "gain": gain}
-
-
-# Claims
 
 
 def _y3(target: Table, draft: Table, drafts: int, left: Callable[[int], Left] = left_after) -> Iterator[Compared]:
@@ -120,10 +123,7 @@ PROOF = (
         "TV (P - f) + r_1...r_M f = P TV - f [TV - r_1...r_M]; summed over prefixes and positions that is Y3",
         lambda TV, r, P, f: (TV * (P - f) + r * f, P * TV - f * (TV - r)),
     ),
-    in_words(
-        "with one draft u = h, so the bracket is 0 and Y1 remains",
-        lambda h, P, f: (h * P - (h - h) * f, h * P),
-    ),
+    in_words("with one draft u = h, so the bracket is 0 and Y1 remains", lambda h, P, f: (h * P - (h - h) * f, h * P)),
 )
 
 GAINS = (
@@ -230,4 +230,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from proofs_check import cases
-from proofs_check.arithmetic import Real, absolute, floats, positive_part, smaller
-from proofs_check.biased_rules import (
+from proofs_check.algorithms.biased_rules import (
     accepted,
     any_rule,
     best_recovery,
@@ -19,17 +17,17 @@ from proofs_check.biased_rules import (
     rule_space,
     stated_loss,
 )
-from proofs_check.claims import Case, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, counterexample, exact, proof, searched
-from proofs_check.findings import Effort
-from proofs_check.rejection_algorithms import Pmf, distance, excess, outcome
-from proofs_check.simulated import simulated, stated
-from proofs_check.simulated_settings import OVER_ACCEPTING, at
-from proofs_check.symbolic import same, valid
+from proofs_check.algorithms.rejection_algorithms import Pmf, distance, excess, outcome
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, counterexample, exact, proof, searched
+from proofs_check.evidence.simulated import simulated, stated
+from proofs_check.evidence.simulated_settings import OVER_ACCEPTING, at
+from proofs_check.evidence.symbolic import same, valid
+from proofs_check.library import cases
+from proofs_check.statement.arithmetic import Real, absolute, floats, positive_part, smaller
+from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most, computed, equal
+from proofs_check.statement.findings import Effort
 from spectheory.limits import biased_loss, optimal_recovery, rejection_probability, uno_loss
-
-# Claims
 
 
 def _loss(p: Pmf, q: Pmf, b: Pmf, half: int = 2) -> Iterator[Compared]:
@@ -77,8 +75,7 @@ PROOF = (
         "whatever is recovered, s = c r >= 0, token x adds (bq + s - p)+ = (bq - p)+ + (s - (p - bq)+)+ to the loss: "
         "so Loss >= sum (bq - p)+, equal if and only if s <= (p - bq)+, which is r = 0 on {A < 0} and r <= A elsewhere",
         lambda p, q, b, s: equal(
-            positive_part(b * q + s - p),
-            positive_part(b * q - p) + positive_part(s - positive_part(p - b * q)),
+            positive_part(b * q + s - p), positive_part(b * q - p) + positive_part(s - positive_part(p - b * q))
         ),
         lambda p, q, b, s: _rule(p=p, q=q, b=b, s=s),
     ),
@@ -192,8 +189,7 @@ ENTRIES = (
                 over="3 tokens, entries of all sizes; the optimiser on 2",
                 spaces=(rule_space(2),),
                 wrong=Claim(
-                    "loss >= sum |p - bq|/2",
-                    lambda p, q, b, r: at_least(loss_of(p, q, b, r), distance(p, kept(q, b))),
+                    "loss >= sum |p - bq|/2", lambda p, q, b, r: at_least(loss_of(p, q, b, r), distance(p, kept(q, b)))
                 ),
             ),
             simulated(
@@ -210,7 +206,6 @@ ENTRIES = (
         kind="refuted",
         plain=UNO,
         latex=r"TV(bq + cp, p) = Loss^*(b)",
-        source=(),
         assumptions=("min(1, p/q) <= b <= 1",),
         evidence=(
             counterexample(
@@ -220,11 +215,5 @@ ENTRIES = (
                 true=Claim("recovery from norm (p - q)+ loses no more", _standard),
             ),
         ),
-        without={
-            "symbolic": "a counterexample settles it",
-            "certified": "no logarithm enters",
-            "search": "a counterexample settles it",
-        },
     ),
 )
-"""What this file states."""

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from proofs_check.arithmetic import Real, absolute, floats, positive_part, shares, smaller
-from proofs_check.biased_rules import (
+from proofs_check.agreement.bias_along_text import TEXT
+from proofs_check.algorithms.biased_rules import (
     THETAS,
     accepted,
     biased_rule,
@@ -25,11 +25,8 @@ from proofs_check.biased_rules import (
     stated_loss,
     with_thetas,
 )
-from proofs_check.claims import Claim, Compared, at_least, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.enumeration import text_law
-from proofs_check.evidence import agreement, exact, proof, searched, solved
-from proofs_check.rejection_algorithms import (
+from proofs_check.algorithms.enumeration import text_law
+from proofs_check.algorithms.rejection_algorithms import (
     Chain,
     Pmf,
     Table,
@@ -45,16 +42,17 @@ from proofs_check.rejection_algorithms import (
     table_of,
     tables,
 )
-from proofs_check.simulated import instead, simulated, stated
-from proofs_check.simulated_settings import OVER_ACCEPTING, at
-from proofs_check.symbolic import same, valid
-from proofs_check.theorems.bias_along_text import TEXT
-from proofs_check.theorems.rejections import y1_profile
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched, solved
+from proofs_check.evidence.simulated import instead, simulated, stated
+from proofs_check.evidence.simulated_settings import OVER_ACCEPTING, at
+from proofs_check.evidence.symbolic import same, valid
+from proofs_check.statement.arithmetic import Real, absolute, floats, positive_part, shares, smaller
+from proofs_check.statement.claims import Claim, Compared, at_least, computed, equal
+from proofs_check.twins.batch_recursion import y1_profile
 from spectheory import total_variation
 from spectheory.limits import bias_frontier, expected_rejections, mean_bias_frontier, mixture_target
 from spectheory.verification import BiasedVerification
-
-# Claims
 
 
 def _price(p: Pmf, q: Pmf, b: Pmf) -> Compared:
@@ -140,18 +138,18 @@ PROOF = (
         "with min(1, p/q) <= b <= 1 token x adds (1 - b)q + (bq - p)+ = (q - p)+ to P(reject) + Loss*(b), for Loss* = "
         "sum (bq - p)+ of Y5: the sum is TV, whatever b",
         lambda p, q, b: equal((1 - b) * q + positive_part(b * q - p), positive_part(q - p)),
-        lambda p, q, b: [*shares(p=p, q=q, b=b), b * q >= smaller(p, q)],
+        lambda p, q, b: [*shares(p, q, b), b * q >= smaller(p, q)],
     ),
     valid(
         "for any b in [0, 1] and s = c r >= 0 recovered, (1 - b)q + (bq + s - p)+ >= (q - p)+: no rule is below the "
         "line, so the front is the line",
         lambda p, q, b, s: at_least((1 - b) * q + positive_part(b * q + s - p), positive_part(q - p)),
-        lambda p, q, b, s: [*shares(p=p, q=q, b=b), s >= 0],
+        lambda p, q, b, s: [*shares(p, q, b), s >= 0],
     ),
     valid(
         "all of it is reached: b = (1-t) min(1, p/q) + t has bq = min(m, q), m = (1-t)p + tq",
         lambda p, q, t: equal(q * ((1 - t) * smaller(1, p / q) + t), smaller((1 - t) * p + t * q, q)),
-        lambda p, q, t: [*shares(p=p, t=t), q > 0],
+        lambda p, q, t: [*shares(p, t), q > 0],
     ),
     valid(
         "(q - m)+ = (1-t)(q - p)+ and (m - q)+ = (1-t)(p - q)+: a rejection has probability (1-t) TV, the recovery law "
@@ -159,17 +157,14 @@ PROOF = (
         lambda p, q, t: [
             equal(positive_part(q - (1 - t) * p - t * q), (1 - t) * positive_part(q - p)),
             equal(positive_part((1 - t) * p + t * q - q), (1 - t) * positive_part(p - q)),
-            equal(
-                smaller((1 - t) * p + t * q, q) + positive_part((1 - t) * p + t * q - q),
-                (1 - t) * p + t * q,
-            ),
+            equal(smaller((1 - t) * p + t * q, q) + positive_part((1 - t) * p + t * q - q), (1 - t) * p + t * q),
         ],
-        lambda p, q, t: shares(p=p, q=q, t=t),
+        lambda p, q, t: shares(p, q, t),
     ),
     valid(
         "|m - p| = t |q - p|: it loses t TV",
         lambda p, q, t: equal(absolute((1 - t) * p + t * q - p), t * absolute(q - p)),
-        lambda p, q, t: shares(p=p, q=q, t=t),
+        lambda p, q, t: shares(p, q, t),
     ),
     same(
         "at every prefix the rule is token verification for m, so a sequence follows the chain of mixtures and rejects "
@@ -215,7 +210,7 @@ ENTRIES = (
                 wrong=valid(
                     "(1 - b)q + (bq - p)+ = (q - p)+ for every b in [0, 1], below min(1, p/q) too",
                     lambda p, q, b: equal((1 - b) * q + positive_part(b * q - p), positive_part(q - p)),
-                    lambda p, q, b: shares(p=p, q=q, b=b),
+                    lambda p, q, b: shares(p, q, b),
                 ),
             ),
             solved(
@@ -291,4 +286,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from proofs_check.arithmetic import Real
-from proofs_check.branching_forms import as_floats, best_t_form, lorden_form, sharp_form
-from proofs_check.claims import Case, Claim, Compared, at_most
-from proofs_check.entries import Entry
-from proofs_check.evidence import counterexample
-from proofs_check.findings import Effort
-from proofs_check.random_pmf_trees import best, best_of_one, mean_best, moments
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import counterexample
+from proofs_check.forms.branching_forms import as_floats, best_t_form, lorden_form, sharp_form
+from proofs_check.statement.arithmetic import Real
+from proofs_check.statement.claims import Case, Claim, Compared, at_most
+from proofs_check.statement.findings import Effort
+from proofs_check.twins.random_pmf_trees import best, best_of_one, mean_best, moments
 
 
 def regimes(tokens: int, share: Fraction, capacity: int) -> Case:
@@ -96,7 +96,6 @@ ENTRIES = (
         kind="refuted",
         plain="E[X] <= K + log(1 + mu (P - K))/mu with the moments of all contexts, on any text",
         latex=r"E[X] \le K + \frac{\log(1 + \mu(P - K))}{\mu} \text{ on dependent text}",
-        source=(),
         assumptions=("the surprisals along the text are stationary, not independent",),
         evidence=(
             counterexample(
@@ -114,11 +113,6 @@ ENTRIES = (
                 kind="certified",
             ),
         ),
-        without={
-            "symbolic": "a counterexample settles it",
-            "search": "a counterexample settles it",
-            "exact": "moments are logarithms; E[X] is exact",
-        },
+        without={"exact": "moments are logarithms; E[X] is exact"},
     ),
 )
-"""What this file states."""

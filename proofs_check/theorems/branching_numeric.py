@@ -10,28 +10,31 @@ from typing import Any
 
 import numpy as np
 
-from proofs_check import lorden
-from proofs_check.arithmetic import Real, floats, positive_part
-from proofs_check.branching_forms import (
+from proofs_check.evidence.entries import Control, Entry, Evidence
+from proofs_check.evidence.judge import ROUNDING, judge_all
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.simulated import instead, simulated, stated
+from proofs_check.evidence.simulated_settings import FOREST, TREES
+from proofs_check.evidence.symbolic import Step, same, valid
+from proofs_check.forms.branching_forms import (
+    ASSUMPTIONS,
+    WALKED,
+    arrays,
     drawn_moderate,
     ensemble_cases,
     ensemble_space,
+    plain_bound,
     small_ensembles,
     with_value,
 )
-from proofs_check.cases import grid, random_pmf
-from proofs_check.claims import Case, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.entries import Control, Entry, Evidence
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.findings import Effort
-from proofs_check.judge import ROUNDING, judge_all
-from proofs_check.random_pmf_trees import Ensemble, best, grown, heaviest, mean_best, moments, walk
-from proofs_check.simulated import instead, simulated, stated
-from proofs_check.simulated_settings import FOREST, TREES
-from proofs_check.symbolic import Step, same, valid
-from proofs_check.theorems.branching_renewal import ASSUMPTIONS, WALKED, arrays, plain_bound
-from proofs_check.theorems.branching_sharp import DUALITY, integrated
-from proofs_check.theorems.branching_walk import MANY_TO_ONE, algebra
+from proofs_check.library.cases import grid, random_pmf
+from proofs_check.proofs import lorden
+from proofs_check.proofs.branching import DUALITY, MANY_TO_ONE, integrated
+from proofs_check.statement.arithmetic import Real, floats, positive_part
+from proofs_check.statement.calculus import algebra
+from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most, computed, equal
+from proofs_check.statement.findings import Effort
+from proofs_check.twins.random_pmf_trees import Ensemble, best, grown, heaviest, mean_best, moments, walk
 from spectheory.limits import (
     StepLaw,
     branching_bound,
@@ -136,9 +139,6 @@ def single_cases(effort: Effort) -> Iterator[Case]:
                 yield with_value([pmf], capacity)
 
 
-# The library
-
-
 def off_lattice(
     pmfs: Ensemble, capacity: Fraction, value: Fraction, slack: Fraction = Fraction(1, 50)
 ) -> Iterator[Compared]:
@@ -217,7 +217,6 @@ ENTRIES = (
         plain="E[X] <= min over t of the integral of U(s) e^-(t-s) over 0 < s < t, plus P e^-t: the weight of the P "
         "heaviest prefixes of the mean tree, the best tree itself for one pmf; at most B3 and B2'",
         latex=r"E[X] \le \min_t \int_0^t U(s) e^{-(t-s)}\,ds + P e^{-t}",
-        source=(),
         assumptions=ASSUMPTIONS,
         calculators=(
             "spectheory.limits.renewal_bound",
@@ -285,4 +284,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

@@ -5,22 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
 
-import numpy as np
-
-from proofs_check.arithmetic import floats
-from proofs_check.branching_forms import MODERATE, UNCERTAIN, drawn_moderate, ensemble_cases, ensemble_space
-from proofs_check.claims import Case, Claim, Compared, at_most, computed
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.findings import Effort
-from proofs_check.random_pmf_trees import Ensemble, heaviest, walk
-from proofs_check.symbolic import Step, same, valid
-from proofs_check.theorems.branching_walk import MANY_TO_ONE, TWO_THRESHOLDS
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.symbolic import Step, same, valid
+from proofs_check.forms.branching_forms import (
+    ASSUMPTIONS,
+    WALKED,
+    arrays,
+    drawn_moderate,
+    ensemble_cases,
+    ensemble_space,
+    plain_bound,
+)
+from proofs_check.proofs.branching import MANY_TO_ONE, TWO_THRESHOLDS
+from proofs_check.statement.claims import Case, Claim, Compared, at_most, computed
+from proofs_check.statement.findings import Effort
+from proofs_check.twins.random_pmf_trees import Ensemble, heaviest
 from spectheory.limits import StepLaw, renewal_bound
-
-WALKED = (UNCERTAIN, MODERATE)
 
 LEFT_LIMITS: tuple[Step, ...] = (
     TWO_THRESHOLDS[0],
@@ -39,28 +41,12 @@ LEFT_LIMITS: tuple[Step, ...] = (
 """From many-to-one to B3 and the recursion for U."""
 
 
-def plain_bound(pmfs: Ensemble, capacity: Fraction, enough: Fraction | None = None) -> Fraction:
-    """B3: the least U(t-) + P e^-t, over t = 0 and the jumps of U; exact if below `enough`, else at least that."""
-    least, inside = Fraction(capacity), Fraction(0)
-    for weight, visit in walk(pmfs):
-        least = min(least, inside + capacity * weight)
-        inside += visit
-        if inside >= (least if enough is None else min(least, enough)):  # no later t has less
-            return least
-    raise AssertionError("the walk has no end")
-
-
 BELOW_B3 = Claim("E[X] <= B3", lambda pmfs, capacity, value: at_most(value, plain_bound(pmfs, capacity, value)), WALKED)
 BELOW_B3_WRONG = Claim(
     "E[X] <= B3 with P - 1",
     lambda pmfs, capacity, value: at_most(value, plain_bound(pmfs, capacity - 1, value)),
     WALKED,
 )
-
-
-def arrays(pmfs: Ensemble) -> Any:
-    """The pmfs in double precision."""
-    return np.array([floats(pmf) for pmf in pmfs])
 
 
 def dyadic_cases(effort: Effort) -> Iterator[Case]:
@@ -87,11 +73,6 @@ def on_lattice(pmfs: Ensemble, capacity: Fraction, more: int = 0) -> Iterator[Co
     yield computed(plain.high, plain_bound(pmfs, capacity + more))
 
 
-ASSUMPTIONS = (
-    "the surprisals along a text sampled from the target are i.i.d. with the law of a step",
-    "the P prefixes are chosen without the target's sampling (B4)",
-)
-
 ENTRIES = (
     Entry(
         id="B3",
@@ -99,7 +80,6 @@ ENTRIES = (
         kind="upper bound",
         plain="E[X] <= min over t of U(t-) + P e^-t; on a grid min over j of U(jh) + P e^-(j+1)h",
         latex=r"E[X] \le \min_t U(t^-) + P e^{-t}",
-        source=(),
         assumptions=ASSUMPTIONS,
         calculators=("spectheory.limits.renewal_bound",),
         evidence=(
@@ -136,4 +116,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

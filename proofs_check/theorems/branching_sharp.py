@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
-from proofs_check import calculus, lorden
-from proofs_check.arithmetic import Real, positive_part
-from proofs_check.branching_forms import (
+from proofs_check.agreement.pmf_families import families_below
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, certified, exact, proof, searched
+from proofs_check.evidence.simulated import instead, simulated, stated
+from proofs_check.evidence.simulated_settings import FOREST, TREES
+from proofs_check.evidence.symbolic import Step, same, valid
+from proofs_check.forms.branching_forms import (
     MODERATE,
     UNCERTAIN,
     best_t_form,
@@ -21,60 +24,17 @@ from proofs_check.branching_forms import (
     lorden_form,
     setting_cases,
     setting_space,
+    shared_cases,
     sharp_form,
+    threshold_cases,
 )
-from proofs_check.calculus import integral, limit
-from proofs_check.claims import Claim, Compared, at_most, computed
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, certified, exact, proof, searched
-from proofs_check.pmf_families import families_below
-from proofs_check.random_pmf_trees import Ensemble, best_of_one, mean_best_by_depth, moments, visits
-from proofs_check.simulated import instead, simulated, stated
-from proofs_check.simulated_settings import FOREST, TREES
-from proofs_check.symbolic import Step, same, valid
-from proofs_check.theorems.branching_walk import MANY_TO_ONE, algebra, shared_cases, threshold_cases
-
-
-def decay(t: Any, d: Any) -> tuple[Any, Any]:
-    """The integral of e^-(t-s) over the last d before t, and 1 - e^-d."""
-    s = algebra().Symbol("s", real=True)
-    return integral(algebra().exp(s - t), s, t - d, t), 1 - algebra().exp(-d)
-
-
-DUALITY: tuple[Step, ...] = (
-    valid(
-        "for a set of P prefixes (i = 1 inside, 0 outside) and c = e^-t: i w <= (w - c)+ + c i; summed: "
-        "sum_{v in T} pi(v) <= sum_v (pi(v) - c)+ + P c",
-        lambda w, c, i: at_most(i * w, positive_part(w - c) + c * i),
-        lambda w, c, i: [w >= 0, c >= 0, i * (1 - i) == 0],
-    ),
-    valid(
-        "(w - c)+ = w (1 - c/w)+, so by many-to-one the mean of the first sum is sum_n E(1 - e^-(t - S_n))+",
-        lambda w, c: [
-            at_most(positive_part(w - c), w * positive_part(1 - c / w)),
-            at_most(w * positive_part(1 - c / w), positive_part(w - c)),
-        ],
-        lambda w, c: [w > 0, c >= 0],
-    ),
-    same(
-        "(1 - e^-(t-S))+ is the integral of [S <= s] e^-(t-s) over 0 < s < t; summed over n (all terms >= 0): "
-        "E[X] <= integral of U(s) e^-(t-s) + P e^-t",
-        decay,
-    ),
-)
-"""From the P heaviest prefixes to the walk."""
-
-
-def dual_at(t: Any, P: Any, mu: Any, K: Any) -> Any:
-    """t/mu + K - 1/mu + (P - K + 1/mu) e^-t."""
-    return t / mu + K - 1 / mu + (P - K + 1 / mu) * algebra().exp(-t)
-
-
-def integrated(t: Any, P: Any, mu: Any, K: Any) -> tuple[Any, Any]:
-    """The integral of (s/mu + K) e^-(t-s) over 0 < s < t, with P e^-t; and what it comes to."""
-    s = algebra().Symbol("s", real=True)
-    inside = integral((s / mu + K) * algebra().exp(s - t), s, 0, t)
-    return inside + P * algebra().exp(-t), dual_at(t, P, mu, K)
+from proofs_check.proofs import lorden
+from proofs_check.proofs.branching import DUALITY, MANY_TO_ONE, dual_at, growth, integrated
+from proofs_check.statement import calculus
+from proofs_check.statement.arithmetic import Real, positive_part
+from proofs_check.statement.calculus import algebra, integral
+from proofs_check.statement.claims import Claim, Compared, at_most, computed
+from proofs_check.twins.random_pmf_trees import Ensemble, best_of_one, mean_best_by_depth, moments, visits
 
 
 def slope(d: Any, mu: Any, K: Any) -> tuple[Any, Any]:
@@ -82,12 +42,6 @@ def slope(d: Any, mu: Any, K: Any) -> tuple[Any, Any]:
     t = algebra().Symbol("t", real=True)
     best_t = algebra().log(1 + mu * d)
     return calculus.slope(dual_at(t, K + d, mu, K), t), (1 - algebra().exp(best_t - t)) / mu
-
-
-def growth(mu: Any, K: Any) -> tuple[Any, Any]:
-    """B2' over log P as P grows, and 1/mu."""
-    P = algebra().Symbol("P", positive=True)
-    return limit((K + algebra().log(1 + mu * (P - K)) / mu) / algebra().log(P), P, math.inf), 1 / mu
 
 
 def log_integral(x: Any) -> tuple[Any, Any]:
@@ -109,10 +63,7 @@ SHARP: tuple[Step, ...] = (
     ),
     same(
         "the value at t* is K + log(1 + mu (P - K))/mu, written with d = P - K",
-        lambda d, mu, K: (
-            dual_at(algebra().log(1 + mu * d), K + d, mu, K),
-            K + algebra().log(1 + mu * d) / mu,
-        ),
+        lambda d, mu, K: (dual_at(algebra().log(1 + mu * d), K + d, mu, K), K + algebra().log(1 + mu * d) / mu),
     ),
     *LOGARITHM,
     valid(
@@ -198,7 +149,6 @@ ENTRIES = (
         plain="E[X] <= K + log(1 + mu (P - K))/mu if P >= K, else P: at most either form of B2, "
         "and log P/mu to first order",
         latex=r"E[X] \le K + \frac{\log(1 + \mu (P - K))}{\mu} \text{ if } P \ge K,\quad K = \frac{\mu_2}{\mu^2} - 1",
-        source=(),
         assumptions=(
             "the surprisals along a text sampled from the target are i.i.d. with moments mu > 0 and mu2; prefixes "
             "beside that text may depend on it and on each other",
@@ -251,4 +201,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

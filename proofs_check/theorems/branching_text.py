@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import partial
 from itertools import product
@@ -13,8 +13,11 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from proofs_check.arithmetic import Real, positive_part, smaller
-from proofs_check.branching_forms import (
+from proofs_check.algorithms.enumeration import Pmf, Prefix, Table
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.symbolic import Step, valid
+from proofs_check.forms.branching_forms import (
     MODERATE,
     UNCERTAIN,
     as_floats,
@@ -23,17 +26,13 @@ from proofs_check.branching_forms import (
     small_ensembles,
     with_value,
 )
-from proofs_check.cases import random_model
-from proofs_check.claims import Case, Claim, Compared, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.enumeration import Pmf, Prefix
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.findings import Effort
-from proofs_check.random_pmf_trees import Ensemble, best, heaviest, many_steps
-from proofs_check.strategies import models
-from proofs_check.symbolic import Step, valid
-from proofs_check.theorems.branching_sharp import DUALITY
-from proofs_check.theorems.branching_walk import ANY_TARGET
+from proofs_check.library.cases import random_model
+from proofs_check.library.strategies import models
+from proofs_check.proofs.branching import ANY_TARGET, DUALITY
+from proofs_check.statement.arithmetic import Real, positive_part, smaller
+from proofs_check.statement.claims import Case, Claim, Compared, at_most, computed, equal
+from proofs_check.statement.findings import Effort
+from proofs_check.twins.random_pmf_trees import Ensemble, best, heaviest, many_steps
 from spectheory.limits import branching_bound_from_text
 from spectheory.limits.branching import best_threshold, surprisal_walks, threshold_terms
 from spectheory.prediction.over_prompts import Prompts
@@ -87,10 +86,7 @@ def running(chances: Chances) -> list[Fraction]:
     return weights[1:]
 
 
-Model = Mapping[Prefix, Pmf]
-
-
-def texts_after(model: Model, start: Prefix, length: int) -> list[tuple[list[Fraction], Fraction]]:
+def texts_after(model: Table, start: Prefix, length: int) -> list[tuple[list[Fraction], Fraction]]:
     """The token probabilities of every text of that length after a start, with the text's probability."""
     found = []
     for text in product(range(len(model[()])), repeat=length):
@@ -100,12 +96,12 @@ def texts_after(model: Model, start: Prefix, length: int) -> list[tuple[list[Fra
     return found
 
 
-def after(model: Model, start: Prefix, prefix: Prefix) -> Pmf:
+def after(model: Table, start: Prefix, prefix: Prefix) -> Pmf:
     """The pmf after a start and a prefix; nothing follows where the table ends."""
     return model.get(start + prefix, tuple(Fraction(0) for _ in model[()]))
 
 
-def from_texts(model: Model, capacity: int, fitted: bool = False) -> Iterator[Compared]:
+def from_texts(model: Table, capacity: int, fitted: bool = False) -> Iterator[Compared]:
     """Best trees after one token against B6 at every threshold that matters, or at one `fitted` to each text."""
     starts = [((token,), share) for token, share in enumerate(model[()]) if share > 0]
     known = [(c, share * chance) for start, share in starts for c, chance in texts_after(model, start, capacity)]
@@ -159,8 +155,6 @@ IID_WRONG = Claim(
     lambda pmfs, capacity, value: at_most(value, heaviest(pmfs, capacity - 1) if capacity > 1 else Fraction(0)),
     (UNCERTAIN, MODERATE),
 )
-
-# The library
 
 
 def surprisals(texts: Texts) -> list[NDArray[np.float64]]:
@@ -256,7 +250,6 @@ ENTRIES = (
         plain="E[X] <= mean over starts of sum_{i<=P} (1 - e^-(t-S_i))+ + P e^-t, for every t fixed beforehand, S_i "
         "the surprisal of the i tokens after the start; for i.i.d. pmfs at most B3' at the best t",
         latex=r"E[X] \le E \sum_{i \le P} \big(1 - e^{-(t - S_i)}\big)_+ + P e^{-t}",
-        source=(),
         assumptions=(
             "the text is sampled from the target; nothing else is asked of it",
             "starts are distributed as those of the calls; t does not depend on the text it is used on",
@@ -306,4 +299,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

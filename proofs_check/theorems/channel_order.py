@@ -6,27 +6,20 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import combinations
 
-from proofs_check import cases
-from proofs_check.arithmetic import Real
-from proofs_check.claims import Case, Claim, Compared, at_least
-from proofs_check.completions import Pmf
-from proofs_check.entries import Entry
-from proofs_check.evidence import counterexample
-from proofs_check.findings import Effort
-from proofs_check.truncated_intervals import within_poisson, within_recursive
+from proofs_check.agreement.truncated_intervals import within_poisson, within_recursive
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import counterexample
+from proofs_check.library import cases
+from proofs_check.statement.arithmetic import Pmf, Real
+from proofs_check.statement.claims import Case, Claim, Compared, at_least
+from proofs_check.statement.findings import Effort
 
 Merged = tuple[int, int]
 """Two tokens that a channel takes for one."""
 
 
 def merged(pmf: Pmf, two: Merged) -> list[Real]:
-    """The pmf with two tokens as one.
-
-    Examples
-    --------
-    >>> merged([Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)], (1, 2))
-    [Fraction(1, 2), Fraction(1, 2)]
-    """
+    """The pmf with two tokens as one."""
     return [*(share for x, share in enumerate(pmf) if x not in two), pmf[two[0]] + pmf[two[1]]]
 
 
@@ -68,7 +61,6 @@ ENTRIES = (
         plain="P(R <= k) of recursive rejection (R3) is monotone in the order of channels, as that of the Poisson race "
         "is: so it lies between its values at the best completion and at disjoint tails",
         latex=r"(P,Q)\succeq(P',Q')\ \Rightarrow\ P_{R3}(R\le k)(P,Q)\le P_{R3}(R\le k)(P',Q')",
-        source=(),
         assumptions=("candidates are i.i.d. from the draft", "a channel merges tokens and splits them in proportion"),
         evidence=(
             counterexample(
@@ -81,11 +73,5 @@ ENTRIES = (
                 RECURSIVE, one_merger, over="p = (.8, .15, .05, 0), q = (.2, .1, .1, .6), k = 2", true=POISSON
             ),
         ),
-        without={
-            "symbolic": "a counterexample settles it",
-            "certified": "no logarithm enters",
-            "search": "a counterexample settles it",
-        },
     ),
 )
-"""What this file states."""

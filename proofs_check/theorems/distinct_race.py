@@ -2,56 +2,25 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import combinations
-from math import comb
-from typing import Any
 
-from proofs_check import cases, race_ranks
-from proofs_check.arithmetic import Real, floats, is_zero, larger, positive_part, smaller
-from proofs_check.calculus import exp, integral
-from proofs_check.claims import Claim, Compared, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.enumeration import race_coupling
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.simulated import simulated, stated
-from proofs_check.simulated_settings import LACKING, RARE, TURNED, at
-from proofs_check.strategies import exact_pairs
-from proofs_check.symbolic import Step, same, valid
+from proofs_check.agreement.rank_rules import mean_computed, ranks_computed
+from proofs_check.algorithms.enumeration import race_coupling
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.simulated import simulated, stated
+from proofs_check.evidence.simulated_settings import LACKING, RARE, TURNED, at
+from proofs_check.evidence.symbolic import Step, same, valid
+from proofs_check.forms.ranks import drawn, rank_of, rates
+from proofs_check.library import cases
+from proofs_check.library.strategies import exact_pairs
+from proofs_check.proofs.races import WINNER, over_all
+from proofs_check.statement.arithmetic import Pmf, Real, is_zero, larger, positive_part, smaller
+from proofs_check.statement.calculus import exp
+from proofs_check.statement.claims import Claim, Compared, equal
+from proofs_check.twins import race_ranks
 from spectheory.verification import PoissonRace, RaceVerification
-
-Pmf = Sequence[Real]
-
-
-def drawn(p: Pmf, q: Pmf) -> list[int]:
-    """The tokens that the target can output and the draft can draw."""
-    return [x for x in range(len(p)) if not is_zero(p[x]) and not is_zero(q[x])]
-
-
-def rates(p: Pmf, q: Pmf, winner: int) -> list[Real]:
-    """The rates (q_y p_i/q_i - p_y)+ of the tokens y that may come before the winner i; their sum is its g."""
-    lift = p[winner] / q[winner]
-    return [larger(lift * q[y], p[y]) - p[y] for y in range(len(p)) if y != winner]
-
-
-def rank_of(overtaking: Sequence[Real]) -> tuple[Real, ...]:
-    """P(R = r | winner), r = 1..V, from its rates, by inclusion and exclusion over who stays behind.
-
-    The tokens of a set T all stay with probability 1/(1 + sum of their rates); rank r means that exactly V - r stay.
-
-    Examples
-    --------
-    >>> from fractions import Fraction
-    >>> rank_of([Fraction(1)])
-    (Fraction(1, 2), Fraction(1, 2))
-    """
-    size = len(overtaking)
-    staying = [1, *(sum(1 / (1 + sum(some)) for some in combinations(overtaking, n)) for n in range(1, size + 1))]
-    return tuple(
-        sum((-1) ** (n - stay) * comb(n, stay) * staying[n] for n in range(stay, size + 1))
-        for stay in range(size, -1, -1)
-    )
 
 
 def seen_from_the_draft(p: Pmf, q: Pmf, winner: int) -> tuple[Real, ...]:
@@ -94,39 +63,13 @@ def never_clipped(p: Pmf, q: Pmf) -> Iterator[Compared]:
         yield equal(tuple(p[i] * share for share in rank_of(lifted)) if seen else (), other)
 
 
-def calculated(p: Pmf, q: Pmf, rule: Any) -> Iterator[Compared]:
+def calculated(p: Pmf, q: Pmf, rule: RaceVerification | PoissonRace) -> Iterator[Compared]:
     """The laws of the rank, acceptance and mean rank of a rule of the library, against R2 in fractions."""
-    target, draft, size = floats(p), floats(q), len(p)
-    law = [sum(p[i] * rank_of(rates(p, q, i))[r] for i in drawn(p, q)) for r in range(size)]
-    for r, share in enumerate(rule.rank_pmf(target, draft, size)):
-        yield computed(share, law[r])
-        yield computed(rule.acceptance(target, draft, r + 1), sum(law[: r + 1]))
-    given, mean = rule.acceptance_given(target, draft), rule.expected_rank(target, draft)
-    for i in range(size):
-        if not is_zero(p[i]):
-            exactly = (0,) * size if is_zero(q[i]) else rank_of(rates(p, q, i))
-            yield computed(given[i], exactly[0])
-            for r, share in enumerate(rule.rank_pmf_given(target, draft, i, size)):
-                yield computed(share, exactly[r])
-    if any(is_zero(q[i]) and not is_zero(p[i]) for i in range(size)):
-        yield equal(int(math.isinf(mean)), 1)
-    else:
-        before = (p[i] * sum(rate / (1 + rate) for rate in rates(p, q, i)) for i in drawn(p, q))
-        yield computed(mean, 1 + sum(before))
+    none, seen = (0,) * len(p), drawn(p, q)
+    outputs = [x for x in range(len(p)) if not is_zero(p[x])]
+    yield from ranks_computed(rule, p, q, {x: rank_of(rates(p, q, x)) if x in seen else none for x in outputs})
+    yield mean_computed(rule, p, q, 1 + sum(p[i] * sum(rate / (1 + rate) for rate in rates(p, q, i)) for i in seen))
 
-
-def over_all(weight: Real, u: Real) -> Real:
-    """The integral over all times u > 0."""
-    return integral(weight, u, 0, math.inf)
-
-
-WINNER = same(
-    "clocks E_y are Exp(1); i rings first for the target at u = E_i/p_i with density p_i e^(-p_i u), and the others, "
-    "E_y > u p_y, are later with e^(-u(1 - p_i)): together p_i e^(-u), so winner i ~ p and time u ~ Exp(1) are "
-    "independent",
-    lambda p, u: (p * exp(-p * u) * exp(-u * (1 - p)), p * exp(-u)),
-)
-"""Winner and winning time of a race."""
 
 FROM_THE_WINNER: tuple[Step, ...] = (
     WINNER,
@@ -148,10 +91,7 @@ FROM_THE_WINNER: tuple[Step, ...] = (
     ),
     same(
         "one more token that must come: its event takes 1/(1 + L + l) off 1/(1 + L)",
-        lambda L, rate, u: (
-            over_all(exp(-u * (1 + L)) * (1 - exp(-u * rate)), u),
-            1 / (1 + L) - 1 / (1 + L + rate),
-        ),
+        lambda L, rate, u: (over_all(exp(-u * (1 + L)) * (1 - exp(-u * rate)), u), 1 / (1 + L) - 1 / (1 + L + rate)),
     ),
     same(
         "with nothing else asked y comes before i with l/(1 + l), so E[R | i] = 1 + sum over y of l/(1 + l)",
@@ -207,12 +147,7 @@ ENTRIES = (
                     lambda rate, u: (over_all(exp(-u) * (1 - exp(-u * rate)), u), rate / (2 + rate)),
                 ),
             ),
-            exact(
-                VIEWS,
-                lambda effort: cases.all_pairs(3, effort.pick(5, 8)),
-                over="every pair on 2 and 3 tokens of denominator up to 5",
-                wrong=UNCLIPPED,
-            ),
+            exact(VIEWS, cases.every_pair(5, 8), wrong=UNCLIPPED),
             exact(
                 VIEWS,
                 lambda effort: cases.random_pairs(effort.seed, effort.pick(60, 600), 5),
@@ -247,4 +182,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

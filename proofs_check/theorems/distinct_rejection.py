@@ -1,210 +1,14 @@
-"""R3 with distinct candidates: a sum over orders of rejection; the product formula of i.i.d. ones fails there."""
+"""R3 with distinct candidates: the product formula of i.i.d. candidates fails there."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from fractions import Fraction
-
-from proofs_check import cases
-from proofs_check.arithmetic import Real, absolute, floats, is_zero, larger, positive_part, product, smaller
-from proofs_check.claims import POSITIVE, Claim, Compared, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, counterexample, exact, proof, searched
-from proofs_check.rank_laws import output_law, rank_law, recursive_rejection
-from proofs_check.simulated import simulated, stated
-from proofs_check.simulated_settings import TURNED, at
-from proofs_check.strategies import exact_pairs
-from proofs_check.symbolic import Step, valid
-from spectheory.verification import RecursiveRejection
-
-Pmf = Sequence[Real]
-
-UNCERTAIN = Fraction(1, 1000)
-"""Given a rarer output the law of distinct candidates is not held to twelve digits: it is a quotient of differences of
-the pmfs, so their last bit, 1e-16, weighs 1/p as much. The joint law is."""
-
-
-def beyond(p: Pmf, q: Pmf, s: Real = 1) -> tuple[Real, ...]:
-    """The parts (p - s q)+."""
-    return tuple(larger(a, s * b) - s * b for a, b in zip(p, q, strict=True))
-
-
-def residuals(p: Pmf, q: Pmf) -> Iterator[tuple[Pmf, Real]]:
-    """The residuals p^m of i.i.d. candidates with TV(p^m, q), m = 1, 2, ..., as long as something is left."""
-    tv: Real = 1
-    while not is_zero(tv):
-        left = beyond(p, q)
-        tv = sum(left)
-        yield p, tv
-        p = left if is_zero(tv) else tuple(share / tv for share in left)
-
-
-def surviving(p: Pmf, q: Pmf, rejections: int) -> Real:
-    """The product of TV(p^m, q), m = 1..rejections; 0 from a TV of 0 on.
-
-    Examples
-    --------
-    >>> from fractions import Fraction
-    >>> third = Fraction(1, 3)
-    >>> surviving((third, 2 * third), (2 * third, third), 2)
-    Fraction(2, 9)
-    """
-    return product(tv for _, (_, tv) in zip(range(rejections), residuals(p, q), strict=False))
-
-
-def by_orders(p: Pmf, q: Pmf, rank: int, gone: frozenset[int] = frozenset()) -> tuple[Real, ...]:
-    """P(R = rank, X = x) with distinct candidates, for every x: the sum over orders of rejection.
-
-    Token y is rejected with (q_y - p_y)+. Then p goes on as norm (p - q)+, whichever y was, and q without y; when q
-    runs out it is uniform over the tokens not rejected.
-    """
-    if rank == 1:
-        return tuple(smaller(a, b) for a, b in zip(p, q, strict=True))
-    law, left = tuple(0 * share for share in p), beyond(p, q)
-    for y, rejected in enumerate(beyond(q, p)):
-        if not is_zero(rejected):
-            residual = tuple(share / sum(left) for share in left)
-            following = by_orders(residual, without(q, gone | {y}), rank - 1, gone | {y})
-            law = tuple(share + rejected * more for share, more in zip(law, following, strict=True))
-    return law
-
-
-def without(q: Pmf, gone: frozenset[int]) -> Pmf:
-    """The draft given that its token is none of these; uniform over the others if it always is."""
-    kept = [0 * share if y in gone else share for y, share in enumerate(q)]
-    if all(map(is_zero, kept)):
-        kept = [0 * share + (y not in gone) for y, share in enumerate(q)]
-    return tuple(share / sum(kept) for share in kept)
-
-
-def run_through(p: Pmf, q: Pmf) -> Iterator[Compared]:
-    """Every candidate and coin of the algorithm, against the sum over orders; R <= V, and the output law is p."""
-    size = len(p)
-    for candidates in range(1, size + 1):
-        run = recursive_rejection(tuple(p), tuple(q), candidates, replacement=False)
-        yield equal(output_law(run, size), tuple(p))
-    for rank in range(1, size + 1):
-        yield equal(tuple(run.get((rank, x), 0) for x in range(size)), by_orders(p, q, rank))
-    yield equal(sum(rank_law(run, size)), 1)
-
-
-def product_form(p: Pmf, q: Pmf, *, replacement: bool) -> Iterator[Compared]:
-    """P(R > k) of the algorithm against the product of TV(p^m, q), m = 1..k."""
-    for k in range(1, len(p) + 1):
-        run = recursive_rejection(tuple(p), tuple(q), k, replacement=replacement)
-        yield equal(1 - sum(rank_law(run, k)), surviving(p, q, k))
-
-
-def calculated(
-    p: Pmf, q: Pmf, rule: RecursiveRejection, law: Sequence[tuple[Real, ...]], least: Real = 0
-) -> Iterator[Compared]:
-    """The laws of the rank and the acceptance of a rule of the library, against a joint law ``law[r - 1][x]``.
-
-    Given an output that is rarer than `least`, only the product with its probability is held to the joint law.
-    """
-    target, draft, ranks = floats(p), floats(q), len(law)
-    for r, share in enumerate(rule.rank_pmf(target, draft, ranks)):
-        yield computed(share, sum(law[r]))
-        yield computed(rule.acceptance(target, draft, r + 1), sum(map(sum, law[: r + 1])))
-    given = rule.acceptance_given(target, draft)
-    for x in range(len(p)):
-        if not is_zero(p[x]):
-            yield computed(given[x], law[0][x] / p[x])
-            for r, share in enumerate(rule.rank_pmf_given(target, draft, x, ranks)):
-                rare = p[x] < least
-                yield computed(share * target[x] if rare else share, law[r][x] if rare else law[r][x] / p[x])
-
-
-def orders_calculated(p: Pmf, q: Pmf, *, replacement: bool) -> Iterator[Compared]:
-    """The library's rule against the sum over orders, one rank further than there are tokens."""
-    law = [by_orders(p, q, rank) for rank in range(1, len(p) + 2)]
-    return calculated(p, q, RecursiveRejection(replacement), law, UNCERTAIN)
-
-
-ROUND: tuple[Step, ...] = (
-    valid(
-        "one candidate of any draft q: x is drawn and accepted with q min(1, p/q) = min(p, q), drawn and rejected with "
-        "q - min(p, q) = (q - p)+",
-        lambda p, q: [equal(q * smaller(1, p / q), smaller(p, q)), equal(q - smaller(p, q), positive_part(q - p))],
-        lambda p, q: [p >= 0, q > 0],
-    ),
-    valid(
-        "(p - q)+ - (q - p)+ = p - q, together they are |p - q|: both sum to TV(p, q), the probability of a rejection",
-        lambda p, q: [
-            equal(positive_part(p - q) - positive_part(q - p), p - q),
-            equal(positive_part(p - q) + positive_part(q - p), absolute(p - q)),
-        ],
-    ),
-    valid(
-        "min(p, q) + (p - q)+ = p: what is accepted, and the residual norm (p - q)+ with probability TV, are p again; "
-        "so the output law is p whatever the drafts: it is if no candidate is left, and with m of them as with m - 1",
-        lambda p, q: equal(smaller(p, q) + positive_part(p - q), p),
-    ),
-)
-"""One round, of any draft that the rejections so far may have led to."""
-
-DISTINCT: tuple[Step, ...] = (
-    *ROUND,
-    valid(
-        "a token that is rejected has p < q, so the residual has none of it, and one without it stays so: it is not "
-        "output later on. After V - 1 rejections residual and draft are sure of the last token: R <= V",
-        lambda p, q, d: [equal(positive_part(p - q), 0), equal(positive_part(0 - d), 0)],
-        lambda p, q, d: [p < q, d >= 0],
-    ),
-)
-"""Losslessness, the factors of an order of rejection, and the end."""
-
-ORDERS = Claim(
-    "without replacement the algorithm's law of rank and output = the sum over orders of rejection, R <= V, and the "
-    "output law is p",
-    run_through,
-)
-
-PRODUCT = Claim("without replacement P(R > k) = prod TV(p^m, q)", lambda p, q: product_form(p, q, replacement=False))
-
-LIBRARY = Claim(
-    "the library's rank_pmf, rank_pmf_given and acceptance without replacement are the sum over orders",
-    lambda p, q: orders_calculated(p, q, replacement=False),
-)
-
-OTHER = Claim("those with replacement are the sum over orders", lambda p, q: orders_calculated(p, q, replacement=True))
-
-WITHOUT_REPLACEMENT = (
-    proof(
-        "any drafts: the output law; distinct ones: a rejected token never comes back",
-        DISTINCT,
-        wrong=valid(
-            "recovered from p itself: min(p, q) + p (1 - min(p, q)/q) = p",
-            lambda p, q: equal(smaller(p, q) + p * (1 - smaller(p, q) / q), p),
-            lambda p, q: [p >= 0, p <= 1, q > 0, q <= 1],
-        ),
-    ),
-    exact(
-        ORDERS,
-        lambda effort: cases.all_pairs(3, effort.pick(5, 8)),
-        over="every pair on 2 and 3 tokens of denominator up to 5",
-        wrong=PRODUCT,
-    ),
-    agreement(
-        LIBRARY,
-        lambda effort: cases.all_pairs(3, effort.pick(4, 7)),
-        over="every pair on 2 and 3 tokens of denominator up to 4",
-        wrong=OTHER,
-    ),
-    searched(
-        ORDERS,
-        lambda: exact_pairs(max_tokens=4),
-        over="2 to 4 tokens, with zeros and ratios up to 1e30",
-        wrong=PRODUCT,
-    ),
-    searched(
-        LIBRARY,
-        lambda: exact_pairs(max_tokens=3),
-        over="2 and 3 tokens, with zeros and ratios up to 1e30",
-        wrong=OTHER,
-    ),
-)
-"""The evidence of R3 for distinct candidates."""
+from proofs_check.agreement.distinct_candidates import PRODUCT, product_form
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import counterexample
+from proofs_check.evidence.simulated import simulated, stated
+from proofs_check.evidence.simulated_settings import TURNED, at
+from proofs_check.library import cases
+from proofs_check.statement.claims import POSITIVE, Claim
 
 ENTRIES = (
     Entry(
@@ -213,7 +17,6 @@ ENTRIES = (
         kind="refuted",
         plain="without replacement P(R > k) = prod_{m<=k} TV(p^m, q), p^(m+1) = norm (p^m - q)+",
         latex=r"P(R>k) = \prod_{m\le k} TV(p^m, q)",
-        source=(),
         assumptions=("p and q are positive pmfs on one finite vocabulary", "a rejected token is taken out of q"),
         evidence=(
             counterexample(
@@ -233,11 +36,6 @@ ENTRIES = (
                 wrong=("they have those of R3 without replacement", stated("R3")),
             ),
         ),
-        without={
-            "symbolic": "a counterexample settles it",
-            "certified": "no logarithm enters",
-            "search": "a counterexample settles it",
-        },
     ),
 )
 """What this file states; R3 itself stands with the i.i.d. candidates."""

@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
 
 import spectheory
-from proofs_check import cases
-from proofs_check.arithmetic import Real, absolute, every, exp, floats, is_zero, larger, log, positive_part
-from proofs_check.calculus import log as log_of
-from proofs_check.claims import Assumption, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.divergence_proofs import BRETAGNOLLE_HUBER, CHI_SQUARE, ENTROPY, LOGARITHM, PINSKER, RENYI
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, certified, exact, proof, searched
-from proofs_check.search import pair_space
-from proofs_check.strategies import exact_pairs
-from proofs_check.symbolic import same, valid
-from proofs_check.theorems.race_inequalities import overlap, similarity
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, certified, exact, proof, searched
+from proofs_check.evidence.search import pair_space
+from proofs_check.evidence.symbolic import same, valid
+from proofs_check.forms.divergences import (
+    Order,
+    entropy,
+    kl,
+    moment,
+    overlap,
+    renyi,
+    second_moment,
+    similarity,
+    total_variation,
+)
+from proofs_check.library.cases import every_pair
+from proofs_check.library.strategies import exact_pairs
+from proofs_check.proofs.divergence_proofs import BRETAGNOLLE_HUBER, CHI_SQUARE, ENTROPY, LOGARITHM, PINSKER, RENYI
+from proofs_check.statement.arithmetic import Pmf, every, exp, floats, is_zero, log, positive_part
+from proofs_check.statement.calculus import log as log_of
+from proofs_check.statement.claims import Assumption, Claim, Compared, at_least, at_most, computed, equal
 from spectheory import kl_divergence
-
-Pmf = Sequence[Real]
-Order = tuple[int, int]
-"""An order of the Rényi divergence as numerator and denominator; (1, 0) is infinity."""
 
 ORDERS: tuple[Order, ...] = ((1, 4), (1, 2), (9, 10), (1, 1), (11, 10), (2, 1), (5, 2), (1, 0))
 
@@ -32,47 +38,6 @@ COVERED = Assumption(
     "the draft has every token of the target",
     lambda p, q: every(not is_zero(b) or is_zero(a) for a, b in zip(p, q, strict=True)),
 )
-
-
-def total_variation(p: Pmf, q: Pmf) -> Real:
-    """Half the sum of |p - q|."""
-    return sum(absolute(a - b) for a, b in zip(p, q, strict=True)) / 2
-
-
-def kl(p: Pmf, q: Pmf) -> Real:
-    """The sum of p log(p/q)."""
-    return sum(a * log(a / b) for a, b in zip(p, q, strict=True) if not is_zero(a))
-
-
-def entropy(p: Pmf) -> Real:
-    """The sum of -p log p."""
-    return sum(-a * log(a) for a in p if not is_zero(a))
-
-
-def second_moment(p: Pmf) -> Real:
-    """The sum of p log^2 p."""
-    return sum(a * log(a) * log(a) for a in p if not is_zero(a))
-
-
-def moment(p: Pmf, q: Pmf, order: int) -> Real:
-    """The sum of p^a/q^(a-1) of a whole order a: the exponential of (a - 1) times the Rényi divergence."""
-    return sum(a**order / b ** (order - 1) for a, b in zip(p, q, strict=True) if not is_zero(a))
-
-
-def renyi(p: Pmf, q: Pmf, order: Order) -> Real:
-    """The logarithm of the sum of p^a q^(1-a), over a - 1; order 1: KL; order infinity: the largest log(p/q)."""
-    both = [(a, b) for a, b in zip(p, q, strict=True) if not (is_zero(a) or is_zero(b))]
-    n, m = order
-    if n == m:
-        return kl(p, q)
-    if m == 0:
-        largest = both[0][0] / both[0][1]
-        for a, b in both[1:]:
-            largest = larger(largest, a / b)
-        return log(largest)
-    # A zero of p's kind keeps the logarithm of 1, an integer, from becoming a float.
-    total = sum(a * exp((n - m) * (log(a / b) + 0 * a) / m) for a, b in both)
-    return m * (log(total) + 0 * total) / (n - m)
 
 
 def bounds(p: Pmf, q: Pmf) -> Iterator[Compared]:
@@ -182,7 +147,6 @@ ENTRIES = (
         r"\quad TV^2 \le 1 - e^{-KL},"
         r"\quad \chi^2 = \sum\frac{p^2}{q}-1,\quad D_a = \frac{1}{a-1}\log\sum p^a q^{1-a} \text{ nondecreasing in } a,"
         r"\quad 0 \le H \le \log V,\quad M_2 = \sum p\log^2 p \ge H^2",
-        source=(),
         assumptions=(
             "p and q are pmfs on one finite vocabulary of V tokens",
             "where q = 0 < p, KL, chi-square and Rényi of order 1 and more are infinite",
@@ -222,8 +186,7 @@ ENTRIES = (
             ),
             exact(
                 SUMS,
-                lambda effort: cases.all_pairs(3, effort.pick(7, 10)),
-                over="every pair on 2 and 3 tokens of denominator up to 7",
+                every_pair(7, 10),
                 wrong=Claim(
                     "chi-square >= 8TV^2",
                     lambda p, q: at_most(8 * total_variation(p, q) ** 2, moment(p, q, 2) - 1),
@@ -232,8 +195,7 @@ ENTRIES = (
             ),
             exact(
                 Claim("the library is infinite exactly where the draft lacks a token of the target", infinite),
-                lambda effort: cases.all_pairs(3, effort.pick(3, 6)),
-                over="every pair on 2 and 3 tokens of denominator up to 3",
+                every_pair(3, 6),
                 wrong=Claim(
                     "KL is infinite where the target lacks a token of the draft",
                     lambda p, q: equal(int(math.isinf(kl_divergence(floats(p), floats(q)))), int(lacks(q, p))),
@@ -241,8 +203,7 @@ ENTRIES = (
             ),
             certified(
                 BOUNDS,
-                lambda effort: cases.all_pairs(3, effort.pick(5, 8)),
-                over="every pair on 2 and 3 tokens of denominator up to 5",
+                every_pair(5, 8),
                 wrong=Claim(
                     "KL <= log(1 + chi-square/2)",
                     lambda p, q: at_most(kl(p, q), log((1 + moment(p, q, 2)) / 2)),
@@ -251,18 +212,12 @@ ENTRIES = (
             ),
             certified(
                 GROWS,
-                lambda effort: cases.all_pairs(3, effort.pick(4, 7)),
-                over="every pair on 2 and 3 tokens of denominator up to 4",
+                every_pair(4, 7),
                 wrong=Claim(
                     "Rényi of order 2 is at most KL", lambda p, q: at_most(renyi(p, q, (2, 1)), kl(p, q)), (COVERED,)
                 ),
             ),
-            agreement(
-                LIBRARY,
-                lambda effort: [*cases.all_pairs(3, 4), *cases.random_pairs(effort.seed, effort.pick(40, 400), 6)],
-                over="every pair on 2 and 3 tokens of denominator up to 4, and random ones",
-                wrong=EXCHANGED,
-            ),
+            agreement(LIBRARY, every_pair(4, 4, others=(40, 400, 6)), wrong=EXCHANGED),
             searched(BOUNDS, exact_pairs, over="2 to 5 tokens", spaces=(pair_space(2),), wrong=TOO_SHARP),
             searched(
                 GROWS,
@@ -279,4 +234,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

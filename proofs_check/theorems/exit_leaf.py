@@ -8,35 +8,23 @@ from fractions import Fraction
 from itertools import chain as joined
 from itertools import product as every_choice
 
-from proofs_check.arithmetic import Real, floats
-from proofs_check.calculus import log
-from proofs_check.claims import Claim, Compared, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.enumeration import Pmf
-from proofs_check.evidence import agreement, certified, exact, proof, searched
-from proofs_check.rank_trees import UNSORTED, Nodes, Path, RankPmf, drawn_trees, read, tokens, trees_of, weight
-from proofs_check.simulated import Parameters, instead, simulated
-from proofs_check.simulated_settings import RANKED
-from proofs_check.symbolic import Step, same
-from proofs_check.theorems.divergences import entropy
-from proofs_check.theorems.tree_tokens import ADD_A_NODE
-from simulations.predictions import Predicted
-from simulations.quantities import Mean
+from proofs_check.algorithms.enumeration import Pmf
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, certified, exact, proof, searched
+from proofs_check.evidence.simulated import Parameters, instead, simulated
+from proofs_check.evidence.simulated_settings import RANKED
+from proofs_check.evidence.symbolic import Step, same
+from proofs_check.forms.divergences import entropy
+from proofs_check.forms.exits import exits
+from proofs_check.proofs.trees import ADD_A_NODE
+from proofs_check.statement.arithmetic import Real, floats
+from proofs_check.statement.calculus import log
+from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
+from proofs_check.twins.rank_trees import UNSORTED, Nodes, Path, RankPmf, drawn_trees, read, tokens, trees_of
+from simulations.counts.quantities import Mean
+from simulations.verdicts.predictions import Predicted
 from spectheory import entropy as library_entropy
 from spectheory.drafting import Tree, exit_law, expected_tokens
-
-
-def exits(pi: RankPmf, tree: Nodes) -> dict[Path, Real]:
-    """The law of the exit leaf: a node, and the letter by which a call leaves it.
-
-    Examples
-    --------
-    >>> {leaf: str(share) for leaf, share in exits((Fraction(1, 4), Fraction(3, 4)), ((2,),)).items()}
-    {(1,): '1/4', (2, 1): '3/16', (2, 2): '9/16'}
-    """
-    inside = {(), *tree}
-    leaves = ((*node, r) for node in ((), *tree) for r in range(1, len(pi) + 1) if (*node, r) not in inside)
-    return {leaf: weight(pi, leaf) for leaf in leaves}
 
 
 def by_letter(pi: Pmf, tree: Nodes) -> Iterator[Compared]:
@@ -184,4 +172,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

@@ -7,14 +7,27 @@ from fractions import Fraction
 from functools import cache
 from itertools import product as every_choice
 
-from proofs_check import path_theorem
-from proofs_check.claims import Case, Claim, Compared, at_least, at_most, equal
-from proofs_check.entries import Entry
-from proofs_check.evidence import counterexample
-from proofs_check.rank_trees import Nodes, Path, deepest
-from proofs_check.text_trees import ALTERNATING, RANKS, Text, accepted, at_start, calls, short_texts, texts, trees
-from proofs_check.theorems.text_tree import AVERAGE, FEWEST, NEVER_COSTS, certain_text
-from proofs_check.tree_theorem import tree_survival
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import counterexample
+from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most, equal
+from proofs_check.twins import path_theorem
+from proofs_check.twins.rank_trees import Nodes, Path, deepest
+from proofs_check.twins.text_trees import (
+    ALTERNATING,
+    AVERAGE,
+    FEWEST,
+    NEVER_COSTS,
+    RANKS,
+    Text,
+    accepted,
+    at_start,
+    calls,
+    certain_text,
+    short_texts,
+    texts,
+    trees,
+)
+from proofs_check.twins.tree_theorem import tree_survival
 
 
 def per_call(text: Text, tree: Nodes) -> Fraction:
@@ -79,7 +92,6 @@ ENTRIES = (
         kind="refuted",
         plain="the tree of the k heaviest average weights takes the fewest calls C(0) of all trees of k nodes",
         latex=r"T \in \arg\max_{|T|=k} \sum_{v\in T}\bar w_v \;\Rightarrow\; C_T(0) = \min_{|T'|=k} C_{T'}(0)",
-        source=(),
         assumptions=("given the text, ranks at different positions are independent (§7)",),
         evidence=(
             counterexample(
@@ -101,11 +113,6 @@ ENTRIES = (
                 true=AVERAGE,
             ),
         ),
-        without={
-            "symbolic": "a counterexample settles it",
-            "certified": "no logarithm enters",
-            "search": "a counterexample settles it",
-        },
     ),
     Entry(
         id="S4/more",
@@ -113,7 +120,6 @@ ENTRIES = (
         kind="refuted",
         plain="a node more in the draft tree never costs calls. It moves where later calls start",
         latex=r"T \subset T' \;\Rightarrow\; C_{T'}(0) \le C_T(0)",
-        source=(),
         assumptions=("given the text, ranks at different positions are independent (§7)",),
         evidence=(
             counterexample(
@@ -126,11 +132,5 @@ ENTRIES = (
                 ),
             ),
         ),
-        without={
-            "symbolic": "a counterexample settles it",
-            "certified": "no logarithm enters",
-            "search": "a counterexample settles it",
-        },
     ),
 )
-"""What this file states."""

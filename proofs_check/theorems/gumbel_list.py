@@ -10,22 +10,22 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import chain, islice
 
-from proofs_check import cases
-from proofs_check.arithmetic import Real, floats, is_zero, larger, positive_part, smaller
-from proofs_check.calculus import exp, integral
-from proofs_check.claims import Claim, Compared, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.enumeration import race_coupling
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.list_transport import Pmf
-from proofs_check.rank_laws import gumbel_list_hit
-from proofs_check.search import pair_space
-from proofs_check.simulated import simulated, stated
-from proofs_check.simulated_settings import LACKING, TURNED, at
-from proofs_check.strategies import exact_pairs
-from proofs_check.symbolic import Step, in_words, same, valid
-from proofs_check.theorems.optimal_multi_draft import with_candidates
-from proofs_check.wide import wide_pairs
+from proofs_check.algorithms.enumeration import race_coupling
+from proofs_check.algorithms.rank_laws import gumbel_list_hit
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.search import pair_space
+from proofs_check.evidence.simulated import simulated, stated
+from proofs_check.evidence.simulated_settings import LACKING, TURNED, at
+from proofs_check.evidence.symbolic import Step, same, valid
+from proofs_check.forms.ranks import drawn, listed
+from proofs_check.library import cases
+from proofs_check.library.strategies import exact_pairs
+from proofs_check.library.wide import wide_pairs
+from proofs_check.proofs.races import LOSSLESS
+from proofs_check.statement.arithmetic import Pmf, Real, floats, larger, positive_part, smaller
+from proofs_check.statement.calculus import exp, integral
+from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
 from spectheory.verification import GumbelList
 
 SOME = 10
@@ -35,26 +35,15 @@ SOME = 10
 def printed(p: Pmf, q: Pmf, k: int, of: Callable[[Real, Real], Real] = larger) -> Real:
     """The bound: the sum over x of k over the sum over y of max(p_y/p_x, q_y/q_x) + (k-1) p_y/p_x."""
     return sum(
-        k / sum(of(a / p[x], b / q[x]) + (k - 1) * a / p[x] for a, b in zip(p, q, strict=True)) for x in drawable(p, q)
+        k / sum(of(a / p[x], b / q[x]) + (k - 1) * a / p[x] for a, b in zip(p, q, strict=True)) for x in drawn(p, q)
     )
 
 
 def by_odds(p: Pmf, q: Pmf, k: int) -> Real:
     """The same as the sum of p_x/(1 + g_x/k), g_x the sum over y of (q_y p_x/q_x - p_y)+."""
     return sum(
-        p[x] / (1 + sum(positive_part(b * p[x] / q[x] - a) for a, b in zip(p, q, strict=True)) / k)
-        for x in drawable(p, q)
+        p[x] / (1 + sum(positive_part(b * p[x] / q[x] - a) for a, b in zip(p, q, strict=True)) / k) for x in drawn(p, q)
     )
-
-
-def drawable(p: Pmf, q: Pmf) -> list[int]:
-    """The tokens that both can be."""
-    return [x for x in range(len(p)) if not is_zero(p[x]) and not is_zero(q[x])]
-
-
-def listed(p: Pmf, q: Pmf, k: int) -> Real:
-    """The acceptance, integrated over the time of the output and that of the other races' candidate."""
-    return sum(p[x] * gumbel_list_hit(tuple(p), tuple(q), x, k) for x in drawable(p, q))
 
 
 def races(p: Pmf, q: Pmf, k: int) -> dict[tuple[int, int], Fraction]:
@@ -88,16 +77,9 @@ def library(p: Pmf, q: Pmf, k: int, *, more: int) -> Iterator[Compared]:
     yield computed(rule.acceptance(*pair, k + more), listed(p, q, k))
     yield computed(rule.acceptance_bound(*pair, k + more), printed(p, q, k))
     given = rule.acceptance_given(*pair, k + more)
-    for x in drawable(p, q):
+    for x in drawn(p, q):
         yield computed(given[x], gumbel_list_hit(tuple(p), tuple(q), x, k))
 
-
-LOSSLESS = in_words(
-    "x's clock of race j wins the output if all others, of k races, are beyond t p_y/p_x: D = k/p_x, and over the k "
-    "races p_x: the output has law p. Within one race D = 1/q_x: drafts have law q, and are independent",
-    lambda k, p: (k / (k * (1 / p)), p),
-)
-"""The laws of output and drafts."""
 
 A_RACE_WITHIN_RACES: tuple[Step, ...] = (
     same(
@@ -150,10 +132,7 @@ ENTRIES = (
             proof(
                 "the bound is the probability that the race which the output comes from drafts it, any k",
                 A_RACE_WITHIN_RACES,
-                wrong=same(
-                    "the term is p/(1 + g)",
-                    lambda k, p, g: (k / ((1 + g) / p + (k - 1) / p), p / (1 + g)),
-                ),
+                wrong=same("the term is p/(1 + g)", lambda k, p, g: (k / ((1 + g) / p + (k - 1) / p), p / (1 + g))),
             ),
             exact(
                 Claim(
@@ -161,32 +140,27 @@ ENTRIES = (
                     "is between the chance of one race and k times that",
                     lambda p, q, k: construction(p, q, k, larger),
                 ),
-                lambda effort: with_candidates(cases.all_pairs(3, effort.pick(4, 6)), (1, 2, 3)),
+                lambda effort: cases.with_candidates(cases.all_pairs(3, effort.pick(4, 6)), (1, 2, 3)),
                 over="the races' joint law in fractions, k = 1, 2, 3, pairs on 2 and 3 tokens of denominator up to 4",
                 wrong=Claim("with min for max", lambda p, q, k: construction(p, q, k, smaller)),
             ),
             agreement(
                 Claim(
-                    "the library's acceptance, bound and law given the output",
-                    lambda p, q, k: library(p, q, k, more=0),
+                    "the library's acceptance, bound and law given the output", lambda p, q, k: library(p, q, k, more=0)
                 ),
-                lambda effort: with_candidates(cases.random_pairs(effort.seed, effort.pick(50, 500), 5), (1, 2, 4)),
+                lambda effort: cases.with_candidates(
+                    cases.random_pairs(effort.seed, effort.pick(50, 500), 5), (1, 2, 4)
+                ),
                 over="random pairs on up to 5 tokens, k = 1, 2, 4",
                 wrong=Claim("with one candidate more", lambda p, q, k: library(p, q, k, more=1)),
             ),
             agreement(
                 Claim("the same on more tokens", lambda p, q, k: library(p, q, k, more=0)),
-                lambda _: with_candidates(chain(wide_pairs(0, 8), islice(wide_pairs(0, 16), SOME)), (2,)),
+                lambda _: cases.with_candidates(chain(wide_pairs(0, 8), islice(wide_pairs(0, 16), SOME)), (2,)),
                 over=f"flat, geometric, sparse, peaked and random pmfs on 8 tokens, {SOME} pairs on 16, k = 2",
                 wrong=Claim("with one candidate more", lambda p, q, k: library(p, q, k, more=1)),
             ),
-            searched(
-                BOUND,
-                lambda: exact_pairs(4),
-                over="2 to 4 tokens",
-                spaces=(pair_space(2),),
-                wrong=TOO_MUCH,
-            ),
+            searched(BOUND, lambda: exact_pairs(4), over="2 to 4 tokens", spaces=(pair_space(2),), wrong=TOO_MUCH),
             simulated(
                 "misses of lists of three, hits by the output's own race, and the output, a draft that lacks a token "
                 "among the pairs",
@@ -197,4 +171,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from proofs_check import cases
-from proofs_check.arithmetic import Real, absolute, floats, is_zero, smaller
-from proofs_check.claims import POSITIVE, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, exact, proof, searched, solved
-from proofs_check.search import pair_space
-from proofs_check.strategies import exact_pairs
-from proofs_check.symbolic import Step, in_words, same, valid
-from proofs_check.theorems.divergences import total_variation
-from proofs_check.theorems.race_inequalities import similarity
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched, solved
+from proofs_check.evidence.search import pair_space
+from proofs_check.evidence.symbolic import Step, in_words, same, valid
+from proofs_check.forms.divergences import similarity, total_variation
+from proofs_check.library.cases import every_pair
+from proofs_check.library.strategies import exact_pairs
+from proofs_check.statement.arithmetic import Pmf, Real, absolute, floats, is_zero, smaller
+from proofs_check.statement.claims import POSITIVE, Claim, Compared, at_least, at_most, computed, equal
 from spectheory import harmonic_mean_distance, harmonic_mean_similarity
-
-Pmf = Sequence[Real]
 
 
 def triangular(p: Pmf, q: Pmf) -> Real:
@@ -51,10 +48,7 @@ TERM_BY_TERM: tuple[Step, ...] = (
     ),
     valid(
         "min(p, q) <= 2pq/(p + q): 1 - TV <= S, as min(p, q) = (p + q - |p - q|)/2 sums to 1 - TV",
-        lambda p, q: [
-            at_most(smaller(p, q), 2 * p * q / (p + q)),
-            equal(smaller(p, q), (p + q - absolute(p - q)) / 2),
-        ],
+        lambda p, q: [at_most(smaller(p, q), 2 * p * q / (p + q)), equal(smaller(p, q), (p + q - absolute(p - q)) / 2)],
         lambda p, q: [p >= 0, q >= 0, p + q > 0],
     ),
     valid(
@@ -81,7 +75,6 @@ ENTRIES = (
         "1 - TV <= S <= 1 - TV^2",
         latex=r"S = \sum\frac{2pq}{p+q},\quad D_{HM} = 1 - S = \tfrac12\sum\frac{(p-q)^2}{p+q},\quad "
         r"TV^2 \le D_{HM} \le TV",
-        source=(),
         assumptions=("p and q are pmfs on one finite vocabulary", "a token with p = q = 0 adds nothing"),
         calculators=("spectheory.harmonic_mean_similarity", "spectheory.harmonic_mean_distance"),
         evidence=(
@@ -102,36 +95,22 @@ ENTRIES = (
             ),
             exact(
                 Claim("1 - S = sum (p-q)^2/(p+q)/2, and S has no side", forms),
-                lambda effort: cases.all_pairs(3, effort.pick(7, 10)),
-                over="every pair on 2 and 3 tokens of denominator up to 7",
+                every_pair(7, 10),
                 wrong=Claim(
                     "1 - S = sum (p-q)^2/(p+q), the normalisation without the half",
                     lambda p, q: equal(1 - similarity(p, q), 2 * triangular(p, q)),
                 ),
             ),
-            exact(
-                BETWEEN,
-                lambda effort: cases.all_pairs(3, effort.pick(7, 10)),
-                over="every pair on 2 and 3 tokens of denominator up to 7",
-                wrong=SQUARED,
-            ),
+            exact(BETWEEN, every_pair(7, 10), wrong=SQUARED),
             agreement(
                 Claim("the library's similarity and distance", library),
-                lambda effort: [*cases.all_pairs(3, 5), *cases.random_pairs(effort.seed, effort.pick(200, 2000), 8)],
-                over="every pair on 2 and 3 tokens of denominator up to 5, and random ones",
+                every_pair(5, 5, others=(200, 2000, 8)),
                 wrong=Claim(
                     "the library's distance is the whole triangular discrimination",
                     lambda p, q: computed(harmonic_mean_distance(floats(p), floats(q)), 2 * triangular(p, q)),
                 ),
             ),
-            searched(
-                BETWEEN,
-                exact_pairs,
-                over="2 to 5 tokens",
-                spaces=(pair_space(2), pair_space(3)),
-                wrong=SQUARED,
-            ),
+            searched(BETWEEN, exact_pairs, over="2 to 5 tokens", spaces=(pair_space(2), pair_space(3)), wrong=SQUARED),
         ),
     ),
 )
-"""What this file states."""

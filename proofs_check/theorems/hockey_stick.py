@@ -10,20 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from proofs_check import cases
-from proofs_check.arithmetic import Real, every, floats, is_zero, larger, positive_part
-from proofs_check.claims import Assumption, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.findings import Effort
-from proofs_check.search import Space, pair_space
-from proofs_check.strategies import exact_pairs
-from proofs_check.symbolic import Step, same, valid
-from proofs_check.theorems.divergences import total_variation
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.search import Space, pair_space
+from proofs_check.evidence.symbolic import Step, same, valid
+from proofs_check.forms.divergences import g, total_variation
+from proofs_check.library import cases
+from proofs_check.library.strategies import exact_pairs
+from proofs_check.statement.arithmetic import Pmf, Real, every, floats, is_zero, larger, positive_part
+from proofs_check.statement.claims import Assumption, Claim, Compared, at_least, at_most, computed, equal
+from proofs_check.statement.findings import Effort
 from spectheory import hockey_stick
 from spectheory.divergences import hockey_stick_at_ratios
-
-Pmf = Sequence[Real]
 
 WEIGHTS = tuple(Fraction(n, 3) for n in (0, 1, 2, 3, 5, 24))
 """Values of c, on both sides of 1."""
@@ -31,19 +29,8 @@ WEIGHTS = tuple(Fraction(n, 3) for n in (0, 1, 2, 3, 5, 24))
 ORDERED = Assumption("0 <= a <= b and 0 <= s <= 1", lambda p, q, a, b, s: every((a >= 0, a <= b, s >= 0, s <= 1)))
 
 
-def g(p: Pmf, q: Pmf, c: Real) -> Real:
-    """The hockey stick: the sum of (c q - p)+."""
-    return sum(positive_part(c * d - b) for b, d in zip(p, q, strict=True))
-
-
 def by_one_sort(p: Pmf, q: Pmf) -> dict[int, Real]:
-    """All g(p_x/q_x), x where q_x > 0: sort once by the ratio; g = ratio * (draft mass so far) - (target mass so far).
-
-    Examples
-    --------
-    >>> by_one_sort((Fraction(1, 3), Fraction(2, 3)), (Fraction(2, 3), Fraction(1, 3)))
-    {0: Fraction(0, 1), 1: Fraction(1, 1)}
-    """
+    """All g(p_x/q_x), x where q_x > 0: one sort by the ratio; g = ratio * (draft mass) - (target mass) so far."""
     return _prefix_sums(p, q, sorted(_drawn(q), key=lambda x: p[x] / q[x]))
 
 
@@ -191,7 +178,6 @@ ENTRIES = (
         latex=r"g(c) = \sum_y (c\,q_y - p_y)_+,\quad (c-1)_+ \le g(c) \le c,\quad g(1) = TV,\quad "
         r"0 \le g(b) - g(a) \le b - a \ (a \le b),\quad g \text{ convex},\quad "
         r"g(p_x/q_x) = \tfrac{p_x}{q_x} \sum_{y: r_y \le r_x} q_y - \sum_{y: r_y \le r_x} p_y,\ r = p/q",
-        source=(),
         assumptions=("p and q are pmfs on one finite vocabulary", "c is finite and not negative"),
         calculators=("spectheory.hockey_stick",),
         evidence=(
@@ -206,8 +192,7 @@ ENTRIES = (
             ),
             exact(
                 Claim("g(1) = TV; g(c) = sum max(p, cq) - 1 = sum (p - cq)+ + c - 1; every g(p/q) by one sort", forms),
-                lambda effort: cases.all_pairs(3, effort.pick(6, 10)),
-                over="every pair on 2 and 3 tokens of denominator up to 6",
+                cases.every_pair(6, 10),
                 wrong=Claim(
                     "prefix sums without the sort give every g(p/q)",
                     lambda p, q: equal(_prefix_sums(p, q, _drawn(q)), {x: g(p, q, p[x] / q[x]) for x in _drawn(q)}),
@@ -221,8 +206,7 @@ ENTRIES = (
             ),
             agreement(
                 Claim("the library's value at a weight, and its values at all ratios by one sort", library),
-                lambda effort: [*cases.all_pairs(3, 5), *cases.random_pairs(effort.seed, effort.pick(200, 2000), 8)],
-                over="every pair on 2 and 3 tokens of denominator up to 5, and random ones",
+                cases.every_pair(5, 5, others=(200, 2000, 8)),
                 wrong=Claim(
                     "the library's weight is on the target",
                     lambda p, q: computed(hockey_stick(floats(p), floats(q), 2.0), g(q, p, 2)),
@@ -232,4 +216,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

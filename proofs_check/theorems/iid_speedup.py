@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from proofs_check import arithmetic
-from proofs_check.arithmetic import Real, larger, shares, smaller
-from proofs_check.claims import Assumption, Case, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.findings import Effort
-from proofs_check.search import Space
-from proofs_check.symbolic import Step, cited, in_words, same, valid
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.search import Space
+from proofs_check.evidence.symbolic import Step, cited, in_words, same, valid
+from proofs_check.forms.speedup import speedup, tokens
+from proofs_check.statement import arithmetic
+from proofs_check.statement.arithmetic import Real, larger, shares, smaller
+from proofs_check.statement.claims import Assumption, Case, Claim, Compared, at_least, at_most, computed, equal
+from proofs_check.statement.findings import Effort
 from spectheory.cost import (
     best_chain_length,
     iid_operations,
@@ -30,16 +31,6 @@ from spectheory.errors import SettingError
 
 LONGEST = 6
 """The longest chain of the claims about all lengths up to one."""
-
-
-def tokens(alpha: Real, k: int) -> Real:
-    """The sum of alpha^i, i = 0..k: expected tokens per call."""
-    return sum(arithmetic.product([alpha] * i) for i in range(k + 1))
-
-
-def speedup(alpha: Real, k: int, c: Real) -> Real:
-    """Tokens per call over the time of a call, in target steps."""
-    return tokens(alpha, k) / (k * c + 1)
 
 
 def played_out(alpha: Fraction, k: int) -> Fraction:
@@ -154,7 +145,7 @@ GEOMETRIC: tuple[Step, ...] = (
     valid(
         "tau(k) <= 1 + k alpha, by induction: the next power a alpha, 0 <= a <= 1, is at most alpha",
         lambda tau, a, alpha, k: at_most(tau + a * alpha, 1 + (k + 1) * alpha),
-        lambda tau, a, alpha, k: [*shares(a=a, alpha=alpha), tau <= 1 + k * alpha],
+        lambda tau, a, alpha, k: [*shares(a, alpha), tau <= 1 + k * alpha],
     ),
     valid(
         "so if alpha <= c no chain is faster than plain decoding: tau(k) <= 1 + k alpha <= 1 + kc",
@@ -182,7 +173,7 @@ UNIMODAL: tuple[Step, ...] = (
     valid(
         "which is never positive, so once d(k) <= 0 all later d are: S is unimodal in k",
         lambda a, alpha, c, k: at_most(-(1 - alpha) * a * ((k + 1) * c + 1), 0),
-        lambda a, alpha, c, k: [*shares(a=a, alpha=alpha), c >= 0, k >= 0],
+        lambda a, alpha, c, k: [*shares(a, alpha), c >= 0, k >= 0],
     ),
     same(
         "with alpha = 1, d(k) = (kc+1) - c(k+1) = 1 - c for every k: S rises for ever if c < 1",
@@ -200,7 +191,7 @@ INVERSE: tuple[Step, ...] = (
     valid(
         "tau(k+1) = alpha tau(k) + 1 is within 1..k+2 if tau(k) is within 1..k+1",
         lambda tau, alpha, k: (at_least(alpha * tau + 1, 1), at_most(alpha * tau + 1, k + 2)),
-        lambda tau, alpha, k: [*shares(alpha=alpha), tau >= 1, tau <= k + 1],
+        lambda tau, alpha, k: [*shares(alpha), tau >= 1, tau <= k + 1],
     ),
     valid(
         "tau rises strictly with alpha: if alpha < beta and tau(alpha) <= tau(beta), then alpha tau(alpha) + 1 is "
@@ -210,8 +201,7 @@ INVERSE: tuple[Step, ...] = (
     ),
     cited("a continuous function takes every value between those at 0 and 1, here 1 and k+1", "Bolzano's theorem"),
     in_words(
-        "S = tau/(kc+1) solved for c is (tau/S - 1)/k",
-        lambda tau, S, k: (tau / (k * ((tau / S - 1) / k) + 1), S),
+        "S = tau/(kc+1) solved for c is (tau/S - 1)/k", lambda tau, S, k: (tau / (k * ((tau / S - 1) / k) + 1), S)
     ),
     valid(
         "and S falls in c: any larger c gives less",
@@ -286,7 +276,7 @@ ENTRIES = (
                 wrong=valid(
                     "gains never fall: -(1 - alpha) alpha^(k+1) ((k+1)c + 1) >= 0",
                     lambda a, alpha, c, k: at_least(-(1 - alpha) * a * ((k + 1) * c + 1), 0),
-                    lambda a, alpha, c, k: [*shares(a=a, alpha=alpha), c >= 0, k >= 0],
+                    lambda a, alpha, c, k: [*shares(a, alpha), c >= 0, k >= 0],
                 ),
             ),
             proof(
@@ -341,4 +331,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

@@ -7,18 +7,20 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import islice
 
-from proofs_check import calculus, cases, rank_laws
-from proofs_check.arithmetic import Real, exp, floats, interval, is_zero, smaller
-from proofs_check.claims import Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, certified, counterexample, exact, proof, searched
-from proofs_check.kseq_cases import any_of, drawn_roots, one, root_space, roots
-from proofs_check.list_transport import Pmf, optimum
-from proofs_check.simulated import simulated, stated
-from proofs_check.simulated_settings import LACKING, TURNED, at
-from proofs_check.symbolic import Step, same, valid
-from proofs_check.theorems.optimal_multi_draft import CONVEX
-from proofs_check.theorems.race_inequalities import overlap
+from proofs_check.algorithms import rank_laws
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, certified, counterexample, exact, proof, searched
+from proofs_check.evidence.simulated import simulated, stated
+from proofs_check.evidence.simulated_settings import LACKING, TURNED, at
+from proofs_check.evidence.symbolic import Step, same, valid
+from proofs_check.forms.divergences import overlap
+from proofs_check.forms.kseq_cases import any_of, drawn_roots, one, root_space, roots
+from proofs_check.library import cases
+from proofs_check.proofs.several_candidates import CONVEX
+from proofs_check.statement import calculus
+from proofs_check.statement.arithmetic import Pmf, Real, exp, floats, interval, is_zero, smaller
+from proofs_check.statement.claims import Claim, Compared, at_least, at_most, computed, equal
+from proofs_check.twins.list_transport import optimum
 from spectheory.verification import KSeq
 
 
@@ -239,10 +241,7 @@ ENTRIES = (
             proof(
                 "a share of R4",
                 A_SHARE_OF_R4,
-                wrong=same(
-                    "the same with c = 1 - 1/(k+1)",
-                    lambda a, k: (1 - a + a * (1 - 1 / (k + 1)), 1 - a / k),
-                ),
+                wrong=same("the same with c = 1 - 1/(k+1)", lambda a, k: (1 - a + a * (1 - 1 / (k + 1)), 1 - a / k)),
             ),
             exact(
                 Claim(
@@ -282,8 +281,7 @@ ENTRIES = (
             ),
             certified(
                 Claim(
-                    "1 - 1/e <= 1 - (1-1/k)^k",
-                    lambda k: at_most(1 - exp(interval(Fraction(-1))), interval(share(k))),
+                    "1 - 1/e <= 1 - (1-1/k)^k", lambda k: at_most(1 - exp(interval(Fraction(-1))), interval(share(k)))
                 ),
                 lambda effort: ({"k": k} for k in range(1, effort.pick(100, 1000))),
                 over="k below 100",
@@ -302,11 +300,7 @@ ENTRIES = (
                 wrong=Claim("with one candidate more", lambda p, q, k, rho: library(p, q, k, rho, more=1)),
             ),
             searched(
-                OF_R4,
-                drawn_roots,
-                over="up to 4 tokens, k = 2, 3, 4",
-                spaces=(root_space(3, 2),),
-                wrong=ALL_OF_R4,
+                OF_R4, drawn_roots, over="up to 4 tokens, k = 2, 3, 4", spaces=(root_space(3, 2),), wrong=ALL_OF_R4
             ),
             simulated(
                 "the accepted candidate of three, and the output",
@@ -322,7 +316,6 @@ ENTRIES = (
         kind="refuted",
         plain="the law of k-SEQ's rank does not depend on the number k of candidates, so that one pi serves S1-S3",
         latex=r"P_k(R = r) = P_{k'}(R = r),\quad r \le \min(k, k')",
-        source=(),
         assumptions=("p and q are pmfs on one finite vocabulary",),
         evidence=(
             counterexample(
@@ -332,11 +325,5 @@ ENTRIES = (
                 true=Claim("P(R = 1), P(R = 2) of recursive rejection do not depend on a third candidate", same_ranks),
             ),
         ),
-        without={
-            "symbolic": "a counterexample settles it",
-            "certified": "no logarithm enters",
-            "search": "a counterexample settles it",
-        },
     ),
 )
-"""What this file states."""

@@ -5,38 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from proofs_check import cases
-from proofs_check.arithmetic import Real, floats, smaller
-from proofs_check.claims import Claim, Compared, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.enumeration import Pmf as ExactPmf
-from proofs_check.enumeration import argmax_coupling, independent_coupling
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.search import pair_space
-from proofs_check.simulated import instead, simulated, stated
-from proofs_check.simulated_settings import LACKING, TURNED, at
-from proofs_check.strategies import exact_pairs
-from proofs_check.symbolic import Step, in_words, valid
-from proofs_check.theorems.race_inequalities import overlap
+from proofs_check.algorithms.enumeration import Pmf as ExactPmf
+from proofs_check.algorithms.enumeration import argmax_coupling, independent_coupling
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.search import pair_space
+from proofs_check.evidence.simulated import instead, simulated, stated
+from proofs_check.evidence.simulated_settings import LACKING, TURNED, at
+from proofs_check.evidence.symbolic import Step, in_words, valid
+from proofs_check.forms.divergences import overlap
+from proofs_check.forms.ranks import first, independent
+from proofs_check.library.cases import every_pair
+from proofs_check.library.strategies import exact_pairs
+from proofs_check.statement.arithmetic import Pmf, Real, floats, smaller
+from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
 from spectheory.verification import ArgmaxDraft, GreedyMatch, IndependentMatch, TokenVerification
 
-Pmf = Sequence[Real]
 Law = Mapping[tuple[int, int], Real]
-
-
-def first(pmf: Pmf) -> int:
-    """The most probable token, the lowest index first."""
-    return min(range(len(pmf)), key=lambda x: (-pmf[x], x))
 
 
 def last(pmf: Pmf) -> int:
     """The most probable token, the highest index first: the wrong way to break a tie."""
     return max(range(len(pmf)), key=lambda x: (pmf[x], x))
-
-
-def independent(p: Pmf, q: Pmf) -> Real:
-    """The sum of pq."""
-    return sum(a * b for a, b in zip(p, q, strict=True))
 
 
 def one_hot(token: int, tokens: int) -> tuple[Real, ...]:
@@ -134,7 +124,6 @@ ENTRIES = (
         "1[argmax p = argmax q]; ties go to the lowest index",
         latex=r"\alpha_{independent} = \sum_x p_x q_x,\quad \alpha_{argmax} = p_{\arg\max q},\quad "
         r"\alpha_{greedy} = \mathbf 1[\arg\max p = \arg\max q]",
-        source=(),
         assumptions=("p and q are pmfs on one finite vocabulary",),
         calculators=(
             "spectheory.verification.IndependentMatch",
@@ -153,8 +142,7 @@ ENTRIES = (
             ),
             exact(
                 Claim("every draft and every output of the three rules", enumerated),
-                lambda effort: cases.all_pairs(3, effort.pick(7, 10)),
-                over="every pair on 2 and 3 tokens of denominator up to 7",
+                every_pair(7, 10),
                 wrong=Claim(
                     "independent draws agree with probability sum min(p, q)",
                     lambda p, q: matched(independent_coupling(p, q), p, overlap(p, q), q),
@@ -162,19 +150,13 @@ ENTRIES = (
             ),
             exact(
                 Claim("independent <= 1 - TV; independent and argmax draft <= the largest p", bounds),
-                lambda effort: cases.all_pairs(3, effort.pick(7, 10)),
-                over="every pair on 2 and 3 tokens of denominator up to 7",
+                every_pair(7, 10),
                 wrong=Claim(
                     "argmax draft <= 1 - TV, as if its draft were drawn from q",
                     lambda p, q: at_most(p[first(q)], overlap(p, q)),
                 ),
             ),
-            agreement(
-                LIBRARY,
-                lambda effort: [*cases.all_pairs(3, 4), *cases.random_pairs(effort.seed, effort.pick(100, 1000), 8)],
-                over="every pair on 2 and 3 tokens of denominator up to 4, and random ones",
-                wrong=HIGHEST,
-            ),
+            agreement(LIBRARY, every_pair(4, 4, others=(100, 1000, 8)), wrong=HIGHEST),
             searched(LIBRARY, exact_pairs, over="2 to 5 tokens, ratios up to 1e30, near ties", wrong=HIGHEST),
             searched(
                 Claim("independent <= 1 - TV; independent and argmax draft <= the largest p", bounds),
@@ -197,4 +179,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from proofs_check.arithmetic import Real, larger
-from proofs_check.claims import Case, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.findings import Effort
-from proofs_check.search import Space
-from proofs_check.symbolic import Step, in_words, same, valid
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.search import Space
+from proofs_check.evidence.symbolic import Step, in_words, same, valid
+from proofs_check.statement.arithmetic import Real, larger
+from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most, computed, equal
+from proofs_check.statement.findings import Effort
 from spectheory.cost import FREE_DRAFTS, LATENCY_SCHEMA, ConstantRatio, LatencyTable, LoopTime
 from spectheory.drafting import Chain, Tree
 from spectheory.errors import TraceError
@@ -227,10 +227,7 @@ MEAN_CALL: tuple[Step, ...] = (
     same(
         "of C calls F follow a full acceptance and make their first draft pass on one token more (d2, not d1 seconds); "
         "with D for drafting and V for verifying all take C (D + V + (F/C)(d2 - d1)) seconds",
-        lambda C, F, D, V, d1, d2: (
-            (C - F) * (D + V) + F * (D - d1 + d2 + V),
-            C * (D + V + (F / C) * (d2 - d1)),
-        ),
+        lambda C, F, D, V, d1, d2: ((C - F) * (D + V) + F * (D - d1 + d2 + V), C * (D + V + (F / C) * (d2 - d1))),
     ),
     in_words(
         "plain decoding of the same N tokens takes N steps: the ratio is tokens per call N/C times a step over the "
@@ -240,10 +237,7 @@ MEAN_CALL: tuple[Step, ...] = (
     valid(
         "with every factor in its range the speed-up is at least the product of the low ends over the high end of a "
         "call, and at most the reverse",
-        lambda n, t, c, n0, t0, c0, n1, t1, c1: (
-            at_most(n0 * t0 * c, n * t * c1),
-            at_most(n * t * c0, n1 * t1 * c),
-        ),
+        lambda n, t, c, n0, t0, c0, n1, t1, c1: (at_most(n0 * t0 * c, n * t * c1), at_most(n * t * c0, n1 * t1 * c)),
         lambda n, t, c, n0, t0, c0, n1, t1, c1: [
             *(n0 > 0, n0 <= n, n <= n1),
             *(t0 > 0, t0 <= t, t <= t1),
@@ -274,7 +268,6 @@ ENTRIES = (
         plain="speed-up = tokens per call * t_target(1) / (t_draft(shape) + t_target(nodes + 1)); the draft makes a "
         "pass for every depth with children, the first on one token more in the calls after a full acceptance",
         latex=r"\frac{\tau\,t_{target}(1)}{\sum_{passes}t_{draft}(m)+f\,(t_{draft}(2)-t_{draft}(1))+t_{target}(nodes+1)}",
-        source=(),
         assumptions=(
             "a pass takes a time that depends on the model and its number of tokens alone",
             "the prompt's own pass is left out on both sides",
@@ -360,4 +353,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

@@ -8,21 +8,19 @@ from functools import partial
 from itertools import product as tuples
 from typing import Any
 
-from proofs_check import path_theorem
-from proofs_check.arithmetic import Real, absolute, smaller
-from proofs_check.claims import Case, Claim, Compared, at_most, equal
-from proofs_check.entries import Entry
-from proofs_check.enumeration import text_law
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.findings import Effort
-from proofs_check.lossless_calls import most_agreement
-from proofs_check.one_call_bound import accepted, bound, library, ratio_of_sums
-from proofs_check.path_cases import CHAINS, Table, constant, edge_chains, random_chains
-from proofs_check.search import pair_space
-from proofs_check.strategies import exact_pairs
-from proofs_check.symbolic import Step, in_words, valid
-
-Pmf = Sequence[Real]
+from proofs_check.agreement.one_call_bound import accepted, bound, library, ratio_of_sums
+from proofs_check.agreement.path_cases import CHAINS, constant, edge_chains, random_chains
+from proofs_check.algorithms.enumeration import Table, text_law
+from proofs_check.algorithms.lossless_calls import most_agreement
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.search import pair_space
+from proofs_check.evidence.symbolic import Step, in_words, valid
+from proofs_check.library.strategies import exact_pairs
+from proofs_check.statement.arithmetic import Pmf, Real, absolute, smaller
+from proofs_check.statement.claims import Case, Claim, Compared, at_most, equal
+from proofs_check.statement.findings import Effort
+from proofs_check.twins import path_theorem
 
 STEPS: tuple[Step, ...] = (
     in_words(
@@ -186,7 +184,6 @@ ENTRIES = (
         "drafts, i = 1..k; reached, for every p, q and k, by a verification whose later text is not drawn afresh",
         latex=r"E[\tau] \le \sum_{i\le k} \big(1 - TV(p^{(i)}, q^{(i)})\big) "
         r"= E_{x\sim p} \sum_{i\le k} \min\Big(1, \prod_{l\le i} \rho_l\Big)",
-        source=(),
         assumptions=(
             "the k drafts are one chain drawn from q",
             "the output's law is the target's; nothing is assumed of how drafts are verified",
@@ -264,4 +261,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

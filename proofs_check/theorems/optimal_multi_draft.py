@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
-import numpy as np
 from hypothesis import strategies as st
 
-from proofs_check import cases
-from proofs_check.arithmetic import Real, floats, smaller
-from proofs_check.claims import Case, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, exact, proof, searched, solved
-from proofs_check.list_transport import (
-    Pmf,
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched, solved
+from proofs_check.evidence.search import pair_space
+from proofs_check.evidence.symbolic import Step, cited, in_words, valid
+from proofs_check.forms.divergences import overlap
+from proofs_check.library import cases
+from proofs_check.library.rules import rules, rules_of_two
+from proofs_check.library.strategies import exact_pairs
+from proofs_check.proofs.several_candidates import ALL_INSIDE, BELOW_EVERY_CUT, CONVEX
+from proofs_check.statement.arithmetic import Pmf, Real, floats, smaller
+from proofs_check.statement.claims import Claim, Compared, at_least, at_most, computed, equal
+from proofs_check.twins.list_transport import (
     by_one_sort,
     flow_on_three,
     largest_flow,
@@ -24,29 +27,7 @@ from proofs_check.list_transport import (
     prefix_minimum,
     sets,
 )
-from proofs_check.search import Space, pair_space, rational
-from proofs_check.strategies import exact_pairs, exact_pmfs
-from proofs_check.symbolic import Step, cited, in_words, same, valid
-from proofs_check.theorems.race_inequalities import overlap
 from spectheory.verification import optimal_acceptance, optimal_acceptances, optimal_rejections
-
-BELOW_EVERY_CUT = valid(
-    "for a set H take the events A: accepted, D: all k candidates in H, O: the output in H. What is accepted is a "
-    "candidate, so A and D without O cannot be; whatever law the seven other cases have, P(A) <= 1 - P(D) + P(O)",
-    lambda none, o, d, do, a, ao, ado: at_most(a + ao + ado, 1 - (d + do + ado) + (o + do + ao + ado)),
-    lambda none, o, d, do, a, ao, ado: [
-        *(share >= 0 for share in (none, o, d, do, a, ao, ado)),
-        none + o + d + do + a + ao + ado == 1,
-    ],
-)
-"""What every rule of i.i.d. candidates obeys, whatever it does."""
-
-ALL_INSIDE = same(
-    "P(D) = q(H)^k, the sum over the lists inside H; here of two tokens at k = 3. And P(O) = p(H), the rule being "
-    "lossless: P(A) <= 1 + p(H) - q(H)^k",
-    lambda q1, q2: (sum(lists((q1, q2), 3).values()), (q1 + q2) ** 3),
-)
-"""The law of the candidates, and that of the output."""
 
 
 def on_three(*numbers: Real) -> tuple[Pmf, dict[str, Real]]:
@@ -111,13 +92,6 @@ HEEDLESS = valid(
 )
 """A wrong variant of the flow."""
 
-CONVEX = same(
-    "(Q+h)^k >= Q^k + k Q^(k-1) h for Q, Q + h >= 0, by induction: multiplied by Q + h, the right side exceeds the "
-    "next one's by k Q^(k-1) h^2 >= 0 (A = Q^(k-1))",
-    lambda A, Q, h, k: ((A * Q + k * A * h) * (Q + h) - (A * Q * Q + (k + 1) * A * Q * h), k * A * h * h),
-)
-"""The tangent of a power."""
-
 
 def exchange(says: str, sign: int) -> Step:
     """A step: of putting y into H and taking x out one does not raise p(H) - q(H)^k."""
@@ -141,11 +115,6 @@ EXCHANGE = exchange(
     1,
 )
 """From any set to a prefix."""
-
-
-def with_candidates(pairs: Iterable[Case], numbers: Sequence[int]) -> Iterator[Case]:
-    """Every pair with each number of candidates."""
-    return ({**pair, "k": k} for pair in pairs for k in numbers)
 
 
 def programme(p: Pmf, q: Pmf, k: int, *, asked: int) -> Iterator[Compared]:
@@ -181,25 +150,6 @@ def accepted_by(q: Pmf, rule: Sequence[Pmf], *, asked: int) -> Compared:
     p = [sum(w * given[x] for w, given in zip(drawn.values(), rule, strict=True)) for x in range(len(q))]
     hit = sum(w * sum(given[x] for x in set(two)) for (two, w), given in zip(drawn.items(), rule, strict=True))
     return at_most(hit, optimum(p, q, asked))
-
-
-def rules(tokens: int) -> st.SearchStrategy[Case]:
-    """A draft, and any rule for two candidates: a law of the output for every list."""
-    return st.fixed_dictionaries({"q": exact_pmfs(tokens), "rule": st.tuples(*[exact_pmfs(tokens)] * tokens**2)})
-
-
-def rules_of_two() -> Space:
-    """The same on two tokens, for the optimiser: logits of the first token."""
-
-    def weights(x: Any) -> dict[str, Any]:
-        rows = [(float(share), float(1 - share)) for share in 1 / (1 + np.exp(-np.clip(x, -700, 700)))]
-        return {"q": rows[0], "rule": tuple(rows[1:])}
-
-    def fractions(x: Any) -> Case:
-        found = weights(x)
-        return {"q": rational(found["q"]), "rule": tuple(rational(row) for row in found["rule"])}
-
-    return Space(5, weights, fractions)
 
 
 PREFIXES = Claim(
@@ -260,7 +210,7 @@ ENTRIES = (
                     "a rule and dual prices solve the transport programme at R4's value",
                     lambda p, q, k: programme(p, q, k, asked=k),
                 ),
-                lambda effort: with_candidates(cases.all_pairs(3, effort.pick(4, 6)), (2, 3)),
+                lambda effort: cases.with_candidates(cases.all_pairs(3, effort.pick(4, 6)), (2, 3)),
                 over="k = 2, 3, every pair on 2 and 3 tokens of denominator up to 4",
                 wrong=Claim("at that of one candidate more", lambda p, q, k: programme(p, q, k, asked=k + 1)),
             ),
@@ -272,7 +222,9 @@ ENTRIES = (
             ),
             agreement(
                 Claim("the library's values for each number of candidates", lambda p, q, k: library(p, q, k, more=0)),
-                lambda effort: with_candidates(cases.random_pairs(effort.seed, effort.pick(60, 600), 5, 30), (1, 2, 5)),
+                lambda effort: cases.with_candidates(
+                    cases.random_pairs(effort.seed, effort.pick(60, 600), 5, 30), (1, 2, 5)
+                ),
                 over="random pairs on up to 5 tokens, k = 1 to 5",
                 wrong=Claim("are those of one more", lambda p, q, k: library(p, q, k, more=1)),
             ),
@@ -289,4 +241,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

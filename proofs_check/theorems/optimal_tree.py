@@ -8,19 +8,20 @@ from itertools import chain as joined
 from itertools import pairwise
 from itertools import product as every_choice
 
-from proofs_check import cases
-from proofs_check.arithmetic import Real, every, floats, log, positive_part, smaller
-from proofs_check.best_trees import RANKS, heaviest_set, heaviest_tree, most_tokens, one_by_one, programme
-from proofs_check.claims import Assumption, Case, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.enumeration import Pmf
-from proofs_check.evidence import agreement, certified, exact, proof, searched
-from proofs_check.rank_laws import rank_law
-from proofs_check.rank_trees import Nodes, RankPmf, deepest, drawn_trees, in_order, law_space, tokens
-from proofs_check.symbolic import Step, valid
-from proofs_check.theorems.divergences import entropy
-from proofs_check.theorems.tree_tokens import REJECTION
-from proofs_check.theorems.tunstall import log_exits
+from proofs_check.algorithms.enumeration import Pmf
+from proofs_check.algorithms.rank_laws import rank_law
+from proofs_check.algorithms.tree_enumeration import REJECTION
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, certified, exact, proof, searched
+from proofs_check.evidence.symbolic import Step, valid
+from proofs_check.forms.divergences import entropy
+from proofs_check.forms.exits import log_exits
+from proofs_check.library import cases
+from proofs_check.proofs.trees import EXCHANGE
+from proofs_check.statement.arithmetic import Real, every, floats, log, positive_part, smaller
+from proofs_check.statement.claims import Assumption, Case, Claim, Compared, at_least, at_most, computed, equal
+from proofs_check.twins.best_trees import RANKS, heaviest_set, heaviest_tree, most_tokens, one_by_one, programme
+from proofs_check.twins.rank_trees import Nodes, RankPmf, deepest, drawn_trees, in_order, law_space, tokens
 from spectheory.drafting import expected_tokens, optimal_tree
 
 
@@ -79,8 +80,6 @@ def grown(effort_nodes: Sequence[int]) -> Iterator[Case]:
         yield {"pi": pi, "tree": heaviest_tree(pi, nodes)}
 
 
-# Cases
-
 ANY_RANK = Assumption("some rank that can be drafted has positive probability", lambda pi, **_: every([sum(pi) > 0]))
 
 
@@ -114,8 +113,6 @@ def unlimited_width(given: Iterator[Case]) -> Iterator[Case]:
             yield {name: value for name, value in case.items() if name != "width"}
 
 
-# Proofs
-
 PARENTS_FIRST: Step = valid(
     "a child weighs w x <= w, no more than its parent: in the order of weight, the shallowest of equal ones first, "
     "parents come first, so the first k nodes of the order are a tree; of the nodes within a depth as well",
@@ -123,24 +120,6 @@ PARENTS_FIRST: Step = valid(
     lambda w, x: [w >= 0, x >= 0, x <= 1],
 )
 
-EXCHANGE: tuple[Step, ...] = (
-    valid(
-        "w <= (w - t)+ + t for every t, so k nodes weigh at most the sum of (w - t)+ over them, hence over all nodes, "
-        "plus k t",
-        lambda w, t: (at_most(w, positive_part(w - t) + t), at_least(positive_part(w - t), 0)),
-    ),
-    valid(
-        "let t be the weight of the k-th node of the order: each of the first k has (w - t)+ + t = w ...",
-        lambda w, t: equal(positive_part(w - t) + t, w),
-        lambda w, t: [w >= t],
-    ),
-    valid(
-        "... and every other one (w - t)+ = 0: the bound is the sum of the first k, and no k nodes weigh more",
-        lambda w, t: equal(positive_part(w - t), 0),
-        lambda w, t: [w <= t],
-    ),
-)
-"""The first k of an order by weight weigh the most, whatever the weights."""
 
 LIMITED: tuple[Step, ...] = (
     valid(
@@ -318,4 +297,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from proofs_check import arithmetic
-from proofs_check.arithmetic import Real, shares
-from proofs_check.claims import Assumption, Case, Claim, Compared, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.findings import Effort
-from proofs_check.search import Space
-from proofs_check.symbolic import Step, in_words, same, valid
-from proofs_check.theorems.iid_speedup import speedup
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.search import Space
+from proofs_check.evidence.symbolic import Step, in_words, same, valid
+from proofs_check.forms.speedup import speedup
+from proofs_check.statement import arithmetic
+from proofs_check.statement.arithmetic import Real, shares
+from proofs_check.statement.claims import Assumption, Case, Claim, Compared, at_most, computed, equal
+from proofs_check.statement.findings import Effort
 from spectheory.cost import parallel_replicas, parallel_speedup, parallel_time
 
 
@@ -86,12 +86,7 @@ def settings(effort: Effort) -> Iterator[Case]:
     """Up to 7 tokens, acceptance rates in quarters, a few times of a pass."""
     times = ((1, 1), (4, 2), (10, 3), (7, 1), (5, 4))
     for tokens, i, (t_target, t_draft) in product(range(1, effort.pick(7, 11) + 1), range(5), times):
-        yield {
-            "tokens": tokens,
-            "alpha": Fraction(i, 4),
-            "t_target": Fraction(t_target),
-            "t_draft": Fraction(t_draft),
-        }
+        yield {"tokens": tokens, "alpha": Fraction(i, 4), "t_target": Fraction(t_target), "t_draft": Fraction(t_draft)}
 
 
 def drawn() -> Any:
@@ -137,12 +132,12 @@ STEPS: tuple[Step, ...] = (
     valid(
         "with d <= t it is never slower than n plain steps",
         lambda t, d, alpha, n: at_most(t + (n - 1) * (alpha * d + (1 - alpha) * t), n * t),
-        lambda t, d, alpha, n: [*shares(alpha=alpha), d > 0, d <= t, n >= 1],
+        lambda t, d, alpha, n: [*shares(alpha), d > 0, d <= t, n >= 1],
     ),
     valid(
         "u = alpha + ... + alpha^k <= k, by induction: the next power is at most 1",
         lambda u, a, k: at_most(u + a, k + 1),
-        lambda u, a, k: [*shares(a=a), u <= k],
+        lambda u, a, k: [*shares(a), u <= k],
     ),
     in_words(
         "with b = alpha^(k+1): alpha tau(k) = u + b of tau(k) = 1 + u, and (1 - alpha) tau(k) = 1 - b; so per token "
@@ -152,7 +147,7 @@ STEPS: tuple[Step, ...] = (
     valid(
         "which is at most kc + 1 if c <= 1: no chain (C1) is faster per token",
         lambda u, b, c, k: at_most(c * (u + b) + 1 - b, k * c + 1),
-        lambda u, b, c, k: [*shares(b=b, c=c), u >= 0, u <= k],
+        lambda u, b, c, k: [*shares(b, c), u >= 0, u <= k],
     ),
 )
 """Expected time, the targets it needs, and that it is never slower."""
@@ -185,7 +180,7 @@ ENTRIES = (
                 wrong=valid(
                     "never slower than plain decoding, however slow the draft",
                     lambda t, d, alpha, n: at_most(t + (n - 1) * (alpha * d + (1 - alpha) * t), n * t),
-                    lambda t, d, alpha, n: [*shares(alpha=alpha), d > 0, t > 0, n >= 1],
+                    lambda t, d, alpha, n: [*shares(alpha), d > 0, t > 0, n >= 1],
                 ),
             ),
             exact(
@@ -219,4 +214,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

@@ -7,16 +7,17 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from proofs_check import cases, path_theorem
-from proofs_check.claims import Assumption, Claim, Compared, at_most, equal
-from proofs_check.entries import Entry
-from proofs_check.enumeration import Decoding, Pmf, given_text, text_law
-from proofs_check.evidence import counterexample
-from proofs_check.findings import Kind
-from proofs_check.lossless_calls import most_accepted
-from proofs_check.one_call_bound import accepted, bound
-from proofs_check.path_cases import CHAINS, SurvivalOf, constant, greedy
-from proofs_check.theorems.race_inequalities import overlap
+from proofs_check.agreement.one_call_bound import accepted, bound
+from proofs_check.agreement.path_cases import CHAINS, SurvivalOf, constant, greedy
+from proofs_check.algorithms.enumeration import Decoding, Pmf, given_text, text_law
+from proofs_check.algorithms.lossless_calls import most_accepted
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import counterexample
+from proofs_check.forms.divergences import overlap
+from proofs_check.library import cases
+from proofs_check.statement.claims import Assumption, Claim, Compared, at_most, equal
+from proofs_check.statement.findings import Kind
+from proofs_check.twins import path_theorem
 
 
 def as_survival(stated: SurvivalOf, p: Any, q: Any) -> Iterator[Compared]:
@@ -90,7 +91,6 @@ ENTRIES = (
         plain="P(tau >= i | text) = min(1, rho_1..rho_i) for block verification, or for some lossless rule, and may be "
         "put into C(n); it rises with i where a ratio above 1 follows one below, and is the running minimum instead",
         latex=r"P(\tau \ge i \mid x) = \min\Big(1, \prod_{l\le i} \rho_{n+l}\Big)",
-        source=(),
         assumptions=("drafts drawn from q, a lossless rule, fresh text behind the call",),
         evidence=(
             counterexample(
@@ -133,7 +133,6 @@ ENTRIES = (
         plain="argmax drafts accept no more than 1 - TV(p, q) at one position (A1), nor than the one-call bound in a "
         "call; they may, for their law is a point, and the bound with that law holds",
         latex=r"p(\arg\max q) \le 1 - TV(p, q)",
-        source=(),
         assumptions=("the draft is q's most probable token",),
         evidence=(
             counterexample(

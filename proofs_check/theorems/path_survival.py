@@ -8,37 +8,36 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from proofs_check.arithmetic import smaller
-from proofs_check.claims import Case, Claim, Compared, at_most, equal
-from proofs_check.copied_drafts import copying, repeated
-from proofs_check.entries import Entry
-from proofs_check.enumeration import Decoding, Model, Pmf, given_text, output_law, text_law
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.findings import Effort
-from proofs_check.lossless_calls import most_accepted
-from proofs_check.path_agreement import rank_columns, survivals
-from proofs_check.path_cases import (
+from proofs_check.agreement.all_calls import CALLS
+from proofs_check.agreement.path_agreement import RANK_RULES, rank_columns, survivals
+from proofs_check.agreement.path_cases import (
     CHAINS,
     RANKED,
     TREES,
     PathTwin,
     RankTwin,
     SurvivalOf,
-    Table,
     by_position,
     edge_chains,
     marginal,
     random_chains,
     started,
 )
-from proofs_check.path_proofs import BLOCK, LARGEST, POSITIONS, probabilities
-from proofs_check.path_theorem import all_calls_law
-from proofs_check.strategies import exact_pairs
-from proofs_check.symbolic import valid
-from proofs_check.theorems import calls
-from proofs_check.tree_enumeration import Tree, node_number
-from proofs_check.tree_enumeration import given_text as ends_given_text
-from proofs_check.tree_theorem import RankLaw, all_ends_law, depth, rank_laws
+from proofs_check.algorithms.copied_drafts import copying, repeated
+from proofs_check.algorithms.enumeration import Decoding, Model, Pmf, Table, given_text, output_law, text_law
+from proofs_check.algorithms.lossless_calls import most_accepted
+from proofs_check.algorithms.tree_enumeration import Tree, node_number
+from proofs_check.algorithms.tree_enumeration import given_text as ends_given_text
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.symbolic import valid
+from proofs_check.library.strategies import exact_pairs
+from proofs_check.proofs.path_proofs import BLOCK, LARGEST, POSITIONS
+from proofs_check.statement.arithmetic import shares, smaller
+from proofs_check.statement.claims import Case, Claim, Compared, at_most, equal
+from proofs_check.statement.findings import Effort
+from proofs_check.twins.path_theorem import all_calls_law
+from proofs_check.twins.tree_theorem import RankLaw, all_ends_law, depth, rank_laws
 
 # Whole algorithms
 
@@ -68,8 +67,8 @@ def ends(given: RankLaw, twin: RankTwin, tree: Tree, target: Table, draft: Table
 
 def all_ends(twins: Mapping[str, RankTwin], target: Table, draft: Table, length: int, **_: int) -> Iterator[Compared]:
     """Every rule with ranks on every tree it takes."""
-    for twin in twins.values():
-        for tree in TREES[:3] if twin.consecutive else TREES:
+    for name, twin in twins.items():
+        for tree in TREES[:3] if RANK_RULES[name].consecutive else TREES:
             yield from ends(twin.given, twin, tree, target, draft, length)
 
 
@@ -169,7 +168,7 @@ EVIDENCE = (
         wrong=valid(
             "a rejected token is recovered from p: M D p = M p - M min(p, q)",
             lambda M, D, p, q: equal(M * D * p, M * p - M * smaller(p, q)),
-            lambda M, D, p, q: [*probabilities(M, p, q), D > 0, D < 1],
+            lambda M, D, p, q: [*shares(M, p, q), D > 0, D < 1],
         ),
     ),
     proof(
@@ -178,7 +177,7 @@ EVIDENCE = (
         wrong=valid(
             "m = M min(p, q), as if each position were judged by itself",
             lambda G, r, p, q: equal(G * r * smaller(p, q), smaller(G * q, G * r * p)),
-            lambda G, r, p, q: [*probabilities(G, r, p, q), q > 0],
+            lambda G, r, p, q: [*shares(G, r, p, q), q > 0],
         ),
     ),
     proof(
@@ -187,7 +186,7 @@ EVIDENCE = (
         wrong=valid(
             "nor more than token verification, m <= M min(p, q)",
             lambda m, M, Q, G, p, q: at_most(m, M * smaller(p, q)),
-            lambda m, M, Q, G, p, q: [*probabilities(p, q, G), m <= M * p, m <= Q, G * q == Q, M >= 0, M <= G],
+            lambda m, M, Q, G, p, q: [*shares(p, q, G), m <= M * p, m <= Q, G * q == Q, M >= 0, M <= G],
         ),
     ),
     exact(
@@ -279,7 +278,6 @@ ENTRIES = (
         r"\min\Big(1, \min_{j\le i} \prod_{l\le j} \rho_{n+l}\Big)\ \text{(block)},\quad "
         r"\sum_{|v|=i} \prod_{j\le i} P(R_{n+j} = r_j(v) \mid x_{n+j})\ \text{(trees)};\qquad "
         r"C(n) = 1 + \sum_i P(\tau = i \mid x)\, C(n+i+1)",
-        source=(),
         assumptions=(
             "the text is the target's sample (greedy rules: its greedy text); else the numbers are for that output",
             "drafts come from pmfs that depend on the text before them, and on the start of the call if the survival "
@@ -287,11 +285,10 @@ ENTRIES = (
             "the number of drafts does not depend on what earlier calls accepted",
             "text behind a call is drawn afresh, or by position with noise of its own (races)",
         ),
-        evidence=(*EVIDENCE, *calls.EVIDENCE),
+        evidence=(*EVIDENCE, *CALLS),
         calculators=(
             *(f"spectheory.{module}.{name}" for module, names in PUBLIC.items() for name in names.split()),
             *(f"spectheory.{name}" for name in ("predict", "plan", "Prediction", "Trace", "Interval")),
         ),
     ),
 )
-"""What this file states."""

@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from typing import Any
 
-from proofs_check import cases
-from proofs_check.arithmetic import Real, floats, is_zero, larger, positive_part, smaller
-from proofs_check.calculus import exp, integral
-from proofs_check.claims import Claim, Compared, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.enumeration import race_coupling
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.rank_laws import poisson_race
-from proofs_check.simulated import simulated, stated
-from proofs_check.simulated_settings import LACKING, TURNED, at
-from proofs_check.strategies import exact_pairs
-from proofs_check.symbolic import Step, same, valid
-from proofs_check.theorems.distinct_race import WINNER, Pmf, drawn, over_all, rates
+from proofs_check.agreement.rank_rules import mean_computed, ranks_computed
+from proofs_check.algorithms.enumeration import race_coupling
+from proofs_check.algorithms.rank_laws import poisson_race
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.simulated import simulated, stated
+from proofs_check.evidence.simulated_settings import LACKING, TURNED, at
+from proofs_check.evidence.symbolic import Step, same, valid
+from proofs_check.forms.ranks import at_rank, odds
+from proofs_check.library.cases import every_pair
+from proofs_check.library.strategies import exact_pairs
+from proofs_check.proofs.races import WINNER, over_all
+from proofs_check.statement.arithmetic import Pmf, is_zero, larger, positive_part, smaller
+from proofs_check.statement.calculus import exp, factorial, integral
+from proofs_check.statement.claims import Claim, Compared, at_most, equal
 from spectheory.verification import PoissonRace, RaceVerification
 
 RANKS = range(1, 6)
-
-
-def odds(p: Pmf, q: Pmf) -> dict[int, Real]:
-    """The hockey stick g_x = sum of (q_y p_x/q_x - p_y)+ of every token that both can say."""
-    return {x: sum(rates(p, q, x)) for x in drawn(p, q)}
-
-
-def at_rank(p: Pmf, q: Pmf, rank: int) -> Real:
-    """P(R = rank), the sum of p_x g_x^(r-1)/(1+g_x)^r."""
-    return sum(p[x] * g ** (rank - 1) / (1 + g) ** rank for x, g in odds(p, q).items())
 
 
 def geometric(p: Pmf, q: Pmf) -> Iterator[Compared]:
@@ -56,30 +46,12 @@ def one_success(p: Pmf, q: Pmf) -> Iterator[Compared]:
         yield equal(sum(at_rank(p, q, r) for r in range(1, rank + 1)), 1 - (1 - at_rank(p, q, 1)) ** rank)
 
 
-def calculated(p: Pmf, q: Pmf, rule: Any) -> Iterator[Compared]:
+def calculated(p: Pmf, q: Pmf, rule: RaceVerification | PoissonRace) -> Iterator[Compared]:
     """The laws of the rank, acceptance and mean rank of a rule of the library, against R1 in fractions."""
-    target, draft, g = floats(p), floats(q), odds(p, q)
-    for rank, share in zip(RANKS, rule.rank_pmf(target, draft, len(RANKS)), strict=True):
-        yield computed(share, at_rank(p, q, rank))
-        yield computed(rule.acceptance(target, draft, rank), sum(at_rank(p, q, r) for r in range(1, rank + 1)))
-    given, mean = rule.acceptance_given(target, draft), rule.expected_rank(target, draft)
-    for x in range(len(p)):
-        if not is_zero(p[x]):
-            law = [g[x] ** (rank - 1) / (1 + g[x]) ** rank if x in g else 0 for rank in RANKS]
-            yield computed(given[x], law[0])
-            for share, exactly in zip(rule.rank_pmf_given(target, draft, x, len(RANKS)), law, strict=True):
-                yield computed(share, exactly)
-    if any(is_zero(b) and not is_zero(a) for a, b in zip(p, q, strict=True)):
-        yield equal(int(math.isinf(mean)), 1)
-    else:
-        yield computed(mean, sum(p[x] * (1 + g[x]) for x in g))
-
-
-def factorial(number: Any) -> Any:
-    """The factorial of a symbol."""
-    import sympy
-
-    return sympy.factorial(number)
+    g, outputs = odds(p, q), [x for x in range(len(p)) if not is_zero(p[x])]
+    law = {x: [g[x] ** (rank - 1) / (1 + g[x]) ** rank if x in g else 0 for rank in RANKS] for x in outputs}
+    yield from ranks_computed(rule, p, q, law)
+    yield mean_computed(rule, p, q, sum(p[x] * (1 + g[x]) for x in g))
 
 
 GEOMETRIC: tuple[Step, ...] = (
@@ -131,10 +103,7 @@ BY_CANDIDATES: tuple[Step, ...] = (
     ),
     same(
         "P(R = r, x) is q_x A^(r-1) times the integral of e^(-t) t^(r-1)/(r-1)! e^(-tB), which is (1+B)^(-r)",
-        lambda r, B, t: (
-            over_all(exp(-t) * t ** (r - 1) / factorial(r - 1) * exp(-t * B), t),
-            (1 + B) ** (-r),
-        ),
+        lambda r, B, t: (over_all(exp(-t) * t ** (r - 1) / factorial(r - 1) * exp(-t * B), t), (1 + B) ** (-r)),
         integers=("r",),
     ),
     valid(
@@ -146,10 +115,7 @@ BY_CANDIDATES: tuple[Step, ...] = (
         lambda p, q, c: equal(positive_part(c * q - p), c * positive_part(q - p / c)),
         lambda p, q, c: [p >= 0, q >= 0, c > 0],
     ),
-    same(
-        "so A/(1+B) = g/(1+g)",
-        lambda A, c: (A / (1 + (A - 1 + 1 / c)), c * A / (1 + c * A)),
-    ),
+    same("so A/(1+B) = g/(1+g)", lambda A, c: (A / (1 + (A - 1 + 1 / c)), c * A / (1 + c * A))),
     same(
         "and q_x A^(r-1)/(1+B)^r = p_x g^(r-1)/(1+g)^r: given x, R is geometric with success 1/(1+g)",
         lambda q, A, c, r: (q * A ** (r - 1) / (A + 1 / c) ** r, c * q * (c * A) ** (r - 1) / (1 + c * A) ** r),
@@ -170,10 +136,7 @@ BY_STREAMS: tuple[Step, ...] = (
     same(
         "two Poisson numbers of means ug and uh add up to one of mean u(g + h), by generating functions: R - 1 is "
         "Poisson, and its mean is u times the sum over y, ug_x",
-        lambda g, h, u, z: (
-            exp(u * g * z - u * g) * exp(u * h * z - u * h),
-            exp(u * (g + h) * (z - 1)),
-        ),
+        lambda g, h, u, z: (exp(u * g * z - u * g) * exp(u * h * z - u * h), exp(u * (g + h) * (z - 1))),
     ),
     same(
         "over u ~ Exp(1): P(R = r | x) is the integral of e^(-u) e^(-ug) (ug)^(r-1)/(r-1)!, which is g^(r-1)/(1+g)^r",
@@ -226,8 +189,7 @@ ENTRIES = (
                 "the target; from the law given x its sums and its mean",
                 BY_CANDIDATES,
                 wrong=same(
-                    "A/(1+B) = g/(1+g) with A - B = 1 - c",
-                    lambda A, c: (A / (1 + (A - 1 + c)), c * A / (1 + c * A)),
+                    "A/(1+B) = g/(1+g) with A - B = 1 - c", lambda A, c: (A / (1 + (A - 1 + c)), c * A / (1 + c * A))
                 ),
             ),
             proof(
@@ -243,18 +205,8 @@ ENTRIES = (
                     integers=("r",),
                 ),
             ),
-            exact(
-                LAW,
-                lambda effort: cases.all_pairs(3, effort.pick(6, 9)),
-                over="every pair on 2 and 3 tokens of denominator up to 6",
-                wrong=ONE_SUCCESS,
-            ),
-            agreement(
-                LIBRARY,
-                lambda effort: cases.all_pairs(3, effort.pick(4, 7)),
-                over="every pair on 2 and 3 tokens of denominator up to 4",
-                wrong=DISTINCT,
-            ),
+            exact(LAW, every_pair(6, 9), wrong=ONE_SUCCESS),
+            agreement(LIBRARY, every_pair(4, 7), wrong=DISTINCT),
             searched(
                 LAW,
                 lambda: exact_pairs(max_tokens=4),
@@ -276,4 +228,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

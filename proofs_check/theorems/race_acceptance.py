@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
 
-from proofs_check import cases
-from proofs_check.arithmetic import Real, floats, is_zero, larger, positive_part
-from proofs_check.calculus import exp, integral, limit, slope, some_function
-from proofs_check.claims import Case, Claim, Compared, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.enumeration import Pmf as ExactPmf
-from proofs_check.enumeration import race_coupling
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.findings import Effort
-from proofs_check.simulated import instead, simulated, stated
-from proofs_check.simulated_settings import LACKING, RARE, TURNED, at
-from proofs_check.strategies import exact_pairs
-from proofs_check.symbolic import Step, in_words, same, valid
-from proofs_check.theorems.hockey_stick import g
-from proofs_check.theorems.race_inequalities import overlap, race, reciprocal
+from proofs_check.algorithms.enumeration import Pmf as ExactPmf
+from proofs_check.algorithms.enumeration import race_coupling
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.simulated import instead, simulated, stated
+from proofs_check.evidence.simulated_settings import LACKING, RARE, TURNED, at
+from proofs_check.evidence.symbolic import Step, in_words, same, valid
+from proofs_check.forms.divergences import g, overlap, reciprocal
+from proofs_check.forms.ranks import race
+from proofs_check.library import cases
+from proofs_check.library.strategies import exact_pairs
+from proofs_check.statement.arithmetic import Pmf, Real, floats, is_zero, larger, positive_part
+from proofs_check.statement.calculus import exp, integral, limit, slope, some_function
+from proofs_check.statement.claims import Case, Claim, Compared, at_most, computed, equal
+from proofs_check.statement.findings import Effort
 from spectheory.verification import RaceVerification, TokenVerification, race_enclosure
-
-Pmf = Sequence[Real]
 
 WIDTH = Fraction(1, 10**9)
 """Width of the enclosure in double precision."""
@@ -136,17 +134,11 @@ DIFFERENT_WINNERS: tuple[Step, ...] = (
         "every other clock then is u p_y plus a fresh exponential; i rings at s u q_i, s > r_i = p_i/q_i, of density "
         "q_i u exp(-(s u q_i - u p_i)) in s, and y is later than s u q_y with probability exp(-u(s q_y - p_y)+), "
         "surely so for j if s < r_j, else never: over u, p_j exp(-u) q_i u exp(-u g(s)) gives p_j q_i/(1 + g(s))^2",
-        lambda u, p, q, g: (
-            integral(p * exp(-u) * q * u * exp(-u * g), u, 0, math.inf),
-            p * q / (1 + g) ** 2,
-        ),
+        lambda u, p, q, g: (integral(p * exp(-u) * q * u * exp(-u * g), u, 0, math.inf), p * q / (1 + g) ** 2),
     ),
     same(
         "g is linear between neighbouring ratios a and a + h, where the integral over s is h/((1+g(a))(1+g(a+h)))",
-        lambda a, h, A, B, s: (
-            integral(1 / (1 + A + B * (s - a)) ** 2, s, a, a + h),
-            h / ((1 + A) * (1 + A + B * h)),
-        ),
+        lambda a, h, A, B, s: (integral(1 / (1 + A + B * (s - a)) ** 2, s, a, a + h), h / ((1 + A) * (1 + A + B * h))),
     ),
     same(
         "past the last ratio g has slope 1, and the integral to infinity is 1/(1 + g(a))",
@@ -167,10 +159,7 @@ DIFFERENT_WINNERS: tuple[Step, ...] = (
         lambda p, q, s: equal(larger(p, s * q) - s * 0, p),
         lambda p, q, s: [p >= 0, q > 0, s > 0, p / q > s],
     ),
-    same(
-        "(M - sM')/M^2 is the derivative of s/M",
-        _slope_of_quotient,
-    ),
+    same("(M - sM')/M^2 is the derivative of s/M", _slope_of_quotient),
     same(
         "s/M = s/(s + p(outside supp q)) tends to 1: from r_i the integral is 1 - r_i/M(r_i), and the diagonal "
         "p_i/M(r_i) = q_i r_i/M(r_i) completes it to q_i",
@@ -221,12 +210,7 @@ ENTRIES = (
                     lambda u, p, q, g: (integral(p * exp(-u) * q * u * exp(-u * g), u, 0, math.inf), p * q / (1 + g)),
                 ),
             ),
-            exact(
-                JOINT,
-                lambda effort: cases.all_pairs(3, effort.pick(6, 9)),
-                over="every pair on 2 and 3 tokens of denominator up to 6",
-                wrong=SUM_FOR_MAX,
-            ),
+            exact(JOINT, cases.every_pair(6, 9), wrong=SUM_FOR_MAX),
             exact(
                 Claim("the enclosure's ends contain both forms of the value, less than 1e-9 apart", enclosed),
                 split_pairs,
@@ -238,8 +222,7 @@ ENTRIES = (
             ),
             agreement(
                 LIBRARY,
-                lambda effort: [*cases.all_pairs(3, 5), *cases.random_pairs(effort.seed, effort.pick(200, 2000), 8)],
-                over="every pair on 2 and 3 tokens of denominator up to 5, and random ones",
+                cases.every_pair(5, 5, others=(200, 2000, 8)),
                 wrong=Claim(
                     "the library's acceptance is 1 - TV",
                     lambda p, q: computed(RaceVerification().acceptance(floats(p), floats(q)), overlap(p, q)),
@@ -270,4 +253,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

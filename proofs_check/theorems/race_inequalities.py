@@ -2,45 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from fractions import Fraction
 
-from proofs_check import cases
-from proofs_check.arithmetic import Real, absolute, floats, is_zero, larger, shares, smaller
-from proofs_check.claims import POSITIVE, Claim, Compared, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, counterexample, exact, proof, searched, solved
-from proofs_check.search import pair_space
-from proofs_check.simulated import Parameters, simulated
-from proofs_check.simulated_settings import LACKING, NEAR, TURNED, at
-from proofs_check.strategies import exact_pairs
-from proofs_check.symbolic import Step, valid
-from simulations.predictions import Predicted, Side
-from simulations.quantities import Share
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, counterexample, exact, proof, searched, solved
+from proofs_check.evidence.search import pair_space
+from proofs_check.evidence.simulated import Parameters, simulated
+from proofs_check.evidence.simulated_settings import LACKING, NEAR, TURNED, at
+from proofs_check.evidence.symbolic import Step, valid
+from proofs_check.forms.divergences import overlap, reciprocal, similarity
+from proofs_check.forms.ranks import race
+from proofs_check.library import cases
+from proofs_check.library.strategies import exact_pairs
+from proofs_check.statement.arithmetic import Pmf, Real, absolute, floats, larger, shares, smaller
+from proofs_check.statement.claims import POSITIVE, Claim, Compared, at_most, computed, equal
+from simulations.counts.quantities import Share
+from simulations.verdicts.predictions import Predicted, Side
 from spectheory.verification import race_inequalities
-
-Pmf = Sequence[Real]
-
-
-def race(p: Pmf, q: Pmf) -> Real:
-    """The race's acceptance (A2): the probability that both races have one winner."""
-    winners = (x for x in range(len(p)) if not is_zero(p[x]) and not is_zero(q[x]))
-    return sum(1 / sum(larger(b / p[x], d / q[x]) for b, d in zip(p, q, strict=True)) for x in winners)
-
-
-def similarity(p: Pmf, q: Pmf) -> Real:
-    """The harmonic-mean similarity S (D2)."""
-    return sum(2 * a * b / (a + b) for a, b in zip(p, q, strict=True) if not (is_zero(a) and is_zero(b)))
-
-
-def overlap(p: Pmf, q: Pmf) -> Real:
-    """1 - TV."""
-    return sum(smaller(a, b) for a, b in zip(p, q, strict=True))
-
-
-def reciprocal(p: Pmf, q: Pmf) -> Real:
-    """The sum of 1/(1/p + 1/q - 1)."""
-    return sum(1 / (1 / a + 1 / b - 1) for a, b in zip(p, q, strict=True) if not (is_zero(a) or is_zero(b)))
 
 
 def chain(p: Pmf, q: Pmf) -> Iterator[Compared]:
@@ -53,16 +32,16 @@ def chain(p: Pmf, q: Pmf) -> Iterator[Compared]:
     yield at_most(1 - tv, similarity(p, q))
 
 
-def _positive_shares(**values: Real) -> list[Real]:
+def _positive_shares(*values: Real) -> list[Real]:
     """The conditions 0 < v <= 1."""
-    return [*(value > 0 for value in values.values()), *shares(**values)]
+    return [*(value > 0 for value in values), *shares(*values)]
 
 
 TERM_BY_TERM: tuple[Step, ...] = (
     valid(
         "pq/(p+q) <= 1/(1/p + 1/q - 1), a term of S/2 against a term of the second sum",
         lambda p, q: at_most(p * q / (p + q), 1 / (1 / p + 1 / q - 1)),
-        lambda p, q: _positive_shares(p=p, q=q),
+        lambda p, q: _positive_shares(p, q),
     ),
     valid(
         "max(a, b) <= a + b for y != x; at y = x the race's denominator has 1 = 1 + 1 - 1",
@@ -72,12 +51,12 @@ TERM_BY_TERM: tuple[Step, ...] = (
     valid(
         "so with s = sum over y != x of the maxima, s <= (1-p)/p + (1-q)/q, and 1/(1/p + 1/q - 1) <= 1/(1 + s)",
         lambda p, q, s: at_most(1 / (1 / p + 1 / q - 1), 1 / (1 + s)),
-        lambda p, q, s: [*_positive_shares(p=p, q=q), s >= 0, s <= (1 - p) / p + (1 - q) / q],
+        lambda p, q, s: [*_positive_shares(p, q), s >= 0, s <= (1 - p) / p + (1 - q) / q],
     ),
     valid(
         "max(a/p, b/q) <= max(a, b)/min(p, q)",
         lambda a, b, p, q: at_most(larger(a / p, b / q), larger(a, b) / smaller(p, q)),
-        lambda a, b, p, q: [a >= 0, b >= 0, *_positive_shares(p=p, q=q)],
+        lambda a, b, p, q: [a >= 0, b >= 0, *_positive_shares(p, q)],
     ),
     valid(
         "max(a, b) = (a + b + |a - b|)/2, so the maxima of p and q sum to 1 + TV and each term of the race is at least "
@@ -88,7 +67,7 @@ TERM_BY_TERM: tuple[Step, ...] = (
         "the race's denominator D is at least 1/p and at least 1/q, the sums of either side, so its term is at most "
         "min(p, q): race <= 1 - TV",
         lambda p, q, D: at_most(1 / D, smaller(p, q)),
-        lambda p, q, D: [*_positive_shares(p=p, q=q), p * D >= 1, q * D >= 1],
+        lambda p, q, D: [*_positive_shares(p, q), p * D >= 1, q * D >= 1],
     ),
     valid(
         "min(a, b) <= 2ab/(a + b): 1 - TV <= S",
@@ -164,27 +143,17 @@ ENTRIES = (
                 (2,),
                 wrong=Claim(LOOK_ALIKE.says, LOOK_ALIKE.holds, (POSITIVE,)),
             ),
-            exact(
-                BOUNDS,
-                lambda effort: cases.all_pairs(3, effort.pick(7, 10)),
-                over="every pair on 2 and 3 tokens of denominator up to 7",
-                wrong=LOOK_ALIKE,
-            ),
+            exact(BOUNDS, cases.every_pair(7, 10), wrong=LOOK_ALIKE),
             agreement(
                 Claim("the library's five bounds", library),
-                lambda effort: cases.all_pairs(3, effort.pick(4, 6)),
-                over="every pair on 2 and 3 tokens of denominator up to 4",
+                cases.every_pair(4, 6),
                 wrong=Claim(
                     "S in place of S/2",
                     lambda p, q: computed(race_inequalities(floats(p), floats(q)).half_similarity, similarity(p, q)),
                 ),
             ),
             searched(
-                BOUNDS,
-                exact_pairs,
-                over="2 to 5 tokens",
-                spaces=(pair_space(2), pair_space(3)),
-                wrong=LOOK_ALIKE,
+                BOUNDS, exact_pairs, over="2 to 5 tokens", spaces=(pair_space(2), pair_space(3)), wrong=LOOK_ALIKE
             ),
             simulated(
                 "races with a clock for every token between the bounds",
@@ -200,7 +169,6 @@ ENTRIES = (
         kind="refuted",
         plain="S/(2-S) <= race",
         latex=r"\frac{S}{2-S} \le \alpha_{race}",
-        source=(),
         assumptions=("p and q are pmfs on one finite vocabulary",),
         evidence=(
             counterexample(
@@ -210,11 +178,5 @@ ENTRIES = (
                 true=HALF,
             ),
         ),
-        without={
-            "symbolic": "a counterexample settles it",
-            "certified": "no logarithm enters",
-            "search": "a counterexample settles it",
-        },
     ),
 )
-"""What this file states."""

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
 from typing import Any
 
 from hypothesis import strategies as st
 
-from proofs_check import calculus, cases, race_ranks, rank_laws, strategies
-from proofs_check.arithmetic import Real, floats, interval
-from proofs_check.claims import Case, Claim, Compared, at_most, computed
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, certified, exact, proof, searched
-from proofs_check.judge import ROUNDING
-from proofs_check.rank_entropy_proofs import AT_LEAST_KL, FROM_THE_LOG, LOG_RANK
-from proofs_check.rank_information import (
+from proofs_check.algorithms import rank_laws
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.judge import ROUNDING
+from proofs_check.evidence.makers import agreement, certified, exact, proof, searched
+from proofs_check.evidence.search import Space, pair_space
+from proofs_check.evidence.simulated import against_kl, simulated
+from proofs_check.evidence.simulated_settings import TURNED
+from proofs_check.evidence.symbolic import same, valid
+from proofs_check.forms.rank_information import (
     FINITE,
+    RANKS,
     Pair,
     Ranks,
     Selection,
@@ -26,6 +28,7 @@ from proofs_check.rank_information import (
     entropy,
     log_bound,
     marginals,
+    pairs,
     poisson_entropy,
     poisson_given,
     poisson_law,
@@ -34,15 +37,15 @@ from proofs_check.rank_information import (
     recursive_entropies,
     two,
     weighed,
+    wrapped,
 )
-from proofs_check.search import Space, pair_space
-from proofs_check.simulated import Parameters, Reading, simulated
-from proofs_check.simulated_settings import TURNED
-from proofs_check.symbolic import same, valid
-from proofs_check.theorems.optimal_multi_draft import rules_of_two
-from simulations.predictions import Predicted, Side
-from simulations.quantities import Mean
-from spectheory import kl_divergence
+from proofs_check.library import cases, strategies
+from proofs_check.library.rules import rules_of_two
+from proofs_check.proofs.rank_entropy_proofs import AT_LEAST_KL, FROM_THE_LOG, LOG_RANK
+from proofs_check.statement import calculus
+from proofs_check.statement.arithmetic import Real, floats, interval
+from proofs_check.statement.claims import Case, Claim, Compared, at_most, computed
+from proofs_check.twins import race_ranks
 from spectheory.verification import (
     PoissonRace,
     RecursiveRejection,
@@ -59,8 +62,6 @@ from spectheory.verification import (
 WIDTH = 1e-6
 """Width asked of the library's intervals, nats."""
 
-RANKS = 4
-"""Ranks before the rest is enclosed."""
 
 MANY = 60
 """The same where an interval of the library's has to be met; of small denominators less than 1e-7 is beyond."""
@@ -178,16 +179,6 @@ def bound_library(eighths: int, *, unit: Any = "bits") -> Iterator[Compared]:
     yield computed(rank_entropy_bound(eighths / 8, unit), rank_bound(mean * two(()), two(())))
 
 
-def wrapped(pairs: Iterable[Case]) -> Iterator[Case]:
-    """Pairs as objects."""
-    return ({"pair": Pair(**pair)} for pair in pairs)
-
-
-def pairs() -> st.SearchStrategy[Case]:
-    """Pairs on 2 to 5 tokens."""
-    return strategies.exact_pairs().map(lambda pair: {"pair": Pair(**pair)})
-
-
 def selections() -> st.SearchStrategy[Case]:
     """Any selection from two or three candidates on two tokens, or two on three."""
     pmfs = {size: strategies.exact_pmfs(size) for size in (2, 3)}
@@ -215,21 +206,6 @@ def broken(q: Any, rule: Any) -> Case:
         shares.append(left * part)
         left *= rest
     return {"law": Ranks((*shares, left))}
-
-
-def against_kl(side: Side) -> Reading:
-    """That the entropy of simulated ranks lies on one side of KL.
-
-    The estimate lacks at most (ranks told apart)/(draws) in the mean, which is left as room.
-    """
-
-    def read(_: str, given: Parameters) -> Iterator[Predicted]:
-        room = (given["max_rank"] + 1) / given["draws"]
-        kl = float(kl_divergence(given["target"], given["draft"]))
-        says, value = ("KL <= H(R)", kl - room) if side == "lower bound" else ("H(R) <= KL", kl)
-        yield Predicted(says, "H", Mean("entropy"), value, side)
-
-    return read
 
 
 ENTRIES = (
@@ -298,11 +274,7 @@ ENTRIES = (
                 Claim("KL <= H(R|X) <= H(R) in the Poisson race and in recursive rejection", chain, (FINITE,)),
                 lambda effort: wrapped(cases.all_pairs(3, effort.pick(4, 6))),
                 over="pairs on 2 and 3 tokens of denominator up to 4",
-                wrong=Claim(
-                    "H(R) <= H(R|X)",
-                    lambda pair: at_most(*reversed(recursive_entropies(pair))),
-                    (FINITE,),
-                ),
+                wrong=Claim("H(R) <= H(R|X)", lambda pair: at_most(*reversed(recursive_entropies(pair))), (FINITE,)),
             ),
             certified(
                 Claim("E log R <= sum p log(1 + p/q) <= KL + log 2 in the Poisson race", log_rank, (FINITE,)),
@@ -367,4 +339,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from fractions import Fraction
 
-from proofs_check import cases, race_ranks
-from proofs_check.arithmetic import Real, interval
-from proofs_check.claims import Claim, Compared, at_most
-from proofs_check.entries import Entry
-from proofs_check.evidence import counterexample
-from proofs_check.findings import Kind
-from proofs_check.rank_information import (
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import counterexample
+from proofs_check.evidence.simulated import against_kl, simulated, stated
+from proofs_check.forms.rank_information import (
     FINITE,
+    RANKS,
     Pair,
     divergence,
     entropy,
@@ -20,9 +18,12 @@ from proofs_check.rank_information import (
     poisson_given,
     poisson_law,
     recursive_entropies,
+    wrapped,
 )
-from proofs_check.simulated import simulated, stated
-from proofs_check.theorems.rank_entropy import RANKS, against_kl, wrapped
+from proofs_check.library import cases
+from proofs_check.statement.arithmetic import Real, interval
+from proofs_check.statement.claims import Claim, Compared, at_most
+from proofs_check.twins import race_ranks
 
 THOUSANDTH = Fraction(1, 1000)
 FAR = (1 - THOUSANDTH, THOUSANDTH)
@@ -81,12 +82,6 @@ DISTINCT = Claim(
 
 CUT = Claim("KL <= H of the rank cut at one candidate", lambda pair: at_most(divergence(pair), cut(pair)), (FINITE,))
 
-WITHOUT: Mapping[Kind, str] = {
-    "symbolic": "a counterexample settles it",
-    "exact": "logarithms enter",
-    "search": "a counterexample settles it",
-}
-
 NEARLY_CERTAIN = {"target": [0.999, 0.001], "draft": [0.001, 0.999]}
 """The same pair, as simulators take it."""
 
@@ -97,7 +92,6 @@ ENTRIES = (
         kind="refuted",
         plain="H(R) >= KL for the race over distinct tokens (R2)",
         latex=r"H(R_{R2}) \ge KL(P\|Q)",
-        source=(),
         assumptions=("the draft lacks no token of the target",),
         evidence=(
             counterexample(
@@ -122,7 +116,7 @@ ENTRIES = (
                 trials=(100, 1_000),
             ),
         ),
-        without=WITHOUT,
+        without={"exact": "logarithms enter"},
     ),
     Entry(
         id="H/truncated",
@@ -130,7 +124,6 @@ ENTRIES = (
         kind="refuted",
         plain="H >= KL for the rank with i.i.d. candidates cut at k, all beyond as one letter",
         latex=r"H(\min(R, k+1)) \ge KL(P\|Q)",
-        source=(),
         assumptions=("the draft lacks no token of the target",),
         evidence=(
             counterexample(
@@ -148,7 +141,6 @@ ENTRIES = (
                 kind="certified",
             ),
         ),
-        without=WITHOUT,
+        without={"exact": "logarithms enter"},
     ),
 )
-"""What this file states."""

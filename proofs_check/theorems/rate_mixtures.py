@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations, product
 
-from proofs_check.arithmetic import Real, shares
-from proofs_check.claims import Case, Claim, at_least, at_most
-from proofs_check.entries import Entry
-from proofs_check.evidence import counterexample, proof
-from proofs_check.findings import Effort
-from proofs_check.symbolic import Step, same, valid
-from proofs_check.theorems.iid_speedup import tokens
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import counterexample, proof
+from proofs_check.evidence.symbolic import Step, same, valid
+from proofs_check.forms.speedup import tokens
+from proofs_check.statement.arithmetic import Real, shares
+from proofs_check.statement.claims import Case, Claim, at_least, at_most
+from proofs_check.statement.findings import Effort
 
 
 def mixture(alphas: Sequence[Real], k: int) -> Real:
@@ -62,7 +62,6 @@ ENTRIES = (
         plain="where alpha is constant within calls and mixed across them, tokens per call are at most the sum of "
         "powers of the mean alpha (they are at least that: alpha .5 and .9, k = 4, gives 3.016, not 2.773)",
         latex=r"\mathbb E\sum_{i\le k}A^i \le \sum_{i\le k}(\mathbb E A)^i",
-        source=(),
         assumptions=("a call's acceptances are independent given its rate",),
         evidence=(
             proof(
@@ -71,7 +70,7 @@ ENTRIES = (
                     valid(
                         "1 + m + (x^2 + y^2)/2 <= 1 + m + m^2 with m = (x+y)/2",
                         lambda x, y: at_most((x * x + y * y) / 2, (x + y) * (x + y) / 4),
-                        lambda x, y: shares(x=x, y=y),
+                        lambda x, y: shares(x, y),
                     ),
                 ),
                 wrong=CONVEX,
@@ -86,7 +85,5 @@ ENTRIES = (
                 true=JENSEN,
             ),
         ),
-        without={"certified": "no logarithm enters", "search": "a counterexample settles it"},
     ),
 )
-"""What this file states."""

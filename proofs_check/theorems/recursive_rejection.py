@@ -5,26 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
-from proofs_check import cases
-from proofs_check.arithmetic import Real, every, floats, is_zero, positive_part, smaller
-from proofs_check.claims import Assumption, Claim, Compared, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.rank_laws import output_law, rank_law, recursive_rejection
-from proofs_check.search import pair_space
-from proofs_check.simulated import simulated, stated
-from proofs_check.simulated_settings import LACKING, TURNED, at
-from proofs_check.strategies import exact_pairs
-from proofs_check.symbolic import Step, valid
-from proofs_check.theorems.distinct_rejection import (
-    ROUND,
-    WITHOUT_REPLACEMENT,
-    Pmf,
-    beyond,
-    calculated,
-    residuals,
-    surviving,
-)
+from proofs_check.agreement.distinct_candidates import WITHOUT_REPLACEMENT
+from proofs_check.agreement.rank_rules import given_outputs, ranks_computed
+from proofs_check.algorithms.rank_laws import output_law, rank_law, recursive_rejection
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.search import pair_space
+from proofs_check.evidence.simulated import simulated, stated
+from proofs_check.evidence.simulated_settings import LACKING, TURNED, at
+from proofs_check.evidence.symbolic import Step, valid
+from proofs_check.forms.ranks import beyond, closed_form, levels, residuals, surviving
+from proofs_check.library.cases import every_pair
+from proofs_check.library.strategies import exact_pairs
+from proofs_check.proofs.several_candidates import ROUND
+from proofs_check.statement.arithmetic import Pmf, Real, every, floats, is_zero, positive_part, smaller
+from proofs_check.statement.claims import Assumption, Claim, Compared, at_most, computed, equal
 from spectheory.verification import RecursiveRejection
 
 CANDIDATES = 4
@@ -32,34 +27,10 @@ LONGEST = 400
 """Rejections after which a residual that still changes is given up; small denominators settle in a few dozen."""
 
 
-def levels(p: Pmf, q: Pmf, ranks: int) -> list[tuple[Real, Real]]:
-    """The pairs (s_r, G_(r-1)), r = 1..ranks: s_1 = 0, G_0 = 1, s_(m+1) = s_m + G_(m-1), G_m the sum of (p - s q)+."""
-    found: list[tuple[Real, Real]] = [(0 * p[0], 1 + 0 * p[0])]
-    while len(found) < ranks:
-        s = sum(found[-1])
-        found.append((s, sum(beyond(p, q, s))))
-    return found
-
-
-def closed_form(p: Pmf, q: Pmf, ranks: int) -> list[tuple[Real, ...]]:
-    """P(R = r, X = x) = min((p_x - s_r q_x)+, G_(r-1) q_x), a tuple over x for r = 1..ranks."""
-    return [
-        tuple(smaller(left, mass * b) for left, b in zip(beyond(p, q, s), q, strict=True))
-        for s, mass in levels(p, q, ranks)
-    ]
-
-
 def mean_rank(p: Pmf, q: Pmf) -> Real | None:
     """E[R], the sum of the products of TVs: until the residual repeats itself, then a geometric series.
 
     None where it repeats itself and is never accepted.
-
-    Examples
-    --------
-    >>> from fractions import Fraction
-    >>> third = Fraction(1, 3)
-    >>> mean_rank((third, 2 * third), (2 * third, third))
-    Fraction(2, 1)
     """
     total, alive, before = 0 * p[0], 1 + 0 * p[0], None
     for _, (residual, tv) in zip(range(LONGEST), residuals(p, q), strict=False):
@@ -117,7 +88,8 @@ def closing_in(p: Pmf, q: Pmf, *, start: Real | None = None) -> Iterator[Compare
 
 def library(p: Pmf, q: Pmf, *, replacement: bool) -> Iterator[Compared]:
     """The library's rule against the closed form."""
-    return calculated(p, q, RecursiveRejection(replacement), closed_form(p, q, CANDIDATES))
+    law = given_outputs(closed_form(p, q, CANDIDATES), p)
+    return ranks_computed(RecursiveRejection(replacement), p, q, law)
 
 
 def library_mean(p: Pmf, q: Pmf, *, exactly: Callable[[Pmf, Pmf], Real | None] = mean_rank) -> Iterator[Compared]:
@@ -234,30 +206,10 @@ WITH_REPLACEMENT = (
             lambda p, q, s, c: [q >= 0, p <= c * q, s >= 0, s <= c],
         ),
     ),
-    exact(
-        IID,
-        lambda effort: cases.all_pairs(3, effort.pick(5, 8)),
-        over="every pair on 2 and 3 tokens of denominator up to 5",
-        wrong=EVERY_ROUND,
-    ),
-    exact(
-        LARGEST,
-        lambda effort: cases.all_pairs(3, effort.pick(4, 5)),
-        over="every pair on 2 and 3 tokens of denominator up to 4",
-        wrong=SQUARES,
-    ),
-    agreement(
-        LIBRARY,
-        lambda effort: cases.all_pairs(3, effort.pick(4, 7)),
-        over="every pair on 2 and 3 tokens of denominator up to 4",
-        wrong=OTHER,
-    ),
-    agreement(
-        LIBRARY_MEAN,
-        lambda effort: cases.all_pairs(3, effort.pick(4, 5)),
-        over="every pair on 2 and 3 tokens of denominator up to 4",
-        wrong=SHORT_MEAN,
-    ),
+    exact(IID, every_pair(5, 8), wrong=EVERY_ROUND),
+    exact(LARGEST, every_pair(4, 5), wrong=SQUARES),
+    agreement(LIBRARY, every_pair(4, 7), wrong=OTHER),
+    agreement(LIBRARY_MEAN, every_pair(4, 5), wrong=SHORT_MEAN),
     searched(
         IID,
         lambda: exact_pairs(max_tokens=4),
@@ -265,10 +217,7 @@ WITH_REPLACEMENT = (
         wrong=EVERY_ROUND,
     ),
     searched(
-        LIBRARY,
-        lambda: exact_pairs(max_tokens=4),
-        over="2 to 4 tokens, with zeros and ratios up to 1e30",
-        wrong=OTHER,
+        LIBRARY, lambda: exact_pairs(max_tokens=4), over="2 to 4 tokens, with zeros and ratios up to 1e30", wrong=OTHER
     ),
     searched(NEARING, exact_pairs, over="2 to 5 tokens", spaces=(pair_space(2),), wrong=NEARING_FAST),
 )
@@ -311,4 +260,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

@@ -11,11 +11,7 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from proofs_check import cases
-from proofs_check.arithmetic import Real, absolute, positive_part, smaller
-from proofs_check.claims import Assumption, Case, Claim, Compared, at_least, at_most, equal
-from proofs_check.entries import Entry
-from proofs_check.enumeration import (
+from proofs_check.algorithms.enumeration import (
     Prefix,
     Rule,
     block_verification,
@@ -23,9 +19,7 @@ from proofs_check.enumeration import (
     text_law,
     token_verification,
 )
-from proofs_check.evidence import counterexample, exact, proof, searched
-from proofs_check.findings import Effort
-from proofs_check.rejection_algorithms import (
+from proofs_check.algorithms.rejection_algorithms import (
     Pmf,
     Table,
     decoded,
@@ -36,10 +30,16 @@ from proofs_check.rejection_algorithms import (
     steps_of,
     tables,
 )
-from proofs_check.search import Space, rational
-from proofs_check.strategies import models
-from proofs_check.symbolic import valid
-from proofs_check.theorems.rejections import y1_profile
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import counterexample, exact, proof, searched
+from proofs_check.evidence.search import Space, rational
+from proofs_check.evidence.symbolic import valid
+from proofs_check.library import cases
+from proofs_check.library.strategies import models
+from proofs_check.statement.arithmetic import Real, absolute, positive_part, shares, smaller
+from proofs_check.statement.claims import Assumption, Case, Claim, Compared, at_least, at_most, equal
+from proofs_check.statement.findings import Effort
+from proofs_check.twins.batch_recursion import y1_profile
 
 
 def unbiased_rule(target: Table, draft: Table, shares: Table) -> Rule:
@@ -57,9 +57,6 @@ def unbiased_rule(target: Table, draft: Table, shares: Table) -> Rule:
 
 
 UNBIASED = Assumption("the output law is the target", lambda p, q, b, r: outcome(q, b, r)[1] == p)
-
-
-# Cases
 
 
 def rules_of_a_grid(effort: Effort) -> Iterator[Case]:
@@ -114,9 +111,6 @@ def repeated_pairs(denominator: int) -> Iterator[Case]:
         yield {"target": dict.fromkeys(prefixes, pair["p"]), "draft": dict.fromkeys(prefixes, pair["q"])}
 
 
-# Claims
-
-
 def _one_rule(p: Pmf, q: Pmf, b: Pmf, r: Pmf) -> Iterator[Compared]:
     yield at_least(outcome(q, b, r)[0], distance(p, q))
     for share, drawn, accept in zip(p, q, b, strict=True):
@@ -145,10 +139,6 @@ def _any_rule(rule: Rule) -> Callable[..., Iterator[Compared]]:
     return holds
 
 
-def _pmfs(**heads: Real) -> list[Real]:
-    return [bound for value in heads.values() for bound in (value >= 0, value <= 1)]
-
-
 def _two_tokens(p: Real, q: Real, b: Real, d: Real, r: Real) -> tuple[Pmf, Pmf, Real, Pmf]:
     pmfs = (p, 1 - p), (q, 1 - q), (r, 1 - r)
     rejected, law = outcome(pmfs[1], (b, d), pmfs[2])
@@ -164,7 +154,7 @@ PROOF = (
     valid(
         "o = bq + s, s >= 0 being what recovery adds: no bias forces bq <= p, so bq <= min(p, q) and b <= min(1, p/q)",
         lambda p, q, b, s: [at_most(b * q, smaller(p, q)), at_most(b, smaller(1, p / q))],
-        lambda p, q, b, s: [q > 0, *_pmfs(b=b), s >= 0, b * q + s == p],
+        lambda p, q, b, s: [q > 0, *shares(b), s >= 0, b * q + s == p],
     ),
     valid(
         "so a token adds q - bq >= (q - p)+ to the probability of a rejection, which is at least their sum, TV",
@@ -185,7 +175,7 @@ PROOF = (
     valid(
         "on two tokens in one piece: every acceptance and every recovery law without bias reject at least TV",
         lambda p, q, b, d, r: at_least(_two_tokens(p, q, b, d, r)[2], absolute(p - q)),
-        lambda p, q, b, d, r: [*_pmfs(p=p, q=q, b=b, d=d, r=r), _two_tokens(p, q, b, d, r)[3][0] == p],
+        lambda p, q, b, d, r: [*shares(p, q, b, d, r), _two_tokens(p, q, b, d, r)[3][0] == p],
     ),
 )
 
@@ -217,7 +207,7 @@ ENTRIES = (
                 wrong=valid(
                     "a rejection probability of at least TV for every rule on two tokens, biased ones too",
                     lambda p, q, b, d, r: at_least(_two_tokens(p, q, b, d, r)[2], absolute(p - q)),
-                    lambda p, q, b, d, r: _pmfs(p=p, q=q, b=b, d=d, r=r),
+                    lambda p, q, b, d, r: shares(p, q, b, d, r),
                 ),
             ),
             exact(
@@ -248,7 +238,6 @@ ENTRIES = (
         kind="refuted",
         plain="no unbiased rule at all, block verification among them, has fewer rejections than Y1",
         latex=r"\text{output law} = P \;\Rightarrow\; E[N_{rej}] \ge \sum_n E\,TV(P_n, Q_n)",
-        source=(),
         assumptions=(HORIZON,),
         evidence=(
             counterexample(
@@ -258,11 +247,5 @@ ENTRIES = (
                 true=Claim("token verification rejects at least as Y1 says", _any_rule(token_verification)),
             ),
         ),
-        without={
-            "symbolic": "a counterexample settles it",
-            "certified": "no logarithm enters",
-            "search": "a counterexample settles it",
-        },
     ),
 )
-"""What this file states."""

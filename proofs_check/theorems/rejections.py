@@ -8,16 +8,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from proofs_check.arithmetic import Real, absolute, floats, positive_part, smaller
-from proofs_check.claims import Claim, Compared, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.enumeration import text_law, token_verification
-from proofs_check.evidence import agreement, exact, proof, searched, solved
-from proofs_check.rejection_algorithms import (
-    EMPTY,
+from proofs_check.algorithms.enumeration import text_law, token_verification
+from proofs_check.algorithms.rejection_algorithms import (
     Chain,
     Pmf,
-    Reach,
     Table,
     array_of,
     chains,
@@ -32,21 +26,17 @@ from proofs_check.rejection_algorithms import (
     table_of,
     tables,
 )
-from proofs_check.simulated import simulated, stated
-from proofs_check.symbolic import valid
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched, solved
+from proofs_check.evidence.simulated import simulated, stated
+from proofs_check.evidence.symbolic import valid
+from proofs_check.statement.arithmetic import Real, absolute, floats, positive_part, smaller
+from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
+from proofs_check.twins.batch_recursion import y1_profile
 from spectheory.limits import expected_calls, expected_rejections, rejection_profile, rejections_of_text
 
 HALF_DIGIT = Fraction(1, 2000)
 """Half a unit of the last digit of the test bed's numbers, 16.405 and 33.535."""
-
-
-def y1_profile(target: Table, draft: Table, steps: int, reach: Reach = EMPTY, along: Table | None = None) -> Pmf:
-    """E TV(P_n, Q_n), n = 1..T, over prefixes from the target, or from `along`."""
-    profile = []
-    for _ in range(steps):
-        profile.append(sum(mass * distance(target[prefix], draft[prefix]) for prefix, mass in reach.items()))
-        reach = followed(reach, along or target)
-    return tuple(profile)
 
 
 def paper_chains(steps: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -54,9 +44,6 @@ def paper_chains(steps: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     rng = np.random.RandomState(10)
     draft, target = (rows / rows.sum(axis=-1, keepdims=True) for rows in (rng.rand(steps, 7, 7) for _ in range(2)))
     return target, draft
-
-
-# Claims
 
 
 def _y1(target: Table, draft: Table, along: str = "target") -> Iterator[Compared]:
@@ -132,10 +119,7 @@ PROOF = (
         "round drafts to the horizon, so x adds min(p, q) D + (p - q)+ (1 + D) = (p - q)+ + pD; summed over x, from "
         "the last position back, C_n = TV + E C_{n+1} and C_{T+1} = 0: Y1. Calls after the first obey the same "
         "recursion, but for a rejection at T, which starts none",
-        lambda p, q, D: equal(
-            smaller(p, q) * D + positive_part(p - q) * (1 + D),
-            positive_part(p - q) + p * D,
-        ),
+        lambda p, q, D: equal(smaller(p, q) * D + positive_part(p - q) * (1 + D), positive_part(p - q) + p * D),
     ),
 )
 
@@ -175,8 +159,7 @@ ENTRIES = (
                 Claim("sum (q - min(p, q)) = sum (p - q)+ = TV", _one_position),
                 (2, 3),
                 wrong=Claim(
-                    "sum |p - q| in place of its half",
-                    lambda p, q: equal(sum(excess(p, q)), 2 * distance(p, q)),
+                    "sum |p - q| in place of its half", lambda p, q: equal(sum(excess(p, q)), 2 * distance(p, q))
                 ),
             ),
             exact(
@@ -218,4 +201,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

@@ -10,25 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from proofs_check.affine_fit import FIT
-from proofs_check.arithmetic import Real, larger, smaller
-from proofs_check.claims import Case, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.findings import Effort
-from proofs_check.search import Space
-from proofs_check.symbolic import Step, valid
-from spectheory.cost import ACCELERATORS, Accelerator, ModelShape, Roofline, RooflineTime
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.search import Space
+from proofs_check.evidence.symbolic import Step, valid
+from proofs_check.forms.affine_fit import FIT
+from proofs_check.forms.roofline import CARD, DRAFT, TARGET, Sizes, counted, seconds, shape_of, times
+from proofs_check.statement.arithmetic import Real, larger, smaller
+from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most, computed, equal
+from proofs_check.statement.findings import Effort
+from spectheory.cost import ACCELERATORS, Roofline, RooflineTime
 from spectheory.drafting import Chain
-
-Sizes = tuple[int, int, int, int, int, int, int]
-"""Layers, hidden, intermediate, heads, heads of keys and values, their width, vocabulary."""
-
-CARD = Accelerator("made up", {"bf16": 20_000.0}, bandwidth=1_000.0, overhead=0.125)
-"""So slow that tiny models meet both of its limits."""
-
-TARGET: Sizes = (2, 4, 8, 2, 1, 2, 11)
-DRAFT: Sizes = (1, 4, 4, 2, 2, 2, 11)
 
 PRINTED = {
     "A100-80GB-SXM": (Fraction(312), Fraction(2039)),
@@ -44,8 +36,8 @@ PRINTED = {
 def pipeline(reading: Sequence[Real], computing: Sequence[Real]) -> Real:
     """When the last chunk is computed: chunks are read one after the other, each computed when read and its turn."""
     done: Real = 0
-    for read, seconds in zip(accumulate(reading), computing, strict=True):
-        done = larger(done, read) + seconds
+    for read, compute in zip(accumulate(reading), computing, strict=True):
+        done = larger(done, read) + compute
     return done
 
 
@@ -68,54 +60,12 @@ def chunked(effort: Effort) -> Iterator[Case]:
         yield {"reading": Fraction(reading), "computing": Fraction(computing), "chunks": chunks}
 
 
-def matrices(sizes: Sizes, gated: bool) -> list[tuple[int, int]]:
-    """Every matrix that a token is multiplied with: queries, keys, values and output of each layer, MLP, vocabulary."""
-    layers, hidden, intermediate, heads, kv_heads, width, vocabulary = sizes
-    attention = [
-        (hidden, heads * width),
-        (hidden, kv_heads * width),
-        (hidden, kv_heads * width),
-        (heads * width, hidden),
-    ]
-    mlp = [(hidden, intermediate)] * (2 if gated else 1) + [(intermediate, hidden)]
-    return [*(attention + mlp) * layers, (hidden, vocabulary)]
-
-
-def counted(sizes: Sizes, context: int, *, tied: bool = False, gated: bool = True) -> tuple[int, int, int, int]:
-    """Weights, weights that a pass reads, operations of a token, cached numbers of a token; matrix by matrix."""
-    layers, hidden, _, heads, kv_heads, width, vocabulary = sizes
-    multiplied = sum(rows * columns for rows, columns in matrices(sizes, gated))
-    norms = sum(hidden for _ in range(2 * layers + 1))
-    scores_and_values = sum(2 * context * width for _ in range(layers) for _ in range(heads) for _ in range(2))
-    cached = sum(width for _ in range(layers) for _ in range(kv_heads) for _ in range(2))
-    own_embedding = 0 if tied else vocabulary * hidden
-    return multiplied + norms + own_embedding, multiplied + norms, 2 * multiplied + scores_and_values, cached
-
-
-def shape_of(sizes: Sizes, *, tied: bool = False, gated: bool = True) -> ModelShape:
-    """The library's model of these sizes."""
-    return ModelShape(*sizes, tied=tied, gated=gated)
-
-
 def sizes_agree(sizes: Sizes, context: int, tied: bool, gated: bool) -> Compared:
     """What the library counts of a model."""
     model = shape_of(sizes, tied=tied, gated=gated)
     weights, read, operations, cached = counted(sizes, context, tied=tied, gated=gated)
     found = model.parameters, model.read_bytes, model.operations_per_token(context), model.kv_bytes_per_token
     return equal(tuple(map(Fraction, found)), (weights, 2 * read, operations, 2 * cached))
-
-
-def times(sizes: Sizes, context: int) -> tuple[Fraction, Fraction, Fraction, Fraction]:
-    """Seconds on :data:`CARD`: to read the weights, to read a cache, to compute a token, and beside; 16-bit numbers."""
-    _, read, operations, cached = counted(sizes, context)
-    bandwidth, peak = Fraction(CARD.bandwidth), Fraction(CARD.peak["bf16"])
-    return 2 * read / bandwidth, 2 * cached * context / bandwidth, operations / peak, Fraction(CARD.overhead)
-
-
-def seconds(time: Sequence[Real], tokens: int, batch: Real) -> Real:
-    """The roofline of a pass on so many tokens of each of `batch` sequences."""
-    weights, cache, token, overhead = time
-    return larger(weights + batch * cache, batch * tokens * token) + overhead
 
 
 def passes_agree(context: int, batch: int, k: int) -> Iterator[Compared]:
@@ -187,10 +137,7 @@ ROOFLINE: tuple[Step, ...] = (
     ),
     valid(
         "weights are read once per pass: with more sequences B <= E a pass takes no longer per sequence",
-        lambda w, x, d, o, B, E: at_most(
-            B * (larger(w + E * x, E * d) + o),
-            E * (larger(w + B * x, B * d) + o),
-        ),
+        lambda w, x, d, o, B, E: at_most(B * (larger(w + E * x, E * d) + o), E * (larger(w + B * x, B * d) + o)),
         lambda w, x, d, o, B, E: [w >= 0, x >= 0, d >= 0, o >= 0, B > 0, E >= B],
     ),
     valid(
@@ -212,7 +159,6 @@ ENTRIES = (
         "reading and computing overlap in fine chunks; weights are read once per pass, the cache once per sequence and "
         "pass; or an affine fit a + b * batch * tokens + c * batch * context to timings",
         latex=r"t(m,B)=\max\Big(\frac{W+B\,K}{\text{bandwidth}},\frac{B\,m\,\text{operations}}{\text{peak}}\Big)+t_0",
-        source=(),
         assumptions=(
             "a dense decoder-only transformer; mixtures of experts read and compute less per token",
             "bandwidth and peak are those of the data sheet: an estimate, and an optimistic one",
@@ -300,4 +246,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

@@ -9,24 +9,24 @@ from itertools import islice
 
 import numpy as np
 
-from proofs_check import cases, race_ranks, rank_laws
-from proofs_check.arithmetic import Real, floats, positive_part, smaller
-from proofs_check.calculus import exp, integral
-from proofs_check.claims import Claim, Compared, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, counterexample, exact, proof, searched
-from proofs_check.kseq_cases import drawn_roots, one, root_space, roots
-from proofs_check.list_transport import Pmf, optimum
-from proofs_check.search import pair_space
-from proofs_check.strategies import exact_pairs
-from proofs_check.symbolic import Step, in_words, same, valid
-from proofs_check.theorems.distinct_race import WINNER, rank_of, rates
-from proofs_check.theorems.distinct_rejection import surviving
-from proofs_check.theorems.gumbel_list import LOSSLESS, listed
-from proofs_check.theorems.matching import first, independent
-from proofs_check.theorems.optimal_multi_draft import ALL_INSIDE, BELOW_EVERY_CUT, with_candidates
-from proofs_check.theorems.poisson_race import factorial, odds
-from proofs_check.theorems.race_inequalities import overlap
+from proofs_check.agreement.path_cases import CHAINS, RANKED
+from proofs_check.algorithms import rank_laws
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, counterexample, exact, proof, searched
+from proofs_check.evidence.search import pair_space
+from proofs_check.evidence.symbolic import Step, in_words, same, valid
+from proofs_check.forms.divergences import overlap
+from proofs_check.forms.kseq_cases import drawn_roots, one, root_space, roots
+from proofs_check.forms.ranks import first, independent, listed, odds, rank_of, rates, surviving
+from proofs_check.library import cases
+from proofs_check.library.strategies import exact_pairs
+from proofs_check.proofs.races import LOSSLESS, WINNER
+from proofs_check.proofs.several_candidates import ALL_INSIDE, BELOW_EVERY_CUT
+from proofs_check.statement.arithmetic import Pmf, Real, floats, positive_part, smaller
+from proofs_check.statement.calculus import algebra, exp, factorial, integral
+from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
+from proofs_check.twins import race_ranks
+from proofs_check.twins.list_transport import optimum
 from spectheory.verification import rule_order
 
 SEEN = Fraction(1, 100)
@@ -118,16 +118,14 @@ def rows(p: Pmf, q: Pmf, k: int, rho: Real, *, more: int) -> Iterator[Compared]:
                 yield at_most(value, most)
 
 
-SINGLE = ("token", "block", "independent", "argmax", "greedy")
+SINGLE = CHAINS.keys() - RANKED.keys()
 """Rules that judge one candidate."""
 
 
 def at_least_once(m: Real) -> Real:
     """The chance that a Poisson number of mean m is not 0, summed over the number."""
-    import sympy
-
-    n = sympy.Symbol("n", integer=True, positive=True)
-    return sympy.summation(sympy.exp(-m) * m**n / sympy.factorial(n), (n, 1, sympy.oo))
+    n = algebra().Symbol("n", integer=True, positive=True)
+    return algebra().summation(exp(-m) * m**n / factorial(n), (n, 1, algebra().oo))
 
 
 BELOW: tuple[Step, ...] = (
@@ -220,7 +218,6 @@ ENTRIES = (
         "P(R1 <= k), given every output too: distinct tokens waste no candidate",
         latex=r"\alpha_{R1}, \alpha_{R3}, \alpha_{R5}, \alpha_{R6} \le \alpha^*_k,\qquad "
         r"P(R_{R2} \le k \mid x) \ge P(R_{R1} \le k \mid x)",
-        source=(),
         assumptions=("p and q are pmfs on one finite vocabulary", "R3 with i.i.d. candidates"),
         calculators=("spectheory.verification.rule_order", "spectheory.verification.RuleStanding"),
         evidence=(
@@ -244,7 +241,7 @@ ENTRIES = (
             ),
             exact(
                 Claim("R1, R3 and R6 accept at most R4", lambda p, q, k: under_the_optimum(p, q, k, asked=k)),
-                lambda effort: with_candidates(cases.all_pairs(3, effort.pick(4, 6)), (1, 2, 3)),
+                lambda effort: cases.with_candidates(cases.all_pairs(3, effort.pick(4, 6)), (1, 2, 3)),
                 over="k = 1, 2, 3, pairs on 2 and 3 tokens of denominator up to 4",
                 wrong=Claim("than R4 of one less", lambda p, q, k: under_the_optimum(p, q, k, asked=max(1, k - 1))),
             ),
@@ -292,22 +289,15 @@ ENTRIES = (
         kind="refuted",
         plain="R2 accepts at most R4 at equal k; so do R3 with distinct candidates and R7",
         latex=r"P(R_{R2} \le k) \le \alpha^*_k",
-        source=(),
         assumptions=("p and q are pmfs on one finite vocabulary",),
         evidence=tuple(
             counterexample(
                 Claim(false, lambda p, q, k, rule=rule: at_most(rule(p, q, k), optimum(p, q, k))),
-                lambda effort: with_candidates(cases.all_pairs(2, 5), (1, 2)),
+                lambda effort: cases.with_candidates(cases.all_pairs(2, 5), (1, 2)),
                 over="first among the pairs on 2 tokens by their denominator, then k",
                 true=Claim(says, holds),
             )
             for false, rule, says, holds in LIMITED
         ),
-        without={
-            "symbolic": "a counterexample settles it",
-            "certified": "no logarithm enters",
-            "search": "a counterexample settles it",
-        },
     ),
 )
-"""What this file states."""

@@ -12,32 +12,34 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from proofs_check import cases, strategies
-from proofs_check.arithmetic import floats, product
-from proofs_check.claims import Case, Claim, Compared, at_least, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.rank_trees import Nodes, Path, deepest, in_order
-from proofs_check.search import Space, rational
-from proofs_check.symbolic import Step, same, valid
-from proofs_check.text_trees import (
+from proofs_check.algorithms.tree_enumeration import nodes_of, tree_walk
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.search import Space, rational
+from proofs_check.evidence.symbolic import Step, same, valid
+from proofs_check.library import cases, strategies
+from proofs_check.proofs.trees import ADD_A_NODE, EXCHANGE
+from proofs_check.statement.arithmetic import floats, product
+from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most, computed, equal
+from proofs_check.twins.rank_trees import Nodes, Path, deepest, in_order
+from proofs_check.twins.text_trees import (
     ALTERNATING,
+    AVERAGE,
+    FEWEST,
+    NEVER_COSTS,
     RANKS,
     Text,
     accepted,
     at_start,
     average,
     calls,
+    certain_text,
     greedy_tree,
-    heaviest_trees,
     short_texts,
     texts,
     trees,
 )
-from proofs_check.theorems.optimal_tree import EXCHANGE
-from proofs_check.theorems.tree_tokens import ADD_A_NODE
-from proofs_check.tree_enumeration import nodes_of, tree_walk
-from proofs_check.tree_theorem import tree_survival, visits
+from proofs_check.twins.tree_theorem import tree_survival, visits
 from spectheory.prediction.tree_search import FoundTree, text_tree
 
 # The uniform start
@@ -55,20 +57,7 @@ def by_walking(text: Text, tree: Nodes) -> Compared:
     return equal(mean, accepted(text, tree))
 
 
-def best_on_average(text: Text, nodes: int) -> Compared:
-    """The greedy tree against every tree of as many nodes."""
-    return equal(accepted(text, greedy_tree(text, nodes)), max(accepted(text, tree) for tree in trees(nodes, RANKS)))
-
-
 # Calls
-
-
-def fewest_calls(text: Text, nodes: int) -> Compared:
-    """The false reading: some tree with the most average weight takes as few calls as any tree."""
-    return at_most(
-        min(calls(text, tree) for tree in heaviest_trees(text, nodes)),
-        min(calls(text, tree) for tree in trees(nodes, RANKS)),
-    )
 
 
 def worth(text: Text, tree: Nodes, node: Path) -> Compared:
@@ -101,15 +90,8 @@ def library(texts: Sequence[Text], nodes: int, consecutive: bool) -> Iterator[Co
     )
 
 
-# Cases
-
 BETTER: Nodes = ((2,), (2, 1), (2, 1, 2))
 """The tree for them: along the positions as they come."""
-
-
-def certain_text(ranks: Sequence[int]) -> Text:
-    """A text whose ranks are what they are."""
-    return tuple(tuple(Fraction(int(rank == r)) for r in range(1, RANKS + 1)) for rank in ranks)
 
 
 def extended(most: int) -> Iterator[Case]:
@@ -147,9 +129,7 @@ def text_space(length: int, tree: Nodes) -> Space:
         return {"text": tuple(map(tuple, (grown / grown.sum(axis=1, keepdims=True)).tolist())), "tree": tree}
 
     return Space(
-        length * (RANKS + 1),
-        case,
-        lambda x: {"text": tuple(rational(row) for row in case(x)["text"]), "tree": tree},
+        length * (RANKS + 1), case, lambda x: {"text": tuple(rational(row) for row in case(x)["text"]), "tree": tree}
     )
 
 
@@ -162,8 +142,6 @@ def example(text: Text, nodes: int) -> Iterator[Compared]:
     yield computed(found.calls, best)
     yield computed(found.greedy_calls, greedy)
 
-
-# Proofs
 
 UNIFORM: tuple[Step, ...] = (
     ADD_A_NODE,
@@ -191,14 +169,6 @@ GAIN: tuple[Step, ...] = (
 )
 """C(0) - C'(0) = sum of f(n) w(n) (C'(n+i) - C'(n+i+1))."""
 
-AVERAGE = Claim("the heaviest nodes by average weight are the best tree for a uniform start", best_on_average)
-
-FEWEST = Claim("a tree of the k heaviest average weights takes as few calls as any tree of k nodes", fewest_calls)
-
-NEVER_COSTS = Claim(
-    "one more node never costs calls",
-    lambda text, tree, node: at_most(calls(text, (*tree, node)), calls(text, tree)),
-)
 
 NO_TREE_BEATS = Claim(
     "no tree accepts more from a uniform start than the heaviest nodes by average weight",
@@ -271,10 +241,7 @@ ENTRIES = (
                 wrong=NEVER_COSTS,
             ),
             agreement(
-                Claim(
-                    "text_tree's calls are those of its tree, between the best tree's and the greedy one's",
-                    library,
-                ),
+                Claim("text_tree's calls are those of its tree, between the best tree's and the greedy one's", library),
                 lambda effort: searched_for(range(effort.pick(30, 200))),
                 over="one or two random texts of 3 to 8 positions, trees of up to 3 nodes tried one by one",
                 wrong=Claim(
@@ -313,4 +280,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

@@ -9,22 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from proofs_check import cases
-from proofs_check.arithmetic import Real, absolute, floats, is_zero, positive_part, smaller
-from proofs_check.claims import Case, Claim, Compared, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.enumeration import token_verification
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.search import Space, rational
-from proofs_check.simulated import instead, simulated, stated
-from proofs_check.simulated_settings import LACKING, RARE, TURNED, at
-from proofs_check.strategies import exact_pmfs
-from proofs_check.symbolic import Step, in_words, valid
-from proofs_check.theorems.divergences import total_variation
-from proofs_check.theorems.race_inequalities import overlap, race
+from proofs_check.algorithms.enumeration import token_verification
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.search import Space, rational
+from proofs_check.evidence.simulated import instead, simulated, stated
+from proofs_check.evidence.simulated_settings import LACKING, RARE, TURNED, at
+from proofs_check.evidence.symbolic import Step, in_words, valid
+from proofs_check.forms.divergences import overlap, total_variation
+from proofs_check.forms.ranks import race
+from proofs_check.library.cases import every_pair
+from proofs_check.library.strategies import exact_pmfs
+from proofs_check.statement.arithmetic import Pmf, Real, absolute, floats, is_zero, positive_part, smaller
+from proofs_check.statement.claims import Case, Claim, Compared, at_most, computed, equal
 from spectheory.verification import RaceVerification, TokenVerification
 
-Pmf = Sequence[Real]
 Joint = Sequence[Sequence[Real]]
 """P(draft = i, output = j), row i, column j: all that a rule with one candidate is, seen from outside."""
 
@@ -188,8 +187,7 @@ ENTRIES = (
                     "one call with every coin: output law p, acceptance 1 - TV, given the output min(1, q/p)",
                     enumerated,
                 ),
-                lambda effort: [*cases.all_pairs(3, effort.pick(7, 10)), *cases.random_pairs(effort.seed, 100, 6)],
-                over="every pair on 2 and 3 tokens of denominator up to 7, and random ones",
+                every_pair(7, 10, others=(100, 100, 6)),
                 wrong=Claim(
                     "the output is drawn from the draft",
                     lambda p, q: equal(
@@ -203,17 +201,14 @@ ENTRIES = (
                     "the most of all vertices of the joint laws is sum min(p, q)",
                     lambda p, q: equal(max(map(diagonal, vertices(p, q))), overlap(p, q)),
                 ),
-                lambda effort: cases.all_pairs(3, effort.pick(4, 6)),
-                over="every pair on 2 and 3 tokens of denominator up to 4",
+                every_pair(4, 6),
                 wrong=Claim(
-                    "it is what the race accepts",
-                    lambda p, q: equal(max(map(diagonal, vertices(p, q))), race(p, q)),
+                    "it is what the race accepts", lambda p, q: equal(max(map(diagonal, vertices(p, q))), race(p, q))
                 ),
             ),
             agreement(
                 Claim("the library's acceptance, and that given the output", library),
-                lambda effort: [*cases.all_pairs(3, 5), *cases.random_pairs(effort.seed, effort.pick(200, 2000), 8)],
-                over="every pair on 2 and 3 tokens of denominator up to 5, and random ones",
+                every_pair(5, 5, others=(200, 2000, 8)),
                 wrong=Claim(
                     "the library's acceptance is the sum of pq",
                     lambda p, q: computed(
@@ -244,4 +239,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

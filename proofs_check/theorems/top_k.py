@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from proofs_check import cases, rank_laws
-from proofs_check.arithmetic import Real, floats, is_term, is_zero, log
-from proofs_check.claims import Claim, Compared, at_most, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, certified, exact, proof, searched
-from proofs_check.simulated import simulated, stated
-from proofs_check.simulated_settings import LACKING, TURNED, at
-from proofs_check.strategies import exact_pairs
-from proofs_check.symbolic import Step, valid
+from proofs_check.agreement.rank_rules import ranks_computed
+from proofs_check.algorithms import rank_laws
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, certified, exact, proof, searched
+from proofs_check.evidence.simulated import simulated, stated
+from proofs_check.evidence.simulated_settings import LACKING, TURNED, at
+from proofs_check.evidence.symbolic import Step, valid
+from proofs_check.library import cases
+from proofs_check.library.strategies import exact_pairs
+from proofs_check.statement.arithmetic import Pmf, Real, floats, is_term, is_zero, log
+from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
 from spectheory import entropy
 from spectheory.verification import TopKMatch
-
-Pmf = Sequence[Real]
 
 
 def holds_as_number(condition: Any) -> Real:
@@ -36,13 +36,7 @@ def before(a: Real, i: Real, b: Real, j: Real) -> Real:
 
 
 def places(q: Pmf, sign: int = 1) -> list[int]:
-    """The place of each token, 1 and the tokens before it; with sign -1 the highest index goes first among equals.
-
-    Examples
-    --------
-    >>> places((0.3, 0.4, 0.3)), places((0.3, 0.4, 0.3), -1)
-    ([2, 1, 3], [3, 1, 2])
-    """
+    """The place of each token, 1 and the tokens before it; with sign -1 the highest index goes first among equals."""
     return [1 + sum(before(b, sign * j, a, sign * i) for j, b in enumerate(q)) for i, a in enumerate(q)]
 
 
@@ -91,15 +85,8 @@ def library_information(p: Pmf, q: Pmf, of: Pmf) -> Compared:
 
 def calculated(p: Pmf, q: Pmf, *, sign: int = 1) -> Iterator[Compared]:
     """The library's law of the rank, given the output or not, and acceptance; places are those of the doubles."""
-    rule, target, draft, ranks = TopKMatch(), floats(p), floats(q), len(p) + 1
-    place = places(draft.tolist(), sign)
-    for r, share in enumerate(rule.rank_pmf(target, draft, ranks), 1):
-        yield computed(share, at_place(p, place, r))
-        yield computed(rule.acceptance(target, draft, r), sum(at_place(p, place, rank) for rank in range(1, r + 1)))
-    for x, first in enumerate(rule.acceptance_given(target, draft)):
-        yield computed(first, int(place[x] == 1))
-        for r, share in enumerate(rule.rank_pmf_given(target, draft, x, ranks), 1):
-            yield computed(share, int(place[x] == r))
+    place, ranks = places(floats(q).tolist(), sign), range(1, len(p) + 2)
+    return ranks_computed(TopKMatch(), p, q, {x: [int(at == rank) for rank in ranks] for x, at in enumerate(place)})
 
 
 ORDER: tuple[Step, ...] = (
@@ -149,7 +136,6 @@ ENTRIES = (
         plain="R is the place of the output in q's descending order, lowest index first among equals: P(R <= k) = "
         "p(top_k(q)), H(R) = H(p); a greedy target is its one-hot pmf",
         latex=r"P(R \le k) = p(\mathrm{top}_k(q)),\quad H(R) = H(p)",
-        source=(),
         assumptions=(
             "p and q are pmfs on one finite vocabulary",
             "the candidates are the draft's k most probable tokens, the output is drawn from p on its own",
@@ -170,24 +156,9 @@ ENTRIES = (
                 over="every pair on 2 and 3 tokens of denominator up to 5, ties and one-hot targets among them",
                 wrong=LAST_FIRST,
             ),
-            certified(
-                ENTROPY,
-                lambda effort: cases.all_pairs(3, effort.pick(3, 5)),
-                over="every pair on 2 and 3 tokens of denominator up to 3",
-                wrong=SHARED,
-            ),
-            agreement(
-                LIBRARY,
-                lambda effort: cases.all_pairs(3, effort.pick(4, 7)),
-                over="every pair on 2 and 3 tokens of denominator up to 4",
-                wrong=LIBRARY_LAST,
-            ),
-            agreement(
-                LIBRARY_ENTROPY,
-                lambda effort: cases.all_pairs(3, effort.pick(3, 5)),
-                over="every pair on 2 and 3 tokens of denominator up to 3",
-                wrong=DRAFT_ENTROPY,
-            ),
+            certified(ENTROPY, cases.every_pair(3, 5), wrong=SHARED),
+            agreement(LIBRARY, cases.every_pair(4, 7), wrong=LIBRARY_LAST),
+            agreement(LIBRARY_ENTROPY, cases.every_pair(3, 5), wrong=DRAFT_ENTROPY),
             searched(
                 TOP, lambda: exact_pairs(max_tokens=4), over="2 to 4 tokens, with ties and zeros", wrong=LAST_FIRST
             ),
@@ -206,4 +177,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

@@ -4,18 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from functools import partial
 from itertools import chain as joined
 from itertools import product as every_choice
 
-from proofs_check import cases
-from proofs_check.arithmetic import Real, floats, product
-from proofs_check.claims import Claim, Compared, computed, equal
-from proofs_check.entries import Entry
-from proofs_check.enumeration import Pmf, Rule
-from proofs_check.evidence import agreement, exact, proof, searched
-from proofs_check.rank_laws import rank_law, recursive_rejection, top_k
-from proofs_check.rank_trees import (
+from proofs_check.algorithms.enumeration import Pmf, Rule
+from proofs_check.algorithms.rank_laws import rank_law, top_k
+from proofs_check.algorithms.tree_enumeration import (
+    REJECTION,
+    Joint,
+    children,
+    drawn_tree,
+    independent_list,
+    nodes_of,
+    poisson_list,
+    race_list,
+    tree_walk,
+)
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, exact, proof, searched
+from proofs_check.evidence.simulated import Parameters, simulated, stated
+from proofs_check.evidence.simulated_settings import RACED, RANKED
+from proofs_check.evidence.symbolic import Step, same
+from proofs_check.library import cases
+from proofs_check.proofs.trees import ADD_A_NODE
+from proofs_check.statement.arithmetic import Real, floats, product
+from proofs_check.statement.claims import Claim, Compared, computed, equal
+from proofs_check.twins.rank_trees import (
     LAWS,
     UNSORTED,
     Nodes,
@@ -31,21 +45,8 @@ from proofs_check.rank_trees import (
     trees_of,
     weight,
 )
-from proofs_check.simulated import Parameters, simulated, stated
-from proofs_check.simulated_settings import RACED, RANKED
-from proofs_check.symbolic import Step, same
-from proofs_check.tree_enumeration import (
-    Joint,
-    children,
-    drawn_tree,
-    independent_list,
-    nodes_of,
-    poisson_list,
-    race_list,
-    tree_walk,
-)
-from simulations.predictions import Predicted
-from simulations.quantities import Share
+from simulations.counts.quantities import Share
+from simulations.verdicts.predictions import Predicted
 from spectheory.drafting import Batch, Chain, KAry, Shape, Tree, expected_tokens, node_weights, survival
 
 
@@ -81,13 +82,7 @@ def by_last_rank(_: str, given: Parameters) -> Iterator[Predicted]:
 
 # Whole algorithms, at one pair of pmfs all along the text
 
-WALKED: dict[str, Joint] = {
-    "race": race_list,
-    "poisson": poisson_list,
-    "top-k": top_k,
-    "independent": independent_list,
-}
-REJECTION: dict[bool, Joint] = {r: partial(recursive_rejection, replacement=r) for r in (True, False)}
+WALKED: dict[str, Joint] = {"race": race_list, "poisson": poisson_list, "top-k": top_k, "independent": independent_list}
 
 
 def algorithms(tree: Nodes) -> Iterator[tuple[Joint, Rule]]:
@@ -149,19 +144,11 @@ def named(pi: Pmf, branching: Path, formula: Callable[[RankPmf, Path], Real] = e
         yield computed(expected_tokens(shape, floats(pi)), formula(pi, branching))
 
 
-# Cases
-
 BRANCHINGS: tuple[Path, ...] = (*((1,) * k for k in range(1, 7)), (2,), (3,), (2, 2), (3, 1, 2), (1, 1, 3, 1))
 
 
 # The proof: a tree is grown node by node, parents first
 
-ADD_A_NODE: Step = same(
-    "the root alone gives one token, its weight; a node of weight w and depth d, whose children have probability c "
-    "together, ends a call with probability w(1-c), at d+1 tokens; a new child of rank probability x takes wx of it, "
-    "ends calls with wx, at d+2 tokens, and nothing else changes: E[tokens] grows by the new node's weight wx",
-    lambda w, c, x, d: (w * (1 - c - x) * (d + 1) + w * x * (d + 2) - w * (1 - c) * (d + 1), w * x),
-)
 
 GROWN: tuple[Step, ...] = (
     ADD_A_NODE,
@@ -272,4 +259,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

@@ -4,18 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from proofs_check.arithmetic import positive_part, smaller
-from proofs_check.calculus import log, slope
-from proofs_check.claims import Claim, Compared, at_least, at_most, equal
-from proofs_check.completions import NO_EXTRAS, Extras, Lengths, Pairs, Pmf, Seen, best, most_minima, seen
-from proofs_check.entries import Entry
-from proofs_check.evidence import agreement, certified, exact, proof, searched
-from proofs_check.search import pair_space
-from proofs_check.symbolic import same, valid
-from proofs_check.theorems.hockey_stick import g
-from proofs_check.truncated_cases import drawn, every_setting, few_pairs, pairs
-from proofs_check.truncated_given import given_inside, matching_inside, only_listed, peaks_forgotten
-from proofs_check.truncated_intervals import (
+from proofs_check.agreement.truncated_cases import drawn, every_setting, few_pairs, pairs
+from proofs_check.agreement.truncated_given import given_inside, matching_inside, only_listed, peaks_forgotten
+from proofs_check.agreement.truncated_intervals import (
     ENCLOSED,
     LAWS,
     LOGARITHMIC,
@@ -28,7 +19,7 @@ from proofs_check.truncated_intervals import (
     naive,
     no_better_than_even,
 )
-from proofs_check.truncated_moments import (
+from proofs_check.agreement.truncated_moments import (
     cap_of_all,
     evenly_filled,
     rank_entropies,
@@ -38,7 +29,17 @@ from proofs_check.truncated_moments import (
     with_ends,
     with_odds,
 )
-from proofs_check.truncated_proofs import FOLLOWS, MOMENTS, ONE_COMPLETION, OTHER_RULES, SUMS
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, certified, exact, proof, searched
+from proofs_check.evidence.search import pair_space
+from proofs_check.evidence.symbolic import same, valid
+from proofs_check.forms.divergences import g
+from proofs_check.proofs.truncated_proofs import FOLLOWS, MOMENTS, ONE_COMPLETION, OTHER_RULES, SUMS
+from proofs_check.statement.arithmetic import Pmf, positive_part, smaller
+from proofs_check.statement.calculus import log, slope
+from proofs_check.statement.claims import Claim, Compared, at_least, at_most, equal
+from proofs_check.twins.completions import NO_EXTRAS, Extras, Lengths, Pairs, Seen, best, most_minima, seen
+from spectheory import truncated
 
 
 def one_is_best(p: Pmf, q: Pmf, m: Lengths = (1, 1), extra: Extras = NO_EXTRAS) -> Iterator[Compared]:
@@ -112,52 +113,11 @@ ENTRIES = (
         "cap, largest with an even tail; R2, R3 beyond one candidate and R6 are enclosed",
         latex=r"\sum_C\min(p,q)\le\sum\min(p,q)\le\sum_C\min(p,q)+u+w+\min(t-u,\,s-w,\,n\min(a,b)),\quad "
         r"\exists\,(P^*,Q^*)\ \forall (P,Q)\ \forall c:\ g_{P^*Q^*}(c)\le g_{PQ}(c)\le\sum_C(cq-p)_++c(1-q(C))",
-        source=(),
         assumptions=(
             "the lists hold the most probable tokens; those asked for by name do not lower the cap",
             "log-probabilities are right up to rounding, or their error is stated",
         ),
-        calculators=tuple(
-            f"spectheory.truncated.{name}"
-            for name in (
-                "TopLogProbs",
-                "argmax_acceptance",
-                "chi_square",
-                "distinct_race_acceptance",
-                "entropy",
-                "greedy_acceptance",
-                "gumbel_list_acceptance",
-                "gumbel_list_acceptance_bound",
-                "harmonic_mean_distance",
-                "harmonic_mean_similarity",
-                "hockey_stick",
-                "independent_acceptance",
-                "independent_acceptance_given",
-                "kl_divergence",
-                "kseq_acceptance",
-                "largest_rank_entropy",
-                "mean_interval",
-                "optimal_acceptance",
-                "poisson_race_acceptance",
-                "poisson_race_acceptance_given",
-                "poisson_rank_entropy",
-                "poisson_rank_pmf",
-                "poisson_rank_pmf_given",
-                "race_acceptance",
-                "race_acceptance_given",
-                "recursive_acceptance",
-                "recursive_acceptance_given",
-                "recursive_rank_pmf",
-                "recursive_rank_pmf_given",
-                "renyi_divergence",
-                "second_log_moment",
-                "token_acceptance",
-                "token_acceptance_given",
-                "top_k_acceptance",
-                "top_k_acceptance_given",
-                "total_variation",
-            )
-        ),
+        calculators=tuple(f"spectheory.truncated.{name}" for name in truncated.__all__),
         evidence=(
             proof(
                 "ends that are sums: minima, hockey sticks, the race, KL",
@@ -193,10 +153,7 @@ ENTRIES = (
                 MOMENTS,
                 wrong=same(
                     "moving e from x to y changes -x log x - y log y at the rate log(y + e) - log(x - e)",
-                    lambda x, y, e: (
-                        slope(-(x - e) * log(x - e) - (y + e) * log(y + e), e),
-                        log(y + e) - log(x - e),
-                    ),
+                    lambda x, y, e: (slope(-(x - e) * log(x - e) - (y + e) * log(y + e), e), log(y + e) - log(x - e)),
                 ),
             ),
             proof(
@@ -300,4 +257,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

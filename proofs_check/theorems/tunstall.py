@@ -7,37 +7,32 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import chain as joined
 
-from proofs_check import calculus
-from proofs_check.arithmetic import Real, floats, is_zero, log, smaller
-from proofs_check.claims import Claim, Compared, at_most, computed, equal
-from proofs_check.divergence_proofs import LOGARITHM
-from proofs_check.entries import Entry
-from proofs_check.enumeration import Pmf
-from proofs_check.evidence import agreement, certified, exact, proof, searched
-from proofs_check.rank_trees import LAWS, UNSORTED, Nodes, RankPmf, drawn_trees, expanded, law_space, tokens, trees_of
-from proofs_check.simulated import Parameters, instead, simulated, stated
-from proofs_check.simulated_settings import RACED, RANKED
-from proofs_check.symbolic import Step, same, valid
-from proofs_check.theorems.divergences import entropy
-from proofs_check.theorems.exit_leaf import exits
+from proofs_check.algorithms.enumeration import Pmf
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, certified, exact, proof, searched
+from proofs_check.evidence.simulated import Parameters, instead, simulated, stated
+from proofs_check.evidence.simulated_settings import RACED, RANKED
+from proofs_check.evidence.symbolic import Step, same, valid
+from proofs_check.forms.divergences import entropy
+from proofs_check.forms.exits import channel, exit_count, exits, log_exits
+from proofs_check.proofs.divergence_proofs import LOGARITHM
+from proofs_check.statement import calculus
+from proofs_check.statement.arithmetic import floats, is_zero, log, smaller
+from proofs_check.statement.claims import Claim, Compared, at_most, computed, equal
+from proofs_check.twins.rank_trees import (
+    LAWS,
+    UNSORTED,
+    Nodes,
+    RankPmf,
+    drawn_trees,
+    expanded,
+    law_space,
+    tokens,
+    trees_of,
+)
 from spectheory import entropy as library_entropy
 from spectheory.limits import tunstall_bound
 from spectheory.limits.channel import TunstallForm
-
-
-def exit_count(letters: int, nodes: int) -> int:
-    """The number of exits of a tree of so many nodes."""
-    return (nodes + 1) * (letters - 1) + 1
-
-
-def log_exits(pi: RankPmf, tree: Nodes) -> Real:
-    """Its logarithm."""
-    return log(exit_count(len(pi), len(tree)))
-
-
-def channel(pi: RankPmf, tree: Nodes) -> Compared:
-    """T1 without a division: E[tokens] H(R) <= log((k+1)(A-1)+1)."""
-    return at_most(tokens(pi, tree) * entropy(pi), log_exits(pi, tree))
 
 
 def looser(pi: RankPmf, tree: Nodes) -> Iterator[Compared]:
@@ -121,18 +116,14 @@ ENTRIES = (
             proof(
                 "the entropy of the exit leaf is at most the logarithm of the number of exits",
                 GIBBS,
-                wrong=same(
-                    "a new node adds A exits: (k+1) A",
-                    lambda k, A: ((k + 1) * A - 1 + A, (k + 2) * A),
-                ),
+                wrong=same("a new node adds A exits: (k+1) A", lambda k, A: ((k + 1) * A - 1 + A, (k + 2) * A)),
             ),
             exact(
                 Claim("a tree of k nodes has (k+1)(A-1)+1 exits, whose probabilities make one", counted),
                 lambda effort: joined(trees_of(effort.pick(3, 5)), trees_of(6, [UNSORTED], least=4)),
                 over="every tree of up to 3 nodes on ranks 1 to 3 with 6 laws of 4 letters, of up to 6 with one of 3",
                 wrong=Claim(
-                    "it has (k+1) A exits",
-                    lambda pi, tree: equal(len(exits(pi, tree)), (len(tree) + 1) * len(pi)),
+                    "it has (k+1) A exits", lambda pi, tree: equal(len(exits(pi, tree)), (len(tree) + 1) * len(pi))
                 ),
             ),
             exact(
@@ -191,4 +182,3 @@ ENTRIES = (
         ),
     ),
 )
-"""What this file states."""

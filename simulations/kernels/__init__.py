@@ -1,5 +1,14 @@
 """The algorithms as compiled loops, a file each; every kernel has a readable twin in :mod:`simulations.reference`.
 
-A kernel draws from a stream (:mod:`simulations.streams`) in a documented order, so that its twin, fed the same stream,
-is equal token for token. None calls a closed form of :mod:`spectheory`.
+None calls a closed form of :mod:`spectheory`. What all of them take and give:
+
+- ``target``, ``draft``: pmfs ``[V]`` of one position; of a text transition pmfs ``[V, V]``, row x after token x, or
+  ``[T, V, V]``, a matrix for each position, T the ``length`` of a text, with ``initial``, the pmf ``[V]`` of the token
+  before the text, which is not counted;
+- ``trials``, ``texts``, ``calls``: how many independent ones, at least 1;
+- ``max_rank``: the highest rank that has its own count; ``by_output``: whether each output token has its own counts;
+- ``state``: a stream ``[4]`` (:func:`simulations.draws.streams.words`), advanced in place. The order of draws is
+  documented, so that a twin fed the same stream is equal token for token.
+
+Counts are int64 arrays; counts of separate runs add up.
 """

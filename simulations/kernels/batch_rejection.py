@@ -11,22 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from simulations.alias import Floats, Tokens, alias, drawn
-from simulations.chains import Counts, RejectionCounts, checked_chains, checked_stream
-from simulations.positions import whole_number
-from simulations.streams import Words, uniform
+from simulations.draws.alias import Floats, Tokens, alias, drawn
+from simulations.draws.streams import Words, uniform
+from simulations.models.chains import Counts, RejectionCounts, checked_chains, checked_stream
+from simulations.models.positions import whole_number
 from spectheory.kernels.compiling import compiled
 
 
 def residuals(target: Floats, draft: Floats, drafts: int) -> Floats:
-    """p^1 = p, p^{m+1} = norm (p^m - q)+ up to p^{M+1}, as ``[..., M + 1, V]``; one that is never used repeats p^m.
-
-    Examples
-    --------
-    >>> residuals(np.array([0.25, 0.75]), np.array([0.75, 0.25]), 1)
-    array([[0.25, 0.75],
-           [0.  , 1.  ]])
-    """
+    """p^1 = p, p^{m+1} = norm (p^m - q)+ up to p^{M+1}, as ``[..., M + 1, V]``; one that is never used repeats p^m."""
     found = [target]
     for _ in range(drafts):
         excess = np.maximum(found[-1] - draft, 0.0)
@@ -55,33 +48,9 @@ def batch_rejections(
     Order of draws: the token before each text; per position a draft and its coin for each try, and after
     the last rejection the recovered token (by inversion, tokens in the order of their index).
 
-    Parameters
-    ----------
-    target, draft : array ``[V, V]`` or ``[T, V, V]``
-        Transition pmfs, row x after token x; T = `length`.
-    initial : array ``[V]``
-        Pmf of the token before the text, which is not counted.
-    length, drafts, texts : int
-        T, M and the number of texts.
-    state : array ``[4]``
-        The stream; it is advanced.
-    printed : bool
-        The algorithm as printed.
-
-    Returns
-    -------
-    RejectionCounts
-
-    Raises
-    ------
-    PmfError, ShapeError
-        If the chains are none or do not fit.
-    SettingError
-        If a number is below 1, or the state no stream.
-
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> fair, sure = np.full((2, 2), 0.5), np.array([[1.0, 0.0], [1.0, 0.0]])
     >>> batch_rejections(fair, sure, [1, 0], length=3, drafts=4, texts=8, state=words(1)).texts.sum()
     np.int64(8)

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.alias import Tokens, alias, drawn
-from simulations.chains import checked_stream
-from simulations.positions import Floats, one_pair, whole_number
-from simulations.streams import Words, uniform
+from simulations.draws.alias import Tokens, alias, drawn
+from simulations.draws.streams import Words, uniform
+from simulations.models.chains import checked_stream
+from simulations.models.positions import Floats, one_pair, whole_number
 from spectheory.errors import SettingError, ShapeError
 from spectheory.kernels.compiling import compiled
 
@@ -32,34 +32,14 @@ def biased_verification(
     Draws of a trial, in order: one uniform for the draft (from q's alias table) and one for the coin; after a rejection
     one for the recovered token (from the alias table of the recovery law).
 
-    Parameters
-    ----------
-    target, draft : array ``[V]``
-        Pmfs of the position.
-    accept : array ``[V]``
-        b, the probability that a drafted token is accepted, from min(1, p/q) to 1; at least 0 where q = 0.
-    trials : int
-        Independent trials, at least 1.
-    state : array ``[4]``
-        A stream (:func:`simulations.streams.words`); it is advanced in place.
-    recovery : str
-        "optimal" or "target".
+    - ``accept``, ``[V]``: b, the probability that a drafted token is accepted, from min(1, p/q) to 1; at least 0 where
+      q = 0.
 
-    Returns
-    -------
-    array ``[2, V]`` of int
-        Trials by output, accepted in row 0 and recovered in row 1. Runs add up.
-
-    Raises
-    ------
-    SettingError
-        If an acceptance is out of its limits, the recovery unknown, trials no whole number >= 1 or the state no stream.
-    PmfError, ShapeError
-        If the arrays are not pmfs of one position and one vocabulary, or accept has another shape.
+    Returns array ``[2, V]`` of int: trials by output, accepted in row 0 and recovered in row 1. Runs add up.
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> biased_verification([0.5, 0.5], [1.0, 0.0], [0.75, 1.0], 1000, state=words(1)).tolist()
     [[766, 0], [0, 234]]
     """

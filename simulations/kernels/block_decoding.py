@@ -11,28 +11,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simulations.alias import Floats, Tokens, alias, drawn
-from simulations.chains import CallCounts, Chains, Counts, checked_chains, checked_stream
-from simulations.positions import whole_number
-from simulations.streams import Words, uniform
+from simulations.draws.alias import Floats, Tokens, alias, drawn
+from simulations.draws.streams import Words, uniform
+from simulations.models.chains import CallCounts, Chains, Counts, checked_chains, checked_stream
+from simulations.models.positions import whole_number
 from spectheory.kernels.compiling import compiled
 
 
 class BlockTables(NamedTuple):
     """What every state needs, laid out so that a draw and its ratio are one line of memory.
 
-    Attributes
-    ----------
-    drafts : array ``[S, V, V, 4]``
-        Alias table of q: the probability to keep a column, its own p/q, the other token, that one's p/q.
-    keep, other : array ``[S, V, V]``
-        Alias table of p.
-    order : array ``[S, V, V]``
-        Tokens by falling p/q, the lowest index first where equal.
-    least : array ``[S, V, V]``
-        q/p in this order: from which running ratio on a token has w p > q.
-    sums : array ``[S, V, V + 1, 2]``
-        Sums of p and of q over the first 0, 1, ..., V tokens of this order.
+    - ``keep``, ``other``, ``[S, V, V]``: alias table of p.
+    - ``order``, ``[S, V, V]``: tokens by falling p/q, the lowest index first where equal.
+    - ``least``, ``[S, V, V]``: q/p in this order: from which running ratio on a token has w p > q.
+    - ``sums``, ``[S, V, V + 1, 2]``: sums of p and of q over the first 0, 1, ..., V tokens of this order.
     """
 
     drafts: Floats
@@ -44,13 +36,7 @@ class BlockTables(NamedTuple):
 
 
 def ratios(target: Floats, draft: Floats) -> Floats:
-    """p/q, with 0/0 as 0.
-
-    Examples
-    --------
-    >>> ratios(np.array([0.5, 0.5, 0.0]), np.array([0.25, 0.0, 0.0]))
-    array([ 2., inf,  0.])
-    """
+    """p/q, with 0/0 as 0."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return np.where(target > 0, target / draft, 0.0)
 
@@ -80,24 +66,11 @@ def block_calls(target: Any, draft: Any, initial: Any, *, length: int, k: int, t
     one comes up (none at depth 0), and the recovered token (by inversion, tokens in the order of falling p/q) or the
     bonus token.
 
-    Parameters
-    ----------
-    target, draft, initial, length, k, texts, state
-        As in :func:`~simulations.kernels.markov_decoding.token_calls`.
-
-    Returns
-    -------
-    CallCounts
-        Calls by accepted drafts, texts by calls.
-
-    Raises
-    ------
-    PmfError, ShapeError, SettingError
-        As there.
+    Returns CallCounts: calls by accepted drafts, texts by calls.
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> same = np.full((2, 2), 0.5)
     >>> block_calls(same, same, [1, 0], length=7, k=2, texts=100, state=words(1)).accepted
     array([100,   0, 200])

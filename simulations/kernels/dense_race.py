@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from simulations.draws.streams import Words, uniform
 from simulations.kernels.race_counts import Counts, Floats, enter_race
-from simulations.streams import Words, uniform
 from spectheory.kernels.compiling import compiled
 
 WIDE = 1 + 2.0**-48
@@ -28,32 +28,12 @@ def dense_race(
     Draws: the clocks of tokens 0..V-1, one exponential each, trial by trial; impossible tokens too. A logarithm is
     taken only of a uniform that may win or come before the winner.
 
-    Parameters
-    ----------
-    target, draft : array ``[V]``
-        pmfs at one position.
-    trials : int
-        How many races.
-    state : array ``[4]``
-        The stream; it is advanced.
-    max_rank : int
-        The highest rank that is told apart.
-    by_output : bool
-        Whether to count for every output token.
-
-    Returns
-    -------
-    array ``[max_rank + 2]``, or ``[V, max_rank + 2]`` by output
-        Trials without a rank (the draft cannot draw the output) at 0, of rank r at r, of higher ranks at the end.
-
-    Raises
-    ------
-    PmfError, ShapeError, SettingError
-        As :func:`simulations.kernels.race_counts.enter_race` says.
+    Returns array ``[max_rank + 2]``, or ``[V, max_rank + 2]`` by output: trials without a rank (the draft cannot draw
+    the output) at 0, of rank r at r, of higher ranks at the end.
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> dense_race([0.5, 0.5], [1.0, 0.0], trials=1000, state=words(1), max_rank=2).tolist()
     [504, 496, 0, 0]
     """

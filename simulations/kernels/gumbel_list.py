@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.positions import Floats, one_pair, whole_number
-from simulations.streams import Words, uniform
+from simulations.draws.streams import Words, uniform
+from simulations.models.positions import Floats, one_pair, whole_number
 from spectheory.kernels.compiling import compiled
 
 Counts = NDArray[np.int64]
@@ -27,33 +27,13 @@ def gumbel_list(target: Any, draft: Any, k: int, trials: int, *, state: Words) -
 
     Draws of a trial, in order: race by race, token by token, one exponential.
 
-    Parameters
-    ----------
-    target, draft : array ``[V]``
-        Pmfs of the position.
-    k : int
-        Races, each with one draft, at least 1.
-    trials : int
-        Independent trials, at least 1.
-    state : array ``[4]``
-        A stream (:func:`simulations.streams.words`); it is advanced in place.
-
-    Returns
-    -------
-    array ``[3, V]`` of int
-        Trials by output: row 0 misses, row 1 hits by another race than the one the output comes from, row 2 hits by
-        that race. Runs add up; rows 1 and 2 are the hits, row 2 alone what the paper's bound counts.
-
-    Raises
-    ------
-    SettingError
-        If k or trials is no whole number or below 1.
-    PmfError, ShapeError
-        If the arrays are not pmfs of one position and one vocabulary.
+    Returns array ``[3, V]`` of int: trials by output: row 0 misses, row 1 hits by another race than the one the output
+    comes from, row 2 hits by that race. Runs add up; rows 1 and 2 are the hits, row 2 alone what the paper's bound
+    counts.
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> gumbel_list([0.5, 0.5], [0.5, 0.5], 2, 1000, state=words(1)).sum(axis=1).tolist()
     [0, 0, 1000]
     """

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.alias import Tokens, alias, drawn
-from simulations.chains import checked_stream
-from simulations.positions import Floats, one_pair, whole_number
-from simulations.streams import Words, uniform
+from simulations.draws.alias import Tokens, alias, drawn
+from simulations.draws.streams import Words, uniform
+from simulations.models.chains import checked_stream
+from simulations.models.positions import Floats, one_pair, whole_number
 from spectheory.kernels.compiling import compiled
 
 Counts = NDArray[np.int64]
@@ -30,32 +30,12 @@ def kseq(target: Any, draft: Any, k: int, trials: int, *, state: Words) -> Count
     Draws of a trial: for each candidate one uniform for the token (alias table) and one for the coin; after k
     rejections one for the output.
 
-    Parameters
-    ----------
-    target, draft : array ``[V]``
-        Pmfs of the position.
-    k : int
-        Candidates of a trial, at least 1.
-    trials : int
-        Independent trials, at least 1.
-    state : array ``[4]``
-        A stream (:func:`simulations.streams.words`); it is advanced in place.
-
-    Returns
-    -------
-    array ``[k + 1, V]`` of int
-        Entry ``[r - 1, x]`` counts trials whose candidate r was the output x; the last row those that accepted none.
-
-    Raises
-    ------
-    SettingError
-        If k or trials is no whole number or below 1, or the state no stream.
-    PmfError, ShapeError
-        If the arrays are not pmfs of one position and one vocabulary.
+    Returns array ``[k + 1, V]`` of int: entry ``[r - 1, x]`` counts trials whose candidate r was the output x; the last
+    row those that accepted none.
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> kseq([0.5, 0.5], [1.0, 0.0], 1, 1000, state=words(1)).tolist()
     [[513, 0], [0, 487]]
     """

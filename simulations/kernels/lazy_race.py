@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from simulations.alias import alias
+from simulations.draws.alias import alias
+from simulations.draws.streams import Words, uniform
 from simulations.kernels.race_counts import Counts, Floats, enter_race
-from simulations.streams import Words, uniform
 from spectheory.kernels.compiling import compiled
 
 AHEAD = 256
@@ -34,32 +34,12 @@ def lazy_race(
     (alias table, 256 ahead, one uniform each) and, if r_y < r_i, a uniform to keep it; for coins a uniform for each of
     the tokens 0..V-1. What was drawn ahead is dropped at the end.
 
-    Parameters
-    ----------
-    target, draft : array ``[V]``
-        pmfs at one position.
-    trials : int
-        How many races. The tables cost as much as some 25 dense ones.
-    state : array ``[4]``
-        The stream; it is advanced.
-    max_rank : int
-        The highest rank that is told apart.
-    by_output : bool
-        Whether to count for every output token.
-
-    Returns
-    -------
-    array ``[max_rank + 2]``, or ``[V, max_rank + 2]`` by output
-        Trials without a rank (the draft cannot draw the output) at 0, of rank r at r, of higher ranks at the end.
-
-    Raises
-    ------
-    PmfError, ShapeError, SettingError
-        As :func:`simulations.kernels.race_counts.enter_race` says.
+    Returns array ``[max_rank + 2]``, or ``[V, max_rank + 2]`` by output: trials without a rank (the draft cannot draw
+    the output) at 0, of rank r at r, of higher ranks at the end.
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> lazy_race([0.5, 0.5], [1.0, 0.0], trials=1000, state=words(1), max_rank=2).tolist()
     [483, 517, 0, 0]
     """

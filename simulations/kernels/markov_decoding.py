@@ -1,7 +1,7 @@
 """Token verification on Markov chains, one draw per token.
 
-A table per state draws output and mark at once (:mod:`simulations.acceptance`); the bonus token is a draw whose mark is
-not read. A text is a chain of dependent loads; many texts in turn hide the wait for memory.
+A table per state draws output and mark at once (:mod:`simulations.draws.acceptance`); the bonus token is a draw whose
+mark is not read. A text is a chain of dependent loads; many texts in turn hide the wait for memory.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from simulations.acceptance import Rows, acceptance_law, acceptance_rows
-from simulations.alias import Alias, Floats, Tokens, alias, drawn
-from simulations.chains import CallCounts, Counts, RejectionCounts, checked_chains, checked_stream
-from simulations.positions import whole_number
-from simulations.streams import Words, next_word, words
+from simulations.draws.acceptance import Rows, acceptance_law, acceptance_rows
+from simulations.draws.alias import Alias, Floats, Tokens, alias, drawn
+from simulations.draws.streams import Words, next_word, words
+from simulations.models.chains import CallCounts, Counts, RejectionCounts, checked_chains, checked_stream
+from simulations.models.positions import whole_number
 from spectheory.kernels.compiling import compiled
 
 LANES = 64
@@ -22,13 +22,7 @@ LANES = 64
 
 
 def lane_streams(state: Words, lanes: int) -> Words:
-    """Streams ``[4, lanes]``, a column for each lane: children of a seed of four words drawn from `state`.
-
-    Examples
-    --------
-    >>> lane_streams(words(1), 3).shape
-    (4, 3)
-    """
+    """Streams ``[4, lanes]``, a column for each lane: children of a seed of four words drawn from `state`."""
     seed = 0
     for _ in range(4):
         seed = (seed << 64) | int(next_word(state))
@@ -44,28 +38,7 @@ def token_calls(target: Any, draft: Any, initial: Any, *, length: int, k: int, t
     Lane i draws from its own stream (:func:`lane_streams`): the token before each of its texts, then one uniform per
     token.
 
-    Parameters
-    ----------
-    target, draft : array ``[V, V]`` or ``[T, V, V]``
-        Transition pmfs, row x after token x; T = `length`.
-    initial : array ``[V]``
-        Pmf of the token before the text, which is not counted.
-    length, k, texts : int
-        Tokens of a text, drafts per call, number of texts.
-    state : array ``[4]``
-        The stream that seeds the lanes; it is advanced.
-
-    Returns
-    -------
-    CallCounts
-        Calls by accepted drafts, texts by calls.
-
-    Raises
-    ------
-    PmfError, ShapeError
-        If the chains are none or do not fit.
-    SettingError
-        If a number is below 1, or the state no stream.
+    Returns CallCounts: calls by accepted drafts, texts by calls.
 
     Examples
     --------
@@ -132,7 +105,7 @@ def _outcome(rows: Rows, state: int, u: float) -> int:
 
 @compiled
 def _uniforms(streams: Words, u: Floats) -> None:
-    """The next uniform of every lane, :func:`simulations.streams.uniform` written so that it runs on vectors."""
+    """The next uniform of every lane, :func:`simulations.draws.streams.uniform` written so that it runs on vectors."""
     first, second, third, fourth = streams[0], streams[1], streams[2], streams[3]
     for lane in range(u.size):
         a, b, c, d = first[lane], second[lane], third[lane], fourth[lane]

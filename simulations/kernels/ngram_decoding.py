@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simulations.acceptance import Rows, acceptance_law, acceptance_rows
-from simulations.alias import Alias, alias
-from simulations.chains import CallCounts, checked_stream
+from simulations.draws.acceptance import Rows, acceptance_law, acceptance_rows
+from simulations.draws.alias import Alias, alias
+from simulations.draws.streams import Words
 from simulations.kernels.markov_decoding import LANES, calls_of_rows, lane_streams
-from simulations.positions import paired_rows, whole_number
-from simulations.streams import Words
+from simulations.models.chains import CallCounts, checked_stream
+from simulations.models.positions import paired_rows, whole_number
 from spectheory.distributions import validate_pmf
 from spectheory.errors import ShapeError
 
@@ -24,12 +24,8 @@ from spectheory.errors import ShapeError
 class Tables(NamedTuple):
     """What a pair needs to be decoded.
 
-    Attributes
-    ----------
-    rows : Rows
-        Tables of every state; an outcome is twice the state that follows, plus one if its token is accepted.
-    start : Alias
-        Table of the first state.
+    - ``rows``: tables of every state; an outcome is twice the state that follows, plus one if its token is accepted.
+    - ``start``: table of the first state.
     """
 
     rows: Rows
@@ -44,34 +40,13 @@ def ngram_calls(
     Calls, lanes and draws are those of :func:`~simulations.kernels.markov_decoding.token_calls`: per text its first
     state, then one uniform per token.
 
-    Parameters
-    ----------
-    target, draft : array ``[S, V]``
-        Pmfs of the next token in every state.
-    following : array ``[S, V]`` of int
-        The state after each state and token.
-    initial : array ``[S]``
-        Pmf of the state before the text.
-    length, k, texts : int
-        Tokens of a text, drafts per call, number of texts.
-    state : array ``[4]``
-        The stream that seeds the lanes; it is advanced.
+    - ``following``, ``[S, V]``: the state after each state and token.
 
-    Returns
-    -------
-    CallCounts
-        Calls by accepted drafts, texts by calls.
-
-    Raises
-    ------
-    PmfError, ShapeError
-        If a row is no pmf, or the automaton does not fit.
-    SettingError
-        If a number is below 1, or `state` no stream.
+    Returns CallCounts: calls by accepted drafts, texts by calls.
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> same, stay = np.full((2, 3), 1 / 3), [[0, 0, 0], [1, 1, 1]]
     >>> ngram_calls(same, same, stay, [1, 0], length=7, k=2, texts=100, state=words(1)).accepted
     array([100,   0, 200])
@@ -92,11 +67,6 @@ def ngram_tables(target: Any, draft: Any, following: Any, initial: Any) -> Table
 
     A law is off by less than max(S, V)^2/2^59 (or 2^-53 if that is larger), and so is the chance of a draw that a table
     in floats would decide otherwise.
-
-    Examples
-    --------
-    >>> ngram_tables([[0.5, 0.5]], [[1, 0]], [[0, 0]], [1]).rows.columns.size
-    2
     """
     p, q = paired_rows(target, draft)
     start = np.ascontiguousarray(validate_pmf(np.asarray(initial, dtype=np.float64), "initial"))

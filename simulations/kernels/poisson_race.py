@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from simulations.alias import Tokens, alias, drawn
+from simulations.draws.alias import Tokens, alias, drawn
+from simulations.draws.streams import Words, uniform
 from simulations.kernels.race_counts import Counts, Floats, enter_race
-from simulations.streams import Words, uniform
 from spectheory.errors import SettingError
 from spectheory.kernels.compiling import compiled
 
@@ -31,34 +31,12 @@ def poisson_race(
     one uniform); then for each arrival the gap before it (an exponential; also for the one that comes too late) and
     its token (alias table, one uniform).
 
-    Parameters
-    ----------
-    target, draft : array ``[V]``
-        pmfs at one position.
-    trials : int
-        How many races.
-    state : array ``[4]``
-        The stream; it is advanced.
-    max_rank : int
-        The highest rank that is told apart.
-    by_output : bool
-        Whether to count for every output token.
-
-    Returns
-    -------
-    array ``[max_rank + 2]``, or ``[V, max_rank + 2]`` by output
-        Trials without a rank (the draft cannot draw the output) at 0, of rank r at r, of higher ranks at the end.
-
-    Raises
-    ------
-    SettingError
-        If trials x max p/q is beyond :data:`MOST_ARRIVALS`.
-    PmfError, ShapeError, SettingError
-        As :func:`simulations.kernels.race_counts.enter_race` says.
+    Returns array ``[max_rank + 2]``, or ``[V, max_rank + 2]`` by output: trials without a rank (the draft cannot draw
+    the output) at 0, of rank r at r, of higher ranks at the end.
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> poisson_race([0.5, 0.5], [1.0, 0.0], trials=1000, state=words(1), max_rank=2).tolist()
     [502, 498, 0, 0]
     """

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.chains import checked_stream
-from simulations.streams import Words
+from simulations.draws.streams import Words
+from simulations.models.chains import checked_stream
 from spectheory.distributions import validate_pair
 from spectheory.errors import PmfError, SettingError, ShapeError
 
@@ -19,14 +19,9 @@ Counts = NDArray[np.int64]
 class Race(NamedTuple):
     """Checked inputs of a race.
 
-    Attributes
-    ----------
-    target, draft : array ``[V]``
-        The pmfs, in double precision.
-    ratios : array ``[V]``
-        p/q, 0 where neither has mass and infinite outside the draft's support.
-    counts : array ``[1, max_rank + 2]`` or ``[V, max_rank + 2]``
-        Zeros, to be filled: column 0 for outputs without a rank, r for rank r, the last for higher ranks.
+    - ``ratios``, ``[V]``: p/q, 0 where neither has mass and infinite outside the draft's support.
+    - ``counts``, ``[1, max_rank + 2]`` or ``[V, max_rank + 2]``: zeros, to be filled: column 0 for outputs without a
+      rank, r for rank r, the last for higher ranks.
     """
 
     target: Floats
@@ -36,35 +31,7 @@ class Race(NamedTuple):
 
 
 def enter_race(target: Any, draft: Any, *, trials: int, max_rank: int, state: Words, by_output: bool = False) -> Race:
-    """Check what a race is given.
-
-    Parameters
-    ----------
-    target, draft : array ``[V]``
-        pmfs at one position; they are not renormalised.
-    trials, max_rank : int
-        How many races, and the highest rank that is told apart.
-    state : array ``[4]``
-        A stream (:func:`simulations.streams.words`).
-    by_output : bool
-        Whether counts are kept for every output token.
-
-    Raises
-    ------
-    PmfError
-        If an array is no pmf, or a ratio p/q with q > 0 is beyond the floats.
-    ShapeError
-        If the pmfs are not two vectors over one vocabulary.
-    SettingError
-        If trials or max_rank is no whole number >= 1, or the state is no stream.
-
-    Examples
-    --------
-    >>> from simulations.streams import words
-    >>> race = enter_race([0.5, 0.5], [1.0, 0.0], trials=1, max_rank=3, state=words(1), by_output=True)
-    >>> race.ratios, race.counts.shape
-    (array([0.5, inf]), (2, 5))
-    """
+    """Check what a race is given."""
     pmfs = validate_pair(target, draft)
     p, q = (np.require(pmf, dtype=np.float64, requirements=("C", "W")) for pmf in pmfs[:2])
     if p.shape != q.shape or p.ndim != 1:

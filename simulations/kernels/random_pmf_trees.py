@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.positions import Floats, pmf_rows, whole_number
-from simulations.streams import Words, uniform
+from simulations.draws.streams import Words, uniform
+from simulations.models.positions import Floats, pmf_rows, whole_number
 from spectheory.errors import SettingError
 from spectheory.kernels.compiling import compiled
 
@@ -33,32 +33,15 @@ def random_pmf_trees(pmfs: Any, capacities: Sequence[int], trees: int, *, state:
     Draws of a tree, in order: one uniform for the root's pmf, one for that of each prefix as it is taken, but for the
     last.
 
-    Parameters
-    ----------
-    pmfs : array ``[V]`` or ``[n, V]``
-        The family; its rows are equally likely.
-    capacities : sequence of int
-        The numbers P of prefixes, root excluded, ascending.
-    trees : int
-        Independent random trees, at least 1.
-    state : array ``[4]``
-        A stream (:func:`simulations.streams.words`); it is advanced in place.
+    - ``pmfs``, ``[V]`` or ``[n, V]``: the family; its rows are equally likely.
+    - ``capacities``: the numbers P of prefixes, root excluded, ascending.
+    - ``trees``: independent random trees, at least 1.
 
-    Returns
-    -------
-    array ``[trees, capacities]``
-        Total probability of the P heaviest prefixes of each tree.
-
-    Raises
-    ------
-    PmfError, ShapeError
-        If the rows are no pmfs.
-    SettingError
-        If a capacity or `trees` is no whole number or below 1, or the capacities do not ascend.
+    Returns array ``[trees, capacities]``: total probability of the P heaviest prefixes of each tree.
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> random_pmf_trees([0.75, 0.25], [1, 3], 1, state=words(1))
     array([[0.75    , 1.734375]])
     """

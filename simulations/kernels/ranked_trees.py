@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.alias import Tokens, alias, drawn
-from simulations.positions import Floats, paired_rows, whole_number
-from simulations.streams import Words, uniform
+from simulations.draws.alias import Tokens, alias, drawn
+from simulations.draws.streams import Words, uniform
+from simulations.models.positions import Floats, paired_rows, whole_number
 from spectheory.drafting.shapes import Shape, Tree
 from spectheory.drafting.weights import validate_rank_pmf
 from spectheory.errors import SettingError, ShapeError
@@ -26,12 +26,9 @@ Counts = NDArray[np.int64]
 class TreeCounts(NamedTuple):
     """Where calls ended; counts of separate runs add up entry by entry.
 
-    Attributes
-    ----------
-    accepted : array ``[depth + 1]`` of int
-        Calls by their number of accepted drafts; a call outputs one token more.
-    exits : array ``[nodes + 1, A + 1]`` of int
-        Calls by the node they left, the root first, and the rank they left it by, R > A last.
+    - ``accepted``, ``[depth + 1]``: calls by their number of accepted drafts; a call outputs one token more.
+    - ``exits``, ``[nodes + 1, A + 1]``: calls by the node they left, the root first, and the rank they left it by, R >
+      A last.
     """
 
     accepted: Counts
@@ -44,27 +41,11 @@ def ranked_tree(shape: Shape, rank_pmf: Any, calls: int, *, state: Words) -> Tre
     Draws of a call, in order: one uniform per rank that is read, from the law's alias table; the rank that leads out of
     the tree is read too.
 
-    Parameters
-    ----------
-    shape : Shape
-        What is drafted.
-    rank_pmf : array ``[A]``
-        P(R = r), r = 1..A, of one position; what is missing to 1 is R > A.
-    calls : int
-        Independent calls, at least 1.
-    state : array ``[4]``
-        A stream (:func:`simulations.streams.words`); it is advanced in place.
-
-    Raises
-    ------
-    PmfError, ShapeError
-        If it is no law of one position's rank.
-    SettingError
-        If the shape has a rank above A, or `calls` is no whole number or below 1.
+    - ``rank_pmf``, ``[A]``: P(R = r), r = 1..A, of one position; what is missing to 1 is R > A.
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> from spectheory.drafting import Chain
     >>> counts = ranked_tree(Chain(2), [1.0], 10, state=words(1))
     >>> counts.accepted.tolist(), counts.exits.tolist()
@@ -90,29 +71,12 @@ def raced_tree(
 
     Draws of a position, in order: one uniform for the pair, one exponential per token.
 
-    Parameters
-    ----------
-    shape : Shape
-        What is drafted.
-    target, draft : array ``[V]`` or ``[n, V]``
-        Pairs of pmfs, row by row; all are equally likely at each position.
-    calls : int
-        Independent calls, at least 1.
-    state : array ``[4]``
-        A stream (:func:`simulations.streams.words`); it is advanced in place.
-    max_rank : int, optional
-        A, the ranks told apart; the shape's largest if left out.
-
-    Raises
-    ------
-    PmfError, ShapeError
-        If the arrays are not pmfs, or do not fit.
-    SettingError
-        If the shape has a rank above A, or `calls` or A is no whole number or below 1.
+    - ``shape``: what is drafted.
+    - ``calls``: independent calls, at least 1.
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> from spectheory.drafting import Chain
     >>> raced_tree(Chain(2), [0.5, 0.5], [0.5, 0.5], 10, state=words(1)).accepted.tolist()
     [0, 0, 10]

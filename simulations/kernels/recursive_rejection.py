@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.alias import Tokens, alias, drawn
-from simulations.positions import Floats, one_pair, whole_number
-from simulations.streams import Words, uniform
+from simulations.draws.alias import Tokens, alias, drawn
+from simulations.draws.streams import Words, uniform
+from simulations.models.positions import Floats, one_pair, whole_number
 from spectheory.kernels.compiling import compiled, compiled_in_any_order
 
 Counts = NDArray[np.int64]
@@ -38,35 +38,12 @@ def recursive_rejection(
     from q's alias table, else by inversion) and one for the coin; after `max_rank` rejections one for the output (with
     replacement from the residual's alias table, else by inversion).
 
-    Parameters
-    ----------
-    target, draft : array ``[V]``
-        Pmfs of the position.
-    max_rank : int
-        Candidates of a trial, at least 1.
-    trials : int
-        Independent trials, at least 1.
-    state : array ``[4]``
-        A stream (:func:`simulations.streams.words`); it is advanced in place.
-    replacement : bool
-        Whether candidates are i.i.d.; if not they are distinct.
-
-    Returns
-    -------
-    array ``[max_rank + 1, V]`` of int
-        Entry ``[r - 1, x]`` counts trials whose candidate r was the output x; the last row those that accepted none.
-        Runs add up; row sums are the rank histogram, column sums the output counts.
-
-    Raises
-    ------
-    SettingError
-        If max_rank or trials is no whole number or below 1.
-    PmfError, ShapeError
-        If the arrays are not pmfs of one position and one vocabulary.
+    Returns array ``[max_rank + 1, V]`` of int: entry ``[r - 1, x]`` counts trials whose candidate r was the output x;
+    the last row those that accepted none. Runs add up; row sums are the rank histogram, column sums the output counts.
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> recursive_rejection([0.5, 0.5], [1.0, 0.0], 1, 1000, state=words(1)).tolist()
     [[513, 0], [0, 487]]
     """

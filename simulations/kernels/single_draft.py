@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.alias import Tokens, alias, drawn
-from simulations.chains import checked_stream
-from simulations.positions import Floats, one_pair, whole_number
-from simulations.streams import Words, uniform
+from simulations.draws.alias import Tokens, alias, drawn
+from simulations.draws.streams import Words, uniform
+from simulations.models.chains import checked_stream
+from simulations.models.positions import Floats, one_pair, whole_number
 from spectheory.errors import SettingError
 from spectheory.kernels.compiling import compiled
 
@@ -31,32 +31,11 @@ def single_draft(target: Any, draft: Any, rule: str, trials: int, *, state: Word
     Draws of a trial, each a uniform into an alias table: the draft if it is sampled; then for ``token`` the coin and,
     after a rejection, the recovered token; else the output if it is sampled.
 
-    Parameters
-    ----------
-    target, draft : array ``[V]``
-        Pmfs of the position.
-    rule : {"token", "independent", "argmax", "greedy"}
-        What decides.
-    trials : int
-        Independent trials, at least 1.
-    state : array ``[4]``
-        A stream (:func:`simulations.streams.words`); it is advanced in place.
-
-    Returns
-    -------
-    array ``[2, V]`` of int
-        Trials by output: row 0 rejected drafts, row 1 accepted ones. Runs add up.
-
-    Raises
-    ------
-    SettingError
-        If the rule is unknown, trials is no whole number or below 1, or the state no stream.
-    PmfError, ShapeError
-        If the arrays are not pmfs of one position and one vocabulary.
+    Returns array ``[2, V]`` of int: trials by output: row 0 rejected drafts, row 1 accepted ones. Runs add up.
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> single_draft([0.5, 0.5], [1.0, 0.0], "token", 1000, state=words(1)).tolist()
     [[0, 487], [513, 0]]
     """
@@ -81,26 +60,12 @@ def top_k_match(target: Any, draft: Any, max_rank: int, trials: int, *, state: W
 
     Draws of a trial: one uniform, into the target's alias table.
 
-    Parameters
-    ----------
-    target, draft, trials, state
-        As of :func:`single_draft`.
-    max_rank : int
-        Candidates of a trial, at least 1.
-
-    Returns
-    -------
-    array ``[max_rank + 1, V]`` of int
-        Entry ``[r - 1, x]`` counts trials whose candidate r was the output x; the last row those without any.
-
-    Raises
-    ------
-    PmfError, ShapeError, SettingError
-        As of :func:`single_draft`.
+    Returns array ``[max_rank + 1, V]`` of int: entry ``[r - 1, x]`` counts trials whose candidate r was the output x;
+    the last row those without any.
 
     Examples
     --------
-    >>> from simulations.streams import words
+    >>> from simulations.draws.streams import words
     >>> top_k_match([0.5, 0.5], [0.2, 0.8], 1, 1000, state=words(1)).tolist()
     [[0, 491], [509, 0]]
     """

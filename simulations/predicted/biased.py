@@ -8,18 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.predictions import Predicted, predicts
-from simulations.quantities import Share
+from simulations.counts.quantities import Share
+from simulations.verdicts.predictions import Predicted, predicts
 from spectheory import total_variation
 from spectheory.limits import biased_loss, optimal_recovery, rejection_probability, uno_loss
 
 
 @predicts("biased")
 def biased(parameters: dict[str, Any]) -> Iterator[Predicted]:
-    """P(reject) is what the least loss leaves of TV, whatever the recovery law; the output's law, and its bias.
-
-    The bias, TV(output, p), is what the tokens that are output more often than p says have too much.
-    """
+    """P(reject), whatever the recovery law; the output's law, and its bias TV(output, p)."""
     p, q, b = (np.asarray(parameters[name], dtype=np.float64) for name in ("target", "draft", "accept"))
     rejected = float(total_variation(p, q)) - float(biased_loss(p, q, b))
     yield Predicted("P(reject) = TV - Loss*", "Y6", Share("rejected"), min(max(rejected, 0.0), 1.0))

@@ -22,19 +22,9 @@ def block_moves(target: Floats, draft: Floats, following: Ints, n: int, k: int) 
     :math:`w = m/c \le 1`; a token y takes them to :math:`p_y u \min(1, \rho_y/w)` and :math:`\min(1, w/\rho_y)`.
     Branches with w = 1 and one state have one future and are added up; the others are as many as paths.
 
-    Parameters
-    ----------
-    target, draft : array ``[T, S, V]``
-        Pmf of the next token in each state; T = 1 serves every position.
-    following : array ``[S, V]``
-        The state after a token in a state.
-    n, k : int
-        Position of the first draft, number of drafts.
-
-    Raises
-    ------
-    SettingError
-        If the branches are too many.
+    - ``target``, ``draft``, ``[T, S, V]``: pmf of the next token in each state; T = 1 serves every position.
+    - ``following``, ``[S, V]``: the state after a token in a state.
+    - ``n``, ``k``: position of the first draft, number of drafts.
 
     Examples
     --------

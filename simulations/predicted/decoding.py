@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from functools import cache, partial
 from typing import Any
 
-from simulations.ngram import ngram_pair_of
+from simulations.counts.quantities import Mean
+from simulations.experiments.tasks import canonical
+from simulations.models.ngram import ngram_pair_of
+from simulations.models.recipes import chains_of
 from simulations.predicted.markov_calls import MarkovCalls, markov_calls, mean_acceptance
-from simulations.predictions import Predicted, predicts
-from simulations.quantities import Mean
-from simulations.settings import chains_of
-from simulations.tasks import canonical
+from simulations.verdicts.predictions import Predicted, predicts
 from spectheory.drafting import Chain, Tree
 from spectheory.verification import RULES, PathRule
 
@@ -34,14 +34,7 @@ def calls_of(kind: str, parameters: Mapping[str, Any]) -> MarkovCalls:
 
 
 def acceptance_of(kind: str, parameters: Mapping[str, Any]) -> float:
-    """Acceptance rate of the simulator's rule on the mean over positions and texts: what C1 knows of a setting.
-
-    Examples
-    --------
-    >>> pair = {"target": [[0.5, 0.5]] * 2, "draft": [[1.0, 0.0]] * 2, "initial": [1.0, 0.0]}
-    >>> acceptance_of("token", {**pair, "length": 6})
-    0.5
-    """
+    """Acceptance rate of the simulator's rule on the mean over positions and texts: what C1 knows of a setting."""
     return _acceptance_of(kind, canonical({name: parameters[name] for name in parameters if name not in _SHAPE}))
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from simulations.counts.quantities import Share
 from simulations.predicted.races import outputs, ranks
-from simulations.predictions import Predicted, predicts
-from simulations.quantities import Share
+from simulations.verdicts.predictions import Predicted, predicts
 from spectheory.verification import GumbelList, RecursiveRejection
 from spectheory.verification.distinct import most_ranks
 

@@ -21,15 +21,7 @@ Floats = NDArray[np.float64]
 
 
 class MarkovCalls(NamedTuple):
-    """Calls of a text.
-
-    Attributes
-    ----------
-    expected : float
-        Their mean over texts and coins.
-    variance : float
-        Their variance over texts and coins.
-    """
+    """Calls of a text."""
 
     expected: float
     variance: float
@@ -38,12 +30,8 @@ class MarkovCalls(NamedTuple):
 class Models(NamedTuple):
     """Target and draft over states.
 
-    Attributes
-    ----------
-    target, draft : array ``[T, S, V]``
-        Pmf of the next token in each state; T = 1 serves every position.
-    following : array ``[S, V]``
-        The state after a token in a state.
+    - ``target``, ``draft``, ``[T, S, V]``: pmf of the next token in each state; T = 1 serves every position.
+    - ``following``, ``[S, V]``: the state after a token in a state.
     """
 
     target: Floats
@@ -63,25 +51,13 @@ def markov_calls(
 ) -> MarkovCalls:
     """Mean and variance of the calls that a text of `length` tokens takes (§7, exact).
 
-    Parameters
-    ----------
-    rule : PathRule
-        How calls verify; block verification takes chains alone. The text of greedy match is the target's greedy one.
-    target, draft : array ``[V, V]`` or ``[T, V, V]``
-        Transition pmfs, row x after token x; with `following`, ``[S, V]``, a row for each state.
-    initial : array ``[V]`` or ``[S]``
-        Pmf of the token, or state, before the text.
-    length : int
-        Tokens of a text.
-    tree : Tree
-        What each call drafts; that the last calls draft less changes no call.
-    following : array ``[S, V]``, optional
-        State after a token in a state, as of an n-gram; None: the token is the state.
-
-    Raises
-    ------
-    SettingError
-        If the rule does not take the tree, or block verification would follow too many paths.
+    - ``rule``: how calls verify; block verification takes chains alone. The text of greedy match is the target's greedy
+      one.
+    - ``target``, ``draft``, ``[V, V]`` or ``[T, V, V]``: transition pmfs, row x after token x; with `following`, ``[S,
+      V]``, a row for each state.
+    - ``initial``, ``[V]`` or ``[S]``: pmf of the token, or state, before the text.
+    - ``tree``: what each call drafts; that the last calls draft less changes no call.
+    - ``following``, ``[S, V]``: state after a token in a state, as of an n-gram; None: the token is the state.
 
     Examples
     --------
@@ -117,14 +93,7 @@ def mean_acceptance(
 ) -> float:
     """Acceptance rate of one draft at a position of a text, on the mean over positions and texts (A1, A2, A4, exact).
 
-    It is all that the i.i.d. formula C1 knows of a pair. Parameters are those of :func:`markov_calls`.
-
-    Examples
-    --------
-    >>> from spectheory.verification import TokenVerification
-    >>> half, one = np.full((2, 2), 0.5), np.array([[1.0, 0.0], [1.0, 0.0]])
-    >>> mean_acceptance(TokenVerification(), half, one, [1, 0], length=3)
-    0.5
+    The i.i.d. formula C1 uses this number alone. Parameters are those of :func:`markov_calls`.
     """
     models = _models(rule, target, draft, following)
     rates = np.broadcast_to(np.asarray(rule.acceptance(models.target, models.draft)), models.target.shape[:2])
@@ -142,20 +111,7 @@ def mean_acceptance(
 
 
 def rank_laws(rule: PathRule, target: Any, draft: Any, most: int) -> Floats:
-    """P(R = r | output y), r = 1..most, for every row: ``[..., V]`` to ``[most, ..., V]``, 0 where p_y = 0.
-
-    Raises
-    ------
-    SettingError
-        If the rule has one candidate and `most` is above 1.
-
-    Examples
-    --------
-    >>> from spectheory.verification import TopKMatch
-    >>> rank_laws(TopKMatch(), [0.5, 0.5], [0.25, 0.75], 2)
-    array([[0., 1.],
-           [1., 0.]])
-    """
+    """P(R = r | output y), r = 1..most, for every row: ``[..., V]`` to ``[most, ..., V]``, 0 where p_y = 0."""
     p, q = np.asarray(target, dtype=np.float64), np.asarray(draft, dtype=np.float64)
     if most == 1:
         laws = np.asarray(rule.acceptance_given(p, q))[None]

@@ -1,51 +1,51 @@
 """What the path theorem says of ERSD along the texts of :mod:`simulations.simulators.model_races` (§7, R2).
 
-The theorem needs the models' own statistics along the texts, so it is worked out as a task too and its numbers are kept
-with the others: closed forms under a name, with nothing drawn.
+The theorem needs the models' statistics along the texts, which takes seconds: a figure saves its numbers.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from simulations.moments import Moments
-from simulations.positions import Floats
-from simulations.predictions import Predicted
-from simulations.quantities import Mean
-from simulations.raced_texts import models, number_of_texts, sampling, texts
-from simulations.registry import simulator
+from simulations.counts.moments import Moments
+from simulations.counts.quantities import Mean
+from simulations.counts.tally import Tally
+from simulations.experiments.tasks import canonical
+from simulations.models.positions import Floats
+from simulations.models.raced_texts import models, sampling, texts
 from simulations.simulators.trees import tree_of
-from simulations.streams import Words
-from simulations.tally import Tally
+from simulations.verdicts.predictions import Predicted
 from spectheory.drafting import Tree
-from spectheory.errors import SettingError
 from spectheory.prediction.paths import calls_and_visits, shifted_product, tree_survival
 from spectheory.trace import RECORDED_RANKS
 from spectheory.verification import RaceVerification
 
 
-@simulator("model-path-theorem", version="1")
-def model_path_theorem(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
-    """The expected counts of "model-races" (§7, exact); a trial is a text, so there are as many as texts.
+def path_theorem(recipe: Mapping[str, Any]) -> Tally:
+    """The expected counts of "model-races" (§7, exact), a sample for each text, by the names of the counts.
 
-    Samples are named alike, one per text, and ``P(R = r)``, the mean law of the rank along each text.
+    Samples ``P(R = r)`` are the mean law of the rank along each text. A recipe is worked out once.
     """
-    if trials != number_of_texts(parameters):
-        raise SettingError(
-            f"trials is {trials}", limit=f"the texts are {number_of_texts(parameters)}", remedy="ask for each once"
-        )
-    shapes = {label: tree_of(paths) for label, paths in parameters["shapes"].items()}
+    return _path_theorem(canonical(recipe))
+
+
+@lru_cache(maxsize=8)
+def _path_theorem(recipe_text: str) -> Tally:
+    recipe = json.loads(recipe_text)
+    shapes = {label: tree_of(paths) for label, paths in recipe["shapes"].items()}
     rows: list[dict[str, float]] = []
-    for law in _rank_laws(parameters):
+    for law in _rank_laws(recipe):
         row = {f"P(R = {r + 1})": float(share) for r, share in enumerate(law.mean(axis=0))}
         for label, shape in shapes.items():
-            row |= expected_counts(label, shape, law, nodes=label in parameters["nodes_of"])
+            row |= expected_counts(label, shape, law, nodes=label in recipe["nodes_of"])
         rows.append(row)
-    return Tally.of(trials, samples={name: [row[name] for row in rows] for name in rows[0]})
+    return Tally.of(len(rows), samples={name: [row[name] for row in rows] for name in rows[0]})
 
 
 def _rank_laws(parameters: Mapping[str, Any]) -> Iterator[Floats]:
@@ -114,9 +114,7 @@ def all_texts(tallies: Iterable[Tally]) -> Tally:
 
 
 def side_by_side(tallies: Iterable[Tally]) -> Tally:
-    """Runs through independent groups of texts, as many of each, as runs through all: samples add up trial by trial.
-
-    Means add up, and so do variances; which run of one group meets which of another is all the same.
+    """Equally many runs through independent groups of texts, as runs through all texts: means and variances add up.
 
     Examples
     --------

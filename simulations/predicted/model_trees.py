@@ -1,7 +1,7 @@
 """Best trees of a language model: B6, which assumes nothing of its text, as a bound on a difference of means.
 
 The thresholds are fixed beforehand, so that E[X] - E[sum over i of (1 - e^(S_i - t))+] <= P e^-t is a statement about
-means of samples, and nothing in it is estimated. What B2' makes of the moments is a reading, no prediction.
+means of samples, and nothing in it is estimated. B2' of the measured moments is an idealised value, not a prediction.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from simulations.predictions import Predicted, predicts
-from simulations.quantities import Mean
+from simulations.counts.quantities import Mean
+from simulations.verdicts.predictions import Predicted, predicts
 
 
 @predicts("model-trees")

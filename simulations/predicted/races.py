@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from simulations.positions import MOST_OUTPUTS
-from simulations.predictions import Predicted, predicts
-from simulations.quantities import Share
+from simulations.counts.quantities import Share
+from simulations.models.positions import MOST_OUTPUTS
+from simulations.verdicts.predictions import Predicted, predicts
 from spectheory.verification import PoissonRace, RaceVerification
 from spectheory.verification.base import RankRule
 
@@ -30,6 +30,7 @@ def race_ranks(tokens: int, max_rank: int, positions: int = 1) -> int:
 
 @predicts("race")
 @predicts("race-dense")
+@predicts("race-numpy")
 def race(parameters: dict[str, Any]) -> Iterator[Predicted]:
     """The exponential race over distinct tokens: as many ranks as :func:`race_ranks` says."""
     acceptance = float(RaceVerification().acceptance(parameters["target"], parameters["draft"]))

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from simulations.predictions import Predicted, predicts
-from simulations.quantities import Mean
+from simulations.counts.quantities import Mean
+from simulations.experiments.tasks import canonical
 from simulations.simulators.random_trees import pmfs_of
-from simulations.tasks import canonical
+from simulations.verdicts.predictions import Predicted, predicts
 from spectheory.limits import StepLaw, branching_bound, renewal_bound
 
 STATED = (("B2, t = log P", "B2", "lorden"), ("B2, best t", "B2", "best_t"), ("B2'", "B2'", "sharp"))

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.special import exp1
 
-from simulations.predictions import Predicted, predicts
-from simulations.quantities import Mean
+from simulations.counts.quantities import Mean
+from simulations.verdicts.predictions import Predicted, predicts
 from spectheory.intervals import Interval
 from spectheory.verification import PoissonRace, RaceVerification, RecursiveRejection, rank_entropy
 from spectheory.verification.base import RankRule

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from simulations.predictions import Predicted, predicts
-from simulations.quantities import Mean, Share
-from simulations.settings import chains_of
+from simulations.counts.quantities import Mean, Share
+from simulations.models.recipes import chains_of
+from simulations.verdicts.predictions import Predicted, predicts
 from spectheory.limits import rejection_profile
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from simulations.counts.quantities import Share
 from simulations.predicted.races import outputs, ranks
-from simulations.predictions import Predicted, predicts
-from simulations.quantities import Share
+from simulations.verdicts.predictions import Predicted, predicts
 from spectheory.verification import RULES, KSeq, TopKMatch
 
 

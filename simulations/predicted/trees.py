@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from simulations.alias import Floats
+from simulations.counts.quantities import Mean, Share
+from simulations.draws.alias import Floats
 from simulations.predicted.races import race_ranks
-from simulations.predictions import Predicted, predicts
-from simulations.quantities import Mean, Share
 from simulations.simulators.trees import pair_of, tree_of
+from simulations.verdicts.predictions import Predicted, predicts
 from spectheory.drafting import Tree, node_weights, survival
 from spectheory.errors import SettingError
 from spectheory.limits import tunstall_bound
@@ -27,13 +27,7 @@ def tree(parameters: dict[str, Any]) -> Iterator[Predicted]:
 
 @predicts("raced-tree")
 def raced(parameters: dict[str, Any]) -> Iterator[Predicted]:
-    """Ranks of races; of high ranks over a large vocabulary only the nodes that need none of them.
-
-    Raises
-    ------
-    SettingError
-        If there is no such node.
-    """
+    """Ranks of races; of high ranks over a large vocabulary only the nodes that need none of them."""
     shape = tree_of(parameters["paths"])
     target, draft = (np.atleast_2d(np.asarray(pmf)) for pmf in pair_of(parameters))
     known = race_ranks(target.shape[-1], shape.max_rank, max(len(target), len(draft)))

@@ -1,15 +1,13 @@
-"""yin2024's Algorithm 4 on Markov chains, round by round: the twin of the kernel.
-
-Nothing here uses a closed form of :mod:`spectheory`; agreement with it is evidence.
-"""
+"""Batches of drafts on Markov chains, round by round (yin2024, Algorithm 4)."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from simulations.reference.decoding import from_table, inverted
-from simulations.reference.markov import Floats, Pair
-from simulations.streams import Stream
+from simulations.draws.alias import Floats
+from simulations.draws.streams import Stream
+from simulations.reference.drawing import from_table, inverted_in_order
+from simulations.reference.markov import Pair
 
 
 def batch_round(
@@ -19,12 +17,6 @@ def batch_round(
 
     The first tokens of the drafts are tried one after the other (as printed: the first alone); the accepted draft is
     then verified to the horizon.
-
-    Examples
-    --------
-    >>> from simulations.streams import words
-    >>> batch_round(Pair(np.eye(2), np.eye(2)), 0, 1, 3, 2, Stream(words(1)))
-    ([1, 1, 1], False)
     """
     token, recovered = verified(pair.p(n, last), pair.q(n, last), 1 if printed else drafts, stream)
     tokens = [token]
@@ -36,14 +28,7 @@ def batch_round(
 
 
 def verified(p: Floats, q: Floats, drafts: int, stream: Stream) -> tuple[int, bool]:
-    """Recursive rejection of i.i.d. drafts at one position: the output token, and whether it was recovered.
-
-    Examples
-    --------
-    >>> from simulations.streams import words
-    >>> verified(np.array([0.0, 1.0]), np.array([1.0, 0.0]), 2, Stream(words(1)))
-    (1, True)
-    """
+    """Recursive rejection of i.i.d. drafts at one position: the output token, and whether it was recovered."""
     residual = p
     for _ in range(drafts):
         token = from_table(q, stream)
@@ -51,18 +36,11 @@ def verified(p: Floats, q: Floats, drafts: int, stream: Stream) -> tuple[int, bo
             return token, False
         excess = np.maximum(residual - q, 0.0)
         residual = excess / excess.sum()
-    return inverted(residual, list(range(len(p))), stream), True
+    return inverted_in_order(residual, list(range(len(p))), stream), True
 
 
 def batch_text(pair: Pair, start: int, length: int, drafts: int, stream: Stream, *, printed: bool = False) -> list[int]:
-    """Positions of a text whose token was recovered.
-
-    Examples
-    --------
-    >>> from simulations.streams import words
-    >>> batch_text(Pair(np.eye(2), np.eye(2)[::-1]), 0, 3, 2, Stream(words(1)))
-    [0, 1, 2]
-    """
+    """Positions of a text whose token was recovered."""
     rejected, n, last = [], 0, start
     while n < length:
         tokens, recovered = batch_round(pair, n, last, length, drafts, stream, printed=printed)

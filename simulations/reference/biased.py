@@ -1,19 +1,14 @@
-"""Over-acceptance at one position, trial by trial: the twin of the kernel (Y5; yin2024).
-
-Nothing here uses a closed form of :mod:`spectheory`; agreement with it is evidence.
-"""
+"""Over-acceptance at one position, trial by trial (Y5; yin2024)."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from simulations.reference.decoding import from_table
-from simulations.streams import Stream
-
-Floats = NDArray[np.float64]
+from simulations.draws.alias import Floats
+from simulations.draws.streams import Stream
+from simulations.reference.drawing import from_table
 
 
 class Output(NamedTuple):
@@ -24,14 +19,7 @@ class Output(NamedTuple):
 
 
 def over_accepted(p: Floats, q: Floats, accept: Floats, recovery: str, stream: Stream) -> Output:
-    """One draft, accepted with the probability stated for its token; else recovered from (p - q)+ or from p.
-
-    Examples
-    --------
-    >>> from simulations.streams import words
-    >>> over_accepted(np.array([0.0, 1.0]), np.array([1.0, 0.0]), np.zeros(2), "optimal", Stream(words(1)))
-    Output(token=1, recovered=True)
-    """
+    """One draft, accepted with the probability stated for its token; else recovered from (p - q)+ or from p."""
     token = from_table(q, stream)
     if stream.uniform() < accept[token]:
         return Output(token, recovered=False)

@@ -1,71 +1,48 @@
-"""Several candidates at one position, as the papers state it: recursive rejection (R3) and Gumbel lists (R6)."""
+"""Several candidates at one position: recursive rejection (R3), k-SEQ (R5) and Gumbel lists (R6)."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.optimize import brentq
 
-from simulations.alias import alias, drawn
-from simulations.streams import Stream
-
-Floats = NDArray[np.float64]
+from simulations.draws.alias import Floats
+from simulations.draws.streams import Stream
+from simulations.reference.drawing import from_table, inverted
 
 
 class Judged(NamedTuple):
-    """What came of the candidates.
-
-    Attributes
-    ----------
-    rank : int
-        Which candidate was accepted, from 1; None if none was.
-    token : int
-        The output.
-    """
+    """The rank of the accepted candidate, from 1, or None if none was accepted; and the output."""
 
     rank: int | None
     token: int
 
 
 def iid_rejection(p: Floats, q: Floats, candidates: int, stream: Stream) -> Judged:
-    """Recursive rejection of i.i.d. candidates (miao2024specinfer).
-
-    Examples
-    --------
-    >>> from simulations.streams import words
-    >>> iid_rejection(np.array([0.0, 1.0]), np.array([1.0, 0.0]), 3, Stream(words(1)))
-    Judged(rank=None, token=1)
-    """
+    """Recursive rejection of i.i.d. candidates (miao2024specinfer)."""
     for rank in range(1, candidates + 1):
-        token = _drawn(q, stream)
+        token = from_table(q, stream)
         coin = stream.uniform()
         residual = np.maximum(p - q, 0)
         if coin < p[token] / q[token] or not residual.any():
             return Judged(rank, token)
         p = residual / residual.sum()
-    return Judged(None, _drawn(p, stream))
+    return Judged(None, from_table(p, stream))
 
 
 def distinct_rejection(p: Floats, q: Floats, candidates: int, stream: Stream) -> Judged:
-    """Recursive rejection of distinct candidates (chen2024sequoia): what is rejected is taken out of the draft.
-
-    Examples
-    --------
-    >>> from simulations.streams import words
-    >>> distinct_rejection(np.array([0.0, 1.0]), np.array([1.0, 0.0]), 3, Stream(words(1)))
-    Judged(rank=2, token=1)
-    """
+    """Recursive rejection of distinct candidates (chen2024sequoia): what is rejected is taken out of the draft."""
     rejected: list[int] = []
     for rank in range(1, candidates + 1):
-        token = _inverted(q, stream) if rejected else _drawn(q, stream)
+        token = inverted(q, stream) if rejected else from_table(q, stream)
         coin = stream.uniform()
         residual = np.maximum(p - q, 0)
         if coin < p[token] / q[token] or not residual.any():
             return Judged(rank, token)
         rejected.append(token)
         p, q = residual / residual.sum(), _without(q, rejected)
-    return Judged(None, _inverted(p, stream))
+    return Judged(None, inverted(p, stream))
 
 
 def _without(q: Floats, rejected: list[int]) -> Floats:
@@ -78,28 +55,31 @@ def _without(q: Floats, rejected: list[int]) -> Floats:
     return shorter / shorter.sum()
 
 
-def _drawn(pmf: Floats, stream: Stream) -> int:
-    table = alias(pmf)
-    return int(drawn(table.keep, table.other, stream.uniform()))
+def kseq(p: Floats, q: Floats, candidates: int, stream: Stream) -> Judged:
+    """k-SEQ (sun2023spectr): candidates in a row, the target scaled down by the rho that leaves it lossless."""
+    rho = _rho(p, q, candidates)
+    for rank in range(1, candidates + 1):
+        token = from_table(q, stream)
+        if stream.uniform() < p[token] / (rho * q[token]):
+            return Judged(rank, token)
+    rest = np.maximum(p - rho * q, 0)
+    return Judged(None, from_table(rest / rest.sum(), stream)) if rest.any() else Judged(candidates, token)
 
 
-def _inverted(pmf: Floats, stream: Stream) -> int:
-    cumulative = np.cumsum(pmf)
-    return int(np.searchsorted(cumulative, stream.uniform() * cumulative[-1], side="right"))
+def _rho(p: Floats, q: Floats, candidates: int) -> float:
+    """Where the candidates accept as much as they may: 1 - (1 - beta)^k = rho beta."""
+
+    def more_than_allowed(rho: float) -> float:
+        beta = np.minimum(q, p / rho).sum()
+        return float(1 - (1 - beta) ** candidates - rho * beta)
+
+    if more_than_allowed(1.0) <= 0:
+        return 1.0
+    return float(brentq(more_than_allowed, 1.0, candidates, xtol=1e-15))
 
 
 class Listed(NamedTuple):
-    """A list of drafts and the output.
-
-    Attributes
-    ----------
-    drafts : tuple of int
-        One from each race.
-    output : int
-        The output.
-    source : int
-        The race it comes from, counted from 0.
-    """
+    """The drafts, one from each race; the output, and the race it comes from, counted from 0."""
 
     drafts: tuple[int, ...]
     output: int
@@ -107,14 +87,7 @@ class Listed(NamedTuple):
 
 
 def gumbel_list(p: Floats, q: Floats, k: int, stream: Stream) -> Listed:
-    """Gumbel list sampling (rowan2025): k races, a draft from each, one output from all of them.
-
-    Examples
-    --------
-    >>> from simulations.streams import words
-    >>> gumbel_list(np.array([0.0, 1.0]), np.array([1.0, 0.0]), 2, Stream(words(1))).drafts
-    (0, 0)
-    """
+    """Gumbel list sampling (rowan2025): k races, a draft from each, one output from all of them."""
     clocks = np.array([[stream.exponential() for _ in p] for _ in range(k)])
     with np.errstate(divide="ignore", over="ignore"):
         by_target, by_draft = clocks / p, clocks / q

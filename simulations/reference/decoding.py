@@ -1,75 +1,31 @@
-"""Token and block verification on Markov chains, drawn from a stream: the twins of the kernels.
-
-A text is decoded call by call. Nothing here uses a closed form of :mod:`spectheory`; agreement with it is evidence.
-"""
+"""Token and block verification on Markov chains: a call of k drafts, and drafting to the horizon."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-
 import numpy as np
 
-from simulations.alias import Floats, alias, drawn
+from simulations.draws.alias import Floats
+from simulations.draws.streams import Stream
+from simulations.reference.drawing import from_table, inverted_in_order
 from simulations.reference.markov import Call, Pair
-from simulations.streams import Stream
-
-StreamCall = Callable[[Pair, int, int, int, Stream], Call]
-"""One call: pair, position of the first draft, the token before it, number of drafts, stream."""
-
-
-def from_table(pmf: Floats, stream: Stream) -> int:
-    """One token by the alias table of a pmf.
-
-    Examples
-    --------
-    >>> from simulations.streams import words
-    >>> from_table(np.array([0.0, 1.0]), Stream(words(1)))
-    1
-    """
-    return drawn(*alias(pmf), stream.uniform())
-
-
-def inverted(weights: Floats, order: list[int], stream: Stream) -> int:
-    """One token by inversion of weights that need not sum to one, tokens in the given order.
-
-    Examples
-    --------
-    >>> from simulations.streams import words
-    >>> inverted(np.array([0.0, 3.0, 0.0]), [2, 1, 0], Stream(words(1)))
-    1
-    """
-    share, passed = stream.uniform() * float(weights.sum()), 0.0
-    for token in order:
-        passed += float(weights[token])
-        if passed > share:
-            return token
-    raise AssertionError("there is nothing to draw from")
 
 
 def token_call(pair: Pair, n: int, last: int, k: int, stream: Stream) -> Call:
-    """Token verification (leviathan2023, chen2023) by the joint law of its output and its coin.
-
-    A draft x ~ q is accepted with probability min(1, p/q): mass min(p, q). All else is recovered from (p - q)+. The
-    bonus token is drawn from both masses together, which is p.
-
-    Examples
-    --------
-    >>> from simulations.streams import words
-    >>> same = Pair(np.full((2, 2), 0.5), np.full((2, 2), 0.5))
-    >>> token_call(same, 0, 0, 3, Stream(words(1))).accepted
-    3
-    """
+    """Token verification (leviathan2023, chen2023) by the joint law of its output and its coin."""
     tokens: list[int] = []
     while True:
         at, before = n + len(tokens), tokens[-1] if tokens else last
-        token, accepted = _output_and_mark(pair.p(at, before), pair.q(at, before), stream)
+        token, accepted = output_and_mark(pair.p(at, before), pair.q(at, before), stream)
         tokens.append(token)
         if not accepted or len(tokens) == k + 1:
             return Call(tuple(tokens))
 
 
-def _output_and_mark(p: Floats, q: Floats, stream: Stream) -> tuple[int, bool]:
-    """Twice the token, plus one if it is accepted; what has no mass has no column of the table."""
+def output_and_mark(p: Floats, q: Floats, stream: Stream) -> tuple[int, bool]:
+    """Output and whether it is accepted: mass min(p, q) accepted, (p - q)+ recovered; read without mark it has law p.
+
+    Outcome 2x is token x recovered, 2x + 1 is token x accepted; an outcome without mass has no column of the table.
+    """
     recovered, accepted = np.maximum(p - q, 0.0), np.minimum(p, q)
     masses = np.stack([recovered, accepted], axis=1).ravel()
     possible = np.flatnonzero(masses)
@@ -78,15 +34,7 @@ def _output_and_mark(p: Floats, q: Floats, stream: Stream) -> tuple[int, bool]:
 
 
 def block_call(pair: Pair, n: int, last: int, k: int, stream: Stream) -> Call:
-    """Block verification (sun2024block, Algorithm 2); the marks are drawn from the deepest on until one comes up.
-
-    Examples
-    --------
-    >>> from simulations.streams import words
-    >>> same = Pair(np.full((2, 2), 0.5), np.full((2, 2), 0.5))
-    >>> block_call(same, 0, 0, 3, Stream(words(1))).accepted
-    3
-    """
+    """Block verification (sun2024block, Algorithm 2); the marks are drawn from the deepest on until one comes up."""
     path, running = [last], [1.0]
     for i in range(k):
         p, q = pair.p(n + i, path[i]), pair.q(n + i, path[i])
@@ -98,7 +46,7 @@ def block_call(pair: Pair, n: int, last: int, k: int, stream: Stream) -> Call:
     if accepted == k:
         return Call((*path[1:], from_table(p, stream)))
     excess = np.maximum(running[accepted] * p - q, 0.0)
-    return Call((*path[1 : accepted + 1], inverted(excess, by_falling_ratio(p, q), stream)))
+    return Call((*path[1 : accepted + 1], inverted_in_order(excess, by_falling_ratio(p, q), stream)))
 
 
 def _marked(pair: Pair, n: int, path: list[int], running: list[float], depth: int, stream: Stream) -> bool:
@@ -111,13 +59,7 @@ def _marked(pair: Pair, n: int, path: list[int], running: list[float], depth: in
 
 
 def by_falling_ratio(p: Floats, q: Floats) -> list[int]:
-    """Tokens by falling p/q, the lowest index first where equal.
-
-    Examples
-    --------
-    >>> by_falling_ratio(np.array([0.2, 0.3, 0.5, 0.0]), np.array([0.4, 0.6, 0.0, 0.0]))
-    [2, 0, 1, 3]
-    """
+    """Tokens by falling p/q, the lowest index first where equal."""
 
     def ratio(x: int) -> float:
         if p[x] == 0:
@@ -127,35 +69,11 @@ def by_falling_ratio(p: Floats, q: Floats) -> list[int]:
     return sorted(range(len(p)), key=lambda x: -ratio(x))
 
 
-def decoded(call: StreamCall, pair: Pair, start: int, length: int, k: int, stream: Stream) -> Iterator[Call]:
-    """The calls that decode `length` tokens after the token `start`; the last one drafts no more than fits.
-
-    Examples
-    --------
-    >>> from simulations.streams import words
-    >>> same = Pair(np.full((2, 2), 0.5), np.full((2, 2), 0.5))
-    >>> [step.accepted for step in decoded(token_call, same, 0, 7, 2, Stream(words(1)))]
-    [2, 2, 0]
-    """
-    n, last = 0, start
-    while n < length:
-        step = call(pair, n, last, min(k, length - n - 1), stream)
-        yield step
-        n, last = n + len(step.tokens), step.tokens[-1]
-
-
 def horizon_text(pair: Pair, start: int, length: int, stream: Stream) -> list[int]:
-    """Positions rejected by token verification whose every round drafts to the horizon (yin2024).
-
-    Examples
-    --------
-    >>> from simulations.streams import words
-    >>> horizon_text(Pair(np.eye(2), np.eye(2)[::-1]), 0, 3, Stream(words(1)))
-    [0, 1, 2]
-    """
+    """Positions rejected by token verification whose every round drafts to the horizon (yin2024)."""
     rejected, last = [], start
     for n in range(length):
-        last, accepted = _output_and_mark(pair.p(n, last), pair.q(n, last), stream)
+        last, accepted = output_and_mark(pair.p(n, last), pair.q(n, last), stream)
         if not accepted:
             rejected.append(n)
     return rejected

@@ -1,4 +1,4 @@
-"""Text and best tree of a language model, by reading every prefix anew: the twin of :mod:`simulations.model_growth`."""
+"""Text and best tree of a language model, reading every prefix anew: twin of :mod:`simulations.models.model_growth`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.streams import Stream
+from simulations.draws.streams import Stream
 
 Floats = NDArray[np.float64]
 PmfAfter = Callable[[Sequence[int]], Floats]
@@ -30,13 +30,7 @@ def drawn_trial(
 
 
 def heaviest_of_model(pmf_after: PmfAfter, before: Sequence[int], capacity: int) -> list[tuple[float, tuple[int, ...]]]:
-    """The heaviest prefixes after a text, each with its weight, in the order in which they are found.
-
-    Examples
-    --------
-    >>> heaviest_of_model(lambda tokens: np.array([0.75, 0.25]), [], 3)
-    [(0.75, (0,)), (0.5625, (0, 0)), (0.421875, (0, 0, 0))]
-    """
+    """The heaviest prefixes after a text, each with its weight, in the order in which they are found."""
     found: list[tuple[float, tuple[int, ...]]] = []
     waiting: list[tuple[float, tuple[int, ...]]] = []
     weight, prefix = 1.0, tuple[int, ...]()

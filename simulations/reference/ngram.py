@@ -1,35 +1,26 @@
 """Token verification with models that look at all tokens so far: the twin of the kernel over automata.
 
-A model is a function of the tokens so far, oldest first; what it looks at is its own affair. Nothing here uses a closed
-form of :mod:`spectheory`; agreement with it is evidence.
+A model is a function of the tokens so far, oldest first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from simulations.alias import Floats
-from simulations.reference.decoding import _output_and_mark
+from simulations.draws.alias import Floats
+from simulations.draws.streams import Stream
+from simulations.reference.decoding import output_and_mark
 from simulations.reference.markov import Call
-from simulations.streams import Stream
 
 Prefix = tuple[int, ...]
 Model = Callable[[Prefix], Floats]
 
 
 def prefix_call(target: Model, draft: Model, before: Prefix, k: int, stream: Stream) -> Call:
-    """One call of token verification after the tokens `before`, by the joint law of each output and its coin.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from simulations.streams import words
-    >>> prefix_call(lambda _: np.array([0.5, 0.5]), lambda _: np.array([0.5, 0.5]), (), 3, Stream(words(1))).accepted
-    3
-    """
+    """One call of token verification after the tokens `before`, by the joint law of each output and its coin."""
     tokens = before
     for depth in range(k + 1):
-        token, accepted = _output_and_mark(target(tokens), draft(tokens), stream)
+        token, accepted = output_and_mark(target(tokens), draft(tokens), stream)
         tokens = (*tokens, token)
         if not accepted or depth == k:
             break
@@ -37,16 +28,7 @@ def prefix_call(target: Model, draft: Model, before: Prefix, k: int, stream: Str
 
 
 def prefix_text(target: Model, draft: Model, before: Prefix, length: int, k: int, stream: Stream) -> Iterator[Call]:
-    """The calls that decode `length` tokens after `before`; the last one drafts no more than fits.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from simulations.streams import words
-    >>> fair = lambda _: np.array([0.5, 0.5])
-    >>> [step.accepted for step in prefix_text(fair, fair, (), 7, 2, Stream(words(1)))]
-    [2, 2, 0]
-    """
+    """The calls that decode `length` tokens after `before`; the last one drafts no more than fits."""
     tokens, end = before, len(before) + length
     while len(tokens) < end:
         step = prefix_call(target, draft, tokens, min(k, end - len(tokens) - 1), stream)

@@ -1,95 +1,80 @@
-"""The races at one position, readably: the exponential race with all clocks and target first, the Poisson race.
+"""The races: dense, target first and Poisson at one position; along a text, with clocks that are kept.
 
-Fed the same stream as the kernels of the same names they give the same outputs and ranks, race for race.
+A rank is the output's place in the draft's race, None if the draft cannot draw it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
-from simulations.alias import alias, drawn
-from simulations.streams import Stream
-
-Floats = NDArray[np.float64]
+from simulations.draws.alias import Floats, alias, drawn
+from simulations.draws.streams import Stream
+from simulations.reference.candidates import Judged
+from simulations.reference.markov import Call, Pair, StreamCall
 
 AHEAD = 256
 """Tokens that the lazy race draws at a time."""
 
 
-class Raced(NamedTuple):
-    """What one race gives.
-
-    Attributes
-    ----------
-    output : int
-        The winner of the target's race.
-    rank : int or None
-        Its place in the draft's list; None if the draft cannot draw it.
-    """
-
-    output: int
-    rank: int | None
-
-
-def counted(races: Iterable[Raced], tokens: int, max_rank: int) -> NDArray[np.int64]:
-    """Counts by output, ``[V, max_rank + 2]``: no rank at 0, rank r at r, higher ranks at the end.
-
-    Examples
-    --------
-    >>> counted([Raced(0, 1), Raced(1, None), Raced(1, 7)], tokens=2, max_rank=2).tolist()
-    [[0, 1, 0, 0], [1, 0, 0, 1]]
-    """
-    counts = np.zeros((tokens, max_rank + 2), dtype=np.int64)
-    for output, rank in races:
-        counts[output, 0 if rank is None else min(rank, max_rank + 1)] += 1
-    return counts
-
-
-def dense_race(target: Floats, draft: Floats, stream: Stream) -> Raced:
-    """One exponential race with a clock for every token (``kobus2025``).
-
-    Examples
-    --------
-    >>> from simulations.streams import words
-    >>> same = np.array([0.5, 0.5])
-    >>> dense_race(same, same, Stream(words(1))).rank
-    1
-    """
+def dense_race(target: Floats, draft: Floats, stream: Stream) -> Judged:
+    """One exponential race with a clock for every token (kobus2025)."""
     clocks = [stream.exponential() for _ in target]
-    in_target, in_draft = (
-        [clock / mass if mass > 0 else math.inf for clock, mass in zip(clocks, pmf, strict=True)]
-        for pmf in (target, draft)
-    )
-    output = int(np.argmin(in_target))
-    order = np.argsort(in_draft, kind="stable")
-    return Raced(output, int(np.flatnonzero(order == output)[0]) + 1 if draft[output] > 0 else None)
+    output = finish(clocks, target)[0]
+    place = finish(clocks, draft).index(output) + 1
+    return Judged(place if draft[output] > 0 else None, output)
+
+
+def finish(clocks: list[float], pmf: Floats) -> list[int]:
+    """Tokens in the order in which their clocks, divided by their probabilities, ring.
+
+    Examples
+    --------
+    >>> finish([1.0, 1.5], np.array([0.3, 0.7]))
+    [1, 0]
+    """
+    times = [clock / mass if mass > 0 else math.inf for clock, mass in zip(clocks, pmf, strict=True)]
+    order: list[int] = np.argsort(times, kind="stable").tolist()
+    return order
+
+
+def kept_race(clocks: Floats) -> StreamCall:
+    """Calls of the race whose clocks ``[T, V]`` belong to the positions of a text and are kept from call to call.
+
+    Examples
+    --------
+    >>> pair = Pair(np.full((2, 2), 0.5), np.array([[0.1, 0.9], [0.9, 0.1]]))
+    >>> kept_race(np.array([[30.0, 2.0], [1.0, 2.0]]))(pair, 0, 0, 1, None).tokens
+    (1, 0)
+    """
+
+    def call(pair: Pair, n: int, last: int, k: int, stream: Stream) -> Call:
+        tokens = [last]
+        for depth, clock in enumerate(clocks[n : n + k + 1].tolist()):
+            output = finish(clock, pair.p(n + depth, tokens[-1]))[0]
+            drafted = finish(clock, pair.q(n + depth, tokens[-1]))[0]
+            tokens.append(output)
+            if drafted != output:
+                break
+        return Call(tuple(tokens[1:]))
+
+    return call
 
 
 class LazyRace:
-    """Exponential races, target first: exactly the draft arrivals that matter.
-
-    Examples
-    --------
-    >>> from simulations.streams import words
-    >>> same = np.array([0.5, 0.5])
-    >>> LazyRace(same, same, Stream(words(1))).run(max_rank=2).rank
-    1
-    """
+    """Exponential races, target first: exactly the draft arrivals that matter."""
 
     def __init__(self, target: Floats, draft: Floats, stream: Stream) -> None:
         self.target, self.draft, self.stream = target, draft, stream
         self.winners, self.candidates = self._drawn_ahead(target), self._drawn_ahead(draft)
 
-    def run(self, max_rank: int) -> Raced:
+    def run(self, max_rank: int) -> Judged:
         """Run one race; a rank beyond `max_rank` is only known to be beyond."""
         winner = next(self.winners)
         if self.draft[winner] == 0:
-            return Raced(winner, None)
+            return Judged(None, winner)
         ratio = self.target[winner] / self.draft[winner]
         arrival, enough = self.stream.exponential() * ratio, len(self.target) / 8
         watched = arrival if arrival <= enough else 0.0
@@ -102,10 +87,10 @@ class LazyRace:
             if lost > 0 and self.stream.uniform() < lost:
                 before.add(token)
             if len(before) == max_rank:
-                return Raced(winner, max_rank + 1)
+                return Judged(max_rank + 1, winner)
         if watched < arrival:
             before |= self._seen_within(arrival - watched, ratio)
-        return Raced(winner, 1 + len(before))
+        return Judged(1 + len(before), winner)
 
     def _drawn_ahead(self, pmf: Floats) -> Iterator[int]:
         table = alias(pmf)
@@ -126,15 +111,7 @@ class LazyRace:
 
 
 class PoissonRace:
-    """The Poisson race with replacement, arrival by arrival (``li2018``).
-
-    Examples
-    --------
-    >>> from simulations.streams import words
-    >>> same = np.array([0.5, 0.5])
-    >>> PoissonRace(same, same, Stream(words(1))).run().rank
-    1
-    """
+    """The Poisson race with replacement, arrival by arrival (li2018)."""
 
     def __init__(self, target: Floats, draft: Floats, stream: Stream) -> None:
         self.stream, self.candidates = stream, alias(draft)
@@ -144,17 +121,17 @@ class PoissonRace:
         self.mass = float(unseen.sum())
         self.unseen = alias(unseen) if self.mass > 0 else None
 
-    def run(self) -> Raced:
+    def run(self) -> Judged:
         """Run one race."""
         time, index = 0.0, 0
-        best, least = Raced(-1, None), math.inf
+        best, least = Judged(None, -1), math.inf
         if self.unseen is not None:
             least = self.stream.exponential() / self.mass
-            best = Raced(drawn(self.unseen.keep, self.unseen.other, self.stream.uniform()), None)
+            best = Judged(None, drawn(*self.unseen, self.stream.uniform()))
         while (time := time + self.stream.exponential()) <= least * self.largest:
             index += 1
-            token = drawn(self.candidates.keep, self.candidates.other, self.stream.uniform())
+            token = drawn(*self.candidates, self.stream.uniform())
             score = time / self.ratios[token] if self.ratios[token] > 0 else math.inf
             if score < least:
-                best, least = Raced(token, index), score
+                best, least = Judged(index, token), score
         return best

@@ -8,7 +8,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.streams import Stream
+from simulations.draws.streams import Stream
 
 Floats = NDArray[np.float64]
 
@@ -18,12 +18,6 @@ def heaviest_prefixes(pmfs: Floats, capacity: int, stream: Stream) -> list[float
 
     A prefix draws its pmf when it is found; the children of all found prefixes wait. Prefixes of one weight have the
     same future, so only weights are kept.
-
-    Examples
-    --------
-    >>> from simulations.streams import words
-    >>> heaviest_prefixes(np.array([[0.75, 0.25]]), 3, Stream(words(1)))
-    [0.75, 0.5625, 0.421875]
     """
     found: list[float] = []
     waiting: list[float] = []

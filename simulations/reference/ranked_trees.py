@@ -7,26 +7,17 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from simulations.alias import alias, drawn
-from simulations.streams import Stream
+from simulations.draws.alias import Floats
+from simulations.draws.streams import Stream
+from simulations.reference.drawing import from_table
 
-Floats = NDArray[np.float64]
 Path: TypeAlias = tuple[int, ...]
 """The ranks from the root to a node."""
 
 
 class Exit(NamedTuple):
-    """Where a call left the tree.
-
-    Attributes
-    ----------
-    node : tuple of int
-        Path of the last accepted draft; its length is the number of accepted drafts.
-    rank : int
-        The rank that led out, A + 1 for all above A.
-    """
+    """Where a call left the tree: the last accepted node, and the rank that led out, A + 1 for all above A."""
 
     node: Path
     rank: int
@@ -48,16 +39,8 @@ def walk(paths: Iterable[Path], read_rank: Callable[[], int]) -> Exit:
 
 
 def rank_from_law(law: Floats, stream: Stream) -> int:
-    """A rank from its law P(R = 1..A); A + 1 for all above A.
-
-    Examples
-    --------
-    >>> from simulations.streams import words
-    >>> rank_from_law(np.array([0.0, 1.0]), Stream(words(1)))
-    2
-    """
-    table = alias(np.append(law, max(1 - law.sum(), 0)))
-    return 1 + int(drawn(table.keep, table.other, stream.uniform()))
+    """A rank from its law P(R = 1..A); A + 1 for all above A."""
+    return 1 + from_table(np.append(law, max(1 - law.sum(), 0)), stream)
 
 
 def rank_from_race(target: Floats, draft: Floats, most: int, stream: Stream) -> int:
@@ -65,13 +48,6 @@ def rank_from_race(target: Floats, draft: Floats, most: int, stream: Stream) -> 
 
     Times are compared by their logarithms, so that none overflows: the Gumbel form of the race. Tokens that the draft
     cannot draw have no rank: `most` + 1, as all ranks above `most`.
-
-    Examples
-    --------
-    >>> from simulations.streams import words
-    >>> same = np.array([[0.5, 0.5]])
-    >>> rank_from_race(same, same, 2, Stream(words(1)))
-    1
     """
     row = math.floor(stream.uniform() * len(target))
     with np.errstate(divide="ignore"):

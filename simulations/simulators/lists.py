@@ -1,7 +1,8 @@
 """Several candidates at one position: a trial is a position.
 
-Parameters are ``target`` and ``draft``, pmfs ``[V]``, and ``max_rank`` or ``k``. ``output``, ``[V]``, is counted up to
-:data:`simulations.positions.MOST_OUTPUTS` tokens.
+Parameters are ``target`` and ``draft``, pmfs ``[V]``, and ``max_rank`` or ``k``. Counted are ``rank``,
+``[max_rank + 1]``, the last none, or ``hits``, [misses, by another race, by the output's own race]; and ``output``,
+``[V]``, up to :data:`simulations.models.positions.MOST_OUTPUTS` tokens.
 """
 
 from __future__ import annotations
@@ -9,23 +10,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from simulations.counts.tally import Tally
+from simulations.draws.streams import Words
+from simulations.experiments.registry import simulator
 from simulations.kernels.gumbel_list import gumbel_list
 from simulations.kernels.recursive_rejection import recursive_rejection
-from simulations.positions import by_output
-from simulations.registry import simulator
-from simulations.streams import Words
-from simulations.tally import Tally
+from simulations.models.positions import by_output
 
 
 @simulator("recursive", version="1")
 def recursive(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
-    """Recursive rejection of i.i.d. candidates (R3): ``rank``, ``[max_rank + 1]``, the last none; ``output``."""
+    """Recursive rejection of i.i.d. candidates (R3)."""
     return _judged(parameters, trials, state, replacement=True)
 
 
 @simulator("recursive-distinct", version="1")
 def recursive_distinct(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
-    """Recursive rejection of distinct candidates (R3): ``rank``, ``[max_rank + 1]``; ``output``, ``[V]``."""
+    """Recursive rejection of distinct candidates (R3)."""
     return _judged(parameters, trials, state, replacement=False)
 
 
@@ -37,6 +38,6 @@ def _judged(parameters: Mapping[str, Any], trials: int, state: Words, *, replace
 
 @simulator("gumbel-list", version="1")
 def gumbel(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
-    """Gumbel list sampling (R6): ``hits``, [misses, by another race, by the output's own race]; ``output``."""
+    """A Gumbel list of k drafts (R6)."""
     counts = gumbel_list(parameters["target"], parameters["draft"], parameters["k"], trials, state=state)
     return Tally.of(trials, counts={"hits": counts.sum(axis=1), **by_output(counts.sum(axis=0))})

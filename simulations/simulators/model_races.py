@@ -1,9 +1,9 @@
 """ERSD along texts of the built-in target: a trial is a run, in which every text is decoded once by every shape.
 
-Parameters are the recipe of the texts (:mod:`simulations.raced_texts`), ``shapes``, the paths of each draft tree by its
-label, and ``nodes_of``, the labels of those whose nodes are counted one by one.
+Parameters are the recipe of the texts (:mod:`simulations.models.raced_texts`), ``shapes``, the paths of each draft tree
+by its label, and ``nodes_of``, the labels of those whose nodes are counted one by one.
 
-Each position holds its full race, given that the text's token won the target's: no law of the rank is used. All shapes
+Each position runs its full race, given that the text's token won the target's: no law of the rank is used. All shapes
 of a run read the same ranks. Samples are ``LABEL: calls``, the calls that all texts of a run took together, and
 ``LABEL: node i``, how many of them accepted node i, counted from 1 in the order of
 :func:`~simulations.simulators.trees.tree_of`.
@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.positions import Floats
-from simulations.raced_texts import pmfs_along, texts
-from simulations.registry import simulator
+from simulations.counts.tally import Tally
+from simulations.draws.streams import Words
+from simulations.experiments.registry import simulator
+from simulations.models.positions import Floats
+from simulations.models.raced_texts import pmfs_along, texts
 from simulations.simulators.trees import tree_of
-from simulations.streams import Words
-from simulations.tally import Tally
 from spectheory.drafting.shapes import Tree
 
 Ints = NDArray[np.int64]
@@ -32,7 +32,7 @@ Children = list[dict[int, int]]
 
 @simulator("model-races", version="1")
 def model_races(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
-    """Races along real text, and every shape's calls through their ranks (§7, R2)."""
+    """A run through texts of the built-in target, a race at every position (§7, R2)."""
     rng = np.random.default_rng([int(word) for word in state])
     shapes = {label: tree_of(paths) for label, paths in parameters["shapes"].items()}
     children = {label: children_of(shape) for label, shape in shapes.items()}
@@ -52,18 +52,8 @@ def model_races(parameters: Mapping[str, Any], trials: int, state: Words) -> Tal
 def raced_ranks(target: Floats, draft: Floats, tokens: Any, rng: np.random.Generator) -> Ints:
     r"""The rank of each token in the draft's race, given that it won the target's; 0 where the draft cannot draw it.
 
-    The winner's clock is :math:`E_x = p_x u`, u ~ Exp(1); that the others ring later under the target says
-    :math:`E_y > p_y u`, and what is left of them is Exp(1) again. The rank is the place of :math:`E_x/q_x` among all
-    :math:`E_y/q_y`, compared crosswise.
-
-    Parameters
-    ----------
-    target, draft : array ``[N, V]``
-        Pmfs of the positions.
-    tokens : array ``[N]`` of int
-        The text.
-    rng : numpy Generator
-        Fresh exponentials for every position.
+    The winner's clock is :math:`E_x = p_x u`, u ~ Exp(1). The others ring later, :math:`E_y > p_y u`, and the excess is
+    Exp(1) again. The rank is the place of :math:`E_x/q_x` among all :math:`E_y/q_y`, compared by cross-multiplication.
 
     Examples
     --------
@@ -83,13 +73,7 @@ def raced_ranks(target: Floats, draft: Floats, tokens: Any, rng: np.random.Gener
 
 
 def children_of(shape: Tree) -> Children:
-    """The table of a tree's children.
-
-    Examples
-    --------
-    >>> children_of(tree_of("1 2 1-1"))
-    [{1: 1, 2: 2}, {1: 3}, {}, {}]
-    """
+    """The table of a tree's children."""
     children: Children = [{} for _ in range(shape.nodes + 1)]
     for node, (parent, rank) in enumerate(zip(shape.parents.tolist(), shape.ranks.tolist(), strict=True), start=1):
         children[parent + 1][rank] = node
@@ -99,15 +83,8 @@ def children_of(shape: Tree) -> Children:
 def decoded(children: Children, ranks: Sequence[int]) -> list[int]:
     """Calls that a text takes, and how often each node is accepted, ``[nodes + 1]``.
 
-    A call goes down the tree as long as the next rank is drafted; the token that leads out is recovered, or a bonus
-    below a leaf, and the next call starts behind it. Where the text ends, the call ends.
-
-    Parameters
-    ----------
-    children : list of dict
-        The tree (:func:`children_of`).
-    ranks : sequence of int
-        Rank of each token of the text.
+    A call goes down the tree as long as the next rank is drafted. The token that leaves the tree is recovered, or a
+    bonus token below a leaf, and the next call starts after it. A call ends where the text ends.
 
     Examples
     --------

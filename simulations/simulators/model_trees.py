@@ -1,8 +1,8 @@
 """Best trees of the built-in target, its own conditional pmfs after text of its own (§5): a trial is a start.
 
-A trial draws a prompt of the built-in pair, a start, and a text that the target goes on with, at temperature 1 and past
-any end of text. From the start the best tree is grown by the model. B6 takes the same text, at every place where a
-start may lie: its mean is that at the start, its spread less.
+A trial draws a prompt of the built-in pair, a start, and a continuation by the target, at temperature 1 and past
+any end of text. The best tree is grown from the start. B6 takes the same text, averaged over all places where a start
+may lie: the mean is the same, the spread smaller.
 
 Parameters are ``capacities``, ascending numbers P of prefixes, for each its threshold t in nats, ``thresholds``, and
 ``starts``: a start lies uniformly at 0 to ``starts`` - 1 tokens after the prompt. Samples are, for each P,
@@ -13,7 +13,7 @@ Parameters are ``capacities``, ascending numbers P of prefixes, for each its thr
 - ``P=1 less text``: their difference;
 
 and ``entropy`` and ``second moment`` of the pmf, means over the same places, and ``surprisal less entropy``, the mean
-over the text. Numbers are repeated to the last digit by the same machine and version of torch.
+over the text. The same machine and version of torch repeat the numbers exactly.
 
 Draws of a trial, in order: a uniform for the prompt, one for the start, one for each token.
 """
@@ -26,10 +26,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simulations.model_growth import Floats, Reader, Texts, grow, sample
-from simulations.registry import simulator
-from simulations.streams import Words, uniform
-from simulations.tally import Tally
+from simulations.counts.tally import Tally
+from simulations.draws.streams import Words, uniform
+from simulations.experiments.registry import simulator
+from simulations.models.model_growth import Floats, Reader, Texts, grow, sample
 from spectheory.errors import SettingError, load_extra
 
 TOGETHER = 16
@@ -47,7 +47,7 @@ class Target(NamedTuple):
 
 @simulator("model-trees", version="1")
 def model_trees(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
-    """Best trees of the built-in target."""
+    """The P heaviest prefixes of the built-in target (B1-B3')."""
     return trees_of(builtin_target(), parameters, trials, state)
 
 
@@ -67,13 +67,7 @@ def builtin_target() -> Target:
 
 
 def trees_of(target: Target, parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
-    """The same of any target.
-
-    Raises
-    ------
-    SettingError
-        If capacities, thresholds and starts do not fit each other or the window.
-    """
+    """The same of any target."""
     capacities, starts = parameters["capacities"], parameters["starts"]
     if len(parameters["thresholds"]) != len(capacities) or sorted(set(capacities)) != capacities or capacities[0] < 1:
         raise SettingError(

@@ -2,7 +2,7 @@
 
 Parameters are ``rule`` (``poisson``, ``race``, ``recursive``), ``target`` and ``draft``, pmfs ``[V]``, ``max_rank``,
 and ``draws``, the positions of a group. Each group gives a sample of ``entropy``, nats, of the rank cut at max_rank,
-and one of ``unseen``, about the most by which it is too low in the mean (:func:`seen_entropy`).
+and one of ``unseen``, approximately the largest bias of the estimate (:func:`seen_entropy`).
 """
 
 from __future__ import annotations
@@ -14,27 +14,22 @@ from typing import Any
 import numpy as np
 from scipy.special import digamma
 
+from simulations.counts.tally import Tally
+from simulations.draws.streams import Words
+from simulations.experiments.registry import simulator
 from simulations.kernels.dense_race import dense_race
 from simulations.kernels.poisson_race import poisson_race
 from simulations.kernels.race_counts import Counts
 from simulations.kernels.recursive_rejection import recursive_rejection
-from simulations.registry import simulator
-from simulations.streams import Words
-from simulations.tally import Tally
 from spectheory.errors import SettingError
 
 
 def seen_entropy(counts: Counts) -> tuple[float, float]:
-    r"""Entropy of the law behind a histogram, nats, and about the most by which it is too low in the mean.
+    r"""Estimated entropy of the law behind a histogram, nats, and approximately its largest bias.
 
     :math:`\hat H = \psi(n) - \frac1n \sum_i n_i \psi(n_i)` (``zhang2012``) lacks in the mean
     :math:`\sum_{v \ge n} \frac1v \sum_i p_i (1-p_i)^v`, at most :math:`M \log(1 + U/(nM))`: U letters and the mass M
     are yet unseen, and M is about the share of the letters seen once.
-
-    Parameters
-    ----------
-    counts : array ``[letters]``
-        How often each letter was seen; not all 0.
 
     Examples
     --------
@@ -73,7 +68,7 @@ RULES: dict[str, Callable[..., Counts]] = {
 
 @simulator("rank-entropy", version="2")
 def rank_entropy(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
-    """Groups of positions, an entropy each."""
+    """A group of positions, whose ranks give one entropy (H)."""
     rule = RULES.get(parameters["rule"])
     if rule is None:
         raise SettingError(

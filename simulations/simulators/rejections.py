@@ -1,8 +1,10 @@
 """Rejections on Markov chains when drafts run to the horizon (yin2024): a trial is a text.
 
-Parameters are the chains (:func:`simulations.settings.chains_of`) and ``length``, T. Counted are ``positions``,
+Parameters are the chains (:func:`simulations.models.recipes.chains_of`) and ``length``, T. Counted are ``positions``,
 ``[T]``, texts with a rejection there, and ``texts``, ``[T + 1]``, texts by their number of rejections, whose moments
-are ``rejections``. With ``positions`` false they are not counted by position.
+are ``rejections``. With ``positions`` false they are not counted by position. ``rejections-running`` counts
+``running``, ``[C]``, rejections in the first ``checkpoints[c]`` texts, in place of ``positions``; the last checkpoint
+is the number of trials.
 """
 
 from __future__ import annotations
@@ -12,30 +14,27 @@ from typing import Any
 
 import numpy as np
 
-from simulations.chains import RejectionCounts
+from simulations.counts.moments import Moments
+from simulations.counts.tally import Tally
+from simulations.draws.streams import Words
+from simulations.experiments.registry import simulator
 from simulations.kernels.batch_rejection import batch_rejections
 from simulations.kernels.markov_decoding import horizon_rejections
-from simulations.moments import Moments
-from simulations.registry import simulator
-from simulations.settings import chains_of
-from simulations.streams import Words
-from simulations.tally import Tally
+from simulations.models.chains import RejectionCounts
+from simulations.models.recipes import chains_of
 from spectheory.errors import SettingError
 
 
 @simulator("rejections", version="1")
 def rejections(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
-    """Token verification whose rounds draft to the horizon (Y1)."""
+    """A text whose drafts run to the horizon (Y1)."""
     found = horizon_rejections(*chains_of(parameters), length=parameters["length"], texts=trials, state=state)
     return _tally(found, parameters)
 
 
 @simulator("rejections-running", version="1")
 def rejections_running(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
-    """The same (Y1), looked at on the way: ``running``, ``[C]``, rejections in the first ``checkpoints[c]`` texts.
-
-    The last checkpoint is the number of trials; positions are not counted.
-    """
+    """A text whose drafts run to the horizon, counted at checkpoints too (Y1)."""
     checkpoints = parameters["checkpoints"]
     segments = np.diff(checkpoints, prepend=0)
     if not len(segments) or segments.min() < 1 or checkpoints[-1] != trials:
@@ -53,7 +52,7 @@ def rejections_running(parameters: Mapping[str, Any], trials: int, state: Words)
 
 @simulator("batch", version="1")
 def batch(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
-    """Algorithm 4 with ``drafts`` drafts, as intended, or with ``printed`` as printed (Y3)."""
+    """The same with M drafts (Y3)."""
     made = {name: parameters[name] for name in ("length", "drafts", "printed") if name in parameters}
     return _tally(batch_rejections(*chains_of(parameters), **made, texts=trials, state=state), parameters)
 

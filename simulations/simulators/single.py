@@ -1,6 +1,7 @@
-"""Rules that draw drafts plainly: one draft token (A1, A4), the draft's top k (R7), k-SEQ (R5). A trial is a position.
+"""One position: one draft token (A1, A4), the draft's top k (R7), k-SEQ (R5). A trial is a position.
 
-Parameters are ``target`` and ``draft``, pmfs ``[V]``, and ``rule``, ``max_rank`` or ``k``.
+Parameters are ``target`` and ``draft``, pmfs ``[V]``, and ``rule``, ``max_rank`` or ``k``. Counted are ``accepted``,
+``[1]``, or ``rank``, ``[max_rank + 1]`` or ``[k + 1]``, the last none; and ``output``, ``[V]``.
 """
 
 from __future__ import annotations
@@ -8,23 +9,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from simulations.counts.tally import Tally
+from simulations.draws.streams import Words
+from simulations.experiments.registry import simulator
 from simulations.kernels.kseq import kseq
 from simulations.kernels.single_draft import Counts, single_draft, top_k_match
-from simulations.registry import simulator
-from simulations.streams import Words
-from simulations.tally import Tally
 
 
 @simulator("single", version="1")
 def single(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
-    """One draft token under ``rule``: ``accepted``, ``[1]``; ``output``, ``[V]``."""
+    """One draft token (A1, A4)."""
     counts = single_draft(parameters["target"], parameters["draft"], parameters["rule"], trials, state=state)
     return Tally.of(trials, counts={"accepted": [counts[1].sum()], "output": counts.sum(axis=0)})
 
 
 @simulator("top-k", version="1")
 def top_k(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
-    """The draft's top candidates against a sampled output: ``rank``, ``[max_rank + 1]``, the last none; ``output``."""
+    """A sampled output among the draft's most probable tokens (R7)."""
     return _ranked(
         top_k_match(parameters["target"], parameters["draft"], parameters["max_rank"], trials, state=state), trials
     )
@@ -32,7 +33,7 @@ def top_k(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
 
 @simulator("k-seq", version="1")
 def k_seq(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
-    """K i.i.d. candidates against a scaled target: ``rank``, ``[k + 1]``, the last none; ``output``, ``[V]``."""
+    """A list of k i.i.d. candidates against a scaled target: k-SEQ (R5)."""
     return _ranked(kseq(parameters["target"], parameters["draft"], parameters["k"], trials, state=state), trials)
 
 

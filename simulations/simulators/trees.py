@@ -16,50 +16,38 @@ from typing import Any
 
 import numpy as np
 
+from simulations.counts.moments import Moments
+from simulations.counts.tally import Tally
+from simulations.draws.streams import Words
+from simulations.experiments.registry import simulator
 from simulations.kernels.ranked_trees import Counts, TreeCounts, raced_tree, ranked_tree
-from simulations.moments import Moments
-from simulations.positions import Floats
-from simulations.registry import simulator
-from simulations.streams import Words
-from simulations.tally import Tally
+from simulations.models.positions import Floats
 from spectheory.drafting.shapes import Shape, Tree
 from spectheory.errors import SettingError
 
 
 @simulator("tree", version="1")
 def tree(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
-    """Ranks are i.i.d. from a given law (S1, S3)."""
+    """A call down a draft tree, ranks i.i.d. (S1, S3, T1)."""
     shape = tree_of(parameters["paths"])
     return _tally(shape, ranked_tree(shape, parameters["rank_pmf"], trials, state=state))
 
 
 @simulator("raced-tree", version="1")
 def raced(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
-    """Every position is a race of its own over distinct tokens, among ``max_rank`` ranks if given (S1, R2)."""
+    """A call down a draft tree, a race at every node (S1, R2)."""
     shape = tree_of(parameters["paths"])
     pair = pair_of(parameters)
     return _tally(shape, raced_tree(shape, *pair, trials, state=state, max_rank=parameters.get("max_rank")))
 
 
 def paths_of(shape: Shape) -> str:
-    """The paths of a shape as one text, which keeps parameters short.
-
-    Examples
-    --------
-    >>> from spectheory.drafting import KAry
-    >>> paths_of(KAry((2, 1)))
-    '1 2 1-1 2-1'
-    """
+    """The paths of a shape as one text, which keeps parameters short."""
     return " ".join("-".join(map(str, path)) for path in shape.tree().paths)
 
 
 def tree_of(paths: str | Sequence[Sequence[int]]) -> Tree:
     """The tree of paths, its nodes depth by depth.
-
-    Raises
-    ------
-    SettingError, ShapeError
-        If they are no paths, or not those of a tree.
 
     Examples
     --------
@@ -82,12 +70,6 @@ def pair_of(parameters: Mapping[str, Any]) -> tuple[Any, Any]:
 
     The recipe: logits of the target are normal with a standard deviation of `spread`, the draft's are the same with
     normal noise of a standard deviation of `noise`.
-
-    Examples
-    --------
-    >>> target, draft = pair_of({"pair": {"tokens": 8, "spread": 2.0, "noise": 1.0, "seed": 1}})
-    >>> target.shape, round(float(draft.sum()), 12)
-    ((8,), 1.0)
     """
     recipe = parameters.get("pair")
     if recipe is None:

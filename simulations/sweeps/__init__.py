@@ -25,13 +25,7 @@ NAMES = (
 
 
 def sweeps(names: list[str] | None = None) -> list[Sweep]:
-    """The figures of these names, each once; all of them if none is named.
-
-    Raises
-    ------
-    SettingError
-        If there is no such figure.
-    """
+    """The figures of these names, each once; all of them if none is named."""
     for name in names or []:
         if name not in NAMES:
             raise SettingError(

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import simulations.predicted
 import simulations.simulators  # noqa: F401
-from simulations.predictions import Comparison, Predicted, compare, predictions
-from simulations.registry import registered
-from simulations.stopping import Stop
-from simulations.tally import Tally
-from simulations.tasks import Task, task
+from simulations.counts.tally import Tally
+from simulations.experiments.registry import registered
+from simulations.experiments.stopping import Stop
+from simulations.experiments.tasks import Task, task
+from simulations.verdicts.predictions import Comparison, Predicted, compare, predictions
 from spectheory.errors import SettingError
 
 if TYPE_CHECKING:
@@ -28,12 +28,7 @@ T = TypeVar("T")
 class Scale:
     """How much is simulated.
 
-    Attributes
-    ----------
-    full : bool
-        The setting of the docs; if not, a quick one.
-    seed : int
-        Root seed of every task.
+    - ``full``: the setting of the docs; if not, a quick one.
 
     Examples
     --------
@@ -58,13 +53,7 @@ class Scale:
 class Ask:
     """A simulation that a figure needs.
 
-    Attributes
-    ----------
-    label : str
-        Its name within the figure.
-    task : Task
-    trials : int
-        How many; fixed beforehand, so that verdicts hold.
+    - ``trials``: how many; fixed beforehand, so that verdicts hold.
     """
 
     label: str
@@ -80,15 +69,7 @@ class Ask:
 def ask(
     label: str, kind: str, parameters: Mapping[str, Any], scale: Scale, *, trials: int, batch: int | None = None
 ) -> Ask:
-    """A simulation of so many trials, in batches of `batch`, or of an eighth.
-
-    Examples
-    --------
-    >>> import simulations.simulators
-    >>> fair = ask("fair", "race", {"target": [1.0], "draft": [1.0], "max_rank": 1}, Scale(full=False), trials=80)
-    >>> fair.task.trials
-    10
-    """
+    """A simulation of so many trials, in batches of `batch`, or of an eighth."""
     return Ask(label, task(kind, parameters, seed=scale.seed, trials=batch or max(trials // 8, 1)), trials)
 
 
@@ -100,29 +81,16 @@ Data = dict[str, Any]
 class Sweep:
     """A bound-against-empirical figure.
 
-    Attributes
-    ----------
-    name : str
-        Of the files, and on the command line.
-    title : str
-        What it shows, in a line.
-    statements : tuple of str
-        Ids of the statements it is about.
-    asks : callable
-        ``asks(scale)``: the simulations.
-    data : callable
-        ``data(scale, tallies)``: what is drawn, JSON-ready; tallies by label. Closed forms are worked out here.
-    draw : callable
-        ``draw(figure, data)``: draw it on an empty figure.
-    size : tuple of float
-        Width and height in inches.
-    extras : tuple of str
-        Modules that must be installed, beside matplotlib, each as ``extra:module``.
-    alone : bool
-        Whether it measures time, so that nothing else may run beside it.
-    further : callable
-        ``further(tallies)``: comparisons beside those of each tally with its own theory, as (label, tally, what is
-        predicted of it).
+    - ``name``: of the files, and on the command line.
+    - ``statements``: ids of the statements it is about.
+    - ``asks``: ``asks(scale)``: the simulations.
+    - ``data``: ``data(scale, tallies)``: what is drawn, JSON-ready; tallies by label. Closed forms are worked out here.
+    - ``draw``: ``draw(figure, data)``: draw it on an empty figure.
+    - ``extras``: modules that must be installed, beside matplotlib, each as ``extra:module``.
+    - ``alone``: whether it measures time, so that nothing else may run beside it.
+    - ``theory``: ``theory(scale)``: numbers of closed forms that take long, as tallies by label; saved with the others.
+    - ``further``: ``further(tallies)``: comparisons beside those of each tally with its own theory, as (label, tally,
+      what is predicted of it).
     """
 
     name: str
@@ -134,12 +102,14 @@ class Sweep:
     size: tuple[float, float] = (8.4, 4.6)
     extras: tuple[str, ...] = ()
     alone: bool = False
+    theory: Callable[[Scale], Tallies] = lambda scale: {}
     further: Callable[[Tallies], Sequence[tuple[str, Tally, Sequence[Predicted]]]] = lambda tallies: ()
 
     def made(self, scale: Scale, tallies: Tallies, alarm: float) -> Data:
         """All that is saved of a figure: its setting, the tallies, what theory says of them, and what is drawn."""
         asks = self.asks(scale)
         compared = self.compared(asks, tallies, alarm)
+        theory = {label: tallies[label].as_dict() for label in tallies if label not in {one.label for one in asks}}
         return {
             "figure": self.name,
             "title": self.title,
@@ -150,6 +120,7 @@ class Sweep:
             "results": [
                 {"label": one.label, "task": one.task.as_dict(), **tallies[one.label].as_dict()} for one in asks
             ],
+            **({"theory": theory} if theory else {}),
             "comparisons": [{"label": label, **comparison.as_dict()} for label, comparison in compared],
             "data": self.data(scale, tallies),
         }
@@ -169,14 +140,8 @@ class Sweep:
 
 
 def saved_tallies(made: Data) -> dict[str, Tally]:
-    """The tallies of a saved figure by their labels.
-
-    Raises
-    ------
-    SettingError
-        If a simulator has another version here: its numbers are not of this program.
-    """
-    found = {}
+    """The tallies of a saved figure by their labels."""
+    found = {label: Tally.from_dict(row) for label, row in made.get("theory", {}).items()}
     for row in made["results"]:
         one = Task.from_dict(row["task"])
         if registered(one.kind).version != one.version:

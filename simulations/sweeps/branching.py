@@ -1,14 +1,14 @@
-"""The speed of light of drafts that do not sample: bounds B1 to B3' and B6 against best trees (pankratov2026)."""
+"""Limits of deterministic drafts: bounds B1 to B3' and B6 against best trees (pankratov2026)."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-from simulations.estimates import Estimate
-from simulations.families import CAPACITIES, FAMILIES
+from simulations.counts.estimates import Estimate
+from simulations.counts.quantities import Mean
+from simulations.models.families import CAPACITIES, FAMILIES
 from simulations.predicted.random_trees import moments, renewal_bounds
-from simulations.quantities import Mean
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
 from spectheory.limits import branching_bound
 from spectheory.plots.branching import draw

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from simulations.alias import Floats
-from simulations.predicted.model_races import all_texts, path_predictions, side_by_side
+from simulations.counts.tally import Tally
+from simulations.draws.alias import Floats
+from simulations.predicted.model_races import all_texts, path_predictions, path_theorem, side_by_side
 from simulations.predicted.trees import channel_limit, raced_law
-from simulations.predictions import Predicted
 from simulations.simulators.trees import paths_of, tree_of
 from simulations.sweeps.base import Ask, Scale, Tallies, ask
-from simulations.tally import Tally
+from simulations.verdicts.predictions import Predicted
 from spectheory.drafting import Batch, Chain, KAry, Shape, optimal_tree
 
 SEQUENCE, BATCH, K_ARY, OPTIMAL = STRATEGIES = ("sequence", "batch", "k-ary", "tau*")
@@ -43,13 +43,7 @@ def typical_law() -> Floats:
 
 
 def shapes(law: Sequence[float] | Floats, strategy: str, sizes: Iterable[int] = SIZES) -> dict[int, Shape]:
-    """The trees of a strategy by their numbers of nodes: batches as far as the law knows ranks, k-ary as named.
-
-    Examples
-    --------
-    >>> [str(shape) for shape in shapes((0.5, 0.25), "batch").values()]
-    ['batch k=1', 'batch k=2']
-    """
+    """The trees of a strategy by their numbers of nodes: batches as far as the law knows ranks, k-ary as named."""
     if strategy == K_ARY:
         return {shape.nodes: shape for shape in map(KAry, EXPANSIONS)}
     if strategy == BATCH:
@@ -58,13 +52,7 @@ def shapes(law: Sequence[float] | Floats, strategy: str, sizes: Iterable[int] = 
 
 
 def order_of_adding(shape: Shape) -> list[int]:
-    """Where each node, in the order in which the strategy adds them, is counted.
-
-    Examples
-    --------
-    >>> order_of_adding(optimal_tree([0.6, 0.3], 4))
-    [0, 2, 1, 3]
-    """
+    """Where each node, in the order in which the strategy adds them, is counted."""
     counted = {path: place for place, path in enumerate(tree_of(paths_of(shape)).paths)}
     return [counted[path] for path in shape.tree().paths]
 
@@ -96,8 +84,8 @@ def iid_asks(scale: Scale, *, largest: bool) -> tuple[Ask, ...]:
     )
 
 
-def model_asks(scale: Scale) -> tuple[Ask, ...]:
-    """Runs of all trees through each group of texts, and what the path theorem says of them."""
+def model_recipes(scale: Scale) -> dict[str, dict[str, Any]]:
+    """Each group of texts, and the trees that decode them."""
     trees = {strategy: shapes(READING, strategy) for strategy in STRATEGIES}
     common: dict[str, Any] = {
         "draft": "distilled",
@@ -108,13 +96,25 @@ def model_asks(scale: Scale) -> tuple[Ask, ...]:
         "shapes": {model_label(s, n): paths_of(shape) for s, by_size in trees.items() for n, shape in by_size.items()},
         "nodes_of": [model_label(strategy, max(by_size)) for strategy, by_size in trees.items()],
     }
-    made, size, runs = [], scale.pick(8, GROUP), scale.pick(100, 400)
-    for first in range(0, scale.pick(size, PROMPTS), size):
-        recipe = {**common, "prompts": list(range(first, first + size))}
-        name, texts = f"prompts {first} to {first + size - 1}", size * common["continuations"]
-        made.append(ask(f"{name}: races", "model-races", recipe, scale, trials=runs, batch=runs))
-        made.append(ask(f"{name}: path theorem", "model-path-theorem", recipe, scale, trials=texts, batch=texts))
-    return tuple(made)
+    size = scale.pick(8, GROUP)
+    return {
+        f"prompts {first} to {first + size - 1}": {**common, "prompts": list(range(first, first + size))}
+        for first in range(0, scale.pick(size, PROMPTS), size)
+    }
+
+
+def model_asks(scale: Scale) -> tuple[Ask, ...]:
+    """Runs of all trees through each group of texts."""
+    runs = scale.pick(100, 400)
+    return tuple(
+        ask(f"{name}: races", "model-races", recipe, scale, trials=runs, batch=runs)
+        for name, recipe in model_recipes(scale).items()
+    )
+
+
+def model_theory(scale: Scale) -> dict[str, Tally]:
+    """What the path theorem says of each group of texts."""
+    return {f"{name}: path theorem": path_theorem(recipe) for name, recipe in model_recipes(scale).items()}
 
 
 def model_tallies(tallies: Tallies) -> tuple[Tally, Tally]:
@@ -137,11 +137,5 @@ def along_text(tallies: Tallies, of: str) -> list[tuple[str, Tally, list[Predict
 
 
 def limits(law: Floats) -> list[float]:
-    """T1 at every size up to the largest; no tree is better than the best, so its ranks are enough (S2, T1).
-
-    Examples
-    --------
-    >>> [round(limit, 3) for limit in limits(np.array([0.5, 0.25]))[:2]]
-    [1.585, 1.872]
-    """
+    """T1 at every size up to the largest; no tree is better than the best, so its ranks are enough (S2, T1)."""
     return [channel_limit(law, shape.max_rank, k) for k, shape in shapes(law, OPTIMAL, EVERY_SIZE).items()]

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from simulations.alias import Floats
-from simulations.estimates import Estimate
-from simulations.quantities import Mean
+from simulations.counts.estimates import Estimate
+from simulations.counts.quantities import Mean
+from simulations.counts.tally import Tally
+from simulations.draws.alias import Floats
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
-from simulations.tally import Tally
 from spectheory import kl_divergence
 from spectheory.plots.entropy import draw
 from spectheory.verification import (

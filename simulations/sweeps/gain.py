@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from simulations.estimates import exact
+from simulations.counts.estimates import exact
+from simulations.counts.tally import Tally
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
-from simulations.tally import Tally
 from spectheory.plots.gain import draw
 
 MOST = 16
@@ -23,24 +23,13 @@ def uniform_gain(ratio: float, drafts: ArrayLike) -> NDArray[np.float64]:
     """Fewer rejections at one position by M drafts instead of one: (1 - 1/r) - (1 - 1/r)^M (Y3, exact; yin2024).
 
     The target is uniform on V' tokens, the draft uniform on r V' tokens, these among them.
-
-    Examples
-    --------
-    >>> float(uniform_gain(2.0, 2))
-    0.25
     """
     miss = 1 - 1 / ratio
     return np.asarray(miss - miss ** np.asarray(drafts, dtype=np.float64))
 
 
 def bernoulli_gain(draft_share: ArrayLike, target_share: float, drafts: float) -> NDArray[np.float64]:
-    """The same for a draft Bernoulli(u) and a target Bernoulli(v), u >= v: (u - v)(1 - u^(M - 1)).
-
-    Examples
-    --------
-    >>> float(bernoulli_gain(0.75, 0.25, 2))
-    0.125
-    """
+    """The same for a draft Bernoulli(u) and a target Bernoulli(v), u >= v: (u - v)(1 - u^(M - 1))."""
     u = np.asarray(draft_share, dtype=np.float64)
     return np.asarray((u - target_share) * (1 - u ** (drafts - 1)))
 
@@ -67,13 +56,7 @@ def asks(scale: Scale) -> tuple[Ask, ...]:
 
 
 def gained(tally: Tally, drafts: int) -> Data:
-    """The share of trials whose first draft is rejected and one of the next, up to M, is not; exact 95% interval.
-
-    Examples
-    --------
-    >>> gained(Tally.of(10, counts={"rank": [5, 3, 2]}), 2)["best"]
-    0.3
-    """
+    """The share of trials whose first draft is rejected and one of the next, up to M, is not; exact 95% interval."""
     return vars(exact(int(tally.counts["rank"][1:drafts].sum()), tally.trials))
 
 

@@ -1,4 +1,4 @@
-"""What every rule lacks to the best acceptance of i.i.d. candidates, for one to eight of them (R8)."""
+"""Gap of every rule to the best acceptance of i.i.d. candidates, for one to eight of them (R8)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from simulations.estimates import Estimate, exact
+from simulations.counts.estimates import Estimate, exact
+from simulations.counts.tally import Tally
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
-from simulations.tally import Tally
 from spectheory import total_variation
 from spectheory.plots.gaps import draw
 from spectheory.verification import (

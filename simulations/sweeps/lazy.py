@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from simulations.quantities import Mean
+from simulations.counts.quantities import Mean
 from simulations.simulators.timing import language_pair
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
 from spectheory.plots.lazy import draw

@@ -1,7 +1,7 @@
-"""Make figures: bring their simulations to an end, save what was counted, draw what is saved.
+"""Make figures: finish their simulations, save the counts, draw the saved data.
 
 A figure leaves ``NAME.json``, with every tally, what theory says of it and what is drawn, ``NAME.png`` and
-``NAME.svg``. Finished batches are in ``results.jsonl`` as soon as they are there; the same call goes on from them.
+``NAME.svg``. Finished batches are appended to ``results.jsonl``; the same call continues from them.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from simulations.collect import collect
-from simulations.predictions import ALARM
-from simulations.stopping import Stop
+from simulations.counts.tally import Tally
+from simulations.experiments.collect import collect
+from simulations.experiments.stopping import Stop
+from simulations.experiments.tasks import Task
 from simulations.sweeps.base import Ask, Data, Scale, Sweep
-from simulations.tally import Tally
-from simulations.tasks import Task
+from simulations.verdicts.predictions import ALARM
 from spectheory.errors import OutputError, SettingError, load_extra
 from spectheory.files import write_whole
 from spectheory.plots.style import save_figure
@@ -32,15 +32,7 @@ COMPARED = ("label", "says", "statement", "predicted", "observed", "agrees")
 
 @dataclass(frozen=True)
 class Made:
-    """A figure that was made.
-
-    Attributes
-    ----------
-    sweep : Sweep
-    content : dict
-        What ``NAME.json`` holds.
-    files : tuple of Path
-    """
+    """A figure that was made."""
 
     sweep: Sweep
     content: Data
@@ -56,22 +48,10 @@ class Made:
 class Making:
     """Figures on their way.
 
-    Attributes
-    ----------
-    sweeps : sequence of Sweep
-    scale : Scale
-    out : Path
-        Folder of all files.
-    workers : int, optional
-        Processes; all processors by default. The numbers do not depend on it, but for times.
-    alarm : float
-        Probability that a figure finds a disagreement with a theory that is right.
-    on_progress : callable, optional
-        ``on_progress(done, total, label)``, in batches.
-    on_made : callable, optional
-        Called with each figure as soon as it is made.
-    remarks : list of str
-        What was found odd in the results file.
+    - ``workers``: processes; all processors by default. The numbers do not depend on it, but for times.
+    - ``alarm``: probability that a figure finds a disagreement with a theory that is right.
+    - ``on_progress``: ``on_progress(done, total, label)``, in batches.
+    - ``on_made``: called with each figure as soon as it is made.
     """
 
     sweeps: Sequence[Sweep]
@@ -84,15 +64,7 @@ class Making:
     remarks: list[str] = field(default_factory=list)
 
     def make(self) -> list[Made]:
-        """Make all of them, those that measure time last and with one process.
-
-        Raises
-        ------
-        MissingExtraError
-            If a figure needs what is not installed.
-        WorkerError, OutputError, ResultsError, SettingError
-            As :func:`simulations.collect.collect`; finished batches stay.
-        """
+        """Make all of them, those that measure time last and with one process."""
         for sweep in self.sweeps:
             for extra, _, module in (each.partition(":") for each in ("fast:numba", "plots:matplotlib", *sweep.extras)):
                 load_extra(module, extra=extra)
@@ -127,7 +99,8 @@ class Making:
         for sweep in self.sweeps:
             asks = self._asks[sweep.name]
             if sweep.name not in self._made and all(self._ended(one) for one in asks):
-                content = sweep.made(self.scale, {one.label: self._counted[one.task] for one in asks}, self.alarm)
+                tallies = {**{one.label: self._counted[one.task] for one in asks}, **sweep.theory(self.scale)}
+                content = sweep.made(self.scale, tallies, self.alarm)
                 path = self.out / f"{sweep.name}.json"
                 write_whole(path, partial(_write, content))
                 self._made[sweep.name] = Made(sweep, content, (path, *_drawn(sweep, content, self.out)))
@@ -140,13 +113,7 @@ class Making:
 
 
 def redraw(sweep: Sweep, out: Path) -> Made:
-    """Draw a figure again from its saved data.
-
-    Raises
-    ------
-    SettingError
-        If there are none, or they are of another figure.
-    """
+    """Draw a figure again from its saved data."""
     path = out / f"{sweep.name}.json"
     try:
         content = json.loads(path.read_text(encoding="utf-8"))

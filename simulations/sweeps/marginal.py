@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from simulations.alias import Floats
-from simulations.quantities import Mean, Share
+from simulations.counts.quantities import Mean, Share
+from simulations.counts.tally import Tally
+from simulations.draws.alias import Floats
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies
 from simulations.sweeps.draft_trees import (
     EXTRAS,
@@ -15,11 +16,11 @@ from simulations.sweeps.draft_trees import (
     model_asks,
     model_label,
     model_tallies,
+    model_theory,
     order_of_adding,
     shapes,
     typical_law,
 )
-from simulations.tally import Tally
 from spectheory.drafting import Shape, node_weights
 from spectheory.plots.marginal import draw
 
@@ -91,5 +92,6 @@ SWEEP = Sweep(
     draw,
     (10.6, 4.6),
     EXTRAS,
+    theory=model_theory,
     further=lambda tallies: along_text(tallies, "node"),
 )

@@ -7,11 +7,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from simulations.estimates import Estimate
+from simulations.counts.estimates import Estimate
+from simulations.counts.quantities import Share
+from simulations.counts.tally import Tally
 from simulations.predicted.biased import output_law
-from simulations.quantities import Share
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
-from simulations.tally import Tally
 from spectheory import total_variation
 from spectheory.intervals import CONFIDENCE
 from spectheory.limits import bias_frontier, biased_loss, rejection_probability, uno_loss
@@ -52,16 +52,10 @@ def asks(scale: Scale) -> tuple[Ask, ...]:
 def observed_bias(tally: Tally, target: tuple[float, ...], confidence: float = CONFIDENCE) -> Estimate:
     r"""TV of the output frequencies to the target, with an interval that is certain for every number of trials n.
 
-    The frequencies are off the output's law o by less, in TV, than
-    :math:`\tfrac12\sqrt{(V-1)/n} + \sqrt{\log(1/\alpha)/(2n)}` but with probability alpha: the mean of that TV by
-    Cauchy and Schwarz, what is above it by bounded differences, as a trial moves it by 1/n at most. By the triangle
-    inequality TV(o, p) is that near to the observed one.
-
-    Examples
-    --------
-    >>> found = observed_bias(Tally.of(100, counts={"output": [75, 25]}), (0.5, 0.5))
-    >>> found.best, round(found.low, 3), round(found.high, 3)
-    (0.25, 0.078, 0.422)
+    With probability 1 - alpha the frequencies are within
+    :math:`\tfrac12\sqrt{(V-1)/n} + \sqrt{\log(1/\alpha)/(2n)}` of the output's law o, in TV: the first term bounds the
+    mean (Cauchy-Schwarz), the second the excess (bounded differences, 1/n a trial). By the triangle inequality TV(o, p)
+    is as close to the observed one.
     """
     frequencies = tally.counts["output"] / tally.trials
     best = float(total_variation(frequencies, np.array(target)))

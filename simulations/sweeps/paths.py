@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from simulations.ngram import PROMPTS_TEXT, text_parameters
+from simulations.counts.quantities import Mean
+from simulations.counts.tally import Tally
+from simulations.models.ngram import PROMPTS_TEXT, text_parameters
 from simulations.predicted.decoding import acceptance_of, calls_of
-from simulations.predictions import ALARM
-from simulations.quantities import Mean
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
-from simulations.tally import Tally
+from simulations.verdicts.predictions import ALARM
 from spectheory.plots.paths import draw
 from spectheory.prediction.paths import calls_of_chains
 

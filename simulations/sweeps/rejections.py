@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import logsumexp
 
-from simulations.quantities import Mean, Share
-from simulations.settings import Pair, chains_of
+from simulations.counts.quantities import Mean, Share
+from simulations.models.recipes import Pair, chains_of
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
 from spectheory.limits import expected_rejections, rejection_profile
 from spectheory.plots.rejections import draw
@@ -87,12 +87,6 @@ def law_of_rejections(pair: Pair) -> Floats:
     """Exact law ``[T + 1]`` of the rejections of a text: the token and the number so far are a Markov chain.
 
     After x the next token y comes accepted with mass min(p, q), recovered with mass (p - q)+ (A1).
-
-    Examples
-    --------
-    >>> apart = Pair(np.array([np.eye(2)] * 3), np.array([np.eye(2)[::-1]] * 3), np.array([1.0, 0.0]))
-    >>> law_of_rejections(apart)
-    array([0., 0., 0., 1.])
     """
     law = np.zeros((pair.initial.size, len(pair.target) + 1))
     law[:, 0] = pair.initial
@@ -104,15 +98,9 @@ def law_of_rejections(pair: Pair) -> Floats:
 
 
 def band(law: Floats, texts: list[int]) -> list[list[float]]:
-    """Where the mean over so many texts lies with 95% probability or more, for each number of texts (Chernoff's bound).
+    """Where the mean lies with 95% probability or more, for each number of texts (Chernoff's bound).
 
     A side is left with probability at most exp(-n I), I the law's rate function; it ends where this is 2.5%.
-
-    Examples
-    --------
-    >>> [[low, high]] = band(np.array([0.5, 0.5]), [1000])
-    >>> round(low, 3), round(high, 3)
-    (0.457, 0.543)
     """
     return [[_edge(law, math.log(2 / MISS) / n, sign) for sign in (-1.0, 1.0)] for n in texts]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from simulations.alias import Floats
-from simulations.quantities import Mean
+from simulations.counts.quantities import Mean
+from simulations.counts.tally import Tally
+from simulations.draws.alias import Floats
 from simulations.simulators.trees import pair_of
 from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies
 from simulations.sweeps.draft_trees import (
@@ -25,10 +26,10 @@ from simulations.sweeps.draft_trees import (
     model_asks,
     model_label,
     model_tallies,
+    model_theory,
     shapes,
     typical_law,
 )
-from simulations.tally import Tally
 from spectheory import total_variation
 from spectheory.drafting import Shape, expected_tokens
 from spectheory.plots.tokens import draw
@@ -98,5 +99,6 @@ SWEEP = Sweep(
     draw,
     (10.6, 4.6),
     EXTRAS,
+    theory=model_theory,
     further=lambda tallies: along_text(tallies, "calls"),
 )

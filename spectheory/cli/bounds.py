@@ -9,7 +9,7 @@ from spectheory.cli.theory_options import DEFAULT_NODES, BoundsOptions, DrawOpti
 from spectheory.cli.trace_bounds import of_trace
 from spectheory.errors import SettingError
 from spectheory.reports import BoundsAnswer, bounds_report
-from spectheory.trace import Trace
+from spectheory.trace import read_any
 
 MOST_NODES = 1_000_000
 
@@ -33,7 +33,7 @@ def _answer(question: BoundsOptions, nodes: list[int], draws: DrawOptions) -> Bo
     if one_source(given) != "--target" and question.trees is not None:
         raise SettingError("--trees is given without --target", limit="random trees need pmfs", remedy="leave it out")
     if question.trace is not None:
-        return of_trace(Trace.read(question.trace), nodes)
+        return of_trace(read_any(question.trace), nodes)
     if question.target is not None:
         return of_pmfs(read_pmfs(question.target, "--target"), nodes, question.trees, draws.seed)
     if question.rank_pmf is not None:

@@ -58,11 +58,13 @@ class PredictOptions:
     """What is predicted, from what, and where it goes."""
 
     trace: Annotated[
-        Path | None, Argument(help="A trace or the folder of one; if absent, the pair is measured.", show_default=False)
+        Path | None,
+        Argument(
+            help="A trace, the folder of one, or a log; if absent, the pair is measured.",
+            show_default=False,
+        ),
     ] = None
-    logprobs: Annotated[
-        Path | None, Option(help="JSON lines with `target` and `draft` log-probabilities per token.")
-    ] = None
+    logprobs: Annotated[Path | None, Option(help="The same as the trace, for a log of log-probabilities.")] = None
     k_max: Annotated[int, Option(help="Longest chain of drafts.")] = 16
     rule: Annotated[
         list[str] | None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from spectheory.cli.console import ready_folder
@@ -13,8 +14,7 @@ from spectheory.cli.plan_options import PlanOptions
 from spectheory.deployment import Draft
 from spectheory.errors import SettingError
 from spectheory.pairs import PREFIX
-from spectheory.trace import TRACE_FILE, Trace
-from spectheory.trace.importers.logprobs import read_log_probabilities
+from spectheory.trace import TRACE_FILE, read_any, trace_file
 
 BUILT_IN = ("distilled", "draft")
 
@@ -40,23 +40,17 @@ def sources(question: PlanOptions) -> list[tuple[str, Path]]:
                 limit="names are of characters that print",
                 remedy="use letters and digits",
             )
-        found.append((name, _trace_file(Path(folder))))
+        found.append((name, trace_file(Path(folder))))
     if question.trace and question.logprobs:
         raise SettingError("a trace and --logprobs are both given", limit="one source", remedy="leave one out")
-    if question.trace:
-        found.insert(0, ("", _trace_file(question.trace)))
-    if question.logprobs:
-        found.insert(0, ("", question.logprobs))
+    if path := question.trace or question.logprobs:
+        found.insert(0, ("", trace_file(path)))
     return found
-
-
-def _trace_file(path: Path) -> Path:
-    return path / TRACE_FILE if path.is_dir() else path
 
 
 def draft_at(name: str, path: Path, question: PlanOptions) -> Draft:
     """One draft with its trace and costs; without a name that of the trace."""
-    trace = read_log_probabilities(path) if path == question.logprobs else Trace.read(path)
+    trace = replace(read_any(path), lists=())  # plans rest on exact predictions alone
     recorded = trace.provenance.get("draft")
     name = name or str((recorded.get("name") if isinstance(recorded, dict) else None) or "draft")
     return Draft(name, trace, cost_of(question, name, path, trace))

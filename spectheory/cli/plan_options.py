@@ -16,7 +16,7 @@ class PlanOptions:
     trace: Annotated[
         Path | None,
         Argument(
-            help="A trace or the folder of one. Without it and without --draft the built-in drafts are measured.",
+            help="A trace, its folder, or a log. Without it and without --draft the built-in drafts are measured.",
             show_default=False,
         ),
     ] = None
@@ -24,10 +24,7 @@ class PlanOptions:
         list[str] | None,
         Option(help="NAME=FOLDER of spectheory measure, for one target; repeatable: drafts are ranked."),
     ] = None
-    logprobs: Annotated[
-        Path | None,
-        Option(help="JSON lines with `target` and `draft` log-probabilities per token, in place of a trace."),
-    ] = None
+    logprobs: Annotated[Path | None, Option(help="Another spelling of the trace, for log-probabilities.")] = None
     c: Annotated[float | None, Option("--c", help="Draft step over target step, in place of latencies.")] = None
     latency: Annotated[Path | None, Option(help="A latency table; if absent, the one beside the trace.")] = None
     passes_alone: Annotated[

@@ -19,12 +19,13 @@ from spectheory.drafting import Chain
 from spectheory.errors import SettingError
 from spectheory.prediction import Plan, plan
 from spectheory.prediction.bias_tradeoff import BiasPoint, bias_tradeoff
+from spectheory.prediction.certified import by_lists
 from spectheory.prediction.shape_calls import BestTree, Wanted
 from spectheory.reports import prediction_report
-from spectheory.trace import TRACE_FILE, Trace
-from spectheory.trace.importers.logprobs import read_log_probabilities
+from spectheory.trace import TRACE_FILE, Trace, read_any, trace_file
 from spectheory.verification import PathRule
 from spectheory.verification.biased import BiasedVerification
+from spectheory.verification.registry import DEFAULT_RULES
 
 if TYPE_CHECKING:
     from spectheory.cli.measure import Session
@@ -86,6 +87,8 @@ def _answer(
         cost = None  # latencies of shorter calls: tokens are known all the same
         answer = plan(trace, cost, rules=rules, shapes=chains, **settings)
         remarks.print(f"speed-ups are left out: {error}, or give --c", markup=False)
+    if bounded := [rule for rule in DEFAULT_RULES if rules is None and by_lists(rule, trace)]:
+        answer += plan(trace, cost, rules=bounded, shapes=chains, **settings)
     ranked = with_ranks(trace, rules)
     if ranked:
         try:
@@ -144,12 +147,8 @@ def _evidence(
 ) -> tuple[Trace, CostModel | None, Session | None]:
     """The trace to predict from, the cost model, and the loaded pair if there is one."""
     cost: CostModel | None = ConstantRatio(question.c) if question.c is not None else None
-    if question.logprobs:
-        trace = read_log_probabilities(question.logprobs)
-        return trace, read_latencies(question.latency, trace) if question.latency else cost, None
-    if question.trace:
-        path = question.trace / TRACE_FILE if question.trace.is_dir() else question.trace
-        trace, beside = Trace.read(path), path.with_name(LATENCY_FILE)
+    if path := question.trace or question.logprobs:
+        trace, beside = read_any(path), trace_file(path).with_name(LATENCY_FILE)
         if cost is None and (question.latency or beside.exists()):
             cost = read_latencies(question.latency or beside, trace)
         return trace, cost, None

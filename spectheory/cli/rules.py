@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from spectheory.cli.answer import show
@@ -9,28 +11,41 @@ from spectheory.cli.inputs import Floats, Pmfs, in_range, one_source, read_pmfs
 from spectheory.cli.progress import working
 from spectheory.cli.theory_options import DrawOptions, RulesOptions
 from spectheory.divergences import kl_divergence, total_variation
+from spectheory.drafting import Batch
 from spectheory.errors import SettingError, ShapeError, SpectheoryError
 from spectheory.intervals import Interval
+from spectheory.prediction.certified import by_lists, ends_of, joined
 from spectheory.prediction.over_prompts import Prompts, few_prompts, ratio
 from spectheory.reports import RulesAnswer, rules_report
 from spectheory.reports.remarks import given
-from spectheory.trace import Trace
-from spectheory.verification import RULES, PathRule, RankRule, RuleStanding, rule_order
+from spectheory.trace import Trace, read_any
+from spectheory.truncated import bounds_given
+from spectheory.verification import PathRule, RankRule, Rule, RuleStanding, rule_order
+from spectheory.verification.registry import all_rules, find_rule
 
 MOST_CANDIDATES = 1024
+FROM_LISTS = "the range of what the lists of the most probable tokens allow, and of the intervals over prompts"
 
 
 def run_rules(question: RulesOptions, draws: DrawOptions) -> None:
     """Answer the question and show the answer."""
     draws.check()
     in_range("--k", question.k, MOST_CANDIDATES)
+    rules = _rules(question.rule)
     pair = question.target is not None or question.draft is not None
     if one_source({"a trace": question.trace is not None, "--target with --draft": pair}) == "a trace":
         assert question.trace is not None
-        answer = of_trace(Trace.read(question.trace), question.k)
+        answer = of_trace(read_any(question.trace), question.k, rules)
     else:
-        answer = of_pmfs(*_pair(question), question.k, draws.seed)
+        answer = of_pmfs(*_pair(question), question.k, rules, draws.seed)
     show(rules_report(answer), as_json=draws.json)
+
+
+def _rules(names: Sequence[str] | None) -> list[Rule]:
+    """The rules to compare: those that are named, or all that read a draft model."""
+    if names:
+        return [find_rule(name) for name in dict.fromkeys(names)]
+    return [rule for rule in all_rules().values() if rule.uses_draft]
 
 
 def _pair(question: RulesOptions) -> tuple[Pmfs, Pmfs]:
@@ -46,7 +61,7 @@ def _pair(question: RulesOptions) -> tuple[Pmfs, Pmfs]:
 # Two pmfs
 
 
-def of_pmfs(target: Pmfs, draft: Pmfs, k: int, seed: int) -> RulesAnswer:
+def of_pmfs(target: Pmfs, draft: Pmfs, k: int, rules: Sequence[Rule], seed: int) -> RulesAnswer:
     """Every rule on pairs of pmfs, means over the pairs.
 
     Raises
@@ -60,7 +75,7 @@ def of_pmfs(target: Pmfs, draft: Pmfs, k: int, seed: int) -> RulesAnswer:
             f"--target has {len(p)} rows and --draft {len(q)}", limit="as many, or one", remedy="pair them row by row"
         )
     with working("working out the acceptances"):
-        rows = rule_order(p, q, k, rng=np.random.default_rng(seed))[1:]  # R4 stands beside each of them
+        rows = rule_order(p, q, k, rules=rules, rng=np.random.default_rng(seed))[1:]  # R4 stands beside each of them
     distance, divergence = (Interval.exact(float(np.mean(of(p, q)))) for of in (total_variation, kl_divergence))
     pairs = max(len(p), len(q))
     notes = [*target.notes, *draft.notes, "Block verification judges a call's drafts together; at one it is token."]
@@ -71,20 +86,17 @@ def of_pmfs(target: Pmfs, draft: Pmfs, k: int, seed: int) -> RulesAnswer:
 
 # A trace
 
-_PMF_ONLY = [name for name in ("recursive-distinct", "kseq", "gumbel-list") if name not in RULES]
 
-
-def of_trace(trace: Trace, k: int) -> RulesAnswer:
+def of_trace(trace: Trace, k: int, rules: Sequence[Rule]) -> RulesAnswer:
     """Mean over the positions of P(R <= k | text) for every rule whose law is recorded; intervals over prompts."""
     prompts = Prompts(trace.texts)
-    rows = [_standing(prompts, trace, rule, _candidates(rule, k)) for rule in RULES.values()]
-    rows += [RuleStanding(name, k, None, "none", note="needs full pmfs, --target and --draft") for name in _PMF_ONLY]
+    rows = [_standing(prompts, trace, rule, k if rule.several else 1) for rule in rules]
     mean = {
         name: _mean(prompts, trace.columns[name], most)
         for name, most in (("kl", np.inf), ("total_variation", 1.0))
         if name in trace.columns
     }
-    notes = _trace_notes(trace, prompts.count)
+    notes = _trace_notes(trace, prompts.count, rules)
     return RulesAnswer("trace", k, len(trace), rows, mean.get("total_variation"), mean.get("kl"), notes)
 
 
@@ -100,9 +112,14 @@ def _candidates(rule: PathRule, k: int) -> int:
     return k if isinstance(rule, RankRule) else 1
 
 
-def _standing(prompts: Prompts, trace: Trace, rule: PathRule, k: int) -> RuleStanding:
-    """Mean P(R <= k | text), or why it is not known."""
+def _standing(prompts: Prompts, trace: Trace, rule: Rule, k: int) -> RuleStanding:
+    """Mean P(R <= k | text), between certified ends if lists alone bound it, or why it is not known."""
+    if not isinstance(rule, PathRule):
+        return RuleStanding(rule.name, k, None, "none", note="needs full pmfs, --target and --draft")
     try:
+        if by_lists(rule, trace, Batch(k)) and k <= bounds_given(rule):
+            ends = [_mean(prompts, end.law.sum(axis=1), 1.0) for end in ends_of(rule, trace, k)]
+            return RuleStanding(rule.name, k, joined(ends), "estimate", note=FROM_LISTS)
         rule.require(trace.columns)
         accepted = (
             rule.rank_law(trace.columns, k).sum(axis=1)
@@ -114,12 +131,15 @@ def _standing(prompts: Prompts, trace: Trace, rule: PathRule, k: int) -> RuleSta
     return RuleStanding(rule.name, k, _mean(prompts, accepted, 1.0), "estimate")
 
 
-def _trace_notes(trace: Trace, prompts: int) -> list[str]:
+def _trace_notes(trace: Trace, prompts: int, rules: Sequence[Rule]) -> list[str]:
     notes = [
         f"Means over {len(trace)} positions of P(R <= k | text), exact for these texts; "
         "intervals (95%) are over prompts."
     ]
-    if "distinct_rank" in trace.columns:
-        notes.append("recursive-distinct with several candidates is not exact: it comes from unbiased estimates.")
+    notes += [
+        f"{rule.name} with several candidates is not exact: it comes from unbiased estimates."
+        for rule in rules
+        if isinstance(rule, RankRule) and rule.estimated and rule.recorded_in in trace.columns
+    ]
     notes += [*given(trace.provenance), *few_prompts(prompts)]
     return [*notes, 'R4 and H(R) beside KL need full pmfs. "-": not known from this trace.']

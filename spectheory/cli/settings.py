@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,15 +12,15 @@ import numpy as np
 
 from spectheory.cli.inputs import in_range, read_pmfs, read_rank_law
 from spectheory.cli.simulation_options import SettingOptions
-from spectheory.drafting import Batch, Chain, KAry, Shape, Tree
+from spectheory.drafting.shapes import Chain, read_shape, sized_shape
 from spectheory.errors import SettingError, ShapeError
+from spectheory.verification import RULES
 
 Parameters = dict[str, Any]
 Reader = Callable[[SettingOptions], Parameters]
 
 MAX_RANK, DRAFTS, LENGTH, K, ORDER, DRAFT_ORDER = 8, 4, 50, 4, 3, 2
 NODES = (1, 4, 16, 64)
-DISTINCT = ("race", "race-dense", "recursive-distinct")
 MOST = {"length": 10_000, "k": 1024, "drafts": 1024, "max_rank": 4096, "nodes": 100_000, "order": 32, "draft_order": 32}
 """The largest numbers that are taken: theory and tables grow with them."""
 MOST_NODES = 256
@@ -29,21 +29,8 @@ MOST_NODES = 256
 
 @dataclass(frozen=True)
 class Setting:
-    """A kind of simulation.
+    """A kind of simulation: the options it takes, what makes the parameters of them, and the trials of a batch."""
 
-    Attributes
-    ----------
-    says : str
-        What a trial is.
-    takes : tuple of str
-        Options it takes.
-    read : tuple of callable
-        Each makes some of the parameters.
-    batch : int
-        Trials of a batch.
-    """
-
-    says: str
     takes: tuple[str, ...]
     read: tuple[Reader, ...]
     batch: int
@@ -148,7 +135,8 @@ def _whole(name: str, value: int) -> None:
 def _ranks(question: SettingOptions) -> Parameters:
     """Both pmfs, and the ranks that are told apart; distinct candidates have no more than there are tokens."""
     pair = _pair(question)
-    most = len(pair["target"]) if question.kind in DISTINCT else MAX_RANK
+    distinct = RULES[question.kind.removesuffix("-dense")].drafts == "distinct"
+    most = len(pair["target"]) if distinct else MAX_RANK
     return {**pair, **_number("max_rank", min(MAX_RANK, most))(question)}
 
 
@@ -162,7 +150,12 @@ def _rank_law(question: SettingOptions) -> Parameters:
 
 def _tree(question: SettingOptions) -> Parameters:
     """The paths of the draft tree; a chain of k without a shape."""
-    shape = read_shape(question.shape or "chain", question.k)
+    name = question.shape or Chain.name
+    if question.k is not None and not sized_shape(name):
+        raise SettingError(f"--k is {question.k}", limit=f"the shape {name!r} has its size", remedy="leave --k out")
+    size = K if question.k is None else question.k
+    _whole("k", size)
+    (shape,) = read_shape(name, [size])
     if shape.nodes > MOST_NODES:
         raise SettingError(
             f"the shape has {shape.nodes} nodes", limit=f"at most {MOST_NODES} are told apart", remedy="draft fewer"
@@ -170,45 +163,26 @@ def _tree(question: SettingOptions) -> Parameters:
     return {"paths": [list(path) for path in shape.tree().paths]}
 
 
-def read_shape(name: str, k: int | None) -> Shape:
-    """A draft shape as it is written: chain or batch of k, 2x2x1, or paths as 1,2,1-1.
-
-    Raises
-    ------
-    SettingError
-        If it is no shape, or k belongs to no such shape.
-
-    Examples
-    --------
-    >>> str(read_shape("2x2", None)), str(read_shape("chain", 3))
-    ('k-ary 2x2', 'chain k=3')
-    """
-    if name in ("chain", "batch"):
-        size = K if k is None else k
-        _whole("k", size)
-        return Chain(size) if name == "chain" else Batch(size)
-    if k is not None:
-        raise SettingError(f"--k is {k}", limit=f"the shape {name!r} has its size", remedy="leave --k out")
-    of_paths = "," in name or "-" in name
-    try:
-        numbers = [tuple(map(int, part.split("-" if of_paths else "x"))) for part in name.split(",")]
-    except ValueError as error:
-        raise SettingError(
-            f"shape {name!r} is unknown",
-            limit="there are chain, batch, k-ary ones as 2x2x1 and paths as 1,2,1-1",
-            remedy="name one",
-        ) from error
-    return Tree.from_paths(numbers) if of_paths else KAry(numbers[0])
-
-
-def _rule(*names: str) -> Reader:
+def _rule(names: Callable[[], Iterable[str]]) -> Reader:
     def read(question: SettingOptions) -> Parameters:
-        rule = _needed(question, "rule")
-        if rule not in names:
-            raise SettingError(f"--rule is {rule!r}", limit=f"is one of {', '.join(names)}", remedy="name one")
+        rule, known = _needed(question, "rule"), tuple(names())
+        if rule not in known:
+            raise SettingError(f"--rule is {rule!r}", limit=f"is one of {', '.join(known)}", remedy="name one")
         return {"rule": rule}
 
     return read
+
+
+def _all_rules() -> Iterable[str]:
+    from simulations.reference.any_rule import ALGORITHMS
+
+    return ALGORITHMS
+
+
+def _single_rules() -> Iterable[str]:
+    from simulations.kernels.single_draft import RULES
+
+    return RULES
 
 
 def _biased(question: SettingOptions) -> Parameters:
@@ -225,7 +199,7 @@ def _biased(question: SettingOptions) -> Parameters:
 
 
 def _text(question: SettingOptions) -> Parameters:
-    from simulations.ngram import PROMPTS_TEXT, file_parameters, text_parameters
+    from simulations.models.ngram import PROMPTS_TEXT, file_parameters, text_parameters
 
     text = _needed(question, "text")
     if text == PROMPTS_TEXT or text.split(".")[0] in sys.stdlib_module_names:
@@ -253,7 +227,7 @@ def _random_pmfs(question: SettingOptions) -> Parameters:
 
 def _family(part: str) -> str:
     """The family whose name has this part."""
-    from simulations.families import FAMILIES
+    from simulations.models.families import FAMILIES
 
     found = [name for name in FAMILIES if part.lower() in name.lower()]
     if len(found) != 1 and part not in FAMILIES:
@@ -266,67 +240,37 @@ def _family(part: str) -> str:
 
 
 _POSITION, _CHAIN = ("target", "draft"), ("target", "draft", "initial", "length")
-_ALL_RULES = (
-    *("token", "block", "race", "poisson", "recursive", "recursive-distinct", "topk"),
-    *("independent", "argmax", "greedy"),
-)
 
-
-def _raced(says: str) -> Setting:
-    return Setting(says, (*_POSITION, "max_rank"), (_ranks,), 50_000)
-
+_LIST = Setting((*_POSITION, "max_rank"), (_ranks,), 50_000)
+_TEXT = Setting((*_CHAIN, "k"), (_chains, _number("k", K)), 10_000)
 
 SETTINGS: dict[str, Setting] = {
-    "race": _raced("a race over distinct tokens, target first (R2)"),
-    "race-dense": _raced("the same with a clock for every token (A2, R2)"),
-    "poisson": _raced("a Poisson race with replacement (R1)"),
-    "recursive": _raced("recursive rejection of i.i.d. candidates (R3)"),
-    "recursive-distinct": _raced("recursive rejection of distinct candidates (R3)"),
-    "gumbel-list": Setting("a Gumbel list of k drafts (R6)", (*_POSITION, "k"), (_pair, _number("k", K)), 50_000),
-    "single": Setting(
-        "one draft token (A1, A4)",
-        (*_POSITION, "rule"),
-        (_pair, _rule("token", "independent", "argmax", "greedy")),
-        50_000,
-    ),
-    "biased": Setting(
-        "one draft token, accepted too often (Y5, Y6)", (*_POSITION, "bias", "recovery"), (_biased,), 50_000
-    ),
-    "tree": Setting(
-        "a call down a draft tree, ranks i.i.d. (S1, S3, T1)", ("rank_pmf", "shape", "k"), (_rank_law, _tree), 50_000
-    ),
-    "raced-tree": Setting(
-        "a call down a draft tree, a race at every node (S1, R2)", (*_POSITION, "shape", "k"), (_rows, _tree), 20_000
-    ),
-    "token": Setting("a text by token verification (§7)", (*_CHAIN, "k"), (_chains, _number("k", K)), 10_000),
-    "block": Setting("a text by block verification (§7)", (*_CHAIN, "k"), (_chains, _number("k", K)), 10_000),
-    "decode": Setting(
-        "a text by any rule and draft tree, readably and slowly (§7)",
-        (*_CHAIN, "rule", "shape", "k"),
-        (_chains, _rule(*_ALL_RULES), _tree),
-        500,
-    ),
+    "race": _LIST,
+    "race-dense": _LIST,
+    "poisson": _LIST,
+    "recursive": _LIST,
+    "recursive-distinct": _LIST,
+    "gumbel-list": Setting((*_POSITION, "k"), (_pair, _number("k", K)), 50_000),
+    "single": Setting((*_POSITION, "rule"), (_pair, _rule(_single_rules)), 50_000),
+    "biased": Setting((*_POSITION, "bias", "recovery"), (_biased,), 50_000),
+    "tree": Setting(("rank_pmf", "shape", "k"), (_rank_law, _tree), 50_000),
+    "raced-tree": Setting((*_POSITION, "shape", "k"), (_rows, _tree), 20_000),
+    "token": _TEXT,
+    "block": _TEXT,
+    "decode": Setting((*_CHAIN, "rule", "shape", "k"), (_chains, _rule(_all_rules), _tree), 500),
     "ngram": Setting(
-        "a text by token verification, n-gram models of real text (§7)",
         ("text", "order", "draft_order", "length", "k"),
         (
             _text,
-            *(
-                _number(*each)
-                for each in (("order", ORDER), ("draft_order", DRAFT_ORDER), ("length", LENGTH), ("k", K))
-            ),
+            _number("order", ORDER),
+            _number("draft_order", DRAFT_ORDER),
+            _number("length", LENGTH),
+            _number("k", K),
         ),
         10_000,
     ),
-    "rejections": Setting("a text whose drafts run to the horizon (Y1)", _CHAIN, (_chains,), 10_000),
-    "batch": Setting(
-        "the same with M drafts (Y3)",
-        (*_CHAIN, "drafts", "printed"),
-        (_chains, _number("drafts", DRAFTS), _printed),
-        10_000,
-    ),
-    "random-trees": Setting(
-        "the P heaviest prefixes of a random target (B1-B3')", ("target", "family", "nodes"), (_random_pmfs,), 100
-    ),
+    "rejections": Setting(_CHAIN, (_chains,), 10_000),
+    "batch": Setting((*_CHAIN, "drafts", "printed"), (_chains, _number("drafts", DRAFTS), _printed), 10_000),
+    "random-trees": Setting(("target", "family", "nodes"), (_random_pmfs,), 100),
 }
 """By the names on the command line, which are those of the simulators."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 
@@ -18,10 +18,8 @@ from spectheory.errors import SettingError, load_extra
 from spectheory.intervals import Interval
 
 if TYPE_CHECKING:
-    from simulations.predictions import Comparison, Predicted
-    from simulations.stopping import Stop
-    from simulations.tally import Tally
-    from simulations.tasks import Task
+    from simulations.verdicts.judging import Verdict
+    from simulations.verdicts.predictions import Comparison
 
 MOST_TRIALS, MOST_WORKERS = 10**12, 1024
 LEAST_ALARM = 1e-100
@@ -46,20 +44,14 @@ def _simulated(question: SettingOptions, run: RunOptions) -> int:
     setting = _setting(question.kind)
     load_extra("numba", extra="fast")
     _check(run)
-    parameters = setting.parameters(question.kind, question)
-    import simulations.simulators  # noqa: F401  registers all kinds
-    from simulations.tasks import task
-
-    predicted = interruptible(lambda: _predicted(question.kind, parameters, run))
-    job = task(question.kind, parameters, seed=run.seed, trials=run.batch or min(setting.batch, run.trials))
-    stop = _stop(run, predicted)
-    tally = _collected(job, stop, run)
-    compared = _compared(tally, predicted, run)
+    verdict = _judged(question, setting, run)
+    for remark in verdict.remarks:
+        remarks.print(remark, markup=False)
     if run.json:
-        print(json.dumps(_as_dict(job, tally, compared, run), indent=2, allow_nan=False))
+        print(json.dumps(verdict.as_dict(), indent=2, allow_nan=False))
     else:
-        _show(setting, tally, compared, run)
-    return Status.DONE if all(compared) else Status.DISAGREEMENT
+        _show(verdict)
+    return Status.DONE if verdict else Status.DISAGREEMENT
 
 
 def _setting(kind: str) -> Setting:
@@ -70,22 +62,6 @@ def _setting(kind: str) -> Setting:
             remedy="spectheory simulate list says what they are",
         )
     return SETTINGS[kind]
-
-
-def _predicted(kind: str, parameters: dict[str, Any], run: RunOptions) -> tuple[Predicted, ...]:
-    """What theory says, after a first trial: bad input is refused there, in a line."""
-    from simulations.predictions import predictions
-    from simulations.quantities import Mean
-    from simulations.registry import registered
-    from simulations.streams import words
-
-    registered(kind).run(parameters, 1, words(run.seed))
-    found = predictions(kind, parameters)
-    if run.trials < 2 and any(isinstance(each.quantity, Mean) for each in found):
-        raise SettingError(
-            f"--trials is {run.trials}", limit=f"{kind} has means, which need 2 for an interval", remedy="run more"
-        )
-    return found
 
 
 def _check(run: RunOptions) -> None:
@@ -104,63 +80,62 @@ def _check(run: RunOptions) -> None:
         raise SettingError(f"--width is {run.width}", limit="must be > 0", remedy="0.01 is 1% of the value")
 
 
-def _stop(run: RunOptions, predicted: tuple[Predicted, ...]) -> Stop:
-    from simulations.stopping import Stop
+def _judged(question: SettingOptions, setting: Setting, run: RunOptions) -> Verdict:
+    kind, parameters = question.kind, setting.parameters(question.kind, question)
+    import simulations.simulators  # noqa: F401  registers all kinds
+    from simulations.experiments.tasks import task
+    from simulations.verdicts.judging import foreseen, judge
 
-    if run.width is None:
-        return Stop(trials=run.trials)
-    return Stop(trials=run.trials, width=run.width, of=predicted[0].quantity)
-
-
-def _collected(job: Task, stop: Stop, run: RunOptions) -> Tally:
-    from simulations.collect import collect
-
+    predicted = interruptible(lambda: foreseen(kind, parameters, trials=run.trials, seed=run.seed))
+    job = task(kind, parameters, seed=run.seed, trials=run.batch or min(setting.batch, run.trials))
     with progress() as bar:
-        shown = bar.add_task(job.kind, total=stop.batches(job))
-        found = collect(
-            [job],
-            stop=stop,
+        shown = bar.add_task(kind, total=-(-run.trials // job.trials))
+        return judge(
+            job,
+            predicted,
+            trials=run.trials,
+            width=run.width,
+            alarm=run.alarm,
             results=run.results,
             workers=run.workers,
             progress=lambda _, tally: bar.update(shown, completed=tally.size),
         )
-    for remark in found.remarks:
-        remarks.print(remark, markup=False)
-    return found[job]
-
-
-def _compared(tally: Tally, predicted: tuple[Predicted, ...], run: RunOptions) -> tuple[Comparison, ...]:
-    """The verdicts; one that was looked for batch after batch shares the alarm rate with the earlier looks."""
-    from simulations.predictions import compare
-
-    looks = tally.size if run.width is not None else 0
-    return compare(tally, predicted, run.alarm / (looks * (looks + 1)) if looks else run.alarm)
 
 
 def _show_kinds(*, as_json: bool) -> None:
+    """All registered kinds: first those that the command runs, then those of figures and the ledger."""
+    import simulations.simulators  # noqa: F401  registers all kinds
+    from simulations.experiments.registry import kinds, registered
+
+    names = [*SETTINGS, *(kind for kind in kinds() if kind not in SETTINGS)]
+    listed = [(kind, registered(kind).trial, SETTINGS.get(kind)) for kind in names]
     if as_json:
-        kinds = [
-            {"kind": kind, "trial": setting.says, "batch": setting.batch, "options": setting.options}
-            for kind, setting in SETTINGS.items()
+        rows = [
+            {"kind": kind, "trial": trial, "batch": found and found.batch, "options": found and found.options}
+            for kind, trial, found in listed
         ]
-        print(json.dumps({"kinds": kinds}, indent=2))
+        print(json.dumps({"kinds": rows}, indent=2))
         return
     table = Table(title="What can be simulated", title_justify="left", box=None, pad_edge=False)
     for heading in ("kind", "a trial is", "batch", "options"):
         table.add_column(heading, justify="right" if heading == "batch" else "left")
-    for kind, setting in SETTINGS.items():
-        table.add_row(kind, setting.says, f"{setting.batch:,}", " ".join(setting.options))
+    for kind, trial, found in listed:
+        last = (f"{found.batch:,}", " ".join(found.options)) if found else ("", "from Python only")
+        table.add_row(kind, trial, *last)
     answers.print(table, highlight=False)
 
 
-def _show(setting: Setting, tally: Tally, compared: tuple[Comparison, ...], run: RunOptions) -> None:
-    table = Table(title=f"{tally.trials:,} trials: {setting.says}", title_justify="left", box=None, pad_edge=False)
+def _show(verdict: Verdict) -> None:
+    from simulations.experiments.registry import registered
+
+    title = f"{verdict.tally.trials:,} trials: {registered(verdict.task.kind).trial}"
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
     for heading in ("", "what", "id", "observed", "95% interval", "theory", "side", "z"):
         right = heading in ("observed", "theory", "z")
         table.add_column(heading, justify="right" if right else "left", no_wrap=heading not in ("what", "side"))
     shown: dict[str, int] = {}
     rest: dict[str, list[Comparison]] = {}
-    for each in compared:
+    for each in verdict.comparisons:
         statement = each.predicted.statement
         shown[statement] = shown.get(statement, 0) + 1
         if shown[statement] > MOST_ROWS and each:
@@ -171,15 +146,15 @@ def _show(setting: Setting, tally: Tally, compared: tuple[Comparison, ...], run:
     for statement, others in rest.items():
         largest = max(abs(each.agreement.z) for each in others)
         answers.print(f"{len(others)} more of {statement}: all agree, largest |z| {largest:.1f}", highlight=False)
-    wrong = sum(not each for each in compared)
-    number = "1 comparison" if len(compared) == 1 else f"{len(compared)} comparisons"
-    verdict = f"disagree in {wrong} of {number}" if wrong else f"agree in {number}"
-    answers.print(
-        f"Theory and simulation {verdict} (false alarms: {run.alarm:.0e} at most)",
-        style="bold",
-        highlight=False,
-        markup=False,
-    )
+    answers.print(_summary(verdict), style="bold", highlight=False, markup=False)
+
+
+def _summary(verdict: Verdict) -> str:
+    made = len(verdict.comparisons)
+    wrong = sum(not each for each in verdict.comparisons)
+    number = "1 comparison" if made == 1 else f"{made} comparisons"
+    found = f"disagree in {wrong} of {number}" if wrong else f"agree in {number}"
+    return f"Theory and simulation {found} (false alarms: {verdict.alarm:.0e} at most)"
 
 
 def _row(each: Comparison) -> list[str]:
@@ -195,14 +170,3 @@ def _row(each: Comparison) -> list[str]:
         each.predicted.side,
         f"{each.agreement.z:.1f}",
     ]
-
-
-def _as_dict(job: Task, tally: Tally, compared: tuple[Comparison, ...], run: RunOptions) -> dict[str, Any]:
-    return {
-        "task": job.as_dict(),
-        "id": job.id,
-        "tally": tally.as_dict(),
-        "alarm": run.alarm,
-        "agree": all(compared),
-        "comparisons": [each.as_dict() for each in compared],
-    }

@@ -37,19 +37,20 @@ class DrawOptions(AnswerOptions):
 class RulesOptions:
     """Two pmfs or a trace, and the number of candidates."""
 
-    trace: Annotated[Path | None, Argument(help="A trace or the folder of one.", show_default=False)] = None
+    trace: Annotated[Path | None, Argument(help="A trace, the folder of one, or a log.", show_default=False)] = None
     target: Annotated[
         str | None, Option(help="Pmf of the target: .npy, .json, text file, or numbers as 0.5,0.3,0.2; [V] or [n, V].")
     ] = None
     draft: Annotated[str | None, Option(help="Pmf of the draft, in the same forms.")] = None
     k: Annotated[int, Option("--k", help="Candidates at one position.")] = 4
+    rule: Annotated[list[str] | None, Option(help="Rule that is shown; repeatable. All if absent.")] = None
 
 
 @dataclass(frozen=True)
 class BoundsOptions:
     """What the limits are worked out from, and for how many nodes."""
 
-    trace: Annotated[Path | None, Argument(help="A trace or the folder of one.", show_default=False)] = None
+    trace: Annotated[Path | None, Argument(help="A trace, the folder of one, or a log.", show_default=False)] = None
     mu: Annotated[float | None, Option(help="Mean entropy of the target, nats; with --mu2.")] = None
     mu2: Annotated[float | None, Option(help="Mean of sum p log^2 p, nats squared.")] = None
     target: Annotated[
@@ -66,7 +67,7 @@ class BoundsOptions:
 class TreeOptions:
     """What the tree is best for, and its limits."""
 
-    trace: Annotated[Path | None, Argument(help="A trace or the folder of one.", show_default=False)] = None
+    trace: Annotated[Path | None, Argument(help="A trace, the folder of one, or a log.", show_default=False)] = None
     rule: Annotated[
         str | None,
         Option(

@@ -19,12 +19,15 @@ from spectheory.reports import BoundsAnswer
 from spectheory.reports.bounds import DETERMINISTIC, SAMPLED
 from spectheory.reports.remarks import origin
 from spectheory.trace import GIVEN_TEXT, RECORDED_RANKS, Trace
-from spectheory.verification import RULES, Columns, RankRule
+from spectheory.verification import Columns, RankRule
+from spectheory.verification.registry import all_rules
 
 
 def of_trace(trace: Trace, nodes: list[int]) -> BoundsAnswer:
     """B6 and the one-call bound of target-sampled text, and the idealised values of the i.i.d. forms."""
-    ranked = [rule for rule in RULES.values() if isinstance(rule, RankRule) and _channel(rule, trace, 1) is not None]
+    ranked = [
+        rule for rule in all_rules().values() if isinstance(rule, RankRule) and _channel(rule, trace, 1) is not None
+    ]
     with working("working out the limits"):
         limits, notes = _measured(trace, nodes)
         notes += _unranked(trace)
@@ -73,9 +76,13 @@ def _measured(trace: Trace, nodes: list[int]) -> tuple[dict[int, Limits], list[s
     return limits_of(prompts, trace, served), [*notes, *few_prompts(prompts.count)]
 
 
+def _with_ranks() -> list[RankRule]:
+    return [rule for rule in all_rules().values() if isinstance(rule, RankRule)]
+
+
 def _unranked(trace: Trace) -> list[str]:
     """Why the T1 of a rule is missing whose law is recorded all the same."""
-    narrow = [rule for rule in RULES.values() if isinstance(rule, RankRule) and rule.known_ranks(trace.columns, 2) < 2]
+    narrow = [rule for rule in _with_ranks() if rule.known_ranks(trace.columns, 2) < 2]
     return [f"No T1 {rule.name}: {rule.recorded_in} records one rank alone, and T1 needs two." for rule in narrow]
 
 

@@ -22,12 +22,13 @@ from spectheory.prediction.trace_limits import Limits
 from spectheory.prediction.tree_search import FoundTree, text_tree
 from spectheory.reports import TreeAnswer, tree_report
 from spectheory.reports.remarks import given
-from spectheory.trace import RECORDED_RANKS, Trace
-from spectheory.verification import RULES, RankRule, rank_entropy
+from spectheory.trace import RECORDED_RANKS, Trace, read_any
+from spectheory.verification import RankRule, rank_entropy
+from spectheory.verification.registry import DEFAULT_TREE_RULES, find_rule, ranked_names
 
 MOST_NODES = 4096
 """The paths of a chain of this length are eight million ranks."""
-DEFAULT_RULE = "race"
+DEFAULT_RULE = DEFAULT_TREE_RULES[0][0].name
 
 
 def run_tree(question: TreeOptions, *, as_json: bool) -> None:
@@ -37,7 +38,7 @@ def run_tree(question: TreeOptions, *, as_json: bool) -> None:
         answer = of_ranks(read_rank_law(question.rank_pmf or "", "--rank-pmf"), question)
     else:
         rule = _rule(question.rule or DEFAULT_RULE)
-        answer = of_trace(Trace.read(question.trace), rule, question)
+        answer = of_trace(read_any(question.trace), rule, question)
     show(tree_report(answer), as_json=as_json)
 
 
@@ -62,13 +63,10 @@ def _validate(question: TreeOptions) -> None:
 
 
 def _rule(name: str) -> RankRule:
-    rule = RULES.get(name)
+    rule = find_rule(name)
     if not isinstance(rule, RankRule):
-        ranked = ", ".join(name for name, rule in RULES.items() if isinstance(rule, RankRule))
         raise SettingError(
-            f"rule {name!r} " + ("has no ranks" if rule else "is unknown"),
-            limit=f"a tree needs one of {ranked}",
-            remedy="name one",
+            f"rule {rule.name!r} has no ranks", limit=f"a tree needs one of {ranked_names()}", remedy="name one"
         )
     return rule
 

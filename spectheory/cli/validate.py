@@ -13,20 +13,21 @@ from spectheory.cli.latencies import remark_slower
 from spectheory.cli.loading import earlier_threads, load_named
 from spectheory.cli.options import MOST_TEXTS, PairOptions
 from spectheory.cli.progress import progress
-from spectheory.cli.settings import read_shape
 from spectheory.cli.statuses import Status
 from spectheory.cli.validate_joined import ANSWER
 from spectheory.cli.validate_options import TEMPERATURES, ValidateOptions
 from spectheory.cost import LatencyTable
 from spectheory.distributions import Sampling
-from spectheory.drafting import Shape
+from spectheory.drafting.shapes import Chain, Shape, read_shape
 from spectheory.measure import MeasureSettings, Progress
-from spectheory.measure.validation import KS, Validation, validate
+from spectheory.measure.validation import KS, TREE, Validation, validate
 from spectheory.pairs import PROMPTS
 from spectheory.plots.validation import write_figure
 from spectheory.prompts import Prompt, read_prompts
 from spectheory.reports import validation_report
-from spectheory.verification import RULES, RankRule
+from spectheory.reports.validation_terms import JUDGES
+from spectheory.verification import RankRule
+from spectheory.verification.registry import find_rule
 
 LONGEST_CHAIN = 1024
 
@@ -74,10 +75,11 @@ def _shapes(question: ValidateOptions) -> list[Shape]:
     ks = question.k or KS
     for k in ks:
         in_range("--k", k, LONGEST_CHAIN)
-    sized = ("chain", "batch")
-    trees = not question.rule or any(isinstance(RULES.get(rule), RankRule) for rule in question.rule)
-    names = question.shape or ["chain", *(["2x2x1"] if trees else [])]
-    return [read_shape(name, k) for name in names for k in (ks if name in sized else (None,))]
+    decoded = [find_rule(rule) for rule in question.rule or () if rule not in JUDGES]
+    trees = not question.rule or any(isinstance(rule, RankRule) for rule in decoded)
+    if not question.shape:
+        return [*map(Chain, ks), *([TREE] if trees else [])]
+    return [shape for name in question.shape for shape in read_shape(name, ks)]
 
 
 def _prompts(question: ValidateOptions) -> tuple[Prompt, ...]:

@@ -20,10 +20,10 @@ from spectheory.errors import SettingError, load_extra
 from spectheory.files import read_text
 
 if TYPE_CHECKING:
-    from proofs_check.claims import Claim
-    from proofs_check.findings import Effort, Kind
-    from proofs_check.report import Report
-    from proofs_check.verify import Checked, Key
+    from proofs_check.run.report import Report
+    from proofs_check.run.verify import Checked, Key
+    from proofs_check.statement.claims import Claim
+    from proofs_check.statement.findings import Effort, Kind
 
 MOST_WORKERS = 1024
 DETAILED = 4
@@ -34,7 +34,7 @@ def run_verify(question: VerifyOptions) -> int:
     """Run what was asked for and show it; the status says whether everything came out as the ledger says."""
     for module in ("sympy", "z3", "mpmath", "hypothesis"):
         load_extra(module, extra="proofs")
-    from proofs_check.findings import Effort
+    from proofs_check.statement.findings import Effort
 
     effort = Effort(question.deep, question.seed)
     if question.claim is not None:
@@ -43,9 +43,9 @@ def run_verify(question: VerifyOptions) -> int:
 
 
 def _run_ledger(question: VerifyOptions, effort: Effort) -> int:
-    from proofs_check.ledger import select
-    from proofs_check.report import Report
-    from proofs_check.verify import evidence_of, keys_of
+    from proofs_check.run.ledger import select
+    from proofs_check.run.report import Report
+    from proofs_check.run.verify import evidence_of, keys_of
 
     workers = question.workers if question.workers is not None else os.cpu_count() or 1
     in_range("--workers", workers, MOST_WORKERS)
@@ -73,8 +73,8 @@ def _run_ledger(question: VerifyOptions, effort: Effort) -> int:
 
 def _kind(name: str | None) -> Kind | None:
     """The kind of evidence, by its own name or as the tables say it."""
-    from proofs_check.findings import KINDS
-    from proofs_check.report import WORDS
+    from proofs_check.run.report import WORDS
+    from proofs_check.statement.findings import KINDS
 
     found = next((kind for kind in KINDS if name in (kind, WORDS[kind])), None)
     if name is not None and found is None:
@@ -84,8 +84,8 @@ def _kind(name: str | None) -> Kind | None:
 
 def _collect(out: Path | None, effort: Effort, keys: list[Key], count: int, checks: list[Checked]) -> None:
     """Run the checks, each added to `checks`, and to the file if there is one, as it finishes."""
-    from proofs_check.record import append, read_record, ready
-    from proofs_check.verify import verify
+    from proofs_check.run.record import append, read_record, ready
+    from proofs_check.run.verify import verify
 
     known, remark = read_record(out, effort) if out else ({}, "")
     if out:
@@ -103,7 +103,7 @@ def _collect(out: Path | None, effort: Effort, keys: list[Key], count: int, chec
 
 
 def _show(report: Report, question: VerifyOptions) -> None:
-    from proofs_check.report import as_dict, checks_table, facts, statements_table, steps_line
+    from proofs_check.run.report import as_dict, checks_table, facts, statements_table, steps_line
 
     if question.json:
         print(json.dumps(as_dict(report), indent=2, allow_nan=False, default=str))
@@ -129,7 +129,7 @@ def _show(report: Report, question: VerifyOptions) -> None:
 
 def _try_claims(question: VerifyOptions, effort: Effort) -> int:
     """Put every claim of a Python file on trial."""
-    from proofs_check.trial import Trial, try_claim
+    from proofs_check.run.trial import Trial, try_claim
 
     given = {"an id": question.ids, "--paper": question.paper, "--kind": question.kind, "--workers": question.workers}
     one_source({"--claim": True, "--out": question.out is not None, **{k: v is not None for k, v in given.items()}})
@@ -155,7 +155,7 @@ def _claims(path: Path) -> list[Claim]:
     SettingError
         If it cannot be run, or defines none.
     """
-    from proofs_check.claims import Claim
+    from proofs_check.statement.claims import Claim
 
     try:
         read_text(path)  # which refuses an endless one

@@ -1,4 +1,10 @@
-"""Time: constant ratio (C1), measured latencies (C2), roofline and affine fit (C3), batches (C4), parallel (C5)."""
+"""Time: constant ratio (C1), measured latencies (C2), roofline and affine fit (C3), batches (C4), parallel (C5).
+
+Shared contract: numbers are checked when a cost model is made or a function is called, and a ``SettingError`` names the
+one that is out of range. A pass processes m tokens of each of B sequences ("batch"), each with L tokens in its cache
+("context"). Values of a roofline or an affine fit have the kind ``exact`` as they are the model's own; as times of the
+machine they are estimates.
+"""
 
 from spectheory.cost.affine import AffineCost, AffineTime
 from spectheory.cost.architecture import ModelShape

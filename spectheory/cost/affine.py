@@ -17,21 +17,8 @@ from spectheory.intervals import Interval
 class AffineTime:
     r"""Seconds of a pass on m tokens of each of B sequences after L tokens, :math:`a + b\,Bm + c\,BL` (C3, estimate).
 
-    Parameters
-    ----------
-    fixed : float
-        a, seconds of any pass.
-    per_token : float
-        b, seconds per token.
-    per_cached : float
-        c, seconds per cached token.
-    error : float
-        Root mean square of what a fit left over, seconds.
-
-    Raises
-    ------
-    SettingError
-        If one is negative or not finite, or a pass takes no time at all.
+    `fixed` is a (seconds of any pass), `per_token` b, `per_cached` c; `error` is the root mean square residual of a
+    fit, seconds.
 
     Examples
     --------
@@ -52,18 +39,8 @@ class AffineTime:
     def fit(cls, tokens: ArrayLike, batch: ArrayLike, context: ArrayLike, seconds: ArrayLike) -> AffineTime:
         """Fit to timings by least squares in seconds, no coefficient below 0 (``scipy.optimize.nnls``).
 
-        Parameters
-        ----------
-        tokens, batch, context : array ``[n]``
-            Tokens of each sequence in the pass, sequences, and cached tokens of each sequence.
-        seconds : array ``[n]``
-            Time of each pass.
-
-        Raises
-        ------
-        SettingError
-            If the lengths differ, a value is out of range, or the timings do not tell the three terms apart (too few,
-            or tokens or batch times context hardly vary).
+        All are arrays ``[n]``: tokens per sequence in the pass, sequences, cached tokens per sequence, and seconds.
+        Tokens and batch times context must vary independently, otherwise the three terms cannot be separated.
 
         Examples
         --------
@@ -79,8 +56,8 @@ class AffineTime:
         scale = np.maximum(np.abs(design).max(axis=0), np.finfo(float).tiny)
         if np.linalg.matrix_rank(design / scale) < 3:
             raise SettingError(
-                f"{len(t)} timings do not tell the terms apart",
-                limit="needs tokens and batch x context that vary, each by itself",
+                f"{len(t)} timings do not determine the three terms",
+                limit="needs tokens and batch x context that vary independently",
                 remedy="time passes of several lengths at several contexts or batches",
             )
         longest = t.max()
@@ -95,23 +72,7 @@ class AffineTime:
 
 @dataclass(frozen=True)
 class AffineCost(PassCost):
-    """C3: the cost of a pair whose passes take affine times.
-
-    Intervals are ``exact`` in the sense that they are the model's own value; of the machine it is an estimate.
-
-    Parameters
-    ----------
-    target, draft : AffineTime
-        The pair; without a draft, drafts are free.
-    context : int
-        Cached tokens of each sequence.
-    batch : int
-        Sequences decoded together.
-
-    Raises
-    ------
-    SettingError
-        If batch < 1 or context < 0.
+    """C3: the cost of a pair whose passes take affine times; without a draft, drafts are free.
 
     Examples
     --------
@@ -135,16 +96,16 @@ class AffineCost(PassCost):
             )
 
     def target_pass(self, tokens: int) -> Interval:
-        """Seconds of the target on so many tokens of every sequence."""
+        """Seconds of the target on that many tokens of every sequence."""
         return Interval.exact(self.target.seconds(tokens, self.batch, self.context))
 
     def draft_pass(self, tokens: int) -> Interval:
-        """Seconds of the draft on so many tokens of every sequence; 0 without a draft."""
+        """Seconds of the draft on that many tokens of every sequence; 0 without a draft."""
         return Interval.exact(self.draft.seconds(tokens, self.batch, self.context) if self.draft else 0.0)
 
 
 def _columns(*columns: ArrayLike) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    """The timings ``[n, 4]``, checked."""
+    """The timings ``[n, 4]``, validated."""
     arrays = [np.asarray(column, dtype=np.float64) for column in columns]
     if any(array.ndim != 1 or array.shape != arrays[0].shape for array in arrays) or not len(arrays[0]):
         raise SettingError(
@@ -153,7 +114,7 @@ def _columns(*columns: ArrayLike) -> np.ndarray[tuple[int, int], np.dtype[np.flo
             remedy="give tokens, batch, context and seconds of every timing",
         )
     table = np.stack(arrays, axis=1)
-    # NaN fails a comparison, so state what is good.
+    # The conditions are positive so that NaN fails them.
     good = np.isfinite(table) & (table >= np.array([1, 1, 0, 0])) & ((table > 0) | (np.arange(4) != 3))
     if not good.all():
         row = int(np.argmin(good.all(axis=1)))

@@ -1,4 +1,4 @@
-"""C3: what a dense decoder-only model weighs, reads and computes, from its published sizes."""
+"""C3: parameters, memory traffic and operations of a dense decoder-only model, from its published sizes."""
 
 from __future__ import annotations
 
@@ -14,30 +14,14 @@ from spectheory.errors import SettingError
 class ModelShape:
     """Sizes of a dense decoder-only transformer with gated MLPs (SwiGLU) and grouped-query attention (C3).
 
-    Counted are the matrices and the norms before attention, MLP and output. Left out are biases and the norms of
-    queries and keys (below 1e-4 of the parameters), and a table of learned positions, of which a pass reads a few rows
-    (with GPT-2's biases below 1e-2). Mixtures of experts differ: a pass reads and computes only the
-    experts that its tokens are sent to. So do latent attention, sliding windows and state-space layers.
+    The counts include the matrices and the norms before attention, MLP and output. They leave out biases and the norms
+    of queries and keys (below 1e-4 of the parameters), and a table of learned positions, of which a pass reads a few
+    rows (with GPT-2's biases below 1e-2). Mixtures of experts (a pass reads and computes only the chosen experts),
+    latent attention, sliding windows and state-space layers are not modelled.
 
-    Parameters
-    ----------
-    layers, hidden, intermediate : int
-        Layers, width of the residual stream, width inside the MLP.
-    heads, kv_heads, head_dim : int
-        Attention heads, heads of keys and values, width of a head.
-    vocabulary : int
-        Rows of the embedding.
-    tied : bool
-        Whether the output matrix is the embedding.
-    gated : bool
-        Whether the MLP has three matrices (gate, up, down) or two.
-    bytes_per_weight, bytes_per_kv : float
-        As stored: 2 for 16 bits, 1 for 8, 0.5 for 4.
-
-    Raises
-    ------
-    SettingError
-        If a size is not positive or beyond any model's, or heads are not shared evenly.
+    `hidden` is the width of the residual stream, `intermediate` the width inside the MLP, which has three matrices if
+    `gated`, otherwise two. If `tied`, the output matrix is the embedding. `bytes_per_weight` and `bytes_per_kv` are as
+    stored: 2 for 16 bits, 1 for 8, 0.5 for 4.
 
     Examples
     --------
@@ -67,7 +51,7 @@ class ModelShape:
         if self.heads % self.kv_heads:
             raise SettingError(
                 f"{self.heads} attention heads share {self.kv_heads} of keys and values",
-                limit="each serves as many",
+                limit="the first must be a multiple of the second",
                 remedy="check num_attention_heads and num_key_value_heads",
             )
 
@@ -77,21 +61,10 @@ class ModelShape:
     ) -> ModelShape:
         """The sizes in a ``config.json`` of transformers, with the names of Llama or of GPT-2 (``n_layer``, ...).
 
-        Without ``num_key_value_heads`` there are as many as attention heads, without ``head_dim`` it is hidden size
-        over heads, and without ``tie_word_embeddings`` the model type decides. With GPT-2's names MLPs are not gated,
-        four times the hidden size wide without ``n_inner``, and ``multi_query`` means one head of keys and values.
-
-        Parameters
-        ----------
-        config : mapping
-            The configuration; of a model with vision or sound, its ``text_config``.
-        bytes_per_weight, bytes_per_kv : float
-            As stored when served.
-
-        Raises
-        ------
-        SettingError
-            If a size is missing, no whole number or out of range, or the model is no dense transformer.
+        Defaults: ``num_key_value_heads`` is the number of attention heads, ``head_dim`` is hidden size over heads, and
+        the model type decides ``tie_word_embeddings``. With GPT-2's names MLPs are not gated, ``n_inner`` is four times
+        the hidden size, and ``multi_query`` means one head of keys and values. For a model with vision or sound pass
+        its ``text_config``.
 
         Examples
         --------
@@ -104,7 +77,7 @@ class ModelShape:
 
     @property
     def multiplied(self) -> int:
-        """Weights that every token is multiplied with: attention, MLP and output matrix."""
+        """Weights that every token is multiplied by: attention, MLP and output matrix."""
         attention = 2 * self.hidden * self.head_dim * (self.heads + self.kv_heads)
         mlp = (3 if self.gated else 2) * self.hidden * self.intermediate
         return self.layers * (attention + mlp) + self.vocabulary * self.hidden
@@ -117,12 +90,12 @@ class ModelShape:
 
     @property
     def weight_bytes(self) -> float:
-        """Bytes of all weights, what they take in memory."""
+        """Bytes of all weights in memory."""
         return self.parameters * self.bytes_per_weight
 
     @property
     def read_bytes(self) -> float:
-        """Bytes of weights that a pass reads: all but an embedding of its own, of which it looks up a few rows."""
+        """Bytes of weights that a pass reads: all except an untied embedding, of which it reads a few rows."""
         return self.weight_bytes - (0 if self.tied else self.vocabulary * self.hidden * self.bytes_per_weight)
 
     @property

@@ -13,25 +13,16 @@ from spectheory.drafting import Shape
 from spectheory.errors import SettingError
 
 Term = tuple[float, RooflineTime, int]
-"""So many times the seconds of a pass of this model on so many tokens."""
+"""A factor, and the pass it multiplies: the model's times and the number of tokens."""
 
 
 @dataclass(frozen=True)
 class BatchPoint:
     """Decoding `batch` sequences together (C4, values of the roofline).
 
-    Attributes
-    ----------
-    batch : int
-        Sequences.
-    plain, call : float
-        Seconds of a plain step, and of a call (drafting and verifying), for all sequences together.
-    tokens_per_second : float
-        Output tokens of all sequences per second, with speculative decoding.
-    speedup : float
-        That over plain decoding at the same batch.
-    compute_bound : bool
-        Whether verifying is beyond its knee.
+    `plain` and `call` are seconds of a plain step and of a call (drafting and verifying) for all sequences together;
+    `tokens_per_second` counts all sequences, with speculative decoding; `speedup` compares with plain decoding at the
+    same batch; `compute_bound` says whether verifying is beyond its knee.
     """
 
     batch: int
@@ -47,27 +38,11 @@ def batch_table(
 ) -> list[BatchPoint]:
     r"""Throughput at several batches (C4, values of the roofline): :math:`B\,\tau/t_{call}(B)` tokens per second.
 
-    All sequences make their calls together and have the same context; `cost.batch` is not used. Where drafts vary in
-    length, all sequences are taken to draft equally many at a time. With lengths of their own, and no padding, they are
-    at least as fast: the work of a pass then evens out, and its time is convex in the work.
-
-    Parameters
-    ----------
-    cost : Roofline
-        The pair and the accelerator.
-    shape : Shape
-        What each sequence drafts per call.
-    tokens_per_call : float
-        Output tokens per call and sequence, recovered and bonus tokens counted; it does not depend on the batch.
-    batches : iterable of int
-        Sequences, at least 1.
-    full_share : float
-        Share of calls that follow a full acceptance.
-
-    Raises
-    ------
-    SettingError
-        If tokens per call are not in 1..depth + 1, or a batch is below 1.
+    `tokens_per_call` counts recovered and bonus tokens and does not depend on the batch; `full_share` is the share of
+    calls that follow a full acceptance. All sequences make their calls together and have the same context; `cost.batch`
+    is not used. Where drafts vary in length, all sequences are assumed to draft equally many at a time. With
+    independent lengths, and no padding, they are at least as fast: the work of a pass evens out, and its time is convex
+    in the work.
 
     Examples
     --------
@@ -103,14 +78,7 @@ def knee_batch(cost: Roofline, shape: Shape) -> float:
         \text{seconds to read a sequence's cache}}
 
     Infinite if reading the cache of one sequence takes at least as long as computing its nodes + 1 tokens: then no
-    batch makes verifying compute-bound, and it takes as long as a plain step whatever the batch.
-
-    Parameters
-    ----------
-    cost : Roofline
-        The pair and the accelerator; `cost.batch` is not used.
-    shape : Shape
-        What each sequence drafts per call.
+    batch makes verifying compute-bound, and it takes as long as a plain step at every batch.
 
     Examples
     --------
@@ -127,36 +95,18 @@ def knee_batch(cost: Roofline, shape: Shape) -> float:
 def break_even_batch(cost: Roofline, shape: Shape, tokens_per_call: float, full_share: float = 0.0) -> float | None:
     """The batch, not rounded, beyond which speculative decoding is no faster (C4, exact for the roofline).
 
+    Arguments as in :func:`batch_table`. None if the speed-up is above 1 at no batch, ``math.inf`` if it is above 1 at
+    every large batch.
+
     The batches B >= 1 with a speed-up above 1 are an interval: up to the knee of the plain step, tokens per call times
-    plain step minus call is concave in B (the step is affine there, each pass of the call convex); beyond it, it falls,
-    as tokens per call are at most nodes + 1. Returned is the upper end of that interval; below its lower end, which may
-    exceed 1 where overheads of the draft weigh much at small batches, speculative decoding does not pay either.
+    plain step minus call is concave in B (the step is affine there, each pass of the call convex); beyond it, the
+    speed-up falls, as tokens per call are at most nodes + 1. The result is the upper end of that interval. Its lower
+    end may exceed 1, where overheads of the draft dominate at small batches.
 
-    ``math.inf`` if it pays at every large batch: if, per sequence, tokens per call times the seconds to read the cache
-    are at least those of the call, max(cache, (nodes + 1) token) of the target and max(cache, tokens · token) of each
-    draft pass. With free drafts this holds wherever verifying has no knee (:func:`knee_batch`) and tokens per call
-    exceed 1, and in part where it has one; with a draft that has a cache to read, no knee is not enough.
-
-    Parameters
-    ----------
-    cost : Roofline
-        The pair and the accelerator; `cost.batch` is not used.
-    shape : Shape
-        What each sequence drafts per call.
-    tokens_per_call : float
-        Output tokens per call and sequence, recovered and bonus tokens counted.
-    full_share : float
-        Share of calls that follow a full acceptance.
-
-    Returns
-    -------
-    float or None
-        The batch; infinite if there is no end; None if the speed-up is above 1 at no batch.
-
-    Raises
-    ------
-    SettingError
-        If tokens per call are not in 1..depth + 1.
+    There is no upper end if, per sequence, tokens per call times the seconds to read the cache are at least those of
+    the call: max(cache, (nodes + 1) token) of the target and max(cache, tokens · token) of each draft pass. With free
+    drafts this holds wherever verifying has no knee (:func:`knee_batch`) and tokens per call exceed 1, and in some
+    cases with a knee. A draft with a cache to read may have an upper end even without a knee.
 
     Examples
     --------
@@ -175,7 +125,7 @@ def break_even_batch(cost: Roofline, shape: Shape, tokens_per_call: float, full_
         constant, slope = _line(terms, (left + right) / 2 if right < math.inf else 2 * left)
         if right == math.inf and slope > 0:
             return math.inf
-        if constant + slope * left > 0:  # and it is not at the right end, unless that is infinite
+        if constant + slope * left > 0:  # positive at the left end, and not at the right one unless that is infinite
             return min(-constant / slope, right) if slope < 0 else right
     return None
 

@@ -1,4 +1,4 @@
-"""C3: the sizes of a model in its ``config.json``, under the names of Llama or of GPT-2."""
+"""C3: reading the sizes of a model from its ``config.json``, under the names of Llama or of GPT-2."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from spectheory.errors import SettingError
 
 LARGEST = 10**9
-"""No size of a model comes near it."""
+"""Far above every size of a model."""
 _SIZES = {
     "layers": "num_hidden_layers",
     "hidden": "hidden_size",
@@ -23,7 +23,7 @@ _AS_GPT2 = {
     "intermediate_size": "n_inner",
     "num_attention_heads": "n_head",
 }
-"""GPT-2's names of the same sizes; gpt_bigcode, gptj and codegen use them too."""
+"""GPT-2's names of the same sizes, also used by gpt_bigcode, gptj and codegen."""
 _NOT_DENSE = ("num_local_experts", "num_experts", "n_routed_experts", "kv_lora_rank", "state_size")
 _ATTENTION = ("full_attention", "sliding_attention", "chunked_attention")
 _TIED = frozenset({"cohere", "cohere2", "gemma", "gemma2", "gemma3_text", "smollm3", "starcoder2"})
@@ -32,19 +32,7 @@ _NOT_GATED = frozenset({"arcee", "gpt_neox", "nemotron", "persimmon", "phi", "st
 
 
 def shape_in(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of :class:`~spectheory.cost.ModelShape`, but for bytes.
-
-    Raises
-    ------
-    SettingError
-        If a size is missing, no whole number or out of range, or the model is no dense transformer.
-
-    Examples
-    --------
-    >>> shape = shape_in({"model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12, "vocab_size": 50257})
-    >>> shape["intermediate"], shape["kv_heads"], shape["tied"], shape["gated"]
-    (3072, 12, True, False)
-    """
+    """The arguments of :class:`~spectheory.cost.ModelShape` except the bytes."""
     as_gpt2 = "n_embd" in config and "hidden_size" not in config
     if as_gpt2 and config["n_embd"] is not None and config.get("n_inner") is None:
         config = {**config, "n_inner": 4 * _size(config, "hidden_size")}
@@ -88,7 +76,7 @@ def _check_dense(config: Mapping[str, Any]) -> None:
 
 
 def _name(config: Mapping[str, Any], key: str) -> str:
-    """What the configuration calls a size."""
+    """The configuration's own name of a size."""
     other = _AS_GPT2.get(key, key)
     return other if key not in config and other in config else key
 
@@ -107,7 +95,7 @@ def _size(config: Mapping[str, Any], key: str) -> int:
 
 
 def _kv_heads(config: Mapping[str, Any], heads: int) -> int:
-    """Heads of keys and values: as many as attention heads where the configuration says nothing."""
+    """Heads of keys and values; by default as many as attention heads."""
     return _size(config, "num_key_value_heads") if config.get("num_key_value_heads") else heads
 
 
@@ -118,7 +106,7 @@ def _head_dim(config: Mapping[str, Any], sizes: Mapping[str, int]) -> int:
         names = [_name(config, key) for key in ("hidden_size", "num_attention_heads")]
         raise SettingError(
             f"{names[0]} is {hidden} with {names[1]} {heads} and no head_dim",
-            limit="heads of one width make up the hidden size",
+            limit="the hidden size must be a multiple of the heads",
             remedy="check the config, or give head_dim",
         )
     return hidden // heads

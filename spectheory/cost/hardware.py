@@ -1,4 +1,4 @@
-"""C3: accelerators by their data sheets."""
+"""C3: accelerators with the numbers of their data sheets."""
 
 from __future__ import annotations
 
@@ -9,32 +9,17 @@ from dataclasses import dataclass
 from spectheory.errors import SettingError
 
 _LONGEST = 1e3
-"""More seconds than any pass takes beside its work."""
+"""Largest overhead accepted, seconds."""
 
 
 @dataclass(frozen=True)
 class Accelerator:
-    """What a data sheet says of an accelerator: the two slopes of its roofline (C3).
+    """The data sheet of an accelerator: the two slopes of its roofline (C3).
 
-    Parameters
-    ----------
-    name : str
-        What it is called.
-    peak : mapping of str to float
-        Operations per second by type (``bf16``, ``fp8``), dense: data sheets often print twice as many, for weights
-        of which half are zero.
-    bandwidth : float
-        Bytes per second from its memory.
-    overhead : float
-        Seconds that a pass takes beside reading and computing (launches, sampling, scheduling). No data sheet has
-        it; measure a pass of a very small model. 0 makes every time a lower limit.
-    source : str
-        Where the figures stand.
-
-    Raises
-    ------
-    SettingError
-        If a figure is not positive, or the overhead out of range.
+    `peak` gives dense operations per second by type (``bf16``, ``fp8``); data sheets often print twice as many, for
+    weights of which half are zero. `bandwidth` is bytes per second from its memory. `overhead` is the seconds of a pass
+    besides reading and computing (launches, sampling, scheduling); no data sheet has it, so measure a pass of a very
+    small model. With 0 every time is a lower limit. `source` says where the numbers were printed.
 
     Examples
     --------
@@ -62,13 +47,7 @@ class Accelerator:
             )
 
     def peak_of(self, dtype: str) -> float:
-        """Operations per second in one type.
-
-        Raises
-        ------
-        SettingError
-            If the type has no figure.
-        """
+        """Operations per second in one type."""
         if dtype not in self.peak:
             raise SettingError(
                 f"{self.name} has no peak for {dtype!r}",
@@ -116,4 +95,4 @@ ACCELERATORS: dict[str, Accelerator] = {
         source="AMD Instinct MI300X accelerator data sheet: dense; 5.3 TB/s",
     ),
 }
-"""Accelerators by name, dense peaks and peak bandwidths as their makers print them, overhead 0."""
+"""Accelerators by name: dense peaks and peak bandwidths from the makers' data sheets, overhead 0."""

@@ -1,4 +1,8 @@
-"""C1: speed-up and operations of a chain under i.i.d. acceptances, and what they need (``leviathan2023``)."""
+"""C1: speed-up and operations of a chain under i.i.d. acceptances, and their inverses (``leviathan2023``).
+
+`alpha` is the acceptance rate in [0, 1], `k` the drafted tokens per call, `c` the time of a draft step over that of a
+target step.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +10,15 @@ import math
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from spectheory.checks import BEYOND, real, whole
+from spectheory.checks import BEYOND, MOST_EXACT, real, whole
 from spectheory.errors import SettingError
 
 K_MAX = 64
-"""Longest chain tried where the best k is asked for."""
+"""Longest chain in a search for the best k."""
 _SUMMED = 64
-"""Terms that are added up one by one; longer sums have their closed form, which rounds a little more."""
-_MOST = 2**53
-"""Longest chain: floats count no further one by one."""
+"""Most terms that are summed directly; longer sums use the closed form, which rounds a little more."""
 _MOST_SOLVED = 4096
-"""Most lengths that an equation is solved for, one after the other."""
+"""Most lengths for which an equation is solved."""
 
 # S(k) = T(k)/(kc+1) is unimodal in k: S(k+1) > S(k) iff d(k) = alpha^(k+1) (kc+1) - c T(k) > 0, and
 # d(k+1) - d(k) = -(1-alpha) alpha^(k+1) ((k+1)c+1) <= 0.
@@ -26,19 +28,7 @@ def iid_tokens_per_call(alpha: float, k: int) -> float:
     r"""Expected tokens per call of a chain when every draft is accepted independently, :math:`\sum_{i=0}^k\alpha^i`.
 
     C1 (``leviathan2023``), exact under its assumption of i.i.d. acceptances. The recovered or bonus token counts.
-    On real text acceptances are mixed and dependent, and this formula errs in either direction.
-
-    Parameters
-    ----------
-    alpha : float
-        Acceptance rate, in [0, 1].
-    k : int
-        Drafted tokens per call, at least 1.
-
-    Raises
-    ------
-    SettingError
-        If an argument is out of range.
+    On real text acceptances vary and depend on each other, and the error of this formula may have either sign.
 
     Examples
     --------
@@ -60,22 +50,8 @@ def iid_tokens_per_call(alpha: float, k: int) -> float:
 def iid_speedup(alpha: float, k: int, c: float) -> float:
     r"""Speed-up of a chain under i.i.d. acceptances, :math:`\sum_{i=0}^k\alpha^i/(kc+1)` (C1, ``leviathan2023``).
 
-    Exact if acceptances are i.i.d., a draft step costs c target steps, and the target checks k + 1 tokens in the
+    Exact if acceptances are i.i.d., a draft step costs c target steps, and the target verifies k + 1 tokens in the
     time of one.
-
-    Parameters
-    ----------
-    alpha : float
-        Acceptance rate, in [0, 1].
-    k : int
-        Drafted tokens per call, at least 1.
-    c : float
-        Draft step over target step, >= 0.
-
-    Raises
-    ------
-    SettingError
-        If an argument is out of range.
 
     Examples
     --------
@@ -87,28 +63,14 @@ def iid_speedup(alpha: float, k: int, c: float) -> float:
 
 
 def iid_operations(alpha: float, k: int, c_hat: float) -> float:
-    r"""Arithmetic operations per output token over those of plain decoding (C1, ``leviathan2023``).
+    r"""Arithmetic operations per output token relative to plain decoding (C1, ``leviathan2023``).
 
     .. math:: \frac{k\hat c + k + 1}{\sum_{i=0}^k\alpha^i}
 
-    A call works on k draft tokens in the draft and on k + 1 tokens in the target; plain decoding on one token in the
-    target per output token. At least 1 for any alpha: speculative decoding saves time, never operations. Exact under
-    C1's assumption; the draft's work on the last token after a full acceptance (:math:`\alpha^k\hat c` more per call)
-    is left out, as in the paper.
-
-    Parameters
-    ----------
-    alpha : float
-        Acceptance rate, in [0, 1].
-    k : int
-        Drafted tokens per call, at least 1.
-    c_hat : float
-        Draft operations per token over target operations per token, >= 0; not the ratio of times.
-
-    Raises
-    ------
-    SettingError
-        If an argument is out of range.
+    `c_hat` is the draft's operations per token over the target's. A call processes k tokens in the draft and k + 1 in
+    the target; plain decoding one token in the target per output token. At least 1 for any alpha: speculative decoding
+    saves time, never operations. Exact under C1's assumption; as in the paper, the draft's work on the last token after
+    a full acceptance (:math:`\alpha^k\hat c` more per call) is left out.
 
     Examples
     --------
@@ -122,13 +84,8 @@ def iid_operations(alpha: float, k: int, c_hat: float) -> float:
 def best_chain_length(alpha: float, c: float, k_max: int) -> int:
     """The k in 1..k_max with the largest :func:`iid_speedup` (C1); the speed-up is unimodal in k.
 
-    With alpha = 1 > c or c = 0 < alpha more is always better, so the answer is `k_max`; with 0 < alpha <= c no k
+    With alpha = 1 > c or c = 0 < alpha the speed-up grows with k, so the answer is `k_max`; with 0 < alpha <= c no k
     beats plain decoding and the answer is 1.
-
-    Raises
-    ------
-    SettingError
-        If an argument is out of range.
 
     Examples
     --------
@@ -139,7 +96,7 @@ def best_chain_length(alpha: float, c: float, k_max: int) -> int:
     check_length(k_max)
     check_ratio(c)
     if c == 0 < alpha:
-        return k_max  # the speed-up grows on where floats no longer show it
+        return k_max  # the speed-up still grows where rounding hides it
     if alpha == 1:
         return k_max if c < 1 else 1
     return 1 + bisect_left(range(1, k_max), True, key=lambda k: not _pays(alpha, k, c))
@@ -151,26 +108,10 @@ def _pays(alpha: float, k: int, c: float) -> bool:
 
 
 def required_acceptance(speedup: float, k: int | None, c: float, *, k_max: int = K_MAX) -> float:
-    r"""The alpha that gives a speed-up, the inverse of :func:`iid_speedup` (C1, ``leviathan2023``; exact).
+    r"""The alpha that gives a speed-up S over plain decoding, the inverse of :func:`iid_speedup` (C1; exact).
 
     Solves :math:`\sum_{i=0}^k\alpha^i = S(kc+1)`, which has a solution iff :math:`1 \le S(kc+1) \le k+1`; it is unique,
-    as the speed-up rises in alpha.
-
-    Parameters
-    ----------
-    speedup : float
-        Speed-up S asked for, over plain decoding.
-    k : int or None
-        Drafted tokens per call; None for the best k of 1..k_max (the smallest alpha that gives S at some k).
-    c : float
-        Draft step over target step, >= 0.
-    k_max : int
-        Longest chain where k is None.
-
-    Raises
-    ------
-    SettingError
-        If an argument is out of range, or no alpha in [0, 1] gives this speed-up.
+    as the speed-up rises in alpha. With k None it is the smallest alpha that gives S at some k of 1..k_max.
 
     Examples
     --------
@@ -196,28 +137,7 @@ def required_acceptance(speedup: float, k: int | None, c: float, *, k_max: int =
 def required_ratio(speedup: float, alpha: float, k: int | None, *, k_max: int = K_MAX) -> float:
     r"""The largest c that still gives a speed-up S, :math:`(\sum_{i=0}^k\alpha^i/S - 1)/k` (C1, ``leviathan2023``).
 
-    Exact under C1's assumption.
-
-    Parameters
-    ----------
-    speedup : float
-        Speed-up S asked for, over plain decoding.
-    alpha : float
-        Acceptance rate, in [0, 1].
-    k : int or None
-        Drafted tokens per call; None for the best k of 1..k_max.
-    k_max : int
-        Longest chain where k is None.
-
-    Returns
-    -------
-    float
-        Draft step over target step.
-
-    Raises
-    ------
-    SettingError
-        If an argument is out of range, or a draft of no cost (c = 0) is still too slow.
+    Exact under C1's assumption. With k None it is the largest c over 1..k_max.
 
     Examples
     --------
@@ -237,36 +157,18 @@ def required_ratio(speedup: float, alpha: float, k: int | None, *, k_max: int = 
 
 
 def check_length(k: int) -> None:
-    """Refuse a length of chains that is no whole number, below 1, or above 2^53.
-
-    Raises
-    ------
-    SettingError
-        If it is.
-    """
-    whole("k", k, most=_MOST, remedy="no draft means plain decoding")
+    """Check that a chain length is a whole number in 1..2^53."""
+    whole("k", k, most=MOST_EXACT, remedy="no draft means plain decoding")
 
 
 def check_ratio(c: float, name: str = "c") -> None:
-    """Refuse a ratio of draft to target that is no number, negative, or 1e100 or more.
-
-    Raises
-    ------
-    SettingError
-        If it is.
-    """
+    """Check that a ratio of draft to target is in [0, 1e100)."""
     remedy = "pass the draft's step over the target's"
     real(name, c, lambda value: 0 <= value < BEYOND, limit=f"must be >= 0 and below {BEYOND:g}", remedy=remedy)
 
 
 def check_alpha(alpha: float) -> None:
-    """Refuse an acceptance rate that is no number in [0, 1].
-
-    Raises
-    ------
-    SettingError
-        If it is.
-    """
+    """Check that an acceptance rate is in [0, 1]."""
     real("alpha", alpha, lambda a: 0 <= a <= 1, limit="must be in [0, 1]", remedy="pass an acceptance rate")
 
 
@@ -286,8 +188,8 @@ def _named(lengths: Sequence[int]) -> str:
 
 
 def _solve_alpha(speedup: float, k: int, c: float) -> float:
-    """The root in [0, 1]; the caller has seen that both ends have their sign."""
+    """The root in [0, 1]; the caller has checked the signs at both ends."""
     from scipy.optimize import brentq
 
-    # Half a step of floats below 1: a root is as sharp as the sum allows.
+    # Half the spacing of floats below 1: the root is as exact as the sum allows.
     return float(brentq(lambda alpha: iid_speedup(alpha, k, c) - speedup, 0.0, 1.0, xtol=2**-53))

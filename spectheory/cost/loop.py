@@ -1,4 +1,4 @@
-"""C2: what a decoding loop takes around the models' passes."""
+"""C2: the time of a decoding loop outside the models' passes."""
 
 from __future__ import annotations
 
@@ -12,24 +12,12 @@ from spectheory.drafting import Shape
 class LoopTime:
     r"""Seconds of a decoding loop outside the models' passes: drawing, verifying, moving caches.
 
-    A plain step takes :math:`o_0`; a call with d > 0 draft passes and n nodes
+    A plain step takes :math:`o_0` (`plain`); a call with d > 0 draft passes and n nodes
 
     .. math:: o = o_\text{call} + d\, o_\text{pass} + n\, o_\text{node} + [\text{siblings}]\, o_\text{tree}
 
-    and one that copies n tokens from the text (in the mean, where they vary) :math:`o_0 + n\,o_\text{node}`, since no
-    second model is read. It belongs to a loop and a machine, not to the models: an engine has its own.
-
-    Parameters
-    ----------
-    plain : float
-        Per plain step.
-    call, draft_pass, node, tree : float
-        Per call, per draft pass, per drafted node, and per call whose drafts are no chain.
-
-    Raises
-    ------
-    SettingError
-        If one is negative, or 1e100 seconds or more.
+    and one that copies n tokens from the text (the mean, where they vary) :math:`o_0 + n\,o_\text{node}`, since no
+    second model is read. The times depend on the loop and the machine; every engine has its own.
 
     Examples
     --------
@@ -56,7 +44,7 @@ class LoopTime:
             )
 
     def of(self, shape: Shape) -> float:
-        """Seconds around the passes of one call."""
+        """Seconds outside the passes of one call."""
         drafted = sum(share * (tokens - 1) for tokens, share in shape.verified.items())
         if not shape.passes:
             return self.plain + drafted * self.node

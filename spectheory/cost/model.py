@@ -1,4 +1,4 @@
-"""What a cost model is: the time of a target step and of a call, whatever the shape of the drafts (C1, C2)."""
+"""Cost models: the time of a target step and of a call, for every shape of drafts (C1, C2)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from spectheory.intervals import Interval, weakest
 
 _ENDS = ("low", "best", "high")
 Ends = tuple["CostModel", "CostModel"]
-"""A cost model with one of its times at the low end of its 95% interval, and at the high end."""
+"""A cost model with one time at the low end of its 95% interval, and with that time at the high end."""
 
 
 class CostModel(ABC):
-    """What a target step and a call take, in one unit of time."""
+    """Times of a target step and of a call, in one unit."""
 
     @abstractmethod
     def target_step(self) -> Interval:
@@ -25,29 +25,25 @@ class CostModel(ABC):
 
     @abstractmethod
     def call(self, shape: Shape, full_share: float = 0.0) -> Interval:
-        """Time of one call: drafting and verifying.
+        """Time of one call: drafting `shape` and verifying it.
 
-        Parameters
-        ----------
-        shape : Shape
-            What is drafted.
-        full_share : float
-            Share of calls that follow a full acceptance: the draft's first pass then is on two tokens. With trees,
-            the share that follow the acceptance of any node without children, which the draft has not read yet.
+        `full_share` is the share of calls that follow a full acceptance: the draft's first pass then is on two tokens.
+        With trees, it is the share that follow the acceptance of a node without children, which the draft has not read
+        yet.
         """
 
     def errors(self) -> Iterator[Ends]:
-        """The independent statistical errors of the times: this model with one time at either end, each in turn."""
+        """The independent errors of the times: this model with one time at either end of its interval, each in turn."""
         return iter(())
 
     def speedup(self, tokens_per_call: Interval, shape: Shape, full_share: float = 0.0) -> Interval:
-        r"""Tokens per second against plain decoding, decoding alone (the prompt's own pass is left out on both sides).
+        r"""Tokens per second relative to plain decoding, without the prompt's own pass on both sides (C2).
 
         .. math:: \text{tokens per call} \cdot \frac{t_\text{target}(1)}{t_\text{draft}(\text{shape}) +
             t_\text{target}(\text{nodes} + 1)}
 
-        C2, exact for these times and for the mean call. The range multiplies the ranges of tokens per call and of
-        times: an outer range, given the share of full acceptances and of lengths. :func:`~spectheory.predict` joins
+        Exact for these times and for the mean call. The range multiplies the ranges of tokens per call and of
+        times: an outer range, given the share of full acceptances and of lengths. :func:`~spectheory.predict` combines
         the errors instead, which gives 95% intervals.
         """
         step, call = self.target_step(), self.call(shape, full_share)
@@ -58,25 +54,25 @@ class CostModel(ABC):
 
 
 class PassCost(CostModel):
-    """A cost model that knows what one pass of each model takes on m tokens (C2).
+    """A cost model with the time of one pass of each model on m tokens (C2).
 
-    A call makes the draft passes of its shape, then one target pass on its drafts and one token more.
+    A call makes the draft passes of its shape, then one target pass on its drafts and one more token.
     """
 
     @abstractmethod
     def target_pass(self, tokens: int) -> Interval:
-        """Time of a target pass on so many tokens."""
+        """Time of a target pass on that many tokens."""
 
     @abstractmethod
     def draft_pass(self, tokens: int) -> Interval:
-        """Time of a draft pass on so many tokens; 0 where drafts are free."""
+        """Time of a draft pass on that many tokens; 0 where drafts are free."""
 
     def target_step(self) -> Interval:
         """Time of the target on one token."""
         return self.target_pass(1)
 
     def verification(self, shape: Shape) -> Interval:
-        """Time of the target's pass of a call, the mean over calls: on nodes + 1 tokens unless drafts vary in length.
+        """Mean time of the target's pass of a call: on nodes + 1 tokens unless drafts vary in length.
 
         Examples
         --------
@@ -99,27 +95,17 @@ class PassCost(CostModel):
         ends = []
         for end in _ENDS:
             drafting = sum(count * getattr(draft, end) for count, draft in drafts)
-            # A pass on more tokens that was measured as faster is no faster.
+            # A longer pass that was measured as faster counts as equally fast.
             extra = sum(max(getattr(longer, end) - getattr(usual, end), 0.0) for usual, longer in first)
             ends.append(getattr(verify, end) + drafting + full_share * extra)
-        low, best, high = sorted(ends)  # in order but for rounding
+        low, best, high = sorted(ends)  # in order except for rounding
         passes = [verify, *(draft for _, draft in drafts), *(longer for _, longer in first)]
         return Interval(low, best, high, weakest(*(one.kind for one in passes)))
 
 
 @dataclass(frozen=True)
 class ConstantRatio(CostModel):
-    """C1: a draft pass costs c target steps, and verifying costs one, both whatever their length.
-
-    Parameters
-    ----------
-    c : float
-        Draft pass over target step, >= 0.
-
-    Raises
-    ------
-    SettingError
-        If c is negative, or 1e100 or more.
+    """C1: a draft pass costs c target steps, and verifying costs one, for every number of tokens.
 
     Examples
     --------
@@ -136,7 +122,7 @@ class ConstantRatio(CostModel):
         check_ratio(self.c)
 
     def target_step(self) -> Interval:
-        """One, the unit."""
+        """One: the unit of time."""
         return Interval.exact(1.0)
 
     def call(self, shape: Shape, full_share: float = 0.0) -> Interval:
@@ -145,5 +131,4 @@ class ConstantRatio(CostModel):
 
 
 FREE_DRAFTS = ConstantRatio(0.0)
-"""Drafts that cost nothing, such as prompt lookup (n-grams of the text); heads on the target cost little but something.
-The speed-up then is the tokens per call, if verifying costs one target step."""
+"""Drafts that cost nothing, such as prompt lookup. The speed-up is then the number of tokens per call."""

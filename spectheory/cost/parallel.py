@@ -1,4 +1,4 @@
-"""C5: speculation parallelism, where targets verify while the draft goes on (``timor2025``)."""
+"""C5: speculation parallelism, where targets verify while the draft continues (``timor2025``)."""
 
 from __future__ import annotations
 
@@ -9,30 +9,15 @@ from spectheory.errors import SettingError
 
 
 def parallel_time(tokens: int, alpha: float, t_target: float, t_draft: float) -> float:
-    r"""Expected seconds for N tokens with speculation parallelism.
+    r"""Expected seconds for `tokens` = N output tokens with speculation parallelism (C5, ``timor2025``).
 
     .. math:: t_{target} + (N-1)\,(\alpha\,t_{draft} + (1-\alpha)\,t_{target})
 
-    C5 (``timor2025``), exact under its assumptions: acceptances are i.i.d. of rate alpha; lookahead 1 (every drafted
-    token starts a target pass at once); at least :func:`parallel_replicas` targets, so that none waits; passes take
-    constant times with t_draft <= t_target; starting, stopping and telling each other cost nothing. A right draft
-    token leads the text on after t_draft, a wrong one after t_target, and the last token is a target's.
-
-    Never above plain decoding's N t_target, and per token never above that of any chain (C1) with the same pair.
-
-    Parameters
-    ----------
-    tokens : int
-        Output tokens N, at least 1.
-    alpha : float
-        Acceptance rate, in [0, 1].
-    t_target, t_draft : float
-        Seconds of a pass, 0 < t_draft <= t_target.
-
-    Raises
-    ------
-    SettingError
-        If an argument is out of range.
+    Exact under its assumptions: acceptances are i.i.d. of rate alpha; lookahead 1 (every drafted token starts a target
+    pass at once); at least :func:`parallel_replicas` targets, so that none waits; passes take constant times with 0 <
+    t_draft <= t_target; starting, stopping and communicating are free. A right draft token extends the text after
+    t_draft, a wrong one after t_target, and the last token is a target's. Never above plain decoding's N t_target, and
+    per token never above that of any chain (C1) with the same pair.
 
     Examples
     --------
@@ -48,16 +33,6 @@ def parallel_speedup(tokens: int, alpha: float, t_target: float, t_draft: float)
 
     Tends to :math:`1/(\alpha t_{draft}/t_{target} + 1 - \alpha)` with N.
 
-    Parameters
-    ----------
-    tokens, alpha, t_target, t_draft
-        As in :func:`parallel_time`.
-
-    Raises
-    ------
-    SettingError
-        If an argument is out of range.
-
     Examples
     --------
     >>> round(parallel_speedup(11, 0.5, 1.0, 0.2), 4)
@@ -69,17 +44,7 @@ def parallel_speedup(tokens: int, alpha: float, t_target: float, t_draft: float)
 def parallel_replicas(t_target: float, t_draft: float) -> int:
     r"""Targets that :func:`parallel_time` needs, :math:`\lceil t_{target}/t_{draft}\rceil` (C5, ``timor2025``; exact).
 
-    A target pass starts every t_draft and lasts t_target, so that many run at once.
-
-    Parameters
-    ----------
-    t_target, t_draft : float
-        Seconds of a pass, 0 < t_draft <= t_target.
-
-    Raises
-    ------
-    SettingError
-        If an argument is out of range.
+    A target pass starts every t_draft and lasts t_target, so that many run at the same time.
 
     Examples
     --------
@@ -98,5 +63,5 @@ def _check(tokens: int, alpha: float, t_target: float, t_draft: float) -> None:
         raise SettingError(
             f"t_draft is {t_draft:g}, t_target is {t_target:g}",
             limit="needs 0 < t_draft <= t_target",
-            remedy="a draft slower than its target is no draft",
+            remedy="choose a draft that is faster than its target",
         )

@@ -1,4 +1,4 @@
-"""C3: the time of a pass from a data sheet, for hardware that is not at hand."""
+"""C3: the time of a pass from a data sheet, for hardware you do not have."""
 
 from __future__ import annotations
 
@@ -18,21 +18,8 @@ class RooflineTime:
 
     .. math:: t(m, B) = \max(\text{weights} + B\,\text{cache},\; B\,m\,\text{token}) + \text{overhead}
 
-    Parameters
-    ----------
-    weights : float
-        Seconds to read the weights, once per pass.
-    cache : float
-        Seconds to read the cached keys and values of one sequence, once per pass.
-    token : float
-        Seconds to compute one token.
-    overhead : float
-        Seconds beside.
-
-    Raises
-    ------
-    SettingError
-        If weights or token is not positive, or another is negative.
+    All in seconds: `weights` to read the weights and `cache` to read the keys and values of one sequence, once per
+    pass; `token` to compute one token; `overhead` is added to every pass.
 
     Examples
     --------
@@ -58,11 +45,6 @@ class RooflineTime:
         """The coefficients of a model after `context` tokens on an accelerator.
 
         The pass is short against the context: each of its tokens attends to `context` tokens.
-
-        Raises
-        ------
-        SettingError
-            If the context is negative or the accelerator has no peak for `dtype`.
         """
         if context < 0:
             raise SettingError(f"context is {context}", limit="must be >= 0", remedy="count cached tokens")
@@ -78,39 +60,20 @@ class RooflineTime:
         return max(self.weights + batch * self.cache, batch * tokens * self.token) + self.overhead
 
     def knee(self, tokens: float) -> float:
-        """The batch at which computing takes as long as reading; infinite if the cache of a sequence alone does."""
+        """The batch at which computing takes as long as reading; infinite if reading a cache takes as long."""
         gain = tokens * self.token - self.cache
         return self.weights / gain if gain > 0 else math.inf
 
 
 @dataclass(frozen=True)
 class Roofline(PassCost):
-    """C3: the cost of a pair of dense models on an accelerator, from sizes and a data sheet.
+    """C3: the cost of a pair of dense models on an accelerator, from sizes and a data sheet (estimate).
 
-    Intervals are ``exact`` in the sense that they are the model's own value. Of the machine it is an *estimate*, and
-    an optimistic one: each pass takes at least as long as its reading and computing at peak speed. The speed-up is a
-    ratio of such times and may err in either direction; kernels that reach the same share of the peak in all passes
-    cancel, overheads do not. Weights are read once per pass, the cache once per sequence and pass; tokens of a draft
-    tree cost the same as those of a chain. Whether all fits the memory is not asked. Mixtures of experts differ
-    (:class:`ModelShape`).
-
-    Parameters
-    ----------
-    target, draft : ModelShape
-        The pair; without a draft, drafts are free.
-    accelerator : Accelerator
-        Where both run, one after the other.
-    context : int
-        Cached tokens of each sequence.
-    batch : int
-        Sequences decoded together.
-    dtype : str
-        The type computed in.
-
-    Raises
-    ------
-    SettingError
-        If batch or context is out of range, or the accelerator has no peak for `dtype`.
+    Both models run one after the other; without a draft, drafts are free. Times are optimistic: each pass takes at
+    least as long as its reading and computing at peak speed. The speed-up is a ratio of such times, and its error may
+    have either sign: shares of the peak that are equal in all passes cancel, overheads do not. Weights are read once
+    per pass, the cache once per sequence and pass; tokens of a draft tree cost the same as those of a chain. It is not
+    checked that all fits into memory. Mixtures of experts are not modelled (:class:`ModelShape`).
 
     Examples
     --------
@@ -145,9 +108,9 @@ class Roofline(PassCost):
         object.__setattr__(self, "draft_time", times[1])
 
     def target_pass(self, tokens: int) -> Interval:
-        """Seconds of the target on so many tokens of every sequence."""
+        """Seconds of the target on that many tokens of every sequence."""
         return Interval.exact(self.target_time.seconds(tokens, self.batch))
 
     def draft_pass(self, tokens: int) -> Interval:
-        """Seconds of the draft on so many tokens of every sequence; 0 without a draft."""
+        """Seconds of the draft on that many tokens of every sequence; 0 without a draft."""
         return Interval.exact(self.draft_time.seconds(tokens, self.batch) if self.draft_time else 0.0)

@@ -20,30 +20,17 @@ from spectheory.files import read_text, write_whole
 from spectheory.intervals import Interval, weakest
 
 LATENCY_SCHEMA = 2
-"""Tables of schema 1 are read too, unless their passes were distorted (:func:`_copied_outputs`)."""
+"""Tables of schema 1 are also read, unless their passes are wrong (:func:`_copied_outputs`)."""
 
 
 @dataclass(frozen=True)
 class LatencyTable(PassCost):
     """C2: measured seconds of one pass on m tokens with a filled cache; linear between measured m.
 
-    Parameters
-    ----------
-    target, draft : mapping of int to Interval
-        Seconds of a pass on m tokens, the median with its 95% interval. The target needs m = 1, the draft m = 1 and
-        m = 2, and what the shapes need: the target their nodes + 1, the draft their widest pass. An empty draft means
-        drafts of no cost (prompt lookup).
-    context : int
-        Tokens in the cache while measured.
-    provenance : mapping
-        Machine, versions, repeats.
-    loop : LoopTime, optional
-        What our decoding loop took around the passes; :attr:`looped` counts it, the table itself does not.
-
-    Raises
-    ------
-    SettingError
-        If an entry is missing, or a pass needs more tokens than were measured.
+    `target` and `draft` map m to seconds, the median with its 95% interval. The target needs m = 1 and the shapes'
+    nodes + 1; the draft needs m = 1, m = 2 and the shapes' widest pass. An empty draft means free drafts (prompt
+    lookup). `context` is the number of tokens in the cache while measured; `provenance` holds machine, versions and
+    repeats. `loop` is the time of our decoding loop outside the passes; only :attr:`looped` counts it.
 
     Examples
     --------
@@ -90,23 +77,16 @@ class LatencyTable(PassCost):
 
     @property
     def ratio(self) -> float:
-        """Measured c: draft step over target step."""
+        """Measured c: time of a draft step over time of a target step."""
         return self.draft_pass(1).best / self.target[1].best
 
     @property
     def looped(self) -> LatencyTable:
-        """The table with the time of the loop in plain steps and calls; itself if that was not measured."""
+        """The table with the loop's time in plain steps and calls; itself if the loop was not measured."""
         return self if self.loop is None else LoopedTable(**vars(self))
 
     def errors(self) -> Iterator[Ends]:
-        """The table with each measured time at either end of its 95% interval; passes are taken as independent.
-
-        Examples
-        --------
-        >>> table = LatencyTable({1: Interval.exact(1.0), 4: Interval(1.2, 1.3, 1.5, "statistical")}, {}, context=64)
-        >>> [[end.target_pass(4).best for end in ends] for ends in table.errors()]
-        [[1.2, 1.5]]
-        """
+        """The table with each measured time at either end of its 95% interval (independent)."""
         for who, entries in (("target", self.target), ("draft", self.draft)):
             for tokens, entry in entries.items():
                 if entry.low < entry.high:
@@ -121,10 +101,10 @@ class LatencyTable(PassCost):
 
     @property
     def slower_on_fewer(self) -> tuple[tuple[str, int], ...]:
-        """Passes, as (model, m), that took longer than the model's pass on 2 m tokens: their 95% intervals are apart.
+        """Passes (model, m) that took longer than the model's pass on 2 m tokens; their 95% intervals do not overlap.
 
-        Of two independent passes of equal time this holds by chance with probability 0.002 (40 rounds), and 0.025 for
-        the target's on one token, which is the unit and has no interval.
+        For two independent passes of equal time the chance of this is 0.002 (40 rounds), and 0.025 for the target's
+        pass on one token, which is the unit and has no interval.
         """
         return tuple(
             (model, m)
@@ -134,23 +114,17 @@ class LatencyTable(PassCost):
         )
 
     def target_pass(self, tokens: int) -> Interval:
-        """Seconds of the target on so many tokens."""
+        """Seconds of the target on that many tokens."""
         return _between(self.target, tokens, "call verifies", "lower k or measure longer calls")
 
     def draft_pass(self, tokens: int) -> Interval:
-        """Seconds of the draft on so many tokens; 0 without a draft."""
+        """Seconds of the draft on that many tokens; 0 without a draft."""
         if not self.draft:
             return Interval.exact(0.0)
         return _between(self.draft, tokens, "draft pass is on", "use a narrower tree or measure longer draft passes")
 
     def write(self, path: Path) -> None:
-        """Write as JSON; the file appears when whole.
-
-        Raises
-        ------
-        OutputError
-            If the file cannot be written.
-        """
+        """Write as JSON, atomically."""
         content = {
             "schema": LATENCY_SCHEMA,
             "unit": "seconds",
@@ -164,13 +138,7 @@ class LatencyTable(PassCost):
 
     @classmethod
     def read(cls, path: Path) -> LatencyTable:
-        """Read a latency table.
-
-        Raises
-        ------
-        TraceError
-            If the file is missing or no latency table, or an earlier version took it with 16-bit weights on a CPU.
-        """
+        """Read a latency table; those of an earlier version with 16-bit weights on a CPU are refused as wrong."""
         try:
             content = json.loads(read_text(path))
             schema = content["schema"]
@@ -185,7 +153,7 @@ class LatencyTable(PassCost):
             table = cls(target, draft, content["context"], content["provenance"], found)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise TraceError(
-                f"{path} is no latency table ({reason_of(error)})",
+                f"{path} is not a latency table ({reason_of(error)})",
                 limit=f"needs JSON of schema 1 or {LATENCY_SCHEMA} with times in seconds, as from spectheory measure",
                 remedy="correct the file, or name another one",
             ) from error
@@ -200,7 +168,7 @@ class LatencyTable(PassCost):
 
 @dataclass(frozen=True)
 class LoopedTable(LatencyTable):
-    """A latency table that counts the loop around the passes in plain steps and in calls (C2; the loop's an estimate).
+    """A latency table whose plain steps and calls include the loop outside the passes (C2; the loop is an estimate).
 
     Examples
     --------
@@ -215,16 +183,16 @@ class LoopedTable(LatencyTable):
     """
 
     def target_step(self) -> Interval:
-        """Seconds of a plain step with the loop around it."""
+        """Seconds of a plain step, loop included."""
         return super().target_step() + (self.loop.plain if self.loop else 0.0)
 
     def verification(self, shape: Shape) -> Interval:
-        """Seconds of the target's pass of a call with the loop around it and around the draft passes."""
+        """Seconds of the target's pass of a call, with the loop's time for the whole call."""
         return super().verification(shape) + (self.loop.of(shape) if self.loop else 0.0)
 
 
 def _copied_outputs(provenance: Mapping[str, Any]) -> bool:
-    """Whether passes under schema 1 copied a model's output matrix: that of 16-bit weights on a CPU."""
+    """Whether passes under schema 1 copied the output matrix, as 16-bit weights on a CPU did."""
     described = (provenance.get(model) for model in ("target", "draft"))
     return any(
         isinstance(model, Mapping)
@@ -235,7 +203,7 @@ def _copied_outputs(provenance: Mapping[str, Any]) -> bool:
 
 
 def _between(entries: Mapping[int, Interval], tokens: int, what: str, remedy: str) -> Interval:
-    """Linear between the measured numbers of tokens, never beyond them."""
+    """Linear interpolation between the measured numbers of tokens, without extrapolation."""
     measured = sorted(entries)
     if tokens > measured[-1]:
         raise SettingError(

@@ -65,8 +65,8 @@ class Candidate:
     def setting(self) -> str:
         """Draft, rule and shape in words."""
         if not self.prediction.rule.uses_draft:
-            return f"prompt {self.prediction.rule.name}, {self.shape}, no draft model"
-        return f"draft {self.draft.name}, {self.prediction.rule.name} verification, {self.shape}"
+            return f"{self.prediction.rule.label}, {self.shape}, no draft model"
+        return f"draft {self.draft.name}, {self.prediction.rule.label}, {self.shape}"
 
     @property
     def speedup(self) -> Interval:

@@ -7,10 +7,6 @@ from typing import Any
 
 from spectheory.limits.claims import ON_TRACES, LimitClaim
 from spectheory.prediction import Prediction
-from spectheory.verification import RankRule
-
-DETERMINISTIC = ("argmax", "topk", "greedy", "lookup")
-"""Rules whose drafts do not sample: B6 is about these, the one-call bound about the others."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +51,5 @@ def distances(prediction: Prediction) -> list[Distance]:
         best = prediction.compared(limit)
         if best is not None:
             speedup = prediction.speedup.best * best / tokens if prediction.speedup else None
-            found.append(Distance(limit, best, tokens / best, _binds(limit.key, prediction), speedup))
+            found.append(Distance(limit, best, tokens / best, limit.key in prediction.rule.bound_by, speedup))
     return found
-
-
-def _binds(field: str, prediction: Prediction) -> bool:
-    """Whether a limit is about the rule: drawn drafts, drafts that do not sample, or ranks."""
-    if field == "iid_channel":
-        return isinstance(prediction.rule, RankRule)
-    return (prediction.rule.name in DETERMINISTIC) == (field != "one_call")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from spectheory.drafting.shapes import Chain
+from spectheory.drafting.chain import Chain
 from spectheory.errors import SettingError
 
 _ROUNDING = 1e-9

@@ -1,441 +1,86 @@
-"""Draft shapes: which nodes a call drafts and verifies (S1). A node is a rank at a depth, below its parent."""
+"""Every draft shape (S1), and how each is written on the command line."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import accumulate
-from operator import mul
+from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from spectheory.drafting.batch import Batch
+from spectheory.drafting.chain import Chain
+from spectheory.drafting.kary import KAry
+from spectheory.drafting.sized import Sized
+from spectheory.drafting.tree import MOST_NODES, Shape, Tree, at_least_one
+from spectheory.errors import SettingError
+from spectheory.extensions import is_address, load_class
 
-from spectheory.checks import whole
-from spectheory.errors import SettingError, ShapeError
+SHAPES: tuple[type[Shape], ...] = (Chain, Batch, KAry, Tree)
+"""A new shape's file is listed here and nowhere else."""
 
-Ints = NDArray[np.int32]
-MOST_NODES = 2**24
-"""Nodes of a shape: about a gigabyte where they are listed one by one."""
-_LARGEST = 2**31 - 2
-"""Ranks and parents are 32-bit integers."""
-_SHOWN = 16
-"""Ranks of a path that an error shows."""
-
-
-class Shape(ABC):
-    """What a call drafts: a tree of ranks whose root, the text so far, is no node."""
-
-    @property
-    @abstractmethod
-    def nodes(self) -> int:
-        """Drafted tokens per call; the target processes one more."""
-
-    @property
-    def verified(self) -> Mapping[int, float]:
-        """Share of calls by the tokens of the target's pass: all of them nodes + 1 unless drafts vary in length."""
-        return {self.nodes + 1: 1.0}
-
-    @property
-    @abstractmethod
-    def depth(self) -> int:
-        """The most drafts that can be accepted."""
-
-    @property
-    @abstractmethod
-    def passes(self) -> tuple[int, ...]:
-        """Tokens of each draft pass: the nodes of a depth that have children, the root first."""
-
-    @property
-    @abstractmethod
-    def max_rank(self) -> int:
-        """The largest rank at any node."""
-
-    @abstractmethod
-    def tree(self) -> Tree:
-        """The shape node by node."""
+__all__ = [
+    "MOST_NODES",
+    "SHAPES",
+    "Batch",
+    "Chain",
+    "KAry",
+    "Shape",
+    "Sized",
+    "Tree",
+    "at_least_one",
+    "read_shape",
+    "sized_shape",
+    "written",
+]
 
 
-@dataclass(frozen=True)
-class Chain(Shape):
-    """k tokens drafted one after the other: the shape of plain speculative decoding (S1).
+def written(*more: str) -> str:
+    """How shapes are written, in words; `more` are names that the caller reads itself.
 
-    Parameters
-    ----------
-    k : int
-        Drafted tokens per call, at least 1.
+    Examples
+    --------
+    >>> written()
+    'chain, batch, k-ary ones as 2x2x1 and paths as 1,2,1-1'
+    """
+    *ways, last = [
+        *(shape.name for shape in SHAPES if shape.sized),
+        *more,
+        *(shape.form for shape in SHAPES if shape.form),
+    ]
+    return f"{', '.join(ways)} and {last}"
+
+
+def sized_shape(text: str) -> type[Shape] | None:
+    """The shape that is written by its name and made from its size; None for others.
+
+    Examples
+    --------
+    >>> sized_shape("batch"), sized_shape("2x2")
+    (<class 'spectheory.drafting.batch.Batch'>, None)
+    """
+    known = (load_class(text, Shape),) if is_address(text) else SHAPES  # type: ignore[type-abstract]
+    return next((shape for shape in known if shape.sized and (is_address(text) or shape.name == text)), None)
+
+
+def read_shape(text: str, sizes: Sequence[int], *more: str) -> list[Shape]:
+    """The shapes that a text writes: one of each size where it leaves the size open.
+
+    A class of the user is written as ``module:Class``. `more` are names that the caller reads itself, for the error.
 
     Raises
     ------
     SettingError
-        If k is no integer, below 1 or above :data:`MOST_NODES`.
+        If it is no shape.
 
     Examples
     --------
-    >>> Chain(4).nodes, Chain(4).depth, Chain(4).passes
-    (4, 4, (1, 1, 1, 1))
+    >>> [str(shape) for text in ("batch", "2x2", "1,2,1-1") for shape in read_shape(text, [1, 2])]
+    ['batch k=1', 'batch k=2', 'k-ary 2x2', 'tree 1 2 1-1']
     """
-
-    k: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "k", at_least_one("k", self.k))
-
-    @property
-    def nodes(self) -> int:
-        """Drafted tokens per call; the target processes one more."""
-        return self.k
-
-    @property
-    def depth(self) -> int:
-        """Draft passes per call, the most drafts that can be accepted."""
-        return self.k
-
-    @property
-    def passes(self) -> tuple[int, ...]:
-        """K passes on one token each."""
-        return (1,) * self.k
-
-    @property
-    def max_rank(self) -> int:
-        """1: one candidate per position."""
-        return 1
-
-    def tree(self) -> Tree:
-        """The shape node by node."""
-        return Tree(np.arange(-1, self.k - 1, dtype=np.int32), np.ones(self.k, dtype=np.int32))
-
-    def __str__(self) -> str:
-        """Short form for tables."""
-        return f"chain k={self.k}"
-
-
-@dataclass(frozen=True)
-class Batch(Shape):
-    """k candidates for one position (S1).
-
-    Parameters
-    ----------
-    k : int
-        Candidates, at least 1.
-
-    Raises
-    ------
-    SettingError
-        If k is no integer, below 1 or above :data:`MOST_NODES`.
-
-    Examples
-    --------
-    >>> Batch(4).nodes, Batch(4).depth, Batch(4).passes
-    (4, 1, (1,))
-    """
-
-    k: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "k", at_least_one("k", self.k))
-
-    @property
-    def nodes(self) -> int:
-        """Drafted tokens per call; the target processes one more."""
-        return self.k
-
-    @property
-    def depth(self) -> int:
-        """1: a single position is drafted."""
-        return 1
-
-    @property
-    def passes(self) -> tuple[int, ...]:
-        """One pass on one token."""
-        return (1,)
-
-    @property
-    def max_rank(self) -> int:
-        """K candidates."""
-        return self.k
-
-    def tree(self) -> Tree:
-        """The shape node by node."""
-        return Tree(np.full(self.k, -1, dtype=np.int32), np.arange(1, self.k + 1, dtype=np.int32))
-
-    def __str__(self) -> str:
-        """Short form for tables."""
-        return f"batch k={self.k}"
-
-
-@dataclass(frozen=True)
-class KAry(Shape):
-    """Every node of depth d - 1 has ``branching[d - 1]`` children: SpecInfer's expansion (S1; ``miao2024specinfer``).
-
-    Parameters
-    ----------
-    branching : sequence of int
-        Children per node at each depth, at least 1 each.
-
-    Raises
-    ------
-    SettingError
-        If it is empty, an entry is no integer or below 1, or the nodes are more than :data:`MOST_NODES`.
-
-    Examples
-    --------
-    >>> shape = KAry((1, 1, 3, 1))
-    >>> shape.nodes, shape.depth, shape.passes
-    (8, 4, (1, 1, 1, 3))
-    """
-
-    branching: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        try:
-            branching = tuple(self.branching)
-        except TypeError:
-            branching = ()
-        if not branching:
-            what = f"branching is {'empty' if isinstance(self.branching, Sequence) else type(self.branching).__name__}"
-            raise SettingError(what, limit="needs one number per depth", remedy="(2, 2) is one")
-        nodes, width = 0, 1
-        for depth, b in enumerate(branching, start=1):
-            width *= at_least_one("branching", b)
-            nodes += width
-            if nodes > MOST_NODES:
-                raise SettingError(
-                    f"branching has {nodes} nodes down to depth {depth}", limit=f"at most {MOST_NODES}", remedy="cut it"
-                )
-        object.__setattr__(self, "branching", tuple(map(int, branching)))
-
-    @property
-    def widths(self) -> tuple[int, ...]:
-        """Nodes at each depth."""
-        return tuple(accumulate(self.branching, mul))
-
-    @property
-    def nodes(self) -> int:
-        """Drafted tokens per call; the target processes one more."""
-        return sum(self.widths)
-
-    @property
-    def depth(self) -> int:
-        """The most drafts that can be accepted."""
-        return len(self.branching)
-
-    @property
-    def passes(self) -> tuple[int, ...]:
-        """All nodes of a depth have children, but for the last depth."""
-        return (1, *self.widths[:-1])
-
-    @property
-    def max_rank(self) -> int:
-        """The widest branching."""
-        return max(self.branching)
-
-    def tree(self) -> Tree:
-        """The shape node by node, depth by depth."""
-        parents, ranks, above = [], [], np.array([-1])
-        for b in self.branching:
-            parents.append(np.repeat(above, b))
-            ranks.append(np.tile(np.arange(1, b + 1), len(above)))
-            start = sum(map(len, parents[:-1]))
-            above = np.arange(start, start + len(parents[-1]))
-        return Tree(np.concatenate(parents).astype(np.int32), np.concatenate(ranks).astype(np.int32))
-
-    def __str__(self) -> str:
-        """Short form for tables."""
-        return "k-ary " + "x".join(map(str, self.branching))
-
-
-@dataclass(frozen=True, eq=False)
-class Tree(Shape):
-    """Any draft tree, by the parent and the rank of each node (S1).
-
-    Parameters
-    ----------
-    parents : array ``[nodes]`` of int
-        Number of each node's parent, -1 for the root; a parent comes before its children.
-    ranks : array ``[nodes]`` of int
-        Rank of each node among the candidates at its position, counted from 1; siblings differ.
-
-    Raises
-    ------
-    ShapeError
-        If there is no node, the lengths differ, an entry is no 32-bit integer, a parent does not come first, a rank is
-        below 1, or siblings agree.
-
-    Examples
-    --------
-    >>> tree = Tree.from_paths([(1,), (2,), (1, 1)])
-    >>> tree.nodes, tree.depth, tree.passes
-    (3, 2, (1, 1))
-    >>> str(tree)
-    'tree 1 2 1-1'
-    """
-
-    parents: Ints
-    ranks: Ints
-
-    def __post_init__(self) -> None:
-        parents, ranks = _integers("parents", self.parents), _integers("ranks", self.ranks)
-        if parents.ndim != 1 or parents.shape != ranks.shape or not len(parents):
-            raise ShapeError(
-                f"parents {parents.shape} and ranks {ranks.shape}",
-                limit="needs two flat arrays of one length, at least one node",
-                remedy="use Tree.from_paths",
-            )
-        early = (parents < -1) | (parents >= np.arange(len(parents)))
-        if early.any():
-            node = int(np.argmax(early))
-            raise ShapeError(
-                f"the parent of node {node} is {parents[node]}",
-                limit="must be -1 or an earlier node",
-                remedy="number parents before their children",
-            )
-        if ranks.min() < 1:
-            raise ShapeError(f"a rank is {ranks.min()}", limit="must be >= 1", remedy="count ranks from 1")
-        siblings = np.sort(parents.astype(np.int64) * (int(ranks.max()) + 1) + ranks)
-        twice = siblings[1:] == siblings[:-1]
-        if twice.any():
-            parent, rank = divmod(int(siblings[int(np.argmax(twice))]), int(ranks.max()) + 1)
-            raise ShapeError(
-                f"node {parent} has two children of rank {rank}", limit="siblings differ in rank", remedy="drop one"
-            )
-        object.__setattr__(self, "parents", parents)
-        object.__setattr__(self, "ranks", ranks)
-
-    @classmethod
-    def from_paths(cls, paths: Sequence[Sequence[int]]) -> Tree:
-        """The tree whose nodes are these paths of ranks, in any order.
-
-        Parameters
-        ----------
-        paths : sequence of sequence of int
-            The ranks from the root to each node.
-
-        Raises
-        ------
-        ShapeError
-            If a path is empty, comes twice, or its parent is missing, or a rank is no positive integer.
-
-        Examples
-        --------
-        >>> Tree.from_paths([(1, 2), (1,)]).paths
-        [(1,), (1, 2)]
-        """
-        try:
-            ordered = sorted((tuple(path) for path in paths), key=lambda path: (len(path), path))
-        except TypeError:
-            raise ShapeError(
-                "the paths are no list of paths",
-                limit="needs ranks from the root to each node",
-                remedy="[(1,), (1, 2)]",
-            ) from None
-        place: dict[tuple[int, ...], int] = {(): -1}
-        for number, path in enumerate(ordered):
-            if path in place or path[:-1] not in place:
-                shown = "-".join(map(str, path[:_SHOWN])) + ("-..." if len(path) > _SHOWN else "")
-                raise ShapeError(
-                    f"path {shown or '()'} " + ("comes twice or is empty" if path in place else "has no parent"),
-                    limit="every node but the root once, and its parent too",
-                    remedy="add the shorter path",
-                )
-            place[path] = number
-        parents = [place[path[:-1]] for path in ordered]
-        return cls(np.array(parents, dtype=np.int32), np.array([path[-1] for path in ordered]))
-
-    @classmethod
-    def trusted(cls, parents: Ints, ranks: Ints) -> Tree:
-        """The tree of arrays that are known to be right: nothing is checked."""
-        tree = object.__new__(cls)
-        object.__setattr__(tree, "parents", parents)
-        object.__setattr__(tree, "ranks", ranks)
-        return tree
-
-    @property
-    def nodes(self) -> int:
-        """Drafted tokens per call; the target processes one more."""
-        return len(self.parents)
-
-    @cached_property
-    def depths(self) -> Ints:
-        """Depth of each node, 1 below the root."""
-        depths = np.ones(self.nodes, dtype=np.int32)
-        above = self.parents.copy()
-        inside = above >= 0
-        while inside.any():  # each node looks twice as far up as before
-            depths[inside] += depths[above[inside]]
-            above[inside] = above[above[inside]]
-            inside = above >= 0
-        return depths
-
-    @cached_property
-    def levels(self) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], ...]:
-        """Per depth: the nodes there, and the places of their parents among the nodes one depth higher."""
-        order = np.argsort(self.depths, kind="stable")
-        counts = np.bincount(self.depths)[1:]
-        starts = np.cumsum(counts) - counts
-        place = np.empty(self.nodes, dtype=np.int64)
-        place[order] = np.arange(self.nodes) - np.repeat(starts, counts)
-        parts = np.split(order, starts[1:])
-        return tuple((nodes, np.where(self.parents[nodes] >= 0, place[self.parents[nodes]], 0)) for nodes in parts)
-
-    @property
-    def depth(self) -> int:
-        """The most drafts that can be accepted."""
-        return int(self.depths.max())
-
-    @property
-    def max_rank(self) -> int:
-        """The largest rank at any node."""
-        return int(self.ranks.max())
-
-    @cached_property
-    def passes(self) -> tuple[int, ...]:
-        """Tokens of each draft pass: the nodes of a depth that have children, the root first."""
-        inner = np.unique(self.parents[self.parents >= 0])
-        return (1, *np.bincount(self.depths[inner], minlength=1)[1:].tolist())
-
-    @property
-    def paths(self) -> list[tuple[int, ...]]:
-        """The ranks from the root to each node."""
-        paths: list[tuple[int, ...]] = []
-        for parent, rank in zip(self.parents.tolist(), self.ranks.tolist(), strict=True):
-            paths.append((*paths[parent], rank) if parent >= 0 else (rank,))
-        return paths
-
-    def tree(self) -> Tree:
-        """Itself."""
-        return self
-
-    def __eq__(self, other: object) -> bool:
-        """Whether both have the same nodes, however numbered."""
-        return isinstance(other, Tree) and sorted(self.paths) == sorted(other.paths)
-
-    def __hash__(self) -> int:
-        return hash(tuple(sorted(self.paths)))
-
-    def __str__(self) -> str:
-        """Short form for tables: all paths of a small tree, else its size."""
-        if self.nodes > 8:
-            return f"tree of {self.nodes} nodes, depth {self.depth}"
-        return "tree " + " ".join("-".join(map(str, path)) for path in self.paths)
-
-
-def _integers(name: str, values: ArrayLike) -> Ints:
-    array = np.asarray(values)
-    if array.dtype.kind not in "iuf" or not (array == np.floor(array)).all():
-        raise ShapeError(f"{name} are not all integers", limit="needs integers", remedy="count nodes and ranks")
-    if (np.abs(array.astype(np.float64)) > _LARGEST).any():
-        raise ShapeError(f"{name} reach beyond {_LARGEST}", limit="needs 32-bit integers", remedy="cut the tree")
-    return array.astype(np.int32, copy=False)
-
-
-def at_least_one(name: str, value: int) -> int:
-    """A number of nodes, depths or candidates as an int.
-
-    Raises
-    ------
-    SettingError
-        If it is no whole number, below 1 or above :data:`MOST_NODES`.
-    """
-    return whole(name, value, most=MOST_NODES, remedy="no draft means plain decoding")
+    sized = sized_shape(text)
+    if sized:
+        return [sized(k) for k in sizes]  # type: ignore[call-arg]
+    if is_address(text):
+        return [load_class(text, Shape)()]  # type: ignore[type-abstract]
+    for shape in SHAPES:
+        found = shape.parsed(text)
+        if found:
+            return [found]
+    raise SettingError(f"shape {text!r} is unknown", limit=f"there are {written(*more)}", remedy="name one")

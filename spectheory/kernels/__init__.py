@@ -1,8 +1,8 @@
 """Fast loops for float64 theory on one core: compiled where numba is installed, plain Python or arrays otherwise.
 
 Kernels of pmfs have a twin in the array API that gives the same numbers with any array library; callers fall back to
-it. numba (the extra ``fast``) is loaded, and a kernel compiled, when a large vocabulary first needs it: a few seconds,
-once per machine, for what is compiled stays on disk.
+it. Inputs are trusted; :func:`usable` says which arrays the kernels take. numba (the extra ``fast``) is loaded, and a
+kernel compiled, when a large vocabulary first needs it: a few seconds once per machine, as the result is kept on disk.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 SMALLEST = 4096
-"""Tokens below which array operations are fast enough, and compiling is not worth its seconds."""
+"""Vocabulary size below which array operations are fast enough without compiling."""
 
 
 @cache
 def installed() -> bool:
-    """Whether numba can be imported: missing, or too old for this numpy, counts as not installed."""
+    """Whether numba can be imported; a version too old for this numpy counts as missing."""
     try:
         importlib.import_module("numba")
     except ImportError:
@@ -32,27 +32,13 @@ def installed() -> bool:
 
 
 def usable(*arrays: Any, dtypes: tuple[type[np.floating[Any]], ...] = (np.float64,)) -> bool:
-    """Whether the kernels take these arrays ``[..., V]``: numpy, of these types, V >= :data:`SMALLEST`, and numba.
-
-    Examples
-    --------
-    >>> usable(np.full(4, 0.25)), usable(np.full(8192, 1 / 8192, dtype=np.float32))
-    (False, False)
-    """
+    """Whether the kernels take these arrays ``[..., V]``: numpy, of these types, V >= :data:`SMALLEST`, and numba."""
     fitting = (type(a) is np.ndarray and a.dtype in dtypes and a.ndim > 0 and a.shape[-1] >= SMALLEST for a in arrays)
     return all(fitting) and installed()
 
 
 def rows(*arrays: NDArray[Any]) -> Iterator[tuple[tuple[int, ...], list[NDArray[Any]]]]:
-    """The vectors of arrays ``[..., V]`` whose leading dimensions broadcast, each time with their place in the result.
-
-    Vectors come contiguous and writable, so that one compiled version serves all.
-
-    Examples
-    --------
-    >>> [(at, a.tolist(), b.tolist()) for at, (a, b) in rows(np.array([[1.0], [2.0]]), np.array([3.0]))]
-    [((0,), [1.0], [3.0]), ((1,), [2.0], [3.0])]
-    """
+    """Contiguous vectors of arrays ``[..., V]`` that broadcast in their leading dimensions, each with its index."""
     for at in np.ndindex(np.broadcast_shapes(*(a.shape[:-1] for a in arrays))):
         yield at, [_row(a, at) for a in arrays]
 

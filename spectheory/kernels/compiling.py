@@ -1,4 +1,4 @@
-"""How kernels are compiled, and the memory they work in. Imported by kernels alone: it needs numba."""
+"""How kernels are compiled, and their scratch memory. Only kernels import this file, as it needs numba."""
 
 from __future__ import annotations
 
@@ -18,25 +18,24 @@ _held = threading.local()
 
 
 def compiled(function: F) -> F:
-    """Compile a function on its first call, and keep it on disk where there is a place for it.
+    """Compile a function on its first call, and cache it on disk if a folder is writable.
 
     Products may be fused into sums, nothing else: sums keep their order, and infinities and NaN their meaning.
-    Functions compiled into one another must share a file: what is kept on disk is renewed when *its* file changes.
+    Functions compiled into one another must share a file: the disk cache is renewed only when *its* file changes.
     """
     return _compiled(function, {"contract"})
 
 
 def compiled_in_any_order(function: F) -> F:
-    """Compile an addition whose order does not matter, so that a loop of it runs in many lanes.
+    """Compile an addition whose order does not matter, so that a loop of it can be vectorised.
 
-    Only for a function that adds two numbers. The freedom is tied to that addition; an exponential compiled with it
-    would be silently wrong.
+    Only for a function that adds two numbers: an exponential compiled with this freedom would be silently wrong.
     """
     return _compiled(function, {"reassoc"})
 
 
 def _compiled(function: F, freedoms: set[str]) -> F:
-    # Other threads run beside a kernel: one that takes signals, one that ends a worker with its parent.
+    # nogil: other threads must run, such as one that takes signals and one that ends a worker with its parent.
     options = {"error_model": "numpy", "fastmath": freedoms, "nogil": True}
     try:
         return cast(F, _numba.njit(cache=True, **options)(function))
@@ -45,7 +44,7 @@ def _compiled(function: F, freedoms: set[str]) -> F:
 
 
 def scratch(name: str, size: int, dtype: Any = np.float64) -> NDArray[Any]:
-    """Uninitialised memory of this thread, valid until the same name is asked for again.
+    """Uninitialised memory of this thread, valid until the same name is requested again.
 
     It is kept, about 60 bytes per token of the largest vocabulary: fresh pages would cost more time than the sort.
     """

@@ -11,42 +11,36 @@ from spectheory.kernels import Floats
 from spectheory.kernels.compiling import compiled, compiled_in_any_order, scratch
 
 LOWEST = -708.0
-"""Arguments below give exactly 0: the exponential would leave the normal floats."""
+"""Smaller arguments give exactly 0: their exponentials are no normal floats."""
 
 NEAR = 1 / 32
-"""Largest |log p/q| at which a term of KL is summed from its series; beyond, cancellation costs less than 12 bits."""
+"""Largest |log p/q| with a KL term from its series; for larger ones cancellation costs less than 12 bits."""
 
 APART = 16.0
-"""Distance of the rows' best logits from which log p/q is taken from logits below their best."""
+"""Distance of the rows' largest logits from which these are subtracted before log p/q is computed."""
 
 _LOG2_E = 1 / math.log(2)
-_LOG2_HIGH = float.fromhex("0x1.62e42fefa0000p-1")  # log 2 with its low bits cleared: exact times any exponent
+_LOG2_HIGH = float.fromhex(
+    "0x1.62e42fefa0000p-1"
+)  # log 2 with its low bits cleared: its product with any exponent is exact
 _LOG2_LOW = float.fromhex("0x1.cf79abc9e3b3ap-40")  # the rest of log 2
-_TO_INTEGER = 1.5 * 2.0**52  # adding it rounds to an integer, which then stands in the low bits
+_TO_INTEGER = 1.5 * 2.0**52  # adding it rounds to an integer, which is then in the low bits
 _E2, _E3, _E4, _E5, _E6, _E7, _E8, _E9, _E10, _E11, _E12, _E13 = (1 / math.factorial(n) for n in range(2, 14))
 
 
 def sums_of_logits(
     target: NDArray[np.floating], draft: NDArray[np.floating], best_p: float, best_q: float
 ) -> tuple[float, ...]:
-    """TV, KL, H(p), M2(p), cross entropy and S_HM of two rows ``[V]`` of float32 or float64 logits, trusted.
-
-    `best_p` and `best_q` are the largest of each row, finite.
-
-    Examples
-    --------
-    >>> [round(value, 6) for value in sums_of_logits(np.log([1.0, 1.0]), np.log([1.0, 3.0]), 0.0, np.log(3.0))]
-    [0.25, 0.143841, 0.693147, 0.480453, 0.836988, 0.933333]
-    """
+    """TV, KL, H(p), M2(p), cross entropy and S_HM of two rows ``[V]`` of logits with maxima `best_p`, `best_q`."""
     p, q = scratch("grown target", target.size), scratch("grown draft", target.size)
     sum_p, sum_q, first, second, cross = _weigh(target, draft, best_p, best_q, p, q)
     log_p, log_q = math.log(sum_p), math.log(sum_q)
-    # Logits of nearly equal rows differ exactly; those of rows far apart only once each is taken below its best.
+    # Differences of logits are exact for nearly equal rows; for distant rows each row's maximum is subtracted first.
     off_p, off_q = (0.0, 0.0) if abs(best_p - best_q) < APART else (best_p, best_q)
     shift = (best_p - off_p) - (best_q - off_q) + (log_p - log_q)
     tv, kl, harmonic = _compare(target, draft, off_p, off_q, shift, 1 / sum_p, 1 / sum_q, p, q)
     mean = first / sum_p
-    # Logits are taken below their best, so none of these sums cancels.
+    # The maxima are subtracted, so none of these sums cancels.
     return (
         tv / 2,
         kl,
@@ -58,13 +52,7 @@ def sums_of_logits(
 
 
 def exponentials(values: Floats) -> Floats:
-    """The kernels' exp of each value <= 0.
-
-    Examples
-    --------
-    >>> exponentials(np.array([0.0, -1.0, -1000.0, -np.inf])).round(6)
-    array([1.      , 0.367879, 0.      , 0.      ])
-    """
+    """The kernels' exp of each value <= 0."""
     found = np.empty_like(values)
     _exponentials(values, found)
     return found
@@ -105,7 +93,7 @@ def _weigh(
     grown_p: Floats,
     grown_q: Floats,
 ) -> tuple[float, float, float, float, float]:
-    """Write e^a and e^b, a and b the logits below their best; return the sums of e^a, e^b, a e^a, a^2 e^a, b e^a."""
+    """Write e^a and e^b, a and b the logits minus their maxima; return the sums of e^a, e^b, a e^a, a^2 e^a, b e^a."""
     sum_p = sum_q = first = second = cross = 0.0
     for i in range(target.size):
         a, b = target[i] - best_p, draft[i] - best_q

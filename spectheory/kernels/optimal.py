@@ -1,4 +1,4 @@
-"""R4 from one ratio order: the gap of every prefix at block boundaries, then inside the blocks where it can peak."""
+"""R4 from one ratio order: the gaps of prefixes at block boundaries, then inside blocks that may hold the maximum."""
 
 from __future__ import annotations
 
@@ -11,20 +11,11 @@ from spectheory.kernels.compiling import compiled, compiled_in_any_order
 from spectheory.kernels.ratio_order import ratio_order
 
 BLOCK = 128
-"""Tokens between two prefixes that are always looked at."""
+"""Tokens between two prefixes that are always evaluated."""
 
 
 def largest_gaps(target: Floats, draft: Floats, max_k: int) -> Floats:
-    r"""Largest :math:`q(H)^k - p(H)` over sets H, for k = 1..max_k, ``[..., max_k]`` (R4, exact).
-
-    Inputs are trusted; :func:`spectheory.kernels.usable` says which are taken.
-
-    Examples
-    --------
-    >>> p, q = np.repeat([1.5, 0.5], 4096) / 8192, np.full(8192, 1 / 8192)
-    >>> largest_gaps(p, q, 2)
-    array([0.25, 0.  ])
-    """
+    """Largest :math:`q(H)^k - p(H)` over sets H, for k = 1..max_k, ``[..., max_k]`` (R4, exact)."""
     found = np.empty((*np.broadcast_shapes(target.shape[:-1], draft.shape[:-1]), max_k))
     for at, (p, q) in rows(target, draft):
         ratios, mass, left = ratio_order(p, q, q)
@@ -37,7 +28,7 @@ def largest_gaps(target: Floats, draft: Floats, max_k: int) -> Floats:
 
 
 def _unsupported(target: Floats, draft: Floats) -> float:
-    """The target's mass where p/q is infinite: such tokens come last and are in no prefix worth taking."""
+    """The target's mass where p/q is infinite: such tokens come last and are in no optimal prefix."""
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         return float(target[np.isinf(target / draft)].sum())
 
@@ -49,7 +40,7 @@ def _plus(total: float, term: float) -> float:
 
 @compiled
 def _distance(target: Floats, draft: Floats) -> float:
-    """TV, the gap for k = 1, as a sum of differences on a side without most of the mass; its array twin says why."""
+    """TV, the gap for k = 1, as a sum of differences on a side with at most 3/4 of the mass (see its array twin)."""
     above = below = weight_above = weight_below = 0.0
     for i in range(target.size):
         excess, both = target[i] - draft[i], target[i] + draft[i]
@@ -83,8 +74,8 @@ def _block_ends(ratios: Floats, mass: Floats, below: float, never: float, ends: 
 def _gaps(ratios: Floats, mass: Floats, ends: Floats, found: Floats) -> None:
     """Write the largest gap of any prefix for each k.
 
-    From one token to the next the gap grows by about (k q^(k-1) - r) times the token's mass, so inside a block where
-    that keeps its sign no prefix beats both ends.
+    From one token to the next the gap grows by about (k q^(k-1) - r) times the token's mass. Inside a block where the
+    sign of that is constant no prefix beats both ends.
     """
     blocks = ends.shape[1] - 1
     power, missed, rest = np.ones(blocks + 1), np.zeros(blocks + 1), np.empty((2, BLOCK))

@@ -9,19 +9,11 @@ from spectheory.kernels.compiling import compiled, scratch
 from spectheory.kernels.ratio_order import ratio_order
 
 BLOCK = 128
-"""Tokens that are added up plainly; the sums of blocks are added with their rounding errors kept."""
+"""Tokens per plain sum; the sums of blocks are added with error compensation."""
 
 
 def race_acceptance(target: Floats, draft: Floats) -> Floats:
-    r"""Acceptance of the race, :math:`\sum_x p_x/(1+g(p_x/q_x))`, ``[..., V]`` to ``[...]`` (A2, exact).
-
-    Inputs are trusted; :func:`spectheory.kernels.usable` says which are taken.
-
-    Examples
-    --------
-    >>> float(race_acceptance(np.full((2, 8192), 1 / 8192), np.full(8192, 1 / 8192))[1])
-    1.0
-    """
+    r"""Acceptance of the race, :math:`\sum_x p_x/(1+g(p_x/q_x))`, ``[..., V]`` to ``[...]`` (A2, exact)."""
     found = np.empty(np.broadcast_shapes(target.shape[:-1], draft.shape[:-1]))
     for at, (p, q) in rows(target, draft):
         ratios, mass, left = ratio_order(p, q, q)
@@ -30,16 +22,7 @@ def race_acceptance(target: Floats, draft: Floats) -> Floats:
 
 
 def hockey_stick_at_ratios(target: Floats, draft: Floats) -> Floats:
-    r"""All values :math:`g(p_x/q_x)`, ``[..., V]``; inf outside the draft's support (D3, exact).
-
-    Inputs are trusted; :func:`spectheory.kernels.usable` says which are taken.
-
-    Examples
-    --------
-    >>> p, q = np.repeat([1.5, 0.5], 4096) / 8192, np.full(8192, 1 / 8192)
-    >>> hockey_stick_at_ratios(p, q)[::4096]
-    array([0.5, 0. ])
-    """
+    """All values :math:`g(p_x/q_x)`, ``[..., V]``; inf outside the draft's support (D3, exact)."""
     found = np.zeros(np.broadcast_shapes(target.shape, draft.shape))
     index = np.arange(target.shape[-1], dtype=np.float64)
     for at, (p, q) in rows(target, draft):
@@ -82,7 +65,7 @@ def _acceptance(ratios: Floats, mass: Floats, below: float, terms: Floats) -> fl
 
 @compiled
 def _hockey_stick(ratios: Floats, tokens: Floats, draft: Floats, below: float, found: Floats) -> None:
-    """Write g at the tokens, which come in ratio order."""
+    """Write g at the tokens, which are in ratio order."""
     p_sum = p_lost = q_lost = 0.0
     q_sum = below
     for start in range(0, ratios.size, BLOCK):

@@ -1,8 +1,8 @@
-"""A2 from both sides without a sort: tokens counted into cells of t = p/(p+q), and few of them looked at again.
+"""A2 from both sides without a sort: tokens are counted in cells of t = p/(p+q), and few tokens are sorted.
 
 Written with F(t) = t(1-t)/N(t), N(t) = sum_y max((1-t) p_y, t q_y), a token of mass w = p + q adds w F(t) to the race's
-acceptance. N is convex and F concave, so what a cell adds lies below F at the cell's mean t, with N itself bounded
-below there by the cell taken as one token, and above the chord of F between the cell's edges.
+acceptance. N is convex and F concave. So the contribution of a cell is at most F at the cell's mean t, where N is at
+least its value with the cell merged into one token, and at least the chord of F between the cell's edges.
 """
 
 from __future__ import annotations
@@ -18,20 +18,14 @@ CELLS = 2**15
 """Cells of t in [0, 1]: the smooth part of a pair then adds 1e-9 to the width, and the table fits a core's cache."""
 
 BLOCK = 128
-"""Cells that are added up plainly before their sum joins the running one."""
+"""Cells per partial sum, which is then added to the running sum."""
 
 
 def race_bracket(target: Floats, draft: Floats, width: float) -> tuple[float, float, int]:
     r"""Lower and upper end of :math:`\sum_x 1/\sum_y\max(p_y/p_x, q_y/q_x)` before rounding, ``[V]`` (A2, bounds).
 
-    Cells whose ends are too far apart are summed exactly, until the others are `width` wide in all. The third number
-    is the longest chain of plain additions behind any sum, from which the rounding can be bounded.
-
-    Examples
-    --------
-    >>> low, high, _ = race_bracket(np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.3, 0.5]), width=1e-6)
-    >>> round(low, 6), round(high, 6), round(8.2 / 13, 6)
-    (0.630769, 0.630769, 0.630769)
+    The widest cells are summed exactly until the others are at most `width` wide in total. The third number is the
+    longest chain of plain additions behind any sum, from which the rounding can be bounded.
     """
     place = scratch("place", target.size, np.uint32)
     cells, before = scratch("cells", CELLS, np.complex128), scratch("before", CELLS, np.complex128)
@@ -40,7 +34,7 @@ def race_bracket(target: Floats, draft: Floats, width: float) -> tuple[float, fl
     whole = _bound(cells, before, low, high, gaps)
     added = 0.0
     if gaps.sum() > width:
-        # The finest gaps that fit the width together stay, by their binary exponent.
+        # The smallest gaps, by binary exponent, stay while their sum fits the width.
         kept = int(np.searchsorted(np.cumsum(gaps), width, side="right"))
         wide = ((high - low).view(np.int64) >> 52 >= kept) & (high > low)
         added = _exactly(target, draft, place, wide, before, whole)
@@ -50,7 +44,7 @@ def race_bracket(target: Floats, draft: Floats, width: float) -> tuple[float, fl
 
 @compiled
 def _fill(target: Floats, draft: Floats, place: NDArray[np.uint32], cells: NDArray[np.complex128]) -> int:
-    """Write the cell of each token and the masses p + iq of each cell; return the tokens of the fullest."""
+    """Write the cell of each token and the masses p + iq of each cell; return the largest count of a cell."""
     for i in range(target.size):
         r = target[i] / draft[i]
         t = 1.0 - 1.0 / (1.0 + r)  # ascends with r also after rounding
@@ -100,7 +94,7 @@ def _exactly(
     before: NDArray[np.complex128],
     whole: float,
 ) -> float:
-    """What the tokens of the wide cells add, in their own ratio order."""
+    """Contribution of the tokens of the wide cells, in their own ratio order."""
     chosen = np.empty(target.size + 1, np.uint32)
     chosen = chosen[: _choose(place, wide, chosen)]
     p, q, cell = target[chosen], draft[chosen], place[chosen]
@@ -113,7 +107,7 @@ def _exactly(
 
 @compiled
 def _choose(place: NDArray[np.uint32], wide: NDArray[np.bool_], chosen: NDArray[np.uint32]) -> int:
-    """Write the tokens that stand in wide cells; return how many."""
+    """Write the tokens that are in wide cells; return how many."""
     count = 0
     for i in range(place.size):
         chosen[count] = i

@@ -1,7 +1,7 @@
 """Tokens in ascending order of p/q, by buckets of the ratio's own bits: linear time where ratios spread.
 
-The bits of positive floats ascend as the floats do. Their range, as sampled, is cut into a few buckets per token; one
-pass counts, one distributes, and a last one moves the few neighbours that share a bucket and stand wrongly.
+The bits of positive floats are in the order of the floats. Their sampled range is divided into a few buckets per token;
+one pass counts, one distributes, and an insertion sort moves the few tokens that are out of order within a bucket.
 """
 
 from __future__ import annotations
@@ -13,32 +13,20 @@ from spectheory.kernels import Floats
 from spectheory.kernels.compiling import compiled, scratch
 
 FINENESS = 4
-"""At most that many buckets per token: more of them miss the cache, fewer leave more to move."""
+"""Most buckets per token: more of them miss the cache, fewer leave more tokens to move."""
 
 CROWD = 128
-"""Tokens in a bucket beyond which it is sorted on its own: moving neighbours takes the square."""
+"""Largest bucket for the insertion sort, whose time is quadratic; larger ones are sorted separately."""
 
 SAMPLE = 2048
-"""Ratios looked at to find their range; what lies outside it goes to one bucket below or one above."""
+"""Ratios sampled to find their range; the rest goes to one bucket below it or one above."""
 
 
 def ratio_order(target: Floats, draft: Floats, carried: Floats) -> tuple[Floats, Floats, NDArray[np.complex128]]:
-    """Sort tokens by p/q: the ratios, what they carry, and apart (ratio + i carried) those that are 0, inf or 0/0.
+    """Sort tokens by p/q: the ratios, their `carried` numbers, and separately (ratio + i carried) where 0, inf or 0/0.
 
-    Ties come in any order. The arrays are scratch memory: use them before the next call.
-
-    Parameters
-    ----------
-    target, draft : array ``[V]``
-        The two pmfs, contiguous float64, trusted.
-    carried : array ``[V]``
-        A number that goes with each token.
-
-    Examples
-    --------
-    >>> p, q = np.array([0.5, 0.5, 0.0]), np.array([0.25, 0.5, 0.25])
-    >>> ratio_order(p, q, np.array([7.0, 8.0, 9.0]))
-    (array([1., 2.]), array([8., 7.]), array([0.+9.j]))
+    All ``[V]``, contiguous float64. Ties come in any order. The results are scratch memory: use them before the next
+    call.
     """
     tokens = target.size
     ratios = scratch("ratios", tokens)
@@ -80,9 +68,9 @@ def _distribute(
     ends: NDArray[np.uint32],
     pairs: NDArray[np.complex128],
 ) -> int:
-    """Write (ratio, carried) bucket by bucket, and where each bucket ends; return the size of the fullest.
+    """Write (ratio, carried) bucket by bucket, and the end of each bucket; return the size of the largest.
 
-    Bucket 0 takes what is left out, 1 and the last what lies outside the sampled range.
+    Bucket 0 holds the ratios 0, inf and 0/0; bucket 1 and the last hold what is outside the sampled range.
     """
     bits = ratios.view(np.int64)
     above = ends.size - 3
@@ -109,7 +97,7 @@ def _distribute(
 
 
 def _sort_crowds(ends: NDArray[np.uint32], pairs: NDArray[np.complex128]) -> None:
-    """Sort each overfull bucket by itself: rare, so numpy's sort serves."""
+    """Sort each overfull bucket; this is rare, so numpy's sort is fast enough."""
     for bucket in np.flatnonzero(np.diff(ends) > CROWD) + 1:
         crowd = pairs[ends[bucket - 1] : ends[bucket]]
         crowd[:] = crowd[np.argsort(crowd.real, kind="stable")]
@@ -117,7 +105,7 @@ def _sort_crowds(ends: NDArray[np.uint32], pairs: NDArray[np.complex128]) -> Non
 
 @compiled
 def _insert(pairs: NDArray[np.complex128], ratios: Floats, carried: Floats) -> None:
-    """Part the nearly sorted pairs into two arrays, moving each entry down to its place."""
+    """Split the nearly sorted pairs into two arrays, inserting each entry at its place."""
     highest = 0.0
     for i in range(pairs.size):
         ratio, value = pairs[i].real, pairs[i].imag

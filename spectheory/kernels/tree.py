@@ -10,27 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 _WORTH_COMPILING = 20_000
-"""Nodes from which compiling costs less than it saves."""
+"""Number of nodes from which compiling saves time."""
 
 
 def heaviest_nodes(
     law: NDArray[np.float64], budget: int, max_depth: int, max_width: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Parents and places in `law` of the heaviest nodes, the heaviest first, at most `budget` of them.
-
-    Parameters
-    ----------
-    law : array ``[A]``
-        Positive probabilities in descending order.
-    budget, max_depth, max_width : int
-        Limits on the number of nodes, on their depth, and on the nodes of one depth.
-
-    Examples
-    --------
-    >>> parents, places = heaviest_nodes(np.array([0.6, 0.3]), 4, 4, 4)
-    >>> parents.tolist(), places.tolist()
-    ([-1, 0, -1, 1], [0, 0, 1, 0])
-    """
+    """Parents and places in `law` ``[A]`` (descending) of the heaviest nodes, in descending weight."""
     grow = _compiled() if budget >= _WORTH_COMPILING and importlib.util.find_spec("numba") else _grow
     return grow(law, budget, max_depth, max_width)
 
@@ -43,10 +29,10 @@ def _compiled() -> Any:
 
 
 def _grow(law, budget, max_depth, max_width):  # type: ignore[no-untyped-def]
-    """One queue per rank: the children of that rank of the nodes found so far, which come in descending weight.
+    """One queue per rank: the children of that rank of the nodes found so far, in descending weight.
 
-    A queue is no more than a pointer to the node whose child is next and the weight of that child; the heaviest is the
-    next node. So each node costs one look at the queues in use, and nothing is ever sorted.
+    A queue is a pointer to the node whose child is next and the weight of that child; the heaviest is the
+    next node. So each node costs one look at the queues in use, and no sort.
     """
     weights = np.empty(budget + 1)  # the root comes first, as node 0
     depths = np.zeros(budget + 1, np.int32)
@@ -54,7 +40,7 @@ def _grow(law, budget, max_depth, max_width):  # type: ignore[no-untyped-def]
     places = np.empty(budget, np.int32)
     widths = np.zeros(max_depth + 1, np.int32)
     heads = np.zeros(len(law), np.int64)
-    waiting = law.copy()  # weight of the next child of each rank; 0 where there is none yet
+    waiting = law.copy()  # weight of the next child of each rank; 0 if there is none
     weights[0] = 1.0
     found, in_use = 0, min(2, len(law))
     while found < budget:
@@ -65,7 +51,7 @@ def _grow(law, budget, max_depth, max_width):  # type: ignore[no-untyped-def]
                 best, heaviest = rank, weight
         if heaviest == 0.0:
             break
-        # The queue after the last one in use starts at a lower weight, so it need not be looked at before.
+        # The next queue starts at a lower weight, so it is not needed earlier.
         if best == in_use - 1 and in_use < len(law):
             in_use += 1
         head = heads[best]
@@ -77,7 +63,7 @@ def _grow(law, budget, max_depth, max_width):  # type: ignore[no-untyped-def]
             weights[found], depths[found] = heaviest, depth
             if depth < max_depth:
                 for rank in range(in_use):
-                    if waiting[rank] == 0.0:  # its queue had run dry
+                    if waiting[rank] == 0.0:  # its queue was empty
                         heads[rank], waiting[rank] = found, heaviest * law[rank]
         head += 1
         while head <= found and depths[head] == max_depth:

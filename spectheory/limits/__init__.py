@@ -1,4 +1,9 @@
-"""Limits: channel (T1), deterministic drafts' speed of light (B1-B6), rejections (Y1-Y4), bias (Y5, Y6)."""
+"""Limits: channel (T1), drafts that do not sample (B1-B6), rejections (Y1-Y4), bias (Y5, Y6).
+
+Shared contract: pmfs, texts and settings are checked once, as the package's docstring says. Bounds on E[X] do not count
+the recovered or bonus token; tokens per call do. Each function names its assumptions. An i.i.d. formula applied to real
+text gives an *i.i.d. reading*, which real text may exceed.
+"""
 
 from spectheory.limits.bias import (
     BiasFrontier,

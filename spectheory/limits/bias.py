@@ -1,12 +1,13 @@
-r"""Y5, Y6: what fewer rejections cost in bias, at one position (yin2024).
+"""Y5, Y6: what fewer rejections cost in bias, at one position (yin2024).
 
-P is the target and Q the draft; yin2024 writes them the other way round. The drafted token x is accepted with
-probability b_x, at least the unbiased min(1, p_x/q_x); after a rejection the output is drawn from a recovery law. The
-*loss* is TV(output law, p). OPT recovers from a best law, UNO from p itself.
+P is the target and Q the draft; yin2024 uses the letters the other way round. The drafted token x is accepted with
+probability b_x (`accept`), between the unbiased min(1, p_x/q_x) and 1; any value >= 0 is allowed where q = 0. After a
+rejection the output is drawn from a recovery law. The *loss* is TV(output law, p). OPT recovers from a best law, UNO
+from p itself.
 
-Everything here is per position. In a sequence the prefixes follow the *biased* output law: for the family of
-:func:`bias_frontier` that is the chain of :func:`mixture_target`, so that
-``expected_rejections(mixture_target(P, Q, theta), Q, initial)`` counts the rejections of a whole sequence.
+Everything here is per position. In a sequence the prefixes follow the *biased* output law. For the family of
+:func:`bias_frontier` that law is the chain of :func:`mixture_target`, so the rejections of a whole sequence are
+``expected_rejections(mixture_target(P, Q, theta), Q, initial)``.
 """
 
 from __future__ import annotations
@@ -18,41 +19,21 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from spectheory.checks import whole
-from spectheory.distributions import Array, ratio, validate_pair
+from spectheory.distributions import Array, first_true, ratio, validate_pair
 from spectheory.errors import SettingError, ShapeError
 from spectheory.limits.rejections import validate_distances
 
 _ROUNDING = 8
-"""Units of the arrays' precision by which an acceptance may miss its limits: it comes from a few operations."""
+"""Rounding allowed in an acceptance, in units of the precision; it results from a few operations."""
 
 
 def biased_loss(target: Any, draft: Any, accept: Any) -> Array:
-    r"""Least loss of an over-accepting rule, over all recovery laws (Y5, OPT; exact; ``yin2024``).
+    r"""Least loss of an over-accepting rule over all recovery laws, in [0, TV(p, q)] (Y5, OPT; exact; ``yin2024``).
 
     .. math:: Loss^*(b) = \tfrac12\sum_x |p_x - b_x q_x| - \tfrac12\sum_x (1-b_x) q_x = \sum_x (b_x q_x - p_x)_+
 
-    The second form needs no recovery to exist: for b = 1 it is TV(p, q). With :func:`rejection_probability` it adds
-    up to TV(p, q) for **every** such b (Y6): bias is bought at a fixed price. Per position; in a sequence prefixes
-    follow the biased output law.
-
-    Parameters
-    ----------
-    target, draft : array ``[..., V]``
-        Pmfs over one vocabulary; leading dimensions broadcast.
-    accept : array ``[..., V]``
-        b, the probability that a drafted token is accepted, from min(1, p/q) to 1; at least 0 where q = 0.
-
-    Returns
-    -------
-    array ``[...]``
-        TV(output law, p), in [0, TV(p, q)].
-
-    Raises
-    ------
-    SettingError
-        If an acceptance is out of its limits.
-    PmfError, ShapeError
-        If target and draft are not pmfs, or shapes do not fit.
+    `accept` is b ``[..., V]``. The second form is also defined where nothing is rejected: for b = 1 it is TV(p, q).
+    With :func:`rejection_probability` it adds up to TV(p, q) for **every** such b (Y6).
 
     Examples
     --------
@@ -66,20 +47,7 @@ def biased_loss(target: Any, draft: Any, accept: Any) -> Array:
 def rejection_probability(target: Any, draft: Any, accept: Any) -> Array:
     r"""Probability that an over-accepting rule rejects, :math:`c = \sum_x (1-b_x) q_x` (Y5, exact; ``yin2024``).
 
-    Parameters
-    ----------
-    target, draft, accept
-        As in :func:`biased_loss`.
-
-    Returns
-    -------
-    array ``[...]``
-        In [0, TV(p, q)].
-
-    Raises
-    ------
-    SettingError, PmfError, ShapeError
-        As :func:`biased_loss`.
+    At most TV(p, q). `accept` is b, as in :func:`biased_loss`.
 
     Examples
     --------
@@ -91,27 +59,12 @@ def rejection_probability(target: Any, draft: Any, accept: Any) -> Array:
 
 
 def optimal_recovery(target: Any, draft: Any, accept: Any) -> Array:
-    r"""Recovery law that reaches the least loss (Y5, exact; ``yin2024``).
+    r"""Recovery law ``[..., V]`` that reaches the least loss; p where p = q (Y5, exact; ``yin2024``).
 
-    With :math:`A = (p - bq)/\sum(1-b)q` a recovery law is optimal if and only if it is 0 on {A < 0} and between 0 and
-    A elsewhere. This is the one proportional to :math:`A_+`. As b is 1 where p > q, and b q at least p elsewhere,
-    :math:`A_+` is proportional to :math:`(p-q)_+`: the standard recovery law of token verification is optimal for
-    every b, and `accept` is only checked. It is the sole optimal one if b = min(1, p/q).
-
-    Parameters
-    ----------
-    target, draft, accept
-        As in :func:`biased_loss`.
-
-    Returns
-    -------
-    array ``[..., V]``
-        A pmf; p where target and draft agree, as nothing is rejected there.
-
-    Raises
-    ------
-    SettingError, PmfError, ShapeError
-        As :func:`biased_loss`.
+    With :math:`A = (p - bq)/\sum(1-b)q` a recovery law is optimal if and only if it is 0 on {A < 0} and between 0 and A
+    elsewhere. This function returns the one proportional to :math:`A_+`. As b is 1 where p > q, and b q at least p
+    elsewhere, :math:`A_+` is proportional to :math:`(p-q)_+`: the standard recovery law of token verification is
+    optimal for every b, and `accept` is only checked. It is the only optimal one if b = min(1, p/q).
 
     Examples
     --------
@@ -125,26 +78,12 @@ def optimal_recovery(target: Any, draft: Any, accept: Any) -> Array:
 
 
 def uno_loss(target: Any, draft: Any, accept: Any) -> Array:
-    r"""Loss of an over-accepting rule that recovers from the target itself (Y5, UNO; exact; ``yin2024``).
+    r"""Loss of an over-accepting rule that recovers from the target itself, ``[...]`` (Y5, UNO; exact; ``yin2024``).
 
     .. math:: Loss_{UNO}(b) = \tfrac12\sum_x |(1-c)\,p_x - b_x q_x|, \qquad c = \sum_x (1-b_x) q_x
 
-    Never below :func:`biased_loss`, and not 0 at b = min(1, p/q): recovering from p is a bias that buys nothing.
-
-    Parameters
-    ----------
-    target, draft, accept
-        As in :func:`biased_loss`.
-
-    Returns
-    -------
-    array ``[...]``
-        TV(output law, p), in [0, TV(p, q)].
-
-    Raises
-    ------
-    SettingError, PmfError, ShapeError
-        As :func:`biased_loss`.
+    In [0, TV(p, q)], at least :func:`biased_loss`, and not 0 at b = min(1, p/q). `accept` is b, as in
+    :func:`biased_loss`.
 
     Examples
     --------
@@ -156,32 +95,14 @@ def uno_loss(target: Any, draft: Any, accept: Any) -> Array:
 
 
 def mixture_target(target: Any, draft: Any, theta: Any) -> Array:
-    r"""Output law of over-acceptance theta, :math:`(1-\theta)p + \theta q` (Y6, exact).
+    r"""Output law of over-acceptance theta, :math:`(1-\theta)p + \theta q`, ``[..., V]`` (Y6, exact).
 
-    With :math:`b = (1-\theta)\min(1, p/q) + \theta = \min(1, p^\theta/q)` and the standard recovery law
-    :math:`\mathrm{norm}(p-q)_+ = \mathrm{norm}(p^\theta-q)_+`, over-acceptance **is** lossless token verification for
-    the target :math:`p^\theta`: it rejects with probability (1-theta) TV and loses theta TV. It holds at every prefix,
-    so a sequence follows the chain of these mixtures exactly, and whatever is known of token verification (Y1; the
-    path theorem, on texts sampled from the mixture) holds with this target.
-
-    Parameters
-    ----------
-    target, draft : array ``[..., V]``
-        Pmfs over one vocabulary; leading dimensions broadcast.
-    theta : float or array ``[...]``
-        Over-acceptance, from 0 (unbiased) to 1 (accept everything).
-
-    Returns
-    -------
-    array ``[..., V]``
-        A pmf.
-
-    Raises
-    ------
-    SettingError
-        If theta is not in [0, 1].
-    PmfError, ShapeError
-        If the arrays are not pmfs, or do not fit.
+    `theta` is a number or an array ``[...]``, from 0 (unbiased) to 1 (accept everything). With :math:`b =
+    (1-\theta)\min(1, p/q) + \theta = \min(1, p^\theta/q)` and the standard recovery law :math:`\mathrm{norm}(p-q)_+ =
+    \mathrm{norm}(p^\theta-q)_+`, over-acceptance **is** lossless token verification for the target :math:`p^\theta`: it
+    rejects with probability (1-theta) TV and loses theta TV. This holds at every prefix, so a sequence follows the
+    chain of these mixtures exactly, and results on token verification (Y1; the path theorem, on texts sampled from the
+    mixture) hold with this target.
 
     Examples
     --------
@@ -199,16 +120,9 @@ def mixture_target(target: Any, draft: Any, theta: Any) -> Array:
 class BiasFrontier:
     """Rejection against loss on the Pareto front of one position, or of the mean over positions (Y6).
 
-    Attributes
-    ----------
-    theta : array ``[points]``
-        Over-acceptance, 0 to 1.
-    reject : array ``[..., points]``
-        Probability of a rejection, falling from TV to 0.
-    loss : array ``[..., points]``
-        Least loss at that probability, OPT; rising from 0 to TV.
-    uno : array ``[..., points]`` or None
-        Loss for the same acceptances if the recovery is from the target itself; None where only the TV is known.
+    `theta` ``[points]`` runs from 0 to 1. The others are ``[..., points]``: `reject`, the probability of a rejection,
+    falls from TV to 0; `loss` (OPT) rises from 0 to TV; `uno` is UNO's loss for the same acceptances, None where only
+    the TV is known.
 
     Examples
     --------
@@ -224,32 +138,13 @@ class BiasFrontier:
 
 
 def bias_frontier(target: Any, draft: Any, *, points: int = 11) -> BiasFrontier:
-    r"""The whole Pareto front of rejection and loss, the straight line from (TV, 0) to (0, TV) (Y6; ``yin2024``).
+    r"""The Pareto front of rejection and loss: the straight line from (TV, 0) to (0, TV) (Y6; exact; ``yin2024``).
 
     .. math:: P(\text{reject}) + Loss \ge TV(p, q)
 
     for every acceptance b in [0, 1] and every recovery law, as the output differs from the draft with probability at
-    most P(reject). Equality all along :math:`b = (1-\theta)\min(1, p/q) + \theta` with the standard recovery law, whose
-    output law is :func:`mixture_target`. Exact. Per position; in a sequence prefixes follow the biased output law.
-
-    Parameters
-    ----------
-    target, draft : array ``[..., V]``
-        Pmfs over one vocabulary; leading dimensions broadcast.
-    points : int
-        Values of theta, evenly spaced from 0 to 1, at least 2.
-
-    Returns
-    -------
-    BiasFrontier
-        The front (OPT), and UNO's loss for the same acceptances.
-
-    Raises
-    ------
-    SettingError
-        If there are fewer than 2 points.
-    PmfError, ShapeError
-        If the arrays are not pmfs, or do not fit.
+    most P(reject). Equality holds along :math:`b = (1-\theta)\min(1, p/q) + \theta` with the standard recovery law,
+    whose output law is :func:`mixture_target`; theta takes `points` >= 2 evenly spaced values.
 
     Examples
     --------
@@ -267,27 +162,12 @@ def bias_frontier(target: Any, draft: Any, *, points: int = 11) -> BiasFrontier:
 
 
 def mean_bias_frontier(total_variation: Any, *, points: int = 11) -> BiasFrontier:
-    r"""The front of the mean rejection and the mean loss over positions: a straight line in the mean TV (Y6, exact).
+    """The front of the mean rejection and the mean loss over positions: a straight line in the mean TV (Y6, exact).
 
-    The sum of both is TV at each position, so no choice of a theta per position beats one theta for all. On a trace it
-    is the front at the prefixes of its text; prefixes that follow the biased law have TVs of their own.
-
-    Parameters
-    ----------
-    total_variation : array ``[...]``
-        TV(p, q) at each position; the mean is over all of them.
-    points : int
-        Values of theta, evenly spaced from 0 to 1, at least 2.
-
-    Returns
-    -------
-    BiasFrontier
-        Arrays ``[points]``; no UNO, which needs the pmfs.
-
-    Raises
-    ------
-    SettingError
-        If there are fewer than 2 points, no position, or a value that is not in [0, 1].
+    `total_variation` ``[...]`` is TV(p, q) at each position; the arrays of the result are ``[points]``, and UNO, which
+    needs the pmfs, is None. The sum of rejection and loss is TV at each position, so one theta for all positions is
+    optimal. On a trace this is the front at the prefixes of its text; prefixes that follow the biased law have other
+    TVs.
 
     Examples
     --------
@@ -304,8 +184,8 @@ def mean_bias_frontier(total_variation: Any, *, points: int = 11) -> BiasFrontie
 
 
 def _thetas(points: int, like: Array, xp: Any) -> Array:
-    """Evenly spaced over-acceptances from 0 to 1, of the kind of `like`."""
-    whole("points", points, least=2, most=2**24, remedy="both ends belong to the front")
+    """Evenly spaced over-acceptances from 0 to 1, in the dtype and on the device of `like`."""
+    whole("points", points, least=2, most=2**24, remedy="the front needs both ends")
     return xp.linspace(0, 1, points, dtype=like.dtype, device=like.device)
 
 
@@ -318,7 +198,7 @@ def _rejected(draft: Array, accept: Array, xp: Any) -> Array:
 
 
 def _uno(target: Array, kept: Array, rejected: Array, xp: Any) -> Array:
-    """UNO's loss from what is kept of the draft, b q; both sides of the difference have one sum, so (.)+ serves."""
+    """UNO's loss from b q; b q and (1-c) p have equal sums, so the positive part of their difference is enough."""
     return xp.sum(_positive(kept - (1 - rejected[..., None]) * target, xp), axis=-1)
 
 
@@ -346,8 +226,7 @@ def _check_accept(accept: Array, least: Array, xp: Any) -> None:
     slack = _ROUNDING * float(xp.finfo(accept.dtype).eps)
     wrong = ~((accept >= least * (1 - slack)) & (accept <= 1 + slack))
     if bool(xp.any(wrong)):
-        flat = int(xp.argmax(xp.astype(xp.reshape(wrong, (-1,)), xp.int32)))
-        at = tuple(int(i) for i in np.unravel_index(flat, tuple(wrong.shape)))
+        at = first_true(wrong, xp)
         raise SettingError(
             f"accept[{', '.join(map(str, at))}] is {float(accept[at]):.6g}",
             limit=f"must be in [min(1, p/q), 1] = [{float(least[at]):.6g}, 1]",

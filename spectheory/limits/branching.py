@@ -1,8 +1,8 @@
-"""B: the speed of light of deterministic drafts (pankratov2026), conditional pmfs i.i.d. across prefixes.
+"""B1-B3', B5: limits of deterministic drafts (pankratov2026), conditional pmfs i.i.d. across prefixes.
 
 X counts the correctly predicted tokens of a call, *without* the recovered or bonus token: tokens per call is X + 1.
 A deterministic drafter verifies P prefixes per call, chosen without looking at the target's sampling. A drafter that
-samples escapes these limits (B4): with draft = target even token verification accepts everything. The limit of
+samples may exceed these limits (B4): with draft = target token verification accepts everything. The limit of
 sampled rank trees is T1 (:func:`spectheory.limits.tunstall_bound`), under its own assumptions.
 """
 
@@ -41,45 +41,24 @@ def branching_bound(
 ) -> float:
     r"""Upper bound on the correctly predicted tokens E[X] of a call, bonus token left out (B1, B2, B2', B3').
 
-    With :math:`K = \mu_2/\mu^2 - 1`, all logarithms natural:
+    `mu` = E[H(p)] in nats and `mu2` = E[M2(p)] in nats squared are the target's mean entropy and mean second
+    log-moment; None for both takes them from the step law. `capacity` is P, the draft nodes per call, root excluded.
+    With :math:`K = \mu_2/\mu^2 - 1`, and natural logarithms:
 
     - ``published`` (B1, ``pankratov2026``): :math:`(\mu+\mu_2)\log P/\mu^2`, the leading term alone: an upper bound for
-      P >= 2, 0 and **no** bound at P = 1. The paper's additive constant is not known to us (:math:`\mu_2/\mu^2` is
-      enough), nor is the base of its logarithms: with every quantity in base b the slope in log P is
-      :math:`(1 + \mu_2/(\mu\ln b))/\mu`, moments in nats; ours is b = e. The slope of every other form is
-      :math:`1/\mu`, whatever the base;
+      P >= 2; at P = 1 it is 0 and **not** a bound. The paper's additive constant is not known to us
+      (:math:`\mu_2/\mu^2` is enough), nor is the base of its logarithms: with every quantity in base b the slope in log
+      P is :math:`(1 + \mu_2/(\mu\ln b))/\mu`, moments in nats; here b = e. The slope of every other form is
+      :math:`1/\mu` in every base;
     - ``lorden`` (B2): :math:`\log P/\mu + \mu_2/\mu^2`;
     - ``best_t`` (B2): :math:`(\log P + \log\mu + 1)/\mu + K` for :math:`P\mu \ge 1`, else P;
     - ``sharp`` (B2'): :math:`K + \log(1+\mu(P-K))/\mu` for :math:`P \ge K`, else P;
-    - ``numeric`` (B3'): :func:`spectheory.limits.renewal_bound` of the step law, cut at ``sharp``, which it never
-      exceeds but by its grid: ``sharp`` is B3' with U replaced by Lorden's bound :math:`t/\mu + K`.
+    - ``numeric`` (B3'): :func:`spectheory.limits.renewal_bound` of `step_law`, cut at ``sharp``. Only its grid can make
+      it exceed ``sharp``, which is B3' with U replaced by Lorden's bound :math:`t/\mu + K`.
 
-    Every form is cut at P. Assumes conditional pmfs i.i.d. across prefixes; on real text it is the i.i.d. *reading*
+    Every form is at most P. Assumes conditional pmfs i.i.d. across prefixes; on real text it is the i.i.d. *reading*
     (:func:`branching_bound_from_text` needs no such assumption). From an estimated law the value is an estimate;
     :func:`spectheory.limits.renewal_bound` gives its interval.
-
-    Parameters
-    ----------
-    mu : float, optional
-        Mean entropy E[H(p)] of the target, nats; None takes both moments from the step law.
-    mu2 : float, optional
-        Mean second log-moment E[M2(p)], nats squared, at least mu squared.
-    capacity : float
-        Draft nodes P per call, root excluded: a whole number, at least 1.
-    form : {"published", "lorden", "best_t", "sharp", "numeric"}
-        Which form.
-    step_law : StepLaw, optional
-        Law of the surprisal of a token, needed by ``numeric``; moments given beside it must be its own.
-
-    Returns
-    -------
-    float
-        Tokens per call without the bonus token (upper bound).
-
-    Raises
-    ------
-    SettingError
-        If an argument is out of range, or the moments are neither given nor those of the step law.
 
     Examples
     --------
@@ -101,7 +80,7 @@ def branching_bound(
 
 
 def _moments(mu: float | None, mu2: float | None, law: StepLaw | None) -> tuple[float, float]:
-    """The two moments, given or those of the law."""
+    """The two moments, as given or from the law."""
     if mu is None or mu2 is None:
         if law is None or mu is not mu2:
             raise SettingError(
@@ -128,11 +107,11 @@ def _moments(mu: float | None, mu2: float | None, law: StepLaw | None) -> tuple[
 
 
 _SAME = 1e-6
-"""Moments summed from single-precision pmfs agree to this much with those of the law."""
+"""Relative difference allowed between given moments, from single-precision pmfs, and those of the law."""
 
 
 def _closed_form(mu: float, mu2: float, capacity: float, form: Form) -> float:
-    """One of the closed forms, not yet cut at P."""
+    """One of the closed forms, before it is cut at P."""
     if form not in ("published", "lorden", "best_t", "sharp"):
         raise SettingError(
             f"form is {form!r}",
@@ -156,26 +135,8 @@ def branching_speedup(predicted: float, step: float, verification: float, draft:
 
     .. math:: \frac{(E[X]+1)\, t_\text{target}(1)}{t_\text{target}(P+1) + t_\text{draft}}
 
-    Parameters
-    ----------
-    predicted : float
-        Bound on E[X], without the bonus token, from any form here or B6.
-    step : float
-        Time of a plain decoding step of the target, t_target(1), seconds.
-    verification : float
-        Time of the target pass over the P drafts and the token before them, t_target(P+1), seconds.
-    draft : float
-        Time to draft, seconds.
-
-    Returns
-    -------
-    float
-        Times faster than plain decoding (upper bound, for these times).
-
-    Raises
-    ------
-    SettingError
-        If an argument is out of range.
+    `predicted` bounds E[X] (any form here, or B6). The times, in seconds, are `step` (a plain decoding step),
+    `verification` (the target's pass on the P drafts and the token before them) and `draft` (drafting).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The number of draft nodes P that a limit is about."""
+"""The number of draft nodes P, checked once for every limit."""
 
 from __future__ import annotations
 
@@ -9,13 +9,7 @@ from spectheory.checks import real
 
 
 def checked_capacity(capacity: Any, name: str = "capacity") -> float:
-    """A number of draft nodes, or of drafts, as a float; it may be larger than any tree that fits a memory.
-
-    Raises
-    ------
-    SettingError
-        If it is no whole number >= 1.
-    """
+    """A number of draft nodes, or of drafts, as a float, as it may exceed every integer type."""
     return real(
         name,
         capacity,

@@ -5,11 +5,8 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from spectheory.checks import real, whole
+from spectheory.checks import MOST_EXACT, real, whole
 from spectheory.errors import SettingError
-
-_MOST = 2**53
-"""Floats count no further one by one."""
 
 TunstallForm = Literal["leaves", "asymptotic"]
 
@@ -20,32 +17,12 @@ def tunstall_bound(rank_entropy: float, alphabet: int, k: int, *, form: Tunstall
     .. math:: E[\text{tokens}] \le \frac{\log((k+1)(A-1)+1)}{H(R)} \le \frac{\log A + \log(k+1)}{H(R)},
               \qquad \text{and never more than } k+1.
 
-    The first form (``leaves``) is E[tokens] H(R) = H(exit leaf) <= log(number of leaves) (S3); the second
-    (``asymptotic``) drops a term, and shows the growth log k / H(R), which the Tunstall tree attains.
-    Tokens per call counts the recovered or bonus token. Assumes ranks i.i.d. along the text with entropy H(R) over
-    a finite alphabet of A ranks (lump the ranks above some B, A = B + 1, and draft ranks up to B only). On real text,
-    where the rank law changes from position to position, this is the i.i.d. *reading*, not a limit.
-
-    Parameters
-    ----------
-    rank_entropy : float
-        H(R) in nats, in [0, log A].
-    alphabet : int
-        Number A of possible ranks, at least 1.
-    k : int
-        Draft nodes per call, at least 1.
-    form : {"leaves", "asymptotic"}
-        The tighter form or the simpler one.
-
-    Returns
-    -------
-    float
-        Tokens per call (upper bound).
-
-    Raises
-    ------
-    SettingError
-        If an argument is out of range.
+    `rank_entropy` is H(R) in nats, in [0, log A]; `alphabet` is the number A of possible ranks. The first form
+    (``leaves``) is E[tokens] H(R) = H(exit leaf) <= log(number of leaves) (S3); the second (``asymptotic``) is simpler
+    and shows the growth log k / H(R), which the Tunstall tree attains. The recovered or bonus token counts. Assumes
+    ranks i.i.d. along the text with entropy H(R) over a finite alphabet (lump the ranks above some B, A = B + 1, and
+    draft ranks up to B only). On real text, where the rank law changes from position to position, this is the i.i.d.
+    *reading*, not a limit.
 
     Examples
     --------
@@ -54,7 +31,7 @@ def tunstall_bound(rank_entropy: float, alphabet: int, k: int, *, form: Tunstall
     2.321928
     """
     for name, value in (("alphabet", alphabet), ("k", k)):
-        whole(name, value, most=_MOST, remedy="count ranks from 1")
+        whole(name, value, most=MOST_EXACT, remedy="count ranks from 1")
     real(
         "rank entropy",
         rank_entropy,

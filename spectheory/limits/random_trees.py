@@ -1,4 +1,4 @@
-"""The value the branching bounds bound: E[X] of the best tree with P prefixes, at finite P."""
+"""E[X] of the best tree with P prefixes at finite P: the value that the branching bounds bound."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SamplePmf = Callable[[np.random.Generator, int], Any]
 """Draws n independent conditional pmfs, ``[n, V]``."""
 
 _MOST = 1 << 24
-"""Nodes of all trees together, which are grown one after the other."""
+"""Most nodes of all trees together."""
 _BLOCK = 1 << 22
 """Probabilities drawn and sorted at a time: 32 MB."""
 
@@ -31,31 +31,9 @@ def random_tree_value(
 ) -> Interval:
     """E[X] of the best deterministic drafter when every prefix has its own i.i.d. random pmf (estimate).
 
-    X counts the correctly predicted tokens of a call, bonus token left out, of the P most probable prefixes under the
-    target itself: what B1, B2, B2' and B3' bound. Each tree is exact; the mean over trees has a 95% interval (Student).
-
-    Parameters
-    ----------
-    sample_pmf : callable ``(rng, n) -> [n, V]``
-        Draws n independent pmfs.
-    capacity : int
-        Draft nodes P per call, root excluded, at least 1.
-    trees : int
-        Independent random trees, at least 2.
-    rng : numpy.random.Generator or int, optional
-        Source of randomness, or its seed.
-
-    Returns
-    -------
-    Interval
-        Tokens per call without the bonus token (statistical).
-
-    Raises
-    ------
-    SettingError
-        If capacity or trees is out of range.
-    PmfError, ShapeError
-        If `sample_pmf` draws something else than n pmfs.
+    X counts the correctly predicted tokens of a call, bonus token left out, of the `capacity` P most probable prefixes
+    under the target itself: what B1, B2, B2' and B3' bound. ``sample_pmf(rng, n)`` draws n independent pmfs ``[n, V]``.
+    Each tree is exact; the mean over `trees` >= 2 of them has a 95% interval (Student). `rng` is a generator or a seed.
 
     Examples
     --------
@@ -65,7 +43,7 @@ def random_tree_value(
     """
     from scipy.stats import t as student
 
-    whole("trees", trees, least=2, remedy="one tree shows no spread")
+    whole("trees", trees, least=2, remedy="an interval needs two trees or more")
     tokens = random_tree_totals(sample_pmf, capacity, trees, rng=rng)[:, -1]
     mean = float(tokens.mean())
     width = float(student.ppf((1 + CONFIDENCE) / 2, trees - 1) * tokens.std(ddof=1)) / math.sqrt(trees)
@@ -77,8 +55,7 @@ def random_tree_totals(
 ) -> Floats:
     """Predicted tokens of the best trees with 1, 2, ..., P prefixes, ``[trees, P]``, a row per random tree (exact).
 
-    The best trees are nested, so one run serves every capacity up to P. Arguments and errors as in
-    :func:`random_tree_value`, and `trees` may be 1.
+    The best trees are nested, so one run serves every capacity up to P. Arguments as in :func:`random_tree_value`.
 
     Examples
     --------
@@ -93,24 +70,10 @@ def random_tree_totals(
 
 
 def stationary_tree_value(pmf: Any, capacity: int) -> float:
-    """X of the best tree with P prefixes when every prefix has the same pmf (exact).
+    """X of the best tree with `capacity` P prefixes when every prefix has the same pmf ``[V]`` (exact).
 
-    Predicted tokens per call, bonus token left out. It equals B3' of that pmf's step law (up to its grid), and plus
-    one it is the value of the best rank tree with k = P nodes for ranks i.i.d. from `pmf` (S1, S2).
-
-    Parameters
-    ----------
-    pmf : array ``[V]``
-        The pmf at every prefix.
-    capacity : int
-        Draft nodes P per call, root excluded, at least 1.
-
-    Raises
-    ------
-    SettingError
-        If capacity is out of range.
-    PmfError, ShapeError
-        If it is not one pmf.
+    Predicted tokens per call, bonus token left out. It equals B3' of that pmf's step law (up to its grid). Plus one, it
+    is the value of the best rank tree with k = P nodes for ranks i.i.d. from `pmf` (S1, S2).
 
     Examples
     --------
@@ -125,8 +88,8 @@ def stationary_tree_value(pmf: Any, capacity: int) -> float:
 
 
 def _sorted_rows(sample_pmf: SamplePmf, rows: int, rng: np.random.Generator) -> Iterator[Floats]:
-    """Pmfs in descending order, one for each of at most `rows` prefixes that are looked into; drawn in blocks."""
-    block = 1  # the first row tells the size of the vocabulary
+    """Pmfs in descending order, one for each of at most `rows` expanded prefixes; drawn in blocks."""
+    block = 1  # the first row shows the size of the vocabulary
     while rows > 0:
         wanted = min(block, rows)
         pmfs = np.asarray(validate_pmf(sample_pmf(rng, wanted), "sample_pmf(...)"), dtype=np.float64)
@@ -140,10 +103,10 @@ def _sorted_rows(sample_pmf: SamplePmf, rows: int, rng: np.random.Generator) -> 
 
 
 def _heaviest(rows: Iterator[Floats], capacity: int) -> Floats:
-    """Weights of the P heaviest prefixes in descending order, ``[P]``: O(P log P) beside the rows.
+    """Weights of the P heaviest prefixes in descending order, ``[P]``, in O(P log P) plus the rows.
 
     A prefix enters the heap once its parent and its next heavier sibling have left it. Its pmf is drawn when it leaves
-    the heap itself: fresh, as nothing before depended on it.
+    the heap: a fresh draw, as nothing before depended on it.
     """
     weights = np.zeros(capacity)
     siblings = next(rows)
@@ -153,7 +116,7 @@ def _heaviest(rows: Iterator[Floats], capacity: int) -> Floats:
         weights[taken] = -negative
         if taken == capacity - 1:
             break
-        # The number in second place keeps the heap from comparing pmfs.
+        # The unique second entry keeps the heap from comparing pmfs.
         children = next(rows)
         heapq.heappush(heap, (negative * float(children[0]), 2 * taken + 1, 0, -negative, children))
         if rank + 1 < len(siblings):

@@ -1,12 +1,14 @@
-r"""Y1-Y4: how many drafts are rejected along a text, exactly, on Markov chains (yin2024).
+"""Y1-Y4: expected rejections along a text, exactly, on Markov chains (yin2024).
 
-P is the target and Q the draft; yin2024 writes p for the draft and q for the target. The cost is the number of
-*rejections* among T tokens, and every position has a draft: each round drafts to the horizon T. No accepted, recovered
-or bonus token is counted here; a text takes 1 + (rejections before its last token) target calls.
+P is the target and Q the draft; yin2024 writes p for the draft and q for the target. `target` and `draft` are
+row-stochastic arrays ``[T, V, V]``, or ``[V, V]`` for every step: entry ``[n, x, y]`` is the probability of y after x
+at step n. `initial` ``[V]`` is the pmf of the token before the first step, which is not counted. `horizon` is T, needed
+where neither array has a step axis. The cost is the number of *rejections* among T tokens, and every position has a
+draft: each round drafts to the horizon T. A text takes 1 + (rejections before its last token) target calls.
 
 Y2: no unbiased algorithm rejects less than Y1 **in the class** that accepts the drafted token n with a probability
-that depends on that token and the tokens before it alone, and else samples a recovery law. Outside the class and below
-Y1: block verification (its decision looks at later drafts) and the batch of several drafts (Y3).
+that depends only on that token and the tokens before it, and otherwise samples a recovery law. Two algorithms outside
+the class reject less: block verification (its decision looks at later drafts) and the batch of several drafts (Y3).
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from array_api_compat import array_namespace
 from numpy.typing import NDArray
 
 from spectheory.checks import whole
-from spectheory.distributions import Array, as_floats, sum_tolerance, validate_pair, validate_pmf
+from spectheory.distributions import Array, as_floats, first_true, sum_tolerance, validate_pair, validate_pmf
 from spectheory.errors import PmfError, SettingError, ShapeError, TextError
 from spectheory.limits.capacity import checked_capacity
 
@@ -33,27 +35,6 @@ def expected_rejections(target: Any, draft: Any, initial: Any, *, horizon: int |
     possible without bias if each draft is accepted by its own token and prefix alone (Y2); block verification and
     :func:`batch_expected_rejections` are outside that class and reject less. O(T V²).
 
-    Parameters
-    ----------
-    target, draft : array ``[T, V, V]`` or ``[V, V]``
-        Row-stochastic: entry ``[n, x, y]`` is the probability of y after x at step n. One matrix serves every step.
-    initial : array ``[V]``
-        Pmf of the token before the first step, which is not counted.
-    horizon : int, optional
-        T, needed where neither array has a step axis.
-
-    Returns
-    -------
-    array ``[]``
-        Rejections, in [0, T].
-
-    Raises
-    ------
-    PmfError
-        If a row is not a pmf; the message names matrix and row.
-    ShapeError, SettingError
-        If the shapes do not fit, or the horizon is missing or below 1.
-
     Examples
     --------
     >>> float(expected_rejections([[0.5, 0.5], [0.5, 0.5]], [[1, 0], [0.5, 0.5]], [1, 0], horizon=3))
@@ -65,7 +46,7 @@ def expected_rejections(target: Any, draft: Any, initial: Any, *, horizon: int |
 def batch_expected_rejections(
     target: Any, draft: Any, initial: Any, *, drafts: float, horizon: int | None = None
 ) -> Array:
-    r"""Expected rejections over T tokens with a batch of M i.i.d. drafts (Y3, exact; ``yin2024``).
+    r"""Expected rejections over T tokens with a batch of `drafts` = M i.i.d. drafts (Y3, exact; ``yin2024``).
 
     The first position of a round tries the first tokens of all M drafts, by recursive rejection; the rest of the round
     follows the accepted draft by token verification. The output law is the target's. With
@@ -77,24 +58,7 @@ def batch_expected_rejections(
 
     On Markov chains f is summed over the prefixes that end in one token: O(T V² M). This is the algorithm that tries
     all M drafts; the paper's Algorithm 4 as printed ends the round at the first rejected first token, and then rejects
-    as often as M = 1. Never increases in M: between :func:`batch_limit` and :func:`expected_rejections`.
-
-    Parameters
-    ----------
-    target, draft, initial, horizon
-        As in :func:`expected_rejections`.
-    drafts : int
-        M, at least 1; ``math.inf`` for the limit.
-
-    Returns
-    -------
-    array ``[]``
-        Rejections, in [0, T].
-
-    Raises
-    ------
-    PmfError, ShapeError, SettingError
-        As :func:`expected_rejections`; also if M is not a whole number >= 1.
+    as often as M = 1. Nonincreasing in M, from :func:`expected_rejections` to :func:`batch_limit` (M = ``math.inf``).
 
     Examples
     --------
@@ -115,23 +79,8 @@ def batch_limit(target: Any, draft: Any, initial: Any, *, horizon: int | None = 
     .. math:: f^\infty(x_{\le n}) = h(x_n)\,[P(x_{<n}) - f^\infty(x_{<n})] + 1[x_n \notin \mathrm{supp}\,Q_n]\,
         P_n(x_n)\, f^\infty(x_{<n}), \qquad E[N_{rej}] = \sum_n E_P TV - E_{f^\infty}(TV - o).
 
-    The paper has the case o = 0. A lower bound on Y3 for every M. With o = 0 it is 0 at T = 1, and not beyond: past its
-    first position a round follows one draft.
-
-    Parameters
-    ----------
-    target, draft, initial, horizon
-        As in :func:`expected_rejections`.
-
-    Returns
-    -------
-    array ``[]``
-        Rejections, in [0, T].
-
-    Raises
-    ------
-    PmfError, ShapeError, SettingError
-        As :func:`expected_rejections`.
+    The paper has the case o = 0. A lower bound on Y3 for every M. With o = 0 it is 0 at T = 1 and positive in general
+    for larger T: past its first position a round follows one draft.
 
     Examples
     --------
@@ -144,23 +93,9 @@ def batch_limit(target: Any, draft: Any, initial: Any, *, horizon: int | None = 
 def expected_calls(target: Any, draft: Any, initial: Any, *, drafts: float = 1, horizon: int | None = None) -> Array:
     r"""Expected target calls for T tokens, :math:`1 + \sum_{n<T} P(\text{reject at } n)` (Y1, Y3; exact; ``yin2024``).
 
-    Each round of drafts is one call, its M drafts verified together; a rejection at T needs no further call. Assumes
-    as :func:`expected_rejections`, or with M > 1 :func:`batch_expected_rejections`.
-
-    Parameters
-    ----------
-    target, draft, initial, drafts, horizon
-        As in :func:`batch_expected_rejections`.
-
-    Returns
-    -------
-    array ``[]``
-        Target calls, in [1, T]; tokens per call over the text are T over this.
-
-    Raises
-    ------
-    PmfError, ShapeError, SettingError
-        As :func:`batch_expected_rejections`.
+    Each round of drafts is one call, its M drafts verified together; a rejection at T needs no further call. Tokens per
+    call over the text are T over this. Assumptions of :func:`expected_rejections`, or with M > 1 of
+    :func:`batch_expected_rejections`.
 
     Examples
     --------
@@ -172,22 +107,9 @@ def expected_calls(target: Any, draft: Any, initial: Any, *, drafts: float = 1, 
 
 
 def rejection_profile(target: Any, draft: Any, initial: Any, *, drafts: float = 1, horizon: int | None = None) -> Array:
-    """Probability of a rejection at each of the T positions (the terms of Y1, Y3 and Y4; exact; ``yin2024``).
+    """Probability ``[T]`` of a rejection at each position, the terms of Y1, Y3 and Y4 (exact; ``yin2024``).
 
-    Parameters
-    ----------
-    target, draft, initial, drafts, horizon
-        As in :func:`batch_expected_rejections`.
-
-    Returns
-    -------
-    array ``[T]``
-        In [0, 1]; sums to the expected rejections.
-
-    Raises
-    ------
-    PmfError, ShapeError, SettingError
-        As :func:`batch_expected_rejections`.
+    Arguments as in :func:`batch_expected_rejections`; the sum is the expected number of rejections.
 
     Examples
     --------
@@ -197,7 +119,7 @@ def rejection_profile(target: Any, draft: Any, initial: Any, *, drafts: float = 
     if drafts != math.inf:
         drafts = checked_capacity(drafts, "drafts")
     p, q, reach, xp = _chains(target, draft, initial, horizon)
-    starts = reach  # the law of (token, here a round starts): a rejection is where the next round starts
+    starts = reach  # joint law of the token and that a round starts here, which is after a rejection
     profile = []
     for n in range(p.shape[0]):
         excess = xp.where(p[n, ...] > q[n, ...], p[n, ...] - q[n, ...], xp.zeros_like(p[n, ...]))
@@ -209,7 +131,7 @@ def rejection_profile(target: Any, draft: Any, initial: Any, *, drafts: float = 
 
 
 def _left_after(excess: Array, p: Array, q: Array, drafts: float, xp: Any) -> Array:
-    """What M rejected drafts leave to recover from, prod_m TV(p^m, q) p^{M+1}: never normalised, so never 0/0."""
+    """Unnormalised recovery law after M rejected drafts, prod_m TV(p^m, q) p^{M+1}; never divided, so never 0/0."""
     if drafts == math.inf:
         return xp.where(q > 0, xp.zeros_like(p), p)
     left = excess
@@ -251,7 +173,7 @@ def _chains(target: Any, draft: Any, initial: Any, horizon: int | None) -> tuple
 
 
 def _stochastic(values: Any, name: str) -> Array:
-    """Transition matrices with every row a pmf; else the worst row is named."""
+    """Transition matrices, each row a pmf; otherwise the error names the worst row."""
     rows = as_floats(values)
     xp = array_namespace(rows)
     if rows.ndim not in (2, 3) or rows.shape[-1] != rows.shape[-2] or 0 in rows.shape:
@@ -260,7 +182,7 @@ def _stochastic(values: Any, name: str) -> Array:
             limit="must be [T, V, V], or [V, V] for every step",
             remedy="row x is the pmf of the token after x",
         )
-    if bool(xp.all(rows >= 0)):  # else the pmf door names the entry
+    if bool(xp.all(rows >= 0)):  # otherwise validate_pmf names the entry
         total = xp.sum(rows, axis=-1)
         off, tolerance = xp.abs(total - 1), sum_tolerance(rows.dtype, xp)
         if bool(xp.any(off > tolerance)):
@@ -281,28 +203,10 @@ def rejections_of_text(
 ) -> NDArray[np.float64]:
     r"""Rejections of token verification from measured texts, :math:`\sum_n TV(P_n, Q_n)` along each (Y1, an estimate).
 
-    Over texts *sampled from the target* its mean is the expected number of rejections, whatever the order of the
-    dependence: no Markov chain is assumed. For texts that are given, it is no prediction: there the expected rejections
-    are :math:`\sum_n 1 - \min(1, q_n(x_n)/p_n(x_n))`. Assumes a draft at every position.
-
-    Parameters
-    ----------
-    total_variation : array ``[N]``
-        TV(p_n, q_n) at each token of the texts, one text after the other.
-    lengths : array ``[texts]``, optional
-        Tokens of each text; left out: one text.
-
-    Returns
-    -------
-    array ``[texts]``
-        Rejections of each text.
-
-    Raises
-    ------
-    SettingError
-        If a value is not in [0, 1].
-    TextError
-        If the lengths do not add up to N.
+    `total_variation` ``[N]`` has one value per token, one text after the other; `lengths` ``[texts]`` are their tokens
+    (None: one text). Over texts *sampled from the target* the mean of the result ``[texts]`` is the expected number of
+    rejections for every order of dependence: no Markov chain is assumed. For given texts it is no prediction: there the
+    expected rejections are :math:`\sum_n 1 - \min(1, q_n(x_n)/p_n(x_n))`. Assumes a draft at every position.
 
     Examples
     --------
@@ -326,11 +230,6 @@ def validate_distances(total_variation: Any) -> Array:
 
     Traces sum pmfs in single precision, so a value may exceed 1 by its :func:`~spectheory.distributions.sum_tolerance`.
 
-    Raises
-    ------
-    SettingError
-        If a value is NaN or not in [0, 1].
-
     Examples
     --------
     >>> validate_distances([0.5, 1.5])
@@ -341,10 +240,9 @@ def validate_distances(total_variation: Any) -> Array:
     xp = array_namespace(values)
     wrong = ~((values >= 0) & (values <= 1 + sum_tolerance(xp.float32, xp)))
     if bool(xp.any(wrong)):
-        at = int(xp.argmax(xp.astype(xp.reshape(wrong, (-1,)), xp.int32)))
-        index = ", ".join(str(int(i)) for i in np.unravel_index(at, tuple(values.shape)))
+        at = first_true(wrong, xp)
         raise SettingError(
-            f"total_variation[{index}] is {float(xp.reshape(values, (-1,))[at]):g}",
+            f"total_variation[{', '.join(map(str, at))}] is {float(values[at]):g}",
             limit="must be in [0, 1]",
             remedy="TV is half the L1 distance",
         )

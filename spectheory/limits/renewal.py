@@ -33,17 +33,17 @@ RenewalForm = Literal["plain", "dual"]
 Rounding = Literal["down", "up", "spread"]
 
 _SNAP = 1e-14
-"""A step this close to a grid point, relative to itself, is on it: logarithm and division are rounded."""
+"""Relative distance at which a step is on a grid point: logarithm and division are rounded."""
 
 _OUTWARD = 1e-13
-"""Both ends are moved outwards by this share of themselves: ten times what the recursion's rounding, all of it in
-positive terms, came to against extended precision."""
+"""Relative outward shift of both ends: ten times the rounding of the recursion (positive terms only), as compared with
+extended precision."""
 
 _MOST_POINTS = 1 << 20
-"""Grid points: 8 MB a vector; beyond, the recursion takes minutes."""
+"""Most grid points: a vector of 8 MB, and minutes of recursion."""
 
 _NEGLIGIBLE = 40.0
-"""Default of max_t beyond log P: what t > max_t could still gain is below e^-40 tokens."""
+"""Default of max_t minus log P: a larger t could gain less than e^-40 tokens."""
 
 
 def renewal_bound(
@@ -59,13 +59,13 @@ def renewal_bound(
     .. math:: \text{dual (B3'):}\ \min_t \int_0^t U(s) e^{-(t-s)} ds + P e^{-t}
               \qquad \text{plain (B3):}\ \min_t U(t-) + P e^{-t}, \qquad \text{both at most } P.
 
-    The interval holds the numerical value of the bound for the law as given. ``high`` is the number to use: never
-    below the bound, so itself an upper bound on E[X]. ``low`` is the other end of the *numerical* error, no lower
-    bound on E[X]. ``low`` takes every step rounded up to the grid. ``high`` takes it rounded down (plain), or (dual)
-    put on both neighbouring points with the mean of :math:`e^{step}` kept: :math:`(1 - e^{-t} \prod e^{step})_+` is
-    convex in each factor, so by Jensen's inequality this raises it, and never above what rounding down gives; for a law
-    of many atoms by the square of the grid only. Both ends are then moved outwards by 1e-12 of themselves, for float
-    rounding; apart from this they agree if all steps lie on the grid.
+    The interval holds the numerical value of the bound for the law as given. Use ``high``: it is never below the bound,
+    so it is itself an upper bound on E[X] (``best = high`` for a known law). ``low`` is the other end of the
+    *numerical* error, no lower bound on E[X]. ``low`` takes every step rounded up to the grid. ``high`` takes it
+    rounded down (plain), or (dual) split between both neighbouring points with the mean of :math:`e^{step}` kept:
+    :math:`(1 - e^{-t} \prod e^{step})_+` is convex in each factor, so by Jensen's inequality this raises the bound, but
+    not above rounding down; for a law of many atoms by the square of the grid only. Both ends are then moved outwards
+    by 1e-13 of themselves, for float rounding; without this they agree if all steps lie on the grid.
 
     Assumes conditional pmfs i.i.d. across prefixes and drafts that do not sample (B4).
 
@@ -82,17 +82,7 @@ def renewal_bound(
     grid : float
         Span h of the grid, nats.
     max_t : float, optional
-        Largest t tried; log P + 40 if left out. Every t gives a bound, so a small one only widens the interval.
-
-    Returns
-    -------
-    Interval
-        Tokens per call without the bonus token, ``best = high`` for a known law; ``bound`` or ``statistical``.
-
-    Raises
-    ------
-    SettingError
-        If an argument is out of range.
+        Largest t tried; default log P + 40. Every t gives a bound, so a small one only widens the interval.
 
     Examples
     --------
@@ -127,7 +117,7 @@ def _points(grid: float, max_t: float) -> int:
         raise SettingError(
             f"grid is {grid:g}, max_t is {max_t:g}",
             limit=f"needs grid > 0, max_t >= 0 and at most {_MOST_POINTS} grid points",
-            remedy="a grid of 0.001 nats serves nearly every law",
+            remedy="a grid of 0.001 nats suits nearly every law",
         )
     return int(max_t / grid) + 1
 
@@ -142,7 +132,7 @@ def _cells(law: StepLaw, grid: float) -> tuple[Floats, Floats, Floats]:
 
 
 def _on_grid(law: StepLaw, grid: float, points: int, rounding: Rounding) -> Floats:
-    """The law of the rounded step, ``[points + 1]``; the last entry is all that lies beyond."""
+    """The law of the rounded step, ``[points + 1]``; the last entry is the mass beyond the grid."""
     below, above, share = _cells(law, grid)
     if rounding != "spread":
         share = np.full_like(share, float(rounding == "up"))
@@ -152,9 +142,9 @@ def _on_grid(law: StepLaw, grid: float, points: int, rounding: Rounding) -> Floa
 
 
 def _visits(step: Floats) -> Iterator[float]:
-    """Expected visits m_0, m_1, ... of S_1, S_2, ... to the grid points, the last entry of `step` being out of reach.
+    """Expected visits m_0, m_1, ... of S_1, S_2, ... to the grid points; the last entry of `step` is beyond the grid.
 
-    The first step leads to j at once, or by i first: m_j = f_j + sum_{i<=j} f_i m_{j-i}. Solved for m_j, with
+    The first step leads to j directly, or to some i before: m_j = f_j + sum_{i<=j} f_i m_{j-i}. Solved for m_j, with
     1 - f_0 written as the sum of the other f_i, all terms are positive. (For j = 0: m_0 = f_0 + f_0 m_0.)
     """
     moving = float(np.sum(step[1:]))
@@ -182,7 +172,7 @@ def _dual(visits: Iterator[float], capacity: float, grid: float) -> tuple[float,
             return value, value, at
         inside += visit
         prefixes += visit / weight
-    # Prefixes found beyond, at any t, only add to `inside`: each weighs more than the e^-t it takes from P.
+    # Prefixes at larger t only add to `inside`: each weighs more than the e^-t it takes from P.
     return inside + (capacity - prefixes) * weight, inside, at
 
 
@@ -191,7 +181,7 @@ def _plain(visits: Iterator[float], capacity: float, grid: float) -> tuple[float
     inside, best, at = 0.0, float(capacity), -1
     for j, visit in enumerate(visits):
         inside += visit
-        if inside >= best:  # U never falls again
+        if inside >= best:  # U is nondecreasing
             return best, best, at
         value = inside + capacity * math.exp(-(j + 1) * grid)
         if value < best:
@@ -202,8 +192,8 @@ def _plain(visits: Iterator[float], capacity: float, grid: float) -> tuple[float
 def _influence(step: Floats, at: int, form: RenewalForm, grid: float) -> Floats:
     r"""Derivative of the bound when mass is added to the law at each grid point up to `at`.
 
-    :math:`\sum_{n\ge 1} F^{*n}` changes by R * dF * R with :math:`R = \sum_{n\ge 0} F^{*n}`, and the bound adds it up
-    against :math:`1 - e^{s-t}` (dual) or 1 (plain) on [0, t]; t itself is at its best, so moving it adds nothing.
+    :math:`\sum_{n\ge 1} F^{*n}` changes by R * dF * R with :math:`R = \sum_{n\ge 0} F^{*n}`. The bound sums it against
+    :math:`1 - e^{s-t}` (dual) or 1 (plain) on [0, t]. The derivative in t is zero at the optimum, so t stays fixed.
     """
     from scipy.signal import fftconvolve
 

@@ -1,4 +1,4 @@
-"""The law of one step of the surprisal walk: what the numeric branching bound (B3, B3') takes."""
+"""The law of one step of the surprisal walk: input of the numeric branching bound (B3, B3')."""
 
 from __future__ import annotations
 
@@ -20,24 +20,9 @@ Floats = NDArray[np.float64]
 class StepLaw:
     r"""Law of the surprisal :math:`-\log p_Y`, :math:`Y \sim p`, averaged over the contexts.
 
-    Parameters
-    ----------
-    steps : array ``[A]``
-        Surprisals :math:`-\log p_y` in nats, finite and >= 0.
-    weights : array ``[A]``
-        Their probabilities, summing to one.
-    draws : array ``[A]``, optional
-        Number of the independent draw (a context, a text) each atom comes from, if the law is an estimate; without
-        it the law is taken to be known.
-
-    Raises
-    ------
-    ShapeError
-        If the arrays do not fit.
-    SettingError
-        If a step is negative, infinite or NaN.
-    PmfError
-        If the weights are not a pmf.
+    `steps` ``[A]`` are surprisals in nats, finite and >= 0; `weights` ``[A]`` are their probabilities. If the law is an
+    estimate, `draws` ``[A]`` numbers the independent draw (a context, a text) of each atom; without it the law is
+    known.
 
     Examples
     --------
@@ -71,36 +56,25 @@ class StepLaw:
 
     @property
     def estimated(self) -> bool:
-        """Whether the law comes from a sample of contexts or tokens."""
+        """Whether the law is estimated from a sample of contexts or tokens."""
         return self.draws is not None
 
     @property
     def mean(self) -> float:
-        """Mean step, which is mu = E[H(p)], nats."""
+        """Mean step mu = E[H(p)], nats."""
         return float(self.weights @ self.steps)
 
     @property
     def second_moment(self) -> float:
-        """Second moment of the step, which is mu2 = E[M2(p)], nats squared."""
+        """Second moment of the step, mu2 = E[M2(p)], nats squared."""
         return float(self.weights @ self.steps**2)
 
     @classmethod
     def from_pmfs(cls, pmfs: Any, shares: Any = None, *, sampled: bool = False) -> StepLaw:
         r"""Every atom :math:`-\log p_y` with weight :math:`p_y`, averaged over the contexts (exact).
 
-        Parameters
-        ----------
-        pmfs : array ``[..., V]``
-            The target's pmfs, one per context.
-        shares : array ``[...]``, optional
-            Probabilities of the contexts; equal if left out.
-        sampled : bool
-            Whether the contexts are independent draws of a larger population: the law is then an estimate.
-
-        Raises
-        ------
-        PmfError, ShapeError
-            If they are not pmfs, or do not fit.
+        `pmfs` ``[..., V]`` are the target's, one per context; `shares` ``[...]`` are the contexts' probabilities (None:
+        equal). `sampled` contexts are independent draws of a larger population: the law is then an estimate.
 
         Examples
         --------
@@ -112,28 +86,21 @@ class StepLaw:
         p = p.reshape(-1, p.shape[-1])
         known = np.full(len(p), 1 / len(p)) if shares is None else np.ravel(np.asarray(shares, dtype=np.float64))
         if len(known) != len(p):
-            raise ShapeError(f"{len(known)} shares for {len(p)} pmfs", limit="one each", remedy="leave them out")
+            raise ShapeError(
+                f"{len(known)} shares for {len(p)} pmfs", limit="needs one per pmf", remedy="leave them out"
+            )
         context, token = np.nonzero(p)
         chances = p[context, token]
-        # An entry that rounding put above one has no surprisal.
+        # Rounding may put an entry above one, with a negative surprisal.
         return cls(np.maximum(-np.log(chances), 0.0), chances * known[context], context if sampled else None)
 
     @classmethod
     def from_surprisals(cls, texts: Sequence[Any]) -> StepLaw:
         r"""One sampled step per position of target-sampled texts: an *estimate* of the law (statistical).
 
-        It needs the log-probabilities of the text's own tokens alone; with the full pmfs at hand :meth:`from_pmfs`
-        has less noise. Texts count as independent draws, the positions of one text do not.
-
-        Parameters
-        ----------
-        texts : sequence of array ``[tokens]``
-            :math:`-\log p(x_n)` at each position of each text, nats.
-
-        Raises
-        ------
-        TextError
-            If there is no token, a surprisal is negative, infinite or NaN, or a text is not one axis.
+        Each text is :math:`-\log p(x_n)` at each position, ``[tokens]``, nats. Only the log-probabilities of the text's
+        own tokens are needed; :meth:`from_pmfs` has less noise where the full pmfs are known. Texts count as
+        independent draws, the positions of one text do not.
 
         Examples
         --------
@@ -150,19 +117,9 @@ class StepLaw:
     def from_surprisal_histogram(cls, edges: Any, mass: Any) -> StepLaw:
         r"""The law known up to bins, each step taken at its bin's *lower* edge.
 
-        Steps rounded down raise U everywhere, so what is a bound for this law is a bound for the one behind it.
-
-        Parameters
-        ----------
-        edges : array ``[B + 1]``
-            Edges of the bins, increasing, the first >= 0; the last may be infinite.
-        mass : array ``[B]``
-            Probability of a step in each bin (the pmf's own mass there, :math:`\sum p_y`, not a count of tokens).
-
-        Raises
-        ------
-        ShapeError, SettingError, PmfError
-            If the edges do not fit or do not increase, or the mass is not a pmf.
+        `edges` ``[B + 1]`` increase from a value >= 0; the last may be infinite. `mass` ``[B]`` is the probability of a
+        step in each bin (:math:`\sum p_y`, not a count of tokens). Steps rounded down raise U everywhere, so a bound
+        for this law is a bound for the original one.
 
         Examples
         --------
@@ -178,5 +135,5 @@ class StepLaw:
                 remedy="numpy.histogram returns both",
             )
         if not np.all(bounds[1:] > bounds[:-1]):
-            raise SettingError("edges do not increase", limit="each above the one before", remedy="sort them")
+            raise SettingError("edges do not increase", limit="each must exceed the one before", remedy="sort them")
         return cls(bounds[:-1], weights)

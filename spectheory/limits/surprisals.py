@@ -13,13 +13,7 @@ from spectheory.errors import TextError
 
 
 def checked_surprisals(texts: Sequence[Any]) -> list[NDArray[np.float64]]:
-    """The surprisals of each text, ``[tokens]`` each, in double precision.
-
-    Raises
-    ------
-    TextError
-        If `texts` is no list of texts, or a surprisal is no number, negative, infinite or NaN.
-    """
+    """The surprisals of each text, ``[tokens]`` each, in double precision; finite and >= 0."""
     if not hasattr(texts, "__len__"):
         raise TextError(f"the texts are a {type(texts).__name__}", limit="[tokens] each", remedy="pass a list of texts")
     walks = [np.asarray(as_floats(text, f"text {number}", TextError), np.float64) for number, text in enumerate(texts)]

@@ -1,4 +1,4 @@
-"""B6: the speed of light of deterministic drafts on real text, without an i.i.d. assumption."""
+"""B6: the limit of deterministic drafts on real text, without an i.i.d. assumption."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from spectheory.limits.surprisals import checked_surprisals
 
 Floats = NDArray[np.float64]
 MOST_WALK = 1 << 27
-"""Steps of all walks together, P for each token: 1 GB."""
+"""Most steps of all walks together, P per token: 1 GB."""
 
 
 def surprisal_walks(surprisals: Floats, lengths: NDArray[np.int64], depth: int) -> tuple[Floats, NDArray[np.bool_]]:
     """Cumulative surprisal S_1..S_depth from each start, ``[N, depth]``, and which starts have `depth` tokens left.
 
-    Past the end of a text the walk is infinite.
+    The walk is infinite past the end of a text.
     """
     ends = np.repeat(np.cumsum(lengths), lengths)
     rows = np.arange(len(surprisals))
@@ -30,54 +30,34 @@ def surprisal_walks(surprisals: Floats, lengths: NDArray[np.int64], depth: int) 
 
 
 def best_threshold(walks: Floats, capacity: int) -> float:
-    """The t that makes B6 smallest on these walks ``[starts, depth]``.
+    """The t that minimises B6 on these walks ``[starts, depth]``.
 
-    The bound falls in t while the mean over starts of the sum of exp(S_i), S_i < t, stays below P, and rises after.
-    Choose it on other data than the bound is evaluated on: B6 is a bound for a t fixed beforehand.
+    The bound falls in t while the mean over starts of the sum of exp(S_i), S_i < t, is below P, and rises after that.
+    Choose t on other data than the bound is evaluated on: B6 is a bound for a t fixed beforehand.
     """
     steps = np.sort(walks[np.isfinite(walks)])
     with np.errstate(over="ignore"):
         weight = np.cumsum(np.exp(steps)) / len(walks)
     at = int(np.searchsorted(weight, capacity))
-    # Too little text to reach P: beyond the last step only P exp(-t) moves, so go far.
+    # Too little text to reach P: past the last step only P exp(-t) changes, so t is large.
     return float(steps[at]) if at < len(steps) else float(steps[-1] if len(steps) else 0.0) + math.log(capacity) + 40.0
 
 
 def threshold_terms(walks: Floats, t: float) -> Floats:
-    r"""The part of B6 that comes from each start, :math:`\sum_i (1-e^{-(t-S_i)})_+`, ``[starts]``."""
+    r"""The term of each start in B6, :math:`\sum_i (1-e^{-(t-S_i)})_+`, ``[starts]``."""
     return np.sum(-np.expm1(np.minimum(walks - t, 0.0)), axis=1)
 
 
 def branching_bound_from_text(surprisals: list[Floats], capacity: int, t: float) -> float:
-    r"""Upper bound on E[X] from target-sampled text, with no i.i.d. assumption (B6).
+    r"""Upper bound on E[X] from target-sampled text, with no i.i.d. assumption (B6; statistical in the texts).
 
     .. math:: E[X] \le E\sum_{i\le P}\big(1-e^{-(t-S_i)}\big)_+ + P e^{-t}, \qquad S_i = \text{surprisal of i tokens}
 
-    for every t; a tree of P nodes is at most P deep, so the sum stops there. The mean is over every start with P
-    tokens left: an *estimate* of the bound, statistical in the texts. Starts should be distributed as call starts
-    (uniform here), t must be fixed beforehand or chosen on other texts, and texts cut at a length, not ended by
-    themselves: leaving out starts near an end that the text chose would favour long texts.
-
-    Parameters
-    ----------
-    surprisals : list of array ``[tokens]``
-        -log p of the tokens of each text, nats, p the target's pmf with the sampling settings in use.
-    capacity : int
-        Draft nodes P per call, at least 1.
-    t : float
-        The threshold in nats, >= 0.
-
-    Returns
-    -------
-    float
-        Tokens per call without the bonus token, at most P.
-
-    Raises
-    ------
-    SettingError
-        If capacity or t is no number or out of range, or P times the tokens are more than :data:`MOST_WALK`.
-    TextError
-        If no text has P tokens, or a surprisal is no number, negative, infinite or NaN.
+    for every t >= 0; a tree of P nodes is at most P deep, so the sum stops there. `surprisals` holds -log p of the
+    tokens of each text ``[tokens]``, in nats, p the target's pmf with the sampling settings in use; `capacity` is P.
+    The mean is over every start with P tokens left. Assumes starts distributed as call starts (uniform here), a t fixed
+    beforehand or chosen on other texts, and texts cut at a length: if texts end by themselves, leaving out the starts
+    near their ends favours long texts.
 
     Examples
     --------

@@ -1,9 +1,25 @@
-"""Measure a pair with torch: load it, sample and read texts, time it, and hold predictions against a real decoder.
+"""Measure a pair with torch: load it, sample and read texts, time passes, and compare predictions with real decoders.
 
-Importing this needs the extra ``models``; without it, :class:`spectheory.errors.MissingExtraError` names it.
+Importing this needs the extra ``models``; without it, :class:`spectheory.errors.MissingExtraError` names the extra.
+
+What holds for every function of this package:
+
+- `pair` holds target and draft over one tokenizer of V token ids. `sampling` sets temperature, top-k, top-p and min-p
+  of both models. Logits are ``[..., V]`` in any floating precision, token ids are int64 ``[n]``, times seconds,
+  entropies and log-probabilities nats.
+- `tokens` is the largest number of output tokens of a text, `k` the number of drafts per call, `seed` the root of all
+  randomness. `chunk` is the number of tokens read in one pass; it decides memory, and changes numbers by rounding
+  alone.
+- `stop_at_end` ends a text with its first end-of-text token, which belongs to it. `chat_template` puts prompts into the
+  tokenizer's chat template. `on_progress` is called after each step, with the numbers of steps done and in all, or a
+  :class:`Progress`.
+- SettingError: a setting out of range. TextError: a prompt or text that is missing, impossible or too long for the
+  models' window. ModelError: a model that cannot be used, or a device that runs out of memory. LogitsError: a row of
+  logits without a pmf (a NaN, +inf, or nothing but -inf), with its index. TraceError: files of another run.
+  OutputError: files that cannot be written, or that another run is writing.
 """
 
-from spectheory.measure import _extra  # noqa: F401  first, so that what is missing is named
+from spectheory.measure import _extra  # noqa: F401  imported first: it names the extra that is missing
 from spectheory.measure.assisted import Generated, count_assisted_calls, generate_plain
 from spectheory.measure.comparison import AssistedComparison, compare_with_assisted, predict_calls
 from spectheory.measure.decoders import Decoded, HeaviestTree, Method, decode

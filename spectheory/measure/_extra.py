@@ -1,4 +1,4 @@
-"""The optional libraries this package needs; without them, importing it names the extra that brings them."""
+"""The optional libraries this package needs; without them, importing it names the extra that installs them."""
 
 from spectheory.errors import load_extra
 

@@ -1,17 +1,17 @@
-"""The outside judge: transformers' own assisted generation, with its target calls counted.
+"""Calls of an independent decoder: transformers' assisted generation, with its target calls counted.
 
-What its source (5.x) does, and what follows here:
+How transformers 5.x works, from its source, and what is done about it:
 
-- The number of drafts per call comes from the *draft's* generation settings; "constant" and a confidence threshold of
-  0 keep it at k. Near the length limit fewer are drafted, which changes no call.
+- The number of drafts per call comes from the *draft's* generation settings; "constant" and a confidence threshold of 0
+  keep it at k. Near the length limit fewer are drafted, which changes no call.
 - There is no separate pass for the prompt: the first target call carries prompt and drafts, so calls are C(0).
-- A draft that is the end of the text stops the drafting: accepted, the text ends there; rejected, nothing after it
-  would have counted.
-- Settings left open are filled from the model's own file and then with defaults (top-k 50 among them), and the draft
-  applies temperature and filters twice: once as processors handed on by the target, once of its own. (At temperature T
-  it so drafts at T^2; outputs stay right, fewer drafts are accepted.) So both models get blank settings here, and
-  processors beside them, which the target hands on to the draft, where they run once: either one that makes logits the
-  log-probabilities of `Sampling`, or transformers' own.
+- A draft that ends the text stops the drafting. If it is accepted, the text ends there; if it is rejected, later drafts
+  would not have counted.
+- Settings left open are filled from the model's own file and then with defaults (such as top-k 50), and the draft
+  applies temperature and filters twice: with the processors passed on by the target, and with its own. At temperature T
+  it therefore drafts at T^2; outputs stay correct, but fewer drafts are accepted. So both models get blank settings
+  here, and processors that run once: one that turns logits into the log-probabilities of `Sampling`, or transformers'
+  own.
 """
 
 from __future__ import annotations
@@ -46,17 +46,7 @@ from spectheory.measure.truncation import log_pmf
 
 @dataclass(frozen=True)
 class Generated:
-    """One text a third-party decoder made.
-
-    Attributes
-    ----------
-    output_ids : tensor ``[n]``
-        The text after the prompt, the end-of-text token included.
-    calls : int
-        Passes of the target.
-    seconds : float
-        Wall-clock time, prompt included.
-    """
+    """One text of transformers: ids ``[n]`` after the prompt, end of text included, target passes, and seconds."""
 
     output_ids: Tensor
     calls: int
@@ -66,33 +56,10 @@ class Generated:
 def count_assisted_calls(
     pair: ModelPair, prompts_ids: Sequence[Tensor], sampling: Sampling, *, k: int, tokens: int, seed: int
 ) -> list[Generated]:
-    """Run transformers' assisted generation with exactly k drafts a call; count target calls.
+    """Run transformers' assisted generation with exactly k drafts per call, one prompt ``[n]`` at a time; count target
+    calls.
 
-    Parameters
-    ----------
-    pair : ModelPair
-        Target and draft.
-    prompts_ids : sequence of tensor ``[n]``
-        Prompts, run one at a time.
-    sampling : Sampling
-        Temperature, top-k, top-p and min-p of both models.
-    k : int
-        Drafts per call.
-    tokens : int
-        Most output tokens of a text.
-    seed : int
-        Each prompt's seed is derived from it; torch's global generator is left as it was.
-
-    Returns
-    -------
-    list of Generated
-
-    Raises
-    ------
-    SettingError
-        If k or tokens is below 1.
-    TextError
-        If a prompt and its output do not fit the window.
+    Each prompt's seed is derived from `seed`; torch's global generator is restored.
     """
     check_runs(pair, prompts_ids, [k], tokens)
     return [
@@ -104,25 +71,14 @@ def count_assisted_calls(
 def generate_plain(
     pair: ModelPair, prompts_ids: Sequence[Tensor], sampling: Sampling, *, tokens: int, seed: int
 ) -> list[Generated]:
-    """Run transformers' plain generation of the target, counted and timed like the assisted one.
-
-    Parameters and errors are those of :func:`count_assisted_calls`.
-    """
+    """Run transformers' plain generation of the target, counted and timed as in :func:`count_assisted_calls`."""
     check_runs(pair, prompts_ids, [], tokens)
     seeds = seeds_of(seed, None, prompts_ids)
     return [generate(pair, ids, sampling, None, tokens, s) for ids, s in zip(prompts_ids, seeds, strict=True)]
 
 
 def check_runs(pair: ModelPair, prompts_ids: Sequence[Tensor], ks: Sequence[int], tokens: int) -> None:
-    """Check settings before anything runs.
-
-    Raises
-    ------
-    SettingError
-        If a k or tokens is below 1.
-    TextError
-        If there is no prompt, or one and its output do not fit the window.
-    """
+    """Check settings and prompts before anything runs."""
     for k in ks:
         whole("k", k, remedy="no draft means plain generation")
     whole("tokens", tokens, remedy="ask for at least one")
@@ -133,7 +89,7 @@ def check_runs(pair: ModelPair, prompts_ids: Sequence[Tensor], ks: Sequence[int]
 
 
 def seeds_of(seed: int, k: int | None, prompts_ids: Sequence[Tensor]) -> list[np.random.SeedSequence]:
-    """One seed per prompt, others for each k."""
+    """One seed per prompt, different for each k."""
     return np.random.SeedSequence(seed, spawn_key=(k or 0,)).spawn(len(prompts_ids))
 
 
@@ -147,7 +103,7 @@ def generate(
     *,
     own_filters: bool = False,
 ) -> Generated:
-    """One text, plain (k is None) or assisted; temperature and filters are ours, or transformers' own."""
+    """One text, plain (k is None) or assisted, with our temperature and filters or with transformers' own."""
     device = pair.target.device
     prompt = ids[None].to(device)
     with contextlib.ExitStack() as stack:
@@ -170,7 +126,7 @@ def generate(
 
 
 def own_processors(sampling: Sampling) -> LogitsProcessorList:
-    """The processors that transformers' generation makes of these settings, in its order; none for greedy decoding."""
+    """The processors that transformers makes of these settings, in its order; none for greedy decoding."""
     made = LogitsProcessorList()
     if sampling.temperature == 0:
         return made
@@ -186,7 +142,7 @@ def own_processors(sampling: Sampling) -> LogitsProcessorList:
 
 
 class _Settings(LogitsProcessor):
-    """Temperature, top-k, top-p and min-p as everywhere in this package."""
+    """Temperature, top-k, top-p and min-p as in the rest of this package."""
 
     def __init__(self, sampling: Sampling) -> None:
         self.sampling = sampling
@@ -212,7 +168,7 @@ def _counted(network: Any) -> Iterator[list[int]]:
 
 @contextlib.contextmanager
 def _blank_settings(pair: ModelPair, sampling: Sampling, k: int | None) -> Iterator[None]:
-    """Give both models generation settings without hidden defaults, and logits cut to the common ids."""
+    """Give both models generation settings without hidden defaults, and cut their logits to the common ids."""
     networks = (pair.target.network, pair.draft.network)
     kept = [(n.generation_config, n.config.get_text_config().vocab_size) for n in networks]
     settings = GenerationConfig(

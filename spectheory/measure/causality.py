@@ -1,4 +1,4 @@
-"""Whether a model predicts each token from those before it, seen on two short texts."""
+"""Whether a model predicts each token only from the tokens before it, tested on two short texts."""
 
 from __future__ import annotations
 
@@ -11,18 +11,12 @@ from spectheory.measure.pair import Model
 from spectheory.measure.reading import Reading
 
 _SHARE, _SHARE_OF_SINGLE = 1e-2, 3e-4
-"""Share of the spread of the logits by which a later token may move them: roundings of half precision are less than
-the first, of single precision than the second. Models that were hardly trained look ahead by little."""
+"""Tolerated change of the logits relative to their spread: rounding in half precision stays below the first, in single
+precision below the second. Both are small, since looking ahead changes the logits of a barely trained model little."""
 
 
 def cache_of_causal(model: Model) -> Any:
-    """The cache that a causal model returns with two texts of four tokens, None if it returns none; one pass.
-
-    Raises
-    ------
-    ModelError
-        If the logits after a token depend on later tokens.
-    """
+    """The cache a causal model returns after a pass on two texts of four tokens, or None; refuses any other model."""
     reading = Reading(model, model.outputs)
     first, second = reading.read(torch.tensor([[0, 1, 0, 0], [0, 1, 0, 1]]), keep=4)[:, :3].float()
     moved = float((first - second).abs().max())
@@ -30,7 +24,7 @@ def cache_of_causal(model: Model) -> Any:
     if moved > share * float(first.max() - first.min()):
         raise ModelError(
             f"{model.name!r} is not causal: a later token moved its logits by {moved:.3g}",
-            limit="target and draft predict each token from those before it",
+            limit="both models must predict each token from those before it",
             remedy="use a causal language model",
         )
     return reading.cache

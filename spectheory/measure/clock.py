@@ -1,4 +1,4 @@
-"""When a device is done: kernels run on after the call that started them."""
+"""Waiting for a device: kernels may still run after the call that started them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import torch
 
 
 def wait_for(device: torch.device) -> None:
-    """Wait until a device has done all that was asked of it; a CPU has when a call returns."""
+    """Wait until a device has finished all its work; a CPU has when a call returns."""
     if device.type == "mps":
         torch.mps.synchronize()
     elif device.type in ("cuda", "xpu"):

@@ -1,4 +1,4 @@
-"""The path theorem (§7) against a decoder that is not ours: calls counted and calls predicted, text for text."""
+"""The path theorem (§7) against transformers' assisted generation: calls counted and predicted, text for text."""
 
 from __future__ import annotations
 
@@ -22,28 +22,20 @@ _WARM_UP = 8
 """Tokens of an unmeasured run before the timed ones."""
 
 
+def in_deviations(off: float, deviation: float, certain: float = 0.0) -> float:
+    """A difference of calls in standard deviations; up to `certain` nothing is random, and it is 0 or infinite."""
+    if deviation > certain:
+        return off / deviation
+    return 0.0 if abs(off) < 0.5 else math.copysign(math.inf, off)
+
+
 @dataclass(frozen=True)
 class AssistedComparison:
-    """Counted against predicted target calls at one number of drafts.
+    """Counted against predicted target calls at k drafts per call; sums over all texts.
 
-    Attributes
-    ----------
-    k : int
-        Drafts per call.
-    tokens : int
-        Output tokens in all.
-    counted : int
-        Target calls the decoder made.
-    predicted : float
-        Expected calls given the very texts it produced (§7, exact).
-    standard_error : float
-        Standard deviation of counted - predicted (§7, exact).
-    full_share : float
-        Predicted share of calls that follow one in which every draft was accepted (§7, exact).
-    assisted_seconds, plain_seconds : float
-        Wall-clock time of assisted and of plain generation.
-    plain_tokens : int
-        Output tokens of plain generation, whose texts are others.
+    `predicted` is the number of calls expected given these texts, `standard_error` the standard deviation of counted -
+    predicted, `full_share` the expected share of calls that follow a call with every draft accepted (§7, exact).
+    Seconds are wall-clock times; the texts of plain generation are different ones.
     """
 
     k: int
@@ -58,12 +50,8 @@ class AssistedComparison:
 
     @property
     def z(self) -> float:
-        """Counted - predicted in standard deviations; standard normal in the limit if the theorem holds."""
-        difference = self.counted - self.predicted
-        if self.standard_error > 0:
-            return difference / self.standard_error
-        # Nothing is random (greedy decoding, or no draft ever in doubt).
-        return 0.0 if abs(difference) < 0.5 else math.copysign(math.inf, difference)
+        """Counted - predicted in standard deviations; asymptotically standard normal if the theorem holds."""
+        return in_deviations(self.counted - self.predicted, self.standard_error)
 
     @property
     def tokens_per_call(self) -> float:
@@ -87,37 +75,10 @@ def compare_with_assisted(
     chat_template: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> list[AssistedComparison]:
-    """Compare the calls transformers makes with those the path theorem predicts for the very same texts.
+    """Compare transformers' calls with those the path theorem predicts for the same texts, at each k of `ks`.
 
-    Each prompt is run plainly and with every k before the next one, so that a machine that slows down slows all alike.
-
-    Parameters
-    ----------
-    pair : ModelPair
-        Target and draft.
-    prompts : sequence of Prompt
-        What is continued.
-    sampling : Sampling
-        Temperature, top-k, top-p and min-p of both models.
-    ks : sequence of int
-        Numbers of drafts per call, one comparison each.
-    tokens : int
-        Most output tokens of a text.
-    seed : int
-        Root of all randomness.
-    chat_template : bool
-        Whether prompts are put into the tokenizer's chat template.
-    on_progress : callable, optional
-        Called with (runs done, runs in all) after each run; a prompt has one per k and a plain one.
-
-    Returns
-    -------
-    list of AssistedComparison
-
-    Raises
-    ------
-    SettingError, TextError, ModelError
-        As :func:`count_assisted_calls`.
+    Each prompt runs plainly and with every k before the next one, so that a slow phase of the machine affects all
+    equally. `on_progress` gets (runs done, all runs).
     """
     report = on_progress or (lambda done, total: None)
     prompts_ids = [encode_prompt(pair.tokenizer, prompt, chat_template=chat_template) for prompt in prompts]
@@ -125,7 +86,7 @@ def compare_with_assisted(
     modes: list[int | None] = [None, *ks]
     seeds = {k: seeds_of(seed, k, prompts_ids) for k in modes}
     texts: dict[int | None, list[Generated]] = {k: [] for k in modes}
-    for k in modes:  # unmeasured: what is loaded at first use
+    for k in modes:  # unmeasured: some libraries load at first use
         generate(pair, prompts_ids[0], sampling, k, min(tokens, _WARM_UP), seeds[k][0])
     for i, ids in enumerate(prompts_ids):
         for j, k in enumerate(modes):
@@ -165,7 +126,7 @@ def predict_calls(
     k: int,
     rule: PathRule | None = None,
 ) -> TextCalls:
-    """Calls that the given sampled texts take with k drafts under `rule`, by default token verification (§7, exact)."""
+    """Calls that given sampled texts take with k drafts under `rule`, by default token verification (§7, exact)."""
     rule = rule or TokenVerification()
     columns = [
         teacher_forced(pair, prompt, text, sampling, race=False, sampled=True, name=str(i + 1))

@@ -1,20 +1,20 @@
-"""The devices of this machine, and the one that is asked for."""
+"""The devices of this machine."""
 
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from spectheory.errors import ModelError
 
 
-def find_device(name: str | None) -> torch.device:
-    """The device of that name, or the best one there is.
+def widest(values: Tensor) -> torch.dtype:
+    """float64 on devices that have it; float32 on Apple's."""
+    return torch.float32 if values.device.type == "mps" else torch.float64
 
-    Raises
-    ------
-    ModelError
-        If this machine has no such device.
-    """
+
+def find_device(name: str | None) -> torch.device:
+    """The device of that name, or the best device of this machine if no name is given."""
     counts = {"cpu": 1, "mps": int(torch.backends.mps.is_available()), "cuda": torch.cuda.device_count()}
     kinds = [kind for kind, count in counts.items() if count]
     if name is None:

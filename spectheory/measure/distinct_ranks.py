@@ -4,22 +4,22 @@ r"""The law of the rank of recursive rejection over distinct candidates, estimat
 
 .. math:: P^{m+1} = (P^m - W_m q^m)_+, \qquad W_{m+1} = \sum_x P^{m+1}_x,
 
-so that :math:`P^m = W_m p^m`: the residual before it is normalised. After a rejection of y, :math:`q^{m+1}` is
-:math:`q^m` without y, normalised; uniform over the tokens not yet rejected when nothing is left. The rule rejects y
-at rank m with probability :math:`(q^m_y - p^m_y)_+`. Here rejected tokens are drawn outright,
-:math:`y_m \sim (W_m q^m - P^m)_+ / W_{m+1}` (the mass is :math:`W_{m+1}`, since :math:`q^m` and :math:`p^m` have equal
-sums): a sequence comes up in the rule :math:`W_r` times as often as here. So
-:math:`E[W_r \min(p^r_x, q^r_x)] = P(R = r, X = x)`, without bias, and rank 1 has no error.
+so that :math:`P^m = W_m p^m` is the residual before normalisation. After y is rejected, :math:`q^{m+1}` is :math:`q^m`
+without y, normalised; if nothing is left, it is uniform over the tokens not yet rejected. The rule rejects y at rank m
+with probability :math:`(q^m_y - p^m_y)_+`. The estimator draws rejected tokens directly, :math:`y_m \sim (W_m q^m -
+P^m)_+ / W_{m+1}` (the mass is :math:`W_{m+1}`, since :math:`q^m` and :math:`p^m` have equal sums): a sequence is
+:math:`W_r` times as likely under the rule as here. So :math:`E[W_r \min(p^r_x, q^r_x)] = P(R = r, X = x)`, without
+bias, and rank 1 has no error.
 
-**It is a law.** :math:`W_r \min(p^r_x, q^r_x) = P^r_x - P^{r+1}_x`: the terms of one sequence telescope to at most
-:math:`p_x`, so its ranks, and means over sequences, sum to at most 1 given x.
+**The estimate is a law.** :math:`W_r \min(p^r_x, q^r_x) = P^r_x - P^{r+1}_x`: the terms of one sequence telescope to at
+most :math:`p_x`, so its ranks, and means over sequences, sum to at most 1 given x.
 
-**One pass a rank.** A rejected token has no residual left, then or later. On the others :math:`q^m = q/Z_m`, and
-:math:`(v_+ - a)_+ = (v - a)_+` for :math:`a \ge 0` gives :math:`P^m = (p - s_m q)_+`, :math:`s_{m+1} = s_m + W_m/Z_m`,
-:math:`s_1 = 0`: of all rejections two numbers are kept.
+**One pass per rank.** A rejected token has no residual left. On the other tokens :math:`q^m = q/Z_m`, and :math:`(v_+ -
+a)_+ = (v - a)_+` for :math:`a \ge 0` gives :math:`P^m = (p - s_m q)_+`, :math:`s_{m+1} = s_m + W_m/Z_m`, :math:`s_1 =
+0`. Only :math:`s_m` and :math:`W_m` are kept.
 
-**In a text.** Expected calls are affine in the law of each single position, as a path of calls passes it once (§7). So
-independent estimates at the positions of a text give an unbiased number of expected calls.
+**In a text.** Expected calls are affine in the law at each single position, since a path of calls passes it once (§7).
+So independent estimates at the positions of a text give an unbiased number of expected calls.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ import torch
 from torch import Tensor
 
 from spectheory.measure.noise import Keys, uniforms
-from spectheory.measure.pmf import Pmf
+from spectheory.measure.pmf import Pmf, token_at
 from spectheory.trace import DISTINCT_RANKS
 
 SEQUENCES = 4
 """Sequences of rejected tokens per position, whose laws are averaged."""
 _LEAST_LEFT = 1e-20
-"""Where less of a draft is left, its entries are below single precision and come from logarithms."""
+"""Where less of a draft is left, its entries are below single precision and are computed from logarithms."""
 _MOST = 700.0
-"""Logarithm of a ratio that is still finite; above 0 they are all alike."""
+"""Cap on the logarithm of a ratio, so that the ratio is finite; larger ones have the same effect."""
 _PARTS = 8
-"""Rows of that kind come in as many parts, which bounds the memory they take."""
+"""Such rows are computed in this many parts, which bounds memory."""
 
 
 @dataclass(frozen=True)
@@ -64,21 +64,9 @@ def distinct_ranks(
 ) -> Tensor:
     """P(R = r | token), ``[rows, 4]``, of recursive rejection over distinct candidates (R3; unbiased estimate).
 
-    Rank 1 is exact. The first rejected tokens of a position's sequences come from equal shares of their law, the later
-    ones independently. The noise of a position depends on its key and its pmfs alone.
-
-    Parameters
-    ----------
-    p, q : Pmf
-        Target and draft ``[rows, V]``; the draft is as it was afterwards.
-    tokens : tensor ``[rows, 1]`` of int
-        The output token.
-    log_target, log_draft : tensor ``[rows]``
-        Logarithms of both at the token; -inf in the target gives no rank.
-    keys : array ``[rows]`` of uint64
-        See :mod:`spectheory.measure.noise`.
-    scratch : tensor ``[2, rows, V]`` of float32
-        Overwritten.
+    Rank 1 is exact. The first rejected tokens of a position's sequences are stratified, the later ones independent. The
+    noise of a position depends only on its key and its pmfs. `tokens` is ``[rows, 1]``; a `log_target` ``[rows]`` of
+    -inf gives no rank. The draft is changed and restored; `scratch` ``[2, rows, V]`` of float32 is overwritten.
     """
     out = _Output(tokens, log_target[:, None], log_draft[:, None])
     heights = _heights(keys).to(log_target)
@@ -98,7 +86,7 @@ def distinct_ranks(
 
 
 def _heights(keys: Keys) -> Tensor:
-    """Uniform numbers ``[rows, sequences, ranks - 1]``, those of the first rank one in each share of [0, 1)."""
+    """Uniform numbers ``[rows, sequences, ranks - 1]``; those of the first rank are stratified over [0, 1)."""
     heights = uniforms(keys, SEQUENCES * (DISTINCT_RANKS - 1)).reshape(len(keys), SEQUENCES, DISTINCT_RANKS - 1)
     heights[:, :, 0] = (np.arange(SEQUENCES) + heights[:, :, 0]) / SEQUENCES
     return torch.from_numpy(heights)
@@ -107,17 +95,14 @@ def _heights(keys: Keys) -> Tensor:
 def _rejected(heights: Tensor, scratch: Tensor) -> tuple[Tensor, Tensor]:
     """Tokens drawn by the positive entries of ``scratch[0]``, and their mass, both ``[rows, n]``.
 
-    Where there is none, or a scan whose sums are out of order points to one without mass, the mass is 0 and the
-    sequence ends: a token without mass is never rejected.
+    The mass is 0, and the sequence ends, where no entry is positive or rounding of the cumulative sums points to a
+    token without mass: such a token is never rejected.
     """
     density, cumulative = scratch
     density.clamp_(min=0.0)
     torch.cumsum(density, dim=-1, out=cumulative)
-    total = cumulative[:, -1:]
-    # Below the total whatever the rounding.
-    height = torch.minimum((heights * total).to(total.dtype), torch.nextafter(total, torch.zeros_like(total)))
-    found = torch.searchsorted(cumulative, height, right=True).clamp_(max=density.shape[1] - 1)
-    return found, torch.where(density.gather(1, found) > 0, total, 0.0)
+    found = token_at(cumulative, heights).clamp_(max=density.shape[1] - 1)
+    return found, torch.where(density.gather(1, found) > 0, cumulative[:, -1:], 0.0)
 
 
 def _sequence(
@@ -125,7 +110,7 @@ def _sequence(
 ) -> tuple[Tensor, Tensor]:
     """One sequence's law ``[rows, 4]``, and the rows ``[rows]`` where single precision has no draft left.
 
-    Rejected tokens are taken out of `q` and put back in the end.
+    Rejected tokens are removed from `q` and restored at the end.
     """
     ratio = out.ratio
     accepted = ratio.clamp(max=1.0)
@@ -138,7 +123,7 @@ def _sequence(
         open_ &= token != out.token
         rest = q.sum(dim=-1, keepdim=True)
         starved |= (mass > 0) & (rest < _LEAST_LEFT)
-        # What each token of the draft now weighs: W / Z.
+        # The factor of the remaining draft: W / Z.
         weight = mass / rest.clamp(min=_LEAST_LEFT)
         shares.append(torch.minimum(left, weight.to(ratio.dtype) * ratio * open_))
         left = left - shares[-1]
@@ -147,13 +132,13 @@ def _sequence(
             density.addcmul_(q, weight)
             token, mass = _rejected(heights[:, rank - 1 : rank], scratch)
             taken = taken + weight
-    for token, value in reversed(rejected):  # where a sequence had ended, a token may stand here twice
+    for token, value in reversed(rejected):  # a token may be listed twice where a sequence had ended
         q.scatter_(1, token, value)
     return torch.cat(shares, dim=1), starved[:, 0]
 
 
 def _from_logarithms(p: Pmf, q: Pmf, out: _Output, heights: Tensor, rows: Tensor, scratch: Tensor) -> Tensor:
-    """The law of some rows ``[n, 4]`` step by step as it is defined, the draft normalised anew at each rank."""
+    """The law of some rows ``[n, 4]`` step by step as defined, the draft normalised again at each rank."""
     out = _Output(out.token[rows], out.log_target[rows], out.log_draft[rows])
     target, log_draft = p.pmf[rows], q.order_of(rows)
     laws = []
@@ -187,6 +172,6 @@ def _shortened(kept: Tensor, open_: Tensor, token: Tensor) -> tuple[Tensor, Tens
     (empty,) = torch.nonzero(best[:, 0] == -math.inf, as_tuple=True)
     uniform = open_[empty].to(draft.dtype)
     draft[empty] = uniform / uniform.sum(dim=-1, keepdim=True).clamp(min=1.0)
-    # The largest logarithm gives the normaliser: the others may be below single precision.
+    # The largest logarithm gives the normaliser; the other probabilities may underflow.
     own = kept.gather(1, token) - best + draft.amax(dim=-1, keepdim=True).log()
     return draft, torch.where(best == -math.inf, draft.gather(1, token).log(), own)

@@ -1,4 +1,4 @@
-"""A model's folder: is it there and whole, and what identifies its content."""
+"""A model's folder: whether it is complete, and a hash of its content."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spectheory.errors import ModelError
 
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 _LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
-"""What configurations call the number of layers."""
+"""Names of the number of layers in configurations."""
 
 
 def is_local(source: str | Path) -> bool:
@@ -23,14 +23,7 @@ def is_local(source: str | Path) -> bool:
 
 
 def check_folder(source: str | Path, revision: str | None = None) -> None:
-    """Check that a local model folder is there and has all its files; hub names pass.
-
-    Raises
-    ------
-    ModelError
-        If the folder is missing, is a file, lacks configuration or weights, is of a model without layers, or a revision
-        of it is asked for.
-    """
+    """Check that a local model folder is there and has all its files; hub names pass."""
     if not is_local(source):
         return
     folder = Path(source)
@@ -41,7 +34,7 @@ def check_folder(source: str | Path, revision: str | None = None) -> None:
         )
     if revision is not None:
         raise ModelError(
-            f"revision {revision!r} is asked of the folder {str(source)!r}",
+            f"revision {revision!r} is given for the folder {str(source)!r}",
             limit="only models on the hub have revisions",
             remedy="leave the revision out, or name the model on the hub",
         )
@@ -62,7 +55,7 @@ def check_folder(source: str | Path, revision: str | None = None) -> None:
 
 
 def _check_layers(folder: Path) -> None:
-    """Refuse a number of layers below one, with which networks are made that fail later; others are transformers'."""
+    """Refuse fewer than one layer, which would fail later; other settings are left to transformers."""
     try:
         config = json.loads((folder / "config.json").read_text())
         sizes = {**config, **config.get("text_config", {})}
@@ -93,14 +86,14 @@ def _shards(index: Path) -> list[str]:
 
 
 _WHOLE, _PIECE, _PIECES = 1 << 26, 1 << 14, 64
-"""Files of up to so many bytes are hashed as a whole; of larger ones so many pieces of so many bytes."""
+"""Files of up to `_WHOLE` bytes are hashed whole; of larger files, `_PIECES` pieces of `_PIECE` bytes each."""
 
 
 def fingerprint_of(source: str | Path, config: Any) -> str:
-    """Hash that changes when configuration or weights do; copies of a folder have the same unless files are large.
+    """Hash that changes with configuration or weights; equal for copies of a folder unless files are large.
 
-    Of a folder: its configuration and the contents of its weights; of files beyond 64 MiB pieces spread over them, and
-    the time of their last change, since a piece may miss a change. Of a hub model its commit.
+    A folder: its configuration and the contents of its weights; for files beyond 64 MiB, pieces of them and the time of
+    their last change, since the pieces may miss a change. A hub model: its commit.
     """
     if is_local(source):
         folder = Path(source)
@@ -112,7 +105,7 @@ def fingerprint_of(source: str | Path, config: Any) -> str:
 
 
 def _content(path: Path) -> list[object]:
-    """Size and hash of a file, with the time of its change if only pieces of it are read."""
+    """Size and hash of a file, and the time of its last change if only pieces of it are read."""
     size, digest = path.stat().st_size, hashlib.sha256()
     with path.open("rb") as file:
         if size <= _WHOLE:

@@ -32,45 +32,17 @@ def teacher_forced(
     key: int = DEFAULT_KEY,
     name: str = "",
 ) -> dict[str, NDArray[Any]]:
-    """Statistics at every output token of one text, by the names of :data:`spectheory.trace.COLUMNS`.
+    """Statistics ``[n]`` at every output token of one text, by the names of :data:`spectheory.trace.COLUMNS`.
 
-    Both models read prompt and output with their caches, `chunk` tokens at a time, and a chunk's logits are reduced
-    before the next are made. Memory above the weights: both caches, and about chunk · V · (bytes of the model's
-    precision) per model, plus a dozen arrays of 2 MB on a CPU (of 128 MB or chunk · V · 4 bytes, whichever is less,
-    on other devices). Logits of the prompt are never kept.
+    Both models read prompt ``[m]`` and output ``[n]`` (m, n >= 1) with their caches, `chunk` tokens at a time; a
+    chunk's logits are reduced before the next are computed. Memory above the weights: both caches, about chunk · V
+    entries per model in its precision, and a dozen arrays of 2 MB on a CPU (elsewhere of 128 MB or chunk · V · 4
+    bytes, whichever is less).
 
-    Parameters
-    ----------
-    pair : ModelPair
-        Target and draft.
-    prompt_ids, output_ids : tensor ``[m]``, ``[n]``
-        The text; both at least one token.
-    sampling : Sampling
-        Temperature, top-k, top-p and min-p of both models.
-    chunk : int
-        Tokens read in one pass.
-    race : bool
-        Whether to compute the dearest columns: ``race_acceptance``, ``race_rank``, ``distinct_rank``, ``uno_loss``.
-    sampled : bool
-        Whether the output is known to be drawn from this target with these settings; see
-        :func:`~spectheory.measure.statistics.position_statistics`.
-    stop_at_end : bool
-        Whether texts end with their first end-of-text token: prompt lookup then drafts nothing after one.
-    key : int
-        Randomness of the estimated column (:func:`~spectheory.measure.noise.text_key`); each text needs its own. What
-        it gives does not depend on `chunk`, but for rounding.
-    name : str
-        How errors call the text.
-
-    Returns
-    -------
-    dict of str to array ``[n]``
-
-    Raises
-    ------
-    TextError
-        If the text does not fit the window, a token of it cannot be output by the target, or a model's logits are
-        not finite; text and position are named.
+    `race` and `sampled` are those of :func:`~spectheory.measure.statistics.position_statistics`. With `stop_at_end`,
+    prompt lookup drafts nothing after an end-of-text token. `key` is the randomness of the estimated column
+    (:func:`~spectheory.measure.noise.text_key`): each text needs its own, and its numbers do not depend on `chunk`.
+    Errors call the text `name`, and give the position.
     """
     check_window(name, len(prompt_ids), len(output_ids), pair.window)
     ids = torch.cat([prompt_ids, output_ids[:-1]])

@@ -1,4 +1,4 @@
-"""The edge to transformers and its hub: no noise on the terminal, no long waits, no bare tracebacks."""
+"""Access to transformers and its hub: no output on the terminal, no long waits, no bare tracebacks."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from spectheory.errors import NOT_NUMBERS, ModelError
 from spectheory.measure.folder import is_local
 
 _KNOWN = {
-    "for this kind of AutoModel": ("needs a causal language model", "choose one of the decoder-only kind"),
+    "for this kind of AutoModel": ("needs a causal language model", "choose a decoder-only model"),
     "does not recognize this architecture": (
         "needs an architecture that transformers has",
         "use a later transformers, or choose another model",
     ),
     "device_map": ("the device map cannot be used", "use --device, or what the message says"),
 }
-"""What transformers says where files are not to blame: limit and remedy."""
+"""Limit and remedy for messages of transformers that are not about missing or damaged files."""
 
 
 def guarded(source: str | Path, part: str, load: Callable[[], Any]) -> Any:
-    """Run a loader of transformers; whatever it raises becomes one line."""
+    """Run a loader of transformers; any exception becomes a one-line ModelError."""
     try:
         return load()
     except (KeyboardInterrupt, SystemExit, MemoryError):
         raise
-    except Exception as error:  # readers of other people's files raise anything: OSError, KeyError, SafetensorError...
+    except Exception as error:  # readers of foreign files raise OSError, KeyError, SafetensorError and others
         if "trust_remote_code" in str(error):
             raise ModelError(
-                f"{str(source)!r} needs code of its own to load its {part}",
+                f"{str(source)!r} needs its own code to load its {part}",
                 limit="code that comes with a model is never run",
-                remedy="use a model that transformers has the code for",
+                remedy="use a model that transformers supports by itself",
             ) from error
         reason = " ".join(str(error).split())[:200] or type(error).__name__
-        if "Weights only load failed" in reason:  # torch's advice is to load them all the same
+        if "Weights only load failed" in reason:  # torch's own advice is to load them anyway
             reason = f"is damaged or {NOT_NUMBERS}"
         known = next((known for said, known in _KNOWN.items() if said in reason), None)
         if known:
@@ -51,14 +51,14 @@ def guarded(source: str | Path, part: str, load: Callable[[], Any]) -> Any:
         elif is_local(source):
             limit, remedy = f"needs a folder with readable {part}", "save or download the model again"
         else:
-            limit, remedy = "no folder of that name, and the hub did not give it", "check the name and the connection"
+            limit, remedy = "no folder has that name, and the hub did not have it", "check the name and the connection"
         raise ModelError(
             f"{part} of {str(source)!r} cannot be loaded ({reason})", limit=limit, remedy=remedy
         ) from error
 
 
 def hub_answers() -> bool:
-    """Whether the hub's name resolves; without a network its client would try again for minutes."""
+    """Whether the hub's name resolves; without a network its client would retry for minutes."""
     if os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy"):
         return True  # the proxy resolves names
     try:
@@ -69,13 +69,13 @@ def hub_answers() -> bool:
 
 
 def file_of(source: str | Path, name: str, revision: str | None) -> Path | None:
-    """A file of a model that was loaded, from its folder or the hub's cache; None if it has none of that name."""
+    """Path of a loaded model's file, in its folder or the hub's cache; None if it has no such file."""
     found = Path(source) / name if is_local(source) else try_to_load_from_cache(str(source), name, revision=revision)
     return Path(found) if isinstance(found, str | Path) and Path(found).is_file() else None
 
 
 def pickled(source: str | Path, revision: str | None) -> bool:
-    """Whether the weights that were loaded are pickled: transformers prefers safetensors where there are any."""
+    """Whether the loaded weights are pickled; transformers prefers safetensors where both exist."""
     safe, unsafe = (
         any(file_of(source, f"{name}{end}", revision) for end in ("", ".index.json"))
         for name in ("model.safetensors", "pytorch_model.bin")
@@ -85,7 +85,7 @@ def pickled(source: str | Path, revision: str | None) -> bool:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Keep transformers' progress bars and advice off the terminal while the block runs."""
+    """Suppress transformers' progress bars and advice while the block runs."""
     verbosity, bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
     hub_verbosity = hub_logging.get_verbosity()
     transformers_logging.set_verbosity_error()

@@ -14,25 +14,10 @@ from spectheory.measure.pair import ModelPair
 def differences(
     table: LatencyTable, pair: ModelPair, *, context: int, longest: int, sampling: Sampling
 ) -> tuple[str, ...]:
-    """What a table does not share with a run that needs it; nothing if it is the one the run would measure.
+    """Names of what differs between a kept table and the one this run would measure, such as ``hardware``.
 
-    Parameters
-    ----------
-    table : LatencyTable
-        As it was kept.
-    pair : ModelPair
-        The models of the run, on this machine.
-    context : int
-        Tokens in the cache.
-    longest : int
-        Most tokens of a pass.
-    sampling : Sampling
-        How the decoding loop samples.
-
-    Returns
-    -------
-    tuple of str
-        Names of what differs, such as ``hardware``.
+    `context` is the number of tokens in the cache, `longest` the largest pass in tokens. Empty if the table can be
+    used.
     """
     described = {**pair.describe(), "hardware": hardware(), "versions": versions()}
     same = {name: table.provenance.get(name) == value for name, value in described.items()}

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from scipy.stats import binom
 
+from spectheory.checks import whole
 from spectheory.cost import LatencyTable
 from spectheory.errors import SettingError
 from spectheory.intervals import CONFIDENCE, Interval
@@ -20,11 +21,11 @@ from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.reading import Reading
 
 DRAFT_TOKENS = (1, 2)
-"""A step of a drafted chain takes one token, and two after a call in which every draft was accepted."""
+"""A draft step of a chain reads one token, or two after a call in which every draft was accepted."""
 BURST = 4
-"""Draft passes in a row, as a call makes them, and plain steps in a row."""
+"""Draft passes, or plain steps, in a row."""
 Round = dict[tuple[str, int], float]
-"""Seconds of one round by (model, tokens)."""
+"""Seconds of each pass of a round, by (model, tokens)."""
 LEAST_REPEATS = 6
 """Fewer measurements give no 95% interval of the median: 2 · 2^-5 > 0.05."""
 
@@ -38,43 +39,20 @@ def measure_latency(
     warm_up: int = 5,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> LatencyTable:
-    """Measure what a pass takes: the target on each of `tokens`, the draft on these and on 1 and 2, at batch 1.
+    """Measure seconds per pass: the target on each of `tokens`, the draft on these and on 1 and 2, at batch 1.
 
-    Rounds are interleaved: each measures every size, so that a machine that slows down slows all alike. Within a round
-    passes come as in decoding, since what the processor's caches hold decides small models: draft passes one after
-    the other, as for a chain, then one on many tokens, as for the last level of a tree, then a pass of the target that
-    verifies; the target's plain step follows a pass of its own. Key-value caches are cut back between passes, outside
-    the measured time. A model without such a cache reads `context` again in every pass, as the decoders have it do.
+    Passes start with `context` tokens in the cache; sizes beyond the window are left out, and 1 is always measured.
+    `warm_up` rounds run unmeasured before `repeats` measured ones. Every round measures each size, so that a slow phase
+    of the machine affects all sizes equally. Within a round passes follow each other as in decoding, since the
+    processor's caches matter for small models: draft passes in a row, as for a chain; a draft pass on many tokens, as
+    for the last level of a tree; a verifying pass of the target. The target's plain step is timed after another target
+    pass. Caches are cropped between passes, outside the measured time. A model without such a cache reads `context`
+    again in every pass, as it does when decoding.
 
-    Each pass is set against the plain step of its own round, so that a slow round cancels: an entry is the median of
-    these ratios times the median plain step, with the distribution-free 95% interval of the median ratio from order
-    statistics (binomial, assuming independent rounds; statistical). So intervals are those of ratios, all that a
-    speed-up needs; the plain step is the unit and has none. Its own spread is in the provenance.
-
-    Parameters
-    ----------
-    pair : ModelPair
-        Target and draft.
-    context : int
-        Tokens in the caches.
-    tokens : sequence of int
-        Numbers of tokens in one pass; 1 is measured anyhow, and those past the window are left out.
-    repeats, warm_up : int
-        Rounds measured, and rounds before them that are not.
-    on_progress : callable, optional
-        Called with (rounds done, rounds in all) after each round.
-
-    Returns
-    -------
-    LatencyTable
-        Seconds.
-
-    Raises
-    ------
-    SettingError
-        If a setting is out of range, or the window has no room for context + 2 tokens.
-    ModelError
-        If a device runs out of memory.
+    Each pass is divided by the plain step of its own round, so that a slow round cancels. An entry is the median of
+    these ratios times the median plain step, with the 95% interval of the median ratio from order statistics
+    (distribution-free, assuming independent rounds; statistical). The plain step is the unit and has no interval; its
+    quartiles are in the provenance. Speed-ups need only these ratios.
     """
     sizes = _sizes(context, tokens, pair.window, repeats, warm_up)
     draft, target = (_Filled(model, pair.vocabulary, context) for model in (pair.draft, pair.target))
@@ -113,11 +91,11 @@ def _against_plain_step(rounds: Sequence[Round]) -> dict[tuple[str, int], NDArra
 
 
 def _round(draft: _Filled, target: _Filled, sizes: Sequence[int], number: int) -> Round:
-    """Seconds of each pass, in the order of decoding: drafts, then a verifying pass, for every size of it."""
+    """Seconds of each pass, in the order of decoding: for every size drafts, then a verifying pass."""
     taken: Round = {}
     bursts: dict[int, list[float]] = {m: [] for m in DRAFT_TOKENS}
     for index, m in enumerate(sizes):
-        # Both sizes of a draft pass take turns in the same places.
+        # The two sizes of a draft pass alternate in the same places.
         turn = (index + number) % len(DRAFT_TOKENS)
         for tokens in DRAFT_TOKENS if len(sizes) == 1 else DRAFT_TOKENS[turn : turn + 1]:
             bursts[tokens] += [draft.run(tokens, keep=1) for _ in range(BURST)]
@@ -131,10 +109,10 @@ def _round(draft: _Filled, target: _Filled, sizes: Sequence[int], number: int) -
 
 
 def _in_a_row(seconds: Sequence[float]) -> float:
-    """Mean of passes in bursts: the first of each after another model's pass, the others at their median.
+    """Mean of passes in bursts: the median first pass of a burst, which follows another model's, and the median of the
+    others.
 
-    A plain mean would grow with every interruption of the process, which medians over rounds cannot mend once most
-    rounds have one.
+    A plain mean would grow with every interruption, and medians over rounds do not help once most rounds have one.
     """
     first, others = seconds[::BURST], [taken for i, taken in enumerate(seconds) if i % BURST]
     return (statistics.median(first) + (BURST - 1) * statistics.median(others)) / BURST
@@ -147,8 +125,7 @@ def _sizes(context: int, tokens: Sequence[int], window: int | None, repeats: int
         ("warm-up", warm_up, 0),
         ("tokens", min(tokens, default=0), 1),
     ):
-        if not isinstance(value, int) or value < least:
-            raise SettingError(f"{name} is {value}", limit=f"must be >= {least}", remedy=f"use {least} or more")
+        whole(name, value, least=least, remedy=f"use {least} or more")
     if window is not None and context + max(DRAFT_TOKENS) > window:
         raise SettingError(
             f"context is {context}",
@@ -160,7 +137,7 @@ def _sizes(context: int, tokens: Sequence[int], window: int | None, repeats: int
 
 
 class _Filled:
-    """A model after some context, for running the same passes on it again and again."""
+    """A model with `context` tokens in its cache, to time the same passes repeatedly."""
 
     def __init__(self, model: Model, vocabulary: int, context: int) -> None:
         self.model, self.vocabulary, self.context = model, vocabulary, context
@@ -171,11 +148,11 @@ class _Filled:
             self.reading.cache.activate_past_recording()
 
     def _some_tokens(self, count: int) -> torch.Tensor:
-        """Any tokens do: the time does not depend on them (in dense models)."""
+        """Arbitrary tokens: the time does not depend on them (in dense models)."""
         return (torch.arange(count, device=self.model.device) % self.vocabulary)[None]
 
     def run(self, tokens: int, keep: int) -> float:
-        """Seconds of one pass on `tokens` with `keep` rows of logits; the cache is cut back afterwards."""
+        """Seconds of one pass on `tokens` with `keep` rows of logits; the cache is cropped afterwards."""
         reading = self.reading if self.keeps else Reading(self.model, self.vocabulary)
         ids = self._some_tokens(tokens if self.keeps else self.context + tokens)
         seconds = _timed(lambda: reading.read(ids, keep=keep), self.model.device)
@@ -185,7 +162,7 @@ class _Filled:
 
 
 def _timed(work: Callable[[], object], device: torch.device) -> float:
-    """Seconds of `work` on `device`, all that it started included: as the decoders take the time of their passes."""
+    """Seconds of `work` including everything it started on the device, as the decoders time their passes."""
     wait_for(device)
     started = time.perf_counter()
     work()
@@ -194,7 +171,7 @@ def _timed(work: Callable[[], object], device: torch.device) -> float:
 
 
 def _median(ordered: NDArray[np.float64]) -> Interval:
-    """Median with the narrowest symmetric interval of order statistics that covers it with 95%."""
+    """Median with the narrowest symmetric 95% interval from order statistics."""
     n = len(ordered)
     rank = int(binom.ppf((1 - CONFIDENCE) / 2, n, 0.5))
     return Interval(float(ordered[rank - 1]), float(np.median(ordered)), float(ordered[n - rank]), "statistical")

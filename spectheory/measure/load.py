@@ -1,4 +1,4 @@
-"""Load a target and a draft model over one tokenizer; whatever is wrong with them is one clear line."""
+"""Load a target and a draft model over one tokenizer; every problem is a one-line error."""
 
 from __future__ import annotations
 
@@ -30,49 +30,34 @@ def load_pair(
     target_revision: str | None = None,
     draft_revision: str | None = None,
 ) -> ModelPair:
-    """Load target and draft, each a local folder or a hub id.
+    """Load target and draft, each a local folder or a name on the Hugging Face hub.
 
-    Code that comes with a model is never run, and pickled weights are read with torch's reader of weights alone.
+    Code that comes with a model is never run; of pickled weights only tensors are read.
 
     Parameters
     ----------
-    target, draft : str or Path
-        A folder with weights, configuration and tokenizer, or a name on the Hugging Face hub.
     dtype : str
-        ``auto`` keeps the precision of the weights, except that float16 becomes float32 on a CPU (which computes it
-        slowly and in other roundings than a GPU); else ``float32``, ``bfloat16`` or ``float16``.
+        ``auto`` keeps the precision of the weights, except that float16 becomes float32 on a CPU, where it is slow and
+        rounds differently from a GPU; else ``float32``, ``bfloat16`` or ``float16``.
     device : str, optional
-        Where both models go: ``cpu``, ``mps``, ``cuda`` or ``cuda:1``; the best one there is if left out.
+        For both models: ``cpu``, ``mps``, ``cuda`` or ``cuda:1``; by default the best one of this machine.
     device_map : optional
-        Spreads the models over devices (needs accelerate), in place of `device`; passed on to transformers.
+        Spreads the models over devices (needs accelerate), in place of `device`; passed to transformers.
     target_revision, draft_revision : str, optional
         Branch, tag or commit on the hub; folders have none.
-
-    Returns
-    -------
-    ModelPair
-
-    Raises
-    ------
-    ModelError
-        If a folder is missing, half-written or given with a revision, the hub cannot be reached, a model needs code of
-        its own, weights are missing or truncated, the tokenizers differ, a model is not causal, or the device is not
-        there.
     """
     if device is not None and device_map is not None:
-        raise ModelError("both device and device map are given", limit="one of them", remedy="leave out the device")
+        raise ModelError("device and device map are given", limit="use one of them", remedy="leave out the device")
+    named = (target, target_revision), (draft, draft_revision)
     place = None if device_map is not None else find_device(device)
     precision = _precision(dtype)
     with quiet():
-        for source, revision in ((target, target_revision), (draft, draft_revision)):
-            _check_config(source, revision)
-        tokenizer = same_tokenizer(
-            _tokenizer(target, target_revision), _tokenizer(draft, draft_revision), str(target), str(draft)
-        )
-        loaded = [
-            _load(source, revision, precision, place, device_map)
-            for source, revision in ((target, target_revision), (draft, draft_revision))
-        ]
+        for source, revision in named:  # refuse an unusable configuration before another loader fails on it
+            check_folder(source, revision)
+            _from_pretrained(transformers.AutoConfig, "config.json", source, revision)
+        ours, theirs = (_from_pretrained(transformers.AutoTokenizer, "tokenizer", *each) for each in named)
+        tokenizer = same_tokenizer(ours, theirs, str(target), str(draft))
+        loaded = [_load(*each, precision, place, device_map) for each in named]
         for model in loaded:
             cache_of_causal(model)
     vocabulary = common_vocabulary(tokenizer, *loaded)
@@ -86,7 +71,7 @@ def load_pair(
 
 
 def _added_tokens(tokenizer: Any, source: str | Path, revision: str | None) -> list[str]:
-    """What to know of tokens that the tokenizer has since it was loaded."""
+    """Remarks about tokens that were added when the tokenizer was loaded."""
     file = file_of(source, "tokenizer.json", revision)
     if file is None:
         return []
@@ -106,56 +91,42 @@ def _precision(name: str) -> torch.dtype | Literal["auto"]:
     return dtype
 
 
-def _check_config(source: str | Path, revision: str | None) -> None:
-    """Refuse a configuration that cannot be used, before a loader of something else stumbles over it."""
-    check_folder(source, revision)
-    guarded(
-        source,
-        "config.json",
-        lambda: transformers.AutoConfig.from_pretrained(str(source), **_where(source, revision)),
-    )
-
-
-def _tokenizer(source: str | Path, revision: str | None) -> Any:
+def _from_pretrained(kind: Any, part: str, source: str | Path, revision: str | None, **options: Any) -> Any:
+    """A part of a model by transformers' loader; without `trust_remote_code` it asks whether to run a model's code."""
     return guarded(
         source,
-        "tokenizer",
-        lambda: transformers.AutoTokenizer.from_pretrained(str(source), **_where(source, revision)),
+        part,
+        lambda: kind.from_pretrained(
+            str(source),
+            revision=revision or "main",
+            local_files_only=is_local(source) or not hub_answers(),
+            trust_remote_code=False,
+            **options,
+        ),
     )
-
-
-def _where(source: str | Path, revision: str | None) -> dict[str, Any]:
-    """What both loaders of transformers are told; without the last entry they ask whether to run a model's code."""
-    return {
-        "revision": revision or "main",
-        "local_files_only": is_local(source) or not hub_answers(),
-        "trust_remote_code": False,
-    }
 
 
 def _load(
     source: str | Path, revision: str | None, dtype: torch.dtype | str, device: torch.device | None, device_map: Any
 ) -> Model:
-    network, info = guarded(
-        source,
+    network, info = _from_pretrained(
+        transformers.AutoModelForCausalLM,
         "weights",
-        lambda: transformers.AutoModelForCausalLM.from_pretrained(
-            str(source),
-            **_where(source, revision),
-            weights_only=True,  # of a pickle: tensors, and no code
-            dtype=dtype,
-            device_map=device_map,
-            output_loading_info=True,
-            ignore_mismatched_sizes=True,  # they are refused below, by name
-        ),
+        source,
+        revision,
+        weights_only=True,  # a pickle gives tensors and runs no code
+        dtype=dtype,
+        device_map=device_map,
+        output_loading_info=True,
+        ignore_mismatched_sizes=True,  # refused below, by name
     )
     _check_weights(source, info)
     if device is not None:
         if dtype == "auto" and device.type == "cpu" and network.dtype == torch.float16:
             network = network.float()
         network = guarded(source, "weights", lambda: network.to(device))
-    # The weights go on requiring gradients, of which inference mode takes none: on a CPU in 16 bits, torch's `linear`
-    # copies the whole output matrix for one row of several if they do not.
+    # Weights keep `requires_grad`, though inference mode needs no gradients: without it, torch's `linear` in 16 bits on
+    # a CPU copies the whole output matrix when one row of several is computed.
     network.eval()
     config = network.config.get_text_config()
     head = network.get_output_embeddings()
@@ -171,12 +142,12 @@ def _load(
 
 
 def _check_weights(source: str | Path, info: dict[str, Any]) -> None:
-    """Refuse weights that transformers would fill up with random numbers."""
+    """Refuse weights with gaps, which transformers would fill with random numbers."""
     for key in ("missing_keys", "mismatched_keys", "error_msgs"):
         found = sorted(str(item) for item in info.get(key) or ())
         if found:
             raise ModelError(
                 f"{str(source)!r} loads with {len(found)} {key.replace('_', ' ')} ({found[0]})",
-                limit="the weights must hold every parameter of the model",
+                limit="the weights must have every parameter of the model",
                 remedy="download or save the model again",
             )

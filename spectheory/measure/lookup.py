@@ -1,4 +1,4 @@
-"""What prompt lookup drafts after a text, and how far a text repeats it at each of its positions."""
+"""What prompt lookup drafts after a text, and how much of it the text repeats, at each position."""
 
 from __future__ import annotations
 
@@ -14,18 +14,10 @@ Ids = NDArray[np.int64]
 
 
 def continuation(text: Ids, k: int, ngram: int, ends: Collection[int] = ()) -> Ids:
-    """The at most k tokens that followed the latest earlier occurrence of the longest suffix of the text.
+    """At most k tokens that followed the latest earlier occurrence of the longest suffix of the text ``[n]``, n >= 1.
 
-    Parameters
-    ----------
-    text : array ``[n]`` of int
-        Prompt and output so far, at least one token. O(ngram) passes over it, most of it one comparison.
-    k : int
-        Most tokens.
-    ngram : int
-        Longest suffix that is looked for; empty if even the last token is new.
-    ends : collection of int
-        Nothing is drafted after one of these.
+    The suffix has at most `ngram` tokens; the draft is empty if the last token is new, and stops after a token of
+    `ends`. O(ngram) passes over the text, of which the first does most of the work.
     """
     at = (text[:-1] == text[-1]).nonzero()[0]
     for length in range(1, min(ngram, len(text) - 1)):
@@ -42,23 +34,12 @@ def continuation(text: Ids, k: int, ngram: int, ends: Collection[int] = ()) -> I
 def lookup_columns(
     prompt_ids: Any, output_ids: Any, ends: Collection[int] = (), ngram: int = LOOKUP_NGRAM
 ) -> dict[str, NDArray[np.int16]]:
-    """The draft at each output token: how long it is, and how much of it the output repeats from there on (§7, exact).
+    """Per output token: the length of the draft copied from the text before it, and how much of it the output repeats
+    (§7, exact).
 
-    The draft at a position is copied from what stands before it.
-
-    Parameters
-    ----------
-    prompt_ids, output_ids : tensor or array ``[m]``, ``[n]``
-        The text; the prompt has at least one token.
-    ends : collection of int
-        Tokens that end a text. One that the output goes on after did not end it.
-    ngram : int
-        Longest suffix that is looked for.
-
-    Returns
-    -------
-    dict of str to array ``[n]``
-        ``lookup_match`` and ``lookup_drafted``, both at most :data:`~spectheory.verification.lookup.LONGEST_COPY`.
+    Returns ``lookup_drafted`` and ``lookup_match``, ``[n]``, at most
+    :data:`~spectheory.verification.lookup.LONGEST_COPY`, for a prompt ``[m]``, m >= 1, and an output ``[n]``. A token
+    of `ends` that the output continues after did not end it.
     """
     prompt, output = (np.asarray(ids, dtype=np.int64) for ids in (prompt_ids, output_ids))
     text = np.concatenate([prompt, output])

@@ -1,4 +1,4 @@
-"""C2: what our own decoding loop takes around the models' passes, from a few short decodings."""
+"""C2: the time our decoding loop takes outside the models' passes, from a few short decodings."""
 
 from __future__ import annotations
 
@@ -25,39 +25,24 @@ CALIBRATION: tuple[tuple[str, Shape], ...] = (
     ("race", KAry((2, 2, 1))),
     ("race", KAry((4, 2, 1, 1))),
 )
-"""Rules with shapes that are decoded; all that other shapes take is worked out from theirs."""
+"""Rules and shapes that are decoded; the times of other shapes are derived from these."""
 TOKENS, ROUNDS = 24, 3
 AS_MODELS_DO = Sampling()
 """Temperature 1 without cuts."""
 LOOP_SAMPLING = "loop_sampling"
-"""Where the provenance of a table says how its loop sampled; tables of older versions do not: as models do."""
+"""Key of the loop's sampling in a table's provenance; without it (older versions) the sampling is `AS_MODELS_DO`."""
 
 
 def with_loop(
     pair: ModelPair, table: LatencyTable, *, sampling: Sampling = AS_MODELS_DO, seed: int = 0
 ) -> LatencyTable:
-    """The table with the time of our decoding loop, from a few decodings of one text at the table's context.
+    """The table with the time of our decoding loop, from a few decodings of one text at the table's context (estimate).
 
-    Settings are decoded in turns, so that whatever slows the machine down slows them alike. Of each the median time of
-    a call outside the passes counts, in units of the median pass of plain decoding, times the table's plain step; the
-    five numbers are their non-negative least squares. An estimate: rules differ by up to a third. Pmfs with a cut or
-    at temperature 0 take several times longer to work out, so a loop is of one sampling; the provenance says which.
-
-    Parameters
-    ----------
-    pair : ModelPair
-        Target and draft, the table's own.
-    table : LatencyTable
-        Seconds of passes.
-    sampling : Sampling
-        Temperature and filters of what is planned or validated.
-    seed : int
-        Of the decodings.
-
-    Raises
-    ------
-    ModelError
-        If a model cannot be decoded with.
+    Settings are decoded alternately, so that a slow phase of the machine affects all equally. For each setting the
+    median time of a call outside the passes is taken in units of the median pass of plain decoding, times the table's
+    plain step. The five numbers of :class:`~spectheory.cost.LoopTime` are their non-negative least squares fit; rules
+    differ by up to a third. The fit holds for one sampling, named in the provenance: pmfs with a cut or at temperature
+    0 take several times longer to compute.
     """
     prompt = _prompt(pair, table.context)
     plain: list[Call] = []
@@ -74,7 +59,7 @@ def with_loop(
 
 
 def fit_loop(shapes: Sequence[Shape], seconds: Sequence[float], plain: float) -> LoopTime:
-    """The loop whose calls of these shapes take these seconds, as nearly as possible; nothing is negative.
+    """The non-negative loop times that fit these seconds per call of these shapes best (least squares).
 
     Examples
     --------
@@ -92,13 +77,13 @@ def fit_loop(shapes: Sequence[Shape], seconds: Sequence[float], plain: float) ->
 
 
 def _prompt(pair: ModelPair, context: int) -> torch.Tensor:
-    """Any tokens do, as many as are cached halfway through the decoding."""
+    """Arbitrary tokens, as many as are cached halfway through the decoding."""
     room = context if pair.window is None else min(context, pair.window - TOKENS)
     return torch.arange(max(room - TOKENS // 2, 1)) % pair.vocabulary
 
 
 def _calls(pair: ModelPair, prompt: torch.Tensor, method: Method, sampling: Sampling, seed: int) -> list[Call]:
-    """Calls that drafted as deep as the shape; near the end of a text they are cut short."""
+    """Calls that drafted the full depth of the shape; near the end of a text calls are shorter."""
     (text,) = decode(pair, [prompt], method, tokens=TOKENS, sampling=sampling, seed=seed, stop_at_end=False)
     depth = method.shape.depth if isinstance(method.shape, Shape) else 0
     return [call for call in text.calls if call.depth == depth] or list(text.calls)

@@ -1,4 +1,4 @@
-"""What the numbers were measured on."""
+"""The software and hardware that a measurement ran on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import spectheory
 
 
 def versions() -> dict[str, str]:
-    """Versions of everything that decides the numbers."""
+    """Versions of everything that affects the numbers."""
     return {
         "spectheory": spectheory.__version__,
         "python": platform.python_version(),
@@ -37,7 +37,7 @@ def hardware() -> dict[str, Any]:
 
 
 def _cpu_name() -> str:
-    """The processor's own name; platform does not know it on Linux."""
+    """The processor's model name, which `platform` does not report on Linux."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

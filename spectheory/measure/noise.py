@@ -1,7 +1,6 @@
 """Random numbers by place, not by order: a hash of a text's key, a position and a counter.
 
-A position's numbers are the same however the text is cut into chunks and blocks, by how many workers it is read, and
-whether the run was resumed.
+The numbers of a position do not depend on chunks, blocks, the number of workers, or whether the run was resumed.
 """
 
 from __future__ import annotations
@@ -13,14 +12,14 @@ Keys = NDArray[np.uint64]
 """One key per position, ``[n]``."""
 
 DEFAULT_KEY = 0
-"""The text's key where none is given."""
+"""Default key of a text."""
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
 
 
 def text_key(seed: int, *place: int) -> int:
-    """The key of a text from the root seed and where the text stands, here prompt and continuation.
+    """The key of a text from the root seed and the text's place, such as prompt and continuation.
 
     Examples
     --------
@@ -31,7 +30,7 @@ def text_key(seed: int, *place: int) -> int:
 
 
 def position_keys(key: int, first: int, count: int) -> Keys:
-    """Keys ``[count]`` of the positions from `first` on of the text with this key; no two of a text are equal."""
+    """Keys ``[count]`` of the positions from `first` on of the text with this key; all keys of a text differ."""
     return _hashed(np.array([key], dtype=np.uint64), np.arange(first, first + count, dtype=np.uint64))
 
 
@@ -49,7 +48,7 @@ def uniforms(keys: Keys, count: int) -> NDArray[np.float64]:
 
 
 def _hashed(state: Keys, counter: Keys) -> Keys:
-    """Number `counter` of the SplitMix64 generator that begins at `state` (Steele, Lea and Flood 2014)."""
+    """Number `counter` of the SplitMix64 generator started at `state` (Steele, Lea and Flood 2014)."""
     x = state + (counter + np.uint64(1)) * _STEP
     for shift, factor in zip(_SHIFTS, _FACTORS, strict=False):
         x = (x ^ (x >> shift)) * factor

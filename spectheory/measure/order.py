@@ -1,4 +1,4 @@
-"""What depends on the order of the tokens alone; ties go to the lowest index."""
+"""Statistics that depend only on the order of the tokens; ties go to the lowest index."""
 
 from __future__ import annotations
 
@@ -7,21 +7,10 @@ from torch import Tensor
 
 
 def order_statistics(target: Tensor, draft: Tensor, at: Tensor, buffers: Tensor) -> dict[str, Tensor]:
-    """Ranks of the token under both models, and whether their first choices agree.
+    """``target_rank`` and ``draft_rank`` of a token (1 the most probable), and ``greedy_agreement``, ``[rows]`` each.
 
-    Parameters
-    ----------
-    target, draft : tensor ``[rows, V]`` of float32
-        Values in the order of the probabilities.
-    at : tensor ``[rows, 1]`` of int
-        The token.
-    buffers : tensor ``[2, rows, V]`` of float32
-        Overwritten.
-
-    Returns
-    -------
-    dict of str to tensor ``[rows]``
-        ``target_rank`` and ``draft_rank``, 1 the most probable, and ``greedy_agreement``.
+    `target` and `draft` ``[rows, V]`` are in the order of the probabilities, `at` ``[rows, 1]`` is the token, `buffers`
+    ``[2, rows, V]`` of float32 are overwritten.
     """
     before, scratch = buffers
     torch.lt(torch.arange(target.shape[1], device=at.device, dtype=torch.float32), at.float(), out=before)
@@ -33,10 +22,7 @@ def order_statistics(target: Tensor, draft: Tensor, at: Tensor, buffers: Tensor)
 
 
 def _rank(values: Tensor, at: Tensor, before: Tensor, scratch: Tensor) -> Tensor:
-    """Place of a token in its row.
-
-    Comparisons go to a float array, where both they and their sum run at full width; counts are exact below 2^24.
-    """
+    """Rank of a token in its row. Counting in floats runs at full vector width, and is exact below 2^24."""
     own = values.gather(1, at)
     ahead = torch.gt(values, own, out=scratch).sum(dim=-1)
     tied = torch.eq(values, own, out=scratch).mul_(before).sum(dim=-1)
@@ -44,7 +30,7 @@ def _rank(values: Tensor, at: Tensor, before: Tensor, scratch: Tensor) -> Tensor
 
 
 def _first_largest(values: Tensor) -> Tensor:
-    """Index of the largest entry of each row."""
-    if values.device.type == "cpu":  # numpy's is ten times as fast there
+    """Index of the largest entry of each row, the first where several are equal."""
+    if values.device.type == "cpu":  # numpy is ten times faster here
         return torch.from_numpy(values.numpy().argmax(axis=-1))
     return values.argmax(dim=-1)

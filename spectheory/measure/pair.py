@@ -10,24 +10,11 @@ import torch
 
 @dataclass(frozen=True)
 class Model:
-    """A causal language model and what is known about where it comes from.
+    """A causal language model and where it comes from.
 
-    Attributes
-    ----------
-    name : str
-        The hub id, or the folder's name without its path.
-    revision : str, optional
-        The commit of a hub model.
-    network : torch module
-        In evaluation mode; it runs in inference mode, without gradients.
-    outputs : int
-        Entries of a row of its logits; padding included.
-    window : int, optional
-        Longest text it takes, in tokens; None if it states none.
-    fingerprint : str
-        Changes when configuration or weights do.
-    source : str
-        The hub id, or the folder with its path.
+    `name` is the hub id or the folder's name without its path, `source` the same with the path, `revision` the commit
+    of a hub model. `outputs` is the length of a row of logits, padding included; `window` the longest text in tokens,
+    None if the model states none; `fingerprint` changes with configuration or weights. `network` is in evaluation mode.
     """
 
     name: str
@@ -40,7 +27,7 @@ class Model:
 
     @property
     def device(self) -> torch.device:
-        """Where its inputs go."""
+        """The device of its inputs."""
         return self.network.get_input_embeddings().weight.device
 
     @property
@@ -49,7 +36,7 @@ class Model:
         return str(self.network.dtype).removeprefix("torch.")
 
     def describe(self) -> dict[str, Any]:
-        """Facts for the provenance of a trace; never a path of this machine."""
+        """Facts for the provenance of a trace, without paths of this machine."""
         return {
             "name": self.name,
             "revision": self.revision,
@@ -67,16 +54,8 @@ class Model:
 class ModelPair:
     """A target and a draft over one tokenizer.
 
-    Attributes
-    ----------
-    target, draft : Model
-        The two models.
-    tokenizer : transformers tokenizer
-        The target's; the draft's gives the same ids.
-    vocabulary : int
-        Token ids 0..vocabulary - 1 are those of the tokenizer; logits are cut to these, since models pad their outputs.
-    remarks : tuple of str
-        What its user should know of how it was loaded, a sentence each.
+    Token ids 0..vocabulary - 1 are those of the tokenizer; logits are cut to these, since models pad their outputs.
+    `remarks` are sentences for the user about how the pair was loaded.
     """
 
     target: Model
@@ -93,7 +72,7 @@ class ModelPair:
 
     @property
     def end_of_text(self) -> frozenset[int]:
-        """Token ids that end a text: the tokenizer's, and those the target's generation settings name."""
+        """Token ids that end a text: the tokenizer's, and those of the target's generation settings."""
         named = getattr(getattr(self.target.network, "generation_config", None), "eos_token_id", None)
         ids = {self.tokenizer.eos_token_id, *(named if isinstance(named, list) else [named])}
         return frozenset(i for i in ids if i is not None)

@@ -1,4 +1,4 @@
-"""Blocks of pmfs in float32 from logits, with the zeros decided."""
+"""Blocks of pmfs in float32 from logits, with zero probabilities marked."""
 
 from __future__ import annotations
 
@@ -14,16 +14,10 @@ from spectheory.measure.truncation import divisor, log_pmf
 
 @dataclass(frozen=True)
 class Pmf:
-    """A block of pmfs ``[rows, V]`` in float32.
+    """A block of pmfs ``[rows, V]`` in float32, with logarithms.
 
-    Attributes
-    ----------
-    pmf : tensor ``[rows, V]``
-        Probabilities.
-    log : tensor ``[rows, V]``
-        Their logarithms, with 0 in place of -inf where `cut`, so that products with them vanish there.
-    cut : tensor ``[rows, V]`` of bool, optional
-        Tokens that the settings or the model exclude; None where every token has a finite logarithm.
+    `log` has 0 in place of -inf where `cut`, so that products with it vanish there. `cut` marks tokens that the
+    settings or the model exclude; None where every token has a finite logarithm.
     """
 
     pmf: Tensor
@@ -36,32 +30,30 @@ class Pmf:
         return own if self.cut is None else own.masked_fill_(self.cut.gather(1, at)[:, 0], -math.inf)
 
     def order(self) -> Tensor:
-        """Values ``[rows, V]`` in the order of the probabilities: logarithms tell apart what these round together."""
+        """Values ``[rows, V]`` in the order of the probabilities: logarithms, which differ where probabilities round to
+        one value.
+        """
         return self.log if self.cut is None else self.log.masked_fill(self.cut, -math.inf)
 
     def order_of(self, rows: Tensor) -> Tensor:
-        """The same ``[n, V]`` of some rows, given by their indices."""
+        """The same values ``[n, V]`` for some rows, given by their indices."""
         return self.log[rows] if self.cut is None else self.log[rows].masked_fill(self.cut[rows], -math.inf)
 
 
+def token_at(cumulative: Tensor, heights: Tensor) -> Tensor:
+    """Tokens ``[rows, n]`` at heights ``[rows, n]`` in [0, 1) of cumulative masses ``[rows, V]``, by inversion."""
+    total = cumulative[:, -1:]
+    # Strictly below the total despite rounding, so that the token found has mass.
+    height = torch.minimum((heights * total).to(total.dtype), torch.nextafter(total, torch.zeros_like(total)))
+    return torch.searchsorted(cumulative, height, right=True)
+
+
 def make_pmf(logits: Tensor, sampling: Sampling, buffers: Tensor, admitted: Tensor | None = None) -> Pmf:
-    """The pmfs of a block of logits; one exponential per entry.
+    """The pmfs of a block of logits ``[rows, V]``; one exponential per entry. The result lies in `buffers` ``[2, rows,
+    V]``.
 
-    Parameters
-    ----------
-    logits : tensor ``[rows, V]``
-        In any floating precision.
-    sampling : Sampling
-        Temperature, top-k, top-p and min-p.
-    buffers : tensor ``[2, rows, V]`` of float32
-        Where the result goes.
-    admitted : tensor ``[rows, 1]`` of int, optional
-        One token per row that is never cut; see :func:`~spectheory.measure.statistics.position_statistics`.
-
-    Raises
-    ------
-    LogitsError
-        If a row has no pmf.
+    `admitted` ``[rows, 1]`` is one token per row that is never cut
+    (:func:`~spectheory.measure.statistics.position_statistics`).
     """
     pmf, log = buffers
     best = logits.amax(dim=-1, keepdim=True).float()
@@ -84,13 +76,10 @@ def make_pmf(logits: Tensor, sampling: Sampling, buffers: Tensor, admitted: Tens
 
 
 def _admit(log: Tensor, logits: Tensor, tokens: Tensor, sampling: Sampling) -> None:
-    """Let cut tokens ``[rows, 1]`` in again, in place and unnormalised; at temperature 0 they are the only ones.
-
-    `logits` are relative to the largest of their row.
-    """
+    """Re-admit cut tokens ``[rows, 1]`` in place, unnormalised; `logits` are relative to their row's largest entry."""
     own = log.gather(1, tokens)
     outside = own == -math.inf
-    if sampling.temperature == 0:
+    if sampling.temperature == 0:  # the admitted token becomes the only one
         log.masked_fill_(outside, -math.inf)
         value = torch.zeros_like(own)
     else:

@@ -1,37 +1,31 @@
-"""The race's acceptance rate at every position (A2), by one sort of the ratios of each row."""
+"""The race's acceptance rate at every position (A2), from one sort of the ratios of each row."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
+from spectheory.measure.devices import widest
+
 
 def race_acceptance(p: Tensor, q: Tensor, scratch: Tensor) -> Tensor:
     r"""Acceptance rate of the race, :math:`\sum_x p_x / (1 + g(p_x/q_x))`, ``[rows, V]`` to ``[rows]`` (A2, exact).
 
-    Tokens in ascending order of r = p/q have :math:`g(r) = r \sum_{y \le x} q_y - \sum_{y \le x} p_y`. What is sorted
-    are pairs (ratio, q) packed into one 64-bit word, so that neither indices nor gathers are needed: non-negative
-    floats are ordered as their bits are. Sums run in float64, within the block alone.
-
-    Parameters
-    ----------
-    p, q : tensor ``[rows, V]`` of float32
-        Target and draft pmfs.
-    scratch : tensor ``[rows, V]`` of float32
-        Overwritten.
+    With tokens in ascending order of r = p/q, :math:`g(r) = r \sum_{y \le x} q_y - \sum_{y \le x} p_y`. Each pair
+    (ratio, q) is packed into one 64-bit word, so that one sort needs no indices: the bits of non-negative floats are
+    ordered as the floats are. Sums run in float64. `scratch` ``[rows, V]`` is overwritten.
     """
     ratio, q = _sorted_pairs(p, q, scratch)
-    wide = torch.float32 if p.device.type == "mps" else torch.float64
-    below = q.cumsum(dim=-1, dtype=wide).mul_(ratio)
-    # p again, from the ratio; where q = 0 < p the race never accepts, and the token is left out.
+    below = q.cumsum(dim=-1, dtype=widest(p)).mul_(ratio)
+    # p, recomputed from the ratio; where q = 0 < p the race never accepts, and the token is left out.
     mass = torch.mul(ratio, q).nan_to_num_(nan=0.0, posinf=0.0)
-    g = below.sub_(mass.cumsum(dim=-1, dtype=wide)).clamp_(min=0.0)
+    g = below.sub_(mass.cumsum(dim=-1, dtype=widest(p))).clamp_(min=0.0)
     return torch.div(mass, g.add_(1.0)).sum(dim=-1)
 
 
 def _sorted_pairs(p: Tensor, q: Tensor, scratch: Tensor) -> tuple[Tensor, Tensor]:
-    """Ratios p/q and draft probabilities, both in ascending order of the ratio, 0/0 first and p/0 last."""
-    # 0/0 is NaN; such tokens count for nothing, wherever they stand.
+    """Ratios p/q and draft probabilities, both in ascending order of the ratio; 0/0 comes first, p/0 last."""
+    # 0/0 is NaN; such tokens have no mass, so their place does not matter.
     torch.div(p, q, out=scratch).nan_to_num_(nan=0.0, posinf=torch.inf)
     words = scratch.view(torch.int32).to(torch.int64)
     words.bitwise_left_shift_(32).bitwise_or_(q.view(torch.int32))

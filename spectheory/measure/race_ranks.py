@@ -10,33 +10,25 @@ from torch import Tensor
 from spectheory.trace import RECORDED_RANKS
 
 _SINGLED_OUT = 256
-"""Tokens whose arrivals are counted one by one; the others come rarely enough for a series."""
+"""Number of tokens treated exactly, those of the largest rates; the others arrive rarely enough for a series."""
 _LARGEST_RATE = 1e9
-"""A token of a larger rate comes first but for a probability of one in a billion."""
+"""A token with a larger rate arrives first except with a probability of one in a billion."""
 _LOG_TIMES, _NODES = (-21.0, 4.0), 64
-"""Trapezoid rule in the logarithm of the winner's time, good to 1e-6 for eight ranks."""
+"""Trapezoid rule in the logarithm of the winner's time, accurate to 1e-6 for eight ranks."""
 _MOST_ARRIVALS = 100.0
 """Expected arrivals beyond which seven or fewer have a probability below 1e-30."""
 _BLOCK = 2**22
-"""Entries of the largest array at a time."""
+"""Most entries of an array."""
 
 
 def race_ranks(p: Tensor, q: Tensor, log_target: Tensor, log_draft: Tensor, scratch: Tensor) -> Tensor:
     r"""P(R = r | token), ``[rows, 8]``, of the race over distinct tokens (R2; exact to 3e-6).
 
     Given the token and its time u ~ Exp(1), R - 1 counts independent arrivals of probability :math:`1-e^{-u\lambda_y}`,
-    :math:`\lambda_y = (c q_y - p_y)_+`, c = p/q of the token. The largest rates are counted exactly, as a product of
-    polynomials; the rest by four terms of the logarithm of their generating function, whose error is of fifth order in
-    the largest of them.
-
-    Parameters
-    ----------
-    p, q : tensor ``[rows, V]`` of float32
-        Target and draft pmfs.
-    log_target, log_draft : tensor ``[rows]``
-        Their logarithms at the token; -inf in the draft gives no rank.
-    scratch : tensor ``[rows, V]`` of float32
-        Overwritten.
+    :math:`\lambda_y = (c q_y - p_y)_+`, c = p/q of the token. The largest rates enter exactly, as a product of
+    polynomials; the others by four terms of the logarithm of their generating function, whose error is of fifth order
+    in the largest of them. `p`, `q` are ``[rows, V]``, the logarithms at the token ``[rows]``; -inf in the draft gives
+    no rank. `scratch` ``[rows, V]`` of float32 is overwritten.
     """
     c = torch.exp(log_target - log_draft).clamp_(max=torch.finfo(torch.float32).max).to(torch.float32)
     torch.addcmul(p, q, c[:, None], value=-1, out=scratch).neg_().clamp_(min=0.0, max=_LARGEST_RATE)
@@ -94,10 +86,10 @@ def _multiply(a: Tensor, b: Tensor) -> Tensor:
 def _series(tail: Tensor, u: Tensor) -> Tensor:
     r"""Generating function of the rare arrivals up to degree 7, ``[8, rows, nodes]``.
 
-    Its logarithm is :math:`\sum_m (-1)^{m-1} (z-1)^m S_m / m`, :math:`S_m = \sum_y (1-e^{-u\lambda_y})^m`, and each S_m
-    a series in u with the moments of the rates.
+    Its logarithm is :math:`\sum_m (-1)^{m-1} (z-1)^m S_m / m`, :math:`S_m = \sum_y (1-e^{-u\lambda_y})^m`; each S_m is
+    a series in u whose coefficients are the moments of the rates.
     """
-    # Beyond, the moments may overflow.
+    # The moments may overflow where more arrivals are expected.
     alive = tail[:, 0, None] * u < _MOST_ARRIVALS
     m1, m2, m3, m4 = (torch.where(alive, tail[:, i, None] * u ** (i + 1), 0.0) for i in range(4))
     s1 = m1 - m2 / 2 + m3 / 6 - m4 / 24

@@ -1,4 +1,4 @@
-"""One model reading a text piece by piece, with its cache where it has one."""
+"""One model reading a text piece by piece, with its cache if it has one."""
 
 from __future__ import annotations
 
@@ -14,15 +14,7 @@ from spectheory.measure.pair import Model
 
 
 class Reading:
-    """A model in the middle of a text, or of a batch of equally long texts.
-
-    Parameters
-    ----------
-    model : Model
-        Who reads.
-    vocabulary : int
-        Logits are cut to the token ids below this.
-    """
+    """A model in the middle of a text, or of a batch of equally long texts; its logits are cut to `vocabulary` ids."""
 
     def __init__(self, model: Model, vocabulary: int) -> None:
         self.model, self.vocabulary = model, vocabulary
@@ -33,12 +25,7 @@ class Reading:
     def read(self, ids: Tensor, keep: int = 1) -> Tensor:
         """Read the next tokens ``[batch, m]``; return the logits ``[batch, keep, V]`` after the last `keep` of them.
 
-        A model that returns no cache reads everything again.
-
-        Raises
-        ------
-        ModelError
-            If the device runs out of memory.
+        A model that returns no cache reads the whole text again.
         """
         ids = ids.to(self.model.device)
         if self._read is not None:
@@ -63,7 +50,7 @@ class Reading:
         return output.logits[:, -keep:, : self.vocabulary]
 
     def repeat(self, count: int) -> None:
-        """Go on with `count` copies of the text read so far."""
+        """Continue with `count` copies of the text read so far."""
         if self.cache is not None:
             self.cache.batch_repeat_interleave(count)
         elif self._read is not None:

@@ -35,29 +35,14 @@ class MeasureSettings:
 
     Parameters
     ----------
-    sampling : Sampling
-        Temperature, top-k, top-p and min-p of both models.
-    tokens : int
-        Most output tokens of a text.
     count : int
         Texts sampled per prompt.
     seed : int
-        Root of all randomness; each prompt has its own stream, and each text its own key for estimated columns.
+        Each prompt has its own random stream, and each text its own key for estimated columns.
     given_text : bool
-        Measure on the outputs the prompt file gives, in place of texts sampled from the target.
-    stop_at_end : bool
-        Whether sampled texts end with their first end-of-text token.
-    chat_template : bool
-        Whether prompts are put into the tokenizer's chat template.
-    chunk : int
-        Tokens read in one pass; decides memory.
+        Measure on the `output` of each prompt in place of texts sampled from the target.
     race : bool
-        Whether to compute the dearest columns: the race's, and those of distinct candidates and of biased rules.
-
-    Raises
-    ------
-    SettingError
-        If a setting is out of range.
+        Whether to compute the expensive columns: the race's, those of distinct candidates and of biased rules.
 
     Examples
     --------
@@ -80,21 +65,13 @@ class MeasureSettings:
             whole(name, getattr(self, name), least=least, remedy=f"use {least} or more")
         if self.given_text and self.count != 1:
             raise SettingError(
-                f"count is {self.count}", limit="given text comes once per prompt", remedy="leave out the count"
+                f"count is {self.count}", limit="a prompt has one given text", remedy="leave out the count"
             )
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a measurement is, in prompts.
-
-    Attributes
-    ----------
-    done, total : int
-        Prompts finished, and all of them.
-    resumed : int
-        Prompts among the finished ones that an earlier run had finished.
-    """
+    """Prompts finished, all prompts, and how many of the finished ones an earlier run had finished."""
 
     done: int
     total: int
@@ -109,38 +86,11 @@ def measure(
     *,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Trace:
-    """Measure a pair and write the trace; a run that was stopped at any moment is taken up where it was.
+    """Measure a pair and write the trace to `out`; a run that was stopped at any moment resumes where it stopped.
 
-    Each prompt's texts are a file of their own beside `out` as soon as they are finished; the trace appears when whole.
-    A prompt's numbers depend on nothing but its place in the file, the settings and the models, so an interrupted
-    and resumed measurement equals an uninterrupted one.
-
-    Parameters
-    ----------
-    pair : ModelPair
-        Target and draft.
-    prompts : sequence of Prompt
-        What the texts continue.
-    settings : MeasureSettings
-        What is measured.
-    out : Path
-        The trace file.
-    on_progress : callable, optional
-        Called with a :class:`Progress` at the start and after each prompt.
-
-    Returns
-    -------
-    Trace
-        As read back from `out`.
-
-    Raises
-    ------
-    TextError
-        If there is no prompt, one does not fit the window, or a given text is missing or impossible.
-    TraceError
-        If `out` or its unfinished parts belong to another measurement.
-    OutputError
-        If files cannot be written, or another run is measuring into `out`.
+    The texts of each prompt become a file next to `out` when they are finished; the trace appears when it is complete.
+    The numbers of a prompt depend only on its place in the file, the settings and the models, so a resumed measurement
+    equals an uninterrupted one. Returns the trace as read back from `out`.
     """
     report = on_progress or (lambda _: None)
     store = PartStore(out, fingerprint_of_run(pair, prompts, settings))
@@ -155,11 +105,11 @@ def _measured(
     store: PartStore,
     report: Callable[[Progress], None],
 ) -> Trace:
-    """The trace, of which this run alone writes the files."""
+    """The trace; no other run writes its files."""
     total = len(prompts)
     if store.final.exists():
         trace = _finished_trace(store.final, store.fingerprint)
-        shutil.rmtree(store.folder, ignore_errors=True)  # left by a stop between writing and clearing up
+        shutil.rmtree(store.folder, ignore_errors=True)  # left by a stop between writing and removing
         report(Progress(total, total, total))
         return trace
     texts = [_encode(pair, prompt, settings) for prompt in prompts]
@@ -176,7 +126,7 @@ def _measured(
 
 
 def _encode(pair: ModelPair, prompt: Prompt, settings: MeasureSettings) -> tuple[Tensor, Tensor | None]:
-    """Token ids of a prompt and of its given text; everything is checked before the first model runs."""
+    """Token ids of a prompt and of its given text, checked before the first model runs."""
     prompt_ids = encode_prompt(pair.tokenizer, prompt, chat_template=settings.chat_template)
     given = encode_output(pair.tokenizer, prompt)[: settings.tokens] if settings.given_text else None
     check_window(prompt.id, len(prompt_ids), settings.tokens if given is None else len(given), pair.window)
@@ -228,17 +178,19 @@ def _finished_trace(out: Path, fingerprint: str) -> Trace:
     if trace.provenance.get("fingerprint") != fingerprint:
         raise TraceError(
             f"{out} is a trace of another measurement",
-            limit="only the same models, prompts and settings are taken up again",
+            limit="only a run with the same models, prompts and settings can resume",
             remedy="choose another --out or remove the file",
         )
     return trace
 
 
 def fingerprint_of_run(pair: ModelPair, prompts: Sequence[Prompt], settings: MeasureSettings) -> str:
-    """Hash of all that decides the numbers but device, library versions and `chunk`, which move roundings alone."""
+    """Hash of everything that decides the numbers, except device, library versions and `chunk`, which change only
+    rounding.
+    """
     if not prompts:
         raise TextError("there is no prompt", limit="needs at least one", remedy="pass a prompt file")
-    # The token ids stand for the tokenizer and its chat template.
+    # The token ids represent the tokenizer and its chat template.
     encoded = [_encode(pair, prompt, settings) for prompt in prompts]
     content = {
         "schema": SCHEMA_VERSION,

@@ -9,6 +9,7 @@ from torch import Tensor
 from spectheory.checks import whole
 from spectheory.distributions import Sampling
 from spectheory.measure.pair import ModelPair
+from spectheory.measure.pmf import token_at
 from spectheory.measure.reading import Reading, read_last
 from spectheory.measure.tokens import check_window
 from spectheory.measure.truncation import log_pmf
@@ -25,42 +26,12 @@ def sample_continuations(
     stop_at_end: bool = True,
     chunk: int = 256,
 ) -> list[Tensor]:
-    """Sample continuations of one prompt from the target, as a batch.
+    """Sample `count` continuations of one prompt ``[n]`` from the target, as a batch; the draft is not used.
 
-    All uniform numbers are drawn beforehand, one per token and continuation, so texts do not depend on when others
-    end. The same generator state gives the same texts on the same machine; another device or precision rounds logits
-    otherwise, and texts may part ways.
-
-    Parameters
-    ----------
-    pair : ModelPair
-        The target is sampled; the draft is not used.
-    prompt_ids : tensor ``[n]``
-        The prompt, read once for all continuations.
-    sampling : Sampling
-        Temperature, top-k, top-p and min-p.
-    tokens : int
-        Most tokens of a continuation.
-    count : int
-        Number of continuations.
-    rng : numpy Generator
-        Source of all randomness.
-    stop_at_end : bool
-        Whether a continuation ends with its first end-of-text token, which belongs to it.
-    chunk : int
-        Prompt tokens read in one pass.
-
-    Returns
-    -------
-    list of tensor
-        Token ids of each continuation, at least one and at most `tokens`, on the CPU.
-
-    Raises
-    ------
-    SettingError
-        If `tokens` or `count` is below 1.
-    TextError
-        If the prompt and the continuation do not fit the window.
+    Returns token ids of each continuation on the CPU, at least one and at most `tokens`. All uniform numbers are drawn
+    from `rng` beforehand, one per token and continuation, so a text does not depend on when others end. The same
+    generator state gives the same texts on the same machine; on another device or in another precision logits round
+    differently, and texts may diverge.
     """
     for name, value in (("tokens", tokens), ("count", count)):
         whole(name, value, remedy="ask for at least one")
@@ -81,35 +52,14 @@ def sample_continuations(
 
 
 def draw(logits: Tensor, uniforms: Tensor, sampling: Sampling) -> Tensor:
-    """One token ``[rows]`` per row of logits ``[rows, V]``, by inversion of the distribution function.
-
-    Parameters
-    ----------
-    logits : tensor ``[rows, V]``
-        Any precision and device.
-    uniforms : tensor ``[rows]``
-        In [0, 1), float64.
-    sampling : Sampling
-        Temperature, top-k, top-p and min-p.
-
-    Returns
-    -------
-    tensor ``[rows]`` of int64, on the CPU.
-
-    Raises
-    ------
-    LogitsError
-        If a row has no pmf.
+    """One token ``[rows]`` (int64, CPU) per row of logits ``[rows, V]``, by inversion of the cdf at `uniforms`
+    ``[rows]``.
     """
     pmf = log_pmf(logits.float(), sampling).cpu().double().exp_()
-    cumulative = pmf.cumsum_(dim=1)
-    total = cumulative[:, -1:]
-    # Below the total whatever the rounding, so that the token found has mass.
-    height = torch.minimum(uniforms[:, None] * total, torch.nextafter(total, torch.zeros_like(total)))
-    return torch.searchsorted(cumulative, height, right=True)[:, 0]
+    return token_at(pmf.cumsum_(dim=1), uniforms[:, None])[:, 0]
 
 
 def _until_end(text: Tensor, ends: Tensor) -> Tensor:
-    """The text up to and with its first end-of-text token."""
+    """The text up to its first end-of-text token, which is included."""
     at = torch.isin(text, ends).nonzero()
     return text[: int(at[0]) + 1] if len(at) else text

@@ -1,7 +1,7 @@
-"""Every column of a trace from two rows of logits and the token between them: on the device, block by block.
+"""Every column of a trace from two rows of logits and the token between them, computed on the device block by block.
 
-All sums over the vocabulary run in float32 over blocks that fit the cache; what is kept per position is float64. With
-V tokens and float32 logits, probabilities carry a relative error near 1e-6 and sums an absolute one below 1e-6.
+Sums over the vocabulary run in float32 over blocks that fit the cache; results per position are float64. With float32
+logits, probabilities have a relative error near 1e-6, sums an absolute error below 1e-6.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from torch import Tensor
 
 from spectheory.distributions import Sampling
 from spectheory.errors import LogitsError, ShapeError
+from spectheory.measure.devices import widest
 from spectheory.measure.distinct_ranks import distinct_ranks
 from spectheory.measure.noise import DEFAULT_KEY, Keys, position_keys
 from spectheory.measure.order import order_statistics
@@ -22,9 +23,9 @@ from spectheory.measure.race_ranks import race_ranks
 from spectheory.trace import RECORDED_RANKS, UNO_SHARES
 
 _CPU_BLOCK = 2**19
-"""Entries of one array of a block on a CPU: 2 MB, so that the handful of arrays in use stays in the last cache."""
+"""Entries of one array of a block on a CPU: 2 MB, so that the arrays in use stay in the last-level cache."""
 _DEVICE_BLOCK = 2**25
-"""Entries of one array of a block elsewhere: 128 MB, long enough to fill the device."""
+"""Entries of one array of a block on other devices: 128 MB, enough to fill the device."""
 
 
 def position_statistics(
@@ -37,39 +38,24 @@ def position_statistics(
     sampled: bool = False,
     keys: Keys | None = None,
 ) -> dict[str, Tensor]:
-    """Statistics of positions by the names of :data:`spectheory.trace.COLUMNS`.
+    """Statistics of n positions by the names of :data:`spectheory.trace.COLUMNS`, from both models' logits ``[n, V]``.
+
+    Values are ``[n]`` (rank laws ``[n, 8]``, the estimated one ``[n, 4]``): float64, with ranks and token ids as
+    integers. Exact up to float32 rounding, except ``distinct_rank``, an unbiased estimate. ``log_target`` is -inf where
+    the target cannot output the token.
 
     Parameters
     ----------
-    target_logits, draft_logits : tensor ``[n, V]``
-        Logits of the two models at n positions over the common token ids, in any floating precision.
     tokens : tensor ``[n]`` of int
         The output token at each position.
-    sampling : Sampling
-        Temperature and filters that turn both models' logits into pmfs.
     race : bool
-        Whether to compute ``race_acceptance``, ``race_rank``, ``distinct_rank`` and ``uno_loss``, which take most of
-        the time.
+        Whether to compute the expensive columns: ``race_acceptance``, ``race_rank``, ``distinct_rank``, ``uno_loss``.
     sampled : bool
-        Whether the tokens are known to be drawn from the target with these settings. Then each was possible when
-        drawn; where logits computed anew round it just outside a cut (top-k, top-p, greedy), it is let in again.
+        Whether the tokens were drawn from the target with these settings. Each was then possible when drawn; where
+        recomputed logits round it just outside a cut (top-k, top-p, greedy), it is re-admitted.
     keys : array ``[n]`` of uint64, optional
-        Randomness of ``distinct_rank`` at each position (:mod:`spectheory.measure.noise`); without them that of the
-        first n positions of a text with key 0. Positions of one text, and texts, need keys of their own.
-
-    Returns
-    -------
-    dict of str to tensor ``[n]``
-        Probabilities, nats and nats squared in float64 (rank laws are ``[n, 8]``, the estimated one ``[n, 4]``),
-        ranks and token ids as integers. Exact up to the rounding of float32, but for ``distinct_rank``, an unbiased
-        estimate. ``log_target`` is -inf where the target cannot output the token.
-
-    Raises
-    ------
-    LogitsError
-        If a row holds NaN or +inf, or nothing but -inf; ``row`` is its index.
-    ShapeError
-        If the shapes do not fit together.
+        Randomness of ``distinct_rank`` at each position (:mod:`spectheory.measure.noise`). The positions of different
+        texts need different keys; the default is the first n positions of a text with key 0.
 
     Examples
     --------
@@ -115,8 +101,10 @@ def _statistics(
     keys: Keys | None,
     sampled: bool,
 ) -> dict[str, Tensor]:
-    """All columns of one block, without keys but the dear ones; `buffers` ``[6, rows, V]`` are overwritten."""
-    at, wide, scratch = tokens[:, None], _wide(target), buffers[5]
+    """All columns of one block; without keys, the expensive ones are skipped. `buffers` ``[6, rows, V]`` are
+    overwritten.
+    """
+    at, wide, scratch = tokens[:, None], widest(target), buffers[5]
     p = make_pmf(target, sampling, buffers[:2], at if sampled else None)
     q = make_pmf(draft, sampling, buffers[2:4])
     log_target, log_draft = p.log_at(at).to(wide), q.log_at(at).to(wide)
@@ -125,7 +113,7 @@ def _statistics(
         "log_target": log_target,
         "log_draft": log_draft,
         "target_entropy": _dot(p.pmf, p.log, scratch).neg_().to(wide).clamp_(min=0.0),
-        # The products of the line above are still there.
+        # `scratch` still holds the products of the line above.
         "target_second_moment": _dot(scratch, p.log, scratch).to(wide),
         "draft_entropy": _dot(q.pmf, q.log, scratch).neg_().to(wide).clamp_(min=0.0),
         "kl": _kl(p, q, scratch).to(wide),
@@ -141,11 +129,6 @@ def _statistics(
         columns["distinct_rank"] = distinct_ranks(p, q, at, log_target, log_draft, keys, buffers[4:])
         columns["uno_loss"] = _uno_loss(p.pmf, q.pmf, columns["total_variation"], buffers[4:])
     return columns
-
-
-def _wide(values: Tensor) -> torch.dtype:
-    """Precision of what is kept per position; Apple's devices have no float64."""
-    return torch.float32 if values.device.type == "mps" else torch.float64
 
 
 def _dot(a: Tensor, b: Tensor, scratch: Tensor) -> Tensor:
@@ -164,7 +147,7 @@ def _kl(p: Pmf, q: Pmf, scratch: Tensor) -> Tensor:
 
 
 def _harmonic_similarity(p: Tensor, q: Tensor, scratch: Tensor) -> Tensor:
-    """Sum of 2 p q / (p + q); where both are zero the quotient is 0 / tiny = 0, as it should."""
+    """Sum of 2 p q / (p + q), where 0/0 counts as 0."""
     torch.add(p, q, out=scratch).clamp_(min=torch.finfo(torch.float32).tiny)
     torch.div(q, scratch, out=scratch)
     return 2 * _dot(p, scratch, scratch)
@@ -180,9 +163,9 @@ def _race_g(p: Tensor, q: Tensor, log_target: Tensor, log_draft: Tensor, scratch
 
 
 def _uno_loss(p: Tensor, q: Tensor, total_variation: Tensor, scratch: Tensor) -> Tensor:
-    r"""Bias ``[rows, shares]`` of over-acceptance b = (1-t) min(1, p/q) + t with recovery from p (Y5, UNO).
+    """Bias ``[rows, shares]`` of over-acceptance b = (1-t) min(1, p/q) + t with recovery from p (Y5, UNO).
 
-    The output law is :math:`b q + c p`, c = (1-t) TV, and the bias its distance to p: the part of b q above (1-c) p.
+    The output law is :math:`b q + c p`, c = (1-t) TV. Its distance to p is the part of b q above (1-c) p.
     """
     both, above = scratch
     torch.minimum(p, q, out=both)
@@ -198,9 +181,9 @@ def _uno_loss(p: Tensor, q: Tensor, total_variation: Tensor, scratch: Tensor) ->
 def _rejection_ranks(p: Tensor, q: Tensor, log_rho: Tensor, scratch: Tensor) -> tuple[Tensor, Tensor]:
     r"""P(R = r | token), ``[rows, 8]``, of recursive rejection with i.i.d. drafts (R3), and TV.
 
-    The residual after m rejections, left unnormalised, is :math:`(p - s_{m+1} q)_+` with mass :math:`G_m = P(R > m)`,
-    :math:`s_1 = 0, G_0 = 1, s_{m+1} = s_m + G_{m-1}`: rejecting at rank m takes :math:`G_{m-1} q` off what is left.
-    So each rank is one pass, and :math:`P(R = r, X = x) = \min((p_x - s_r q_x)_+, G_{r-1} q_x)`.
+    The unnormalised residual after m rejections is :math:`(p - s_{m+1} q)_+` with mass :math:`G_m = P(R > m)`, where
+    :math:`s_1 = 0, G_0 = 1, s_{m+1} = s_m + G_{m-1}`: a rejection at rank m subtracts :math:`G_{m-1} q`. So each rank
+    takes one pass, and :math:`P(R = r, X = x) = \min((p_x - s_r q_x)_+, G_{r-1} q_x)`.
     """
     left, taken = [torch.ones_like(p[:, :1])], [torch.zeros_like(p[:, :1])]
     for _ in range(RECORDED_RANKS - 1):
@@ -210,5 +193,5 @@ def _rejection_ranks(p: Tensor, q: Tensor, log_rho: Tensor, scratch: Tensor) -> 
     before, subtracted = (torch.cat(x, dim=1).to(log_rho.dtype) for x in (left, taken))
     rho = torch.exp(log_rho)[:, None]
     ranks = torch.minimum((1 - subtracted * rho).clamp_(min=0.0), before * rho)
-    # rho is infinite for a token without target mass, which no rank outputs.
+    # rho is infinite for a token without target mass; no rank outputs it.
     return ranks.nan_to_num_(nan=0.0), before[:, 1]

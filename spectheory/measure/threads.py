@@ -1,4 +1,4 @@
-"""Torch's threads: as many as there are free cores, since threads that wait for a busy core slow every pass down."""
+"""Torch's threads: one per free core, since a thread that waits for a busy core slows down every pass."""
 
 from __future__ import annotations
 
@@ -12,26 +12,21 @@ import torch
 from spectheory.errors import SettingError
 
 _WATCHED = 0.25
-"""Seconds over which the cores are watched: 25 ticks of each on Linux."""
+"""Seconds over which the load is measured: 25 ticks of each core on Linux."""
 _STAT = Path("/proc/stat")
 _QUOTAS = (
     (Path("/sys/fs/cgroup/cpu.max"),),
     (Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"), Path("/sys/fs/cgroup/cpu/cpu.cfs_period_us")),
 )
-"""Where a container's share of time stands: quota and period, by version of the control groups."""
+"""Files with a container's quota of CPU time and its period, for both versions of the control groups."""
 
 
 def use_threads(asked: int | None = None) -> str:
     """Set torch's threads and return a sentence that says how many and why.
 
-    If none are asked for: torch's own number (one per core, or ``OMP_NUM_THREADS``), but no more than there are free
-    cores. Cores are those that this process may use; busy ones are counted by the time that any process spends on them
-    in a quarter of a second, or by the load average where the system does not say.
-
-    Raises
-    ------
-    SettingError
-        If more are asked for than there are cores, or none.
+    By default torch's own number (one per core, or ``OMP_NUM_THREADS``), at most the number of free cores. Only cores
+    that this process may use count. The load is the CPU time of all processes in a quarter of a second, or the load
+    average where the system does not report it.
     """
     allowed = _allowed_cores()
     cores = math.ceil(min(len(allowed), _quota()))
@@ -52,7 +47,7 @@ def use_threads(asked: int | None = None) -> str:
 
 
 def threads_in_use() -> int:
-    """Torch's threads at this moment."""
+    """The current number of torch's threads."""
     return torch.get_num_threads()
 
 
@@ -64,7 +59,7 @@ def _allowed_cores() -> frozenset[int]:
 
 
 def _quota() -> float:
-    """Cores whose time a container may spend; infinite without a limit."""
+    """Number of cores whose time a container may use; infinite without a limit."""
     for files in _QUOTAS:
         try:
             quota, period = " ".join(file.read_text() for file in files).split()
@@ -75,7 +70,7 @@ def _quota() -> float:
 
 
 def _busy(cores: frozenset[int]) -> float:
-    """How many of the cores other processes use at this moment."""
+    """How many of the cores are busy now."""
     spent, total = _ticks(cores)
     time.sleep(_WATCHED)
     spent_later, total_later = _ticks(cores)
@@ -85,7 +80,7 @@ def _busy(cores: frozenset[int]) -> float:
 
 
 def _ticks(cores: frozenset[int]) -> tuple[int, int]:
-    """Ticks that these cores spent on processes, and all their ticks; zeros where the system does not say."""
+    """Ticks that these cores spent on processes, and all their ticks; zeros where the system does not report them."""
     try:
         rows = [line.split() for line in _STAT.read_text().splitlines()]
     except OSError:

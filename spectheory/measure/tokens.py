@@ -1,4 +1,4 @@
-"""From text to token ids: tokenizers that agree, prompts that fit."""
+"""From text to token ids: tokenizers must agree, prompts must fit the window."""
 
 from __future__ import annotations
 
@@ -12,18 +12,12 @@ from spectheory.errors import ModelError, TextError
 from spectheory.measure.pair import Model
 from spectheory.prompts import Prompt
 
-ADDED = "if tokenizer.json lacks the token, take out what adds it in tokenizer_config.json (special token or class)"
-"""What to do about a token that appears when a tokenizer is loaded."""
+ADDED = "if tokenizer.json lacks the token, remove what adds it from tokenizer_config.json (special token or class)"
+"""Remedy for a token that is added when a tokenizer is loaded."""
 
 
 def same_tokenizer(target: Any, draft: Any, target_name: str, draft_name: str) -> Any:
-    """Return the target's tokenizer if the draft's gives the same ids.
-
-    Raises
-    ------
-    ModelError
-        If they differ; a differing token is named.
-    """
+    """The target's tokenizer if the draft's gives the same ids; otherwise a ModelError names a token that differs."""
     ours, theirs = target.get_vocab(), draft.get_vocab()
     if ours == theirs:
         return target
@@ -39,13 +33,7 @@ def same_tokenizer(target: Any, draft: Any, target_name: str, draft_name: str) -
 
 
 def common_vocabulary(tokenizer: Any, *models: Model) -> int:
-    """Return V: the tokenizer's ids are below V, and every model has an output for each id below V.
-
-    Raises
-    ------
-    ModelError
-        If a model has no output for a token; the token is named.
-    """
+    """V: all ids of the tokenizer are below V; a ModelError names the first token without an output in some model."""
     ids = tokenizer.get_vocab()
     last = max(ids, key=ids.__getitem__)
     short = min(models, key=lambda model: model.outputs)
@@ -61,21 +49,13 @@ def common_vocabulary(tokenizer: Any, *models: Model) -> int:
 
 
 def added_on_loading(tokenizer: Any, file: Path) -> list[str]:
-    """Tokens that a loaded tokenizer has and its tokenizer.json lacks, by id."""
+    """Tokens that a loaded tokenizer has and its tokenizer.json lacks, sorted by id."""
     ids = tokenizer.get_vocab()
     return sorted(ids.keys() - Tokenizer.from_file(str(file)).get_vocab().keys(), key=ids.__getitem__)
 
 
 def encode_prompt(tokenizer: Any, prompt: Prompt, *, chat_template: bool = False) -> torch.Tensor:
-    """Token ids ``[n]`` of a prompt, special tokens added as the tokenizer does, or by its chat template.
-
-    Raises
-    ------
-    TextError
-        If the prompt has no tokens.
-    ModelError
-        If a chat template is asked for and there is none.
-    """
+    """Token ids ``[n]`` of a prompt, with the tokenizer's special tokens, or by its chat template."""
     text: str = prompt.text
     if chat_template:
         if not getattr(tokenizer, "chat_template", None):
@@ -88,13 +68,7 @@ def encode_prompt(tokenizer: Any, prompt: Prompt, *, chat_template: bool = False
 
 
 def encode_output(tokenizer: Any, prompt: Prompt) -> torch.Tensor:
-    """Token ids ``[n]`` of the text given with a prompt, tokenised apart from it and without special tokens.
-
-    Raises
-    ------
-    TextError
-        If there is no given text or it has no tokens.
-    """
+    """Token ids ``[n]`` of the text given with a prompt, tokenised separately and without special tokens."""
     if prompt.output is None:
         raise TextError(
             f"prompt {prompt.id!r} has no 'output'",
@@ -112,13 +86,7 @@ def _ids(tokenizer: Any, text: str, *, special: bool, what: str) -> torch.Tensor
 
 
 def check_window(name: str, prompt: int, output: int, window: int | None) -> None:
-    """Check that a prompt and what follows it fit both models.
-
-    Raises
-    ------
-    TextError
-        If they do not; the prompt, its tokens and the window are named.
-    """
+    """Check that a prompt of so many tokens and its output fit both models."""
     if window is not None and prompt + output > window:
         raise TextError(
             f"prompt {name!r} has {prompt} tokens and {output} follow",

@@ -1,4 +1,4 @@
-"""Top-k, top-p and min-p on a device without sorting whole rows: the largest entries decide."""
+"""Top-k, top-p and min-p on a device without sorting whole rows: only the largest entries are needed."""
 
 from __future__ import annotations
 
@@ -8,25 +8,14 @@ import torch
 from torch import Tensor
 
 from spectheory.distributions import Sampling
+from spectheory.measure.devices import widest
 
 _FIRST_GUESS = 512
-"""Tokens looked at for a nucleus; where they do not reach top-p, eight times as many are, and so on."""
+"""Largest tokens taken for a nucleus; where they do not reach top-p, eight times as many are taken, and so on."""
 
 
 def log_pmf(logits: Tensor, sampling: Sampling) -> Tensor:
-    """Log-probabilities ``[rows, V]`` (nats, -inf where cut): what :meth:`Sampling.log_pmf` gives, sooner.
-
-    Parameters
-    ----------
-    logits : tensor ``[rows, V]``
-        Floating.
-    sampling : Sampling
-        Temperature, top-k, top-p and min-p.
-
-    Raises
-    ------
-    LogitsError
-        If a row has a NaN or +inf, or nothing but -inf.
+    """Log-probabilities ``[rows, V]`` (nats, -inf where cut), equal to those of :meth:`Sampling.log_pmf` but faster.
 
     Examples
     --------
@@ -49,7 +38,7 @@ def log_pmf(logits: Tensor, sampling: Sampling) -> Tensor:
     log_total = torch.logsumexp(own.masked_fill_(_places(own) >= kept, -math.inf), dim=-1, keepdim=True)
     last = largest.gather(1, kept - 1)
     cut = logits < last
-    # Entries equal to the last one kept may be too many for a nucleus; those of higher index go.
+    # More entries may equal the last one kept than the nucleus needs; those of highest index are cut.
     surplus = (~cut).sum(dim=-1, keepdim=True) - kept
     if bool((surplus > 0).any()):
         tied = logits == last
@@ -58,19 +47,20 @@ def log_pmf(logits: Tensor, sampling: Sampling) -> Tensor:
 
 
 def divisor(sampling: Sampling, precision: torch.dtype) -> float:
-    """The temperature, or the smallest number of a precision: a gap over it is infinite by either, and none is 0."""
+    """The temperature, but at least the smallest positive number of the precision, so that no quotient is 0/0."""
     return max(sampling.temperature, torch.finfo(precision).tiny)
 
 
 def _log_min_p(sampling: Sampling) -> float:
-    """The smallest log-probability relative to the largest one that min-p keeps."""
+    """The smallest log-probability, relative to the largest, that min-p keeps."""
     return math.log(sampling.min_p) if sampling.min_p else -math.inf
 
 
 def _largest(logits: Tensor, scaled: Tensor, sampling: Sampling) -> tuple[Tensor, Tensor, Tensor]:
-    """The largest logits of each row in descending order, scaled too, and how many top-k and top-p keep, ``[rows, 1]``.
+    """The largest logits of each row in descending order, their scaled values, and how many top-k and top-p keep
+    ``[rows, 1]``.
 
-    Logits, not scaled ones, decide which are equal: scaled ones may round together.
+    Ties are decided on the logits, since scaled values may round together.
     """
     top_p = 1.0 if sampling.top_p is None else sampling.top_p
     if sampling.top_k is None or sampling.top_k >= logits.shape[-1]:
@@ -82,13 +72,13 @@ def _largest(logits: Tensor, scaled: Tensor, sampling: Sampling) -> tuple[Tensor
         largest, at = logits.topk(most)
     own = scaled.gather(1, at).masked_fill_(_places(at) >= kept, -math.inf)
     if top_p < 1:
-        kept = torch.minimum(kept, _reaching(torch.softmax(own, dim=-1, dtype=_wide(own)), top_p)[1])
+        kept = torch.minimum(kept, _reaching(torch.softmax(own, dim=-1, dtype=widest(own)), top_p)[1])
     return largest, own, kept
 
 
 def _nucleus(logits: Tensor, scaled: Tensor, top_p: float) -> tuple[Tensor, Tensor, Tensor]:
-    """The same by top-p alone."""
-    total = torch.exp(scaled).sum(dim=-1, keepdim=True, dtype=_wide(scaled))
+    """The same for top-p alone."""
+    total = torch.exp(scaled).sum(dim=-1, keepdim=True, dtype=widest(scaled))
     guess = min(_FIRST_GUESS, logits.shape[-1])
     while True:
         largest, at = logits.topk(guess)
@@ -99,13 +89,8 @@ def _nucleus(logits: Tensor, scaled: Tensor, top_p: float) -> tuple[Tensor, Tens
         guess = min(8 * guess, logits.shape[-1])
 
 
-def _wide(values: Tensor) -> torch.dtype:
-    """Double precision, where a single token may decide; that of the values on devices without it."""
-    return values.dtype if values.device.type == "mps" else torch.float64
-
-
 def _reaching(pmf: Tensor, top_p: float) -> tuple[bool, Tensor]:
-    """Whether these probabilities reach top-p in every row, and how many of them it takes, ``[rows, 1]``."""
+    """Whether these probabilities reach top-p in every row, and how many of them are needed, ``[rows, 1]``."""
     before = pmf.cumsum(dim=-1) - pmf
     return bool((before[:, -1] >= top_p).all()), (before < top_p).sum(dim=-1, keepdim=True)
 

@@ -15,12 +15,7 @@ PROMPTS = _STDLIB / "question.jsonl"
 
 
 def resolve(name: str) -> str:
-    """The folder of a built-in model named ``builtin:target``; any other name is returned as it is.
-
-    Raises
-    ------
-    ModelError
-        If there is no built-in model of that name.
+    """The folder of a built-in model such as ``builtin:target``; any other name is returned unchanged.
 
     Examples
     --------

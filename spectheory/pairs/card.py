@@ -1,7 +1,6 @@
-"""The model card of the built-in pair, from what was recorded and measured: ``python -m spectheory.pairs.card``.
+"""The model card of the built-in pair, from recorded and measured values: ``python -m spectheory.pairs.card``.
 
-Nothing in it is typed in: recipe and losses come from each model's ``training.json``, acceptance rates and latencies
-from measuring now.
+Recipe and losses come from each model's ``training.json``; acceptance rates and latencies are measured now.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The text of the built-in pair: the sources of Python's standard library, split by file.
 
-Every Python has this text, so the recipe in :mod:`spectheory.pairs.train` runs offline anywhere. A file belongs
-to the held-out part when the hash of its path says so: the split needs no list, and adding a file moves no other.
+Every Python has this text, so the recipe in :mod:`spectheory.pairs.train` runs offline. The hash of a file's path
+decides whether it is held out, so the split needs no list, and a new file changes no other.
 """
 
 from __future__ import annotations
@@ -30,9 +30,8 @@ class SourceFile:
 
 
 def standard_library(root: Path | None = None) -> list[SourceFile]:
-    """Read every UTF-8 ``.py`` file of the standard library, sorted by path.
-
-    Left out: installed third-party packages, files that are not UTF-8, and ``encodings`` (tables, not prose).
+    """Every UTF-8 ``.py`` file of the standard library, by path; without third-party packages and ``encodings``
+    (tables).
     """
     root = root or Path(sysconfig.get_paths()["stdlib"])
     files = []

@@ -1,7 +1,7 @@
 """The built-in prompts: ``python -m spectheory.pairs.questions TOKENIZER OUT`` cuts them from held-out files.
 
-One prompt a file, from a place in the file that the hash of its path decides, starting and ending at a line; in the
-layout of Spec-Bench's ``question.jsonl``.
+One prompt per file, in the layout of Spec-Bench's ``question.jsonl``. It consists of whole lines; the hash of the
+file's path decides where it starts.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from spectheory.pairs.corpus import SourceFile, standard_library
 
 QUESTIONS = 48
 PROMPT_TOKENS = 96
-"""A prompt is as many whole lines as fit into this."""
+"""A prompt has as many whole lines as fit into this."""
 
 
 def cut(file: SourceFile, tokenizer: PreTrainedTokenizerFast) -> str | None:
-    """A prompt of whole lines, or None if the file is too short or its lines too long."""
+    """A prompt of whole lines, or None if the file is too short or its lines are too long."""
     lines = file.text.splitlines(keepends=True)
     digest = int.from_bytes(hashlib.sha256(file.path.encode()).digest()[8:16], "big")
     start = digest % max(1, len(lines) * 3 // 4)
@@ -35,7 +35,7 @@ def cut(file: SourceFile, tokenizer: PreTrainedTokenizerFast) -> str | None:
 
 
 def questions(tokenizer: PreTrainedTokenizerFast) -> list[dict[str, Any]]:
-    """The prompts as rows of ``question.jsonl``, the held-out files in the order of their hashes."""
+    """The prompts as rows of ``question.jsonl``; the held-out files are ordered by their hashes."""
     held_out = [file for file in standard_library() if file.held_out]
     held_out.sort(key=lambda file: hashlib.sha256(file.path.encode()).hexdigest())
     found = [(file, prompt) for file in held_out if (prompt := cut(file, tokenizer))]

@@ -1,7 +1,7 @@
 """The recipe of the built-in pair: ``python -m spectheory.pairs.train OUT`` makes tokenizer, target and drafts.
 
-Stages, each written when done and skipped when its folder is there: the byte-level BPE tokenizer, the target on
-text, the draft on text, and the distilled draft (started from the text draft, taught by the *final* target).
+Stages: the byte-level BPE tokenizer, the target on text, the draft on text, and the distilled draft (it starts from the
+text draft and learns from the *final* target). A stage whose folder exists is skipped.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def encode(tokenizer: PreTrainedTokenizerFast, texts: list[str]) -> torch.Tensor
 
 
 def batches(stream: torch.Tensor, schedule: Schedule) -> Callable[[], torch.Tensor]:
-    """Return a function that draws random windows of `stream`, ``[BATCH, WINDOW + 1]``."""
+    """A function that draws random windows of `stream`, ``[BATCH, WINDOW + 1]``."""
     generator = torch.Generator().manual_seed(schedule.seed)
     offsets = torch.arange(WINDOW + 1)
 
@@ -123,7 +123,7 @@ def text_loss(logits: torch.Tensor, window: torch.Tensor, progress: float) -> to
 
 
 def distillation_loss(teacher: LlamaForCausalLM) -> Callable[..., torch.Tensor]:
-    """Return a loss against `teacher`: KL(target || draft) at first, then total variation = 1 - acceptance rate."""
+    """A loss against `teacher`: first KL(target || draft), then total variation = 1 - acceptance rate."""
 
     def loss(logits: torch.Tensor, window: torch.Tensor, progress: float) -> torch.Tensor:
         with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
@@ -190,7 +190,7 @@ def save(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: Pa
 
 
 def make_pair(out: Path) -> None:
-    """Run every stage that is not there yet."""
+    """Run every stage whose folder does not exist yet."""
     files = standard_library()
     training = [f.text for f in files if not f.held_out]
     held_out = [f.text for f in files if f.held_out]

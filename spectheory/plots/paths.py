@@ -6,17 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from spectheory.plots.observed import dots
 from spectheory.plots.style import BLUE, COLOURS, GREY, SKY, LineEnd, name_ends, plain_axes
+from spectheory.verification.registry import BUILT_IN
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-NAMES = {
-    "topk": "top-k",
-    "recursive": "recursive, i.i.d.",
-    "recursive-distinct": "recursive, distinct",
-    "poisson": "Poisson",
-}
+NAMES = {rule.name: rule.title for rule in BUILT_IN if rule.title}
 """What rules are called where their own name does not do."""
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from spectheory.errors import load_extra
 from spectheory.intervals import Interval
 from spectheory.limits.claims import IDEALISED, IID_BRANCHING, IID_CHANNEL, IID_FORMULA, ONE_CALL, TEXT, LimitClaim
-from spectheory.plots.style import COLOURS, GREY, LineEnd, name_ends, save_figure
+from spectheory.plots.style import GREY, LineEnd, colours_of, name_ends, save_figure
 from spectheory.prediction import Label, Plan, Prediction
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def tokens_per_call(ax: Axes, plan: Plan) -> list[Artist]:
     """Tokens per call of chains against k: every rule with its interval, the i.i.d. formula, and the limits."""
-    artists, labels = _curves(ax, plan, plan.chains, _tokens_of, _rule)
+    artists, labels = _curves(ax, plan, plan.chains, _tokens_of, lambda _, top: top.rule.label)
     artists += _limits(ax, plan.of(plan.chains[0]), _LINES, labels)
     _finish(ax, labels, "drafted tokens per call, k", "tokens per target call")
     ax.set_title("What the pair gives (colour), and what to compare it with (grey)", loc="left")
@@ -77,10 +77,6 @@ _LINES: Mapping[LimitClaim, tuple[str, Any]] = {
 """What each limit is about, in few words, and how its line is drawn."""
 
 
-def _rule(label: Label, top: Prediction) -> str:
-    return f"{label} verification" if top.rule.uses_draft else f"prompt {label}"
-
-
 def _tokens_of(prediction: Prediction) -> Interval:
     return prediction.tokens_per_call
 
@@ -102,8 +98,9 @@ def _curves(
     """A line with its interval for every rule and kind of shape; trees are dotted with their sizes."""
     artists: list[Artist] = []
     labels: list[LineEnd] = []
+    of_rules = colours_of(list({p.rule.name: p.rule for p in plan.predictions}.values()))
     for name in names:
-        predictions, colour = plan.of(name), COLOURS[name.rule]
+        predictions, colour = plan.of(name), of_rules[name.rule]
         artists += _band(ax, predictions, value, colour, marker=None if name.chain else ".")
         top = max(predictions, key=lambda p: value(p).best)
         if mark_best:

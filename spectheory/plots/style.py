@@ -4,42 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spectheory.errors import load_extra
 from spectheory.files import write_whole
+from spectheory.verification import Rule
+from spectheory.verification.registry import BUILT_IN
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BLACK, BLUE, ORANGE, GREEN, PINK, YELLOW, SKY, GREY = (
-    "#000000",
-    "#0072B2",
-    "#D55E00",
-    "#009E73",
-    "#CC79A7",
-    "#E69F00",
-    "#56B4E9",
-    "#555555",
-)
-"""Okabe and Ito's palette; grey is for limits and formulas that are compared with."""
-
-COLOURS = {
-    "token": BLUE,
-    "block": ORANGE,
-    "race": GREEN,
-    "independent": PINK,
-    "argmax": YELLOW,
-    "greedy": SKY,
-    "recursive": BLUE,
-    "recursive-distinct": SKY,
-    "topk": YELLOW,
-    "poisson": PINK,
-    "lookup": PINK,
+PALETTE = {
+    "blue": "#0072B2",
+    "orange": "#D55E00",
+    "green": "#009E73",
+    "pink": "#CC79A7",
+    "yellow": "#E69F00",
+    "sky": "#56B4E9",
+    "black": "#000000",
 }
-"""One colour per rule; rules share one that accept the same single draft, or that are hardly drawn together."""
+"""Okabe and Ito's palette, by the names that rules give."""
+BLUE, ORANGE, GREEN, PINK, YELLOW, SKY, BLACK = PALETTE.values()
+GREY = "#555555"
+"""For limits and formulas that are compared with."""
+
+COLOURS = {rule.name: PALETTE[rule.colour] for rule in BUILT_IN if rule.colour}
+"""The colour of each rule; rules share one that accept the same single draft, or that are hardly drawn together."""
+
+
+def colours_of(rules: Sequence[Rule]) -> dict[str, str]:
+    """The colours of rules that are drawn together, by name; a rule without one gets the next that none of them has."""
+    given = {rule.name: PALETTE[rule.colour] for rule in rules if rule.colour in PALETTE}
+    free = cycle([colour for colour in PALETTE.values() if colour not in given.values()] or PALETTE.values())
+    return given | {rule.name: next(free) for rule in rules if rule.name not in given}
+
 
 LineEnd = tuple[float, float, str, str]
 """Where a line ends, its name and its colour."""

@@ -7,7 +7,9 @@ for the texts of the trace (path theorem, §7); the intervals say how it varies 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from typing import Any
 
 from spectheory.cost import CostModel, iid_tokens_per_call
@@ -17,22 +19,15 @@ from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from spectheory.limits.claims import IID_FORMULA, LimitClaim
 from spectheory.prediction.call_times import speedup
+from spectheory.prediction.certified import Settled, by_lists, certain, ends_of, joined, require_certified
 from spectheory.prediction.labels import Label
 from spectheory.prediction.over_prompts import Prompts, ratio
-from spectheory.prediction.shape_calls import ShapeCalls, Wanted, calls_by_shape, takes
+from spectheory.prediction.shape_calls import BestTree, ShapeCalls, Wanted, calls_by_shape, takes
 from spectheory.prediction.trace_limits import Limits, limits_of
 from spectheory.trace import SOURCES, Trace
-from spectheory.verification import (
-    BlockVerification,
-    LookupMatch,
-    PathRule,
-    RaceVerification,
-    RankRule,
-    TokenVerification,
-)
-from spectheory.verification.biased import BiasedVerification
+from spectheory.verification import PathRule, RankRule
+from spectheory.verification.registry import DEFAULT_RULES, names, ranked_names
 
-DEFAULT_RULES: tuple[PathRule, ...] = (TokenVerification(), BlockVerification(), RaceVerification(), LookupMatch())
 _LETTERS_SHOWN = 40
 """Letters of a shape that a repr writes out."""
 DEFAULT_SHAPES = tuple(Chain(k) for k in range(1, 17))
@@ -62,6 +57,10 @@ class Prediction:
         Whether every text was scored with a shape that was not chosen on it: false for a tree searched on one prompt.
     provenance : mapping
         That of the trace.
+    certified : Interval, optional
+        Certain range of `tokens_per_call` for the trace's texts, where the trace does not settle it: the rule needs
+        full pmfs, and the trace has lists of the most probable tokens (§9). The other intervals are then the ranges
+        over both ends, and ``best`` is the middle.
     """
 
     rule: PathRule
@@ -75,6 +74,7 @@ class Prediction:
     limits: Limits
     held_out: bool
     provenance: Mapping[str, Any]
+    certified: Interval | None = None
 
     @property
     def label(self) -> Label:
@@ -83,8 +83,9 @@ class Prediction:
 
     @property
     def gain(self) -> float:
-        """What plans maximise: the speed-up, or without costs the tokens per call."""
-        return (self.speedup or self.tokens_per_call).best
+        """What plans maximise: the speed-up, or without costs the tokens per call; the low end of a certified range."""
+        gain = self.speedup or self.tokens_per_call
+        return gain.low if self.certified else gain.best
 
     def compared(self, claim: LimitClaim) -> float | None:
         """The best value of a limit, or of the i.i.d. formula, for this rule and shape."""
@@ -114,6 +115,7 @@ class Prediction:
             "speedup": self.speedup.as_dict() if self.speedup else None,
             "limits": self.limits.as_dict(),
             "held_out": self.held_out,
+            **({"certified": self.certified.as_dict()} if self.certified else {}),
         }
 
 
@@ -184,6 +186,7 @@ def predict(
     --------
     Two texts known by two numbers per token:
 
+    >>> from spectheory.verification import TokenVerification
     >>> trace = Trace.from_log_probabilities([([-1.0, -0.2], [-1.0, -0.2]), ([-0.5, -1.5], [-0.5, -1.5])])
     >>> print(predict(trace, TokenVerification(), Chain(1)).tokens_per_call)
     2.000
@@ -201,8 +204,8 @@ def plan(
 ) -> Plan:
     """Predict every rule with every shape it takes and find the best; the other arguments are those of :func:`predict`.
 
-    The default rules are those of :data:`DEFAULT_RULES` that the trace has columns for. Only rules with ranks take
-    shapes other than chains.
+    The default rules are those of :data:`~spectheory.verification.registry.DEFAULT_RULES` that the trace has columns
+    for. Only rules with ranks take shapes other than chains.
 
     Examples
     --------
@@ -215,6 +218,8 @@ def plan(
     if rules is None:
         rules = [rule for rule in DEFAULT_RULES if set(rule.needs) <= set(trace.columns)]
     _check(rules, shapes, cost)
+    if any(by_lists(rule, trace, shape) for rule in rules for shape in shapes):
+        return _with_lists(trace, cost, rules, shapes, prefill_emits_token)
     found = _found(trace, rules, shapes, prefill_emits_token)
     prompts = Prompts(trace.texts)
     limits = limits_of(prompts, trace, sorted({calls.shape.nodes for _, calls in found}))
@@ -225,6 +230,61 @@ def plan(
         for rule, calls in found
     )
     return Plan(predictions, max(predictions, key=lambda p: p.gain), prompts.count)
+
+
+def _with_lists(
+    trace: Trace, cost: CostModel | None, rules: Sequence[PathRule], shapes: Sequence[Wanted], prefill: bool
+) -> Plan:
+    """Each rule in turn: those that the lists alone bound at both ends of their law, the others as they are."""
+    found: list[Plan] = []
+    refused: SettingError | None = None
+    for rule in rules:
+        taken = [shape for shape in shapes if takes(rule, shape)]
+        if exact := [shape for shape in taken if not by_lists(rule, trace, shape)]:
+            found.append(plan(trace, cost, rules=[rule], shapes=exact, prefill_emits_token=prefill))
+        bounded = []
+        for shape in (shape for shape in taken if shape not in exact):
+            try:
+                require_certified(rule, shape)
+                bounded.append(shape)
+            except SettingError as error:
+                refused = error
+        if bounded:
+            found.append(_between_ends(trace, cost, rule, bounded, prefill))
+    if not found:
+        raise refused or SettingError("there is nothing to predict", limit="needs a shape of the rules", remedy="chain")
+    return reduce(add, found)
+
+
+def _between_ends(
+    trace: Trace, cost: CostModel | None, rule: PathRule, shapes: Sequence[Wanted], prefill: bool
+) -> Plan:
+    """The predictions of both ends of a certified law, joined; a call takes what the dearest or the cheapest takes."""
+    costs = [Settled(cost, share) for share in (0.0, 1.0)] if cost else [None]
+    most = max(shape.max_rank for shape in shapes if not isinstance(shape, BestTree))
+    plans = [
+        plan(trace, at, rules=[end], shapes=shapes, prefill_emits_token=prefill)
+        for end in ends_of(rule, trace, most)
+        for at in costs
+    ]
+    joint = tuple(_joint(rule, each) for each in zip(*(p.predictions for p in plans), strict=True))
+    return Plan(joint, max(joint, key=lambda p: p.gain), plans[0].prompts)
+
+
+def _joint(rule: PathRule, ends: Sequence[Prediction]) -> Prediction:
+    tokens, speedups = [p.tokens_per_call for p in ends], [p.speedup for p in ends if p.speedup]
+    both = certain(tokens)
+    return replace(
+        ends[0],
+        rule=rule,
+        tokens_per_call=joined(tokens),
+        accepted_length=joined([p.accepted_length for p in ends]),
+        acceptance=joined([p.acceptance for p in ends]),
+        iid_tokens_per_call=sum(p.iid_tokens_per_call for p in ends) / len(ends),
+        speedup=joined(speedups) if speedups else None,
+        limits=replace(ends[0].limits, iid_channel=None),
+        certified=both if both.kind == "bound" else None,
+    )
 
 
 def _check(rules: Sequence[PathRule], shapes: Sequence[Wanted], cost: CostModel | None) -> None:
@@ -238,7 +298,7 @@ def _check(rules: Sequence[PathRule], shapes: Sequence[Wanted], cost: CostModel 
             )
     if cost is not None and not isinstance(cost, CostModel):
         raise SettingError(f"cost is {cost!r}", limit="needs a cost model", remedy="ConstantRatio(0.1) is one")
-    if any(isinstance(rule, BiasedVerification) for rule in rules):
+    if any(rule.output == "biased" for rule in rules):
         raise SettingError(
             "a biased rule is asked for",
             limit="its text is no sample of the target",
@@ -259,9 +319,9 @@ def _found(
         found += [(rule, of_rule[shape]) for shape in wanted]
     if not found:
         raise SettingError(
-            f"no rule of {', '.join(rule.name for rule in rules)} takes such a shape",
+            f"no rule of {names(rules)} takes such a shape",
             limit="shapes other than chains need a rule with ranks",
-            remedy="use race, poisson, recursive, recursive-distinct or topk",
+            remedy=f"use one of {ranked_names()}",
         )
     return found
 

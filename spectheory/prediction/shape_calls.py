@@ -17,6 +17,7 @@ from spectheory.prediction.paths import TextCalls, calls_of_chains, calls_of_tre
 from spectheory.prediction.tree_search import text_tree
 from spectheory.trace import RECORDED_RANKS, Trace
 from spectheory.verification import PathRule, RankRule
+from spectheory.verification.registry import ranked_names
 
 Floats = NDArray[np.float64]
 
@@ -140,7 +141,7 @@ def _with_ranks(trace: Trace, rule: PathRule, wanted: Wanted, prefill_emits_toke
         raise SettingError(
             f"{rule.name} verification is asked for {wanted}",
             limit="it judges one chain of drafts",
-            remedy="use a chain, or a rule with ranks: race, poisson, recursive, recursive-distinct, topk",
+            remedy=f"use a chain, or a rule with ranks: {ranked_names()}",
         )
     if isinstance(wanted, BestTree):
         return _searched(trace, rule, wanted, prefill_emits_token)

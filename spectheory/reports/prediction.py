@@ -202,8 +202,17 @@ def _notes(plan: Plan, in_loop: bool) -> list[str]:
     ]
     lines += origin(provenance)
     absent = [claim.name for claim in (IID_BRANCHING, IID_CHANNEL) if plan.best.compared(claim) is None]
+    bounded = dict.fromkeys(p.rule.name for p in plan.predictions if p.certified)
+    if bounded:
+        lines.append(
+            f"{', '.join(bounded)}: not exact, but from lists of the most probable tokens. The range that they allow "
+            "(`certified`) is certain for these texts; intervals join the 95% ones over prompts at both of its ends "
+            "(with one prompt, the ends alone). Their middle claims nothing: settings are compared by the low end."
+        )
+    elif absent:
+        absent = ["the race rule", *absent]
     if absent:
-        lines.append(f"Absent, as they need full pmfs: the race rule, {', '.join(absent)}.")
+        lines.append(f"Absent, as they need full pmfs: {', '.join(absent)}.")
     if any(isinstance(p.wanted, BestTree) for p in plan.predictions):
         lines.append("Trees are the best that a local search found, one for each rule and size.")
         lines.append(

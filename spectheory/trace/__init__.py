@@ -2,6 +2,7 @@
 
 from spectheory.trace.columns import COLUMNS, DISTINCT_RANKS, RECORDED_RANKS, REQUIRED, UNO_SHARES, Column
 from spectheory.trace.parquet import METADATA_KEY, SCHEMA_VERSION
+from spectheory.trace.reading import read_any, trace_file
 from spectheory.trace.record import GIVEN_TEXT, SAMPLED_TEXT, SOURCES, TRACE_FILE, TextInfo, Trace
 
 __all__ = [
@@ -19,4 +20,6 @@ __all__ = [
     "Column",
     "TextInfo",
     "Trace",
+    "read_any",
+    "trace_file",
 ]

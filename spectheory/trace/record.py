@@ -8,7 +8,7 @@ alone.
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from spectheory.errors import SpectheoryError, TextError, TraceError
 from spectheory.trace import parquet
 from spectheory.trace.checks import Fault, faults
 from spectheory.trace.columns import COLUMNS, REQUIRED
+from spectheory.truncated.top import TopLogProbs
 
 TRACE_FILE = "trace.parquet"
 """Name of the trace in the folder of a measurement."""
@@ -85,6 +86,9 @@ class Trace:
         The texts in order; their token counts add up to N.
     provenance : mapping
         Models, sampling settings, seed, origin of the text, versions, machine.
+    lists : sequence of (TopLogProbs, TopLogProbs)
+        Of target and draft, the most probable tokens at each position, if the trace comes from such lists; ``token``
+        then names the text's tokens. They are kept in memory alone.
 
     Raises
     ------
@@ -103,6 +107,7 @@ class Trace:
     columns: Mapping[str, NDArray[Any]]
     texts: tuple[TextInfo, ...]
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    lists: Sequence[tuple[TopLogProbs, TopLogProbs]] = field(default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:
         missing = [name for name in REQUIRED if name not in self.columns]
@@ -122,6 +127,12 @@ class Trace:
             )
         for fault in faults(self.columns):
             raise self._refused(fault)
+        if self.lists and (len(self.lists) != tokens or "token" not in self.columns):
+            raise TraceError(
+                f"there are {len(self.lists)} lists for {tokens} tokens",
+                limit="needs one pair, and an id, per token",
+                remedy="list every position",
+            )
 
     def _refused(self, fault: Fault) -> SpectheoryError:
         """The error of a column; impossible log-probabilities are the text's fault."""

@@ -1,89 +1,52 @@
 """Truncated knowledge (§9): every quantity from the top-m log-probabilities that servers give, as a certified interval.
 
-The functions are those of full pmfs (:mod:`spectheory.divergences`, :mod:`spectheory.verification`), one position at
-a time; ``mean_interval`` averages over positions.
+The functions mirror those of full pmfs (:mod:`spectheory.divergences`, :mod:`spectheory.verification`), one position
+at a time; :func:`mean_interval` averages over positions. All of them share one contract:
+
+- `target` and `draft` are :class:`TopLogProbs` over one vocabulary; two vocabularies are a ``ShapeError``. Numbers out
+  of range (k below 1, a token outside the vocabulary, an output the target cannot give) are a ``SettingError``.
+- The answer is an :class:`~spectheory.Interval` that holds the value of every pair of pmfs that agrees with the lists
+  (nats; probabilities in [0, 1]). It is ``exact`` where the lists decide the value, else of kind ``bound``; ``best`` is
+  the middle, or the low end where the high one is infinite, and claims nothing.
+- Unless a function says more, the high end of an acceptance (the low end of a divergence) is attained at the best
+  completion, and the other end at the disjoint tails if ceil(s/a) + ceil(t/b) <= n; otherwise that end is certain but
+  loose. :mod:`spectheory.truncated.completions` defines both and proves it. Ends are rounded outward.
 """
 
-from spectheory.truncated.acceptance import (
-    optimal_acceptance,
-    poisson_race_acceptance,
-    race_acceptance,
-    token_acceptance,
-)
-from spectheory.truncated.candidates import (
-    gumbel_list_acceptance,
-    gumbel_list_acceptance_bound,
-    kseq_acceptance,
-    recursive_acceptance,
-)
-from spectheory.truncated.distinct import distinct_race_acceptance
+from spectheory.truncated.acceptance import optimal_acceptance
+from spectheory.truncated.candidates import gumbel_list_acceptance_bound
 from spectheory.truncated.divergences import (
     harmonic_mean_distance,
     harmonic_mean_similarity,
     hockey_stick,
     total_variation,
 )
-from spectheory.truncated.given import (
-    independent_acceptance_given,
-    poisson_race_acceptance_given,
-    race_acceptance_given,
-    token_acceptance_given,
-)
-from spectheory.truncated.matching import (
-    argmax_acceptance,
-    greedy_acceptance,
-    independent_acceptance,
-    top_k_acceptance,
-    top_k_acceptance_given,
-)
 from spectheory.truncated.moments import entropy, second_log_moment
 from spectheory.truncated.outward import mean_interval
 from spectheory.truncated.rank_entropy import largest_rank_entropy, poisson_rank_entropy
-from spectheory.truncated.ranks import (
-    poisson_rank_pmf,
-    poisson_rank_pmf_given,
-    recursive_acceptance_given,
-    recursive_rank_pmf,
-    recursive_rank_pmf_given,
-)
+from spectheory.truncated.rules import acceptance, acceptance_given, bounds_given, rank_pmf, rank_pmf_given
 from spectheory.truncated.top import TopLogProbs
 from spectheory.truncated.unbounded import chi_square, kl_divergence, renyi_divergence
 
 __all__ = [
     "TopLogProbs",
-    "argmax_acceptance",
+    "acceptance",
+    "acceptance_given",
+    "bounds_given",
     "chi_square",
-    "distinct_race_acceptance",
     "entropy",
-    "greedy_acceptance",
-    "gumbel_list_acceptance",
     "gumbel_list_acceptance_bound",
     "harmonic_mean_distance",
     "harmonic_mean_similarity",
     "hockey_stick",
-    "independent_acceptance",
-    "independent_acceptance_given",
     "kl_divergence",
-    "kseq_acceptance",
     "largest_rank_entropy",
     "mean_interval",
     "optimal_acceptance",
-    "poisson_race_acceptance",
-    "poisson_race_acceptance_given",
     "poisson_rank_entropy",
-    "poisson_rank_pmf",
-    "poisson_rank_pmf_given",
-    "race_acceptance",
-    "race_acceptance_given",
-    "recursive_acceptance",
-    "recursive_acceptance_given",
-    "recursive_rank_pmf",
-    "recursive_rank_pmf_given",
+    "rank_pmf",
+    "rank_pmf_given",
     "renyi_divergence",
     "second_log_moment",
-    "token_acceptance",
-    "token_acceptance_given",
-    "top_k_acceptance",
-    "top_k_acceptance_given",
     "total_variation",
 ]

@@ -27,31 +27,6 @@ def recursive_acceptance(target: TopLogProbs, draft: TopLogProbs, k: int) -> Int
 
     One candidate is token verification, ends as there. For k > 1 it is not monotone in the order of channels: the ends
     are those proved in :mod:`spectheory.truncated.remainder`, certain but not attained; the high one is at most R4's.
-
-    Parameters
-    ----------
-    target, draft : TopLogProbs
-        Over one vocabulary.
-    k : int
-        Candidates, i.i.d. from the draft, at least 1.
-
-    Returns
-    -------
-    Interval
-        In [0, 1]; grows with k.
-
-    Raises
-    ------
-    SettingError
-        If k is below 1.
-    ShapeError
-        If the vocabularies differ.
-
-    Examples
-    --------
-    >>> p, q = TopLogProbs.from_pmf([0.5, 0.25, 0.125, 0.125], 2), TopLogProbs.from_pmf([0.25, 0.5, 0.125, 0.125], 2)
-    >>> print(recursive_acceptance(p, q, 2))
-    0.726 [0.625, 0.827]
     """
     at_least_one("k", k)
     if all_known(target, draft):
@@ -74,31 +49,6 @@ def kseq_acceptance(target: TopLogProbs, draft: TopLogProbs, k: int) -> Interval
     \rho-g(\rho)\big)`: the first falls in :math:`\rho`, the second rises, and they cross at the root. Both fall in g,
     so the acceptance is largest at the best completion, where every g is least, and least at the disjoint tails. Ends
     as for :func:`token_acceptance`.
-
-    Parameters
-    ----------
-    target, draft : TopLogProbs
-        Over one vocabulary.
-    k : int
-        Candidates, i.i.d. from the draft, at least 1.
-
-    Returns
-    -------
-    Interval
-        In [0, 1]; grows with k.
-
-    Raises
-    ------
-    SettingError
-        If k is below 1.
-    ShapeError
-        If the vocabularies differ.
-
-    Examples
-    --------
-    >>> p, q = TopLogProbs.from_pmf([0.5, 0.25, 0.125, 0.125], 2), TopLogProbs.from_pmf([0.25, 0.5, 0.125, 0.125], 2)
-    >>> print(kseq_acceptance(p, q, 2))
-    0.748 [0.648, 0.848]
     """
     at_least_one("k", k)
     return between(target, draft, lambda p, q: float(KSeq().acceptance(p, q, k)), scale=float(k))
@@ -110,25 +60,6 @@ def gumbel_list_acceptance_bound(target: TopLogProbs, draft: TopLogProbs, k: int
     An interval of the *bound*, which lies below the list's acceptance (:func:`gumbel_list_acceptance`; ``rowan2025``).
     It is monotone in the order of channels for the reason that the race is: 1 + g(r)/k is the largest of lines A + B r,
     A and B >= 0, r/(A + B r) is concave in r, and a merger lowers g. Ends as for :func:`token_acceptance`.
-
-    Parameters
-    ----------
-    target, draft : TopLogProbs
-        Over one vocabulary.
-    k : int
-        Races, at least 1; one is the exponential race.
-
-    Returns
-    -------
-    Interval
-        In [0, 1]; grows with k.
-
-    Raises
-    ------
-    SettingError
-        If k is below 1.
-    ShapeError
-        If the vocabularies differ.
 
     Examples
     --------
@@ -152,31 +83,6 @@ def gumbel_list_acceptance(target: TopLogProbs, draft: TopLogProbs, k: int) -> I
     :func:`gumbel_list_acceptance_bound`; attained as there. High end: these at the best completion and, for any other
     output, the lesser of its probability and that of a candidate not known to both; at most R4's; certain, not
     attained. k = 1 is the exponential race.
-
-    Parameters
-    ----------
-    target, draft : TopLogProbs
-        Over one vocabulary.
-    k : int
-        Races, at least 1.
-
-    Returns
-    -------
-    Interval
-        In [0, 1].
-
-    Raises
-    ------
-    SettingError
-        If k is below 1.
-    ShapeError
-        If the vocabularies differ.
-
-    Examples
-    --------
-    >>> p, q = TopLogProbs.from_pmf([0.5, 0.25, 0.125, 0.125], 2), TopLogProbs.from_pmf([0.25, 0.5, 0.125, 0.125], 2)
-    >>> print(gumbel_list_acceptance(p, q, 2))
-    0.713 [0.572, 0.854]
     """
     at_least_one("k", k)
     rule, scale = GumbelList(), 2 * RACE_SCALE * k

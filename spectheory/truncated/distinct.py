@@ -24,7 +24,7 @@ import math
 import numpy as np
 
 from spectheory.intervals import Interval
-from spectheory.truncated.acceptance import race_acceptance
+from spectheory.truncated.acceptance import poisson_race_acceptance
 from spectheory.truncated.candidates import reachable
 from spectheory.truncated.completions import all_known, best_completion, overlap
 from spectheory.truncated.masses import Floats
@@ -51,35 +51,10 @@ def distinct_race_acceptance(target: TopLogProbs, draft: TopLogProbs, k: int) ->
     latest ranks, high end with the earliest (proved in :mod:`spectheory.truncated.distinct`). The low end is never
     below the Poisson race's. Any other output adds nothing to the low end, and to the high one at most its probability
     where the draft may draw it, nor more than that of k candidates not all known to both. Certain, not attained.
-
-    Parameters
-    ----------
-    target, draft : TopLogProbs
-        Over one vocabulary.
-    k : int
-        Distinct candidates, at least 1.
-
-    Returns
-    -------
-    Interval
-        In [0, 1].
-
-    Raises
-    ------
-    SettingError
-        If k is below 1.
-    ShapeError
-        If the vocabularies differ.
-
-    Examples
-    --------
-    >>> p, q = TopLogProbs.from_pmf([0.5, 0.25, 0.125, 0.125], 2), TopLogProbs.from_pmf([0.25, 0.5, 0.125, 0.125], 2)
-    >>> print(distinct_race_acceptance(p, q, 2))
-    0.786 [0.637, 0.936]
     """
     at_least_one("k", k)
     if k == 1:
-        return race_acceptance(target, draft)
+        return poisson_race_acceptance(target, draft, 1)
     parts = overlap(target, draft)
     can = np.flatnonzero((parts.both_target > 0) & (parts.both_draft > 0))
     p, c = parts.both_target[can], parts.both_target[can] / parts.both_draft[can]

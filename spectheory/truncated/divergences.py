@@ -16,21 +16,6 @@ def total_variation(target: TopLogProbs, draft: TopLogProbs) -> Interval:
 
     The low end is attained; the high one is if ceil(s/a) + ceil(t/b) <= n (tails that avoid each other).
 
-    Parameters
-    ----------
-    target, draft : TopLogProbs
-        Over one vocabulary.
-
-    Returns
-    -------
-    Interval
-        In [0, 1]; ``exact`` if nothing that matters is unknown.
-
-    Raises
-    ------
-    ShapeError
-        If the vocabularies differ.
-
     Examples
     --------
     >>> p, q = TopLogProbs.from_pmf([0.5, 0.25, 0.125, 0.125], 2), TopLogProbs.from_pmf([0.25, 0.5, 0.125, 0.125], 2)
@@ -45,21 +30,6 @@ def harmonic_mean_similarity(target: TopLogProbs, draft: TopLogProbs) -> Interva
 
     The high end is attained; the low one as in :func:`total_variation`.
 
-    Parameters
-    ----------
-    target, draft : TopLogProbs
-        Over one vocabulary.
-
-    Returns
-    -------
-    Interval
-        In [0, 1].
-
-    Raises
-    ------
-    ShapeError
-        If the vocabularies differ.
-
     Examples
     --------
     >>> p, q = TopLogProbs.from_pmf([0.5, 0.5, 0, 0], 2), TopLogProbs.from_pmf([0.5, 0.25, 0.25, 0], 2)
@@ -71,21 +41,6 @@ def harmonic_mean_similarity(target: TopLogProbs, draft: TopLogProbs) -> Interva
 
 def harmonic_mean_distance(target: TopLogProbs, draft: TopLogProbs) -> Interval:
     """One minus the harmonic-mean similarity, over all completions (D2, §9; certified bound).
-
-    Parameters
-    ----------
-    target, draft : TopLogProbs
-        Over one vocabulary.
-
-    Returns
-    -------
-    Interval
-        In [0, 1]; the low end is attained.
-
-    Raises
-    ------
-    ShapeError
-        If the vocabularies differ.
 
     Examples
     --------
@@ -100,25 +55,6 @@ def hockey_stick(target: TopLogProbs, draft: TopLogProbs, c: float) -> Interval:
     r"""Hockey-stick divergence :math:`g(c) = \sum_y (c\,q_y-p_y)_+` over all completions (D3, §9; certified bound).
 
     The low end is attained, for every c by one completion; the high one as in :func:`total_variation`.
-
-    Parameters
-    ----------
-    target, draft : TopLogProbs
-        Over one vocabulary.
-    c : float
-        Weight of the draft, finite and >= 0.
-
-    Returns
-    -------
-    Interval
-        In [0, c].
-
-    Raises
-    ------
-    SettingError
-        If c is out of range.
-    ShapeError
-        If the vocabularies differ.
 
     Examples
     --------

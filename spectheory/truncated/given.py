@@ -15,33 +15,7 @@ from spectheory.verification.base import at_least_one
 
 
 def token_acceptance_given(target: TopLogProbs, draft: TopLogProbs, token: int) -> Interval:
-    r"""Acceptance by token verification given the output x, :math:`\min(1, q_x/p_x)` (A1, §9; certified, attained).
-
-    Parameters
-    ----------
-    target, draft : TopLogProbs
-        Over one vocabulary.
-    token : int
-        The output; ``exact`` if both know it.
-
-    Returns
-    -------
-    Interval
-        In [0, 1]; ends are suprema over completions in which the token can be output.
-
-    Raises
-    ------
-    SettingError
-        If the target cannot output the token, or it is outside the vocabulary.
-    ShapeError
-        If the vocabularies differ.
-
-    Examples
-    --------
-    >>> p, q = TopLogProbs.from_pmf([0.5, 0.25, 0.25], 1), TopLogProbs.from_pmf([0.125, 0.25, 0.625], 3)
-    >>> print(token_acceptance_given(p, q, 0), token_acceptance_given(p, q, 1))
-    0.250 0.750 [0.500, 1.000]
-    """
+    r"""Acceptance by token verification given the output x, :math:`\min(1, q_x/p_x)` (A1, §9; certified, attained)."""
     (p_low, p_high), (q_low, q_high) = _ranges(target, draft, token)
     # Cut at 1 before dividing: the quotient cannot overflow.
     low = 1.0 if q_low >= p_high else q_low / p_high
@@ -57,31 +31,6 @@ def race_acceptance_given(target: TopLogProbs, draft: TopLogProbs, token: int) -
     High end: the least g at the least ratio p_x/q_x the token can have. It is attained: at that ratio the token adds
     nothing to g, and moving it there takes mass from tokens that add. Low end: disjoint tails and the largest ratio,
     which is 0 unless the draft must give the token something.
-
-    Parameters
-    ----------
-    target, draft : TopLogProbs
-        Over one vocabulary.
-    token : int
-        The output.
-
-    Returns
-    -------
-    Interval
-        In [0, 1].
-
-    Raises
-    ------
-    SettingError
-        If the target cannot output the token, or it is outside the vocabulary.
-    ShapeError
-        If the vocabularies differ.
-
-    Examples
-    --------
-    >>> p, q = TopLogProbs.from_pmf([0.5, 0.25, 0.25], 1), TopLogProbs.from_pmf([0.25, 0.5, 0.25], 2)
-    >>> print(race_acceptance_given(p, q, 0))
-    0.450 [0.400, 0.500]
     """
     (p_low, p_high), (q_low, q_high) = _ranges(target, draft, token)
     known = (p_low, q_low) == (p_high, q_high)
@@ -102,33 +51,6 @@ def poisson_race_acceptance_given(target: TopLogProbs, draft: TopLogProbs, token
     r"""P(R <= k | x) of the Poisson race, :math:`1-(g_x/(1+g_x))^k` (R1, §9; certified bound).
 
     R is geometric with the success of :func:`race_acceptance_given`, and grows with it.
-
-    Parameters
-    ----------
-    target, draft : TopLogProbs
-        Over one vocabulary.
-    token : int
-        The output.
-    k : int
-        Candidates, at least 1.
-
-    Returns
-    -------
-    Interval
-        In [0, 1].
-
-    Raises
-    ------
-    SettingError
-        If k is below 1, the target cannot output the token, or it is outside the vocabulary.
-    ShapeError
-        If the vocabularies differ.
-
-    Examples
-    --------
-    >>> p, q = TopLogProbs.from_pmf([0.5, 0.25, 0.25], 1), TopLogProbs.from_pmf([0.25, 0.5, 0.25], 2)
-    >>> print(poisson_race_acceptance_given(p, q, 0, 2))
-    0.695 [0.640, 0.750]
     """
     at_least_one("k", k)
     one = race_acceptance_given(target, draft, token)
@@ -139,30 +61,7 @@ def poisson_race_acceptance_given(target: TopLogProbs, draft: TopLogProbs, token
 
 
 def independent_acceptance_given(draft: TopLogProbs, token: int) -> Interval:
-    """Acceptance by an independent match given the output x, q_x (A4, §9; certified, both ends attained).
-
-    Parameters
-    ----------
-    draft : TopLogProbs
-        What is known of the draft.
-    token : int
-        The output.
-
-    Returns
-    -------
-    Interval
-        In [0, 1].
-
-    Raises
-    ------
-    SettingError
-        If the token is outside the vocabulary.
-
-    Examples
-    --------
-    >>> print(independent_acceptance_given(TopLogProbs.from_pmf([0.5, 0.25, 0.25], 1), 2))
-    0.250 [0.000, 0.500]
-    """
+    """Acceptance by an independent match given the output x, q_x (A4, §9; certified, both ends attained)."""
     low, high = draft.range(token)
     return settled(low, 1.0, draft) if low == high else outward(low, high, rounding_slack(draft), ceiling=1.0)
 

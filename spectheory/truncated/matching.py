@@ -20,27 +20,6 @@ def independent_acceptance(target: TopLogProbs, draft: TopLogProbs) -> Interval:
     High end: each tail fills the other side's tokens from the largest down, and the rest of both meets on the same
     outside tokens; attained unless one side alone knows an extra token, which counts here as large as the cap. (A
     listed token has at least the cap, so mass there earns no less than outside.) Low end: disjoint tails.
-
-    Parameters
-    ----------
-    target, draft : TopLogProbs
-        Over one vocabulary.
-
-    Returns
-    -------
-    Interval
-        In [0, 1].
-
-    Raises
-    ------
-    ShapeError
-        If the vocabularies differ.
-
-    Examples
-    --------
-    >>> p, q = TopLogProbs.from_pmf([0.5, 0.25, 0.125, 0.125], 2), TopLogProbs.from_pmf([0.25, 0.5, 0.125, 0.125], 2)
-    >>> print(independent_acceptance(p, q))
-    0.281 [0.250, 0.313]
     """
     parts = overlap(target, draft)
     low = float(np.sum(parts.both_target * parts.both_draft))
@@ -72,31 +51,6 @@ def top_k_acceptance(target: TopLogProbs, draft: TopLogProbs, k: int) -> Interva
 
     Exact if k <= m and the target knows those tokens; else a certified bound, both ends attained for k <= m. Ranks
     are those of the draft's list, ties in it to the lowest index; a tie at the cap belongs to the list.
-
-    Parameters
-    ----------
-    target, draft : TopLogProbs
-        Over one vocabulary.
-    k : int
-        Candidates, at least 1.
-
-    Returns
-    -------
-    Interval
-        In [0, 1].
-
-    Raises
-    ------
-    SettingError
-        If k is below 1.
-    ShapeError
-        If the vocabularies differ.
-
-    Examples
-    --------
-    >>> p, q = TopLogProbs.from_pmf([0.5, 0.25, 0.125, 0.125], 2), TopLogProbs.from_pmf([0.25, 0.5, 0.125, 0.125], 2)
-    >>> top_k_acceptance(p, q, 1)
-    Interval(low=0.25, best=0.25, high=0.25, kind='exact')
     """
     at_least_one("k", k)
     overlap(target, draft)
@@ -117,89 +71,14 @@ def top_k_acceptance(target: TopLogProbs, draft: TopLogProbs, k: int) -> Interva
     return outward(low, mass + float(np.max(sums + unseen)), 2 * rounding_slack(target, draft), ceiling=1.0)
 
 
-def argmax_acceptance(target: TopLogProbs, draft: TopLogProbs) -> Interval:
-    """Acceptance of the draft's first choice against a sampled target, p(argmax q) (A4; exact if the target knows it).
-
-    Parameters
-    ----------
-    target, draft : TopLogProbs
-        Over one vocabulary; ties as in :func:`top_k_acceptance`.
-
-    Returns
-    -------
-    Interval
-        In [0, 1]; else both ends are attained.
-
-    Raises
-    ------
-    ShapeError
-        If the vocabularies differ.
-
-    Examples
-    --------
-    >>> p, q = TopLogProbs.from_pmf([0.5, 0.25, 0.125, 0.125], 2), TopLogProbs.from_pmf([0.25, 0.5, 0.125, 0.125], 2)
-    >>> print(argmax_acceptance(p, q))
-    0.250
-    """
-    return top_k_acceptance(target, draft, 1)
-
-
 def greedy_acceptance(target: TopLogProbs, draft: TopLogProbs) -> Interval:
-    """1 where the first choices of target and draft agree, else 0 (A4; always exact).
-
-    Parameters
-    ----------
-    target, draft : TopLogProbs
-        Over one vocabulary; ties as in :func:`top_k_acceptance`.
-
-    Returns
-    -------
-    Interval
-        0 or 1.
-
-    Raises
-    ------
-    ShapeError
-        If the vocabularies differ.
-
-    Examples
-    --------
-    >>> p, q = TopLogProbs.from_pmf([0.5, 0.25, 0.125, 0.125], 2), TopLogProbs.from_pmf([0.25, 0.5, 0.125, 0.125], 2)
-    >>> greedy_acceptance(p, q).best
-    0.0
-    """
+    """1 where the first choices of target and draft agree, else 0 (A4; always exact)."""
     overlap(target, draft)
     return Interval.exact(float(target.tokens[0] == draft.tokens[0]))
 
 
 def top_k_acceptance_given(draft: TopLogProbs, token: int, k: int) -> Interval:
-    """1 if the output is among the draft's k most probable tokens, else 0 (R7; exact unless k > m and it is unlisted).
-
-    Parameters
-    ----------
-    draft : TopLogProbs
-        What is known of the draft; ties as in :func:`top_k_acceptance`.
-    token : int
-        The output.
-    k : int
-        Candidates, at least 1; k = 1 is the argmax draft (A4).
-
-    Returns
-    -------
-    Interval
-        0, 1 or, of kind ``bound``, [0, 1].
-
-    Raises
-    ------
-    SettingError
-        If k is below 1, or the token is outside the vocabulary.
-
-    Examples
-    --------
-    >>> q = TopLogProbs.from_pmf([0.25, 0.5, 0.25], 1)
-    >>> top_k_acceptance_given(q, 1, 1).best, top_k_acceptance_given(q, 0, 2).high
-    (1.0, 1.0)
-    """
+    """1 if the output is among the draft's k most probable tokens, else 0 (R7; exact if k <= m or it is listed)."""
     at_least_one("k", k)
     draft.range(token)
     if token in draft.tokens[:k] or k >= draft.vocabulary:

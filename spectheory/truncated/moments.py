@@ -21,16 +21,6 @@ from spectheory.truncated.top import TopLogProbs
 def entropy(top: TopLogProbs) -> Interval:
     r"""Shannon entropy :math:`-\sum_x p_x\log p_x` in nats over all completions (D1, §9; certified, both attained).
 
-    Parameters
-    ----------
-    top : TopLogProbs
-        What is known of the pmf.
-
-    Returns
-    -------
-    Interval
-        ``exact`` if nothing is unknown.
-
     Examples
     --------
     >>> print(entropy(TopLogProbs.from_pmf([0.5, 0.25, 0.125, 0.125], 2)))
@@ -41,16 +31,6 @@ def entropy(top: TopLogProbs) -> Interval:
 
 def second_log_moment(top: TopLogProbs) -> Interval:
     r"""Second log-moment :math:`\sum_x p_x\log^2p_x`, nats squared, over all completions (D1, §9; certified, attained).
-
-    Parameters
-    ----------
-    top : TopLogProbs
-        What is known of the pmf.
-
-    Returns
-    -------
-    Interval
-        ``exact`` if nothing is unknown.
 
     Examples
     --------

@@ -41,16 +41,6 @@ def mean_interval(intervals: Iterable[Interval]) -> Interval:
     Means of entropy and second log-moment over the contexts of a text are the mu and mu2 of the branching bounds
     (B2'), which fall in mu and rise in mu2: put mu's low end and mu2's high end there.
 
-    Parameters
-    ----------
-    intervals : iterable of Interval
-        One per position, at least one.
-
-    Raises
-    ------
-    ShapeError
-        If there is none.
-
     Examples
     --------
     >>> mean_interval([Interval(0.0, 0.5, 1.0, "bound"), Interval.exact(0.5)])

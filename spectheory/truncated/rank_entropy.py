@@ -42,25 +42,6 @@ def poisson_rank_entropy(target: TopLogProbs, draft: TopLogProbs, *, tolerance: 
     its tokens out; then :math:`E\log R \le \sum_x p_x\log(1+g_x)` (Jensen), with g_x at most p_x/q_x, and
     H(R) is at most the largest entropy that goes with it (:func:`largest_rank_entropy`).
 
-    Parameters
-    ----------
-    target, draft : TopLogProbs
-        Over one vocabulary.
-    tolerance : float
-        Largest width if all is known, nats, in [1e-11, 1].
-
-    Returns
-    -------
-    Interval
-        In [0, inf]; ``best`` is the low end where the high one is infinite.
-
-    Raises
-    ------
-    SettingError
-        If the draft lacks a token of the target in every completion, or the tolerance is out of range.
-    ShapeError
-        If the vocabularies differ.
-
     Examples
     --------
     >>> p, q = TopLogProbs.from_pmf([0.5, 0.25, 0.125, 0.125], 2), TopLogProbs.from_pmf([0.25, 0.5, 0.125, 0.125], 2)
@@ -110,21 +91,6 @@ def largest_rank_entropy(mean_log_rank: float) -> float:
     For any s the entropy is at most the mean of :math:`-\log(R^{-s}/\zeta(s))`. No law allows less, since
     one with :math:`P(R=r)` in proportion to :math:`r^{-s}` attains it. It is below both forms of ``li2018``: they
     are s = 1 + 1/E, in nats and in bits, with :math:`\zeta(s) \le s/(s-1)`.
-
-    Parameters
-    ----------
-    mean_log_rank : float
-        E log R or an upper bound on it, nats, >= 0.
-
-    Returns
-    -------
-    float
-        Nats; certain for the s that is found, and rounded up.
-
-    Raises
-    ------
-    SettingError
-        If the argument is negative or NaN.
 
     Examples
     --------

@@ -29,31 +29,6 @@ def poisson_rank_pmf(target: TopLogProbs, draft: TopLogProbs, max_rank: int) -> 
     most the peak times its probability, and at most the draft's probability of a candidate not known to both. The law
     falls in r, and is a difference of P(R <= r): the tightest of these ends is given. The first rank is the
     exponential race, ends as there; the others are certain, not attained.
-
-    Parameters
-    ----------
-    target, draft : TopLogProbs
-        Over one vocabulary.
-    max_rank : int
-        Ranks, at least 1.
-
-    Returns
-    -------
-    tuple of Interval
-        Each in [0, 1].
-
-    Raises
-    ------
-    SettingError
-        If max_rank is below 1.
-    ShapeError
-        If the vocabularies differ.
-
-    Examples
-    --------
-    >>> p, q = TopLogProbs.from_pmf([0.5, 0.25, 0.125, 0.125], 2), TopLogProbs.from_pmf([0.25, 0.5, 0.125, 0.125], 2)
-    >>> print(*poisson_rank_pmf(p, q, 2), sep=" and ")
-    0.572 [0.444, 0.700] and 0.168 [0.123, 0.212]
     """
     at_least_one("max_rank", max_rank)
     if all_known(target, draft):
@@ -82,31 +57,6 @@ def recursive_rank_pmf(target: TopLogProbs, draft: TopLogProbs, max_rank: int) -
     is at most what they have left, t, and at most :math:`G(T-t)/s`. The law falls in r, and is a difference of
     P(R <= r): the tightest of these ends is given. The first rank is token verification, ends as there; the others are
     certain, not attained.
-
-    Parameters
-    ----------
-    target, draft : TopLogProbs
-        Over one vocabulary.
-    max_rank : int
-        Ranks, at least 1.
-
-    Returns
-    -------
-    tuple of Interval
-        Each in [0, 1].
-
-    Raises
-    ------
-    SettingError
-        If max_rank is below 1.
-    ShapeError
-        If the vocabularies differ.
-
-    Examples
-    --------
-    >>> p, q = TopLogProbs.from_pmf([0.5, 0.25, 0.125, 0.125], 2), TopLogProbs.from_pmf([0.25, 0.5, 0.125, 0.125], 2)
-    >>> print(*recursive_rank_pmf(p, q, 2), sep=" and ")
-    0.625 [0.500, 0.750] and 0.135 [0.062, 0.208]
     """
     at_least_one("max_rank", max_rank)
     scale = 2 * remainder_scale(max_rank)
@@ -130,33 +80,6 @@ def poisson_rank_pmf_given(target: TopLogProbs, draft: TopLogProbs, token: int, 
     r"""P(R = r | x), r = 1..max_rank, of the Poisson race: geometric, :math:`a(1-a)^{r-1}` (R1, §9; certified bound).
 
     a is that of :func:`race_acceptance_given`; there is one peak, at a = 1/r, so the ends are tight where a's are.
-
-    Parameters
-    ----------
-    target, draft : TopLogProbs
-        Over one vocabulary.
-    token : int
-        The output x.
-    max_rank : int
-        Ranks, at least 1.
-
-    Returns
-    -------
-    tuple of Interval
-        Each in [0, 1].
-
-    Raises
-    ------
-    SettingError
-        If max_rank is below 1, the target cannot output the token, or it is outside the vocabulary.
-    ShapeError
-        If the vocabularies differ.
-
-    Examples
-    --------
-    >>> p, q = TopLogProbs.from_pmf([0.5, 0.25, 0.25], 1), TopLogProbs.from_pmf([0.25, 0.5, 0.25], 2)
-    >>> print(*poisson_rank_pmf_given(p, q, 0, 2), sep=" and ")
-    0.450 [0.400, 0.500] and 0.245 [0.240, 0.250]
     """
     at_least_one("max_rank", max_rank)
     one = race_acceptance_given(target, draft, token)
@@ -175,33 +98,6 @@ def recursive_rank_pmf_given(
 
     With a = min(1, q_x/p_x) it is :math:`\min\big((1-s_ra)_+, G_{r-1}a\big)`: it falls in s, rises in G, and has one
     peak in a, at 1/(s + G). Ranges as in :func:`recursive_rank_pmf` and :func:`token_acceptance_given`.
-
-    Parameters
-    ----------
-    target, draft : TopLogProbs
-        Over one vocabulary.
-    token : int
-        The output x.
-    max_rank : int
-        Ranks, at least 1.
-
-    Returns
-    -------
-    tuple of Interval
-        Each in [0, 1].
-
-    Raises
-    ------
-    SettingError
-        If max_rank is below 1, the target cannot output the token, or it is outside the vocabulary.
-    ShapeError
-        If the vocabularies differ.
-
-    Examples
-    --------
-    >>> p, q = TopLogProbs.from_pmf([0.5, 0.25, 0.25], 1), TopLogProbs.from_pmf([0.25, 0.5, 0.25], 2)
-    >>> print(*recursive_rank_pmf_given(p, q, 0, 2), sep=" and ")
-    0.500 and 0.250 [0.125, 0.375]
     """
     at_least_one("max_rank", max_rank)
     one, left = token_acceptance_given(target, draft, token), remainders(target, draft, max_rank)
@@ -222,33 +118,6 @@ def recursive_acceptance_given(target: TopLogProbs, draft: TopLogProbs, token: i
 
     A certified bound: s is largest at the disjoint tails and least at the best completion, q_x/p_x is that of
     :func:`token_acceptance_given`. Both ends are attained where the token is known to both and those are.
-
-    Parameters
-    ----------
-    target, draft : TopLogProbs
-        Over one vocabulary.
-    token : int
-        The output x.
-    k : int
-        Candidates, i.i.d. from the draft, at least 1.
-
-    Returns
-    -------
-    Interval
-        In [0, 1]; grows with k.
-
-    Raises
-    ------
-    SettingError
-        If k is below 1, the target cannot output the token, or it is outside the vocabulary.
-    ShapeError
-        If the vocabularies differ.
-
-    Examples
-    --------
-    >>> p, q = TopLogProbs.from_pmf([0.5, 0.25, 0.25], 1), TopLogProbs.from_pmf([0.25, 0.5, 0.25], 2)
-    >>> print(recursive_acceptance_given(p, q, 0, 2))
-    0.750 [0.625, 0.875]
     """
     at_least_one("k", k)
     one, left = token_acceptance_given(target, draft, token), remainders(target, draft, k)

@@ -37,21 +37,6 @@ def kl_divergence(target: TopLogProbs, draft: TopLogProbs) -> Interval:
     The low end is attained. The high one is infinite, as a rule: a token that the draft does not know may have q = 0;
     it is finite, certain and loose if the draft's unseen mass leaves none of its tokens out.
 
-    Parameters
-    ----------
-    target, draft : TopLogProbs
-        Over one vocabulary.
-
-    Returns
-    -------
-    Interval
-        In [0, inf]; ``best`` is the low end where the high one is infinite.
-
-    Raises
-    ------
-    ShapeError
-        If the vocabularies differ.
-
     Examples
     --------
     >>> p, q = TopLogProbs.from_pmf([0.5, 0.25, 0.125, 0.125], 2), TopLogProbs.from_pmf([0.25, 0.5, 0.125, 0.125], 2)
@@ -69,21 +54,6 @@ def chi_square(target: TopLogProbs, draft: TopLogProbs) -> Interval:
     r"""Chi-square divergence :math:`\sum_x p_x^2/q_x-1` over all completions (D1, §9; certified bound).
 
     Ends as for :func:`kl_divergence`.
-
-    Parameters
-    ----------
-    target, draft : TopLogProbs
-        Over one vocabulary.
-
-    Returns
-    -------
-    Interval
-        In [0, inf].
-
-    Raises
-    ------
-    ShapeError
-        If the vocabularies differ.
 
     Examples
     --------
@@ -104,25 +74,6 @@ def renyi_divergence(target: TopLogProbs, draft: TopLogProbs, order: float) -> I
 
     The low end is attained. The high end is that of disjoint tails below order 1, and as for :func:`kl_divergence`
     from order 1 on.
-
-    Parameters
-    ----------
-    target, draft : TopLogProbs
-        Over one vocabulary.
-    order : float
-        The order a, in (0, inf].
-
-    Returns
-    -------
-    Interval
-        In [0, inf], nats.
-
-    Raises
-    ------
-    SettingError
-        If the order is not positive.
-    ShapeError
-        If the vocabularies differ.
 
     Examples
     --------

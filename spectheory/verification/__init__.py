@@ -1,4 +1,11 @@
-"""Verification rules, one file each, and what their ranks say (A, R, block; §2, §3 and §7 of the theory)."""
+"""Verification rules, one file each, and what their ranks say (A, R, block; §2, §3 and §7 of the theory).
+
+The contract that every function here shares: pmfs are arrays ``[..., V]`` over one vocabulary of numpy, torch or
+another library of the array API; leading dimensions broadcast, and the answer is of the same library. A `PmfError` says
+that an array is no pmf, a `ShapeError` that two do not fit, a `SettingError` that a number of candidates or ranks is no
+whole number >= 1. Tokens without probability are decided, not patched: a token that the draft cannot draw is never
+accepted; given an output that cannot occur, acceptance is 1 where the draft can draw it.
+"""
 
 from spectheory.verification.base import Columns, PathRule, PositionRule, RankRule, Rule
 from spectheory.verification.biased import BiasedVerification
@@ -24,27 +31,8 @@ from spectheory.verification.rank_entropy import (
 )
 from spectheory.verification.recursive import RecursiveRejection
 from spectheory.verification.recursive_entropy import recursive_rank_entropies
+from spectheory.verification.registry import PATH_RULES, RULES
 from spectheory.verification.token import TokenVerification
-
-RULES: dict[str, PathRule] = {
-    rule.name: rule
-    for rule in (
-        TokenVerification(),
-        BlockVerification(),
-        RaceVerification(),
-        PoissonRace(),
-        RecursiveRejection(),
-        RecursiveRejection(replacement=False),
-        IndependentMatch(),
-        ArgmaxDraft(),
-        GreedyMatch(),
-        TopKMatch(),
-    )
-}
-"""Rules about two pmfs with a path form, by name; a new rule's file is listed here and nowhere else."""
-
-PATH_RULES: dict[str, PathRule] = {**RULES, LookupMatch.name: LookupMatch()}
-"""These and what needs no draft's pmf: every rule that a trace predicts."""
 
 __all__ = [
     "PATH_RULES",

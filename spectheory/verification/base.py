@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -19,7 +19,10 @@ from numpy.typing import NDArray
 from spectheory.checks import whole
 from spectheory.distributions import Array
 from spectheory.errors import SettingError, ShapeError, TraceError
+from spectheory.intervals import Interval
+from spectheory.verification.means import exact_mean
 
+Floats = NDArray[np.float64]
 Columns = Mapping[str, NDArray[Any]]
 """Per-position statistics of a text by name, each ``[N]``; the names are those of :mod:`spectheory.trace`."""
 
@@ -28,20 +31,86 @@ _SINGLE_ROUNDING = 1e-4
 """How far the sums of recorded laws may be off: they come from float32 sums over the vocabulary."""
 
 
+Drafts = Literal["drawn", "distinct", "chosen", "copied"]
+"""How candidates come: i.i.d. draws of the draft, distinct tokens of which the first is a draw, the draft's most
+probable tokens, or tokens copied from the text."""
+Output = Literal["sample", "first choice", "biased"]
+Side = Literal["exact", "lower bound", "estimate", "none"]
+
+
+class Accepted(NamedTuple):
+    """A mean acceptance over pairs, what it is, and why it is not exact."""
+
+    value: Interval | None
+    side: Side = "exact"
+    note: str = ""
+
+
 class Rule(ABC):
     """A verification rule: how a call decides which drafted tokens are output.
 
     Attributes
     ----------
     name : str
-        The name on the command line and in reports.
+        The name on the command line, in reports and in JSON.
+    statement : str
+        Where the theory states its law, as ``A1``; rules are listed in this order.
+    title : str
+        What figures call it, where that is not its name.
+    colour : str
+        Its colour in figures, a name of :data:`spectheory.plots.style.PALETTE`; without one a free colour.
+    drafts : {"drawn", "distinct", "chosen", "copied"}
+        How its candidates come.
+    by_arrival : bool
+        Whether candidates stand in the order of a race's arrivals, whose clocks the output shares.
+    several : bool
+        Whether it judges several candidates at one position.
+    output : {"sample", "first choice", "biased"}
+        What it outputs: a sample of the target (lossless), the target's most probable token, or neither.
     """
 
     name: ClassVar[str]
+    statement: ClassVar[str] = ""
+    title: ClassVar[str] = ""
+    colour: ClassVar[str] = ""
+    drafts: ClassVar[Drafts] = "drawn"
+    by_arrival: ClassVar[bool] = False
+    several: ClassVar[bool] = False
+    output: ClassVar[Output] = "sample"
+
+    @property
+    def label(self) -> str:
+        """What sentences call it."""
+        return f"{self.name} verification"
+
+    @property
+    def uses_draft(self) -> bool:
+        """Whether a draft model drafts; otherwise drafts cost no draft pass."""
+        return self.drafts != "copied"
+
+    @property
+    def bound_by(self) -> frozenset[str]:
+        """The limits of a trace that are about this rule, by field of its `Limits`.
+
+        The one-call bound is about lossless rules whose drafts are drawn, B6 about drafts that do not sample.
+        """
+        if self.drafts in ("chosen", "copied"):
+            return frozenset({"text", "iid_branching"})
+        return frozenset({"one_call"} if self.output == "sample" else ())
 
     @abstractmethod
     def acceptance(self, target: Any, draft: Any, k: int = 1) -> Array:
         """Probability ``[...]`` that the output is among the k candidates at one position."""
+
+    def mean_acceptance(
+        self, target: Floats, draft: Floats, k: int, rng: np.random.Generator | None = None
+    ) -> Accepted:
+        """Mean acceptance over pairs ``[n, V]`` (R8); a rule that would take minutes gives a bound or an estimate."""
+        return Accepted(exact_mean(self.acceptance(target, draft, k)))
+
+    def mean_rank_entropy(self, target: Floats, draft: Floats) -> tuple[Interval | None, str]:
+        """Mean H(R) of the whole rank over pairs ``[n, V]``, nats, or why there is none."""
+        return None, ""
 
 
 class PathRule(Rule):
@@ -51,12 +120,12 @@ class PathRule(Rule):
     ----------
     needs : tuple of str
         Columns of a trace that :meth:`path_survival` reads.
-    uses_draft : bool
-        Whether a draft model drafts; otherwise drafts cost no draft pass.
+    missing : tuple of str
+        Why a trace may lack them, and what to do.
     """
 
     needs: ClassVar[tuple[str, ...]]
-    uses_draft: ClassVar[bool] = True
+    missing: ClassVar[tuple[str, str]] = ("it needs full pmfs", "measure the pair, or use token and block verification")
 
     @abstractmethod
     def acceptance_given(self, target: Any, draft: Any) -> Array:
@@ -77,19 +146,14 @@ class PathRule(Rule):
         return None
 
     def require(self, columns: Columns) -> None:
-        """Check that `columns` holds what this rule reads.
-
-        Raises
-        ------
-        TraceError
-            If one is missing.
-        """
+        """Raise a `TraceError` if `columns` lacks what this rule reads."""
         missing = [name for name in self.needs if name not in columns]
         if missing:
+            limit, remedy = self.missing
             raise TraceError(
                 f"rule {self.name!r} cannot be predicted: the trace has no {', '.join(missing)}",
-                limit="it needs full pmfs",
-                remedy="measure the pair, or use token and block verification",
+                limit=limit,
+                remedy=remedy,
             )
 
 
@@ -121,9 +185,15 @@ class RankRule(PositionRule):
         Whether that column holds unbiased estimates, independent from position to position, in place of the law.
     """
 
+    several: ClassVar[bool] = True
     consecutive: ClassVar[bool] = False
     recorded_in: ClassVar[str]
     estimated: ClassVar[bool] = False
+
+    @property
+    def bound_by(self) -> frozenset[str]:
+        """The limits that are about this rule; T1 is about every rule with ranks."""
+        return super().bound_by | {"iid_channel"}
 
     @abstractmethod
     def rank_pmf(self, target: Any, draft: Any, max_rank: int) -> Array:
@@ -147,15 +217,7 @@ class RankRule(PositionRule):
         return most if law is None or law.ndim == 1 else min(most, law.shape[1])
 
     def acceptance(self, target: Any, draft: Any, k: int = 1) -> Array:
-        """Probability ``[...]`` that the output is among the first k candidates, P(R <= k) (exact).
-
-        Raises
-        ------
-        SettingError
-            If k < 1.
-        PmfError, ShapeError
-            If the arrays are not pmfs, or do not fit.
-        """
+        """Probability ``[...]`` that the output is among the first k candidates, P(R <= k) (exact)."""
         law = self.rank_pmf(target, draft, k)
         return array_namespace(law).sum(law, axis=-1)
 
@@ -165,28 +227,12 @@ class RankRule(PositionRule):
 
 
 def at_least_one(name: str, value: int) -> None:
-    """Check a number of candidates or ranks.
-
-    Raises
-    ------
-    SettingError
-        If it is no whole number, or below 1.
-    """
+    """Check a number of candidates or ranks."""
     whole(name, value, remedy="count candidates, and ranks, from 1")
 
 
 def recorded_ranks(columns: Columns, name: str, max_rank: int) -> NDArray[np.float64]:
-    """The first `max_rank` columns of a rank law ``[N, r]`` that a trace recorded under `name`.
-
-    Laws are recorded from sums in single precision; rows that rounding brought above 1 are scaled back to it.
-
-    Raises
-    ------
-    TraceError
-        If the trace has none, or a row is no law by more than rounding.
-    SettingError
-        If it recorded fewer ranks.
-    """
+    """The first `max_rank` columns of a rank law ``[N, r]`` of a trace; rows that rounding put above 1 are scaled."""
     at_least_one("max_rank", max_rank)
     if name not in columns:
         raise TraceError(
@@ -212,13 +258,7 @@ def recorded_ranks(columns: Columns, name: str, max_rank: int) -> NDArray[np.flo
 
 
 def at_token(values: Array, token: Any, xp: Any) -> Array:
-    """The entries ``[...]`` of `values` ``[..., V]`` at one token per leading index.
-
-    Raises
-    ------
-    ShapeError
-        If a token is outside the vocabulary or the shapes do not broadcast.
-    """
+    """The entries ``[...]`` of `values` ``[..., V]`` at one token per leading index."""
     leading = tuple(values.shape[:-1])
     ids = xp.asarray(token, dtype=xp.int64, device=values.device)
     size = values.shape[-1]
@@ -243,12 +283,6 @@ def windows(values: NDArray[np.float64], k: int, *, fill: float) -> NDArray[np.f
 
 
 def single_candidate(rule: Rule, k: int) -> None:
-    """Refuse more than one candidate per position for a rule that has just one.
-
-    Raises
-    ------
-    SettingError
-        If k is not 1.
-    """
+    """Refuse more than one candidate per position for a rule that has just one."""
     if k != 1:
         raise SettingError(f"k is {k}", limit=f"{rule.name} verification takes one candidate", remedy="use k=1")

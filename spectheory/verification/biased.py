@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from spectheory.distributions import Array, validate_pair
 from spectheory.errors import SettingError
-from spectheory.verification.base import Columns, PositionRule, single_candidate, windows
+from spectheory.verification.base import Columns, Output, PositionRule, single_candidate, windows
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,8 @@ class BiasedVerification(PositionRule):
     share: float
 
     name: ClassVar[str] = "biased"
+    statement: ClassVar[str] = "Y6"
+    output: ClassVar[Output] = "biased"
     needs: ClassVar[tuple[str, ...]] = ("log_target", "log_draft")
 
     def __post_init__(self) -> None:

@@ -31,6 +31,8 @@ class BlockVerification(PathRule):
     """
 
     name: ClassVar[str] = "block"
+    statement: ClassVar[str] = "A1"
+    colour: ClassVar[str] = "orange"
     needs: ClassVar[tuple[str, ...]] = ("log_target", "log_draft")
 
     def acceptance(self, target: Any, draft: Any, k: int = 1) -> Array:

@@ -10,13 +10,9 @@ from spectheory.distributions import validate_pair
 from spectheory.divergences import kl_divergence
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
-from spectheory.verification.base import Rule
+from spectheory.verification.base import RankRule, Rule
 from spectheory.verification.geometric_mixture import tolerance_in_nats
-from spectheory.verification.gumbel_list import GumbelList
-from spectheory.verification.kseq import KSeq
-from spectheory.verification.matching import TopKMatch
 from spectheory.verification.poisson import PoissonRace
-from spectheory.verification.race import RaceVerification
 from spectheory.verification.rank_entropy import one_pair, poisson_rank_entropy, poisson_rank_entropy_given
 from spectheory.verification.recursive import RecursiveRejection
 from spectheory.verification.recursive_entropy import recursive_rank_entropies
@@ -103,11 +99,11 @@ def entropy_at_least_kl(rule: Rule, target: Any, draft: Any, *, tolerance: float
 
 def _admit(rule: Rule) -> None:
     """Let in the rules of which the theorem holds; say why not the others."""
-    if isinstance(rule, PoissonRace) or (isinstance(rule, RecursiveRejection) and rule.replacement):
+    if isinstance(rule, PoissonRace | RecursiveRejection) and rule.drafts == "drawn":
         return
-    if isinstance(rule, RaceVerification | RecursiveRejection | TopKMatch):
+    if isinstance(rule, RankRule) and rule.drafts != "drawn":
         why = "its candidates are distinct, not i.i.d. from the draft, and H(R) may lie below KL"
-    elif isinstance(rule, KSeq | GumbelList):
+    elif rule.several and not isinstance(rule, RankRule):
         why = "its rank is cut at k candidates and its law depends on k, so H(R) may lie below KL"
     else:
         why = "it is not known to have i.i.d. candidates and an uncut rank, and H(R) may lie below KL"

@@ -13,9 +13,8 @@ import numpy as np
 
 from spectheory.distributions import Array
 from spectheory.errors import SettingError
+from spectheory.verification.means import MOST_WORK
 
-MOST_WORK = 1 << 24
-"""Largest V^max_rank that is enumerated: V^(max_rank-1) orders of rejection with V tokens each, a second or two."""
 _BLOCK = 1 << 20
 """Entries of one array at a time."""
 

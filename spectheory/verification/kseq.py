@@ -8,8 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from spectheory.distributions import Array, validate_pair
-from spectheory.verification.base import Rule, at_least_one
+from spectheory.verification.base import Floats, Rule, at_least_one
 
+RANK_DEPENDS_ON_K = "no H(R): the law of R depends on k"
+"""Why a rule that needs to know k has no rank entropy."""
 _HALVINGS = 64
 """Bisection steps: more than the bits of a float64, so that the bracket ends at two neighbouring numbers."""
 
@@ -34,17 +36,13 @@ class KSeq(Rule):
     """
 
     name: ClassVar[str] = "kseq"
+    statement: ClassVar[str] = "R5"
+    title: ClassVar[str] = "k-SEQ"
+    colour: ClassVar[str] = "orange"
+    several: ClassVar[bool] = True
 
     def acceptance(self, target: Any, draft: Any, k: int = 1) -> Array:
-        r"""Acceptance :math:`1-(1-\beta)^k`, ``[..., V]`` to ``[...]`` (R5, exact; ``sun2023spectr``): O(V) a step.
-
-        Raises
-        ------
-        SettingError
-            If k < 1.
-        PmfError, ShapeError
-            If the arrays are not pmfs, or do not fit.
-        """
+        r"""Acceptance :math:`1-(1-\beta)^k`, ``[..., V]`` to ``[...]`` (R5, exact; ``sun2023spectr``): O(V) a step."""
         at_least_one("k", k)
         p, q, xp = validate_pair(target, draft)
         return _any_of(*_one(p, q, _root(p, q, k, xp), xp), k, xp)
@@ -78,6 +76,10 @@ class KSeq(Rule):
         p, q, xp = validate_pair(target, draft)
         beta, missed = _one(p, q, _root(p, q, k, xp), xp)
         return xp.stack([beta * missed**r for r in range(k)], axis=-1)
+
+    def mean_rank_entropy(self, target: Floats, draft: Floats) -> tuple[None, str]:
+        """None: another k has another law."""
+        return None, RANK_DEPENDS_ON_K
 
 
 def _one(p: Array, q: Array, rho: Array, xp: Any) -> tuple[Array, Array]:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.distributions import Array
-from spectheory.errors import SettingError, TraceError
-from spectheory.verification.base import Columns, PathRule
+from spectheory.errors import SettingError
+from spectheory.verification.base import Columns, Drafts, PathRule
 from spectheory.verification.matching import IndependentMatch
 
 LOOKUP_NGRAM = 3
@@ -37,8 +37,16 @@ class LookupMatch(PathRule):
     """
 
     name: ClassVar[str] = "lookup"
+    statement: ClassVar[str] = "A4"
+    colour: ClassVar[str] = "pink"
+    drafts: ClassVar[Drafts] = "copied"
     needs: ClassVar[tuple[str, ...]] = ("lookup_match", "lookup_drafted")
-    uses_draft: ClassVar[bool] = False
+    missing: ClassVar[tuple[str, str]] = ("it needs the tokens of prompt and text", "measure again with this version")
+
+    @property
+    def label(self) -> str:
+        """What sentences call it."""
+        return f"prompt {self.name}"
 
     def acceptance(self, target: Any, draft: Any, k: int = 1) -> Array:
         """Target probability of the copied token, of which `draft` is certain (A4, exact)."""
@@ -100,19 +108,3 @@ class LookupMatch(PathRule):
             inside = at < lengths[going]
             going, at = going[inside], at[inside]
         return counts
-
-    def require(self, columns: Columns) -> None:
-        """Check that the trace recorded drafts and matches.
-
-        Raises
-        ------
-        TraceError
-            If it did not.
-        """
-        missing = [name for name in self.needs if name not in columns]
-        if missing:
-            raise TraceError(
-                f"rule {self.name!r} cannot be predicted: the trace has no {', '.join(missing)}",
-                limit="it needs the tokens of prompt and text",
-                remedy="measure again with this version",
-            )

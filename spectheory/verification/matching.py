@@ -9,14 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.distributions import Array, validate_pair
+from spectheory.divergences import entropy
+from spectheory.intervals import Interval
 from spectheory.verification.base import (
     Columns,
+    Drafts,
+    Floats,
+    Output,
     PositionRule,
     RankRule,
     at_least_one,
     at_token,
     single_candidate,
 )
+from spectheory.verification.means import exact_mean
 
 
 @dataclass(frozen=True)
@@ -30,6 +36,8 @@ class IndependentMatch(PositionRule):
     """
 
     name: ClassVar[str] = "independent"
+    statement: ClassVar[str] = "A4"
+    colour: ClassVar[str] = "pink"
     needs: ClassVar[tuple[str, ...]] = ("log_draft",)
 
     def acceptance(self, target: Any, draft: Any, k: int = 1) -> Array:
@@ -59,6 +67,9 @@ class ArgmaxDraft(PositionRule):
     """
 
     name: ClassVar[str] = "argmax"
+    statement: ClassVar[str] = "A4"
+    colour: ClassVar[str] = "yellow"
+    drafts: ClassVar[Drafts] = "chosen"
     needs: ClassVar[tuple[str, ...]] = ("draft_rank",)
 
     def acceptance(self, target: Any, draft: Any, k: int = 1) -> Array:
@@ -88,6 +99,10 @@ class GreedyMatch(PositionRule):
     """
 
     name: ClassVar[str] = "greedy"
+    statement: ClassVar[str] = "A4"
+    colour: ClassVar[str] = "sky"
+    drafts: ClassVar[Drafts] = "chosen"
+    output: ClassVar[Output] = "first choice"
     needs: ClassVar[tuple[str, ...]] = ("greedy_agreement",)
 
     def acceptance(self, target: Any, draft: Any, k: int = 1) -> Array:
@@ -121,6 +136,10 @@ class TopKMatch(RankRule):
     """
 
     name: ClassVar[str] = "topk"
+    statement: ClassVar[str] = "R7"
+    title: ClassVar[str] = "top-k"
+    colour: ClassVar[str] = "yellow"
+    drafts: ClassVar[Drafts] = "chosen"
     needs: ClassVar[tuple[str, ...]] = ("draft_rank",)
     recorded_in: ClassVar[str] = "draft_rank"
 
@@ -149,6 +168,10 @@ class TopKMatch(RankRule):
         """1 at the recorded place of the text's token, ``[N, max_rank]`` (R7, exact)."""
         at_least_one("max_rank", max_rank)
         return (columns["draft_rank"][:, None] == np.arange(1, max_rank + 1)).astype(np.float64)
+
+    def mean_rank_entropy(self, target: Floats, draft: Floats) -> tuple[Interval | None, str]:
+        """Mean H(p), nats: R names the output."""
+        return exact_mean(entropy(target)), ""
 
 
 def _first_choice(pmf: Array, xp: Any) -> Array:

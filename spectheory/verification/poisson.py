@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +12,13 @@ from numpy.typing import NDArray
 
 from spectheory.distributions import Array, validate_pair
 from spectheory.divergences import hockey_stick_at_ratios
-from spectheory.verification.base import Columns, RankRule, at_least_one, at_token
+from spectheory.intervals import Interval
+from spectheory.verification.base import Columns, Floats, RankRule, at_least_one, at_token
+from spectheory.verification.means import endless_entropy
+from spectheory.verification.rank_entropy import poisson_rank_entropy
+
+_TOLERANCE = 1e-5
+"""Width of a mean H(R), nats: four digits are shown."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +43,10 @@ class PoissonRace(RankRule):
     """
 
     name: ClassVar[str] = "poisson"
+    statement: ClassVar[str] = "R1"
+    title: ClassVar[str] = "Poisson"
+    colour: ClassVar[str] = "pink"
+    by_arrival: ClassVar[bool] = True
     needs: ClassVar[tuple[str, ...]] = ("race_g",)
     recorded_in: ClassVar[str] = "race_g"
 
@@ -43,13 +54,6 @@ class PoissonRace(RankRule):
         r"""P(R <= k) :math:`= \sum_x p_x [1 - (g_x/(1+g_x))^k]`, ``[..., V]`` to ``[...]`` (R1, exact): O(V log V).
 
         Summed as the accepted part, so that small acceptances keep their digits. Merged duplicates: a lower bound.
-
-        Raises
-        ------
-        SettingError
-            If k < 1.
-        PmfError, ShapeError
-            If the arrays are not pmfs, or do not fit.
         """
         at_least_one("k", k)
         p, q, xp = validate_pair(target, draft)
@@ -99,6 +103,10 @@ class PoissonRace(RankRule):
         at_least_one("max_rank", max_rank)
         g = columns["race_g"][:, None]
         return 1 / (1 + g) * _missed(g, np) ** np.arange(max_rank)
+
+    def mean_rank_entropy(self, target: Floats, draft: Floats) -> tuple[Interval | None, str]:
+        """Mean H(R) of endless candidates, nats, or why there is none."""
+        return endless_entropy(partial(poisson_rank_entropy, tolerance=_TOLERANCE), target, draft)
 
 
 def _missed(g: Array, xp: Any) -> Array:

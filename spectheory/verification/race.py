@@ -13,7 +13,20 @@ from numpy.typing import NDArray
 from spectheory import kernels
 from spectheory.distributions import Array, ratio, validate_pair
 from spectheory.divergences import hockey_stick_at_ratios
-from spectheory.verification.base import Columns, RankRule, at_least_one, at_token, recorded_ranks
+from spectheory.intervals import Interval
+from spectheory.verification.base import (
+    Accepted,
+    Columns,
+    Drafts,
+    Floats,
+    RankRule,
+    at_least_one,
+    at_token,
+    recorded_ranks,
+)
+from spectheory.verification.means import exact_mean, least_mean, too_long
+from spectheory.verification.poisson import PoissonRace
+from spectheory.verification.rank_entropy import rank_entropy
 
 _LOG_TIMES = (-40.0, 5.0)
 """Trapezoid rule in log u: the integrand is analytic and dies off at both ends."""
@@ -50,6 +63,10 @@ class RaceVerification(RankRule):
     """
 
     name: ClassVar[str] = "race"
+    statement: ClassVar[str] = "R2"
+    colour: ClassVar[str] = "green"
+    drafts: ClassVar[Drafts] = "distinct"
+    by_arrival: ClassVar[bool] = True
     needs: ClassVar[tuple[str, ...]] = ("race_g",)
     recorded_in: ClassVar[str] = "race_rank"
 
@@ -57,13 +74,6 @@ class RaceVerification(RankRule):
         """P(R <= k), ``[..., V]`` to ``[...]``; for k = 1 the race's acceptance rate (A2, R2, exact; ``kobus2025``).
 
         One draft costs a sort, a list of them O(V^2) integrals.
-
-        Raises
-        ------
-        SettingError
-            If k < 1.
-        PmfError, ShapeError
-            If the arrays are not pmfs, or do not fit.
         """
         if k != 1:
             return super().acceptance(target, draft, k)
@@ -127,6 +137,23 @@ class RaceVerification(RankRule):
         if max_rank == 1:
             return self.accepted_at(columns)[:, None]
         return recorded_ranks(columns, "race_rank", max_rank)
+
+    def mean_acceptance(
+        self, target: Floats, draft: Floats, k: int, rng: np.random.Generator | None = None
+    ) -> Accepted:
+        """Mean acceptance; that of the Poisson race, a lower bound, where the integrals would take minutes (R8)."""
+        pairs, tokens = target.shape
+        if k == 1 or not too_long(2 * pairs * tokens**2 * k):
+            return super().mean_acceptance(target, draft, k)
+        note = f"O(V^2 k) at {pairs} x {tokens} tokens left out; the bound is the Poisson race"
+        return Accepted(least_mean(PoissonRace().acceptance(target, draft, k)), "lower bound", note)
+
+    def mean_rank_entropy(self, target: Floats, draft: Floats) -> tuple[Interval | None, str]:
+        """Mean H(R) over all V ranks, nats, at few tokens."""
+        pairs, tokens = target.shape
+        if too_long(64 * pairs * tokens**3):
+            return None, ""
+        return exact_mean(rank_entropy(self.rank_pmf(target, draft, tokens))), ""
 
 
 def _rate_blocks(p: Array, q: Array, own_p: Array, own_q: Array, rows: int, xp: Any) -> Iterator[Array]:

@@ -13,9 +13,16 @@ from numpy.typing import NDArray
 from spectheory.checks import whole
 from spectheory.distributions import Array, ratio, validate_pair
 from spectheory.errors import SettingError
-from spectheory.verification.base import Columns, RankRule, at_least_one, at_token, recorded_ranks
+from spectheory.intervals import Interval
+from spectheory.verification.base import Accepted, Columns, Floats, RankRule, at_least_one, at_token, recorded_ranks
 from spectheory.verification.distinct import check_size, distinct_ranks, estimated_ranks
+from spectheory.verification.means import batch_mean, endless_entropy, exact_mean, repeats, too_long
+from spectheory.verification.rank_entropy import rank_entropy
+from spectheory.verification.recursive_entropy import recursive_rank_entropies
 from spectheory.verification.token import TokenVerification
+
+_BATCHES = 20
+"""Independent estimates, whose spread gives the interval of their mean."""
 
 
 @dataclass(frozen=True)
@@ -48,14 +55,17 @@ class RecursiveRejection(RankRule):
     replacement: bool = True
 
     name: ClassVar[str] = "recursive"
+    statement: ClassVar[str] = "R3"
+    title: ClassVar[str] = "recursive, i.i.d."
+    colour: ClassVar[str] = "blue"
     needs: ClassVar[tuple[str, ...]] = ("log_target", "log_draft")
     consecutive: ClassVar[bool] = True
     recorded_in: ClassVar[str] = "rejection_rank"
 
     def __post_init__(self) -> None:
         if not self.replacement:
-            own = {"name": "recursive-distinct", "recorded_in": "distinct_rank", "estimated": True}
-            for name, value in own.items():
+            own = {"name": "recursive-distinct", "title": "recursive, distinct", "colour": "sky", "drafts": "distinct"}
+            for name, value in {**own, "recorded_in": "distinct_rank", "estimated": True}.items():
                 object.__setattr__(self, name, value)
 
     def acceptance_given(self, target: Any, draft: Any) -> Array:
@@ -68,7 +78,7 @@ class RecursiveRejection(RankRule):
         Raises
         ------
         SettingError
-            If max_rank < 1, or V^max_rank is beyond :data:`spectheory.verification.distinct.MOST_WORK` and candidates
+            If max_rank < 1, or V^max_rank is beyond :data:`spectheory.verification.means.MOST_WORK` and candidates
             are distinct; :meth:`rank_pmf_estimate` serves there.
         PmfError, ShapeError
             If the arrays are not pmfs, or do not fit.
@@ -171,6 +181,34 @@ class RecursiveRejection(RankRule):
         if max_rank == 1:
             return TokenVerification().accepted_at(columns)[:, None]
         return recorded_ranks(columns, self.recorded_in, max_rank)
+
+    def mean_acceptance(
+        self, target: Floats, draft: Floats, k: int, rng: np.random.Generator | None = None
+    ) -> Accepted:
+        """Mean acceptance; of distinct candidates an estimate where the orders are too many, if `rng` is given (R8)."""
+        pairs, tokens = target.shape
+        if self.replacement or k == 1:
+            return super().mean_acceptance(target, draft, k)
+        if k >= tokens:  # the last of as many candidates as tokens is the output for sure
+            return Accepted(Interval.exact(1.0))
+        if not too_long(pairs * tokens**k):
+            return super().mean_acceptance(target, draft, k)
+        note = f"{pairs} x {tokens}^{k} orders of rejection left out; "
+        if rng is None:
+            return Accepted(None, "none", note + "rng or rank_pmf_estimate gives an estimate")
+        trials = max(2, min(1000, repeats(2 * _BATCHES * target.size * k)))
+        batches = (self.rank_pmf_estimate(target, draft, k, trials, rng=rng)[0] for _ in range(_BATCHES))
+        estimate = batch_mean([float(np.mean(law.sum(axis=-1))) for law in batches])
+        return Accepted(estimate, "estimate", note + "drawn at random, 95% interval")
+
+    def mean_rank_entropy(self, target: Floats, draft: Floats) -> tuple[Interval | None, str]:
+        """Mean H(R), nats: of endless i.i.d. candidates, or of all V distinct ones where they are few."""
+        pairs, tokens = target.shape
+        if self.replacement:
+            return endless_entropy(lambda p, q: Interval.exact(recursive_rank_entropies(p, q)[1]), target, draft)
+        if too_long(pairs * tokens**tokens):
+            return None, ""
+        return exact_mean(rank_entropy(self.rank_pmf(target, draft, tokens))), ""
 
     def _door(self, target: Any, draft: Any, max_rank: int) -> tuple[Array, Array, Any]:
         at_least_one("max_rank", max_rank)

@@ -26,6 +26,8 @@ class TokenVerification(PositionRule):
     """
 
     name: ClassVar[str] = "token"
+    statement: ClassVar[str] = "A1"
+    colour: ClassVar[str] = "blue"
     needs: ClassVar[tuple[str, ...]] = ("log_target", "log_draft")
 
     def acceptance(self, target: Any, draft: Any, k: int = 1) -> Array:

@@ -130,7 +130,7 @@ def test_a_latency_table_of_the_user_is_not_to_be_measured_again(
     if content is not None:
         file.write_text(content)
     line = refused(command, folder, "--latency", file, but=tmp_path)
-    assert "mine.json is no latency table" in line
+    assert "mine.json is not a latency table" in line
     assert reason in line
     assert "measure again" not in line
     assert "correct the file, or name another one" in line

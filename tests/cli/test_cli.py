@@ -165,7 +165,7 @@ def test_one_rule_chosen(trace_file: Path, capsys: pytest.CaptureFixture[str]) -
         (["--rule", "greedy"], "rule 'greedy' cannot be predicted"),
         (["--c", "-1"], "c is -1: must be >= 0"),
         (["--check"], "--check is given with a recorded trace"),
-        (["--latency", "absent.json"], "absent.json is no latency table"),
+        (["--latency", "absent.json"], "absent.json is not a latency table"),
         (["--c", "1", "--latency", "x"], "--c and --latency are both given"),
         (["--logprobs", "x"], "a trace and --logprobs are both given"),
         (["--nonsense"], "nonsense"),

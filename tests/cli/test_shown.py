@@ -36,6 +36,9 @@ QUESTIONS = {
     "verify": ["verify", "A3/look-alike", "--workers", "1"],
 }
 
+ASKED: dict[tuple[str, int], str] = {}
+"""What was printed, by question and width."""
+
 
 @pytest.fixture(scope="module")
 def question(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], list[str]]:
@@ -50,13 +53,15 @@ def question(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], list[s
 def shown(
     question: Callable[[str], list[str]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[str, int], str]:
-    """What a question prints on a terminal of a width; times of runs are made one."""
+    """What a question prints on a terminal of a width, asked once; times of runs are made one."""
 
     def run(name: str, width: int) -> str:
-        monkeypatch.setattr(console.answers, "_width", width)
-        assert main(question(name)) == 0
-        out = capsys.readouterr().out
-        return re.sub(r"in \d+ s|\b\d+\.\d(?=\s)", "T", out) if name == "verify" else out
+        if (name, width) not in ASKED:
+            monkeypatch.setattr(console.answers, "_width", width)
+            assert main(question(name)) == 0
+            out = capsys.readouterr().out
+            ASKED[name, width] = re.sub(r"in \d+ s|\b\d+\.\d(?=\s)", "T", out) if name == "verify" else out
+        return ASKED[name, width]
 
     return run
 

@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulations import predictions
-from simulations.predictions import Predicted
-from simulations.quantities import Share
-from simulations.results import read_results
-from simulations.running import GRACE
+from simulations.counts.quantities import Share
+from simulations.counts.tally import Tally
+from simulations.experiments.results import read_results
+from simulations.experiments.running import GRACE
 from simulations.sweeps import making
-from simulations.tally import Tally
+from simulations.verdicts import predictions
+from simulations.verdicts.predictions import Predicted
 from spectheory.cli import console, main
 from spectheory.cli.settings import SETTINGS
 
@@ -37,7 +37,7 @@ def _in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches run in a thread here, but for the tests that need processes."""
     from concurrent.futures import ThreadPoolExecutor
 
-    from simulations import pools
+    from simulations.experiments import pools
 
     monkeypatch.setattr(pools, "process_pool", lambda workers=None: ThreadPoolExecutor(workers or 2))
 
@@ -178,8 +178,15 @@ def test_the_table_says_what_was_found(capsys: pytest.CaptureFixture[str], monke
 
 def test_the_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     """Every kind, in the order of the table, with its options."""
+    from simulations.experiments.registry import kinds as known
+    from simulations.experiments.registry import registered
+
     kinds = ask(capsys, "simulate", "list")["kinds"]
-    assert [each["kind"] for each in kinds] == list(SETTINGS)
+    assert [each["kind"] for each in kinds if each["options"] is not None] == list(SETTINGS)
+    assert sorted(each["kind"] for each in kinds) == known()
+    ours = [each for each in kinds if registered(each["kind"]).run.__module__.startswith("simulations.simulators")]
+    assert {each["kind"] for each in ours} > {*SETTINGS, "k-seq"}
+    assert all(each["trial"] for each in ours)
     assert all(set(each) == {"kind", "trial", "batch", "options"} for each in kinds)
     assert kinds[0]["options"] == ["--target", "--draft", "--max-rank"]
 
@@ -299,7 +306,7 @@ def test_bad_input_is_one_line(name: str, tmp_path: Path, capsys: pytest.Capture
 def test_results_of_another_version_are_left_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from simulations import registry
+    from simulations.experiments import registry
 
     path = tmp_path / "r.jsonl"
     ask(capsys, "simulate", "race", *PAIR, *FEW, "--results", path)
@@ -388,7 +395,8 @@ ENDLESS = ("race", *PAIR, "--trials", "10", "--batch", str(10**12), "--workers",
 
 SLOW_TRIAL = """
 import sys
-from simulations import registry, simulators
+from simulations.experiments import registry
+from simulations import simulators
 from spectheory.cli import main
 race = registry.registered("race")
 endless = lambda parameters, trials, state: print("begun", file=sys.stderr) or race.run(parameters, 10**12, state)

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from proofs_check.strategies import theorem
+from proofs_check.library.strategies import theorem
 from spectheory import Interval
 from spectheory.cost import (
     FREE_DRAFTS,
@@ -396,7 +396,7 @@ def test_bad_files_are_named_in_one_line(case: str, tmp_path: Path) -> None:
         path.mkdir()
     elif case != "missing":
         path.write_bytes(BAD_FILES[case])
-    with pytest.raises(TraceError, match="is no latency table") as caught:
+    with pytest.raises(TraceError, match="is not a latency table") as caught:
         LatencyTable.read(path)
     assert "\n" not in str(caught.value)
     assert str(path) in str(caught.value)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from proofs_check.strategies import theorem
+from proofs_check.library.strategies import theorem
 from spectheory import Interval
 from spectheory.cost import (
     ACCELERATORS,
@@ -190,8 +190,8 @@ BAD: list[tuple[Callable[[], Any], str]] = [
     (lambda: AffineTime(0.0, 0.0, 1.0), "needs seconds >= 0, some > 0"),
     (lambda: AffineTime(1.0, -1.0), "needs seconds >= 0"),
     (lambda: AffineCost(AffineTime(1.0, 1.0), None, batch=0), "batch is 0"),
-    (lambda: AffineTime.fit([1, 2], [1, 1], [0, 0], [1.0, 2.0]), "2 timings do not tell the terms apart"),
-    (lambda: AffineTime.fit([1, 2, 3], [1, 1, 1], [9, 9, 9], [1.0, 2.0, 3.0]), "3 timings do not tell"),
+    (lambda: AffineTime.fit([1, 2], [1, 1], [0, 0], [1.0, 2.0]), "2 timings do not determine the three terms"),
+    (lambda: AffineTime.fit([1, 2, 3], [1, 1, 1], [9, 9, 9], [1.0, 2.0, 3.0]), "3 timings do not determine"),
     (lambda: AffineTime.fit([1, 2, 3], [1, 1, 1], [9, 8, 7], [1.0, 0.0, 3.0]), "timing 1 is [2.0, 1.0, 8.0, 0.0]"),
     (lambda: AffineTime.fit([1, 2, 3], [1, 1, 1], [9, 8, math.nan], [1.0, 2.0, 3.0]), "timing 2 is"),
     (lambda: AffineTime.fit([1, 2, 3], [1, 1], [9, 8, 7], [1.0, 2.0, 3.0]), "shapes (3,), (2,), (3,), (3,)"),

@@ -205,7 +205,7 @@ def test_models_that_cannot_be_used(tiny_pair: ModelPair) -> None:
 @pytest.mark.parametrize(
     ("rule", "shape", "line"),
     [
-        ("kseq", Chain(2), "rule 'kseq' cannot be decoded with: there are token, block"),
+        ("kseq", Chain(2), "rule 'kseq' has no decoder: there are token, block"),
         ("block", KAry((2,)), "block is asked for k-ary 2: it judges one chain"),
         ("lookup", Batch(2), "lookup is asked for batch k=2: it judges one chain"),
         ("toptree", Chain(2), r"toptree is asked for chain k=2: .*use HeaviestTree\(nodes\)"),

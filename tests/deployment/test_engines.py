@@ -153,7 +153,7 @@ def test_cut_sampling_is_remarked() -> None:
     words = shlex.split(found["llama.cpp"].paste)
     given = {name: float(words[words.index(name) + 1]) for name in ("--temp", "--top-k", "--top-p", "--min-p")}
     assert given == {"--temp": 0.7, "--top-k": 20, "--top-p": 0.9, "--min-p": 0}
-    assert "before it applies the temperature" in found["llama.cpp"].remarks[-1]
+    assert "before the temperature" in found["llama.cpp"].remarks[-1]
 
 
 def test_the_best_draft_of_each_engine() -> None:

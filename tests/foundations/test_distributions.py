@@ -12,7 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofs_check.strategies import Floats, theorem
+from proofs_check.library.strategies import Floats, theorem
 from spectheory.distributions import Sampling, as_floats, ratio, sum_tolerance, validate_pair, validate_pmf
 from spectheory.errors import LogitsError, SettingError, ShapeError
 

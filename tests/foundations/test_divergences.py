@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import spectheory
-from proofs_check import oracle
-from proofs_check.strategies import TINIEST, Floats, extreme_pairs, pairs, theorem
+from proofs_check.library.strategies import TINIEST, Floats, extreme_pairs, pairs, theorem
+from proofs_check.twins import oracle
 from spectheory import divergences
 from spectheory.distributions import validate_pmf
 from spectheory.divergences import hockey_stick_at_ratios

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofs_check.strategies import theorem
+from proofs_check.library.strategies import theorem
 from spectheory import Interval
 from spectheory.intervals import Kind
 

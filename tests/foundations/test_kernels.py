@@ -18,9 +18,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofs_check import oracle
-from proofs_check.oracle import MP, Real
-from proofs_check.strategies import Floats, extreme_pairs, pairs, theorem
+from proofs_check.library.strategies import Floats, extreme_pairs, pairs, theorem
+from proofs_check.twins import oracle
+from proofs_check.twins.oracle import MP, Real
 from spectheory import kernels
 from spectheory.divergences import hockey_stick_at_ratios
 from spectheory.errors import LogitsError, PmfError, ShapeError

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from proofs_check.strategies import Floats, extreme_pairs, pairs, theorem
+from proofs_check.library.strategies import Floats, extreme_pairs, pairs, theorem
 from spectheory import total_variation
 from spectheory.errors import PmfError, SettingError, ShapeError, SpectheoryError
 from spectheory.limits import (

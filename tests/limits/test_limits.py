@@ -18,8 +18,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import t as student
 
-from proofs_check.random_pmf_trees import mean_best
-from proofs_check.strategies import Floats, theorem
+from proofs_check.library.strategies import Floats, theorem
+from proofs_check.twins.random_pmf_trees import mean_best
 from spectheory.errors import PmfError, SettingError, ShapeError, TextError
 from spectheory.limits import (
     StepLaw,

@@ -13,10 +13,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofs_check import rejection_algorithms
-from proofs_check.arithmetic import floats
-from proofs_check.batch_algorithm import batch_decoding
-from proofs_check.strategies import Floats, pmfs, theorem
+from proofs_check.algorithms import rejection_algorithms
+from proofs_check.algorithms.batch_algorithm import batch_decoding
+from proofs_check.library.strategies import Floats, pmfs, theorem
+from proofs_check.statement.arithmetic import floats
 from spectheory.errors import PmfError, SettingError, ShapeError, SpectheoryError, TextError
 from spectheory.limits import (
     batch_expected_rejections,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.stats import beta, binom
 from scipy.stats import t as student
 
-from proofs_check.strategies import Floats, pmfs, theorem
+from proofs_check.library.strategies import Floats, pmfs, theorem
 from spectheory.errors import PmfError, SettingError, ShapeError, TextError
 from spectheory.limits import (
     StepLaw,

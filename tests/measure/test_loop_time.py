@@ -101,7 +101,7 @@ def test_a_damaged_loop_is_refused(loop: object, tmp_path: Path) -> None:
     PASSES.write(tmp_path / "latency.json")
     content = json.loads((tmp_path / "latency.json").read_text())
     (tmp_path / "latency.json").write_text(json.dumps({**content, "loop": loop}))
-    with pytest.raises(TraceError, match="is no latency table"):
+    with pytest.raises(TraceError, match="is not a latency table"):
         LatencyTable.read(tmp_path / "latency.json")
 
 

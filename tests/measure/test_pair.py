@@ -84,7 +84,7 @@ def test_the_cpu_is_also_number_0(tiny_folders: tuple[Path, Path]) -> None:
 def test_folders_have_no_revisions(tiny_folders: tuple[Path, Path]) -> None:
     for options in ({"target_revision": "v1"}, {"draft_revision": "v1"}):
         message = refused(*tiny_folders, device="cpu", **options)
-        assert "revision 'v1' is asked of the folder" in message
+        assert "revision 'v1' is given for the folder" in message
         assert "leave the revision out" in message
     assert str(tiny_folders[1]) in message
 
@@ -201,11 +201,11 @@ def test_a_token_that_appears_when_the_tokenizer_is_loaded(
         file.write_text(json.dumps(json.loads(kept) | entry))
         for message in (refused(folder, folder), refused(tiny_folders[0], folder)):
             assert f"token {token!r} is" in message
-            assert "take out what adds it in tokenizer_config.json" in message
+            assert "remove what adds it from tokenizer_config.json" in message
         (padded / "tokenizer_config.json").write_text(file.read_text())
         (remark,) = load_pair(padded, padded, device="cpu").remarks
         assert f"loading the tokenizer of {str(padded)!r} adds token {token!r}" in remark
-        assert "take out what adds it in tokenizer_config.json" in remark
+        assert "remove what adds it from tokenizer_config.json" in remark
         file.write_text(kept)
 
 

@@ -12,10 +12,10 @@ import torch
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from proofs_check import race_ranks
-from proofs_check.arithmetic import floats
-from proofs_check.oracle import MP, exactly
-from proofs_check.strategies import extreme_pairs
+from proofs_check.library.strategies import extreme_pairs
+from proofs_check.statement.arithmetic import floats
+from proofs_check.twins import race_ranks
+from proofs_check.twins.oracle import MP, exactly
 from spectheory.errors import SettingError, ShapeError, TraceError
 from spectheory.verification import GumbelList, PoissonRace, RaceVerification
 from spectheory.verification import race as race_file

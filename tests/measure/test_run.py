@@ -88,7 +88,7 @@ from pathlib import Path
 import torch
 torch.set_num_threads(1)
 sys.path.insert(0, {str(Path(__file__).parent)!r})
-from test_measure_run import PROMPTS, SETTINGS
+from test_run import PROMPTS, SETTINGS
 from spectheory.measure import load_pair, measure
 pair = load_pair({str(tiny_folders[0])!r}, {str(tiny_folders[1])!r}, device="cpu")
 measure(pair, PROMPTS, SETTINGS, Path({str(out)!r}), on_progress=lambda _: time.sleep(0.5))

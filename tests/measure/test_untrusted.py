@@ -65,7 +65,7 @@ def test_code_of_a_folder_is_never_run(file: str, kind: str, base: str, unknown:
         load_pair(folder, folder, device="cpu")
     assert not mark.exists()
     message = str(caught.value)
-    assert f"{str(folder)!r} needs code of its own to load its" in message
+    assert f"{str(folder)!r} needs its own code to load its" in message
     assert ": code that comes with a model is never run;" in message
     assert "\n" not in message
 

@@ -1,7 +1,7 @@
 """The path theorem (§7) beyond what the ledger enumerates: no rule is another's, and the library's solver.
 
-The ledger runs the papers' algorithms (:mod:`proofs_check.enumeration`) against the theorem's exact twin
-(:mod:`proofs_check.path_theorem`); here any survival goes through the library's recursion and through the twin's.
+The ledger runs the papers' algorithms (:mod:`proofs_check.algorithms.enumeration`) against the theorem's exact twin
+(:mod:`proofs_check.twins.path_theorem`); here any survival goes through the library's recursion and through the twin's.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofs_check import path_theorem
-from proofs_check.cases import random_model
-from proofs_check.enumeration import Decoding, given_text, output_law, text_law
-from proofs_check.path_cases import CHAINS, Table
-from proofs_check.path_theorem import Survival
-from proofs_check.strategies import Floats, theorem
+from proofs_check.agreement.path_cases import CHAINS
+from proofs_check.algorithms.enumeration import Decoding, Table, given_text, output_law, text_law
+from proofs_check.library.cases import random_model
+from proofs_check.library.strategies import Floats, theorem
+from proofs_check.twins import path_theorem
+from proofs_check.twins.path_theorem import Survival
 from spectheory.prediction.paths import calls_of_chains, calls_of_texts, one_call_terms
 from spectheory.verification import BlockVerification, TokenVerification
 

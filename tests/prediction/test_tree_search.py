@@ -1,7 +1,7 @@
 """Draft trees along a text (§4, §7) beyond those the ledger enumerates, and the search for a tree (S4).
 
-:mod:`proofs_check.tree_enumeration` runs decodings by trees; the theorem's exact twin
-(:mod:`proofs_check.tree_theorem`) must equal it as fractions, the library to rounding.
+:mod:`proofs_check.algorithms.tree_enumeration` runs decodings by trees; the theorem's exact twin
+(:mod:`proofs_check.twins.tree_theorem`) must equal it as fractions, the library to rounding.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from proofs_check import path_theorem, tree_enumeration, tree_theorem
-from proofs_check.enumeration import Decoding, Model, Pmf, Prefix, TextLaw, output_law, text_law
-from proofs_check.rank_laws import recursive_rejection, top_k
-from proofs_check.tree_enumeration import Joint, drawn_tree, given_text, node_number, tree_walk
-from proofs_check.tree_theorem import RankLaws, depth
+from proofs_check.algorithms import tree_enumeration
+from proofs_check.algorithms.enumeration import Decoding, Model, Pmf, Prefix, TextLaw, output_law, text_law
+from proofs_check.algorithms.rank_laws import recursive_rejection, top_k
+from proofs_check.algorithms.tree_enumeration import Joint, drawn_tree, given_text, node_number, tree_walk
+from proofs_check.twins import path_theorem, tree_theorem
+from proofs_check.twins.tree_theorem import RankLaws, depth
 from spectheory import drafting
 from spectheory.drafting import Chain
 from spectheory.errors import PmfError, SettingError, ShapeError
@@ -191,7 +192,7 @@ def test_a_drawn_tree_takes_the_vocabulary_at_most() -> None:
 
 def test_the_race_list_agrees_with_the_race() -> None:
     """Its first rank is the enumerated race's diagonal; all ranks make up the target."""
-    from proofs_check.enumeration import race_coupling
+    from proofs_check.algorithms.enumeration import race_coupling
 
     weights = [w for w in product(range(4), repeat=3) if sum(w) == 3]
     for p, q in product([tuple(Fraction(w, 3) for w in row) for row in weights], repeat=2):

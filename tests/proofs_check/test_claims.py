@@ -10,27 +10,15 @@ import pytest
 from hypothesis import find, given
 from hypothesis import strategies as st
 
-from proofs_check import (
-    POSITIVE,
-    Claim,
-    absolute,
-    at_least,
-    at_most,
-    cases,
-    equal,
-    is_zero,
-    larger,
-    log,
-    smaller,
-    strategies,
-)
-from proofs_check.claims import Assumption, AssumptionError, ClaimError, Compared, computed
-from proofs_check.enclosures import enclosures
-from proofs_check.findings import Effort
-from proofs_check.judge import judge, judge_all
-from proofs_check.search import pair_space, rational, search_claim
-from proofs_check.solver import prove_claim
-from proofs_check.symbolic import cited, prove, same, valid
+from proofs_check import POSITIVE, Claim, absolute, at_least, at_most, equal, is_zero, larger, log, smaller
+from proofs_check.evidence.judge import judge, judge_all
+from proofs_check.evidence.search import pair_space, rational, search_claim
+from proofs_check.evidence.solver import prove_claim
+from proofs_check.evidence.symbolic import cited, prove, same, valid
+from proofs_check.library import cases, strategies
+from proofs_check.statement.claims import Assumption, AssumptionError, ClaimError, Compared, computed
+from proofs_check.statement.enclosures import enclosures
+from proofs_check.statement.findings import Effort
 from spectheory.errors import SpectheoryError
 
 THIRD = Fraction(1, 3)
@@ -178,6 +166,7 @@ def test_the_search_finds_what_is_false_and_shrinks_it() -> None:
     assert "1" in found.at
 
 
+@pytest.mark.evidence
 def test_the_optimiser_walks_to_the_tightest_case() -> None:
     """The largest p.p of three tokens within 1/1000 of the boundary p0 <= 1/2 that the assumption draws."""
     half = Assumption("every share is at most 1/2", lambda p, q: all(2 * share <= 1 for share in p))
@@ -191,6 +180,7 @@ def test_the_optimiser_walks_to_the_tightest_case() -> None:
     assert search_claim(wrong, nowhere, Effort(), (pair_space(3),)).status == "refuted"
 
 
+@pytest.mark.evidence
 def test_a_search_is_the_same_every_time_and_another_when_deep() -> None:
     runs = [search_claim(PINSKER, strategies.exact_pairs(3), Effort(), (pair_space(2),)) for _ in range(2)]
     assert runs[0] == runs[1]
@@ -201,6 +191,7 @@ def test_floats_become_exact_pmfs(weights: list[float]) -> None:
     assert sum(rational(weights)) == 1
 
 
+@pytest.mark.evidence
 @pytest.mark.parametrize("distance_wanted", [Fraction(0), Fraction(1, 7), Fraction(1)])
 def test_pairs_of_a_given_distance(distance_wanted: Fraction) -> None:
     found = find(strategies.pairs_at(distance_wanted), lambda case: True)

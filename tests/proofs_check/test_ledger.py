@@ -16,17 +16,20 @@ from pathlib import Path
 
 import pytest
 
-from proofs_check.entries import Entry
-from proofs_check.findings import KINDS, Effort
-from proofs_check.ledger import ledger
-from proofs_check.pages import page
-from proofs_check.simulated import ALARM, Parameters, instead, simulated, stated
-from proofs_check.verify import Key, check_one, keys_of
-from simulations.predictions import Predicted, Side
-from simulations.registry import Simulator, _registered, registered
+from proofs_check.agreement.path_cases import CHAINS, RANKED
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.simulated import ALARM, Parameters, instead, simulated, stated
+from proofs_check.run.ledger import ledger
+from proofs_check.run.pages import page
+from proofs_check.run.verify import Key, check_one, keys_of
+from proofs_check.statement.findings import KINDS, Effort
+from simulations.experiments.registry import Simulator, _registered, registered
+from simulations.verdicts.predictions import Predicted, Side
 from spectheory.cli.theory_options import VerifyOptions
 from spectheory.cli.verify import run_verify
 from spectheory.errors import MissingExtraError, SettingError
+from spectheory.verification import RULES, RankRule, Rule
+from spectheory.verification.registry import BUILT_IN
 
 ROOT = Path(__file__).parents[2]
 
@@ -113,7 +116,18 @@ def test_every_entry_has_evidence_of_every_kind_that_applies(entry: Entry) -> No
 
 @pytest.mark.parametrize("name", list(public_names()))
 def test_every_public_calculator_is_backed_by_an_entry(name: str) -> None:
-    assert any(name in entry.calculators for entry in ENTRIES)
+    assert any(name in entry.calculators for entry in ENTRIES) or stated_by(name) in ledger()
+
+
+def stated_by(name: str) -> str:
+    """The statement that a rule names as its law."""
+    module, _, attribute = name.rpartition(".")
+    return str(getattr(getattr(importlib.import_module(module), attribute), "statement", ""))
+
+
+@pytest.mark.parametrize("rule", BUILT_IN, ids=lambda rule: rule.name)
+def test_every_rule_names_a_statement(rule: Rule) -> None:
+    assert rule.statement in ledger()
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.id)
@@ -183,7 +197,7 @@ def test_simulations_keep_to_their_share_of_false_alarms() -> None:
 
 def test_the_ledger_loads_without_a_compiler() -> None:
     """Kernels are compiled, and numba imported, when a simulation runs."""
-    line = "import sys; from proofs_check.ledger import ledger; ledger(); print('numba' in sys.modules)"
+    line = "import sys; from proofs_check.run.ledger import ledger; ledger(); print('numba' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True, check=True, cwd=ROOT)
     assert run.stdout.strip() == "False"
 
@@ -199,6 +213,31 @@ def test_refuted_entries_are_the_named_ones_and_more() -> None:
     assert all("/" in entry.id for entry in ENTRIES if entry.refuted)
 
 
+def control_characters(entry: Entry) -> list[str]:
+    """Texts of an entry with a character that does not print, as a tab in place of a backslash and a t."""
+    texts = [entry.title, entry.plain, entry.latex, *entry.assumptions, *entry.without.values()]
+    for each in entry.evidence:
+        texts += [each.says, each.control.says, *(step.says for step in each.steps)]
+    return [text for text in texts if not text.isprintable()]
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.id)
+def test_statements_have_no_control_characters(entry: Entry) -> None:
+    assert control_characters(entry) == []
+
+
+def test_a_control_character_would_be_seen() -> None:
+    """Negative control: a tab."""
+    assert control_characters(replace(ENTRIES[0], latex="\tau")) == ["\tau"]
+
+
+def test_every_rule_has_its_algorithm_in_fractions() -> None:
+    """One line for a rule in CHAINS, or in RANKED for a rule with ranks (``proofs_check/agreement/path_cases.py``)."""
+    assert sorted(RULES.keys() - CHAINS.keys()) == [], "rules without an algorithm"
+    assert sorted(CHAINS.keys() - RULES.keys()) == [], "algorithms without a rule"
+    assert {name for name, rule in RULES.items() if isinstance(rule, RankRule)} == RANKED.keys()
+
+
 def test_the_page_of_theorems_is_up_to_date() -> None:
-    """Written by ``python -m proofs_check.pages docs/theorems.md``."""
+    """Written by ``python -m proofs_check.run.pages docs/theorems.md``."""
     assert page() == (ROOT / "docs" / "theorems.md").read_text(encoding="utf-8")

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from proofs_check import at_most, calculus, equal
-from proofs_check.findings import Effort
-from proofs_check.ledger import ledger
-from proofs_check.symbolic import AS_WRITTEN, Step, cited, in_parts, in_words, parts, prove, same, valid
+from proofs_check import at_most, equal
+from proofs_check.evidence.symbolic import AS_WRITTEN, Step, cited, in_parts, in_words, parts, prove, same, valid
+from proofs_check.run.ledger import ledger
+from proofs_check.statement import calculus
+from proofs_check.statement.findings import Effort
 
 PAGE = Path(__file__).parents[2] / "docs" / "theorems.md"
 

@@ -26,11 +26,11 @@ from proofs_check import (
     smaller,
     try_claim,
 )
-from proofs_check.claims import Compared
-from proofs_check.judge import judge
-from proofs_check.solver import prove_claim
-from proofs_check.symbolic import valid
-from proofs_check.wide import wide_search
+from proofs_check.evidence.judge import judge
+from proofs_check.evidence.solver import prove_claim
+from proofs_check.evidence.symbolic import valid
+from proofs_check.library.wide import wide_search
+from proofs_check.statement.claims import Compared
 from spectheory.cli import main
 from spectheory.errors import SpectheoryError
 
@@ -104,6 +104,7 @@ def test_the_verdict_says_for_which_vocabularies() -> None:
     assert try_claim(AFFINITY, tokens=(2,)).summary.startswith("proved for V = 2; not refuted at V up to 64 (")
 
 
+@pytest.mark.evidence
 def test_a_claim_without_a_proof_is_searched_as_far() -> None:
     trial = try_claim(PINSKER)
     assert (trial.verdict, trial.proofs, trial.proved_for) == ("not refuted", {}, ())
@@ -125,7 +126,7 @@ def test_a_solver_that_gives_up_leaves_the_sizes_it_proved() -> None:
 
 def test_a_claim_that_takes_too_long_on_many_tokens_says_how_far_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
     """The time for larger vocabularies is bounded: of a claim in 2^V steps the last size is the one reached."""
-    monkeypatch.setattr("proofs_check.wide.SECONDS", (0.0, 0.0))
+    monkeypatch.setattr("proofs_check.library.wide.SECONDS", (0.0, 0.0))
     trial = try_claim(AFFINITY)
     assert (trial.wide, trial.largest) == (None, 3)
     assert "not refuted at V up to 3 (" in trial.summary
@@ -297,6 +298,7 @@ at_zeros = Claim("p0/p0 = 1", lambda p, q: equal(1 if is_zero(p[0]) else p[0] / 
 """
 
 
+@pytest.mark.evidence
 def test_a_claim_without_a_proof_and_one_left_undecided_have_status_zero(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "statuses.py"
     path.write_text(STATUSES)

@@ -18,14 +18,15 @@ from typing import Any
 
 import pytest
 
-from proofs_check import Claim, at_most, verify
-from proofs_check.entries import Control, Entry, Evidence
-from proofs_check.evidence import exact, proof
-from proofs_check.findings import Effort, Finding
-from proofs_check.ledger import select
-from proofs_check.record import append, read_record, ready
-from proofs_check.report import Report
-from proofs_check.symbolic import same
+from proofs_check import Claim, at_most
+from proofs_check.evidence.entries import Control, Entry, Evidence
+from proofs_check.evidence.makers import exact, proof
+from proofs_check.evidence.symbolic import same
+from proofs_check.run import verify
+from proofs_check.run.ledger import select
+from proofs_check.run.record import append, read_record, ready
+from proofs_check.run.report import Report
+from proofs_check.statement.findings import Effort, Finding
 from spectheory.cli import console, main
 from spectheory.errors import SettingError
 
@@ -36,7 +37,7 @@ FALSE = Claim("x <= 6/7", lambda x: at_most(7 * x, 6))
 
 def entry(evidence: Evidence, *, refuted: bool = False) -> Entry:
     kind = "refuted" if refuted else "upper bound"
-    return Entry("A1", "t", kind, "x <= 1", "x", (), (), (evidence,))  # type: ignore[arg-type]
+    return Entry("A1", "t", kind, "x <= 1", "x", (), (evidence,))  # type: ignore[arg-type]
 
 
 def outcome(evidence: Evidence, monkeypatch: pytest.MonkeyPatch, *, refuted: bool = False) -> verify.Checked:
@@ -82,6 +83,7 @@ def test_a_check_that_breaks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (found.outcome, found.trouble) == ("failed", "ZeroDivisionError: division by zero")
 
 
+@pytest.mark.evidence
 def test_workers_change_nothing() -> None:
     keys = verify.keys_of(select(["A3"]))
     runs = [verify.verify(keys, Effort(), processes=processes) for processes in (1, 3)]
@@ -113,8 +115,8 @@ def test_checks_that_a_dying_worker_takes_with_it_are_run_again(deaths: int) -> 
 
 SLOW = """
 import sys, threading
-from proofs_check import verify
-from proofs_check.findings import Effort
+from proofs_check.run import verify
+from proofs_check.statement.findings import Effort
 if __name__ == "__main__":
     with verify.workers(2) as pool:
         waiting = [pool.submit(__import__("time").sleep, 600) for _ in range(2)]

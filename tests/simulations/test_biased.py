@@ -15,21 +15,21 @@ import pytest
 from numpy.typing import NDArray
 
 import simulations.simulators  # noqa: F401  registers them
-from proofs_check.strategies import extreme_pairs
-from simulations.batches import Failure, run_batch
-from simulations.chains import RejectionCounts
+from proofs_check.library.strategies import extreme_pairs
+from simulations.counts.quantities import Mean, Share
+from simulations.counts.tally import Tally
+from simulations.draws.streams import Stream, words
+from simulations.experiments.batches import Failure, run_batch
+from simulations.experiments.registry import registered
+from simulations.experiments.tasks import Task, task
 from simulations.kernels.biased_verification import biased_verification
 from simulations.kernels.markov_decoding import horizon_rejections
+from simulations.models.chains import RejectionCounts
+from simulations.models.recipes import paper_chains as bed
 from simulations.predicted.biased import output_law
-from simulations.predictions import Predicted, compare, predictions
-from simulations.quantities import Mean, Share
 from simulations.reference.biased import over_accepted
-from simulations.registry import registered
-from simulations.settings import paper_chains as bed
-from simulations.streams import Stream, words
 from simulations.sweeps import Scale, batch, gain, pareto, rejections
-from simulations.tally import Tally
-from simulations.tasks import Task, task
+from simulations.verdicts.predictions import Predicted, compare, predictions
 from spectheory import total_variation
 from spectheory.errors import PmfError, SettingError, ShapeError
 from spectheory.limits import biased_loss, expected_rejections, rejection_probability, rejection_profile, uno_loss

@@ -19,16 +19,16 @@ from typing import Any
 
 import pytest
 
-from simulations import running
-from simulations.batches import run_batch
-from simulations.collect import collect
-from simulations.pools import WorkerError, process_pool
-from simulations.quantities import Mean, Share
-from simulations.registry import simulator
-from simulations.results import read_results
-from simulations.stopping import Stop
-from simulations.tally import Tally, total
-from simulations.tasks import Task, task
+from simulations.counts.quantities import Mean, Share
+from simulations.counts.tally import Tally, total
+from simulations.experiments import running
+from simulations.experiments.batches import run_batch
+from simulations.experiments.collect import collect
+from simulations.experiments.pools import WorkerError, process_pool
+from simulations.experiments.registry import simulator
+from simulations.experiments.results import read_results
+from simulations.experiments.stopping import Stop
+from simulations.experiments.tasks import Task, task
 from spectheory.errors import SettingError, ShapeError
 from tests import sim_toys
 from tests.sim_toys import BATCH, COIN, P, coins
@@ -329,8 +329,8 @@ def test_an_interrupt_does_not_wait_for_ever(own: bool, monkeypatch: pytest.Monk
 KILLED = """
 from pathlib import Path
 import sys
-from simulations.collect import collect
-from simulations.stopping import Stop
+from simulations.experiments.collect import collect
+from simulations.experiments.stopping import Stop
 from tests.sim_toys import BATCH, coins
 if __name__ == "__main__":
     collect([coins(sleep=0.05)], stop=Stop(trials=40 * BATCH), results=Path(sys.argv[1]), workers=2)

@@ -18,12 +18,12 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from proofs_check import enumeration
-from proofs_check.batch_algorithm import batch_decoding
-from proofs_check.batch_recursion import left_after, profile
-from proofs_check.strategies import Floats
-from simulations.acceptance import acceptance_law, acceptance_rows
-from simulations.chains import CallCounts, Counts, RejectionCounts
+from proofs_check.algorithms import enumeration
+from proofs_check.algorithms.batch_algorithm import batch_decoding
+from proofs_check.library.strategies import Floats
+from proofs_check.twins.batch_recursion import left_after, profile
+from simulations.draws.acceptance import acceptance_law, acceptance_rows
+from simulations.draws.streams import Stream, Words, words
 from simulations.kernels.batch_rejection import batch_rejections
 from simulations.kernels.block_decoding import block_calls
 from simulations.kernels.markov_decoding import (
@@ -32,19 +32,17 @@ from simulations.kernels.markov_decoding import (
     lane_streams,
     token_calls,
 )
-from simulations.ngram import BYTES, byte_tokens, text_of, text_parameters
-from simulations.ngram_models import ngram
+from simulations.models.chains import CallCounts, Counts, RejectionCounts
+from simulations.models.ngram import BYTES, byte_tokens, text_of, text_parameters
+from simulations.models.ngram_models import ngram
 from simulations.reference.batch import batch_text
 from simulations.reference.decoding import (
-    StreamCall,
     block_call,
-    decoded,
-    from_table,
     horizon_text,
     token_call,
 )
-from simulations.reference.markov import Pair
-from simulations.streams import Stream, Words, words
+from simulations.reference.drawing import from_table
+from simulations.reference.markov import Pair, StreamCall, decoded
 from spectheory.errors import PmfError, SettingError, ShapeError, SpectheoryError
 from spectheory.limits import expected_calls, expected_rejections
 from spectheory.limits.rejections import rejection_profile

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from simulations.agreement import POWER, accepted_counts, agrees
-from simulations.batches import run_batch
-from simulations.estimates import bernstein, exact, likelihood_ratio, student
-from simulations.moments import Moments
-from simulations.quantities import Mean, Share
-from simulations.stopping import Stop
-from simulations.tally import Tally, total
+from simulations.counts.estimates import bernstein, exact, likelihood_ratio, student
+from simulations.counts.moments import Moments
+from simulations.counts.quantities import Mean, Share
+from simulations.counts.tally import Tally, total
+from simulations.experiments.batches import run_batch
+from simulations.experiments.stopping import Stop
+from simulations.verdicts.agreement import POWER, accepted_counts, agrees
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from tests import sim_toys

@@ -65,6 +65,7 @@ def test_the_data_follow_from_the_saved_tallies(name: str) -> None:
     assert content["alarm"] == 1e-6
     for part in ("title", "statements", "results", "data"):
         assert differences(content[part], again[part], part) == []
+    assert differences(content.get("theory"), again.get("theory"), "theory") == []
 
 
 @pytest.mark.evidence

@@ -16,11 +16,11 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from proofs_check.strategies import Floats, extreme_pairs
+from proofs_check.library.strategies import Floats, extreme_pairs
+from simulations.draws.streams import Stream, words
 from simulations.kernels.gumbel_list import gumbel_list
 from simulations.kernels.recursive_rejection import _inverted, recursive_rejection
 from simulations.reference import candidates as twin
-from simulations.streams import Stream, words
 from spectheory.errors import PmfError, SettingError, ShapeError
 from spectheory.verification import GumbelList, RaceVerification, RecursiveRejection
 

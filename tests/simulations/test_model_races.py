@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from proofs_check.strategies import Floats, extreme_pairs
-from simulations.predicted.model_races import expected_counts, model_path_theorem, path_predictions
-from simulations.predictions import Predicted, compare
-from simulations.quantities import Share
-from simulations.raced_texts import pmfs_along, texts
+from proofs_check.library.strategies import Floats, extreme_pairs
+from simulations.counts.quantities import Share
+from simulations.counts.tally import Tally
+from simulations.draws.streams import words
+from simulations.models.raced_texts import pmfs_along, texts
+from simulations.predicted.model_races import expected_counts, path_predictions, path_theorem
 from simulations.reference.ranked_trees import walk
 from simulations.simulators.model_races import children_of, decoded, model_races, raced_ranks
 from simulations.simulators.trees import paths_of, tree_of
-from simulations.streams import words
-from simulations.tally import Tally
+from simulations.verdicts.predictions import Predicted, compare
 from spectheory.drafting import Batch, Chain, KAry, Shape, Tree
 from spectheory.errors import SettingError
 from spectheory.verification import PoissonRace, RaceVerification
@@ -150,24 +150,19 @@ def test_the_path_theorem_is_the_mean_over_all_ranks(shape: str) -> None:
 
 
 @cache
-def theorem() -> Tally:
-    return model_path_theorem(PARAMETERS, 4, words(1))
-
-
-@cache
 def raced() -> Tally:
     return model_races(PARAMETERS, RUNS, words(2))
 
 
 def test_runs_along_text_agree_with_the_path_theorem() -> None:
-    compared = compare(raced(), path_predictions(theorem(), raced().trials), ALARM)
+    compared = compare(raced(), path_predictions(path_theorem(PARAMETERS), raced().trials), ALARM)
     assert [str(each.agreement) for each in compared if not each] == []
     assert len(compared) >= 4 + 1, "all calls, and the nodes that are accepted often"
 
 
 def test_other_texts_are_caught() -> None:
     """Negative control: the theorem along other texts of the same prompts."""
-    other = model_path_theorem({**PARAMETERS, "text_seed": 6}, 4, words(1))
+    other = path_theorem({**PARAMETERS, "text_seed": 6})
     assert not all(compare(raced(), path_predictions(other, raced().trials), ALARM))
 
 
@@ -186,7 +181,5 @@ def test_texts_depend_on_their_recipe_alone() -> None:
 
 
 def test_bad_recipes_are_one_clear_line() -> None:
-    with pytest.raises(SettingError, match="the texts are 4"):
-        model_path_theorem(PARAMETERS, 3, words(1))
     with pytest.raises(SettingError, match="a prompt is 48"):
         model_races({**PARAMETERS, "prompts": [48]}, 2, words(1))

@@ -19,17 +19,17 @@ import pytest
 from numpy.typing import NDArray
 
 import simulations.simulators  # noqa: F401  registers them
-from simulations.families import FAMILIES, population
-from simulations.model_growth import Reader, grow, sample
-from simulations.predictions import Predicted, compare, predictions
-from simulations.quantities import Mean
+from simulations.counts.quantities import Mean
+from simulations.counts.tally import Tally
+from simulations.draws.streams import Stream, uniform, words
+from simulations.experiments.registry import registered
+from simulations.models.families import FAMILIES, population
+from simulations.models.model_growth import Reader, grow, sample
 from simulations.reference.model_trees import PmfAfter, drawn_trial, heaviest_of_model
 from simulations.reference.random_pmf_trees import heaviest_prefixes
-from simulations.registry import registered
 from simulations.simulators.model_trees import Target, trees_of
-from simulations.streams import Stream, uniform, words
 from simulations.sweeps.branching import table
-from simulations.tally import Tally
+from simulations.verdicts.predictions import Predicted, compare, predictions
 from spectheory.errors import SettingError
 
 torch = pytest.importorskip("torch")

@@ -16,16 +16,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from proofs_check.strategies import Floats
-from simulations.agreement import Agreement, agrees
-from simulations.alias import Tokens
-from simulations.batches import Failure, batch_stream, run_batch
-from simulations.chains import CallCounts
+from proofs_check.library.strategies import Floats
+from simulations.counts.moments import Moments
+from simulations.counts.quantities import Mean
+from simulations.counts.tally import Tally
+from simulations.draws.alias import Tokens
+from simulations.draws.streams import Stream, words
+from simulations.experiments.batches import Failure, batch_stream, run_batch
+from simulations.experiments.tasks import task
 from simulations.kernels.block_decoding import block_calls
 from simulations.kernels.markov_decoding import LANES, lane_streams, token_calls
 from simulations.kernels.ngram_decoding import ngram_calls, ngram_tables
-from simulations.moments import Moments
-from simulations.ngram import (
+from simulations.models.chains import CallCounts
+from simulations.models.ngram import (
     byte_tokens,
     file_parameters,
     ngram_pair,
@@ -33,14 +36,11 @@ from simulations.ngram import (
     text_of,
     text_parameters,
 )
-from simulations.ngram_models import MOST_CONTEXTS, Automaton, Context, Ngram, automaton, contexts_of, ngram
-from simulations.quantities import Mean
-from simulations.reference.decoding import from_table
+from simulations.models.ngram_models import MOST_CONTEXTS, Automaton, Context, Ngram, automaton, contexts_of, ngram
+from simulations.reference.drawing import from_table
 from simulations.reference.ngram import Model, prefix_text
 from simulations.simulators import decoding
-from simulations.streams import Stream, words
-from simulations.tally import Tally
-from simulations.tasks import task
+from simulations.verdicts.agreement import Agreement, agrees
 from spectheory.errors import PmfError, SettingError, ShapeError, SpectheoryError, TextError
 
 ALARM = 1e-10

@@ -17,26 +17,24 @@ import numpy as np
 import pytest
 
 import simulations.simulators  # noqa: F401  registers
-from proofs_check.call_counts import moments, numbers
-from proofs_check.enumeration import Decoding, Model, given_text, text_law
-from proofs_check.path_cases import CHAINS, RANKED, TREES
-from proofs_check.tree_theorem import depth
-from simulations.agreement import accepted_counts, agrees
-from simulations.batches import run_batch
-from simulations.ngram import text_parameters
+from proofs_check.agreement.call_counts import moments, numbers
+from proofs_check.agreement.path_cases import CHAINS, RANKED, TREES
+from proofs_check.algorithms.enumeration import Decoding, Model, given_text, text_law
+from proofs_check.twins.tree_theorem import depth
+from simulations.counts.quantities import Mean
+from simulations.counts.tally import Tally
+from simulations.draws.streams import Stream, words
+from simulations.experiments.batches import run_batch
+from simulations.experiments.registry import registered
+from simulations.experiments.tasks import task
+from simulations.models.ngram import text_parameters
 from simulations.predicted import block_moves
 from simulations.predicted.decoding import acceptance_of, calls_of
 from simulations.predicted.markov_calls import markov_calls
-from simulations.predictions import compare, predictions
-from simulations.quantities import Mean
-from simulations.reference.any_rule import RANKED as RANKED_TWINS
-from simulations.reference.any_rule import RULES as TWINS
-from simulations.reference.any_rule import DraftTree, decoded_text
+from simulations.reference.any_rule import ALGORITHMS, DraftTree, decoded_text
 from simulations.reference.markov import Pair
-from simulations.registry import registered
-from simulations.streams import Stream, words
-from simulations.tally import Tally
-from simulations.tasks import task
+from simulations.verdicts.agreement import accepted_counts, agrees
+from simulations.verdicts.predictions import compare, predictions
 from spectheory.drafting import Chain, Tree
 from spectheory.errors import SettingError, ShapeError
 from spectheory.prediction.paths import calls_of_chains
@@ -51,13 +49,14 @@ TARGET = [[0.7, 0.1, 0.1, 0.1], [0.05, 0.8, 0.1, 0.05], [0.1, 0.1, 0.6, 0.2], [0
 DRAFT = [[0.6, 0.2, 0.2, 0.0], [0.1, 0.7, 0.1, 0.1], [0.05, 0.05, 0.8, 0.1], [0.2, 0.1, 0.1, 0.6]]
 CHAINS_GIVEN = {"target": TARGET, "draft": DRAFT, "initial": [0.25] * 4, "length": LENGTH}
 TREE = [[1], [2], [1, 1], [1, 2], [2, 1], [1, 1, 1]]
-PATHS = {f"{rule}, chain": (rule, [[1], [1, 1]]) for rule in TWINS} | {
-    f"{rule}, tree": (rule, TREE) for rule in RANKED_TWINS
+PATHS = {f"{rule}, chain": (rule, [[1], [1, 1]]) for rule in ALGORITHMS} | {
+    f"{rule}, tree": (rule, TREE) for rule in ALGORITHMS if ALGORITHMS[rule].several
 }
 
 
 def test_every_rule_is_simulated() -> None:
-    assert set(TWINS) == set(RULES)
+    lacking, unknown = set(RULES) - set(ALGORITHMS), set(ALGORITHMS) - set(RULES)
+    assert (lacking, unknown) == (set(), set()), f"no algorithm as written: {lacking}; no such rule: {unknown}"
 
 
 # The recursion over states, exactly
@@ -186,10 +185,10 @@ def test_decodings_take_the_calls_that_are_predicted(case: str) -> None:
     assert accepted @ np.arange(1, len(accepted) + 1) == TEXTS * LENGTH
 
 
-@pytest.mark.parametrize("rule", [rule for rule in TWINS if rule != "greedy"])
+@pytest.mark.parametrize("rule", [rule for rule in ALGORITHMS if rule != "greedy"])
 def test_decoded_texts_are_the_targets(rule: str) -> None:
     """The last token of short texts, whose law is a row of a power of the chain."""
-    tree = DraftTree(tuple(path) for path in (TREE if rule in RANKED_TWINS else [[1], [1, 1]]))
+    tree = DraftTree(tuple(path) for path in (TREE if ALGORITHMS[rule].several else [[1], [1, 1]]))
     pair, stream, length = Pair(np.array(TARGET), np.array(DRAFT)), Stream(words(6)), 4
     last = [[*decoded_text(rule, tree, pair, 2, length, stream)][-1].tokens[-1] for _ in range(600)]
     law = np.linalg.matrix_power(np.array(TARGET), length)[2]

@@ -17,12 +17,12 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom, hypergeom
 
+from simulations.draws.streams import Stream, words
 from simulations.kernels.dense_race import dense_race
 from simulations.kernels.lazy_race import lazy_race
 from simulations.kernels.poisson_race import poisson_race
 from simulations.reference import races as reference
-from simulations.reference.races import Raced, counted
-from simulations.streams import Stream, words
+from simulations.reference.candidates import Judged
 from spectheory.errors import PmfError, SettingError, ShapeError
 from spectheory.verification import PoissonRace, RaceVerification
 
@@ -93,7 +93,7 @@ CASES = [(kernel, pair) for kernel in KERNELS for pair in pairs_of(kernel)]
 def twin(name: str, p: Floats, q: Floats, *, trials: int, state: Any, max_rank: int) -> Counts:
     """Counts by output of the readable race on the same stream."""
     stream = Stream(state)
-    race: Callable[[], Raced]
+    race: Callable[[], Judged]
     if name == "dense":
         race = lambda: reference.dense_race(p, q, stream)  # noqa: E731
     elif name == "lazy":
@@ -101,7 +101,11 @@ def twin(name: str, p: Floats, q: Floats, *, trials: int, state: Any, max_rank: 
         race = lambda: lazy.run(max_rank)  # noqa: E731
     else:
         race = reference.PoissonRace(p, q, stream).run
-    return counted((race() for _ in range(trials)), p.size, max_rank)
+    counts = np.zeros((p.size, max_rank + 2), dtype=np.int64)
+    for _ in range(trials):
+        raced = race()
+        counts[raced.token, 0 if raced.rank is None else min(raced.rank, max_rank + 1)] += 1
+    return counts
 
 
 def differing_runs(name: str, p: Floats, q: Floats, against: tuple[Floats, Floats], runs: int, trials: int) -> int:

@@ -16,14 +16,14 @@ import numpy as np
 import pytest
 
 import simulations.simulators  # noqa: F401  registers all kinds
-from proofs_check.random_pmf_trees import Ensemble, mean_best, mean_best_by_depth
-from proofs_check.strategies import Floats
+from proofs_check.library.strategies import Floats
+from proofs_check.twins.random_pmf_trees import Ensemble, mean_best, mean_best_by_depth
+from simulations.counts.tally import Tally
+from simulations.draws.streams import Stream, words
+from simulations.experiments.registry import registered
 from simulations.kernels.random_pmf_trees import random_pmf_trees
-from simulations.predictions import compare, predictions
 from simulations.reference.random_pmf_trees import heaviest_prefixes
-from simulations.registry import registered
-from simulations.streams import Stream, words
-from simulations.tally import Tally
+from simulations.verdicts.predictions import compare, predictions
 from spectheory.drafting import expected_tokens, optimal_tree
 from spectheory.errors import PmfError, SettingError, ShapeError
 from spectheory.limits import stationary_tree_value

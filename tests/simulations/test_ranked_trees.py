@@ -15,10 +15,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from proofs_check.strategies import Floats, extreme_pairs
+from proofs_check.library.strategies import Floats, extreme_pairs
+from simulations.draws.streams import Stream, words
 from simulations.kernels.ranked_trees import TreeCounts, raced_tree, ranked_tree
 from simulations.reference import ranked_trees as twin
-from simulations.streams import Stream, words
 from spectheory.drafting import Batch, Chain, KAry, Shape, Tree, exit_law, expected_tokens, survival
 from spectheory.errors import PmfError, SettingError, ShapeError
 from spectheory.verification import PoissonRace, RaceVerification

@@ -19,12 +19,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulations.appending import ResultsWriter
-from simulations.collect import collect
-from simulations.moments import Moments
-from simulations.results import HEAD, ResultsError, read_results
-from simulations.stopping import Stop
-from simulations.tally import Tally, total
+from simulations.counts.moments import Moments
+from simulations.counts.tally import Tally, total
+from simulations.experiments.appending import ResultsWriter
+from simulations.experiments.collect import collect
+from simulations.experiments.results import HEAD, ResultsError, read_results
+from simulations.experiments.stopping import Stop
 from spectheory.errors import OutputError, SettingError, ShapeError
 from tests.sim_toys import BATCH, coins
 
@@ -239,7 +239,7 @@ def test_what_is_no_regular_file_is_refused_at_once(name: str, tmp_path: Path) -
 def test_rows_do_not_go_where_output_goes(tmp_path: Path) -> None:
     """As in ``... --results /dev/stdout > answers``."""
     path = tmp_path / "answers"
-    code = "from pathlib import Path; from simulations.appending import *; ResultsWriter(Path({!r})).__enter__()"
+    code = "from simulations.experiments.appending import *; ResultsWriter(Path({!r})).__enter__()"
     for name in ("/dev/stdout", str(path)):
         with path.open("w") as stdout:
             run = subprocess.run(

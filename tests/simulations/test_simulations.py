@@ -13,25 +13,19 @@ from collections import Counter
 from fractions import Fraction
 from functools import cache
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from proofs_check import enumeration
-from proofs_check.strategies import Floats
-from simulations.reference import (
-    RULES,
-    CallRule,
-    Decoded,
-    KeptRace,
-    Pair,
-    decode,
-    draw,
-    markov_text,
-    race_with_clocks,
-    winner,
-)
+from proofs_check.algorithms import enumeration
+from proofs_check.library.strategies import Floats
+from simulations.draws.streams import Stream, words
+from simulations.reference.any_rule import ALGORITHMS, DraftTree
+from simulations.reference.drawing import inverted, inverted_in_order
+from simulations.reference.markov import Call, Pair, StreamCall, decoded
+from simulations.reference.races import finish, kept_race
 from spectheory.divergences import hockey_stick
 from spectheory.prediction.paths import calls_of_texts
 from spectheory.verification import (
@@ -63,6 +57,45 @@ def strays(total: float, expected: float, variance: float, largest: float) -> bo
     return abs(total - expected) > bernstein(variance, largest)
 
 
+def chain(k: int) -> DraftTree:
+    return DraftTree([(1,) * depth for depth in range(1, k + 1)])
+
+
+def call_of(name: str) -> StreamCall:
+    """A call of k drafts by a rule."""
+
+    def call(pair: Pair, n: int, last: int, k: int, stream: Stream) -> Call:
+        return ALGORITHMS[name].call(chain(k), pair, n, last, stream)
+
+    return call
+
+
+RULES = {name: call_of(name) for name in ("token", "block", "race", "independent")}
+
+
+class Decoded(NamedTuple):
+    """A text, and the accepted drafts of each of its calls."""
+
+    tokens: tuple[int, ...]
+    accepted: tuple[int, ...]
+
+    @property
+    def calls(self) -> int:
+        """How many it took."""
+        return len(self.accepted)
+
+
+def decode(name: str, pair: Pair, *, length: int, k: int, stream: Stream) -> Decoded:
+    """A text after token 0; the kept race has fresh clocks for each text."""
+    if name == "kept race":
+        tokens = pair.target.shape[-1]
+        rule = kept_race(np.array([[stream.exponential() for _ in range(tokens)] for _ in range(length)]))
+    else:
+        rule = RULES[name]
+    calls = [*decoded(rule, pair, 0, length, k, stream)]
+    return Decoded(tuple(x for call in calls for x in call.tokens), tuple(call.accepted for call in calls))
+
+
 def made_up_pair(tokens: int, positions: int, seed: int) -> Pair:
     """A non-stationary pair whose draft is off by a factor here and there and lacks a token now and then."""
     rng = np.random.default_rng(seed)
@@ -90,9 +123,9 @@ PMFS = [
 ]
 
 
-def accepted_share(call: CallRule, pair: Pair, seed: int) -> float:
-    rng = np.random.default_rng(seed)
-    return sum(call(pair, 0, 0, 1, rng=rng).accepted for _ in range(CALLS)) / CALLS
+def accepted_share(call: StreamCall, pair: Pair, seed: int) -> float:
+    stream = Stream(words(seed))
+    return sum(call(pair, 0, 0, 1, stream).accepted for _ in range(CALLS)) / CALLS
 
 
 @pytest.mark.parametrize("name", ["token", "block", "race", "independent"])
@@ -136,18 +169,11 @@ def straying_texts(counts: Counter[tuple[int, ...]], shares: dict[tuple[int, ...
     ]
 
 
-@pytest.mark.parametrize("name", [*RULES, "kept race", "markov"])
+@pytest.mark.parametrize("name", [*RULES, "kept race"])
 def test_the_output_is_a_sample_of_the_target(name: str) -> None:
     """Several calls in a row, k = 2: the frequency of every text is the target's probability; impossible ones none."""
-    rng = np.random.default_rng(2)
-
-    def one_text() -> tuple[int, ...]:
-        if name == "markov":
-            return tuple(markov_text(SMALL.target, start=0, length=3, rng=rng))
-        call: CallRule = KeptRace(rng.exponential(size=(3, 3))) if name == "kept race" else RULES[name]
-        return decode(call, SMALL, start=0, length=3, k=2, rng=rng).tokens
-
-    counts = Counter(one_text() for _ in range(LAW_TEXTS))
+    stream = Stream(words(2))
+    counts = Counter(decode(name, SMALL, length=3, k=2, stream=stream).tokens for _ in range(LAW_TEXTS))
     assert straying_texts(counts, text_shares(SMALL.target)) == []
     assert len(straying_texts(counts, text_shares(SMALL.draft))) > 3, "negative control: the draft's own law"
 
@@ -180,8 +206,8 @@ ENUMERATED = {
 @cache
 def call_counts(name: str) -> Counter[tuple[int, ...]]:
     target, draft = (np.repeat(np.array(side)[:, None] / 10, 3, axis=1) for side in zip(*CALL_PMFS, strict=True))
-    rng = np.random.default_rng(9)
-    return Counter(RULES[name](Pair(target, draft), 0, 0, 2, rng=rng).tokens for _ in range(CALLS))
+    stream = Stream(words(9))
+    return Counter(RULES[name](Pair(target, draft), 0, 0, 2, stream).tokens for _ in range(CALLS))
 
 
 @pytest.mark.parametrize("name", sorted(ENUMERATED))
@@ -223,12 +249,8 @@ def columns(text: tuple[int, ...], pair: Pair) -> dict[str, Floats]:
 
 
 def decoded_texts(name: str) -> list[Decoded]:
-    rng = np.random.default_rng(4)
-
-    def rule() -> CallRule:
-        return KeptRace(rng.exponential(size=(LENGTH, 5))) if name == "kept race" else RULES[name]
-
-    return [decode(rule(), LARGE, start=0, length=LENGTH, k=K, rng=rng) for _ in range(TEXTS)]
+    stream = Stream(words(4))
+    return [decode(name, LARGE, length=LENGTH, k=K, stream=stream) for _ in range(TEXTS)]
 
 
 TEXT_CACHE: dict[str, tuple[list[Decoded], list[dict[str, Floats]]]] = {}
@@ -295,37 +317,37 @@ def test_the_one_call_terms_are_caught() -> None:
 
 
 def test_inversion_skips_impossible_tokens() -> None:
-    rng = np.random.default_rng(1)
-    assert {draw(np.array([0.0, 0.5, 0.0, 0.5, 0.0]), rng=rng) for _ in range(200)} == {1, 3}
+    stream, pmf = Stream(words(1)), np.array([0.0, 0.5, 0.0, 0.5, 0.0])
+    assert {inverted(pmf, stream) for _ in range(200)} == {1, 3}
+    assert {inverted_in_order(pmf, [4, 3, 2, 1, 0], stream) for _ in range(200)} == {1, 3}
 
 
 def test_the_race_by_hand() -> None:
     """Clocks (1, 2): the target (.5, .5) takes 0; the draft (.1, .9) waits 10 for token 0 and 2.2 for token 1."""
     pair = single([0.5, 0.5], [0.1, 0.9])
-    clocks = np.array([[1.0, 2.0], [30.0, 2.0], [1.0, 2.0]])
-    assert winner(clocks[0], pair.p(0, 0)) == 0
-    assert winner(clocks[0], pair.q(0, 0)) == 1
-    assert race_with_clocks(pair, 0, 0, clocks).tokens == (0,)
-    assert race_with_clocks(pair, 0, 0, clocks[1:]).tokens == (1, 0)
-    assert winner(np.array([0.1, 5.0]), np.array([0.0, 1.0])) == 1
+    clocks, unused = np.array([[1.0, 2.0], [30.0, 2.0], [1.0, 2.0]]), Stream(words(1))
+    assert finish([1.0, 2.0], pair.p(0, 0)) == [0, 1]
+    assert finish([1.0, 2.0], pair.q(0, 0)) == [1, 0]
+    assert kept_race(clocks)(pair, 0, 0, 2, unused).tokens == (0,)
+    assert kept_race(clocks)(pair, 1, 0, 1, unused).tokens == (1, 0)
+    assert finish([0.1, 5.0], np.array([0.0, 1.0])) == [1, 0]
 
 
 def test_certain_calls() -> None:
     """Equal pmfs accept every draft in the two coin rules and the race; disjoint ones none, in every rule."""
-    rng = np.random.default_rng(6)
+    stream = Stream(words(6))
     equal, disjoint = single([0.3, 0.7], [0.3, 0.7]), single([1.0, 0.0], [0.0, 1.0])
     for name in ("token", "block", "race"):
-        assert all(RULES[name](equal, 0, 0, 3, rng=rng).accepted == 3 for _ in range(50))
+        assert all(RULES[name](equal, 0, 0, 3, stream).accepted == 3 for _ in range(50))
     for name, call in RULES.items():
-        assert all(call(disjoint, 0, 0, 3, rng=rng).tokens == (0,) for _ in range(50)), name
+        assert all(call(disjoint, 0, 0, 3, stream).tokens == (0,) for _ in range(50)), name
 
 
-@pytest.mark.parametrize("spare", [0, 1])
-def test_decoding_ends_where_the_text_ends(spare: int) -> None:
-    """The last call drafts no more than fits; with spare = 1 nothing is ever cut off."""
+def test_decoding_ends_where_the_text_ends() -> None:
+    """The last call drafts no more than fits, so that no token is left over."""
     equal = single([0.3, 0.7], [0.3, 0.7])
     for length, k in product((1, 2, 7, 8), (1, 3)):
-        text = decode(RULES["token"], equal, start=0, length=length, k=k, rng=np.random.default_rng(1), spare=spare)
+        text = decode("token", equal, length=length, k=k, stream=Stream(words(1)))
         assert len(text.tokens) == length
         assert text.calls == math.ceil(length / (k + 1))
-        assert sum(text.accepted) + text.calls == length if spare else sum(text.accepted) <= length
+        assert sum(text.accepted) + text.calls == length

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from proofs_check.strategies import Floats, pmfs
-from simulations.alias import alias, drawn
-from simulations.streams import Stream, exponential, next_word, uniform, words
+from proofs_check.library.strategies import Floats, pmfs
+from simulations.draws.alias import alias, drawn
+from simulations.draws.streams import Stream, exponential, next_word, uniform, words
 
 SUMMED = 1e-13
 """A column is topped up by subtractions of numbers of order one, V of them at most."""

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulations.batches import batch_stream
-from simulations.registry import simulator
-from simulations.tasks import Task, canonical, task
+from simulations.experiments.batches import batch_stream
+from simulations.experiments.registry import simulator
+from simulations.experiments.tasks import Task, canonical, task
 from spectheory.errors import SettingError
 from tests import sim_toys
 from tests.sim_toys import COIN, coins
@@ -26,7 +26,7 @@ def test_the_id_is_pinned() -> None:
 
 def test_the_id_is_the_same_in_every_process_and_order() -> None:
     script = (
-        "from simulations.tasks import Task\n"
+        "from simulations.experiments.tasks import Task\n"
         "print(Task.from_dict({'parameters': dict([('b', {'y': 1, 'x': 2}), ('a', 1.5)]), 'kind': 'c', 'seed': 3,"
         " 'trials': 4, 'version': '5'}).id)"
     )

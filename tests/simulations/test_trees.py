@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from simulations.counts.tally import Tally
+from simulations.draws.streams import Stream, words
 from simulations.predicted.trees import raced_law
-from simulations.predictions import compare, predictions
 from simulations.reference.ranked_trees import rank_from_race, walk
 from simulations.simulators.trees import pair_of, paths_of, raced, tree, tree_of
-from simulations.streams import Stream, words
 from simulations.sweeps.draft_trees import EVERY_SIZE, OPTIMAL, limits, order_of_adding, shapes, typical_law
-from simulations.tally import Tally
+from simulations.verdicts.predictions import compare, predictions
 from spectheory.drafting import Batch, Chain, KAry, Shape, Tree, expected_tokens, node_weights
 from spectheory.errors import SettingError, ShapeError
 

@@ -30,7 +30,7 @@ def test_a_prompt_needs_no_category(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "named"),
     [
-        ("{", "is no JSON"),
+        ("{", "is not JSON"),
         ("[1]", "holds a list"),
         ('{"category": "c", "turns": ["x"]}', "has no 'question_id'"),
         ('{"question_id": 1, "category": "c"}', "has no 'turns'"),
@@ -43,7 +43,7 @@ def test_a_prompt_needs_no_category(tmp_path: Path) -> None:
         ('{"question_id": 1, "category": "c", "turns": [" \\n"]}', "the first turn is empty"),
         ('{"question_id": 1, "category": "c", "turns": ["x"], "output": 3}', "output is 3"),
         ('{"question_id": 1, "category": "c", "turns": ["x"], "output": ""}', "output is empty"),
-        ('{"question_id": 81, "category": "c", "turns": ["x"]}', "question_id '81' stands in line 1 too"),
+        ('{"question_id": 81, "category": "c", "turns": ["x"]}', "question_id '81' is also in line 1"),
     ],
 )
 def test_faults_name_file_and_line(line: str, named: str, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from itertools import chain, combinations, permutations
 
 import numpy as np
@@ -13,8 +14,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import spectheory
-from proofs_check.strategies import Floats, extreme_pairs, pairs, theorem
-from proofs_check.truncated_cases import corners, small_pairs, spread, vertices
+from proofs_check.agreement.truncated_cases import corners, small_pairs, spread, vertices
+from proofs_check.library.strategies import Floats, extreme_pairs, pairs, theorem
 from spectheory import truncated
 from spectheory.errors import PmfError, SettingError, ShapeError, SpectheoryError
 from spectheory.intervals import Interval
@@ -25,8 +26,10 @@ from spectheory.verification import (
     ArgmaxDraft,
     GreedyMatch,
     IndependentMatch,
+    PoissonRace,
     RaceVerification,
     TokenVerification,
+    TopKMatch,
 )
 
 ROUNDING = 1e-12
@@ -104,11 +107,11 @@ def slow_entropy(p: Floats, power: int = 1) -> float:
 
 MONOTONE: dict[str, tuple[Callable[[TopLogProbs, TopLogProbs], Interval], Slow]] = {
     "total variation": (truncated.total_variation, lambda p, q: float(np.abs(p - q).sum() / 2)),
-    "token": (truncated.token_acceptance, lambda p, q: float(np.minimum(p, q).sum())),
+    "token": (partial(truncated.acceptance, TokenVerification()), lambda p, q: float(np.minimum(p, q).sum())),
     "similarity": (truncated.harmonic_mean_similarity, slow_harmonic),
     "distance": (truncated.harmonic_mean_distance, lambda p, q: 1 - slow_harmonic(p, q)),
-    "race": (truncated.race_acceptance, lambda p, q: slow_rank(p, q, 1)),
-    "poisson": (lambda t, d: truncated.poisson_race_acceptance(t, d, 3), lambda p, q: slow_rank(p, q, 3)),
+    "race": (partial(truncated.acceptance, RaceVerification()), lambda p, q: slow_rank(p, q, 1)),
+    "poisson": (lambda t, d: truncated.acceptance(PoissonRace(), t, d, 3), lambda p, q: slow_rank(p, q, 3)),
     "optimal 1": (lambda t, d: truncated.optimal_acceptance(t, d, 1), lambda p, q: slow_optimal(p, q, 1)),
     "optimal 3": (lambda t, d: truncated.optimal_acceptance(t, d, 3), lambda p, q: slow_optimal(p, q, 3)),
     "renyi 1/2": (lambda t, d: truncated.renyi_divergence(t, d, 0.5), lambda p, q: slow_renyi(p, q, 0.5)),
@@ -130,7 +133,7 @@ RISING = ("token", "similarity", "race", "poisson", "optimal 1", "optimal 3")
 """Of the monotone ones, those that are largest at the best completion."""
 
 MATCHING: dict[str, tuple[Callable[[TopLogProbs, TopLogProbs], Interval], Slow]] = {
-    "independent": (truncated.independent_acceptance, lambda p, q: float(np.sum(p * q))),
+    "independent": (partial(truncated.acceptance, IndependentMatch()), lambda p, q: float(np.sum(p * q))),
 }
 
 ALL = MONOTONE | UNBOUNDED | MATCHING
@@ -214,11 +217,11 @@ def test_the_library_on_whole_pmfs_is_inside(name: str, m: int) -> None:
         (truncated.renyi_divergence(target, draft, math.inf), spectheory.renyi_divergence(p, q, math.inf)),
         (truncated.renyi_divergence(target, draft, 0.3), spectheory.renyi_divergence(p, q, 0.3)),
         (truncated.harmonic_mean_distance(target, draft), spectheory.harmonic_mean_distance(p, q)),
-        (truncated.token_acceptance(target, draft), TokenVerification().acceptance(p, q)),
-        (truncated.race_acceptance(target, draft), RaceVerification().acceptance(p, q)),
-        (truncated.independent_acceptance(target, draft), IndependentMatch().acceptance(p, q)),
-        (truncated.argmax_acceptance(target, draft), ArgmaxDraft().acceptance(p, q)),
-        (truncated.greedy_acceptance(target, draft), GreedyMatch().acceptance(p, q)),
+        (truncated.acceptance(TokenVerification(), target, draft), TokenVerification().acceptance(p, q)),
+        (truncated.acceptance(RaceVerification(), target, draft), RaceVerification().acceptance(p, q)),
+        (truncated.acceptance(IndependentMatch(), target, draft), IndependentMatch().acceptance(p, q)),
+        (truncated.acceptance(ArgmaxDraft(), target, draft), ArgmaxDraft().acceptance(p, q)),
+        (truncated.acceptance(GreedyMatch(), target, draft), GreedyMatch().acceptance(p, q)),
         (truncated.entropy(target), spectheory.entropy(p)),
         (truncated.second_log_moment(target), spectheory.second_log_moment(p)),
     ):
@@ -390,7 +393,7 @@ def test_independent_match_is_attained() -> None:
     """Bilinear, so largest on extreme tails; equal where neither side has an extra token of its own."""
     for target, draft in SMALL:
         largest = float(np.max(np.array(corners(target)) @ np.array(corners(draft)).T))
-        high = truncated.independent_acceptance(target, draft).high
+        high = truncated.acceptance(IndependentMatch(), target, draft).high
         assert largest <= high + EDGE
         if not len(target.extra_tokens) + len(draft.extra_tokens):
             assert near(high, largest)
@@ -405,7 +408,7 @@ def test_an_extra_token_counts_as_large_as_the_cap() -> None:
     q[[2, 0, 3, 4]] = 0.3, 0.3, 0.3, 0.1
     assert p.sum() == pytest.approx(1)
     assert q.sum() == pytest.approx(1)
-    assert holds(truncated.independent_acceptance(target, draft), float(p @ q))
+    assert holds(truncated.acceptance(IndependentMatch(), target, draft), float(p @ q))
 
 
 def test_the_ends_of_top_k_are_attained() -> None:
@@ -413,7 +416,7 @@ def test_the_ends_of_top_k_are_attained() -> None:
     exact = 0
     for target, draft in SMALL:
         for k in range(1, target.vocabulary + 1):
-            ends = truncated.top_k_acceptance(target, draft, k)
+            ends = truncated.acceptance(TopKMatch(), target, draft, k)
             exact += ends.kind == "exact"
             listed = draft.tokens[:k]
             if k <= len(draft.tokens):
@@ -426,10 +429,10 @@ def test_the_first_choices_are_known() -> None:
     target = TopLogProbs([4, 2], np.log([0.25, 0.25]), 9)
     draft = TopLogProbs([2, 7], np.log([0.3, 0.2]), 9)
     assert target.tokens.tolist() == [2, 4], "ties to the lowest index"
-    assert truncated.greedy_acceptance(target, draft) == Interval.exact(1.0)
-    assert truncated.greedy_acceptance(TopLogProbs([4], [math.log(0.3)], 9), draft) == Interval.exact(0.0)
-    assert truncated.argmax_acceptance(target, draft).kind == "exact"
-    assert truncated.argmax_acceptance(target, draft).best == pytest.approx(0.25)
+    assert truncated.acceptance(GreedyMatch(), target, draft) == Interval.exact(1.0)
+    assert truncated.acceptance(GreedyMatch(), TopLogProbs([4], [math.log(0.3)], 9), draft) == Interval.exact(0.0)
+    assert truncated.acceptance(ArgmaxDraft(), target, draft).kind == "exact"
+    assert truncated.acceptance(ArgmaxDraft(), target, draft).best == pytest.approx(0.25)
 
 
 # Given the output
@@ -444,11 +447,11 @@ def test_ends_given_the_output_are_attained() -> None:
             if p_low != p_high or p_high == 0 or q_low == q_high or q_high == 0:
                 continue
             count += 1
-            by_token = truncated.token_acceptance_given(target, draft, token)
+            by_token = truncated.acceptance_given(TokenVerification(), target, draft, token)
             values = [min(1.0, q[token] / p_low) for q in corners(draft)]
             assert near(by_token.low, min(values))
             assert near(by_token.high, max(values))
-            high = truncated.race_acceptance_given(target, draft, token).high
+            high = truncated.acceptance_given(RaceVerification(), target, draft, token).high
             known = TopLogProbs(
                 draft.tokens,
                 draft.log_probs,
@@ -463,7 +466,7 @@ def test_ends_given_the_output_are_attained() -> None:
 def test_the_low_end_given_the_output_is_attained() -> None:
     """The draft's two unseen tokens hold .4 together and .3 at most, so the output has q in [.1, .3]."""
     target, draft = TopLogProbs.from_pmf([0.5, 0.3, 0.2, 0.0], 4), TopLogProbs.from_pmf([0.3, 0.3, 0.25, 0.15], 2)
-    race = truncated.race_acceptance_given(target, draft, 2)
+    race = truncated.acceptance_given(RaceVerification(), target, draft, 2)
     whole = corners(target)[0]
     found = [1 / (1 + slow_hockey(whole, q, whole[2] / q[2])) for q in corners(draft)]
     assert near(race.low, min(found))
@@ -482,7 +485,7 @@ def test_everything_known_is_exact() -> None:
         assert ends.kind == "exact", name
         assert near(ends.best, slow(p, q)), name
     for token in range(8):
-        assert truncated.race_acceptance_given(target, draft, token).kind == "exact"
+        assert truncated.acceptance_given(RaceVerification(), target, draft, token).kind == "exact"
     assert truncated.entropy(target) == Interval.exact(truncated.entropy(target).best)
 
 
@@ -503,16 +506,16 @@ def test_impossible_tokens_are_knowledge() -> None:
     assert truncated.total_variation(open_, draft).high == pytest.approx(0.5, abs=ROUNDING)
     assert truncated.kl_divergence(draft, closed).low == math.inf
     assert truncated.kl_divergence(draft, open_).low < math.inf, "1e-15 of draft mass may be where the target is"
-    assert truncated.race_acceptance(closed, draft).kind == "exact"
+    assert truncated.acceptance(RaceVerification(), closed, draft).kind == "exact"
     assert truncated.entropy(closed).best == 0.0
     assert open_.range(0)[1] <= ROUNDING
 
 
 def test_disjoint_lists() -> None:
     target, draft = TopLogProbs([0], [math.log(0.9)], 10), TopLogProbs([1], [math.log(0.8)], 10)
-    assert truncated.token_acceptance(target, draft).low == 0.0
-    assert truncated.token_acceptance(target, draft).high == pytest.approx(0.3, abs=ROUNDING)
-    assert truncated.greedy_acceptance(target, draft).best == 0.0
+    assert truncated.acceptance(TokenVerification(), target, draft).low == 0.0
+    assert truncated.acceptance(TokenVerification(), target, draft).high == pytest.approx(0.3, abs=ROUNDING)
+    assert truncated.acceptance(GreedyMatch(), target, draft).best == 0.0
 
 
 def test_a_wrong_cap_is_found_out() -> None:
@@ -532,9 +535,9 @@ def test_a_wrong_cap_is_found_out() -> None:
         assert holds(ALL[name][0](target, draft), ALL[name][1](*truth)), name
     assert truncated.entropy(wrong_target).low > slow_entropy(truth[0])
     assert truncated.second_log_moment(wrong_target).low > slow_entropy(truth[0], 2)
-    assert truncated.independent_acceptance(wrong_target, wrong_draft).high < float(truth[0] @ truth[1])
-    assert truncated.race_acceptance(wrong_target, wrong_draft).high < slow_rank(*truth, 1)
-    assert truncated.token_acceptance(wrong_target, wrong_draft).high < np.minimum(*truth).sum()
+    assert truncated.acceptance(IndependentMatch(), wrong_target, wrong_draft).high < float(truth[0] @ truth[1])
+    assert truncated.acceptance(RaceVerification(), wrong_target, wrong_draft).high < slow_rank(*truth, 1)
+    assert truncated.acceptance(TokenVerification(), wrong_target, wrong_draft).high < np.minimum(*truth).sum()
 
 
 def test_masses_that_miss_are_scaled() -> None:
@@ -603,11 +606,11 @@ def log(*values: float) -> Floats:
         (lambda: TopLogProbs.from_pmf([0.5, 0.5], 3), SettingError, "m is 3"),
         (lambda: TopLogProbs([0], log(0.5), 5).range(5), SettingError, "token is 5"),
         (lambda: truncated.total_variation(*ONE_OF_EACH), ShapeError, "target has 5 tokens and draft 6"),
-        (lambda: truncated.greedy_acceptance(*ONE_OF_EACH), ShapeError, "target has 5 tokens and draft 6"),
+        (lambda: truncated.acceptance(GreedyMatch(), *ONE_OF_EACH), ShapeError, "target has 5 tokens and draft 6"),
         (lambda: truncated.optimal_acceptance(*SMALL[0], 0), SettingError, "k is 0"),
         (lambda: truncated.hockey_stick(*SMALL[0], math.inf), SettingError, "c is inf"),
         (lambda: truncated.renyi_divergence(*SMALL[0], 0.0), SettingError, "order is 0"),
-        (lambda: truncated.race_acceptance_given(*LACKS_ONE, 1), SettingError, "target probability 0"),
+        (lambda: truncated.acceptance_given(RaceVerification(), *LACKS_ONE, 1), SettingError, "target probability 0"),
     ],
 )
 def test_bad_input_is_named(make: Callable[[], object], error: type[SpectheoryError], message: str) -> None:

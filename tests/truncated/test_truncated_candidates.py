@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 
 import mpmath  # type: ignore[import-untyped]
@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from proofs_check.race_ranks import rank_law
-from proofs_check.rank_laws import gumbel_list_hit
-from proofs_check.strategies import Floats, extreme_pairs, pairs, theorem
-from proofs_check.truncated_cases import corners, small_pairs, spread
+from proofs_check.agreement.truncated_cases import corners, small_pairs, spread
+from proofs_check.algorithms.rank_laws import gumbel_list_hit
+from proofs_check.library.strategies import Floats, extreme_pairs, pairs, theorem
+from proofs_check.twins.race_ranks import rank_law
 from spectheory import truncated
 from spectheory.errors import SettingError, ShapeError, SpectheoryError
 from spectheory.intervals import Interval
@@ -122,7 +122,10 @@ def slow_distinct(p: Floats, q: Floats, k: int) -> float:
 @lru_cache(maxsize=4)
 def laws(target: TopLogProbs, draft: TopLogProbs) -> tuple[tuple[Interval, ...], tuple[Interval, ...]]:
     """The laws of R1 and R3, made once for all ranks."""
-    return truncated.poisson_rank_pmf(target, draft, MOST), truncated.recursive_rank_pmf(target, draft, MOST)
+    poisson, recursive = (
+        truncated.rank_pmf(rule, target, draft, MOST) for rule in (PoissonRace(), RecursiveRejection())
+    )
+    return poisson, recursive
 
 
 def with_k(
@@ -134,11 +137,11 @@ def with_k(
 QUANTITIES: dict[str, tuple[Bound, Slow]] = {
     f"{name} {k}": with_k(bound, slow, k)
     for name, bound, slow, most in (
-        ("recursive", truncated.recursive_acceptance, slow_recursive, 4),
-        ("kseq", truncated.kseq_acceptance, slow_kseq, 3),
+        ("recursive", partial(truncated.acceptance, RecursiveRejection()), slow_recursive, 4),
+        ("kseq", partial(truncated.acceptance, KSeq()), slow_kseq, 3),
         ("list bound", truncated.gumbel_list_acceptance_bound, slow_list_bound, 3),
-        ("list", truncated.gumbel_list_acceptance, slow_list, 3),
-        ("distinct", truncated.distinct_race_acceptance, slow_distinct, 3),
+        ("list", partial(truncated.acceptance, GumbelList()), slow_list, 3),
+        ("distinct", partial(truncated.acceptance, RaceVerification()), slow_distinct, 3),
         ("poisson rank", lambda t, d, r: laws(t, d)[0][r - 1], slow_poisson, MOST),
         ("recursive rank", lambda t, d, r: laws(t, d)[1][r - 1], slow_recursive_rank, MOST),
     )
@@ -239,12 +242,11 @@ def test_everything_known_is_exact() -> None:
         assert ends.kind == "exact", name
         assert ends.best == pytest.approx(value, abs=ROUNDING), name
     for token in range(8):
-        rules = (
-            (truncated.poisson_rank_pmf_given, PoissonRace()),
-            (truncated.recursive_rank_pmf_given, RecursiveRejection()),
-        )
-        for bound, rule in rules:
-            found, expected = bound(target, draft, token, MOST), rule.rank_pmf_given(p, q, token, MOST)
+        for rule in (PoissonRace(), RecursiveRejection()):
+            found, expected = (
+                truncated.rank_pmf_given(rule, target, draft, token, MOST),
+                rule.rank_pmf_given(p, q, token, MOST),
+            )
             assert all(interval.kind == "exact" for interval in found)
             np.testing.assert_allclose([interval.best for interval in found], expected, atol=ROUNDING)
     known, whole = truncated.poisson_rank_entropy(target, draft), poisson_rank_entropy(p, q)
@@ -364,11 +366,11 @@ def test_the_order_of_the_rules() -> None:
     for target, draft in SMALL:
         for k in (1, 2, 3):
             best = truncated.optimal_acceptance(target, draft, k)
-            poisson = truncated.poisson_race_acceptance(target, draft, k)
-            listed = truncated.gumbel_list_acceptance(target, draft, k)
-            assert truncated.distinct_race_acceptance(target, draft, k).low >= poisson.low - ROUNDING
+            poisson = truncated.acceptance(PoissonRace(), target, draft, k)
+            listed = truncated.acceptance(GumbelList(), target, draft, k)
+            assert truncated.acceptance(RaceVerification(), target, draft, k).low >= poisson.low - ROUNDING
             assert listed.low >= truncated.gumbel_list_acceptance_bound(target, draft, k).low - ROUNDING
-            for ends in (listed, truncated.recursive_acceptance(target, draft, k)):
+            for ends in (listed, truncated.acceptance(RecursiveRejection(), target, draft, k)):
                 assert ends.high <= best.high + ROUNDING
 
 
@@ -379,9 +381,9 @@ def test_what_the_draft_cannot_draw_is_not_accepted() -> None:
         draft = TopLogProbs([0, 2, 3], np.log([0.75, 0.25, 0.0]), 50)
     assert draft.complete
     for k in (1, 2, 3, 10):
-        for bound in (truncated.distinct_race_acceptance, truncated.gumbel_list_acceptance):
+        for bound in (partial(truncated.acceptance, RaceVerification()), partial(truncated.acceptance, GumbelList())):
             assert bound(target, draft, k).high <= 0.7 + ROUNDING
-    assert truncated.distinct_race_acceptance(target, draft, 10).low == pytest.approx(0.5, abs=ROUNDING)
+    assert truncated.acceptance(RaceVerification(), target, draft, 10).low == pytest.approx(0.5, abs=ROUNDING)
 
 
 # Laws of the rank
@@ -392,8 +394,8 @@ def test_laws_fall_and_add_up() -> None:
     for target, draft in SMALL:
         poisson, recursive = laws(target, draft)
         for law, total in (
-            (poisson, truncated.poisson_race_acceptance(target, draft, MOST)),
-            (recursive, truncated.recursive_acceptance(target, draft, MOST)),
+            (poisson, truncated.acceptance(PoissonRace(), target, draft, MOST)),
+            (recursive, truncated.acceptance(RecursiveRejection(), target, draft, MOST)),
         ):
             assert sum(interval.low for interval in law) <= total.high + ROUNDING
             assert sum(interval.high for interval in law) >= total.low - ROUNDING
@@ -409,9 +411,11 @@ def test_the_fourth_rank_given_the_output_in_every_completion() -> None:
         for token in range(target.vocabulary):
             if target.range(token)[1] == 0:
                 continue
-            poisson = truncated.poisson_rank_pmf_given(target, draft, token, MOST)[-1]
-            recursive = truncated.recursive_rank_pmf_given(target, draft, token, MOST)[-1]
-            accepted = {k: truncated.recursive_acceptance_given(target, draft, token, k) for k in (1, 3, MOST)}
+            poisson = truncated.rank_pmf_given(PoissonRace(), target, draft, token, MOST)[-1]
+            recursive = truncated.rank_pmf_given(RecursiveRejection(), target, draft, token, MOST)[-1]
+            accepted = {
+                k: truncated.acceptance_given(RecursiveRejection(), target, draft, token, k) for k in (1, 3, MOST)
+            }
             for p, q in completions:
                 if p[token] <= ROUNDING:  # may be rounding of an impossible output
                     continue
@@ -425,8 +429,8 @@ def test_the_fourth_rank_given_the_output_in_every_completion() -> None:
 def test_peaks_inside_the_range_are_seen() -> None:
     """Negative control: of a rank's law given the output, the values at the two ends of a are no bounds."""
     target, draft = TopLogProbs.from_pmf([0.5, 0.2, 0.15, 0.15], 2), TopLogProbs.from_pmf([0.15, 0.45, 0.2, 0.2], 2)
-    one = truncated.race_acceptance_given(target, draft, 0)
-    third = truncated.poisson_rank_pmf_given(target, draft, 0, 3)[2]
+    one = truncated.acceptance_given(RaceVerification(), target, draft, 0)
+    third = truncated.rank_pmf_given(PoissonRace(), target, draft, 0, 3)[2]
     assert one.low < 1 / 3 < one.high
     assert third.high == pytest.approx(4 / 27, abs=ROUNDING)
     assert third.high > max(a * (1 - a) ** 2 for a in (one.low, one.high)) + 1e-5
@@ -521,13 +525,13 @@ def test_the_largest_entropy_of_a_rank_that_is_two_once_in_a_while(share: float)
 ONE_OF_EACH: Pair = (TopLogProbs([0], [math.log(0.5)], 5), TopLogProbs([0], [math.log(0.5)], 6))
 
 EVERY: tuple[Callable[[TopLogProbs, TopLogProbs, int], object], ...] = (
-    truncated.recursive_acceptance,
-    truncated.kseq_acceptance,
-    truncated.gumbel_list_acceptance,
+    partial(truncated.acceptance, RecursiveRejection()),
+    partial(truncated.acceptance, KSeq()),
+    partial(truncated.acceptance, GumbelList()),
     truncated.gumbel_list_acceptance_bound,
-    truncated.distinct_race_acceptance,
-    truncated.poisson_rank_pmf,
-    truncated.recursive_rank_pmf,
+    partial(truncated.acceptance, RaceVerification()),
+    partial(truncated.rank_pmf, PoissonRace()),
+    partial(truncated.rank_pmf, RecursiveRejection()),
 )
 
 
@@ -543,10 +547,10 @@ def test_bad_input_is_named(bound: Callable[[TopLogProbs, TopLogProbs, int], obj
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: truncated.poisson_rank_pmf_given(*SMALL[0], 0, 0), "max_rank is 0"),
-        (lambda: truncated.recursive_rank_pmf_given(*SMALL[0], 0, 0), "max_rank is 0"),
-        (lambda: truncated.recursive_acceptance_given(*SMALL[0], 0, 0), "k is 0"),
-        (lambda: truncated.recursive_acceptance_given(*SMALL[0], 99, 1), "token is 99"),
+        (lambda: truncated.rank_pmf_given(PoissonRace(), *SMALL[0], 0, 0), "max_rank is 0"),
+        (lambda: truncated.rank_pmf_given(RecursiveRejection(), *SMALL[0], 0, 0), "max_rank is 0"),
+        (lambda: truncated.acceptance_given(RecursiveRejection(), *SMALL[0], 0, 0), "k is 0"),
+        (lambda: truncated.acceptance_given(RecursiveRejection(), *SMALL[0], 99, 1), "token is 99"),
         (lambda: truncated.largest_rank_entropy(-1.0), "E log R is -1"),
     ],
 )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
 
-from proofs_check.strategies import Floats
+from proofs_check.library.strategies import Floats
 from spectheory import truncated
 from spectheory.divergences import total_variation
 from spectheory.errors import PmfError
@@ -22,8 +23,10 @@ ERROR = STEP / 2
 
 QUANTITIES: dict[str, tuple[Callable[[TopLogProbs, TopLogProbs], Interval], Callable[[Floats, Floats], float]]] = {
     "tv": (truncated.total_variation, lambda p, q: float(total_variation(p, q))),
-    "token": (truncated.token_acceptance, lambda p, q: float(TokenVerification().acceptance(p, q))),
-    "race": (truncated.race_acceptance, lambda p, q: float(RaceVerification().acceptance(p, q))),
+    **{
+        rule.name: (partial(truncated.acceptance, rule), lambda p, q, rule=rule: float(rule.acceptance(p, q)))
+        for rule in (TokenVerification(), RaceVerification())
+    },
 }
 
 

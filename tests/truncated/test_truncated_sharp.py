@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofs_check.strategies import Floats, pairs, theorem
+from proofs_check.library.strategies import Floats, pairs, theorem
 from spectheory import truncated
 from spectheory.distributions import ratio
 from spectheory.intervals import Interval

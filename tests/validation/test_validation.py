@@ -370,7 +370,7 @@ def test_what_cannot_be_run_is_refused_before_anything_runs(tiny_pair: ModelPair
     refused(lambda: asked("greedy"), SettingError, "temperature 0.8")
     refused(lambda: asked(given_text=True), SettingError, "given text")
     refused(lambda: Validation((), (Chain(1),), (math.nan,), HOW), SettingError, "temperature is nan")
-    refused(lambda: Validation((), (Chain(1),), (0.7, 0.7 + 1e-9), HOW), SettingError, "two have the same")
+    refused(lambda: Validation((), (Chain(1),), (0.7, 0.7 + 1e-9), HOW), SettingError, "two temperatures have the same")
     meta = torch.nn.Embedding(2, 2, device="meta")
     network = type("Elsewhere", (), {"get_input_embeddings": lambda self: meta, "dtype": torch.float32})()
     elsewhere = ModelPair(tiny_pair.target, Model("far", None, network, 64, 128, ""), tiny_pair.tokenizer, 64)

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofs_check import enumeration
-from proofs_check.strategies import pairs
+from proofs_check.algorithms import enumeration
+from proofs_check.library.strategies import pairs
 from spectheory.cost import LatencyTable
 from spectheory.divergences import total_variation
 from spectheory.drafting import Chain

@@ -12,11 +12,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofs_check import oracle
-from proofs_check.arithmetic import floats
-from proofs_check.list_transport import optimum
-from proofs_check.oracle import MP, Real
-from proofs_check.strategies import Floats, extreme_pairs, pairs, theorem
+from proofs_check.library.strategies import Floats, extreme_pairs, pairs, theorem
+from proofs_check.statement.arithmetic import floats
+from proofs_check.twins import oracle
+from proofs_check.twins.list_transport import optimum
+from proofs_check.twins.oracle import MP, Real
 from spectheory import kernels, total_variation
 from spectheory.errors import PmfError, SettingError, ShapeError
 from spectheory.kernels.optimal import largest_gaps

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from numpy.typing import NDArray
 
-from proofs_check import cases
-from proofs_check.arithmetic import floats
-from proofs_check.oracle import MP, exactly
-from proofs_check.strategies import extreme_pairs, pairs
-from proofs_check.theorems.race_inequalities import overlap, reciprocal, similarity
+from proofs_check.forms.divergences import overlap, reciprocal, similarity
+from proofs_check.library import cases
+from proofs_check.library.strategies import extreme_pairs, pairs
+from proofs_check.statement.arithmetic import floats
+from proofs_check.twins.oracle import MP, exactly
 from spectheory.verification import RaceVerification, race_inequalities
 
 ROUNDING = 1e-14

@@ -10,8 +10,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 
-from proofs_check import oracle
-from proofs_check.strategies import Floats, extreme_pairs, pairs, theorem
+from proofs_check.library.strategies import Floats, extreme_pairs, pairs, theorem
+from proofs_check.twins import oracle
 from spectheory import entropy, kl_divergence
 from spectheory.errors import PmfError, SettingError, ShapeError
 from spectheory.intervals import Interval

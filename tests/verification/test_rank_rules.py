@@ -14,10 +14,11 @@ import torch
 from hypothesis import given, settings
 from numpy.typing import NDArray
 
-from proofs_check import enumeration, oracle, rank_laws
-from proofs_check.arithmetic import floats
-from proofs_check.list_transport import optimum
-from proofs_check.strategies import Floats, extreme_pairs, pairs, theorem
+from proofs_check.algorithms import enumeration, rank_laws
+from proofs_check.library.strategies import Floats, extreme_pairs, pairs, theorem
+from proofs_check.statement.arithmetic import floats
+from proofs_check.twins import oracle
+from proofs_check.twins.list_transport import optimum
 from spectheory.errors import PmfError, SettingError, ShapeError, TraceError
 from spectheory.verification import (
     GumbelList,

@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 
-from proofs_check.strategies import Floats, extreme_pairs, pairs, theorem
+from proofs_check.library.strategies import Floats, extreme_pairs, pairs, theorem
 from spectheory import entropy, kl_divergence
 from spectheory.errors import PmfError, SettingError, ShapeError
 from spectheory.verification import (
@@ -144,7 +144,7 @@ def test_no_row_is_nan(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
     Less work is allowed than usual, so that the large pair takes a second: its race is bounded, its rejections drawn.
     """
-    monkeypatch.setattr("spectheory.verification.order.MOST_WORK", 1 << 20)
+    monkeypatch.setattr("spectheory.verification.means.MOST_WORK", 1 << 20)
     p, q = PAIRS[name]
     for row in rule_order(p, q, 2, rng=np.random.default_rng(0)):
         assert math.isfinite(best(row))
@@ -185,7 +185,7 @@ def test_what_is_too_long_is_estimated_or_bounded(monkeypatch: pytest.MonkeyPatc
     rng = np.random.default_rng(5)
     p, q = rng.dirichlet(np.ones(6)), rng.dirichlet(np.ones(6))
     exact = table(p, q, 3)
-    monkeypatch.setattr("spectheory.verification.order.MOST_WORK", 1 << 7)
+    monkeypatch.setattr("spectheory.verification.means.MOST_WORK", 1 << 7)
     rough = {row.rule: row for row in rule_order(p, q, 3, rng=np.random.default_rng(1))}
     estimate = rough["recursive-distinct"].acceptance
     assert estimate is not None

@@ -12,8 +12,9 @@ import pytest
 import torch
 from hypothesis import given
 
-from proofs_check import enumeration, oracle
-from proofs_check.strategies import Floats, extreme_pairs, pairs, theorem
+from proofs_check.algorithms import enumeration
+from proofs_check.library.strategies import Floats, extreme_pairs, pairs, theorem
+from proofs_check.twins import oracle
 from spectheory import chi_square, harmonic_mean_similarity, kl_divergence, total_variation
 from spectheory.errors import PmfError, SettingError, ShapeError, TraceError
 from spectheory.verification import (

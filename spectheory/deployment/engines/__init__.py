@@ -23,23 +23,16 @@ ENGINES: dict[Engine, tuple[Callable[[Ask], EngineSettings | None], ...]] = {
     LLAMA_CPP: (llama_cpp_settings,),
     TENSORRT_LLM: (tensorrt_settings,),
 }
-"""The engines, each with what makes its settings: with a draft model, and by prompt lookup."""
+"""The engines, with the functions that make their settings: with a draft model, and with prompt lookup."""
 
 
 def engine_settings(drafts: Sequence[Draft], *, k_max: int = 16, nodes: int = 32) -> list[EngineSettings]:
-    """The fastest settings of each engine over all drafts, under the engine's own rule.
+    """The fastest settings of each engine over all drafts for one target, under the engine's own rule.
 
-    An engine whose rule the trace does not predict, or that does not take the trace's filters, is left out. With a cost
-    model that knows batches, vLLM's settings come with the best length for every batch size. Where traces have it,
-    prompt lookup comes last: it needs no draft model, is taken from the first such trace, as in
-    :func:`~spectheory.deployment.rank_drafts`, and what is predicted is an estimate.
-
-    Parameters
-    ----------
-    drafts : sequence of Draft
-        Drafts for one target.
-    k_max, nodes : int
-        Longest chain and largest tree.
+    `k_max` limits chains and `nodes` trees. An engine is left out if the trace does not predict its rule, or if it does
+    not support the trace's filters. With a cost model that depends on the batch, vLLM's settings include the best
+    length for every batch size. Prompt lookup comes last where traces have it: it needs no draft model, uses the first
+    such trace (as in :func:`~spectheory.deployment.rank_drafts`), and its prediction is an estimate.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What an engine's settings are: how it verifies, what it drafts, what to paste."""
+"""Settings of an engine: how it verifies, what it drafts, what to paste."""
 
 from __future__ import annotations
 
@@ -13,30 +13,18 @@ from spectheory.deployment.engines.models import Located
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain
 from spectheory.prediction import Plan, Prediction, plan
-from spectheory.verification import PATH_RULES
+from spectheory.verification import PATH_RULES, ArgmaxDraft, GreedyMatch, LookupMatch, TokenVerification
 
-TOKEN, ARGMAX, GREEDY, LOOKUP = "token", "argmax", "greedy", "lookup"
+TOKEN, ARGMAX, GREEDY, LOOKUP = (rule.name for rule in (TokenVerification, ArgmaxDraft, GreedyMatch, LookupMatch))
 """The rules of chains that engines have."""
 
 
 @dataclass(frozen=True)
 class EngineSettings:
-    """Settings of one engine for one draft, and what they give under the engine's own verification rule.
+    """Settings of one engine for one draft, with the prediction under the engine's own verification rule.
 
-    Attributes
-    ----------
-    engine : str
-        What the engine is called, e.g. ``vllm``.
-    version : str
-        Its version that the settings are for.
-    candidate : Candidate
-        The draft and the prediction under the engine's rule with these settings.
-    options : mapping
-        JSON-ready settings.
-    paste : str
-        The same as a line to paste, or as code.
-    remarks : tuple of str
-        What the rule is, and what is not certain, one sentence each.
+    `version` is the engine's version that the settings are for; `paste` is a command line or code with the `options`;
+    `remarks` state the rule and what is uncertain, one sentence each.
     """
 
     engine: str
@@ -48,7 +36,7 @@ class EngineSettings:
 
     @property
     def pays(self) -> bool:
-        """Whether it is faster than plain decoding, by the best value."""
+        """Whether the best value of the speed-up is above that of plain decoding."""
         return self.candidate.verdict != DO_NOT
 
     def as_dict(self) -> dict[str, Any]:
@@ -71,17 +59,7 @@ class EngineSettings:
 
 @dataclass(frozen=True)
 class Ask:
-    """A draft whose settings are asked for, with what its chains give under the rules that engines have.
-
-    Attributes
-    ----------
-    draft : Draft
-        The draft.
-    chains : Plan
-        Predictions of the chains.
-    nodes : int
-        Most nodes of a draft tree.
-    """
+    """A draft for which settings are requested, its chains under the rules that engines have, and the largest tree."""
 
     draft: Draft
     chains: Plan
@@ -98,13 +76,13 @@ class Ask:
         return cls(draft, chains, nodes)
 
     def fastest(self, *rules: str) -> Prediction | None:
-        """The fastest chain under one of the rules, the first of them where they tie; None if none is known."""
+        """The fastest chain under one of the rules (the first in case of a tie); None if the trace predicts none."""
         known = [p for rule in rules for p in self.chains.of(rule)]
         return max(known, key=lambda p: p.gain) if known else None
 
-    def matching(self) -> Prediction | None:
-        """The fastest chain of greedy decoding; where agreement is not recorded, token verification is the same."""
-        return self.fastest(GREEDY) or self.fastest(TOKEN)
+    def drafted(self, *rules: str) -> Prediction | None:
+        """The fastest chain under one of the rules; at temperature 0 of greedy matching or, equal to it, token."""
+        return (self.fastest(GREEDY) or self.fastest(TOKEN)) if self.greedy else self.fastest(*rules)
 
     @property
     def longest(self) -> int:
@@ -123,12 +101,12 @@ class Ask:
 
     @property
     def greedy(self) -> bool:
-        """Whether the target's first choices are output."""
+        """Whether the target decodes greedily."""
         return self.sampling.temperature == 0
 
     @property
     def requests(self) -> str:
-        """What requests must ask for, of a server whose command line does not say it."""
+        """A remark with the sampling settings of requests, for servers without them on the command line."""
         known = {"top_k": self.sampling.top_k, "top_p": self.sampling.top_p} if not self.greedy else {}
         asked = {"temperature": self.sampling.temperature, **{name: value for name, value in known.items() if value}}
         words = ", ".join(f"{name} {value:g}" for name, value in asked.items())
@@ -158,7 +136,7 @@ class Ask:
     def settings(
         self, engine: Engine, best: Prediction, options: Mapping[str, Any], paste: str, remarks: Sequence[str]
     ) -> EngineSettings:
-        """The settings of an engine; a remark says which paths are to be filled in."""
+        """The settings of an engine; a remark names the paths to fill in."""
         read = [self.target, self.drafter] if best.rule.uses_draft else [self.target]
         unknown = [model.source for model in read if model.source in paste and not model.known]
         them = "it" if len(unknown) == 1 else "them"
@@ -168,7 +146,7 @@ class Ask:
 
 
 def command(words: Sequence[str], options: Mapping[str, Any]) -> str:
-    """A command line of long options; a flag for True."""
+    """A command line of long options; True makes a flag."""
     line = list(words)
     for name, value in options.items():
         line += [f"--{name}"] if value is True else [f"--{name}", str(value)]

@@ -1,4 +1,4 @@
-"""What is known of an engine: what its settings do in one version, and where that was seen."""
+"""Facts about an engine: what its settings do in one version, and the evidence."""
 
 from __future__ import annotations
 
@@ -8,17 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Fact:
-    """What a setting does.
-
-    Attributes
-    ----------
-    setting : str
-        The setting as it is written.
-    does : str
-        What it does, as a sentence.
-    evidence : str
-        Where this was seen: the engine was run with the built-in pair, or its source or documentation says so.
-    """
+    """What a setting does, in a sentence, and the evidence: a run with the built-in pair, source or documentation."""
 
     setting: str
     does: str
@@ -26,29 +16,21 @@ class Fact:
 
     @property
     def clause(self) -> str:
-        """What it does, after other words of a sentence."""
+        """The sentence as a clause, for the end of another sentence."""
         return self.does[0].lower() + self.does[1:]
 
     @property
     def as_rule(self) -> str:
-        """What it does, where that is how drafts are verified."""
+        """The sentence as a verification rule."""
         return f"Rule: {self.clause}"
 
 
 @dataclass(frozen=True)
 class Engine:
-    """A serving engine.
+    """A serving engine and what its settings do in `version`.
 
-    Attributes
-    ----------
-    name : str
-        What it is called in answers.
-    version : str
-        The version that the facts are about.
-    facts : tuple of Fact
-        What its settings do.
-    takes_min_p : bool
-        Whether min-p holds where it verifies drafts; if not it has no settings for such a trace.
+    `takes_min_p`: whether min-p applies where drafts are verified; if not, there are no settings for a trace with
+    min-p.
     """
 
     name: str
@@ -58,7 +40,7 @@ class Engine:
 
 
 def facts_table(engines: Iterable[Engine]) -> str:
-    """The facts of some engines as a table in Markdown.
+    """The facts of some engines as a Markdown table.
 
     Examples
     --------

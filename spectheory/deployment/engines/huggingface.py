@@ -45,8 +45,8 @@ LOOKUP_LENGTH = Fact(
 )
 LOOKUP_TOP_P = Fact(
     "prompt_lookup_num_tokens, top_p",
-    "It asks top-p, of logits that are all equal, which tokens may be copied, and cuts drafts short at the others: "
-    "outputs stay right, fewer drafts are accepted than predicted.",
+    "It applies top-p to logits that are all equal and cuts each draft short at the first token this removes: outputs "
+    "stay right, fewer drafts are accepted than predicted.",
     "run by a test",
 )
 TRANSFORMERS = Engine(
@@ -55,19 +55,8 @@ TRANSFORMERS = Engine(
 
 
 def transformers_settings(ask: Ask) -> EngineSettings | None:
-    """The fastest chain under its rule, with the number of drafts kept constant.
-
-    Examples
-    --------
-    >>> from spectheory.cost import ConstantRatio
-    >>> from spectheory.deployment.candidates import Draft
-    >>> from spectheory.trace import Trace
-    >>> trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40)] * 2)
-    >>> ask = Ask.about(Draft("small", trace, ConstantRatio(0.1)), range(1, 9), 8)
-    >>> transformers_settings(ask).options["assistant"]["num_assistant_tokens"]
-    6
-    """
-    best = ask.matching() if ask.greedy else ask.fastest(TOKEN)
+    """The fastest chain under its rule, with a constant number of drafts."""
+    best = ask.drafted(TOKEN)
     if best is None:
         return None
     assistant: dict[str, Any] = {
@@ -87,7 +76,7 @@ def transformers_settings(ask: Ask) -> EngineSettings | None:
 
 
 def loaded(**models: Located) -> list[str]:
-    """Lines of code that load models under their names."""
+    """Lines of code that load models into variables of the given names."""
     lines = ["from transformers import AutoModelForCausalLM"]
     for name, model in models.items():
         known = {"revision": model.revision, "dtype": model.dtype}
@@ -99,7 +88,7 @@ def loaded(**models: Located) -> list[str]:
 
 
 def sampled(sampling: Sampling) -> dict[str, Any]:
-    """The settings of generation that say how tokens are drawn."""
+    """The generation settings that define the sampling."""
     if sampling.temperature == 0:
         return {"do_sample": False}
     # Left open, top-k would be the library's default of 50.

@@ -32,8 +32,8 @@ DEFAULTS = Fact(
 )
 ORDER = Fact(
     "--samplers",
-    "The server cuts by top-p and min-p before it applies the temperature, the trace after: other acceptance than "
-    "predicted.",
+    "The server applies top-p and min-p before the temperature, the trace after it: the acceptance differs from the "
+    "prediction.",
     "documentation: the default order of samplers; not run",
 )
 GGUF = Fact("-m, -md", "Reads GGUF files: convert both models first, in the type they were measured in.", "run")
@@ -41,20 +41,8 @@ LLAMA_CPP = Engine("llama.cpp", "build 11434", (FIRST_CHOICES, LENGTH, SAMPLED, 
 
 
 def llama_cpp_settings(ask: Ask) -> EngineSettings | None:
-    """The fastest chain of the draft's first choices.
-
-    Examples
-    --------
-    >>> from spectheory.cost import ConstantRatio
-    >>> from spectheory.deployment.candidates import Draft
-    >>> from spectheory.trace import Trace
-    >>> greedy = {"settings": {"sampling": {"temperature": 0.0}}}
-    >>> trace = Trace.from_log_probabilities([([0.0] * 40, [-0.2] * 40)] * 2, provenance=greedy)
-    >>> ask = Ask.about(Draft("small", trace, ConstantRatio(0.1)), range(1, 9), 8)
-    >>> llama_cpp_settings(ask).options["spec-draft-n-max"]
-    6
-    """
-    best = ask.matching() if ask.greedy else ask.fastest(ARGMAX)
+    """The fastest chain of the draft's first choices."""
+    best = ask.drafted(ARGMAX)
     if best is None:
         return None
     sampling = ask.sampling

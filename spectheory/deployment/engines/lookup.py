@@ -18,27 +18,13 @@ from spectheory.deployment.engines.vllm import LOOKUP_NGRAM_METHOD, VLLM, serve
 from spectheory.verification.lookup import LOOKUP_NGRAM
 
 _ESTIMATE = (
-    "Rule: prompt lookup, which needs no draft model. An estimate: predicted is a copy from the latest occurrence of "
-    f"the last {LOOKUP_NGRAM} tokens or fewer, and this engine copies from the earliest."
+    "Rule: prompt lookup, which needs no draft model. An estimate: the prediction copies from the latest occurrence of "
+    f"the last {LOOKUP_NGRAM} tokens or fewer, this engine from the earliest."
 )
 
 
 def transformers_lookup(ask: Ask) -> EngineSettings | None:
-    """The fastest chain of copied tokens for transformers.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from spectheory.cost import ConstantRatio
-    >>> from spectheory.deployment.candidates import Draft
-    >>> from spectheory.trace import Trace
-    >>> text = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40)] * 2)
-    >>> copied = {"lookup_match": np.tile([5, 0], 40), "lookup_drafted": np.tile([5, 0], 40)}
-    >>> trace = Trace({**text.columns, **copied}, text.texts)
-    >>> ask = Ask.about(Draft("small", trace, ConstantRatio(0.1)), range(1, 9), 8)
-    >>> transformers_lookup(ask).options["prompt_lookup_num_tokens"]
-    5
-    """
+    """The fastest chain of copied tokens for transformers."""
     best = ask.fastest(LOOKUP)
     if best is None:
         return None
@@ -55,21 +41,7 @@ def transformers_lookup(ask: Ask) -> EngineSettings | None:
 
 
 def vllm_lookup(ask: Ask) -> EngineSettings | None:
-    """The fastest chain of copied tokens for vLLM.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from spectheory.cost import ConstantRatio
-    >>> from spectheory.deployment.candidates import Draft
-    >>> from spectheory.trace import Trace
-    >>> text = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40)] * 2)
-    >>> copied = {"lookup_match": np.tile([5, 0], 40), "lookup_drafted": np.tile([5, 0], 40)}
-    >>> trace = Trace({**text.columns, **copied}, text.texts)
-    >>> ask = Ask.about(Draft("small", trace, ConstantRatio(0.1)), range(1, 9), 8)
-    >>> sorted(vllm_lookup(ask).options)
-    ['method', 'num_speculative_tokens', 'prompt_lookup_max', 'prompt_lookup_min']
-    """
+    """The fastest chain of copied tokens for vLLM."""
     best = ask.fastest(LOOKUP)
     if best is None:
         return None

@@ -1,4 +1,4 @@
-"""Where an engine finds a model, its revision and its type, as the trace records them."""
+"""The path, revision and type of a model, as the trace records them."""
 
 from __future__ import annotations
 
@@ -8,24 +8,12 @@ from spectheory.deployment.candidates import Draft
 from spectheory.trace import SOURCES
 
 UNKNOWN = "/path/to"
-"""What stands in place of a path that a trace does not record."""
+"""Placeholder of a path that a trace does not record."""
 
 
 @dataclass(frozen=True)
 class Located:
-    """A model as it was loaded.
-
-    Attributes
-    ----------
-    name : str
-        What the trace calls it.
-    source : str
-        The folder or hub id it was loaded from; a path below ``/path/to`` where the trace does not say.
-    revision : str, optional
-        The commit of a hub model.
-    dtype : str, optional
-        Precision of the weights, e.g. ``bfloat16``.
-    """
+    """A model as it was loaded: `name` in the trace, folder or hub id, commit of a hub model, dtype of the weights."""
 
     name: str
     source: str
@@ -34,23 +22,7 @@ class Located:
 
     @classmethod
     def of(cls, draft: Draft, role: str) -> Located:
-        """The ``target`` or the ``draft`` of a measured pair.
-
-        Traces of older versions record the name alone, which is the id of a hub model and the name of a folder.
-
-        Examples
-        --------
-        >>> from spectheory.cost import ConstantRatio
-        >>> from spectheory.trace import Trace
-        >>> large = {"name": "org/large", "revision": "f1e2", "dtype": "bfloat16"}
-        >>> known = {"target": large, "draft": {"name": "small"}}
-        >>> trace = Trace.from_log_probabilities([([-1.0], [-1.2])], provenance=known)
-        >>> pair = Draft("small", trace, ConstantRatio(0.1))
-        >>> Located.of(pair, "target")
-        Located(name='org/large', source='org/large', revision='f1e2', dtype='bfloat16')
-        >>> Located.of(pair, "draft").source
-        '/path/to/small'
-        """
+        """The ``target`` or the ``draft`` of a pair. Older traces record only a hub id or a folder's name."""
         name = str(draft.fact(role, "name") or role)
         revision, dtype = draft.fact(role, "revision"), draft.fact(role, "dtype")
         on_hub = "/" in name or revision is not None

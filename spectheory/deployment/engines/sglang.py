@@ -10,7 +10,7 @@ from spectheory.deployment.engines.facts import Engine, Fact
 from spectheory.deployment.fastest_tree import fastest_tree
 from spectheory.drafting import Shape, Tree
 from spectheory.prediction import Prediction, predict
-from spectheory.verification import RULES, RankRule
+from spectheory.verification import TopKMatch
 
 _CHECKED = "source of 0.5.23; not run"
 FIRST_CHOICES = Fact(
@@ -32,8 +32,8 @@ MATCHED = Fact(
 )
 GROWN = Fact(
     "--speculative-num-steps, --speculative-eagle-topk, --speculative-num-draft-tokens",
-    "The tree is grown anew in each call by the draft's confidence; predicted is the best fixed tree of that size, so "
-    "this is an estimate.",
+    "Each call grows a new tree by the draft's confidence; the prediction is an estimate, for the best fixed tree of "
+    "that size.",
     "documentation: num-draft-tokens counts the root, so it is nodes + 1; not run",
 )
 DTYPE = Fact("--dtype", "It is the type of both models: the draft is loaded in the target's.", _CHECKED)
@@ -45,12 +45,7 @@ SGLANG = Engine("sglang", "0.5.23", (FIRST_CHOICES, REFUSED, MATCHED, GROWN, MIN
 
 @dataclass(frozen=True)
 class GrownTree(Shape):
-    """A tree as SGLang grows it: after the first pass, each pass is on the `top` best nodes, needed or not.
-
-    Parameters
-    ----------
-    kept : Tree
-        The nodes that are verified.
+    """A tree as SGLang grows it: every pass after the first is on the `top` best nodes. The `kept` nodes are verified.
 
     Examples
     --------
@@ -96,24 +91,11 @@ class GrownTree(Shape):
 
 
 def sglang_settings(ask: Ask) -> EngineSettings | None:
-    """The faster of a tree and a chain of first choices.
-
-    Examples
-    --------
-    >>> from spectheory.cost import ConstantRatio
-    >>> from spectheory.deployment.candidates import Draft
-    >>> from spectheory.trace import Trace
-    >>> greedy = {"settings": {"sampling": {"temperature": 0.0}}}
-    >>> trace = Trace.from_log_probabilities([([0.0] * 40, [-0.2] * 40)] * 2, provenance=greedy)
-    >>> ask = Ask.about(Draft("small", trace, ConstantRatio(0.1)), range(1, 9), 8)
-    >>> sglang_settings(ask).options["speculative-num-steps"]
-    6
-    """
-    chain = ask.matching() if ask.greedy else ask.fastest(ARGMAX)
-    known = [p for p in (chain, None if ask.greedy else _tree(ask)) if p is not None]
+    """The faster of a tree and a chain of first choices."""
+    known = [p for p in (ask.drafted(ARGMAX), None if ask.greedy else _tree(ask)) if p is not None]
     if not known:
         return None
-    best = max(known, key=lambda p: p.speedup.best if p.speedup else 0.0)
+    best = max(known, key=lambda p: p.gain)
     target, drafter = ask.target, ask.drafter
     of_target = {"revision": target.revision, "dtype": target.dtype}
     options: dict[str, Any] = {
@@ -131,8 +113,7 @@ def sglang_settings(ask: Ask) -> EngineSettings | None:
 
 def _tree(ask: Ask) -> Prediction | None:
     """The fastest tree of first choices, with the passes that growing it takes."""
-    trace, cost, rule = ask.draft.trace, ask.draft.cost, RULES["topk"]
-    assert isinstance(rule, RankRule)
+    trace, cost, rule = ask.draft.trace, ask.draft.cost, TopKMatch()
     if rule.recorded_in not in trace.columns:
         return None
     wanted = fastest_tree(trace, rule, cost, ask.nodes, drafted_as=GrownTree)

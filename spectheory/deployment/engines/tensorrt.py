@@ -24,20 +24,8 @@ TENSORRT_LLM = Engine("tensorrt-llm", "1.3.0rc29", (FIRST_CHOICES, SAMPLED, DTYP
 
 
 def tensorrt_settings(ask: Ask) -> EngineSettings | None:
-    """The fastest chain of the draft's first choices.
-
-    Examples
-    --------
-    >>> from spectheory.cost import ConstantRatio
-    >>> from spectheory.deployment.candidates import Draft
-    >>> from spectheory.trace import Trace
-    >>> greedy = {"settings": {"sampling": {"temperature": 0.0}}}
-    >>> trace = Trace.from_log_probabilities([([0.0] * 40, [-0.2] * 40)] * 2, provenance=greedy)
-    >>> ask = Ask.about(Draft("small", trace, ConstantRatio(0.1)), range(1, 9), 8)
-    >>> tensorrt_settings(ask).options
-    {'max_draft_len': 6, 'speculative_model': '/path/to/draft'}
-    """
-    best = ask.matching() if ask.greedy else ask.fastest(ARGMAX)
+    """The fastest chain of the draft's first choices."""
+    best = ask.drafted(ARGMAX)
     if best is None:
         return None
     options: dict[str, Any] = {"max_draft_len": best.shape.nodes, "speculative_model": ask.drafter.source}

@@ -71,23 +71,12 @@ VLLM = Engine(
     (FIRST_CHOICES, SAMPLED, BLOCK_IGNORED, MATCHED, CUT, MIN_P, BY_BATCH, DTYPE, CPU_BUILD, LOOKUP_NGRAM_METHOD),
 )
 DRAWN = {TOKEN: ("probabilistic", "standard"), ARGMAX: ("greedy", "standard")}
-"""How drafts are drawn and rejected under each rule."""
+"""vLLM's names for sampling and rejecting drafts under each rule."""
 
 
 def vllm_settings(ask: Ask) -> EngineSettings | None:
-    """The fastest chain under one of its rules, and the length by batch size where costs know batches.
-
-    Examples
-    --------
-    >>> from spectheory.cost import ConstantRatio
-    >>> from spectheory.deployment.candidates import Draft
-    >>> from spectheory.trace import Trace
-    >>> trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40)] * 2)
-    >>> ask = Ask.about(Draft("small", trace, ConstantRatio(0.1)), range(1, 9), 8)
-    >>> vllm_settings(ask).options["num_speculative_tokens"]
-    6
-    """
-    best = ask.matching() if ask.greedy else ask.fastest(TOKEN, ARGMAX)
+    """The fastest chain under one of its rules, with the length by batch size where costs depend on the batch."""
+    best = ask.drafted(TOKEN, ARGMAX)
     if best is None:
         return None
     options: dict[str, Any] = {"model": ask.drafter.source}
@@ -111,7 +100,7 @@ def serve(ask: Ask, options: Mapping[str, Any]) -> str:
 
 
 def _ranges(ask: Ask, best: Prediction) -> Sequence[tuple[int, int, int]]:
-    """The best length for ranges of batch sizes; none where the costs know one batch alone."""
+    """The best length for ranges of batch sizes; empty where costs are for one batch only."""
     cost = ask.draft.cost
     if not isinstance(cost, Roofline | AffineCost):
         return ()

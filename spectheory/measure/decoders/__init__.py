@@ -1,6 +1,7 @@
-"""Decoders of our own, for real pairs: plain, token, block, race, recursive, trees, prompt lookup; every call recorded.
+"""Reference decoders for real pairs: plain, token, block, race, recursive, trees, prompt lookup; every call is
+recorded.
 
-Importing this needs the extra ``models``.
+Importing this needs the extra ``models``. :mod:`spectheory.measure` states what holds for all functions.
 """
 
 from spectheory.measure.decoders.decode import decode

@@ -1,4 +1,4 @@
-"""Decode prompts with a pair and a method; what does not fit is refused beforehand."""
+"""Decode prompts with a pair and a method; input that does not fit is refused first."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from spectheory.errors import SettingError, TextError
 from spectheory.measure.decoders.events import Decoded
 from spectheory.measure.decoders.kept import KeptReader
 from spectheory.measure.decoders.loop import Running, run
-from spectheory.measure.decoders.methods import Method
+from spectheory.measure.decoders.methods import Method, check_temperature
 from spectheory.measure.decoders.randomness import Clocks, Drawn, Source
 from spectheory.measure.decoders.readers import Reader, enough_memory, why_uncached
 from spectheory.measure.decoders.rereading import RereadingReader
 from spectheory.measure.decoders.verifiers import Verifier
 from spectheory.measure.noise import text_key
-from spectheory.measure.pair import Model, ModelPair
+from spectheory.measure.pair import ModelPair
 from spectheory.measure.tokens import check_window
 
 MOST_DRAFTED = 1 << 14
-"""More drafts in one call are a slip, and their tree takes longer to build than a text to decode."""
+"""More drafts in one call are a mistake: building their tree takes longer than decoding a text."""
 _IDS = (torch.int64, torch.int32)
 
 
@@ -41,54 +41,24 @@ def decode(
     chunk: int = 256,
     verifier: Verifier | None = None,
 ) -> list[Decoded]:
-    """Decode each prompt: texts of the target's law, whatever the draft (lossless).
+    """Decode each prompt ``[n]``, n >= 1; the texts have the target's law for any draft (lossless).
 
-    A call is one pass of the target on the last token and the drafts after it. With m tokens to go no draft stands
-    deeper than m - 1, and none after an end of text. Both models work with the same temperature and filters; at
-    temperature 0 every method gives the target's greedy text. Pmfs are worked out on the CPU in float64, so target and
-    draft may be on different devices.
+    A call is one pass of the target on the last token and the drafts after it. With m tokens to go no draft is deeper
+    than m - 1, and none follows an end of text. At temperature 0 every method gives the target's greedy text. Pmfs are
+    computed on the CPU in float64, so target and draft may be on different devices.
 
-    The randomness of a text is fixed by `seed` and its number, not by the batch it is in. Texts so depend on `batch`,
-    device and precision only where rounding decides. With the rule ``race`` they do not depend on the shape and on the
-    draft either, as long as rounding does not decide: a pass on more tokens rounds logits otherwise.
+    The randomness of a text is fixed by `seed` and its number, not by the batch it is in: texts depend on `batch`,
+    device and precision only by rounding. With the rule ``race`` they depend on the shape and the draft only by
+    rounding too: a pass on more tokens rounds logits differently.
 
     Parameters
     ----------
-    pair : ModelPair
-        Target and draft.
-    prompts_ids : sequence of tensor ``[n]`` of int
-        Prompts of at least one token.
-    method : Method
-        Rule and shape.
-    tokens : int
-        Most output tokens of a text.
     sampling : Sampling, optional
-        Temperature and filters; by default the models' own pmfs.
-    seed : int
-        Root of all randomness.
+        By default the models' own pmfs.
     batch : int
-        Texts decoded in step. They share forward passes and their times; a text that ends leaves.
-    stop_at_end : bool
-        Whether a text ends with its first end-of-text token, which belongs to it.
-    chunk : int
-        Prompt tokens read in one pass.
+        Texts decoded in step. They share forward passes and times; a text that ends leaves the batch.
     verifier : callable, optional
-        In place of the method's own, e.g. a biased one to compare with.
-
-    Returns
-    -------
-    list of Decoded
-        One per prompt.
-
-    Raises
-    ------
-    SettingError
-        If a number is below 1 or the seed below 0, a call would draft more than 16384 tokens, or ``greedy`` is asked
-        for at a temperature.
-    TextError
-        If there is no prompt, or one has no or unknown tokens, or does not fit the window with its output.
-    ModelError
-        If a model is not causal, or a device runs out of memory.
+        Replaces the method's own, e.g. by a biased one for comparison.
     """
     sampling = sampling or Sampling()
     _check_numbers(method, sampling, seed, {"tokens": tokens, "batch": batch, "chunk": chunk})
@@ -100,6 +70,7 @@ def decode(
         for model, reason in zip(models, uncached, strict=True)
         if reason is not None
     )
+    kinds = [KeptReader if reason is None else RereadingReader for reason in uncached]
     ends = pair.end_of_text if stop_at_end else frozenset[int]()
     decoded = []
     for first in range(0, len(prompts_ids), batch):
@@ -109,10 +80,10 @@ def decode(
             for i, prompt in enumerate(prompts)
         ]
         readers: list[Reader] = [
-            _reader(model, reason, pair.vocabulary, sampling, [one.text for one in running])
-            for model, reason in zip(models, uncached, strict=True)
+            kind(model, pair.vocabulary, sampling, [one.text for one in running])
+            for model, kind in zip(models, kinds, strict=True)
         ]
-        # A pass says so itself; what else takes memory is moving caches and working out pmfs.
+        # A pass reports this itself; moving caches and computing pmfs take memory as well.
         texts = len(running)
         with enough_memory("the decoder", f"{texts} texts at once", texts, "fewer drafts or shorter texts"):
             for reader in readers:
@@ -124,13 +95,6 @@ def decode(
             for one, prompt in zip(running, prompts, strict=True)
         ]
     return decoded
-
-
-def _reader(
-    model: Model, uncached: str | None, vocabulary: int, sampling: Sampling, texts: Sequence[list[int]]
-) -> Reader:
-    kind = KeptReader if uncached is None else RereadingReader
-    return kind(model, vocabulary, sampling, texts)
 
 
 def _source(seed: int, number: int, prompt: Sequence[int], vocabulary: int) -> Source:
@@ -148,12 +112,8 @@ def _check_numbers(method: Method, sampling: Sampling, seed: int, numbers: dict[
         raise SettingError(
             f"a call drafts {method.shape.nodes} tokens", limit=f"at most {MOST_DRAFTED}", remedy="use a smaller shape"
         )
-    if method.rule == "greedy" and sampling.temperature > 0:
-        raise SettingError(
-            f"greedy is asked for at temperature {sampling.temperature:g}",
-            limit="a greedy target has temperature 0",
-            remedy="use temperature 0, or argmax for a sampled target",
-        )
+    if method.law is not None:
+        check_temperature(method.law, sampling.temperature)
 
 
 def _check_prompts(pair: ModelPair, prompts_ids: Sequence[Tensor], tokens: int) -> None:

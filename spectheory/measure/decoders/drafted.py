@@ -7,21 +7,15 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 ROOT = -1
-"""The text so far, which is no node."""
+"""Stands for the text so far, which is not a node."""
 
 
 class DraftTree:
     """Drafted tokens, each below its parent; a chain is a tree without siblings.
 
-    Attributes
-    ----------
-    tokens, parents, ranks, depths : list of int
-        One entry per node; parents come before their children, :data:`ROOT` is the text so far; ranks and depths are
-        counted from 1.
-    pmfs : dict of int to array ``[V]``
-        The draft's pmf after a node, where it was read.
-    is_chain : bool
-        Whether every node is the child of the one before it.
+    `tokens`, `parents`, `ranks` and `depths` have one entry per node. Parents come before their children, :data:`ROOT`
+    is the text so far, ranks and depths are counted from 1. `pmfs` are the draft's ``[V]`` after the nodes it has read.
+    `is_chain` says whether every node is the child of the node before it.
     """
 
     def __init__(self) -> None:
@@ -46,7 +40,7 @@ class DraftTree:
         return node
 
     def choose(self, nodes: list[int]) -> None:
-        """Draft these nodes alone, in ascending order; the others were only looked at."""
+        """Draft only these nodes, in ascending order; the others were explored."""
         kept = set(nodes)
         self._chosen = nodes
         self._children = {
@@ -60,7 +54,7 @@ class DraftTree:
 
     @property
     def depth(self) -> int:
-        """The most drafts that can be accepted."""
+        """The largest number of drafts that can be accepted."""
         return max((self.depths[node] for node in self.nodes), default=0)
 
     def children(self, node: int) -> list[int]:
@@ -68,7 +62,7 @@ class DraftTree:
         return self._children.get(node, [])
 
     def child(self, node: int, token: int) -> int | None:
-        """The first drafted child with this token, if there is one."""
+        """The first drafted child with this token, or None."""
         return next((child for child in self.children(node) if self.tokens[child] == token), None)
 
     def path(self, node: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""What a call drafts: generators that ask for the draft's pmfs after some nodes and grow the tree from them."""
+"""What a call drafts: generators that request the draft's pmfs after some nodes and grow the tree from them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from spectheory.drafting import Shape
 from spectheory.measure.decoders.drafted import ROOT, DraftTree, Floats
 from spectheory.measure.decoders.randomness import Source
 from spectheory.measure.decoders.verifiers import arrivals, without
+from spectheory.verification.base import Drafts
 
 Drafting: TypeAlias = Generator[list[int], Sequence[Floats], None]
-"""Yields the nodes after which it needs the draft's pmfs, the root among them, and is sent these in the same order."""
+"""Yields the nodes (or the root) after which it needs the draft's pmfs; the pmfs are sent in the same order."""
 
 Candidates: TypeAlias = Callable[[Floats, int, DraftTree, int, Source], list[int]]
-"""The first candidates below a node, from its pmf and their number; fewer where there are no more."""
+"""The first `count` candidates below a node, from its pmf; fewer if there are no more."""
 
 Levels: TypeAlias = list[dict[int, list[tuple[int, int]]]]
-"""By depth: the nodes of a shape from which that depth is reached, with rank and number of their children."""
+"""By depth, the parents of the nodes at that depth; for each parent, (rank, node) of its children."""
 
 
 def iid(pmf: Floats, count: int, tree: DraftTree, node: int, source: Source) -> list[int]:
@@ -28,7 +29,7 @@ def iid(pmf: Floats, count: int, tree: DraftTree, node: int, source: Source) -> 
 
 
 def distinct(pmf: Floats, count: int, tree: DraftTree, node: int, source: Source) -> list[int]:
-    """Draws without replacement; when nothing is left of the draft, uniform over the other tokens."""
+    """Draws without replacement; if nothing is left of the draft, uniform over the other tokens."""
     taken: list[int] = []
     for _ in range(min(count, len(pmf))):
         taken.append(source.chance.categorical(without(pmf, taken) if taken else pmf))
@@ -42,10 +43,10 @@ def by_arrival(pmf: Floats, count: int, tree: DraftTree, node: int, source: Sour
 
 
 def by_arrival_with_repeats(pmf: Floats, count: int, tree: DraftTree, node: int, source: Source) -> list[int]:
-    """The first arrivals of the draft's Poisson race, in which tokens arrive again and again (R1)."""
+    """The first arrivals of the draft's Poisson race, in which tokens arrive repeatedly (R1)."""
     first = arrivals(source.clocks.at(tree, node), pmf)
     come = []
-    # Whoever arrives again among the first `count` has arrived among them before.
+    # A repeated arrival among the first `count` implies that the token's first arrival is among them too.
     for token in by_arrival(pmf, count, tree, node, source):
         gaps = source.clocks.later(tree, node, token, count - 1) / pmf[token]
         come += [(time, token) for time in first[token] + np.concatenate([[0.0], gaps.cumsum()])]
@@ -53,12 +54,12 @@ def by_arrival_with_repeats(pmf: Floats, count: int, tree: DraftTree, node: int,
 
 
 def most_probable(pmf: Floats, count: int, tree: DraftTree, node: int, source: Source) -> list[int]:
-    """The draft's first choices, ties to the lowest index (R7)."""
+    """The draft's most probable tokens; ties go to the lowest index (R7)."""
     return first_of(-pmf, count)
 
 
 def first_of(values: Floats, count: int) -> list[int]:
-    """Indices of the `count` smallest values in ascending order, the lowest index first where equal: O(V).
+    """Indices of the `count` smallest values in ascending order, O(V); ties go to the lowest index.
 
     Examples
     --------
@@ -74,25 +75,20 @@ def first_of(values: Floats, count: int) -> list[int]:
     return [int(i) for i in few[values[few].argsort(kind="stable")[:count]]]
 
 
-CANDIDATES: Mapping[str, Candidates] = {
-    "token": iid,
-    "block": iid,
-    "independent": iid,
-    "recursive": iid,
-    "recursive-distinct": distinct,
-    "race": by_arrival,
-    "poisson": by_arrival_with_repeats,
-    "topk": most_probable,
-    "argmax": most_probable,
-    "greedy": most_probable,
+CANDIDATES: Mapping[tuple[Drafts, bool], Candidates] = {
+    ("drawn", False): iid,
+    ("drawn", True): by_arrival_with_repeats,
+    ("distinct", False): distinct,
+    ("distinct", True): by_arrival,
+    ("chosen", False): most_probable,
 }
-"""How candidates are found, by the name of the rule that judges them."""
+"""How candidates are found, by how a rule says that its drafts come and whether they do so by arrival."""
 
 
 def shaped(
     tree: DraftTree, levels: Levels, room: int, candidates: Candidates, source: Source, ends: frozenset[int]
 ) -> Drafting:
-    """Draft a shape, one pass of the draft a level, no deeper than `room` and nothing after an end of text."""
+    """Draft a shape, one pass of the draft per level, at most `room` deep and nothing after an end of text."""
     present = {ROOT: ROOT}
     for below in levels[:room]:
         inner = [(number, node) for number, node in present.items() if number in below]

@@ -8,28 +8,17 @@ from typing import Literal
 from torch import Tensor
 
 Last = Literal["recovered", "bonus", "plain", "end"]
-"""What followed the accepted drafts: a token after a rejection, one after the last draft of a path, one of a call
-without drafts; or nothing, as the last accepted draft ended the text."""
+"""What followed the accepted drafts: a token after a rejection, a token after the last draft of a path, the token of a
+call without drafts; or nothing, because the last accepted draft ended the text."""
 
 
 @dataclass(frozen=True)
 class Call:
     """One target call of one text.
 
-    Attributes
-    ----------
-    drafted : int
-        Nodes of the draft tree; the target processes one token more.
-    depth : int
-        The most drafts that could be accepted.
-    accepted : int
-        Drafts that were.
-    last : {"recovered", "bonus", "plain", "end"}
-        What followed them.
-    draft_seconds, target_seconds : float
-        Forward passes of the draft, and of the target; in a batch those of all its texts together.
-    seconds : float
-        The whole call, drafting and verification included, likewise.
+    `drafted` is the number of nodes of the draft tree (the target processes one token more), `depth` the most drafts
+    that could be accepted, `accepted` how many were, `last` what followed them. `draft_seconds` and `target_seconds`
+    are forward passes, `seconds` is the whole call; in a batch all three are for its texts together.
     """
 
     drafted: int
@@ -42,24 +31,17 @@ class Call:
 
     @property
     def tokens(self) -> int:
-        """Output tokens: the accepted drafts, and the recovered or bonus token unless the text ended before it."""
+        """Output tokens: accepted drafts, and the recovered or bonus token unless the text ended before it."""
         return self.accepted + (self.last != "end")
 
 
 @dataclass(frozen=True)
 class Decoded:
-    """One decoded text.
+    """One decoded text: `output_ids` ``[n]`` after the prompt, its end-of-text token included, on the CPU.
 
-    Attributes
-    ----------
-    output_ids : tensor ``[n]`` of int64
-        The text after the prompt, its end-of-text token included, on the CPU.
-    calls : tuple of Call
-        One per target call, in order; the first one carries the prompt's last token, so they are C(0) of §7.
-    prefill_seconds : float
-        Reading the prompt but for its last token, both models; in a batch all its prompts together.
-    remarks : tuple of str
-        What made it slower than need be.
+    `calls` are in order; the first one carries the prompt's last token, so their number is C(0) of §7.
+    `prefill_seconds` is the time of both models on the rest of the prompt; in a batch, on all its prompts together.
+    `remarks` say what made decoding slower than necessary.
     """
 
     output_ids: Tensor

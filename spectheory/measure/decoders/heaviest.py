@@ -1,4 +1,4 @@
-"""The tree of the prefixes that are heaviest under the draft, grown anew at each call (§5)."""
+"""The tree of the most probable prefixes under the draft, grown again at each call (§5)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from spectheory.measure.decoders.drafters import Drafting, first_of
 
 
 def heaviest(tree: DraftTree, nodes: int, depth: int, ends: frozenset[int]) -> Drafting:
-    """Draft the `nodes` prefixes of largest probability under the draft, of at most `depth` tokens.
+    """Draft the `nodes` prefixes of largest probability under the draft, of at most `depth` tokens (the best-first
+    tree).
 
-    This is the best-first tree, found with fewer passes: each one reads all prefixes that are among the heaviest known
-    so far and were not read yet, until there is none. Where probabilities are equal parents come first, then what was
-    found first.
+    To save passes, each pass reads all prefixes that are among the heaviest known so far and not read yet, until none
+    is left. Among equal probabilities, parents come first, then the prefix found first.
     """
     weights = {ROOT: 1.0}
     top: list[int] = []
@@ -22,7 +22,7 @@ def heaviest(tree: DraftTree, nodes: int, depth: int, ends: frozenset[int]) -> D
             tree.pmfs[node] = pmf
             for rank, token in enumerate(first_of(-pmf, nodes), start=1):
                 weight = weights[node] * float(pmf[token])
-                # One of as many known prefixes at least as heavy takes its place.
+                # Enough known prefixes are at least as heavy.
                 if weight == 0.0 or (len(top) == nodes and weight <= weights[top[-1]]):
                     break
                 weights[tree.add(node, rank, token)] = weight

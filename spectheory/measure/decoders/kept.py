@@ -1,4 +1,4 @@
-"""A reader whose key-value cache survives rejections: of a call's slots it keeps those of the accepted path."""
+"""A reader whose key-value cache survives rejections: after a call it keeps the slots of the accepted path."""
 
 from __future__ import annotations
 
@@ -8,16 +8,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from spectheory.distributions import Sampling
 from spectheory.measure.decoders.drafted import ROOT, DraftTree
 from spectheory.measure.decoders.pmfs import PmfRows
 from spectheory.measure.decoders.readers import Requests, Rows, forward
-from spectheory.measure.decoders.slots import compacted, move_to
+from spectheory.measure.decoders.slots import Masks, compacted, move_to
 from spectheory.measure.pair import Model
-
-Masks = NDArray[np.bool_]
 
 
 @dataclass
@@ -46,22 +43,13 @@ class _New:
 
 
 class KeptReader:
-    """A reader with a cache, for texts of unequal progress and trees: one pass whatever is asked for.
+    """A :class:`~spectheory.measure.decoders.readers.Reader` with a cache: one pass for texts and trees of any
+    progress.
 
-    A pass appends as many slots to every text as the text with most new tokens needs; the others are padded in front.
-    What a token sees is a mask over slots (all of the text, and its ancestors in the tree), its position is given, so
-    the order of the slots does not matter. For one text and a chain no mask is needed: the slots are the text.
-
-    Parameters
-    ----------
-    model : Model
-        Who reads; its cache must serve (:func:`~spectheory.measure.decoders.readers.why_uncached`).
-    vocabulary : int
-        Logits are cut to the token ids below this.
-    sampling : Sampling
-        Temperature, top-k, top-p and min-p.
-    texts : sequence of list of int
-        The texts, which grow elsewhere.
+    A pass adds to every text as many slots as the text with most new tokens needs; the others are padded in front. A
+    mask over slots says what a token sees (its text, and its ancestors in the tree), and its position is passed
+    explicitly, so the order of the slots does not matter. One text with a chain needs no mask. The model's cache must
+    be usable (:func:`~spectheory.measure.decoders.readers.why_uncached`).
     """
 
     def __init__(self, model: Model, vocabulary: int, sampling: Sampling, texts: Sequence[list[int]]) -> None:
@@ -69,11 +57,11 @@ class KeptReader:
         self.seconds = 0.0
         self.cache: Any = None
         self._held = [_Held(row) for row in range(len(texts))]
-        self._of_text: Masks = np.zeros((len(texts), 0), dtype=bool)  # slots that hold a token of the text
+        self._of_text: Masks = np.zeros((len(texts), 0), dtype=bool)  # slots with a token of the text
         self._settled = 0  # slots before this call
 
     def prefill(self, chunk: int) -> None:
-        """Read all texts but for their last tokens, `chunk` tokens at a time."""
+        """Read all texts except their last tokens, `chunk` tokens at a time."""
         while True:
             pieces = [self.texts[held.row][held.tokens : len(self.texts[held.row]) - 1] for held in self._held]
             if not any(pieces):
@@ -97,7 +85,7 @@ class KeptReader:
         }
 
     def _pass(self, new: Sequence[_New], keep: int) -> torch.Tensor:
-        """One forward pass; return the logits ``[batch, keep, V]``, ``-n`` the n-th last new token."""
+        """One forward pass; return the logits ``[batch, keep, V]``, where ``-n`` is the n-th last new token."""
         slots, width = self._of_text.shape[1], max(map(len, new))
         ids = torch.tensor([[0] * (width - len(piece)) + piece.ids for piece in new])
         options = {} if self._is_plain(new) else self._seen(new, width)
@@ -123,7 +111,7 @@ class KeptReader:
     def _seen(self, new: Sequence[_New], width: int) -> dict[str, torch.Tensor]:
         """Positions and additive mask of a pass.
 
-        Padding sees itself: a row of nothing but the smallest float16 becomes NaN, which no mask keeps from others.
+        Padding sees itself: a fully masked row becomes NaN in float16, and no mask keeps a NaN from other rows.
         """
         slots = self._of_text.shape[1]
         seen = np.zeros((len(new), width, slots + width), dtype=bool)
@@ -143,7 +131,7 @@ class KeptReader:
 
     @staticmethod
     def _see(seen: Masks, piece: _New, held: _Held, of_text: Masks, first: int) -> None:
-        """Mark what the new tokens ``[n, slots]`` of one text see; the first of them goes to slot `first`."""
+        """Mark what the new tokens ``[n, slots]`` of one text see; the first of them is in slot `first`."""
         count, text = len(piece.pending), len(of_text)
         seen[:, :text] = of_text
         seen[:count, first : first + count] = np.tri(count, dtype=bool)

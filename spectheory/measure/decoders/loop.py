@@ -17,19 +17,7 @@ from spectheory.measure.decoders.verifiers import Verifier
 
 @dataclass
 class Running:
-    """One text being decoded.
-
-    Attributes
-    ----------
-    text : list of int
-        Prompt and output so far; the readers look at the same list.
-    to_go : int
-        Most tokens still to come.
-    source : Source
-        Its randomness.
-    calls : list of Call
-        What happened so far.
-    """
+    """One text being decoded: `text` is prompt and output so far (shared with the readers), `to_go` the tokens left."""
 
     text: list[int]
     to_go: int
@@ -37,7 +25,7 @@ class Running:
     calls: list[Call] = field(default_factory=list)
 
     def follow(self, tokens: Sequence[int]) -> None:
-        """Grow by these tokens."""
+        """Append these tokens."""
         self.text += tokens
         self.to_go -= len(tokens)
         self.source.clocks.follow(tokens)
@@ -51,20 +39,10 @@ def run(
     ends: frozenset[int],
     verifier: Verifier | None = None,
 ) -> None:
-    """Decode texts to their ends, in step: each round makes one call of every text that goes on.
+    """Decode texts to their ends, in step: each round makes one call of every text that has not ended.
 
-    Parameters
-    ----------
-    running : sequence of Running
-        The texts, in the order in which the readers know them.
-    target, draft : Reader
-        The two models; a method that drafts nothing from a model needs no draft.
-    method : Method
-        Rule and shape.
-    ends : frozenset of int
-        A text ends with the first of these tokens.
-    verifier : callable, optional
-        In place of the method's own.
+    The readers know the texts in the same order; `draft` is None if the method drafts nothing from a model. A text ends
+    with the first token of `ends`. `verifier` replaces the method's own.
     """
     readers = [reader for reader in (target, draft) if reader is not None]
     going = {row: text for row, text in enumerate(running) if text.to_go > 0}
@@ -126,7 +104,7 @@ def _verify(
     verifier: Verifier,
     ends: frozenset[int],
 ) -> dict[int, tuple[list[int], Last]]:
-    """One pass of the target; the texts grow by what it gives. Returns accepted nodes and what followed them."""
+    """One pass of the target; extend the texts by the result. Returns accepted nodes and what followed them."""
     wanted = {row: [ROOT, *tree.nodes] for row, tree in trees.items()}
     rows = target.read({row: (trees[row], nodes) for row, nodes in wanted.items()})
     paths: dict[int, tuple[list[int], Last]] = {}

@@ -1,4 +1,4 @@
-"""How to decode, described: a rule, and what each call drafts for it."""
+"""How to decode: a rule, and what each call drafts for it."""
 
 from __future__ import annotations
 
@@ -13,26 +13,20 @@ from spectheory.measure.decoders.drafters import CANDIDATES, Drafting, Levels, l
 from spectheory.measure.decoders.heaviest import heaviest
 from spectheory.measure.decoders.lookup import looked_up
 from spectheory.measure.decoders.randomness import Source
-from spectheory.measure.decoders.verifiers import VERIFIERS, Verifier
-from spectheory.verification import RULES, RankRule
+from spectheory.measure.decoders.verifiers import VERIFIERS, Verifier, matched, verifier_of
+from spectheory.verification import RankRule, Rule
 from spectheory.verification.lookup import LOOKUP_NGRAM
+from spectheory.verification.registry import find_rule, names
+
+PLAIN, TOPTREE = "plain", "toptree"
+OWN = (TOPTREE, PLAIN)
+"""Ways to decode that are no rule: without drafts, and with a tree that grows with the text."""
 
 
 @dataclass(frozen=True)
 class HeaviestTree:
-    """The tree of the prefixes that the draft finds most probable, grown anew at each call (§5).
-
-    Parameters
-    ----------
-    nodes : int
-        Drafted tokens per call, at least 1.
-    max_depth : int, optional
-        Most tokens of a prefix.
-
-    Raises
-    ------
-    SettingError
-        If a number is below 1.
+    """The tree of the `nodes` most probable prefixes under the draft, at most `max_depth` deep, grown at each call
+    (§5).
     """
 
     nodes: int
@@ -53,15 +47,10 @@ class Method:
     rule : str
         A name of :data:`spectheory.verification.PATH_RULES`; or ``toptree`` (a :class:`HeaviestTree`); or ``plain``.
     shape : Shape or HeaviestTree, optional
-        What a call drafts. Without one nothing is drafted: plain sampling, or with ``race`` plain race sampling, whose
-        text every shape of that rule gives too.
+        What a call drafts. Without a shape nothing is drafted: plain sampling, or for ``race`` race sampling, with
+        the same text as every shape of that rule.
     ngram : int
-        Longest suffix that ``lookup`` looks for.
-
-    Raises
-    ------
-    SettingError
-        If there is no such rule, or it does not take the shape.
+        Longest suffix that ``lookup`` searches for.
 
     Examples
     --------
@@ -74,11 +63,11 @@ class Method:
     ngram: int = LOOKUP_NGRAM
 
     def __post_init__(self) -> None:
-        if self.rule not in VERIFIERS:
+        if self.law is not None and verifier_of(self.law) is None:
             raise SettingError(
-                f"rule {self.rule!r} cannot be decoded with",
-                limit=f"there are {', '.join(VERIFIERS)}",
-                remedy="e.g. token",
+                f"rule {self.law.name!r} has no decoder",
+                limit=f"there are {names(VERIFIERS)}, {', '.join(OWN)}",
+                remedy="name one, or ask `spectheory predict` about this rule",
             )
         at_least_one("ngram", self.ngram)
         if self.shape is not None and not self._takes_shape():
@@ -87,49 +76,62 @@ class Method:
     @property
     def uses_draft(self) -> bool:
         """Whether the draft model is read."""
-        return self.shape is not None and self.rule != "lookup"
+        return self.shape is not None and (self.law is None or self.law.uses_draft)
 
     @property
     def verifier(self) -> Verifier:
         """What decides which drafts are output."""
-        return VERIFIERS[self.rule]
+        return (self.law and verifier_of(self.law)) or matched
+
+    @cached_property
+    def law(self) -> Rule | None:
+        """The rule itself; None of plain decoding and of ``toptree``, which match drafts with the target's own draw."""
+        return None if self.rule in OWN else find_rule(self.rule)
 
     def drafting(self, tree: DraftTree, text: list[int], room: int, source: Source, ends: frozenset[int]) -> Drafting:
         """Draft a call's tree of at most `room` tokens in depth, after `text`."""
         if isinstance(self.shape, HeaviestTree):
             most = self.shape.max_depth
             yield from heaviest(tree, self.shape.nodes, room if most is None else min(room, most), ends)
-        elif self.rule == "lookup" and self.shape is not None:
+        elif self.shape is not None and not self.uses_draft:
             looked_up(tree, text, min(self.shape.depth, room), self.ngram, ends)
-        elif self.shape is not None:
-            yield from shaped(tree, self._levels, room, CANDIDATES[self.rule], source, ends)
+        elif self.shape is not None and self.law is not None:
+            candidates = CANDIDATES[self.law.drafts, self.law.by_arrival]
+            yield from shaped(tree, self._levels, room, candidates, source, ends)
 
     @cached_property
     def _levels(self) -> Levels:
         return [] if self.shape is None or isinstance(self.shape, HeaviestTree) else levels_of(self.shape)
 
     def _takes_shape(self) -> bool:
-        if self.rule == "plain":
-            return False
-        if self.rule == "toptree" or isinstance(self.shape, HeaviestTree):
-            return self.rule == "toptree" and isinstance(self.shape, HeaviestTree)
-        rule = RULES.get(self.rule)
-        if isinstance(rule, RankRule) and self.shape is not None:
-            return not rule.consecutive or _is_consecutive(self.shape)
+        if self.law is None or isinstance(self.shape, HeaviestTree):
+            return self.rule == TOPTREE and isinstance(self.shape, HeaviestTree)
+        if isinstance(self.law, RankRule) and self.shape is not None:
+            return not self.law.consecutive or _is_consecutive(self.shape)
         return isinstance(self.shape, Chain)
 
     def _needs(self) -> dict[str, str]:
-        if self.rule == "plain":
+        if self.rule == PLAIN:
             return {"limit": "it drafts nothing", "remedy": "leave out the shape"}
-        if self.rule == "toptree":
+        if self.rule == TOPTREE:
             return {"limit": "its tree grows with the text", "remedy": "use HeaviestTree(nodes)"}
-        if isinstance(RULES.get(self.rule), RankRule):
+        if isinstance(self.law, RankRule):
             return {"limit": "it takes a shape, with ranks 1, 2, ... below a node if it rejects", "remedy": "e.g. 2x2"}
         return {"limit": "it judges one chain of drafts", "remedy": "use a chain"}
 
 
+def check_temperature(rule: Rule, temperature: float) -> None:
+    """Refuse a rule that outputs first choices for a sampled target."""
+    if rule.output == "first choice" and temperature > 0:
+        raise SettingError(
+            f"{rule.name} is asked for at temperature {temperature:g}",
+            limit="a greedy target has temperature 0",
+            remedy="use temperature 0, or argmax for a sampled target",
+        )
+
+
 def _is_consecutive(shape: Shape) -> bool:
-    """Whether the children of every node have the ranks 1, 2, ... without a gap."""
+    """Whether the children of every node have ranks 1, 2, ... without a gap."""
     tree = shape.tree()
     below: dict[int, list[int]] = {}
     for parent, rank in zip(tree.parents.tolist(), tree.ranks.tolist(), strict=True):

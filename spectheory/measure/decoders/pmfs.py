@@ -1,4 +1,4 @@
-"""Rows of logits as pmfs in float64, where they are asked for."""
+"""Rows of logits as pmfs in float64, computed on demand."""
 
 from __future__ import annotations
 
@@ -8,29 +8,15 @@ from torch import Tensor
 from spectheory.distributions import Sampling
 from spectheory.errors import LogitsError
 from spectheory.measure.decoders.drafted import Floats
+from spectheory.measure.devices import widest
 from spectheory.measure.truncation import log_pmf
 
 _AT_ONCE = 1 << 16
-"""Up to so many entries it is faster to work out all rows together than each for itself."""
+"""Up to this many entries it is faster to compute all rows together than one by one."""
 
 
 class PmfRows:
-    """The pmfs ``[V]`` of some rows of logits, on the CPU.
-
-    Parameters
-    ----------
-    logits : tensor ``[rows, V]``
-        On any device.
-    sampling : Sampling
-        Temperature, top-k, top-p and min-p.
-    who : str, optional
-        The model's name, for errors.
-
-    Raises
-    ------
-    LogitsError
-        When a row is asked for that has no pmf; the model is named.
-    """
+    """The pmfs ``[V]`` of logits ``[rows, V]``, on the CPU; a LogitsError names the model as `who`."""
 
     def __init__(self, logits: Tensor, sampling: Sampling, who: str = "a model") -> None:
         self._logits, self._sampling, self._who = logits, sampling, who
@@ -56,18 +42,12 @@ class PmfRows:
 
 
 def pmfs_of(logits: Tensor, sampling: Sampling) -> Floats:
-    """Pmfs ``[rows, V]`` of logits, worked out in float64 where the device has it.
-
-    Raises
-    ------
-    LogitsError
-        If a row has no pmf.
-    """
-    logits = logits.float() if logits.device.type == "mps" else logits.double()
+    """Pmfs ``[rows, V]`` of logits, in float64 where the device has it."""
+    logits = logits.to(widest(logits))
     if sampling.truncates:
         return log_pmf(logits, sampling).cpu().double().exp_().numpy()
     pmf = torch.softmax(logits if sampling.temperature == 1 else logits / sampling.temperature, dim=-1)
     rows = pmf.cpu().double().numpy()
-    if not bool((rows[:, 0] == rows[:, 0]).all()):  # one NaN or +inf makes NaNs of the whole row
+    if not bool((rows[:, 0] == rows[:, 0]).all()):  # one NaN or +inf makes the whole row NaN
         return sampling.log_pmf(logits).exp().cpu().double().numpy()
     return rows

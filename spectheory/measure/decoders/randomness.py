@@ -1,8 +1,9 @@
-"""Where a decoder's randomness comes from: a chance that draws, and clocks that belong to prefixes."""
+"""The randomness of a decoder: a chance that draws, and clocks that belong to prefixes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -11,27 +12,21 @@ from spectheory.measure.decoders.drafted import ROOT, DraftTree, Floats
 from spectheory.measure.noise import position_keys, uniforms
 
 _CHILD, _REPEAT = 0x6A09E667F3BCC909, 0xBB67AE8584CAA73B
-"""Set the keys of longer prefixes and of later arrivals apart from the clocks themselves."""
+"""Separate the keys of longer prefixes and of later arrivals from those of the clocks."""
 
 
 class Chance(Protocol):
-    """All that drafters and verifiers draw; a test that explores both outcomes of each draw gets the exact law."""
+    """All random draws of drafters and verifiers; a test that explores both outcomes of each gets the exact law."""
 
     def categorical(self, weights: Floats) -> int:
-        """Draw a token with probability proportional to its weight; some weight is positive."""
+        """Draw a token with probability proportional to its weight; at least one weight is positive."""
 
     def coin(self, probability: float) -> bool:
-        """True with this probability; above 1 counts as 1."""
+        """True with this probability; values above 1 count as 1."""
 
 
 class Drawn:
-    """Chance from a generator.
-
-    Parameters
-    ----------
-    rng : numpy Generator
-        Source of all randomness.
-    """
+    """Chance from a numpy generator."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         self.rng = rng
@@ -39,27 +34,20 @@ class Drawn:
     def categorical(self, weights: Floats) -> int:
         """One token by inversion."""
         cumulative = weights.cumsum()
-        # Below the total whatever the rounding, so that the token found has weight.
+        # Strictly below the total despite rounding, so that the token found has weight.
         height = min(self.rng.random() * cumulative[-1], np.nextafter(cumulative[-1], 0.0))
         return int(cumulative.searchsorted(height, side="right"))
 
     def coin(self, probability: float) -> bool:
-        """One uniform number against the probability."""
+        """True if a uniform number is below the probability."""
         return bool(self.rng.random() < probability)
 
 
 class Clocks:
-    """Exp(1) clocks of every token after every prefix of a text, by a hash of seed, position and prefix.
+    """Exp(1) clocks of every token after every prefix of a text, from a hash of seed, position and prefix.
 
-    The same prefix has the same clocks in whatever call, tree or batch it turns up, on every device: this makes the
-    output of a race independent of its drafts (kobus2025).
-
-    Parameters
-    ----------
-    key : int
-        From the seed and the text's number (:func:`spectheory.measure.noise.text_key`).
-    vocabulary : int
-        Tokens.
+    A prefix has the same clocks in every call, tree and batch and on every device: so the output of a race does not
+    depend on its drafts (kobus2025). `key` is a :func:`~spectheory.measure.noise.text_key`.
     """
 
     def __init__(self, key: int, vocabulary: int) -> None:
@@ -69,7 +57,7 @@ class Clocks:
         self._behind: list[int] = []
 
     def follow(self, tokens: Iterable[int]) -> None:
-        """Go on after these tokens of the text; what belonged to the last call's tree is forgotten."""
+        """Append these tokens to the text, and forget the keys and clocks of the last call's tree."""
         self._keys = {ROOT: self._keys[ROOT]}
         self._clocks = {}
         self._behind += tokens
@@ -98,20 +86,13 @@ class Clocks:
 
 
 def _longer(key: int, token: int) -> int:
-    """The key of a prefix and one more token."""
+    """The key of a prefix extended by one token."""
     return int(position_keys(key ^ _CHILD, token, 1)[0])
 
 
+@dataclass(frozen=True)
 class Source:
-    """The randomness of one text.
+    """The randomness of one text: chance for draws, clocks for races."""
 
-    Parameters
-    ----------
-    chance : Chance
-        What is drawn.
-    clocks : Clocks
-        What races.
-    """
-
-    def __init__(self, chance: Chance, clocks: Clocks) -> None:
-        self.chance, self.clocks = chance, clocks
+    chance: Chance
+    clocks: Clocks

@@ -1,4 +1,4 @@
-"""A model that reads the texts of a batch and the trees drafted after them, and what it is asked for."""
+"""Readers: a model that reads the texts of a batch and the trees drafted after them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from spectheory.measure.decoders.drafted import DraftTree, Floats
 from spectheory.measure.pair import Model
 
 Requests: TypeAlias = Mapping[int, tuple[DraftTree, list[int]]]
-"""By text: the tree drafted after it, and the nodes after which a pmf is wanted, parents first and no node twice."""
+"""By text: the tree drafted after it, and the nodes after which a pmf is needed, parents first, each node once."""
 
 _MASKED = (None, "eager", "sdpa", "flex_attention")
-"""Attention that takes a mask of one's own; flash attention takes none but the causal one."""
+"""Attention that takes a custom mask; flash attention takes only the causal one."""
 
 
 class Rows(Protocol):
@@ -36,24 +36,21 @@ class Rows(Protocol):
 
 
 class Reader(Protocol):
-    """A model in the middle of the texts of a batch; texts are lists that grow elsewhere, token by token.
+    """A model in the middle of the texts of a batch; the texts are lists that grow outside the reader.
 
-    Attributes
-    ----------
-    seconds : float
-        Time in forward passes since it was last set to 0.
+    `seconds` is the time in forward passes since it was last set to 0.
     """
 
     seconds: float
 
     def prefill(self, chunk: int) -> None:
-        """Read all texts but for their last tokens, `chunk` tokens at a time."""
+        """Read all texts except their last tokens, `chunk` tokens at a time."""
 
     def read(self, requests: Requests) -> Mapping[int, Rows]:
-        """The pmfs after the nodes asked for, by text and in the order of the nodes: one forward pass."""
+        """The pmfs after the requested nodes, by text and in the order of the nodes: one forward pass."""
 
     def settle(self, accepted: Mapping[int, list[int]]) -> None:
-        """End a call: of the nodes of each text keep the accepted ones, from the root down; the trees are done with."""
+        """End a call: keep the accepted nodes of each text, from the root down, and discard the trees."""
 
     def drop(self, ended: Sequence[int]) -> None:
         """Forget texts that ended."""
@@ -62,12 +59,7 @@ class Reader(Protocol):
 def forward(model: Model, ids: Tensor, keep: int, **options: Any) -> tuple[Any, float]:
     """One pass on ``[batch, m]`` tokens, with at least the last `keep` rows of logits; and its seconds.
 
-    What the device was still busy with when the pass was asked for is none of its time.
-
-    Raises
-    ------
-    ModelError
-        If the device runs out of memory.
+    Earlier work of the device is waited for first, and not counted.
     """
     kept = {"logits_to_keep": keep} if takes(model, "logits_to_keep") else {}
     batch, tokens = ids.shape
@@ -83,13 +75,7 @@ def forward(model: Model, ids: Tensor, keep: int, **options: Any) -> tuple[Any, 
 
 @contextmanager
 def enough_memory(who: str, what: str, batch: int, smaller: str) -> Iterator[None]:
-    """Turn running out of memory into an error that says what to try: half the batch, or `smaller` for one text.
-
-    Raises
-    ------
-    ModelError
-        If the device runs out of memory.
-    """
+    """Turn running out of memory into an error with a remedy: half the batch, or `smaller` for a single text."""
     try:
         yield
     except torch.OutOfMemoryError as error:
@@ -106,19 +92,13 @@ def takes(model: Model, option: str) -> bool:
     return option in _arguments(kind)
 
 
-@lru_cache(maxsize=16)  # a signature takes as long to read as a layer
+@lru_cache(maxsize=16)  # reading a signature takes as long as one layer
 def _arguments(network: Any) -> frozenset[str]:
     return frozenset(inspect.signature(network.forward).parameters)
 
 
 def why_uncached(model: Model) -> str | None:
-    """Why a model's cache cannot serve here, None if it can; one pass on two short texts.
-
-    Raises
-    ------
-    ModelError
-        If the logits after a token depend on later tokens.
-    """
+    """Why this package cannot use a model's cache, or None if it can; one pass on two short texts."""
     layers = getattr(cache_of_causal(model), "layers", None)
     if not layers:
         return "has no cache"

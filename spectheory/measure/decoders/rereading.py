@@ -14,26 +14,14 @@ from spectheory.measure.pair import Model
 
 
 class RereadingReader:
-    """A reader that keeps nothing; needs no masks either, so that any causal model will do.
-
-    Parameters
-    ----------
-    model : Model
-        Who reads.
-    vocabulary : int
-        Logits are cut to the token ids below this.
-    sampling : Sampling
-        Temperature, top-k, top-p and min-p.
-    texts : sequence of list of int
-        The texts, which grow elsewhere.
-    """
+    """A :class:`~spectheory.measure.decoders.readers.Reader` without cache and masks, for any causal model."""
 
     def __init__(self, model: Model, vocabulary: int, sampling: Sampling, texts: Sequence[list[int]]) -> None:
         self.model, self.vocabulary, self.sampling, self.texts = model, vocabulary, sampling, texts
         self.seconds = 0.0
 
     def prefill(self, chunk: int) -> None:
-        """Nothing: there is no cache to fill."""
+        """Nothing: there is no cache."""
 
     def read(self, requests: Requests) -> Mapping[int, Rows]:
         """The pmfs asked for; see :class:`~spectheory.measure.decoders.readers.Reader`."""
@@ -55,7 +43,7 @@ class RereadingReader:
         }
 
     def _logits(self, paths: Sequence[Sequence[int]], first: int) -> list[dict[int, torch.Tensor]]:
-        """Logits of each path by position, from `first` on; padding stands behind, where a causal model sees none."""
+        """Logits of each path by position, from `first` on; padding comes last, so a causal model ignores it."""
         longest = max(map(len, paths))
         ids = torch.tensor([[*path, *[0] * (longest - len(path))] for path in paths])
         output, seconds = forward(self.model, ids, longest - first, use_cache=False)

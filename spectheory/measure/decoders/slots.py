@@ -1,4 +1,4 @@
-"""Moving the slots of a key-value cache, layer by layer."""
+"""Moving slots of a key-value cache, layer by layer."""
 
 from __future__ import annotations
 
@@ -12,20 +12,14 @@ from numpy.typing import NDArray
 Masks = NDArray[np.bool_]
 _WASTE = 1.25
 _FEW = 32
-"""Slots that no text uses are tolerated up to this factor, and this many."""
+"""A cache may have this factor of the longest text's slots, plus this many, before its gaps are closed."""
 
 
 def move_to(cache: Any, tails: Sequence[Sequence[int]], settled: int, slots: int) -> None:
-    """Move the slots ``tails[b]`` of text b to the places from `settled` on, and cut the cache behind them.
+    """Move the slots ``tails[b]`` of text b to the places from `settled` on, and crop the cache behind them.
 
-    Parameters
-    ----------
-    cache : transformers DynamicCache
-        Its layers hold keys and values ``[batch, heads, slots, size]``.
-    tails : sequence of sequence of int
-        Slots to keep, none below `settled`.
-    settled, slots : int
-        Slots that stay as they are, and slots there are.
+    The layers of `cache` (a DynamicCache of transformers) hold keys and values ``[batch, heads, slots, size]``. The
+    first `settled` of its `slots` slots stay as they are; no tail contains one of them.
     """
     longest = max(map(len, tails))
     with torch.inference_mode():
@@ -45,19 +39,19 @@ def _on_devices(cache: Any, tails: Sequence[Sequence[int]], longest: int, paddin
 
 def _gathered(kept: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
     """The chosen slots of each text."""
-    if len(chosen) == 1:  # half the time
+    if len(chosen) == 1:  # twice as fast
         return kept.index_select(2, chosen[0])
     return torch.take_along_dim(kept, chosen[:, None, :, None], dim=2)
 
 
 def compacted(cache: Any, used: Masks) -> Masks:
-    """Close the gaps of a cache whose slots in use are marked ``[batch, slots]``, if there are many; the new marks."""
+    """Close the gaps of a cache if too few slots are marked as used ``[batch, slots]``; return the new marks."""
     counts = used.sum(axis=1)
     longest = int(counts.max())
-    # A single text needs no mask once its slots have no gaps.
+    # A single text without gaps needs no mask.
     if used.shape[1] <= (longest if len(used) == 1 else _WASTE * longest + _FEW):
         return used
-    # Stable, so that the slots in use come first in their order.
+    # A stable sort puts used slots first, in their order.
     order = torch.from_numpy(np.argsort(~used, axis=1, kind="stable")[:, :longest])
     with torch.inference_mode():
         for layer in cache.layers:

@@ -1,7 +1,4 @@
-"""How a call decides which drafts are output: pure functions of the target's pmfs, the draft tree and randomness.
-
-Each returns the accepted nodes from the root down, and the token after them.
-"""
+"""How a call decides which drafts are output: pure functions of the target's pmfs, the draft tree and randomness."""
 
 from __future__ import annotations
 
@@ -12,6 +9,19 @@ import numpy as np
 
 from spectheory.measure.decoders.drafted import ROOT, DraftTree, Floats
 from spectheory.measure.decoders.randomness import Source
+from spectheory.verification import (
+    ArgmaxDraft,
+    BlockVerification,
+    GreedyMatch,
+    IndependentMatch,
+    LookupMatch,
+    PoissonRace,
+    RaceVerification,
+    RecursiveRejection,
+    Rule,
+    TokenVerification,
+    TopKMatch,
+)
 
 Verdict: TypeAlias = tuple[list[int], int]
 """Accepted nodes from the root down, and the token after them."""
@@ -28,20 +38,17 @@ Verifier: TypeAlias = Callable[[DraftTree, Pmfs, Source], Verdict]
 
 
 def matched(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
-    """A token is drawn from the target; drafts are accepted while they equal it (A4, R7).
-
-    What is drafted must not depend on the draws made here.
-    """
+    """A token is drawn from the target, independently of the drafts, which are accepted while equal to it (A4, R7)."""
     return _descend(tree, lambda node: source.chance.categorical(target[node]))
 
 
 def raced(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
-    """The winner of the target's race is output; drafts are accepted while they are it (A2, R1, R2; kobus2025)."""
+    """The winner of the target's race is output; drafts are accepted while they equal it (A2, R1, R2; kobus2025)."""
     return _descend(tree, lambda node: winner(source.clocks.at(tree, node), target[node]))
 
 
 def winner(clocks: Floats, pmf: Floats) -> int:
-    """The token whose clock, divided by its probability, rings first; the lowest index where equal.
+    """The token whose clock, divided by its probability, rings first; ties go to the lowest index.
 
     Examples
     --------
@@ -52,7 +59,7 @@ def winner(clocks: Floats, pmf: Floats) -> int:
 
 
 def arrivals(clocks: Floats, pmf: Floats) -> Floats:
-    """Times ``[V]`` at which the tokens arrive, infinite without probability."""
+    """Arrival times ``[V]`` of the tokens, infinite where the probability is 0."""
     return np.divide(clocks, pmf, out=np.full_like(clocks, np.inf), where=pmf > 0)
 
 
@@ -73,7 +80,7 @@ def rejected_one_by_one(tree: DraftTree, target: Pmfs, source: Source) -> Verdic
 
 
 def rejected_distinct(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
-    """Recursive rejection of distinct candidates: what is rejected is taken out of the draft (R3, chen2024sequoia)."""
+    """Recursive rejection of distinct candidates: a rejected token leaves the draft (R3, chen2024sequoia)."""
     return _rejections(tree, target, source, distinct=True)
 
 
@@ -93,13 +100,13 @@ def _rejections(tree: DraftTree, target: Pmfs, source: Source, *, distinct: bool
 def _first_accepted(
     tree: DraftTree, node: int, p: Floats, source: Source, *, distinct: bool
 ) -> tuple[int | None, Floats]:
-    """The first accepted child, or None and what the rejections left of the target."""
+    """The first accepted child, or None and the residual target after all rejections."""
     q, rejected = tree.pmfs[node], []
     for child in tree.children(node):
         token = tree.tokens[child]
         residual = np.maximum(p - q, 0.0)
         total = float(residual.sum())
-        # Nothing is left where p = q: a coin that rounding lets fail must not leave a call without an output.
+        # Where p = q no residual is left: a coin that fails by rounding must not leave a call without an output.
         if total == 0.0 or source.chance.coin(p[token] / q[token]):
             return child, p
         p = residual / total
@@ -110,7 +117,7 @@ def _first_accepted(
 
 
 def without(q: Floats, tokens: list[int]) -> Floats:
-    """A pmf without some tokens, normalised; uniform over the others where nothing is left of it.
+    """A pmf without some tokens, normalised; uniform over the others if nothing is left of it.
 
     Examples
     --------
@@ -127,7 +134,7 @@ def without(q: Floats, tokens: list[int]) -> Floats:
 
 
 def judged_together(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
-    """Block verification of a chain (sun2024block, Algorithm 2): the deepest depth whose coin comes up is accepted."""
+    """Block verification of a chain (sun2024block, Algorithm 2): the deepest depth whose coin succeeds is accepted."""
     chain, drafts = tree.nodes, tree.pmfs
     nodes, running, accepted, weight = [ROOT, *chain], 1.0, 0, 1.0
     for depth, node in enumerate(chain, start=1):
@@ -152,19 +159,22 @@ def _excess(minuend: Floats, subtrahend: Floats, otherwise: Floats) -> Floats:
     return excess if excess.any() else otherwise
 
 
-VERIFIERS: Mapping[str, Verifier] = {
-    "token": rejected_one_by_one,
-    "block": judged_together,
-    "race": raced,
-    "poisson": raced,
-    "recursive": rejected_one_by_one,
-    "recursive-distinct": rejected_distinct,
-    "independent": matched,
-    "argmax": matched,
-    "greedy": matched,
-    "topk": matched,
-    "lookup": matched,
-    "toptree": matched,
-    "plain": matched,
+VERIFIERS: Mapping[Rule, Verifier] = {
+    TokenVerification(): rejected_one_by_one,
+    BlockVerification(): judged_together,
+    RaceVerification(): raced,
+    PoissonRace(): raced,
+    RecursiveRejection(): rejected_one_by_one,
+    RecursiveRejection(replacement=False): rejected_distinct,
+    IndependentMatch(): matched,
+    ArgmaxDraft(): matched,
+    GreedyMatch(): matched,
+    TopKMatch(): matched,
+    LookupMatch(): matched,
 }
-"""Verifiers by the name of the rule they carry out."""
+"""What carries out each rule."""
+
+
+def verifier_of(rule: Rule) -> Verifier | None:
+    """What carries out a rule; None if nothing does."""
+    return next((verifier for known, verifier in VERIFIERS.items() if known == rule), None)

@@ -1,6 +1,6 @@
-"""Predicted against measured: calls counted by our decoders and by an outside judge, wall-clock, and an error budget.
+"""Predicted against measured: calls of our decoders and of transformers, wall-clock time, and an error budget.
 
-Importing this needs the extra ``models``; :mod:`spectheory.reports` shows what was found without it.
+Importing this needs the extra ``models``; :mod:`spectheory.reports` shows results without it.
 """
 
 from spectheory.measure.validation.run import Validation, validate

@@ -1,4 +1,4 @@
-"""Counted against expected calls: the difference in standard deviations, and how often chance gives such a one."""
+"""Counted against expected calls: the difference in standard deviations, and its p-value."""
 
 from __future__ import annotations
 
@@ -8,24 +8,25 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import stdtrit
 
+from spectheory.measure.comparison import in_deviations
 from spectheory.measure.validation.expected import READINGS
 from spectheory.measure.validation.law import tail
 from spectheory.measure.validation.runs import Run
 
 _CERTAIN = 1e-3
-"""A smaller standard deviation is rounding: nothing is random, and counted and expected calls must be equal."""
+"""A smaller standard deviation is rounding error: nothing is random, and counted and expected calls must be equal."""
 _BEYOND = 6e-7
-"""How often the error of an estimated expectation is larger than it is taken to be."""
+"""Probability that the error of an estimated expectation exceeds the assumed largest error."""
 
 
 def deviation(runs: Sequence[Run]) -> float:
-    """Standard deviation of counted - expected calls: that of the calls given the texts, and that of estimates."""
+    """Standard deviation of counted - expected calls: of the calls given the texts, and of the estimates."""
     known = [run.expected for run in runs if run.expected is not None]
     return math.sqrt(sum(one.spread + one.noise for one in known))
 
 
 def calls_off(runs: Sequence[Run]) -> float:
-    """Counted less expected calls."""
+    """Counted minus expected calls."""
     return sum(run.count - run.expected.calls for run in runs if run.expected is not None)
 
 
@@ -36,17 +37,14 @@ def is_certain(runs: Sequence[Run]) -> bool:
 
 def z_value(runs: Sequence[Run]) -> float:
     """Counted - expected calls in standard deviations; 0 or infinite where nothing is random (§7)."""
-    off = calls_off(runs)
-    if not is_certain(runs):
-        return off / deviation(runs)
-    return 0.0 if abs(off) < 0.5 else math.copysign(math.inf, off)
+    return in_deviations(calls_off(runs), deviation(runs), _CERTAIN)
 
 
 def p_value(runs: Sequence[Run]) -> float:
-    """How often chance gives calls so far from those expected (§7; exact, of estimated laws an upper estimate).
+    """Two-sided probability of calls this far from those expected (§7; exact, or an upper estimate for estimated laws).
 
-    Of estimated laws it is the tail of the mean law, with the count moved towards the expectation by the largest error
-    that the mean is taken to have, plus how often the error is larger.
+    For an estimated law it is the tail of the mean law, with the count moved towards the expectation by the assumed
+    largest error of that mean, plus the probability of a larger error.
     """
     known = [run.expected for run in runs if run.expected is not None]
     count, calls = sum(run.count for run in runs), sum(one.calls for one in known)
@@ -59,11 +57,11 @@ def p_value(runs: Sequence[Run]) -> float:
 
 
 def largest_error(noises: Sequence[float], beyond: float = _BEYOND) -> float:
-    r"""What the error of a sum of estimated expectations exceeds in a share `beyond` of all runs (Student).
+    r"""The bound that the error of a sum of estimated expectations exceeds with probability `beyond` (Student).
 
     Each expectation is the mean of a few readings, and its noise v is estimated from these, with f degrees of freedom.
-    For the sum they are taken halfway between f and Satterthwaite's :math:`(\sum v)^2 / \sum (v^2 / f)`, which are too
-    many where a few texts have nearly all the noise.
+    The sum gets the mean of f and Satterthwaite's :math:`(\sum v)^2 / \sum (v^2 / f)`, which alone is too large where a
+    few texts have nearly all the noise.
 
     Examples
     --------

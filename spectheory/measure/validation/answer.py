@@ -1,4 +1,4 @@
-"""What a validation found, as one JSON-ready object."""
+"""The results of a validation as one JSON-ready object."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spectheory.measure.validation import budget as parts
 from spectheory.measure.validation.agreement import calls_off, deviation, p_value, z_value
+from spectheory.measure.validation.budget import Floats
 from spectheory.measure.validation.evidence import Evidence
 from spectheory.measure.validation.settings import PLAINLY, Setting
 from spectheory.measure.validation.times import by_table, in_loop, made_by_table
 from spectheory.prediction.over_prompts import left_out
 from spectheory.reports.validation_terms import FALSE_ALARMS, SCHEMA, WITHIN, median_miss
-
-Floats = NDArray[np.float64]
 
 
 def answer_at(evidence: Evidence) -> list[dict[str, Any]]:
@@ -43,7 +41,7 @@ def _record(evidence: Evidence, setting: Setting) -> dict[str, Any]:
 
 
 def _expected(evidence: Evidence, setting: Setting) -> dict[str, Any]:
-    """Calls expected of these very texts."""
+    """Calls expected of these texts."""
     runs = evidence.runs(setting)
     known = [run.expected for run in runs if run.expected is not None]
     calls, z = sum(one.calls for one in known), z_value(runs)
@@ -54,14 +52,14 @@ def _expected(evidence: Evidence, setting: Setting) -> dict[str, Any]:
         "tokens_per_call": sum(len(run.output) for run in runs) / calls,
         "deviation": deviation(runs),
         "of_estimates": math.sqrt(sum(one.noise for one in known)),
-        # Nothing random and yet a difference: infinitely many deviations, which JSON cannot say.
+        # Infinite if nothing is random and the calls differ; JSON has no infinity.
         "z": z if math.isfinite(z) else None,
         "p": p_value(runs),
     }
 
 
 def _from_trace(evidence: Evidence, setting: Setting) -> dict[str, Any]:
-    """What other texts of the same prompts predict; prompts are left out on both sides together."""
+    """What other texts of the same prompts predict; leaving out a prompt leaves it out on both sides."""
     here, interval = evidence.timed(setting), evidence.interval
     known = evidence.of_trace(setting).tokens_per_call
     return {
@@ -71,7 +69,7 @@ def _from_trace(evidence: Evidence, setting: Setting) -> dict[str, Any]:
 
 
 def _speedup(evidence: Evidence, setting: Setting) -> dict[str, Any]:
-    """Measured, of the passes alone, and predicted, with the budget of the miss."""
+    """The speed-up measured, of the passes alone, and predicted, with the error budget."""
     here, plain, interval = evidence.timed(setting), evidence.timed(PLAINLY), evidence.interval
     step = plain.verifying / plain.calls
     plain_overhead = plain.seconds / plain.verifying - 1
@@ -101,7 +99,7 @@ def _speedup(evidence: Evidence, setting: Setting) -> dict[str, Any]:
 
 
 def _judged_speedup(evidence: Evidence, setting: Setting) -> dict[str, Any]:
-    """Over transformers' own plain generation, prompts included; its passes are not timed one by one."""
+    """Relative to transformers' own plain generation, prompts included; its passes are not timed one by one."""
     here, plain, interval = evidence.timed(setting), evidence.timed(setting.baseline), evidence.interval
     return {
         "measured": interval(here.tokens / here.seconds / (plain.tokens / plain.seconds)).as_dict(),
@@ -110,12 +108,12 @@ def _judged_speedup(evidence: Evidence, setting: Setting) -> dict[str, Any]:
 
 
 def _percent(evidence: Evidence, factor: Floats) -> dict[str, Any]:
-    """100 times the logarithm of a factor: per cent, and parts of it add up."""
+    """100 times the logarithm of a factor: per cent, and the parts add up."""
     return evidence.interval(100 * np.log(factor), logarithmic=False).as_dict()
 
 
 def answer(temperatures: Mapping[float, list[dict[str, Any]]], provenance: Mapping[str, Any]) -> dict[str, Any]:
-    """Everything, with the verdict over all comparisons that decide, of all temperatures."""
+    """All records, with the verdict over the deciding comparisons of all temperatures."""
     records = [record for of_one in temperatures.values() for record in of_one]
     compared = [record["expected"] for record in records if record["expected"]["decides"]]
     limit = FALSE_ALARMS / max(len(compared), 1)

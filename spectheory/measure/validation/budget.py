@@ -1,14 +1,14 @@
-r"""The error budget: which part of a call the miss of a predicted speed-up comes from.
+r"""The error budget: which parts of a call cause the error of a predicted speed-up.
 
-With times in plain steps (forward passes of the target while it decodes plainly) and, per call, the tokens N, drafting
-d, verifying v and what is neither o, measured and predicted speed-ups are
+Times are in plain steps (forward passes of the target during plain decoding). With N tokens per call, drafting d,
+verifying v and all other time o per call, measured and predicted speed-ups are
 
 .. math:: S = \frac{N (1 + p)}{d + v + o}, \qquad \hat S = \frac{\hat N (1 + \hat p)}{\hat d + \hat v + \hat o},
 
-p what plain decoding takes outside its passes. So :math:`\log(S / \hat S)` is :math:`\log(N / \hat N)`, and
-:math:`\log(1 + p) - \log(1 + \hat p)`, less :math:`\log(t / \hat t)` for the time t of a call. A difference of
-logarithms is one of times: :math:`\log(t / \hat t) = (t - \hat t) / L`, L the logarithmic mean of t and
-:math:`\hat t`, splits over the terms of :math:`t - \hat t` without a rest and in no order.
+where p is the time of plain decoding outside its passes. So :math:`\log(S / \hat S)` is :math:`\log(N / \hat N)` plus
+:math:`\log(1 + p) - \log(1 + \hat p)` minus :math:`\log(t / \hat t)` for the time t of a call. The last term is
+:math:`(t - \hat t) / L` with the logarithmic mean L of t and :math:`\hat t`, and splits over the terms of :math:`t -
+\hat t` without a remainder, in any order.
 """
 
 from __future__ import annotations
@@ -21,20 +21,12 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 _EQUAL = 1e-9
-"""Numbers that are closer have their mean for a logarithmic mean, up to rounding."""
+"""For numbers closer than this, logarithmic and arithmetic mean agree up to rounding."""
 
 
 @dataclass(frozen=True)
 class CallTime:
-    """Time per call in plain steps, any shape.
-
-    Attributes
-    ----------
-    drafting, verifying : array
-        Forward passes of the draft, and of the target.
-    overhead : array or float
-        What is neither.
-    """
+    """Time per call in plain steps, any shape: passes of the draft, passes of the target, and everything else."""
 
     drafting: Floats
     verifying: Floats
@@ -48,7 +40,7 @@ class CallTime:
 
 @dataclass(frozen=True)
 class TokensPerCall:
-    """Tokens per call by what is known: the trace, the very texts, or the calls themselves."""
+    """Tokens per call: predicted by the trace, expected of the decoded texts, and counted."""
 
     trace: Floats
     texts: Floats
@@ -57,22 +49,14 @@ class TokensPerCall:
 
 @dataclass(frozen=True)
 class Timing:
-    """A call, and what plain decoding takes outside its passes.
-
-    Attributes
-    ----------
-    call : CallTime
-        Per call.
-    plain_overhead : array or float
-        Per token, in plain steps.
-    """
+    """A call, and the time of plain decoding outside its passes per token, in plain steps."""
 
     call: CallTime
     plain_overhead: Floats | float = 0.0
 
 
 def speedup(tokens: Floats, timing: Timing) -> Floats:
-    """Tokens per second over those of plain decoding (C2)."""
+    """Tokens per second relative to plain decoding (C2)."""
     return tokens * (1 + timing.plain_overhead) / timing.call.total
 
 
@@ -92,16 +76,8 @@ class Budget:
 def budget(tokens: TokensPerCall, predicted: Timing, made: CallTime, measured: Timing) -> Budget:
     """log(measured / predicted speed-up) in parts (exact).
 
-    Parameters
-    ----------
-    tokens : TokensPerCall
-        Predicted, expected and counted.
-    predicted : Timing
-        Of the shape, by the table.
-    made : CallTime
-        The passes of the calls as they were made, by the table.
-    measured : Timing
-        As timed.
+    `predicted` is the whole shape by the table, `made` the passes of the calls as they were made by the table,
+    `measured` as timed.
 
     Examples
     --------
@@ -128,7 +104,7 @@ def budget(tokens: TokensPerCall, predicted: Timing, made: CallTime, measured: T
 
 
 def logarithmic_mean(a: Floats, b: Floats) -> Floats:
-    """(a - b) / log(a / b), the limit a where both are equal.
+    """(a - b) / log(a / b), and its limit a where both are equal.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What was decoded and measured at one temperature, and the sums that its comparisons rest on."""
+"""What was decoded and measured at one temperature, and the sums that its comparisons use."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from spectheory.cost import LatencyTable
 from spectheory.intervals import Interval
 from spectheory.measure.validation.agreement import is_certain
+from spectheory.measure.validation.budget import Floats
 from spectheory.measure.validation.expected import calls_of
 from spectheory.measure.validation.runs import Round, Run
 from spectheory.measure.validation.settings import Setting
@@ -21,27 +22,16 @@ from spectheory.prediction.over_prompts import NO_LIMITS, interval, left_out
 from spectheory.prediction.shape_calls import calls_by_drafted, drafted
 from spectheory.trace import Trace
 
-Floats = NDArray[np.float64]
 COARSE = ("bfloat16", "float16")
-"""Precisions in which a cached and a teacher-forced pass often differ by more than near-ties do."""
+"""Precisions in which a cached and a teacher-forced pass often differ by more than the gap of a near-tie."""
 
 
 @dataclass(frozen=True)
 class Evidence:
     """What was decoded and measured at one temperature.
 
-    Attributes
-    ----------
-    settings : tuple of Setting
-        What is validated.
-    prompts : tuple of str
-        Names of the prompts.
-    rounds : sequence of Round
-        What was counted, one per prompt.
-    trace : Trace
-        Other texts of the same prompts: what is known beforehand.
-    table : LatencyTable
-        Seconds of passes.
+    `rounds` has one round per prompt; `trace` is of other texts of the same prompts, known before decoding; `table` has
+    the seconds of passes.
     """
 
     settings: tuple[Setting, ...]
@@ -57,8 +47,8 @@ class Evidence:
     def decides(self, setting: Setting) -> bool:
         """Whether a difference of counted and expected calls refutes the theorem or the decoder.
 
-        Where nothing is random given the text they must be equal, and a near-tie that coarse numbers round differently
-        in the two passes makes them differ. What prompt lookup copies is read from the tokens alone, without rounding.
+        Where nothing is random given the text the two must be equal, but in coarse precision a near-tie may round
+        differently in the two passes. Prompt lookup always decides: what it copies depends only on the tokens.
         """
         known = self.trace.provenance
         coarse = any(known.get(who, {}).get("dtype") in COARSE for who in ("target", "draft"))
@@ -66,17 +56,17 @@ class Evidence:
         return not coarse or not setting.path_rule.uses_draft or not (greedy or is_certain(self.runs(setting)))
 
     def timed(self, setting: Setting) -> Timed:
-        """Their sums."""
+        """The sums over a setting's runs."""
         return timed(self.runs(setting))
 
     def predicted(self, setting: Setting, cost: LatencyTable) -> Interval:
-        """The speed-up that trace and costs predict, as ``spectheory predict`` gives it."""
+        """The speed-up predicted from trace and costs, as in ``spectheory predict``."""
         found = predict(self.trace, setting.path_rule, setting.drafts, cost).speedup
         assert found is not None
         return found
 
     def of_trace(self, setting: Setting) -> Known:
-        """What the trace says of the setting's calls."""
+        """What the trace predicts of the setting's calls."""
         rule, shape = setting.path_rule, setting.drafts
         calls = calls_of(rule, shape, self.trace.columns, self.trace.lengths)
         counts = calls_by_drafted(self.trace, rule, shape)
@@ -91,7 +81,7 @@ class Evidence:
         )
 
     def _of_texts(self, values: NDArray[Any]) -> Floats:
-        """The sums of a value of each text of the trace."""
+        """Sums over all prompts, and without each, of a value per text of the trace."""
         place = {name: number for number, name in enumerate(self.prompts)}
         rows = [place[text.prompt] for text in self.trace.texts]
         return left_out(np.bincount(rows, values, len(place)))
@@ -99,5 +89,5 @@ class Evidence:
     def interval(
         self, values: Floats, *, limits: tuple[float, float] = NO_LIMITS, logarithmic: bool = True
     ) -> Interval:
-        """The 95% interval over prompts of what was worked out on all of them and without each."""
+        """The 95% interval over prompts of values computed on all of them and without each."""
         return interval(values, self._of_texts(self.trace.lengths), limits=limits, logarithmic=logarithmic)

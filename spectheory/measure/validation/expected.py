@@ -1,4 +1,4 @@
-"""Calls that the path theorem expects of a text that is there, for a rule and any shape."""
+"""Calls that the path theorem expects of a given text, for a rule and any shape."""
 
 from __future__ import annotations
 
@@ -18,27 +18,18 @@ from spectheory.prediction.paths import TextCalls, calls_of_texts, calls_of_tree
 from spectheory.verification import Columns, PathRule, RankRule
 
 READINGS = 4
-"""Independent estimates of a law that is estimated; their spread is the error of their mean."""
-_DEAR = ("race_rank", "distinct_rank")
-"""Columns that are worked out only where they are read."""
+"""Independent estimates of an estimated law; their spread gives the error of their mean."""
+_EXPENSIVE = ("race_rank", "distinct_rank")
+"""Columns that are computed only where they are needed."""
 
 
 @dataclass(frozen=True)
 class Expected:
     """Calls of one text, given the text (§7).
 
-    Attributes
-    ----------
-    calls : float
-        Expected number (exact; the mean of unbiased estimates if the rule's law is estimated).
-    variance : float
-        Of the number of calls (exact unless estimated: then the mean of the readings', :attr:`spread` mends it).
-    noise : float
-        Variance of `calls` itself, estimated from independent readings; 0 where it is exact.
-    least : int
-        The number of calls that `law` begins with.
-    law : tuple of float
-        P(calls = least), P(calls = least + 1), ... but for negligible ends (as exact as `calls`).
+    `calls` is the expected number and `variance` its variance: exact, or means over unbiased readings if the rule's law
+    is estimated. `noise` is then the estimated variance of `calls` itself, else 0. `law` is P(calls = least), P(calls =
+    least + 1), ... without negligible ends.
     """
 
     calls: float
@@ -49,9 +40,10 @@ class Expected:
 
     @property
     def spread(self) -> float:
-        """Variance of the number of calls given the text (exact unless estimated, then without bias).
+        """Variance of the number of calls given the text (exact, or an unbiased estimate).
 
-        A reading's variance is that around its own mean, on average too small by the variance of that mean.
+        The variance of a reading around its own mean is on average too small by the variance of that mean, which is
+        added.
         """
         return self.variance + READINGS * self.noise
 
@@ -68,8 +60,8 @@ def expected_calls(
     chunk: int = 256,
     name: str = "",
 ) -> Expected:
-    """Expected calls of a text that the decoder under test has made; one teacher-forced pass, or a few."""
-    dear = isinstance(rule, RankRule) and not isinstance(shape, Chain) and rule.recorded_in in _DEAR
+    """Expected calls of a text from the decoder under test; one teacher-forced pass, or several for estimated laws."""
+    expensive = isinstance(rule, RankRule) and not isinstance(shape, Chain) and rule.recorded_in in _EXPENSIVE
     estimated = isinstance(rule, RankRule) and rule.estimated and shape.max_rank > 1
     readings = []
     for number in range(READINGS if estimated else 1):
@@ -79,7 +71,7 @@ def expected_calls(
             text,
             sampling,
             chunk=chunk,
-            race=dear,
+            race=expensive,
             sampled=True,
             key=text_key(key, number),
             name=name,
@@ -87,7 +79,7 @@ def expected_calls(
         readings.append(_read(rule, shape, columns, len(text)))
     calls, variances = (np.array(column) for column in list(zip(*readings, strict=True))[:2])
     noise = float(calls.var(ddof=1)) / len(calls) if estimated else 0.0
-    # Each path of calls passes a position once, so means of laws are as unbiased as those of expectations.
+    # A path of calls passes each position once, so the mean of the laws is unbiased, as is that of the expectations.
     least, law = trimmed(np.mean([law for *_, law in readings], axis=0))
     return Expected(float(calls.mean()), float(variances.mean()), noise, least, tuple(law.tolist()))
 
@@ -109,7 +101,7 @@ def calls_of(rule: PathRule, shape: Shape, columns: Columns, lengths: NDArray[np
 def survival_of(
     rule: PathRule, shape: Shape, columns: Columns
 ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-    """P(tau >= i) at every start, and for other shapes than chains how much of it ends at leaves."""
+    """P(tau >= i) at every start; for trees also how much of it ends at leaves."""
     if isinstance(rule, RankRule) and not isinstance(shape, Chain):
         return tree_survival(rule.rank_law(columns, shape.max_rank), shape.tree())
     return rule.path_survival(columns, shape.depth), None

@@ -1,4 +1,4 @@
-"""The latency tables that a validation predicts with: measured once, kept, and refused where they belong elsewhere."""
+"""The latency tables a validation predicts with: measured once, kept, and refused if they belong to another run."""
 
 from __future__ import annotations
 
@@ -26,14 +26,7 @@ def kept_latencies(
     sampling: Sampling,
     on_progress: Callable[[Progress], None],
 ) -> LatencyTable:
-    """The table at `path`, measured now if there is none: passes on up to `longest` tokens, the loop as it samples.
-
-    Raises
-    ------
-    TraceError
-        If the file is of other models, another machine, context or sampling, with other threads, of shorter passes, or
-        has no loop.
-    """
+    """The table at `path`, measured if there is none: passes up to `longest` tokens, the loop with this sampling."""
     if not path.exists():
         sizes = [2**i for i in range(longest.bit_length()) if 2**i < longest]
         table = measure_latency(
@@ -50,20 +43,14 @@ def kept_latencies(
     if other:
         raise TraceError(
             f"{path} is a latency table of another run ({', '.join(other)})",
-            limit="only one of the same models, machine, threads, context, sampling and shapes is taken up again",
+            limit="models, machine, threads, context, sampling and shapes must be the same",
             remedy="choose another --out or remove the file",
         )
     return table
 
 
 def context_of(pair: ModelPair, prompts: Sequence[Prompt], how: MeasureSettings, longest: int) -> int:
-    """Tokens in the cache halfway through a text of the mean prompt, as far as the window lets a call follow.
-
-    Raises
-    ------
-    SettingError
-        If the window has no room for a call.
-    """
+    """Tokens in the cache halfway through a text of the mean prompt, reduced so that a call fits the window."""
     lengths = [len(encode_prompt(pair.tokenizer, each, chat_template=how.chat_template)) for each in prompts]
     halfway = round(sum(lengths) / len(lengths)) + how.tokens // 2
     if pair.window is None:

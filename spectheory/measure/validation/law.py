@@ -1,8 +1,8 @@
-r"""The law of the number of calls of a text, given the text, and the tails of sums of them.
+r"""The law of the number of calls of a text, given the text, and the tails of sums of such numbers.
 
-Calls are independent given the text (§7), so with n tokens present the number of calls still to come has the law
-:math:`L_n(t) = \sum_i P(\tau = i \mid n)\, L_{n+i+1}(t - 1)`, and none at the end of the text. Mean and variance are
-those of the path theorem; the tails need no normal limit.
+Calls are independent given the text (§7). With n tokens present, the number of remaining calls has the law
+:math:`L_n(t) = \sum_i P(\tau = i \mid n)\, L_{n+i+1}(t - 1)`, and is 0 at the end of the text. Mean and variance are
+those of the path theorem; the tails need no normal approximation.
 """
 
 from __future__ import annotations
@@ -14,20 +14,18 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 NEGLIGIBLE = 1e-15
-"""Ends of a law that weigh less than this are left out; a thousand of them are far below any false-alarm rate."""
+"""Smaller entries at the ends of a law are dropped; even 1000 of them are far below any false-alarm rate."""
 
 
 def law_of_calls(survival: Floats) -> Floats:
-    """P(calls = t), t = 0..N, of one text (exact).
+    """P(calls = t), t = 0..N, of one text (exact), from P(tau >= i) ``[N, depth]`` of a call that starts at each
+    position.
 
-    Parameters
-    ----------
-    survival : array ``[N, depth]``
-        P(tau >= i) of a call whose first draft stands at each position; what reaches past the end is ignored.
+    Survival beyond the end of the text is ignored.
 
     Examples
     --------
-    One draft, accepted half of the time, and a text of two tokens:
+    One draft, accepted with probability 1/2, and a text of two tokens:
 
     >>> law_of_calls(np.full((2, 1), 0.5))
     array([0. , 0.5, 0.5])
@@ -44,7 +42,7 @@ def law_of_calls(survival: Floats) -> Floats:
 
 
 def trimmed(law: Floats) -> tuple[int, Floats]:
-    """A law without its negligible ends: where it begins, and its entries from there.
+    """The first index of a law that is not negligible, and the entries from there to the last such one.
 
     Examples
     --------
@@ -58,7 +56,7 @@ def trimmed(law: Floats) -> tuple[int, Floats]:
 def tail(laws: Sequence[tuple[int, Floats]], count: int) -> float:
     """Two-sided tail of a sum of independent counts: twice the smaller of P(sum <= count) and P(sum >= count).
 
-    Not above a false-alarm rate more often than that rate, whatever the law.
+    It is below a false-alarm rate with at most that probability, for any law.
 
     Examples
     --------

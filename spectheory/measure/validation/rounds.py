@@ -1,4 +1,4 @@
-"""Decode every prompt with every setting, interleaved; what is finished is kept, and a rerun goes on from there."""
+"""Decode every prompt with every setting, interleaved; finished rounds are kept, and a rerun resumes after them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from spectheory.prompts import Prompt
 from spectheory.reports.validation_terms import JUDGE
 
 WARM_UP = 8
-"""Tokens of an unmeasured run of each setting before the timed ones."""
+"""Tokens of an unmeasured run of each setting before the timed runs."""
 LEAST_PROMPTS = 2
-"""Fewer give no interval over prompts."""
+"""Fewer prompts give no interval."""
 
 
 def decoded_rounds(
@@ -34,34 +34,10 @@ def decoded_rounds(
     *,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> list[Round]:
-    """One round per prompt: plain decoding and every setting, side by side; a round is the unit that is kept.
+    """One round per prompt, kept at `path`: plain decoding and every setting, one after the other.
 
-    A machine that slows down slows all settings of a round alike. Which tokens come out depends on the seed, setting
-    and prompt alone, so that a run taken up again has the texts and counts of an unbroken one.
-
-    Parameters
-    ----------
-    pair : ModelPair
-        Target and draft.
-    prompts : sequence of Prompt
-        What is continued.
-    settings : sequence of Setting
-        What is validated; plain decoding is added.
-    how : MeasureSettings
-        Temperature and filters, tokens of a text, seed.
-    path : Path
-        Where finished rounds are kept.
-    on_progress : callable, optional
-        Called at the start and after each round.
-
-    Raises
-    ------
-    TextError
-        If there are fewer than two prompts, or one does not fit the window with its output.
-    ModelError
-        If the judge is asked for and the models are on different devices.
-    TraceError, OutputError
-        If the file is another run's, or cannot be written.
+    A slow phase of the machine affects all settings of a round equally. The tokens depend only on seed, setting and
+    prompt, so a resumed run has the texts and counts of an uninterrupted one. At least two prompts are needed.
     """
     report = on_progress or (lambda _: None)
     every = with_plain(settings)
@@ -83,17 +59,17 @@ def decoded_rounds(
 
 
 def with_plain(settings: Sequence[Setting]) -> list[Setting]:
-    """The settings, and before them the plain decoders that they are compared with."""
+    """The plain decoders that the settings are compared with, then the settings."""
     return [*dict.fromkeys([PLAINLY, *(setting.baseline for setting in settings)]), *settings]
 
 
 def checked_fingerprint(
     pair: ModelPair, prompts: Sequence[Prompt], settings: Sequence[Setting], how: MeasureSettings
 ) -> str:
-    """Hash of all that decides rounds and their times; what cannot be run is refused."""
+    """Hash of everything that decides rounds and their times; what cannot run is refused."""
     if len(prompts) < LEAST_PROMPTS:
         raise TextError(
-            f"there is {len(prompts)} prompt", limit="intervals are over prompts, two at least", remedy="add prompts"
+            f"there is {len(prompts)} prompt", limit="intervals over prompts need two at least", remedy="add prompts"
         )
     names = [prompt.id for prompt in prompts]
     twice = next((name for name in names if names.count(name) > 1), None)

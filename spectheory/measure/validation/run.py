@@ -6,6 +6,7 @@ import dataclasses
 import statistics
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,24 +28,7 @@ Shown = Callable[[str, Progress], None]
 
 @dataclasses.dataclass(frozen=True)
 class Validation:
-    """What is validated.
-
-    Parameters
-    ----------
-    rules : tuple of str
-        Names of rules; empty for the usual ones.
-    shapes : tuple of Shape
-        What a call drafts.
-    temperatures : tuple of float
-        One after the other.
-    how : MeasureSettings
-        Everything else; its temperature is replaced.
-
-    Raises
-    ------
-    SettingError
-        If a rule is unknown, does not take the shapes or a temperature, or there is nothing to validate.
-    """
+    """What is validated: rules (empty for the usual ones), shapes, temperatures; `how` has everything else."""
 
     rules: tuple[str, ...]
     shapes: tuple[Shape, ...]
@@ -53,10 +37,12 @@ class Validation:
 
     def __post_init__(self) -> None:
         if not self.shapes or not self.temperatures:
-            raise SettingError("there is nothing to validate", limit="a shape and a temperature", remedy="name both")
+            raise SettingError(
+                "there is nothing to validate", limit="needs a shape and a temperature", remedy="give both"
+            )
         if self.how.given_text:
             raise SettingError(
-                "given text is asked for", limit="decoders make their own", remedy="leave it out, or use predict"
+                "given text is set", limit="decoders generate their own text", remedy="leave it out, or use predict"
             )
         for temperature in self.temperatures:
             self.at(temperature)
@@ -65,7 +51,7 @@ class Validation:
         if len(names) < len(set(self.temperatures)):
             raise SettingError(
                 f"temperatures are {', '.join(map(str, self.temperatures))}",
-                limit="files are named by six digits of them, and two have the same",
+                limit="files are named by six digits, and two temperatures have the same",
                 remedy="leave one out",
             )
 
@@ -74,13 +60,13 @@ class Validation:
         return settings_for(self.rules, self.shapes, temperature)
 
     def at(self, temperature: float) -> MeasureSettings:
-        """How texts are made at a temperature; greedy ones of a prompt are all the same."""
+        """How texts are made at a temperature; at 0 one text per prompt, since all would be equal."""
         sampling = dataclasses.replace(self.how.sampling, temperature=temperature)
         return dataclasses.replace(self.how, sampling=sampling, count=1 if temperature == 0 else self.how.count)
 
     @property
     def longest(self) -> int:
-        """Most tokens of a pass."""
+        """Most tokens of a target pass."""
         return max(shape.nodes for shape in self.shapes) + 1
 
 
@@ -92,33 +78,11 @@ def validate(
     *,
     on_progress: Shown | None = None,
 ) -> dict[str, Any]:
-    """Predict from a trace and a latency table, decode, and say how far the two are apart and why.
+    """Predict from a trace and a latency table, decode, and report the difference and its causes.
 
-    Everything is kept in `out` as it is finished: for each temperature T ``latency-T.json``, ``rounds-T.jsonl`` and
-    ``trace-T.parquet``.
-
-    Parameters
-    ----------
-    pair : ModelPair
-        Target and draft.
-    prompts : sequence of Prompt
-        What is continued; two at least.
-    question : Validation
-        Rules, shapes, temperatures, and how texts are made.
-    out : Path
-        Folder of what is kept.
-    on_progress : callable, optional
-        Called with what is being done and how far it is.
-
-    Returns
-    -------
-    dict
-        JSON-ready; docs/validating.md says what each entry means.
-
-    Raises
-    ------
-    TextError, SettingError, ModelError, TraceError, OutputError
-        If something cannot be run, files of another run are in `out`, or another validation is writing there.
+    Finished work is kept in the folder `out`: for each temperature T ``latency-T.json``, ``rounds-T.jsonl`` and
+    ``trace-T.parquet``. At least two prompts are needed. Returns a JSON-ready object, described in docs/validating.md.
+    `on_progress` gets a title and a :class:`~spectheory.measure.run.Progress`.
     """
     for temperature in question.temperatures:  # before anything runs
         checked_fingerprint(pair, prompts, with_plain(question.settings(temperature)), question.at(temperature))
@@ -130,7 +94,7 @@ def validate(
 def _validated(
     pair: ModelPair, prompts: Sequence[Prompt], question: Validation, out: Path, context: int, show: Shown
 ) -> dict[str, Any]:
-    """The answer, of which this run alone writes the files."""
+    """The answer; no other run writes its files."""
     found, draft_steps = {}, []
     for temperature in dict.fromkeys(question.temperatures):
         how, settings, at = question.at(temperature), question.settings(temperature), f"{temperature:g}"
@@ -140,23 +104,19 @@ def _validated(
             question.longest,
             out / f"latency-{at}.json",
             sampling=how.sampling,
-            on_progress=_titled(show, f"measuring latencies at {at}"),
+            on_progress=partial(show, f"measuring latencies at {at}"),
         )
         draft_steps.append(table.ratio)
         rounds = decoded_rounds(
-            pair, prompts, settings, how, out / f"rounds-{at}.jsonl", on_progress=_titled(show, f"decoding at {at}")
+            pair, prompts, settings, how, out / f"rounds-{at}.jsonl", on_progress=partial(show, f"decoding at {at}")
         )
         trace = measure(
-            pair, prompts, how, out / f"trace-{at}.parquet", on_progress=_titled(show, f"measuring at {at}")
+            pair, prompts, how, out / f"trace-{at}.parquet", on_progress=partial(show, f"measuring at {at}")
         )
         names = tuple(prompt.id for prompt in prompts)
         found[temperature] = answer_at(Evidence(tuple(settings), names, rounds, trace, table))
     measured = {"context": context, "draft_step": statistics.fmean(draft_steps)}
     return answer(found, _provenance(pair, prompts, question) | measured)
-
-
-def _titled(show: Shown, title: str) -> Callable[[Progress], None]:
-    return lambda state: show(title, state)
 
 
 def _provenance(pair: ModelPair, prompts: Sequence[Prompt], question: Validation) -> dict[str, Any]:

@@ -22,22 +22,10 @@ from spectheory.measure.validation.settings import Setting
 
 @dataclass(frozen=True)
 class Run:
-    """One text.
+    """One text: its tokens (end of text included), target calls and seconds.
 
-    Attributes
-    ----------
-    output : tuple of int
-        Its tokens, the end-of-text token included.
-    count : int
-        Target calls.
-    seconds : float
-        Decoding without reading the prompt; with it if transformers decoded.
-    calls : tuple of Call
-        One record per call; none from transformers.
-    expected : Expected, optional
-        What the path theorem says of this very text.
-    remarks : tuple of str
-        What made it slower than need be.
+    Seconds leave out reading the prompt, except for transformers, which records no calls either. `expected` is what the
+    path theorem says of this text; `remarks` say what made decoding slower than necessary.
     """
 
     output: tuple[int, ...]
@@ -48,7 +36,7 @@ class Run:
     remarks: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """JSON-ready; :meth:`from_dict` gives the same run back."""
+        """JSON-ready; :meth:`from_dict` returns the same run."""
         return {
             "output": list(self.output),
             "count": self.count,
@@ -73,7 +61,7 @@ class Run:
 
 
 _FINEST = 1 << 20
-"""Temperatures that differ by less than its inverse have the same randomness, which does no harm."""
+"""Temperatures that differ by less than its inverse get the same randomness, which is harmless."""
 Round = dict[str, Run]
 """A prompt's runs by the name of the setting."""
 
@@ -81,7 +69,7 @@ Round = dict[str, Run]
 def run_round(
     pair: ModelPair, prompt_ids: Tensor, number: int, settings: list[Setting], how: MeasureSettings, *, name: str
 ) -> Round:
-    """Decode one prompt with every setting, one after the other; then read what came out with both models."""
+    """Decode one prompt with every setting, then read the texts with both models."""
     runs = {setting: run_once(pair, prompt_ids, number, setting, how) for setting in settings}
     return {
         setting.name: _held_against(pair, prompt_ids, number, setting, how, run, name) for setting, run in runs.items()
@@ -89,13 +77,7 @@ def run_round(
 
 
 def run_once(pair: ModelPair, prompt_ids: Tensor, number: int, setting: Setting, how: MeasureSettings) -> Run:
-    """Decode one prompt; its randomness depends on seed, setting, temperature and the prompt's number alone.
-
-    Raises
-    ------
-    TextError
-        If a model's logits are not finite; prompt, setting and model are named.
-    """
+    """Decode one prompt; its randomness depends only on seed, setting, temperature and the prompt's number."""
     try:
         return _decoded(pair, prompt_ids, number, setting, how)
     except LogitsError as error:
@@ -122,7 +104,7 @@ def _decoded(pair: ModelPair, prompt_ids: Tensor, number: int, setting: Setting,
 def _held_against(
     pair: ModelPair, prompt_ids: Tensor, number: int, setting: Setting, how: MeasureSettings, run: Run, name: str
 ) -> Run:
-    """The run with what the path theorem expects of its text."""
+    """The run with the calls that the path theorem expects of its text."""
     if setting.shape is None:
         return run
     expected = expected_calls(

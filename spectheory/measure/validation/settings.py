@@ -1,4 +1,4 @@
-"""What is validated: rules with shapes, decoded by us, and the outside judge."""
+"""What is validated: rules with shapes, decoded by us or by transformers."""
 
 from __future__ import annotations
 
@@ -8,39 +8,29 @@ from dataclasses import dataclass
 
 from spectheory.drafting import Chain, KAry, Shape
 from spectheory.errors import SettingError
-from spectheory.measure.decoders import Method
+from spectheory.measure.decoders.methods import Method, check_temperature
 from spectheory.prediction.shape_calls import drafted
 from spectheory.reports.validation_terms import FILTERS_JUDGE, JUDGE, JUDGES
-from spectheory.verification import PATH_RULES, GreedyMatch, PathRule
+from spectheory.verification import PathRule, TokenVerification
+from spectheory.verification.registry import VALIDATED_RULES, VALIDATED_TREE_RULES, path_rule
 
 PLAIN = "plain"
 """Decoding without drafts."""
 KS = (1, 3, 5)
 """Lengths of chains."""
 TREE = KAry((2, 2, 1))
-CHAIN_RULES = ("token", "block", "race", "argmax", "lookup", JUDGE)
-TREE_RULES = ("race", "recursive-distinct", "topk")
+CHAIN_RULES = (*(rule.name for rule in VALIDATED_RULES), JUDGE)
+TREE_RULES = tuple(rule.name for rule in VALIDATED_TREE_RULES)
 """Rules that are tried where none is named."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A rule and a shape; without a shape plain decoding.
+    """A rule and the shape of a call's drafts; without a shape plain decoding.
 
-    Parameters
-    ----------
-    rule : str
-        A rule that our decoders know, ``assisted`` (temperature and filters are ours, so verification alone is judged),
-        or ``assisted-filters`` (transformers' own temperature, top-k, top-p and min-p: filters are judged too).
-    shape : Shape, optional
-        What a call drafts.
-    judged : bool
-        Whether transformers decodes.
-
-    Raises
-    ------
-    SettingError
-        If there is no such rule, or it does not take the shape.
+    `rule` is a rule of our decoders; ``assisted`` (transformers with our temperature and filters, which tests
+    verification alone); or ``assisted-filters`` (with its own temperature, top-k, top-p and min-p, which tests filters
+    too). `judged` says whether transformers decodes.
     """
 
     rule: str
@@ -57,12 +47,12 @@ class Setting:
 
     @property
     def name(self) -> str:
-        """Rule and shape, what its results are kept under."""
+        """Rule and shape; results are kept under this name."""
         return self.rule if self.shape is None else f"{self.rule}, {self.shape}"
 
     @property
     def method(self) -> Method:
-        """How our decoders are told; of no use for the judge."""
+        """The method of our decoders; not used if transformers decodes."""
         return Method(self.rule, self.shape)
 
     @property
@@ -72,27 +62,27 @@ class Setting:
 
     @property
     def baseline(self) -> Setting:
-        """What its speed-up is relative to: our plain decoder, or that of transformers for its own."""
+        """The denominator of its speed-up: our plain decoder, or transformers' for its own."""
         return Setting(f"{self.rule} {PLAIN}", judged=True) if self.judged else PLAINLY
 
     @property
     def drafts(self) -> Shape:
-        """What a call drafts, with the draft passes it takes; plain decoding has nothing of the kind."""
+        """What a call drafts, with its draft passes; not defined for plain decoding."""
         assert self.shape is not None
         return drafted(self.path_rule, self.shape)
 
     @property
     def path_rule(self) -> PathRule:
-        """The rule that predicts its calls (§7); plain decoding has none.
+        """The rule that predicts its calls (§7); not defined for plain decoding.
 
-        The recursion needs the law of the accepted drafts at each start alone. Drafts that are copied from the text
-        depend on where a call starts, and have such a law: at each start they are a function of the text before.
+        The recursion needs only the law of the accepted drafts at each start. Copied drafts have one: they are a
+        function of the text before the start.
         """
-        return PATH_RULES["token" if self.judged else self.rule]
+        return TokenVerification() if self.judged else path_rule(self.rule)
 
     @property
     def key(self) -> int:
-        """A number of its own, whatever stands beside it: what its randomness is derived from."""
+        """A hash of the name, from which its randomness is derived."""
         return int.from_bytes(hashlib.sha256(self.name.encode()).digest()[:8], "big")
 
 
@@ -101,19 +91,12 @@ PLAINLY = Setting(PLAIN)
 
 
 def settings_for(rules: Sequence[str], shapes: Sequence[Shape], temperature: float) -> list[Setting]:
-    """Every rule with every shape it takes; where no rule is named those that are usual for the shape.
-
-    Raises
-    ------
-    SettingError
-        If a rule is unknown or takes none of the shapes, a shape has no rule, or ``greedy`` has a temperature.
+    """Every rule (by default the usual ones) with every shape it takes; one that goes with none of the others is
+    refused.
     """
-    if GreedyMatch.name in rules and temperature > 0:
-        raise SettingError(
-            f"greedy is asked for at temperature {temperature:g}",
-            limit="a greedy target has temperature 0",
-            remedy="use temperature 0 alone, or argmax",
-        )
+    for rule in rules:
+        if rule not in JUDGES:
+            check_temperature(path_rule(rule), temperature)
     pairs = [
         (rule, shape)
         for shape in dict.fromkeys(shapes)
@@ -132,9 +115,6 @@ def _setting(rule: str, shape: Shape) -> Setting:
 
 def _refusal(rule: str, shape: Shape) -> SettingError | None:
     """Why a rule does not go with a shape."""
-    if rule not in (*PATH_RULES, *JUDGES):
-        known = ", ".join((*PATH_RULES, *JUDGES))
-        return SettingError(f"rule {rule!r} is unknown", limit=f"there are {known}", remedy="name one")
     try:
         _setting(rule, shape)
     except SettingError as error:

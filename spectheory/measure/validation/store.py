@@ -1,4 +1,4 @@
-"""Finished rounds on disk, a line of JSON each, so that a kill loses none; those of another run are refused."""
+"""Finished rounds on disk, one line of JSON each, so that a kill loses none; rounds of another run are refused."""
 
 from __future__ import annotations
 
@@ -17,36 +17,13 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class RoundStore:
-    """The file of a validation's rounds.
-
-    Parameters
-    ----------
-    path : Path
-        Where they are kept.
-    fingerprint : str
-        Hash of everything that decides them; a file with another one is refused.
-    """
+    """The file of a validation's rounds; `fingerprint` is a hash of everything that decides them."""
 
     path: Path
     fingerprint: str
 
     def finished(self, prompts: int, names: Collection[str]) -> dict[int, Round]:
-        """Rounds by the number of the prompt; a last line that a kill left torn is cut off.
-
-        Parameters
-        ----------
-        prompts : int
-            How many there are.
-        names : collection of str
-            The settings of a round.
-
-        Raises
-        ------
-        TraceError
-            If the file is another run's, or no such file; it stays as it is.
-        OutputError
-            If it cannot be read or cut.
-        """
+        """Rounds with all these settings, by the number of the prompt; a line torn by a kill is cut off."""
         try:
             whole = self.path.read_bytes() if self.path.exists() else b""
         except OSError as error:
@@ -60,7 +37,7 @@ class RoundStore:
             if head is not None and (head["schema"], head["fingerprint"]) != (SCHEMA, self.fingerprint):
                 raise TraceError(
                     f"{self.path} holds the rounds of another validation",
-                    limit="only the same models, prompts, settings and machine are taken up again",
+                    limit="models, prompts, settings and machine must be the same",
                     remedy="choose another --out or remove the file",
                 )
             for row in rows:
@@ -70,7 +47,7 @@ class RoundStore:
                 raise
             raise self._foreign(str(error)) from error
         if not set(rounds) <= set(range(prompts)):
-            raise self._foreign(f"of other prompts than 0..{prompts - 1}")
+            raise self._foreign(f"it has prompts outside 0..{prompts - 1}")
         self._cut(len(whole), end)
         return rounds
 
@@ -79,7 +56,7 @@ class RoundStore:
         return _line({"schema": SCHEMA, "fingerprint": self.fingerprint})
 
     def _cut(self, size: int, end: int) -> None:
-        """Cut the file to its whole lines."""
+        """Truncate the file to its complete lines."""
         if end < size:
             try:
                 os.truncate(self.path, end)
@@ -87,13 +64,7 @@ class RoundStore:
                 raise self._unusable(error) from error
 
     def add(self, prompt: int, finished: Round) -> None:
-        """Append a round; when this returns it is on the disk.
-
-        Raises
-        ------
-        OutputError
-            If it cannot be written; the rounds before it stay.
-        """
+        """Append a round; it is on the disk when this returns."""
         row = {"prompt": prompt, "runs": {name: run.as_dict() for name, run in finished.items()}}
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -116,13 +87,13 @@ class RoundStore:
     def _unusable(self, error: OSError) -> OutputError:
         return OutputError(
             f"{self.path} cannot be written ({error.strerror or error})",
-            limit="needs a writable folder with room; finished rounds stay",
-            remedy="make room and run again, or choose another --out",
+            limit="needs a writable folder with free space; finished rounds are kept",
+            remedy="free some space and run again, or choose another --out",
         )
 
 
 def _refused(constant: str) -> None:
-    raise ValueError(f"{constant} is no number")
+    raise ValueError(f"{constant} is not a number")
 
 
 def _line(content: dict[str, Any]) -> bytes:

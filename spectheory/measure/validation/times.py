@@ -1,4 +1,4 @@
-"""Times of calls: as they were measured, and what a latency table says of the same calls."""
+"""Times of calls: as measured, and as a latency table predicts them for the same calls."""
 
 from __future__ import annotations
 
@@ -6,27 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spectheory.cost import LatencyTable
 from spectheory.drafting import Shape
-from spectheory.measure.validation.budget import CallTime, Timing
+from spectheory.measure.validation.budget import CallTime, Floats, Timing
 from spectheory.measure.validation.runs import Run
 from spectheory.prediction.over_prompts import left_out
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Timed:
-    """Sums ``[1 + prompts]`` over the runs of one setting.
+    """Sums ``[1 + prompts]`` over the runs of one setting: over all prompts, then without each.
 
-    Attributes
-    ----------
-    tokens, calls : array
-        Output tokens and target calls.
-    drafting, verifying, seconds : array
-        Seconds in the draft's passes, in the target's, and in all.
+    Output tokens and target calls; seconds in the draft's passes, in the target's, and in all.
     """
 
     tokens: Floats
@@ -44,7 +36,7 @@ class Timed:
 
 
 def timed(runs: Sequence[Run]) -> Timed:
-    """The sums of a setting's runs, one per prompt."""
+    """The sums of a setting's runs, one run per prompt."""
     rows = [
         (
             len(run.output),
@@ -60,18 +52,10 @@ def timed(runs: Sequence[Run]) -> Timed:
 
 @dataclass(frozen=True)
 class Known:
-    """What a trace says of a setting's calls, ``[1 + prompts]`` each.
+    """What a trace predicts of a setting's calls, ``[1 + prompts]`` each.
 
-    Attributes
-    ----------
-    shape : Shape
-        What they draft.
-    tokens_per_call : array
-        Output tokens of a call.
-    full_share : array
-        Share of calls after a full acceptance.
-    verified : mapping of int to array
-        Share of calls by the tokens of the target's pass.
+    `full_share` is the share of calls after a call with every draft accepted; `verified` the share of calls by the
+    number of tokens in the target's pass.
     """
 
     shape: Shape
@@ -83,14 +67,14 @@ class Known:
 def by_table(table: LatencyTable, known: Known) -> CallTime:
     """The mean call by the trace, in the table's own plain steps (C2)."""
     step, verify = table.target_step().best, table.verification(known.shape).best
-    # The time of a call is linear in the share.
+    # The time of a call is linear in the share of full calls.
     without, with_ = (table.call(known.shape, share).best - verify for share in (0.0, 1.0))
     verifying = sum(share * table.target_pass(tokens).best for tokens, share in known.verified.items())
     return CallTime((without + known.full_share * (with_ - without)) / step, np.asarray(verifying) / step)
 
 
 def in_loop(table: LatencyTable, shape: Shape, passes: CallTime) -> Timing:
-    """The passes of a call and the loop around them, and that around plain steps, as far as the table knows it."""
+    """The passes of a call with the time around them and around plain steps, if the table has a loop."""
     if table.loop is None:
         return Timing(passes)
     step = table.target_step().best
@@ -98,7 +82,7 @@ def in_loop(table: LatencyTable, shape: Shape, passes: CallTime) -> Timing:
 
 
 def made_by_table(table: LatencyTable, shape: Shape, runs: Sequence[Run]) -> CallTime:
-    """Calls as they were made, in the table's own plain steps: drafts as many as there were, full ones as counted."""
+    """The calls as they were made, in the table's own plain steps: actual numbers of drafts, full calls as counted."""
     step = table.target_step().best
     rows = [_seconds(table, shape, run) for run in runs]
     drafting, verifying = (left_out(np.array(column)) for column in zip(*rows, strict=True))
@@ -107,12 +91,12 @@ def made_by_table(table: LatencyTable, shape: Shape, runs: Sequence[Run]) -> Cal
 
 
 def _seconds(table: LatencyTable, shape: Shape, run: Run) -> tuple[float, float]:
-    """Seconds in the passes of one text's calls."""
+    """Seconds in the draft's and the target's passes of one text's calls."""
     drafting = verifying = 0.0
     full = False  # the draft's first pass is on two tokens after a call in which every draft was accepted
     for call in run.calls:
         verifying += table.target_pass(call.drafted + 1).best
-        # With one node a level the drafts are a chain, as those of a draft that has a single token.
+        # One node per level makes a chain, for example if the draft has a single token.
         passes = shape.passes[: call.depth]
         widths = (1,) * len(passes) if call.drafted == call.depth else passes
         for number, width in enumerate(widths):

@@ -1,4 +1,4 @@
-"""A trace from two numbers per token: a JSON-lines file of log-probabilities that any server can give (§7)."""
+"""JSON lines of log-probabilities that any server can give: two numbers per token (§7), and perhaps lists (§9)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from spectheory.errors import TextError
 from spectheory.files import read_text
-from spectheory.trace import Trace
+from spectheory.trace.importers.base import Format
+from spectheory.trace.importers.top_lists import Text, as_drawn, has_lists, positions
+from spectheory.trace.record import Trace
 
 LOWEST = -1e300
 """No log-probability comes near it, and sums of thousands of such values stay finite."""
@@ -22,17 +26,8 @@ def read_log_probabilities(path: Path) -> Trace:
 
     Each list holds the log-probabilities of the text's own tokens under that model, with the sampling settings in
     use and on one tokenisation. Token and block verification follow exactly; the one-call bound and B6 are estimates.
-    ``"ended": true`` says that the text ended by itself and was not cut at a length.
-
-    Parameters
-    ----------
-    path : Path
-        The file; blank lines are skipped.
-
-    Returns
-    -------
-    Trace
-        With the two required columns alone.
+    ``"ended": true`` says that the text ended by itself and was not cut at a length. Blank lines are skipped. With the
+    lists of :mod:`spectheory.trace.importers.top_lists` the trace has ``token`` and :attr:`Trace.lists` besides.
 
     Raises
     ------
@@ -48,18 +43,22 @@ def read_log_probabilities(path: Path) -> Trace:
             limit="needs a JSON-lines file",
             remedy="check the path",
         ) from error
-    texts, ids = [], []
-    for number, line in enumerate(lines, start=1):
-        if line.strip():
-            texts.append(_parse(line, f"{path} line {number}"))
-            ids.append(str(texts[-1].get("id", f"line {number}")))
+    texts = {number: _parse(line, f"{path} line {number}") for number, line in enumerate(lines, 1) if line.strip()}
     if not texts:
         raise TextError(f"{path} holds no text", limit="needs at least one line", remedy="write one text per line")
-    ended = [t.get("ended") is True for t in texts]
-    return Trace.from_log_probabilities(((t["target"], t["draft"]) for t in texts), ids=ids, ended=ended)
+    trace = Trace.from_log_probabilities(
+        ((text["target"], text["draft"]) for text in texts.values()),
+        ids=[str(text.get("id", f"line {number}")) for number, text in texts.items()],
+        ended=[text.get("ended") is True for text in texts.values()],
+    )
+    if not any(has_lists(text) for text in texts.values()):
+        return trace
+    found = [each for number, text in texts.items() for each in positions(text, f"{path} line {number}")]
+    token, lists = zip(*found, strict=True)
+    return Trace({**trace.columns, "token": np.array(token)}, trace.texts, trace.provenance, lists)
 
 
-def _parse(line: str, where: str) -> dict[str, Any]:
+def _parse(line: str, where: str) -> Text:
     try:
         text = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -76,7 +75,7 @@ def _parse(line: str, where: str) -> dict[str, Any]:
             )
         for position, value in enumerate(values, start=1):
             _check_value(value, f"{where}, token {position} of {name!r}")
-    return dict(text)
+    return as_drawn(text, where)
 
 
 def _check_value(value: Any, where: str) -> None:
@@ -90,3 +89,10 @@ def _check_value(value: Any, where: str) -> None:
         limit=f"must be in {LOWEST:g}..0" if number else "must be a number",
         remedy="write -Infinity for probability zero" if number else "write natural logarithms",
     )
+
+
+LOG_PROBABILITIES = Format(
+    "JSON lines of log-probabilities",
+    lambda head: head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{") and b'"target"' in head,
+    read_log_probabilities,
+)

@@ -1,0 +1,1 @@
+"""Whole algorithms enumerated in fractions: one position, chains, trees, batches, decoding to the horizon."""

@@ -1,0 +1,285 @@
+"""Whole algorithms enumerated in fractions: the exact law of text and accepted drafts over several calls in a row.
+
+Each rule is written as its paper writes it, over a target and a draft that are functions of the whole prefix, so
+chains of any order and any kind of non-stationarity are covered. Nothing here uses a closed form of the library or
+the path theorem: :mod:`proofs_check.twins.path_theorem` and :mod:`spectheory` are compared with what comes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+Prefix = tuple[int, ...]
+Pmf = tuple[Fraction, ...]
+Model = Callable[[Prefix], Pmf]
+"""The pmf of the next token after a prefix."""
+
+Table = Mapping[Prefix, Pmf]
+"""A model as a table: a pmf after every prefix."""
+
+CallLaw = dict[tuple[Prefix, int], Fraction]
+"""Law of one call: (output tokens, accepted drafts) to probability; output is the accepted drafts and one more."""
+
+Rule = Callable[[Model, Model, Prefix, int], CallLaw]
+"""A whole call of a rule: target, draft, the text so far, the number k >= 0 of drafts."""
+
+TextLaw = dict[tuple[Prefix, tuple[int, ...]], Fraction]
+"""Law of a text: (text, accepted drafts of each call) to probability; the last call may reach past the text."""
+
+Coupling = Callable[[Pmf, Pmf], dict[tuple[int, int], Fraction]]
+"""Joint law of (drafted token, output token) at one position, from target and draft pmf."""
+
+
+def positive_part(minuend: Pmf, subtrahend: Pmf, scale: Fraction = Fraction(1)) -> Pmf:
+    """Entrywise (scale * minuend - subtrahend)+."""
+    return tuple(max(scale * a - b, Fraction(0)) for a, b in zip(minuend, subtrahend, strict=True))
+
+
+def normalised(weights: Pmf) -> Pmf:
+    """The pmf proportional to `weights`, which must not all be zero."""
+    total = sum(weights)
+    return tuple(weight / total for weight in weights)
+
+
+def draft_paths(draft: Model, prefix: Prefix, k: int) -> Iterator[tuple[Prefix, Fraction]]:
+    """Every run of k drafted tokens of positive probability, with its probability."""
+    paths: list[tuple[Prefix, Fraction]] = [((), Fraction(1))]
+    for _ in range(k):
+        paths = [
+            ((*path, token), weight * share)
+            for path, weight in paths
+            for token, share in enumerate(draft(prefix + path))
+            if share > 0
+        ]
+    return iter(paths)
+
+
+def _add(law: CallLaw, accepted: Prefix, last: Pmf, weight: Fraction) -> None:
+    """Add the outputs of a call that accepts the drafts `accepted` and draws its last token from `last`."""
+    for token, share in enumerate(last):
+        if weight * share > 0:
+            key = ((*accepted, token), len(accepted))
+            law[key] = law.get(key, Fraction(0)) + weight * share
+
+
+def token_verification(target: Model, draft: Model, prefix: Prefix, k: int) -> CallLaw:
+    """Token verification as in leviathan2023 and chen2023, every draft run and every coin.
+
+    Draft k tokens; accept them one by one with probability min(1, p/q); at the first rejection recover from
+    norm (p - q)+; after none draw the bonus token from p.
+    """
+    law: CallLaw = {}
+    for path, alive in draft_paths(draft, prefix, k):
+        for i, token in enumerate(path):
+            p, q = target(prefix + path[:i]), draft(prefix + path[:i])
+            accept = min(Fraction(1), p[token] / q[token])
+            if accept < 1:
+                _add(law, path[:i], normalised(positive_part(p, q)), alive * (1 - accept))
+            alive *= accept
+        _add(law, path, target(prefix + path), alive)
+    return law
+
+
+def block_verification(target: Model, draft: Model, prefix: Prefix, k: int) -> CallLaw:
+    """Block verification as in sun2024block (Algorithm 2), every draft run and every coin.
+
+    With p_0 = 1 and p_i = min(1, p_{i-1} P(X_i)/Q(X_i)), depth i < k is marked with probability
+    h_i = S_i / (S_i + 1 - p_i), S_i = sum_x (p_i P(x|X^i) - Q(x|X^i))+, and h_k = p_k. The largest marked depth is
+    accepted; below k the next token is recovered from norm (p_i P - Q)+, at k it is the bonus token.
+    """
+    law: CallLaw = {}
+    for path, weight in draft_paths(draft, prefix, k):
+        running = [Fraction(1)]
+        for i, token in enumerate(path):
+            before = prefix + path[:i]
+            running.append(min(Fraction(1), running[i] * target(before)[token] / draft(before)[token]))
+        unmarked_above = Fraction(1)
+        for depth in range(k, -1, -1):
+            after = prefix + path[:depth]
+            last = target(after) if depth == k else positive_part(target(after), draft(after), running[depth])
+            marked = running[k] if depth == k else _block_mark(running[depth], sum(last, Fraction(0)))
+            if depth == 0:
+                marked = Fraction(1)  # no depth marked: nothing accepted
+            if weight * unmarked_above * marked > 0:
+                _add(law, path[:depth], normalised(last), weight * unmarked_above * marked)
+            unmarked_above *= 1 - marked
+    return law
+
+
+def _block_mark(running: Fraction, excess: Fraction) -> Fraction:
+    """S/(S + 1 - p); where both vanish a deeper mark is certain, so any value serves: 0."""
+    total = excess + 1 - running
+    return excess / total if total > 0 else Fraction(0)
+
+
+def coupled_verification(coupling: Coupling) -> Rule:
+    """The rule whose every position draws (draft, output) from `coupling` and goes on while they agree.
+
+    What is drafted after a disagreement is thrown away, so the enumeration stops there.
+    """
+
+    def call(target: Model, draft: Model, prefix: Prefix, k: int) -> CallLaw:
+        law: CallLaw = {}
+        alive: list[tuple[Prefix, Fraction]] = [((), Fraction(1))]
+        for _ in range(k):
+            going: list[tuple[Prefix, Fraction]] = []
+            for path, weight in alive:
+                joint = coupling(target(prefix + path), draft(prefix + path))
+                for (drafted, output), share in joint.items():
+                    if share == 0:
+                        continue
+                    if drafted == output:
+                        going.append(((*path, drafted), weight * share))
+                    else:
+                        key = ((*path, output), len(path))
+                        law[key] = law.get(key, Fraction(0)) + weight * share
+            alive = going
+        for path, weight in alive:
+            _add(law, path, target(prefix + path), weight)
+        return law
+
+    return call
+
+
+def race_coupling(p: Pmf, q: Pmf) -> dict[tuple[int, int], Fraction]:
+    r"""Joint law of the two winners of the exponential race, (argmin E_y/q_y, argmin E_y/p_y), exactly.
+
+    Equal winners: :math:`P(x, x) = 1/\sum_y \max(p_y/p_x, q_y/q_x)`, the minimum of independent exponentials. Different
+    ones, draft i and output j: j wins the target race at a time u ~ Exp(1); every other clock is then u p_y plus a
+    fresh exponential, and i wins the draft race at s u, r_i < s < r_j with r = p/q, if no y has rung:
+
+    .. math:: P(i, j) = \int_0^\infty\! u e^{-u} p_j q_i \int_{r_i}^{r_j}\! e^{-u G(s)}\,ds\,du
+        = p_j q_i \int_{r_i}^{r_j} \frac{ds}{(1 + G(s))^2}, \qquad G(s) = \sum_y (s q_y - p_y)_+ .
+
+    G is linear between neighbouring ratios a < b, where the integral is (b - a)/((1 + G(a))(1 + G(b))); for q_j = 0
+    the last piece runs to infinity and is 1/(1 + G(a)), as G has slope 1 there.
+
+    Examples
+    --------
+    >>> third = Fraction(1, 3)
+    >>> law = race_coupling((third, 2 * third), (2 * third, third))
+    >>> {pair: str(share) for pair, share in law.items()}
+    {(0, 0): '1/3', (0, 1): '1/3', (1, 1): '1/3'}
+    """
+    support = [y for y in range(len(p)) if p[y] > 0 or q[y] > 0]
+    law: dict[tuple[int, int], Fraction] = {}
+    for i in support:
+        for j in support:
+            share = _both(p, q, i) if i == j else _different(p, q, i, j)
+            if share > 0:
+                law[i, j] = share
+    return law
+
+
+def _both(p: Pmf, q: Pmf, x: int) -> Fraction:
+    if p[x] == 0 or q[x] == 0:
+        return Fraction(0)
+    return 1 / sum((max(p[y] / p[x], q[y] / q[x]) for y in range(len(p))), Fraction(0))
+
+
+def _different(p: Pmf, q: Pmf, i: int, j: int) -> Fraction:
+    if q[i] == 0 or p[j] == 0:
+        return Fraction(0)
+    drawn = [y for y in range(len(q)) if q[y] > 0]
+    bends = sorted({p[y] / q[y] for y in drawn})
+    if q[j] > 0:
+        bends = [bend for bend in bends if bend <= p[j] / q[j]]
+    bends = [bend for bend in bends if bend >= p[i] / q[i]]
+    rung = [1 + sum((max(s * q[y] - p[y], Fraction(0)) for y in drawn), Fraction(0)) for s in bends]
+    pieces = ((bends[m + 1] - bends[m]) / (rung[m] * rung[m + 1]) for m in range(len(bends) - 1))
+    total = sum(pieces, Fraction(0)) + (1 / rung[-1] if q[j] == 0 else 0)
+    return p[j] * q[i] * total
+
+
+def independent_coupling(p: Pmf, q: Pmf) -> dict[tuple[int, int], Fraction]:
+    """Draft and output drawn independently (A4)."""
+    return {(i, j): q[i] * p[j] for i in range(len(q)) for j in range(len(p))}
+
+
+def argmax_coupling(p: Pmf, q: Pmf) -> dict[tuple[int, int], Fraction]:
+    """The draft's most probable token, lowest index first, against a sampled output (A4)."""
+    first = max(range(len(q)), key=lambda y: (q[y], -y))
+    return {(first, j): p[j] for j in range(len(p))}
+
+
+race_verification = coupled_verification(race_coupling)
+independent_match = coupled_verification(independent_coupling)
+argmax_draft = coupled_verification(argmax_coupling)
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """How whole texts are decoded: which rule, how many drafts, how long, and what happens at both ends.
+
+    rule: one call.
+    k: drafts per call.
+    length: tokens of the text; surplus tokens of the last call are cut.
+    spare: None: every call drafts k tokens. Else a call with m tokens to go drafts at most m - spare of them.
+    prefill: whether the prompt's own pass emits one token without drafts, as a call of its own.
+    """
+
+    rule: Rule
+    k: int
+    length: int
+    spare: int | None = None
+    prefill: bool = False
+
+    def law(self, target: Model, draft: Model) -> TextLaw:
+        """The exact joint law of the text and the accepted drafts of every call."""
+        done: TextLaw = {}
+        running: TextLaw = {((), ()): Fraction(1)}
+        calls: dict[Prefix, CallLaw] = {}
+        while running:
+            following: TextLaw = {}
+            for (text, accepted), weight in running.items():
+                if text not in calls:
+                    calls[text] = self.rule(target, draft, text, self._drafts(text))
+                for (tokens, count), share in calls[text].items():
+                    state = ((text + tokens)[: self.length], (*accepted, count))
+                    law = done if len(state[0]) == self.length else following
+                    law[state] = law.get(state, Fraction(0)) + weight * share
+            running = following
+        return done
+
+    def _drafts(self, text: Prefix) -> int:
+        if self.prefill and not text:
+            return 0
+        if self.spare is None:
+            return self.k
+        return min(self.k, max(self.length - len(text) - self.spare, 0))
+
+
+def text_law(model: Model, length: int) -> dict[Prefix, Fraction]:
+    """Law of the next `length` tokens when each is drawn from `model`.
+
+    Examples
+    --------
+    >>> [str(share) for share in text_law(lambda _: (Fraction(1, 3), Fraction(2, 3)), 2).values()]
+    ['1/9', '2/9', '2/9', '4/9']
+    """
+    return dict(draft_paths(model, (), length))
+
+
+def output_law(law: TextLaw) -> dict[Prefix, Fraction]:
+    """Law of the output text alone."""
+    outputs: dict[Prefix, Fraction] = {}
+    for (text, _), weight in law.items():
+        outputs[text] = outputs.get(text, Fraction(0)) + weight
+    return outputs
+
+
+def given_text(law: TextLaw, text: Prefix) -> dict[tuple[int, ...], Fraction]:
+    """Law of the accepted drafts of every call, given the whole text; drafts past its end are not counted.
+
+    The last call is cut to the drafts that stand inside the text: with m tokens to go, at most m.
+    """
+    cut: dict[tuple[int, ...], Fraction] = {}
+    for (output, accepted), weight in law.items():
+        if output == text:
+            start = sum(accepted[:-1]) + len(accepted) - 1
+            key = (*accepted[:-1], min(accepted[-1], len(text) - start))
+            cut[key] = cut.get(key, Fraction(0)) + weight
+    total = sum(cut.values())
+    return {key: weight / total for key, weight in cut.items()}

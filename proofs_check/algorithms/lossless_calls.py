@@ -1,0 +1,94 @@
+"""The most that any lossless call accepts, by linear programs solved in fractions.
+
+A call draws k drafts from the draft model, accepts some of them and puts one token after them. What it may do with
+each run of drafts are the variables; that the text is the target's is the constraint. No rule is assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import product
+
+from proofs_check.algorithms.enumeration import Model, Prefix, draft_paths, text_law
+from spectheory.errors import load_extra
+
+Terms = dict[int, Fraction]
+"""A linear function: number of a variable to its coefficient."""
+
+Row = tuple[Terms, Fraction]
+"""An equation: a linear function and its value."""
+
+
+def most_accepted(target: Model, draft: Model, k: int) -> dict[tuple[Prefix, int], Fraction]:
+    """Largest P(tau >= depth | text of k + 1 tokens) of a lossless call after which the target goes on by itself.
+
+    Each text and depth is asked for by itself: one call need not attain them all.
+
+    Examples
+    --------
+    >>> third = Fraction(1, 3)
+    >>> p, q = (third, 2 * third), (2 * third, third)
+    >>> most = most_accepted(lambda _: p, lambda _: q, 2)
+    >>> [str(most[(1, 0, 0), depth]) for depth in (1, 2)]
+    ['1/2', '1/2']
+    """
+    law, paths = text_law(target, k + 1), list(draft_paths(draft, (), k))
+    possible = {each[:n] for each in law for n in range(1, k + 2)}
+    acts = [
+        (row, tau, (*path[:tau], token))
+        for row, (path, _) in enumerate(paths)
+        for tau in range(k + 1)
+        for token in range(len(target(())))
+        if (*path[:tau], token) in possible
+    ]
+    into: dict[Prefix, Terms] = {text: {} for text in law}
+    for number, (_, _, output) in enumerate(acts):
+        for rest, share in _continued(target, output, k + 1 - len(output)).items():
+            into[output + rest][number] = share
+    rows: list[Row] = [
+        ({number: Fraction(1) for number, act in enumerate(acts) if act[0] == row}, share)
+        for row, (_, share) in enumerate(paths)
+    ]
+    rows += [(into[text], share) for text, share in law.items()]
+    asked = [(text, depth) for text in law for depth in range(1, k + 1)]
+    gains = [{n: share for n, share in into[text].items() if acts[n][1] >= depth} for text, depth in asked]
+    found = _largest(rows, gains, len(acts))
+    return {(text, depth): most / law[text] for (text, depth), most in zip(asked, found, strict=True)}
+
+
+def most_agreement(target: Model, draft: Model, k: int) -> Fraction:
+    """Largest mean number of leading tokens on which a text of the target and k drafts agree, jointly drawn anyhow.
+
+    That is the most a single call can accept if what follows it need not be drawn afresh.
+    """
+    paths, texts = text_law(draft, k), text_law(target, k)
+    pairs = list(product(paths, texts))
+    ones = Fraction(1)
+    rows: list[Row] = [({n: ones for n, (a, _) in enumerate(pairs) if a == run}, share) for run, share in paths.items()]
+    rows += [({n: ones for n, (_, b) in enumerate(pairs) if b == text}, share) for text, share in texts.items()]
+    agreed = {n: Fraction(sum(a[:i] == b[:i] for i in range(1, k + 1))) for n, (a, b) in enumerate(pairs)}
+    return _largest(rows, [agreed], len(pairs))[0]
+
+
+def _continued(target: Model, before: Prefix, length: int) -> dict[Prefix, Fraction]:
+    """The target's law of the tokens after a text."""
+    return text_law(lambda after: target(before + after), length)
+
+
+def _largest(rows: Sequence[Row], gains: Sequence[Terms], variables: int) -> list[Fraction]:
+    """Largest value of each linear function of non-negative variables that meet the equations."""
+    z3 = load_extra("z3", extra="proofs")
+    shares = [z3.Real(f"c{number}") for number in range(variables)]
+
+    def linear(terms: Terms) -> object:
+        return z3.Sum([z3.Q(c.numerator, c.denominator) * shares[n] for n, c in terms.items()] or [z3.RealVal(0)])
+
+    programme = z3.Optimize()
+    programme.set("priority", "box")  # each goal by itself
+    programme.add(*(share >= 0 for share in shares))
+    programme.add(*(linear(row) == z3.Q(total.numerator, total.denominator) for row, total in rows))
+    goals = [programme.maximize(linear(gain)) for gain in gains]
+    if programme.check() != z3.sat:
+        raise ValueError("no lossless call was found, though plain sampling is one")
+    return [Fraction(str(programme.upper(goal))) for goal in goals]

@@ -1,0 +1,258 @@
+"""Whole decodings by draft trees in fractions: every path through the tree, several calls in a row.
+
+A tree is the set of its nodes, each the ranks on the way to it. :func:`tree_walk` decodes with any joint law of
+(rank, output) at a position. :func:`drawn_tree` runs SpecInfer's algorithm as it is written instead: all candidates of
+the tree are drawn, then tried one by one; that both give one law is evidence, not definition.
+:mod:`proofs_check.twins.tree_theorem` states what comes out; the two share no line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import partial
+from itertools import combinations
+
+from proofs_check.algorithms.enumeration import CallLaw, Model, Pmf, Prefix, Rule, TextLaw, normalised, positive_part
+from proofs_check.algorithms.rank_laws import JointLaw, recursive_rejection
+
+Path = tuple[int, ...]
+"""A node: the ranks from the root, which is (), to it; ranks are counted from 1."""
+
+Tree = frozenset[Path]
+"""The nodes of a draft tree but for the root; a node's parent is among them."""
+
+Joint = Callable[[Pmf, Pmf, int], JointLaw]
+"""The joint law of (rank, output) at a position: target pmf, draft pmf, candidates >= 0; rank 0: none of them."""
+
+Report = Callable[[Path], int]
+"""What a call's law tells of the node at which the call ends."""
+
+
+def children(tree: Tree, node: Path) -> list[Path]:
+    """The children of a node in order of rank."""
+    return sorted(path for path in tree if path[:-1] == node)
+
+
+def node_number(tree: Tree) -> Report:
+    """Numbers the nodes, 0 for the root, in the order of :func:`nodes_of`."""
+    return nodes_of(tree).index
+
+
+def nodes_of(tree: Tree) -> list[Path]:
+    """The root and the nodes, parents before children."""
+    return [(), *sorted(tree, key=lambda path: (len(path), path))]
+
+
+# What happens at one position, besides the laws of :mod:`proofs_check.algorithms.rank_laws`
+
+
+def independent_list(p: Pmf, q: Pmf, candidates: int) -> JointLaw:
+    """The output and i.i.d. candidates are drawn independently; the first candidate equal to the output counts."""
+    law: JointLaw = {}
+    for x in range(len(p)):
+        for r in range(1, candidates + 1):
+            law[r, x] = p[x] * (1 - q[x]) ** (r - 1) * q[x]
+        law[0, x] = p[x] * (1 - q[x]) ** candidates
+    return law
+
+
+def race_list(p: Pmf, q: Pmf, candidates: int) -> JointLaw:
+    r"""R2: the candidates are the first arrivals of the draft race E_y/q_y, the output wins the target race E_y/p_y.
+
+    The winner i and its time u = E_i/p_i ~ Exp(1) are independent, and every other clock is u p_y plus a fresh
+    exponential, so y arrives before i in the draft race with probability 1 - exp(-u l_y), l_y = (q_y p_i/q_i - p_y)+,
+    independently. With S the set of those that do, the integral over u of its probability is that of a sum of
+    exponentials:
+
+    .. math:: \int e^{-u} \prod_{y \in S} (1 - e^{-u l_y}) \prod_{y \notin S} e^{-u l_y}\,du
+        = \sum_{T \subseteq S} \frac{(-1)^{|T|}}{1 + \sum_{y \in T \cup S^c} l_y}.
+
+    Examples
+    --------
+    >>> third = Fraction(1, 3)
+    >>> law = race_list((third, 2 * third), (2 * third, third), 2)
+    >>> {pair: str(share) for pair, share in law.items() if share}
+    {(1, 0): '1/3', (1, 1): '1/3', (2, 1): '1/3'}
+    """
+    law: JointLaw = {}
+    for i in range(len(p)):
+        others = [y for y in range(len(p)) if y != i and q[y] > 0]
+        if q[i] == 0:
+            law[0, i] = p[i]
+            continue
+        rates = [max(q[y] * p[i] / q[i] - p[y], Fraction(0)) for y in others]
+        for size in range(len(rates) + 1):
+            rank = size + 1 if size < candidates else 0
+            for before in combinations(range(len(rates)), size):
+                after = sum((rate for y, rate in enumerate(rates) if y not in before), Fraction(0))
+                share = p[i] * _all_before([rates[y] for y in before], after)
+                law[rank, i] = law.get((rank, i), Fraction(0)) + share
+    return law
+
+
+def _all_before(rates: Sequence[Fraction], after: Fraction) -> Fraction:
+    total = Fraction(0)
+    for size in range(len(rates) + 1):
+        for some in combinations(rates, size):
+            total += Fraction((-1) ** size) / (1 + after + sum(some, Fraction(0)))
+    return total
+
+
+def poisson_list(p: Pmf, q: Pmf, candidates: int) -> JointLaw:
+    r"""R1: the candidates are the first arrivals of one Poisson stream per token, of rate q_y, duplicates included.
+
+    The output is the arrival with the least :math:`T q_y/p_y`; its value of that, u ~ Exp(1), and its token x are
+    independent, and the arrivals before it are those at times :math:`u p_y/q_y < T < u p_x/q_x`: a Poisson number of
+    mean u g, :math:`g = \sum_y (q_y p_x/q_x - p_y)_+`. So
+
+    .. math:: P(R = r, x) = p_x \int e^{-u} e^{-ug} \frac{(ug)^{r-1}}{(r-1)!}\,du = p_x \frac{g^{r-1}}{(1+g)^r} .
+
+    Tokens the draft lacks win with their p_x and have no rank.
+    """
+    law: JointLaw = {}
+    for x in range(len(p)):
+        left = p[x]
+        if q[x] > 0:
+            g = sum((max(q[y] * p[x] / q[x] - p[y], Fraction(0)) for y in range(len(p))), Fraction(0))
+            for rank in range(1, candidates + 1):
+                law[rank, x] = p[x] * g ** (rank - 1) / (1 + g) ** rank
+                left -= law[rank, x]
+        law[0, x] = left
+    return law
+
+
+# Whole calls
+
+
+def tree_walk(joint: Joint, tree: Tree, report: Report = len) -> Rule:
+    """A call walks down the tree: while the output of a position has the rank of a child, it is accepted.
+
+    At every node the pair (rank, output) is drawn from `joint`. A rank that no child has ends the call with that
+    output, the recovered token; at a leaf the output is drawn from the target, the bonus token. The number k of drafts
+    is the depth to which the tree is cut.
+
+    Examples
+    --------
+    >>> from proofs_check.algorithms.rank_laws import top_k
+    >>> half = Fraction(1, 2)
+    >>> call = tree_walk(top_k, frozenset({(1,), (2,)}))
+    >>> law = call(lambda _: (half, half), lambda _: (half, half), (), 1)
+    >>> {outcome: str(share) for outcome, share in law.items()}
+    {((1, 0), 1): '1/4', ((1, 1), 1): '1/4', ((0, 0), 1): '1/4', ((0, 1), 1): '1/4'}
+    """
+
+    def call(target: Model, draft: Model, prefix: Prefix, k: int) -> CallLaw:
+        law: CallLaw = {}
+        waiting: list[tuple[Path, Prefix, Fraction]] = [((), (), Fraction(1))]
+        while waiting:
+            node, tokens, weight = waiting.pop()
+            ranks = [child[-1] for child in children(tree, node) if len(child) <= k]
+            at = joint(target(prefix + tokens), draft(prefix + tokens), max(ranks, default=0))
+            for (rank, token), share in at.items():
+                output = (*tokens, token)
+                if share == 0:
+                    continue
+                if rank in ranks:
+                    waiting.append(((*node, rank), output, weight * share))
+                else:
+                    key = (output, report(node))
+                    law[key] = law.get(key, Fraction(0)) + weight * share
+        return law
+
+    return call
+
+
+def drawn_tree(tree: Tree, report: Report = len, *, replacement: bool = True) -> Rule:
+    """SpecInfer's call as miao2024specinfer writes it (without replacement: as chen2024sequoia does).
+
+    First the whole tree is drafted: below every node its children are drawn one by one, i.i.d. from the draft or,
+    without replacement, each from the draft without its older siblings' tokens. Then, from the root on, the siblings
+    are tried in order: accepted with probability min(1, residual/draft), else the residual becomes
+    norm (residual - draft)+. The first accepted sibling is the next node; after none the residual gives the recovered
+    token, at a leaf the bonus token.
+    """
+
+    def call(target: Model, draft: Model, prefix: Prefix, k: int) -> CallLaw:
+        law: CallLaw = {}
+        cut = frozenset(path for path in tree if len(path) <= k)
+        for tokens, drawn in _drafted(draft, prefix, cut, replacement):
+            for output, node, share in _verified(target, draft, prefix, cut, tokens, replacement):
+                key = (output, report(node))
+                law[key] = law.get(key, Fraction(0)) + drawn * share
+        return law
+
+    return call
+
+
+Drafts = Mapping[Path, int]
+"""The token drafted at every node."""
+
+
+def _without(q: Pmf, gone: Prefix) -> Pmf:
+    """The draft without its rejected tokens, uniform over the others when none of them has mass."""
+    left = tuple(Fraction(0) if x in gone else share for x, share in enumerate(q))
+    return normalised(left if sum(left) > 0 else tuple(Fraction(int(x not in gone)) for x in range(len(q))))
+
+
+def _drafted(draft: Model, prefix: Prefix, tree: Tree, replacement: bool) -> Iterator[tuple[Drafts, Fraction]]:
+    """Every way to draw the tokens of all nodes, with its probability."""
+    drafts: list[tuple[dict[Path, int], Fraction]] = [({}, Fraction(1))]
+    for node in nodes_of(tree)[1:]:
+        longer: list[tuple[dict[Path, int], Fraction]] = []
+        for tokens, weight in drafts:
+            before = tuple(tokens[node[: i + 1]] for i in range(len(node) - 1))
+            q = draft(prefix + before)
+            if not replacement:
+                gone = tuple(tokens[sibling] for sibling in children(tree, node[:-1]) if sibling < node)
+                if len(gone) == len(q):
+                    raise ValueError("more siblings than tokens")
+                q = _without(q, gone)
+            longer += [({**tokens, node: x}, weight * share) for x, share in enumerate(q) if share > 0]
+        drafts = longer
+    return iter(drafts)
+
+
+def _verified(
+    target: Model, draft: Model, prefix: Prefix, tree: Tree, tokens: Drafts, replacement: bool
+) -> Iterator[tuple[Prefix, Path, Fraction]]:
+    """Outputs of a call with these drafts, the node at which it ends, and the probability."""
+    waiting: list[tuple[Path, Fraction]] = [((), Fraction(1))]
+    while waiting:
+        node, alive = waiting.pop()
+        output = tuple(tokens[node[: i + 1]] for i in range(len(node)))
+        residual, q = target(prefix + output), draft(prefix + output)
+        tried: Prefix = ()
+        for child in children(tree, node):
+            x = tokens[child]
+            proposal = q if replacement else _without(q, tried)
+            accept = min(Fraction(1), residual[x] / proposal[x])
+            if accept > 0:
+                waiting.append((child, alive * accept))
+            alive, tried = alive * (1 - accept), (*tried, x)
+            if alive == 0:
+                break
+            residual = normalised(positive_part(residual, proposal))
+        for token, share in enumerate(residual):
+            if alive * share > 0:
+                yield (*output, token), node, alive * share
+
+
+def given_text(law: TextLaw, text: Prefix, tree: Tree) -> dict[tuple[Path, ...], Fraction]:
+    """Law of the nodes at which the calls end, given the whole text, from a law that reports :func:`node_number`.
+
+    The last call is cut to the drafts that stand inside the text: with m tokens to go, at its ancestor of depth m.
+    """
+    nodes = nodes_of(tree)
+    cut: dict[tuple[Path, ...], Fraction] = {}
+    for (output, numbers), weight in law.items():
+        if output == text:
+            ends = [nodes[number] for number in numbers]
+            start = sum(len(node) + 1 for node in ends[:-1])
+            key = (*ends[:-1], ends[-1][: len(text) - start])
+            cut[key] = cut.get(key, Fraction(0)) + weight
+    total = sum(cut.values())
+    return {key: weight / total for key, weight in cut.items()}
+
+
+REJECTION: dict[bool, Joint] = {r: partial(recursive_rejection, replacement=r) for r in (True, False)}

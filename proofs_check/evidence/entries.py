@@ -1,0 +1,92 @@
+"""One entry of the ledger: what is stated, by whom, on which side, and the evidence that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from proofs_check.evidence.symbolic import Step
+from proofs_check.statement.findings import Effort, Finding, Kind
+
+StatementKind = Literal["identity", "upper bound", "lower bound", "bounds", "optimality", "asymptotic", "refuted"]
+
+Check = Callable[[Effort], Finding]
+
+
+@dataclass(frozen=True)
+class Control:
+    """A wrong variant of the statement, given to the same check, which must reject it.
+
+    Of a refuted entry: the true neighbour, which the same check must not reject.
+    """
+
+    says: str
+    check: Check
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One check of a statement.
+
+    kind: symbolic, exact, certified, search or simulation.
+    says: what is checked, and over which cases.
+    check: effort to finding.
+    steps: of a proof: its steps, to be read in the docs.
+    tokens: of a proof for some vocabularies alone: their numbers of tokens. Empty where the steps hold for any number.
+    """
+
+    kind: Kind
+    says: str
+    check: Check
+    control: Control
+    steps: tuple[Step, ...] = ()
+    tokens: tuple[int, ...] = ()
+
+
+SETTLED: Mapping[Kind, str] = {
+    "symbolic": "a counterexample settles it",
+    "certified": "no logarithm enters",
+    "search": "a counterexample settles it",
+}
+"""Why a refuted statement lacks a kind of evidence, unless its entry says otherwise."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A statement with its evidence.
+
+    id: as in the theory page; a refuted look-alike is named after the statement it resembles, ``A3/look-alike``.
+    kind: identity, upper bound, lower bound, bounds (both sides), optimality, asymptotic or refuted.
+    plain: the statement in words and plain formulas.
+    latex: the statement in LaTeX, without dollar signs.
+    source: BibTeX keys; none where it was derived for this project.
+    number: the theorem or section in the first source, where it is known.
+    calculators: public names of the library that compute it, as ``spectheory.total_variation``.
+    without: kinds of evidence that do not apply, each with the reason; of a refuted entry, where it is not
+        :data:`SETTLED`.
+    """
+
+    id: str
+    title: str
+    kind: StatementKind
+    plain: str
+    latex: str
+    assumptions: tuple[str, ...]
+    evidence: tuple[Evidence, ...]
+    source: tuple[str, ...] = ()
+    number: str = ""
+    calculators: tuple[str, ...] = ()
+    without: Mapping[Kind, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Fill in the usual reasons of a refuted statement."""
+        if self.refuted:
+            have = {each.kind for each in self.evidence}
+            usual = {kind: reason for kind, reason in SETTLED.items() if kind not in have}
+            object.__setattr__(self, "without", {**usual, **self.without})
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the statement is false, and the evidence a counterexample."""
+        return self.kind == "refuted"

@@ -1,0 +1,81 @@
+"""Makers of evidence: a claim or a proof, the cases, and the wrong variant the same check must reject."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from proofs_check.evidence.entries import Control, Evidence
+from proofs_check.evidence.judge import judge_all
+from proofs_check.evidence.search import Space, search_claim
+from proofs_check.evidence.solver import prove_claim
+from proofs_check.evidence.symbolic import Step, prove
+from proofs_check.statement.claims import Case, Claim, Described
+from proofs_check.statement.findings import Effort, Finding, Kind
+
+Cases = Callable[[Effort], Iterable[Case]]
+"""Effort to the cases it allows."""
+
+
+def proof(says: str, steps: Sequence[Step], *, wrong: Step | Sequence[Step]) -> Evidence:
+    """A proof in steps; `wrong` is a step (or proof) of a false variant, which the checkers must not accept."""
+    wrong_steps = (wrong,) if isinstance(wrong, Step) else tuple(wrong)
+    control = Control("; ".join(step.says for step in wrong_steps), lambda effort: prove(wrong_steps, effort))
+    return Evidence("symbolic", says, lambda effort: prove(tuple(steps), effort), control, tuple(steps))
+
+
+def solved(claim: Claim, tokens: Sequence[int], *, wrong: Claim) -> Evidence:
+    """The solver's proof for every pair of pmfs on each of these numbers of tokens that meets the assumptions."""
+    sizes = " and ".join(map(str, tokens))
+    given = f"every pair of pmfs on {sizes} tokens" + "".join(f", where {each.says}" for each in claim.assumes)
+
+    def check(asked: Claim, effort: Effort) -> Finding:
+        seconds = effort.pick(60.0, 600.0)
+        found = [prove_claim(asked, n, seconds) for n in tokens]
+        worst = next((f for f in found if f.status != "held"), None)
+        return worst or Finding("held", len(tokens), note=given)
+
+    says = f"{claim.says}: {given}"
+    step = Step(says, "solver", lambda seconds: check(claim, Effort()))
+    control = Control(wrong.says, lambda effort: check(wrong, effort))
+    return Evidence("symbolic", says, lambda effort: check(claim, effort), control, (step,), tuple(tokens))
+
+
+def exact(claim: Claim, cases: Cases, *, over: str = "", wrong: Claim) -> Evidence:
+    """The claim in fractions at every case: identities with ==, inequalities without slack.
+
+    `over` describes the cases, unless they are :class:`~proofs_check.statement.claims.Described`.
+    """
+    return _judged("exact", claim, cases, over, wrong)
+
+
+def certified(claim: Claim, cases: Cases, *, over: str = "", wrong: Claim) -> Evidence:
+    """The claim enclosed by intervals at every case, where logarithms enter."""
+    return _judged("certified", claim, cases, over, wrong)
+
+
+def agreement(claim: Claim, cases: Cases, *, over: str = "", wrong: Claim) -> Evidence:
+    """The library's calculator against the exact value (claims of :func:`proofs_check.statement.claims.computed`)."""
+    return _judged("certified", claim, cases, over, wrong)
+
+
+def searched(claim: Claim, strategy: Any, *, over: str, wrong: Claim, spaces: Sequence[Space] = ()) -> Evidence:
+    """Draws of a Hypothesis strategy (a function that makes it, so that it is made when used), then the optimiser."""
+
+    def check(given: Claim, effort: Effort) -> Finding:
+        return search_claim(given, strategy(), effort, spaces)
+
+    control = Control(wrong.says, lambda effort: check(wrong, effort))
+    return Evidence("search", f"{claim.says}, {over}", lambda effort: check(claim, effort), control)
+
+
+def counterexample(claim: Claim, cases: Cases, *, over: str, true: Claim, kind: Kind = "exact") -> Evidence:
+    """The first case, of cases in order of size, at which a false claim fails; `true` holds at all of them."""
+    control = Control(true.says, lambda effort: judge_all(true, cases(effort)))
+    return Evidence(kind, f"{claim.says} fails, {over}", lambda effort: judge_all(claim, cases(effort)), control)
+
+
+def _judged(kind: Kind, claim: Claim, cases: Cases, over: str, wrong: Claim) -> Evidence:
+    control = Control(wrong.says, lambda effort: judge_all(wrong, cases(effort)))
+    over = over or (cases.over if isinstance(cases, Described) else "")
+    return Evidence(kind, f"{claim.says}, {over}", lambda effort: judge_all(claim, cases(effort)), control)

@@ -1,0 +1,208 @@
+"""Simulation as evidence: what compiled kernels count, against what statements say of it, at a stated alarm.
+
+The kernels (:mod:`simulations.simulators`) call no closed form; what statements say of their tallies stands in
+:mod:`simulations.predicted`. The compiled part is imported when a check runs: the ledger loads without it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from proofs_check.evidence.entries import Control, Evidence
+from proofs_check.statement.findings import Effort, Finding
+from simulations.counts.quantities import Mean
+from simulations.counts.tally import Tally
+from simulations.experiments.registry import registered
+from simulations.experiments.tasks import Task, task
+from simulations.verdicts.predictions import Comparison, Predicted, Side, compare, predictions
+from spectheory import kl_divergence
+from spectheory.errors import SettingError
+
+Parameters = Mapping[str, Any]
+Setting = tuple[str, Parameters]
+"""A registered simulator and what it is given."""
+
+Reading = Callable[[str, Parameters], Iterable[Predicted]]
+"""What is said of a setting's tally: kind and parameters to numbers."""
+
+TRIALS = (200_000, 2_000_000)
+"""Trials of a setting, by default and deep."""
+
+ALARM = 1e-9
+"""Probability that right numbers are called wrong, over all comparisons of one piece of evidence: a thousand pieces
+share the 1e-6 of the whole."""
+
+
+def stated(*statements: str, kind: str = "", **other: Any) -> Reading:
+    """What these statements say of a setting; or of another `kind` or with other parameters, as if it were that one.
+
+    A parameter may be given as a function of the setting's own.
+
+    Examples
+    --------
+    >>> pair = {"target": [0.5, 0.5], "draft": [0.75, 0.25], "max_rank": 2}
+    >>> [round(each.value, 3) for each in stated("R1")("poisson", pair)]
+    [0.75, 0.125]
+    >>> [round(each.value, 3) for each in stated("R2", kind="race")("poisson", pair)]
+    [0.75, 0.25]
+    """
+
+    def read(asked: str, parameters: Parameters) -> list[Predicted]:
+        changed = {name: value(parameters[name]) if callable(value) else value for name, value in other.items()}
+        said = predictions(kind or asked, {**parameters, **changed})
+        return [each for each in said if each.statement in statements]
+
+    return read
+
+
+def instead(said: Reading, value: Callable[[Parameters, Any], Any]) -> Reading:
+    """The same quantities with another value: a function of the parameters and the value said."""
+    return lambda kind, parameters: [
+        replace(each, value=float(value(parameters, each.value))) for each in said(kind, parameters)
+    ]
+
+
+def simulated(
+    says: str,
+    settings: Sequence[Setting],
+    said: Reading,
+    *,
+    wrong: tuple[str, Reading],
+    trials: tuple[int, int] = TRIALS,
+    alarm: float = ALARM,
+) -> Evidence:
+    """Kernels at these settings against what is said of their tallies, and the same tallies against wrong numbers.
+
+    Of a refuted entry `said` is the false statement, and `wrong` its true neighbour.
+
+    says: what is simulated.
+    settings: names of simulators, and their parameters.
+    said: the statement's numbers, as by :func:`stated`.
+    wrong: the wrong numbers in words, and the same for them.
+    trials: of a setting, by default and deep; fixed beforehand, so that the verdict holds.
+    alarm: probability of a false alarm, shared by all comparisons.
+
+    Examples
+    --------
+    >>> half = {"target": [0.5, 0.5], "draft": [0.75, 0.25], "max_rank": 2}
+    >>> race = simulated("ranks", [("poisson", half)], stated("R1"), wrong=("R2", stated("R2", kind="race")))
+    >>> race.check(Effort()).status, race.control.check(Effort()).status
+    ('held', 'refuted')
+    """
+
+    def check(reading: Reading, effort: Effort) -> Finding:
+        return _finding(_compared(settings, reading, effort, effort.pick(*trials), alarm), effort.pick(*trials), alarm)
+
+    control = Control(wrong[0], lambda effort: check(wrong[1], effort))
+    made = f"{trials[0]:,} trials" + (f" in each of {len(settings)} settings" if len(settings) > 1 else "")
+    return Evidence("simulation", f"{says}; {made}", lambda effort: check(said, effort), control)
+
+
+Compared = tuple[Setting, Comparison]
+
+
+def _compared(
+    settings: Sequence[Setting], reading: Reading, effort: Effort, trials: int, alarm: float
+) -> list[Compared]:
+    """Every number said of every setting beside what was counted; the alarm is shared equally."""
+    import simulations.simulators  # noqa: F401  registers the kernels; it needs numba
+
+    said = [(setting, tuple(reading(*setting))) for setting in settings]
+    number = sum(len(numbers) for _, numbers in said)
+    if not all(numbers for _, numbers in said):
+        unsaid = next(setting for setting, numbers in said if not numbers)
+        raise SettingError(
+            f"nothing is said of {unsaid[0]} with {sorted(unsaid[1])}",
+            limit="needs a number",
+            remedy="name a statement",
+        )
+    return [
+        (setting, each)
+        for setting, numbers in said
+        for each in compare(
+            _tally(task(*setting, seed=effort.seed, trials=trials)), numbers, alarm * len(numbers) / number
+        )
+    ]
+
+
+@lru_cache(maxsize=64)
+def _tally(asked: Task) -> Tally:
+    """Kept, as a check and its control read the same tallies."""
+    from simulations.experiments.batches import batch_stream
+
+    found: Tally = registered(asked.kind).run(asked.parameters, asked.trials, batch_stream(asked, 0))
+    return found
+
+
+def _finding(compared: list[Compared], trials: int, alarm: float) -> Finding:
+    """The first number that disagrees; or that which is farthest off, of bounds that which is nearest."""
+    for number, (setting, each) in enumerate(compared, start=1):
+        if not each:
+            return Finding("refuted", number, None, _place(setting, each), f"{_counted(each)}, false alarm {alarm:.0e}")
+    setting, each = max(compared, key=lambda pair: _closeness(pair[1]))
+    return Finding(
+        "held", len(compared), None, f"{_place(setting, each)}: {_counted(each)}", _note(compared, trials, alarm)
+    )
+
+
+def _closeness(each: Comparison) -> float:
+    """How far a number is off, in standard errors; of bounds, minus the room that is left."""
+    seen, (low, high) = each.agreement, each.agreement.predicted
+    room = {"exact": 0.0, "upper bound": high - seen.observed, "lower bound": seen.observed - low}
+    return abs(seen.z) or -room[each.predicted.side]
+
+
+def _place(setting: Setting, each: Comparison) -> str:
+    """The number and the setting in a line; large inputs by their size."""
+    kind, parameters = setting
+    return f"{each.predicted.says} of {kind}({', '.join(f'{name} = {_brief(v)}' for name, v in parameters.items())})"
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        return str(value)
+    nested = any(isinstance(item, Sequence) for item in value)
+    return f"[{len(value)} rows]" if nested or len(value) > 8 else f"[{', '.join(f'{item:.6g}' for item in value)}]"
+
+
+def _counted(each: Comparison) -> str:
+    """What was counted, and what was said of it."""
+    observed, seen, side = each.observed, each.agreement, each.predicted.side
+    low, high = (f"{end:.6g}" for end in seen.predicted)
+    value = {
+        "exact": low if low == high else f"{low} to {high}",
+        "upper bound": f"<= {high}",
+        "lower bound": f">= {low}",
+    }
+    interval = f"95% from {observed.low:.6g} to {observed.high:.6g}"
+    off = f", {seen.z:.1f} standard errors off" if seen.z else ""
+    return f"{observed.best:.6g} ({interval}), said {value[side]}{off}"
+
+
+def _note(compared: list[Compared], trials: int, alarm: float) -> str:
+    """Trials, false alarms, and the smallest errors that would have been seen, in whichever direction is worse."""
+    both = [(each.agreement.below, each.agreement.above) for _, each in compared]
+    sizes = [max(finite) for pair in both if (finite := [error for error in pair if math.isfinite(error)])]
+    ends = dict.fromkeys(f"{size:.2g}" for size in (min(sizes), max(sizes))) if sizes else ()
+    seen = f"errors of {' to '.join(ends)} would be seen" if ends else "no error would be seen"
+    hidden = f", in {len(both) - len(sizes)} of {len(both)} numbers none" if sizes and len(sizes) < len(both) else ""
+    return f"{trials:,} trials each, false alarm {alarm:.0e} in all; {seen}{hidden}"
+
+
+def against_kl(side: Side) -> Reading:
+    """That the entropy of simulated ranks lies on one side of KL.
+
+    The estimate lacks at most (ranks told apart)/(draws) in the mean, which is left as room.
+    """
+
+    def read(_: str, given: Parameters) -> Iterator[Predicted]:
+        room = (given["max_rank"] + 1) / given["draws"]
+        kl = float(kl_divergence(given["target"], given["draft"]))
+        says, value = ("KL <= H(R)", kl - room) if side == "lower bound" else ("H(R) <= KL", kl)
+        yield Predicted(says, "H", Mean("entropy"), value, side)
+
+    return read

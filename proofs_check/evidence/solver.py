@@ -1,0 +1,174 @@
+"""The solver (z3): whether a statement holds for all reals that meet its conditions, and a claim for every pmf.
+
+What it cannot decide in its time is undecided, never proved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from fractions import Fraction
+from typing import Any
+
+from proofs_check.evidence.judge import judge, leaves, outline
+from proofs_check.statement.arithmetic import Transcendental, nonzero_terms
+from proofs_check.statement.claims import POSITIVE, Claim, ClaimError, Compared, shown
+from proofs_check.statement.findings import Finding
+from proofs_check.statement.unmixed import Unmixed
+from spectheory.errors import load_extra
+
+SECONDS = 60
+"""Time a solver has for one step; what is not decided by then is undecided, never proved."""
+
+
+def prove_claim(claim: Claim, tokens: int, seconds: float = SECONDS) -> Finding:
+    """Ask the solver whether a claim about p and q holds for every pair of pmfs on this many tokens.
+
+    Examples
+    --------
+    >>> from proofs_check.statement.claims import at_most
+    >>> prove_claim(Claim("p.q <= 1", lambda p, q: at_most(sum(a * b for a, b in zip(p, q)), 1)), 2, 5).status
+    'held'
+    """
+    found = _asked(claim, tokens, seconds)
+    if found.note not in (DIVIDES, VANISHES):
+        return found
+    inside = _asked(Claim(claim.says, claim.holds, (*claim.assumes, POSITIVE)), tokens, seconds)
+    if inside.status == "held":
+        return Finding("undecided", 1, at=found.at, note=f"proved where {POSITIVE.says}; undecided at zeros")
+    return inside
+
+
+INSIDE = "proved where what is divided by is not zero; undecided at zeros"
+DIVIDES = "the solver's counterexample divides by zero"
+VANISHES = "the solver's counterexample does not stand in fractions"
+
+
+def _asked(claim: Claim, tokens: int, seconds: float) -> Finding:
+    z3 = load_extra("z3", extra="proofs")
+    fresh = z3.Context()  # what was asked before changes no answer
+    p, q = ([z3.Real(f"{name}{i}", fresh) for i in range(tokens)] for name in "pq")
+    conditions = [*(share >= 0 for share in (*p, *q)), sum(p) == 1, sum(q) == 1]
+    case = {"p": tuple(p), "q": tuple(q)}
+    _refuse_floats(claim, tokens)
+    try:
+        with no_branches(), nonzero_terms() as nonzero:
+            conditions += [each.met(**case) for each in claim.assumes]
+            goals = claim.compare(case)
+    except (Transcendental, ClaimError, z3.Z3Exception, TypeError) as error:
+        raise ClaimError(
+            f"the claim is no term of a solver ({' '.join(str(error).split())})",
+            limit="a proof attempt needs + - * / and proofs_check.statement.arithmetic",
+            remedy="write it with larger, smaller and positive_part, or go without a proof",
+        ) from error
+    return _confirmed(claim, decide(conditions, goals, [*p, *q], seconds, nonzero), tokens)
+
+
+def _refuse_floats(claim: Claim, tokens: int) -> None:
+    """Try the assumptions on fractions that refuse floats; other trouble with them shows elsewhere."""
+    flat = tuple(Unmixed(1, tokens) for _ in range(tokens))
+    for each in claim.assumes:
+        with suppress(TypeError, ZeroDivisionError, Transcendental):
+            each.met(p=flat, q=flat)
+
+
+def _confirmed(claim: Claim, found: Finding, tokens: int) -> Finding:
+    """The finding; a counterexample of the solver, for whom 1/0 is any number, is judged in fractions."""
+    if found.status != "refuted":
+        return found
+    case = {name: tuple(found.values[f"{name}{i}"] for i in range(tokens)) for name in "pq"}
+    try:
+        judged = judge(claim, case)
+    except ClaimError:
+        return Finding("undecided", 1, at=shown(case), note=DIVIDES)
+    if judged.status != "refuted":
+        return Finding("undecided", 1, at=shown(case), note=VANISHES)
+    return Finding("refuted", 1, judged.gap, shown(case), found.note)
+
+
+@contextmanager
+def no_branches() -> Iterator[None]:
+    """Terms have no truth value here: a Python ``if``, ``or`` or ``==`` of tuples would decide by how they look."""
+    z3 = load_extra("z3", extra="proofs")
+
+    def undecided(term: Any) -> bool:
+        raise TypeError(f"whether {term} holds is not known of a solver's term")
+
+    kept = z3.BoolRef.__bool__
+    z3.BoolRef.__bool__ = undecided
+    try:
+        yield
+    finally:
+        z3.BoolRef.__bool__ = kept
+
+
+def decide(
+    conditions: Sequence[Any], goals: Sequence[Compared], reals: Sequence[Any], seconds: float, nonzero: Sequence[Any]
+) -> Finding:
+    """Whether the conditions can hold together, and whether they can with the negation of the goals.
+
+    A division by zero has any value for the solver: a proof covers all of them, a refutation may rest on one. Terms
+    that were taken not to be zero must follow not to be.
+    """
+    import z3
+
+    if not goals:
+        raise ValueError("nothing is stated")
+    context = reals[0].ctx if reals else None
+    if _solver(seconds, conditions, context).check() == z3.unsat:
+        return Finding("undecided", 1, note="the conditions contradict each other: nothing is shown")
+    partly = any(_solver(seconds, [*conditions, term == 0], context).check() != z3.unsat for term in nonzero)
+    missed = z3.Not(z3.And(*(_term(goal, context) for goal in goals)))
+    solver = _solver(seconds, [*conditions, *(term != 0 for term in nonzero), missed], context)
+    answer = solver.check()
+    if answer == z3.unsat:
+        return Finding("undecided", 1, note=INSIDE) if partly else Finding("held", 1)
+    if answer == z3.sat:
+        model = solver.model()
+        values = {str(real): _value(model.eval(real, model_completion=True)) for real in reals}
+        return Finding("refuted", 1, at=shown(values), note="the solver's counterexample", values=values)
+    return Finding("undecided", 1, note=f"undecided by the solver within {seconds:g} s")
+
+
+def _solver(seconds: float, conditions: Sequence[Any], context: Any) -> Any:
+    """A fresh solver: one that is asked twice gives up its best method for products."""
+    import z3
+
+    solver = z3.Solver(ctx=context)
+    solver.set("timeout", max(1, int(1000 * seconds)))
+    solver.add(*(z3.BoolVal(each, context) if isinstance(each, bool) else each for each in conditions))
+    return solver
+
+
+def alike(goal: Compared) -> bool:
+    """Whether both sides of a solver's comparison are the same term, or no terms at all but a comparison that holds."""
+    import z3
+
+    if outline(goal.left) != outline(goal.right):
+        return False
+    pairs = list(zip(leaves(goal.left), leaves(goal.right), strict=True))
+    if any(z3.is_expr(a) != z3.is_expr(b) for a, b in pairs):
+        return False
+    return all(a.eq(b) if z3.is_expr(a) else (a == b or (goal.relation == "<=" and a <= b)) for a, b in pairs)
+
+
+def _term(goal: Compared, context: Any) -> Any:
+    import z3
+
+    if goal.relation == "~":
+        raise ValueError("a solver knows no rounding")
+    if goal.relation == "<=":
+        terms = [goal.left <= goal.right]
+    elif outline(goal.left) != outline(goal.right):
+        terms = [False]
+    else:
+        terms = [a == b for a, b in zip(leaves(goal.left), leaves(goal.right), strict=True)]
+    return z3.And(*(z3.BoolVal(term, context) if isinstance(term, bool) else term for term in terms))
+
+
+def _value(value: Any) -> Any:
+    """A solver's number as a fraction, or as it prints if it is irrational."""
+    try:
+        return Fraction(value.numerator_as_long(), value.denominator_as_long())
+    except AttributeError:
+        return str(value)

@@ -1,0 +1,184 @@
+"""Proofs in small steps, each checked: identities by algebra (sympy), inequalities by a solver over the reals (z3).
+
+A step says what it shows and how it is checked, and which part it has in the proof. :func:`same` is an identity of
+rational functions, sums, integrals or limits; with :func:`valid` the negation of a statement is unsatisfiable over the
+reals. Both carry the argument. :func:`in_words` is a step whose formula is an identity as soon as it is written, so
+that nothing is left to check; :func:`cited` names a theorem of the literature and checks nothing.
+"""
+
+from __future__ import annotations
+
+import inspect
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from proofs_check.evidence.solver import SECONDS, alike, decide, no_branches
+from proofs_check.statement.arithmetic import nonzero_terms
+from proofs_check.statement.claims import Compared, shown
+from proofs_check.statement.findings import Effort, Finding
+from spectheory.errors import load_extra
+
+Part = Literal["argument", "words", "cited"]
+"""What a step is in its proof: checked and carrying the argument, stated in words, or a named theorem."""
+
+PARTS: tuple[Part, ...] = ("argument", "words", "cited")
+
+Sides = Callable[..., tuple[Any, Any]]
+
+AS_WRITTEN = "the two sides are the same as soon as they are written: the formula shows nothing, state it in_words"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a proof.
+
+    says: what the step shows, in words and formulas.
+    how: the checker: algebra, solver, words, or the citation.
+    check: seconds to a :class:`Finding`.
+    as_written: whether the formula is an identity as soon as it is written. A step that carries the argument is none.
+    """
+
+    says: str
+    how: str
+    check: Callable[[float], Finding]
+    part: Part = "argument"
+    as_written: Callable[[], bool] = lambda: False
+
+
+def same(says: str, sides: Sides, *, integers: Sequence[str] = ()) -> Step:
+    """A step: the two sides are the same expression, once it is multiplied out, integrated or brought to its limit.
+
+    sides: takes one symbol for each of its parameters and returns both sides; sums, integrals, derivatives and limits
+        are left for the check (:mod:`proofs_check.statement.calculus`).
+    integers: parameters that are positive integers; the others are positive reals.
+
+    Examples
+    --------
+    >>> same("the square", lambda a, b: ((a + b) ** 2, a**2 + 2 * a * b + b**2)).check(1).status
+    'held'
+    >>> same("not the square", lambda a, b: ((a + b) ** 2, a**2 + b**2)).check(1).status
+    'refuted'
+    >>> same("a definition", lambda a, b: (a * b / b, a)).check(1).status
+    'undecided'
+    """
+
+    def check(_: float) -> Finding:
+        difference, symbols = _difference(sides, integers)
+        if difference == 0:
+            return Finding("undecided", 1, note=AS_WRITTEN)
+        return _vanishes(difference.doit(), symbols)
+
+    return Step(says, "algebra", check, as_written=lambda: bool(_difference(sides, integers)[0] == 0))
+
+
+def in_words(says: str, sides: Sides) -> Step:
+    """A step that its words carry: its formula is an identity as soon as it is written, and leaves nothing to check.
+
+    Examples
+    --------
+    >>> in_words("a/b of b is a", lambda a, b: (a * b / b, a)).check(1)
+    Finding(status='held', cases=0, gap=None, at='', note='')
+    >>> in_words("the square", lambda a, b: ((a + b) ** 2, a**2 + 2 * a * b + b**2)).check(1).status
+    'undecided'
+    """
+
+    def as_written() -> bool:
+        return bool(_difference(sides, ())[0] == 0)
+
+    def check(_: float) -> Finding:
+        return Finding("held", 0) if as_written() else Finding("undecided", 1, note="not the same as written: use same")
+
+    return Step(says, "words", check, "words", as_written)
+
+
+def _difference(sides: Sides, integers: Sequence[str]) -> tuple[Any, list[Any]]:
+    """Left minus right as it is written, and the symbols in it."""
+    sympy = load_extra("sympy", extra="proofs")
+    names = list(inspect.signature(sides).parameters)
+    symbols = [sympy.Symbol(name, positive=True, integer=name in integers or None) for name in names]
+    left, right = sides(*symbols)
+    return sympy.sympify(left - right), symbols
+
+
+def _vanishes(difference: Any, symbols: Sequence[Any]) -> Finding:
+    """Whether an expression is zero; if it is not at some point, that point."""
+    import sympy
+
+    if sympy.expand(difference) == 0 or sympy.simplify(difference) == 0:
+        return Finding("held", 1)
+    rng = random.Random(1)
+    point = {s: rng.randint(1, 9) if s.is_integer else sympy.Rational(rng.randint(1, 99), 37) for s in symbols}
+    away = abs(sympy.N(difference.subs(point).doit(), 30))
+    at = shown({str(symbol): value for symbol, value in point.items()})
+    return Finding("refuted" if away > sympy.Rational(1, 10**20) else "undecided", 1, at=at)
+
+
+def valid(
+    says: str,
+    statement: Callable[..., Compared | Iterable[Compared]],
+    where: Callable[..., Iterable[Any]] | None = None,
+) -> Step:
+    """A step: the statement holds for all reals that meet the conditions.
+
+    statement: takes one real for each of its parameters and returns comparisons.
+    where: takes the same parameters and returns the conditions.
+
+    Examples
+    --------
+    >>> from proofs_check.statement.claims import at_most
+    >>> valid("AM-GM", lambda a, b: at_most(4 * a * b, (a + b) * (a + b))).check(5).status
+    'held'
+    >>> found = valid("not so", lambda a: at_most(a, a * a), lambda a: [a > 0]).check(5)
+    >>> found.status, found.at
+    ('refuted', 'a = 1/2')
+    """
+
+    def built() -> tuple[list[Compared], list[Any], list[Any], list[Any]]:
+        z3 = load_extra("z3", extra="proofs")
+        fresh = z3.Context()  # what was asked before changes no answer
+        reals = {name: z3.Real(name, fresh) for name in inspect.signature(statement).parameters}
+        with no_branches(), nonzero_terms() as nonzero:
+            given = statement(**reals)
+            goals = [given] if isinstance(given, Compared) else list(given)
+            conditions = list(where(**reals)) if where else []
+        return goals, conditions, list(reals.values()), nonzero
+
+    def check(seconds: float) -> Finding:
+        goals, conditions, reals, nonzero = built()
+        if goals and all(map(alike, goals)):
+            return Finding("undecided", 1, note=AS_WRITTEN)
+        return decide(conditions, goals, reals, seconds, nonzero)
+
+    return Step(says, "solver", check, as_written=lambda: all(map(alike, built()[0])))
+
+
+def cited(says: str, source: str) -> Step:
+    """A step that is a theorem of the literature, named and not checked."""
+    return Step(says, f"cited: {source}", lambda _: Finding("held", 0), "cited")
+
+
+def prove(steps: Sequence[Step], effort: Effort, seconds: float = SECONDS) -> Finding:
+    """Check every step; the first that is not shown decides. The cases are the steps that carry the argument."""
+    counted = parts(steps)
+    if not counted["argument"]:
+        raise ValueError("a proof without steps that carry the argument")
+    for step in steps:
+        found = step.check(effort.pick(seconds, 10 * seconds))
+        if found.status != "held":
+            return Finding(found.status, len(steps), at=found.at, note=f"{step.says} ({found.note or step.how})")
+    besides = ((counted["words"], "in words"), (counted["cited"], "cited"))
+    return Finding("held", counted["argument"], note=", ".join(f"{count} {word}" for count, word in besides if count))
+
+
+def parts(steps: Iterable[Step]) -> dict[Part, int]:
+    """How many steps carry the argument, are in words, or cited; a step that several proofs share counts once."""
+    counted = Counter(step.part for step in {id(step): step for step in steps}.values())
+    return {part: counted[part] for part in PARTS}
+
+
+def in_parts(counted: Mapping[Part, int]) -> str:
+    """The counts as one sentence."""
+    return f"{counted['argument']:,} carry the argument, {counted['words']} in words, {counted['cited']} cited"

@@ -1,0 +1,96 @@
+"""Cases in fractions: every pmf of a grid, smallest denominators first, and random rational ones."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from itertools import product
+from math import gcd
+
+from proofs_check.statement.claims import Case, Described
+from proofs_check.statement.findings import Effort
+
+Pmf = tuple[Fraction, ...]
+
+
+def grid(tokens: int, denominator: int) -> Iterator[Pmf]:
+    """Every pmf on `tokens` tokens whose entries are multiples of 1/denominator.
+
+    Examples
+    --------
+    >>> [tuple(map(str, pmf)) for pmf in grid(2, 2)]
+    [('0', '1'), ('1/2', '1/2'), ('1', '0')]
+    """
+    for weights in _compositions(tokens, denominator):
+        yield tuple(Fraction(weight, denominator) for weight in weights)
+
+
+def pairs(tokens: int, denominator: int) -> Iterator[Case]:
+    """Every pair of pmfs whose entries are multiples of 1/1, 1/2, ..., 1/denominator, the simplest first, each once.
+
+    Both pmfs share the denominator, so the first counterexample met has the smallest one on this many tokens.
+
+    Examples
+    --------
+    >>> len(list(pairs(2, 3)))
+    21
+    """
+    for d in range(1, denominator + 1):
+        rows = list(_compositions(tokens, d))
+        for p, q in product(rows, rows):
+            if gcd(d, *p, *q) == 1:
+                yield {"p": tuple(Fraction(w, d) for w in p), "q": tuple(Fraction(w, d) for w in q)}
+
+
+def all_pairs(max_tokens: int, denominator: int) -> Iterator[Case]:
+    """The pairs on 2, 3, ..., max_tokens tokens."""
+    for tokens in range(2, max_tokens + 1):
+        yield from pairs(tokens, denominator)
+
+
+def every_pair(denominator: int, deep: int, *, others: tuple[int, int, int] | None = None) -> Described:
+    """Every pair on 2 and 3 tokens up to a denominator; `others`: numbers of random ones, and their most tokens."""
+
+    def draw(effort: Effort) -> Iterator[Case]:
+        yield from all_pairs(3, effort.pick(denominator, deep))
+        if others:
+            yield from random_pairs(effort.seed, effort.pick(*others[:2]), others[2])
+
+    said = f"every pair on 2 and 3 tokens of denominator up to {denominator}"
+    return Described(said + (", and random ones" if others else ""), draw)
+
+
+def random_pmf(rng: random.Random, tokens: int, spread: int = 12) -> Pmf:
+    """A random rational pmf whose weights span up to `spread` powers of two, zeros included."""
+    weights = [rng.randrange(1 << rng.randrange(spread + 1)) for _ in range(tokens)]
+    weights[rng.randrange(tokens)] += 1
+    return tuple(Fraction(weight, sum(weights)) for weight in weights)
+
+
+def random_pairs(seed: int, count: int, max_tokens: int, spread: int = 12) -> Iterator[Case]:
+    """Random rational pairs on 2 to max_tokens tokens."""
+    rng = random.Random(seed)
+    for _ in range(count):
+        tokens = rng.randint(2, max_tokens)
+        yield {"p": random_pmf(rng, tokens, spread), "q": random_pmf(rng, tokens, spread)}
+
+
+def random_model(rng: random.Random, tokens: int, length: int, spread: int = 3) -> dict[tuple[int, ...], Pmf]:
+    """A random pmf after every prefix shorter than `length`: a model without any stationarity."""
+    prefixes = (prefix for n in range(length) for prefix in product(range(tokens), repeat=n))
+    return {prefix: random_pmf(rng, tokens, spread) for prefix in prefixes}
+
+
+def _compositions(parts: int, total: int) -> Iterator[tuple[int, ...]]:
+    if parts == 1:
+        yield (total,)
+        return
+    for first in range(total + 1):
+        for rest in _compositions(parts - 1, total - first):
+            yield (first, *rest)
+
+
+def with_candidates(pairs: Iterable[Case], numbers: Sequence[int]) -> Iterator[Case]:
+    """Every pair with each number of candidates."""
+    return ({**pair, "k": k} for pair in pairs for k in numbers)

@@ -1,0 +1,78 @@
+"""Larger vocabularies: pmfs of named shapes on up to 64 tokens, where no solver and no grid reaches.
+
+A claim may hold on 2 and 3 tokens alone, as sum p^2 >= 1/6 does on at most 6.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import product
+
+from proofs_check.evidence.judge import judge_all
+from proofs_check.library.cases import Pmf, random_pmf
+from proofs_check.statement.claims import AssumptionError, Case, Claim
+from proofs_check.statement.findings import Effort, Finding, together
+
+SIZES = (4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 32, 48, 64)
+"""Vocabularies tried, the smallest first: a claim whose cost explodes with V is stopped before it hangs."""
+
+SECONDS = (20.0, 300.0)
+"""No further case is begun after this time, in a default and a deep search."""
+
+ROUNDS = (1, 10)
+"""How often the shapes are drawn, in a default and a deep search."""
+
+SPREAD = 12
+"""Weights of the random pmfs span this many powers of two."""
+
+
+def shapes(rng: random.Random, tokens: int) -> dict[str, Pmf]:
+    """Pmfs on `tokens` tokens: flat, geometric both ways, one token, two, one and a flat rest, random."""
+    few, top = rng.sample(range(tokens), 2), rng.randrange(tokens)
+    return {
+        "flat": _normalised([1] * tokens),
+        "falling": _normalised([2 ** (tokens - 1 - place) for place in range(tokens)]),
+        "rising": _normalised([2**place for place in range(tokens)]),
+        "sparse": _normalised([rng.randint(1, 9) if place in few else 0 for place in range(tokens)]),
+        "peaked": _normalised([9 * tokens if place == top else 1 for place in range(tokens)]),
+        "random": random_pmf(rng, tokens, SPREAD),
+    }
+
+
+def wide_pairs(seed: int, tokens: int, rounds: int = 1) -> Iterator[Case]:
+    """Every pair of two shapes, each drawn for its side, as often as there are rounds."""
+    rng = random.Random(f"{seed}, {tokens}")
+    for _ in range(rounds):
+        for p, q in product(shapes(rng, tokens).values(), shapes(rng, tokens).values()):
+            yield {"p": p, "q": q}
+
+
+def wide_search(claim: Claim, effort: Effort) -> tuple[Finding | None, int]:
+    """Judge a claim on pairs of every size; the finding (None if no pair met the assumptions) and the largest size."""
+    deadline = time.monotonic() + effort.pick(*SECONDS)
+    found: Finding | None = None
+    largest = 0
+    for tokens in SIZES:
+        try:
+            here = judge_all(claim, _until(deadline, wide_pairs(effort.seed, tokens, effort.pick(*ROUNDS))))
+        except AssumptionError:  # none of this size meets the assumptions, or there was no time
+            continue
+        found, largest = together(found, here) if found else here, tokens
+        if found.status == "refuted":
+            break
+    return found, largest
+
+
+def _until(deadline: float, pairs: Iterator[Case]) -> Iterator[Case]:
+    """The pairs, as long as there is time."""
+    for pair in pairs:
+        if time.monotonic() >= deadline:
+            return
+        yield pair
+
+
+def _normalised(weights: list[int]) -> Pmf:
+    return tuple(Fraction(weight, sum(weights)) for weight in weights)

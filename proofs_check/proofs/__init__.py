@@ -1,0 +1,1 @@
+"""Proofs in steps that several statements share."""

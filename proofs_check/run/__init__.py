@@ -1,0 +1,1 @@
+"""Running the ledger, keeping and showing what was found, and a trial of a claim of the user's own."""

@@ -1,0 +1,81 @@
+"""The ledger: every statement of the theory by its id, with the evidence that runs.
+
+The entries stand in :mod:`proofs_check.theorems`, a file for each group of statements; each file lists its own.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+import re
+from functools import cache
+
+from proofs_check import theorems
+from proofs_check.evidence.entries import Entry
+from spectheory.errors import SettingError
+
+SECTIONS = "DARHSTBY§C"
+"""Statements are listed section by section; within one by number, refuted look-alikes after what they resemble."""
+
+
+@cache
+def ledger() -> dict[str, Entry]:
+    """Every entry by its id, in the order of the theory."""
+    found: dict[str, Entry] = {}
+    for module in sorted(info.name for info in pkgutil.iter_modules(theorems.__path__)):
+        for entry in importlib.import_module(f"proofs_check.theorems.{module}").ENTRIES:
+            if entry.id in found:
+                raise ValueError(f"two entries are named {entry.id}")
+            found[entry.id] = entry
+    return {name: found[name] for name in sorted(found, key=_place)}
+
+
+def select(names: list[str], paper: str | None = None) -> list[Entry]:
+    """The entries named, with the refuted look-alikes of each; all of them if none is named.
+
+    Examples
+    --------
+    >>> [entry.id for entry in select(["a3"])]
+    ['A3', 'A3/look-alike']
+    """
+    entries = list(ledger().values())
+    if names:
+        wanted = {_known(name) for name in names}
+        entries = [entry for entry in entries if entry.id in wanted or entry.id.split("/")[0] in wanted]
+    if paper is not None:
+        papers = sorted({key for entry in ledger().values() for key in entry.source})
+        if paper not in papers:
+            raise _unknown("paper", paper, papers)
+        entries = [entry for entry in entries if paper in entry.source]
+        if not entries:
+            raise SettingError(
+                f"none of {', '.join(names)} is of {paper}", limit="needs one", remedy="name the id alone"
+            )
+    return entries
+
+
+def _known(name: str) -> str:
+    """The id as the ledger writes it: case and kind of prime do not matter, nor the section sign."""
+    plain = {_plain(each): each for each in ledger()}
+    if _plain(name) not in plain:
+        raise _unknown("id", name, list(ledger()))
+    return plain[_plain(name)]
+
+
+def _plain(name: str) -> str:
+    return name.strip().casefold().replace("′", "'").replace("’", "'").removeprefix("§")
+
+
+def _unknown(what: str, name: str, names: list[str]) -> SettingError:
+    plain = {_plain(each): each for each in names}
+    near = [plain[each] for each in difflib.get_close_matches(_plain(name), plain, n=3, cutoff=0.3)]
+    remedy = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names)}"
+    return SettingError(f"{what} {name!r} is unknown", limit=f"needs one of {len(names)}", remedy=remedy)
+
+
+def _place(name: str) -> tuple[int, int, str, str]:
+    """Where an id stands."""
+    base, _, rest = name.partition("/")
+    number = re.search(r"\d+", base)
+    return SECTIONS.find(base[0]), int(number.group()) if number else 0, base, rest

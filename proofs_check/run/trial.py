@@ -1,0 +1,217 @@
+"""A new claim on trial: a proof for small vocabularies, a search on larger ones, a counterexample, in one call."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from proofs_check.evidence.judge import judge_all
+from proofs_check.evidence.search import pair_space, search_claim
+from proofs_check.evidence.solver import prove_claim
+from proofs_check.library import cases
+from proofs_check.library.wide import wide_search
+from proofs_check.statement.claims import Case, Claim, ClaimError
+from proofs_check.statement.findings import Effort, Finding
+from spectheory.errors import SettingError
+
+GRID = (6, 10)
+"""Largest denominator of the grid on two and three tokens, in a default and a deep trial."""
+
+MOST_TOKENS = 8
+"""Largest vocabulary a solver is asked about: it has two unknowns a token, and gives up long before."""
+
+SOLVER_SECONDS = (10.0, 300.0)
+"""Time the solver has for each number of tokens, in a default and a deep trial."""
+
+
+Verdict = Literal["refuted", "undecided", "proved for some V", "not refuted"]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What came out.
+
+    Attributes
+    ----------
+    claim : Claim
+    proofs : dict
+        Number of tokens to the solver's finding; empty if the claim is no term of a solver.
+    no_proof : str
+        Why no proof was attempted.
+    grid : Finding
+        Every pair of a grid on 2 and 3 tokens.
+    search, wide : Finding or None
+        Draws and optimiser on up to 5 tokens; pmfs of named shapes on 4 tokens and more. None once the claim is
+        refuted, and where no pair meets the assumptions.
+    largest : int
+        The largest vocabulary V of which at least one pair of the grid or of the named shapes was judged.
+    """
+
+    claim: Claim
+    proofs: dict[int, Finding]
+    no_proof: str
+    grid: Finding
+    search: Finding | None
+    wide: Finding | None
+    largest: int
+
+    @property
+    def found(self) -> list[Finding]:
+        """What was judged case by case, the simplest cases first."""
+        return [each for each in (self.grid, self.search, self.wide) if each]
+
+    @property
+    def counterexample(self) -> Finding | None:
+        """The simplest counterexample found."""
+        return next((each for each in (*self.found, *self.proofs.values()) if each.status == "refuted"), None)
+
+    @property
+    def proved_for(self) -> tuple[int, ...]:
+        """The numbers of tokens V for which the solver proved the claim, for every pair of pmfs."""
+        return tuple(tokens for tokens, found in self.proofs.items() if found.status == "held")
+
+    @property
+    def verdict(self) -> Verdict:
+        """One word: no verdict claims a proof for all vocabularies, as the solver takes one V at a time."""
+        if self.counterexample:
+            return "refuted"
+        if "undecided" in {found.status for found in (*self.found, *self.proofs.values())}:
+            return "undecided"
+        return "proved for some V" if self.proved_for else "not refuted"
+
+    @property
+    def summary(self) -> str:
+        """The verdict with the vocabularies V that it speaks of."""
+        if self.counterexample:
+            return "refuted"
+        proved = f"proved for V = {', '.join(map(str, self.proved_for))}; " if self.proved_for else ""
+        unsure = "undecided; " if self.verdict == "undecided" else ""
+        cases = sum(found.cases for found in self.found)
+        return f"{unsure}{proved}not refuted at V up to {self.largest} ({cases:,} cases)"
+
+    def as_dict(self) -> dict[str, Any]:
+        """The trial as one JSON object."""
+        return {
+            "claim": self.claim.says,
+            "verdict": self.verdict,
+            "summary": self.summary,
+            "proved_for": list(self.proved_for),
+            "largest": self.largest,
+            "proofs": {str(tokens): found.as_dict() for tokens, found in self.proofs.items()},
+            "no_proof": self.no_proof,
+            "grid": self.grid.as_dict(),
+            "search": self.search.as_dict() if self.search else None,
+            "wide": self.wide.as_dict() if self.wide else None,
+        }
+
+    def __str__(self) -> str:
+        """A few lines for a reader."""
+        lines = [f"{self.claim.says}: {self.summary}", *self._proof_lines()]
+        if self.counterexample:
+            lines.append(f"  counterexample: {self.counterexample.at}{_missed(self.counterexample)}")
+            return "\n".join(lines)
+        lines.append(f"  grid, V = 2 and 3: {self.grid.cases:,} pairs in fractions, {self.grid.status}")
+        if self.search:
+            lines.append(f"  search, V up to 5: {self.search.cases:,} cases, {self.search.status}")
+        if self.wide:
+            lines.append(f"  shapes, V = 4 to {self.largest}: {self.wide.cases:,} pairs, {self.wide.status}")
+        tightest = min((each for each in self.found if each.gap is not None), key=_gap, default=None)
+        if tightest:
+            lines.append(f"  tightest: {tightest.gap:.3g} at {tightest.at}")
+        return "\n".join(lines)
+
+    def _proof_lines(self) -> list[str]:
+        if self.no_proof:
+            return [f"  proof: not attempted, {self.no_proof}"]
+        words = {"held": "proved", "refuted": "refuted"}
+        return [
+            f"  proof, every pmf on {tokens} tokens: {words.get(found.status, found.note)}"
+            for tokens, found in self.proofs.items()
+        ]
+
+
+def try_claim(claim: Claim, *, tokens: Sequence[int] = (2, 3), effort: Effort | None = None) -> Trial:
+    """Put a claim about every pair of pmfs p and q on trial.
+
+    Parameters
+    ----------
+    claim : Claim
+    tokens : sequence of int
+        Sizes of the vocabulary the solver is asked about.
+    effort : Effort, optional
+
+    Raises
+    ------
+    ClaimError
+        If the claim is not a number on a pair that meets its assumptions, or no claim.
+    SettingError
+        If a number of tokens is no integer in range.
+    AssumptionError
+        If no pair meets them.
+
+    Examples
+    --------
+    >>> from proofs_check import Claim, at_most, smaller, try_claim
+    >>> def overlap(p, q):
+    ...     return sum(smaller(a, b) for a, b in zip(p, q))
+    >>> def affinity(p, q):
+    ...     return sum(a * b for a, b in zip(p, q))
+    >>> print(try_claim(Claim("p.q <= 1 - TV", lambda p, q: at_most(affinity(p, q), overlap(p, q)))).verdict)
+    proved for some V
+    >>> print(try_claim(Claim("1 - TV <= 2 p.q", lambda p, q: at_most(overlap(p, q), 2 * affinity(p, q)))))
+    1 - TV <= 2 p.q: refuted
+      proof, every pmf on 2 tokens: proved
+      proof, every pmf on 3 tokens: refuted
+      counterexample: p = (0, 1/3, 2/3), q = (2/3, 1/3, 0) (left - right = 0.111)
+    """
+    from proofs_check.library.strategies import exact_pairs
+
+    effort = Effort() if effort is None else effort
+    _check(claim, tokens, effort)
+    sizes: set[int] = set()
+    grid = judge_all(claim, _noted(claim, cases.all_pairs(3, effort.pick(*GRID)), sizes))
+    proofs: dict[int, Finding] = {}
+    no_proof = ""
+    try:
+        for size in tokens:
+            proofs[size] = prove_claim(claim, size, effort.pick(*SOLVER_SECONDS))
+    except ClaimError as error:
+        no_proof = error.what
+    search = wide = None
+    largest = max(sizes)
+    if grid.status != "refuted":
+        search = search_claim(claim, exact_pairs(), effort, (pair_space(2), pair_space(3), pair_space(4)))
+        if search.status != "refuted":
+            wide, beyond = wide_search(claim, effort)
+            largest = max(largest, beyond)
+    return Trial(claim, proofs, no_proof, grid, search, wide, largest)
+
+
+def _noted(claim: Claim, pairs: Iterable[Case], sizes: set[int]) -> Iterator[Case]:
+    """The pairs; the sizes of those that meet the assumptions are added to `sizes`."""
+    for pair in pairs:
+        if claim.unmet(pair) is None:
+            sizes.add(len(pair["p"]))
+        yield pair
+
+
+def _check(claim: Claim, tokens: Sequence[int], effort: Effort) -> None:
+    """Check what a trial is asked for."""
+    for value, kind, remedy in ((claim, Claim, "Claim(says, holds)"), (effort, Effort, "Effort(deep=True)")):
+        if not isinstance(value, kind):
+            raise ClaimError(f"{value!r} is no {kind.__name__}", limit="needs one", remedy=f"pass {remedy}")
+    sizes = list(tokens) if isinstance(tokens, tuple | list | range) else []
+    if not sizes or not all(type(size) is int and 1 <= size <= MOST_TOKENS for size in sizes):
+        raise SettingError(
+            f"tokens is {tokens!r}", limit=f"needs integers in 1..{MOST_TOKENS}", remedy="(2, 3) is the default"
+        )
+
+
+def _gap(found: Finding) -> float:
+    return math.inf if found.gap is None else found.gap
+
+
+def _missed(found: Finding) -> str:
+    return "" if found.gap is None else f" (left - right = {-found.gap:.3g})"

@@ -1,0 +1,1 @@
+"""A statement and the numbers it is written for: claims, exact arithmetic, certified intervals, calculus, findings."""

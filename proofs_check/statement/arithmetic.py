@@ -1,0 +1,237 @@
+"""One way to write a statement, evaluated in any arithmetic: fractions, floats, certified intervals, solver terms.
+
+A statement written with +, -, *, / and the functions here can be checked exactly on fractions, enclosed by intervals
+where logarithms enter, searched on floats, and handed to a solver for every pmf at once. Python's own ``max``, ``if``
+and ``math.log`` tie it to numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proofs_check.statement.enclosures import enclosures
+
+Real = Any
+"""A fraction, a float, an mpmath interval or a solver's term."""
+
+Pmf = Sequence[Real]
+"""A pmf in any of these."""
+
+
+class Transcendental(ArithmeticError):
+    """A logarithm was asked of a fraction: the statement needs certified intervals."""
+
+
+def is_term(value: object) -> bool:
+    """Whether the value is a term of the solver (z3)."""
+    return type(value).__module__.startswith("z3.")
+
+
+def is_interval(value: object) -> bool:
+    """Whether the value is an mpmath interval."""
+    return type(value).__name__ == "ivmpf"
+
+
+_taken_nonzero: ContextVar[list[Any] | None] = ContextVar("taken_nonzero", default=None)
+
+
+@contextmanager
+def nonzero_terms() -> Iterator[list[Any]]:
+    """Collects the solver's terms that :func:`is_zero` says are none: what is shown then holds where they are not."""
+    terms: list[Any] = []
+    token = _taken_nonzero.set(terms)
+    try:
+        yield terms
+    finally:
+        _taken_nonzero.reset(token)
+
+
+def is_zero(value: Real) -> bool:
+    """Whether a number is exactly zero; a solver's term is taken not to be, which :func:`nonzero_terms` collects.
+
+    Raises
+    ------
+    TypeError
+        Of a term where nothing collects.
+
+    Examples
+    --------
+    >>> is_zero(Fraction(0)), is_zero(1e-300)
+    (True, False)
+    """
+    if not is_term(value):
+        return bool(value == 0)
+    terms = _taken_nonzero.get()
+    if terms is None:
+        raise TypeError("a solver's term was asked whether it is zero")
+    terms.append(value)
+    return False
+
+
+def larger(a: Real, b: Real) -> Real:
+    """The larger of two numbers.
+
+    Examples
+    --------
+    >>> larger(Fraction(1, 2), 1)
+    1
+    """
+    if is_term(a) or is_term(b):
+        import z3
+
+        return z3.If(a >= b, a, b)
+    if is_interval(a) or is_interval(b):
+        return _interval_larger(a, b)
+    return max(a, b)
+
+
+def smaller(a: Real, b: Real) -> Real:
+    """The smaller of two numbers."""
+    return -larger(-a, -b)
+
+
+def positive_part(a: Real) -> Real:
+    """The number if it is positive, else 0."""
+    return larger(a, 0)
+
+
+def absolute(a: Real) -> Real:
+    """The distance from 0."""
+    return larger(a, -a)
+
+
+def log(a: Real) -> Real:
+    """The natural logarithm.
+
+    Raises
+    ------
+    Transcendental
+        Of a fraction or an integer but 1, where exact values are asked for; judges then go on with intervals.
+    """
+    return _transcendental("log", a, trivial=1, value=0)
+
+
+def exp(a: Real) -> Real:
+    """The exponential.
+
+    Raises
+    ------
+    Transcendental
+        Of a fraction or an integer but 0, where exact values are asked for.
+    """
+    return _transcendental("exp", a, trivial=0, value=1)
+
+
+Mode = Literal["exact", "interval", "float"]
+
+_mode: ContextVar[Mode] = ContextVar("mode", default="exact")
+
+
+@contextmanager
+def evaluated_in(mode: Mode) -> Iterator[None]:
+    """What the logarithm of a number that a claim writes down, as 2, is: none, an interval, or a float.
+
+    Examples
+    --------
+    >>> with evaluated_in("float"):
+    ...     log(2)
+    0.6931471805599453
+    """
+    token = _mode.set(mode)
+    try:
+        yield
+    finally:
+        _mode.reset(token)
+
+
+def _transcendental(name: Literal["log", "exp"], a: Real, *, trivial: int, value: int) -> Real:
+    if is_term(a):
+        raise Transcendental(f"the {name} of a solver's term")
+    if is_interval(a) or (isinstance(a, Fraction | int) and _mode.get() == "interval"):
+        return getattr(enclosures(), name)(a)
+    if isinstance(a, Fraction | int) and _mode.get() == "exact":
+        if a == trivial:
+            return Fraction(value)
+        raise Transcendental(f"the {name} of a fraction")
+    return getattr(math, name)(a)
+
+
+def every(conditions: Iterable[Any]) -> Any:
+    """Whether all conditions hold, of numbers or of a solver's terms.
+
+    Examples
+    --------
+    >>> every(share > 0 for share in (Fraction(1, 2), Fraction(0)))
+    False
+    """
+    listed = list(conditions)
+    if any(is_term(condition) for condition in listed):
+        import z3
+
+        return z3.And(*listed)
+    return all(listed)
+
+
+def shares(*values: Real) -> list[Any]:
+    """The conditions 0 <= v <= 1 of each value, for the steps of a proof.
+
+    Examples
+    --------
+    >>> shares(Fraction(1, 3), 2)
+    [True, True, True, False]
+    """
+    return [bound for value in values for bound in (value >= 0, value <= 1)]
+
+
+def product(values: Iterable[Real]) -> Real:
+    """The product; an exact one of none.
+
+    Examples
+    --------
+    >>> product([Fraction(1, 2), 4])
+    Fraction(2, 1)
+    """
+    result: Real = 1
+    for value in values:
+        result = result * value
+    return result
+
+
+def floats(values: Iterable[Real]) -> NDArray[np.float64]:
+    """Fractions or intervals rounded to double precision, for the library's calculators.
+
+    Examples
+    --------
+    >>> floats([Fraction(1, 2), 1])
+    array([0.5, 1. ])
+    """
+    return np.array([float(value.mid.a) if is_interval(value) else float(value) for value in values])
+
+
+def interval(value: Any) -> Any:
+    """The same value with every fraction in it enclosed by an interval at the precision in force.
+
+    Tuples, lists and dictionaries keep their shape; integers, being exact in any arithmetic, stay.
+    """
+    if isinstance(value, Fraction):
+        return enclosures().mpf(value)
+    if isinstance(value, tuple | list):
+        return type(value)(interval(item) for item in value)
+    if isinstance(value, dict):
+        return {key: interval(item) for key, item in value.items()}
+    return value
+
+
+def _interval_larger(a: Real, b: Real) -> Real:
+    """The enclosure of the larger of two intervals."""
+    iv = enclosures()
+    left, right = iv.mpf(a), iv.mpf(b)
+    return iv.mpf([max(left.a, right.a), max(left.b, right.b)])

@@ -1,0 +1,42 @@
+"""Fractions that refuse floats: z3 reads 0.3 as 3/10, and a fraction is compared with the float's exact value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from proofs_check.statement.claims import ClaimError
+
+_OPERATIONS = ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "lt", "le", "gt", "ge", "eq", "ne")
+
+
+class Unmixed(Fraction):
+    """A fraction whose arithmetic and comparisons with a float raise a `ClaimError`.
+
+    Examples
+    --------
+    >>> Unmixed(1, 2) + 1 >= Fraction(3, 2)
+    True
+    """
+
+
+def _refusing(name: str) -> Callable[[Fraction, Any], Any]:
+    exact = getattr(Fraction, name)
+
+    def operation(self: Fraction, other: Any) -> Any:
+        if isinstance(other, float):
+            raise ClaimError(
+                f"an assumption uses the float {other!r}",
+                limit="a float is another number to a solver than to a fraction",
+                remedy="write it as a Fraction",
+            )
+        found = exact(self, other)
+        return Unmixed(found) if isinstance(found, Fraction) else found
+
+    return operation
+
+
+for _operation in _OPERATIONS:
+    setattr(Unmixed, f"__{_operation}__", _refusing(f"__{_operation}__"))
+Unmixed.__hash__ = Fraction.__hash__  # type: ignore[method-assign]

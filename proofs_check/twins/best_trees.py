@@ -1,0 +1,111 @@
+"""The best draft tree of a size, three ways: by trying every tree, by a heap, and by a dynamic programme."""
+
+from __future__ import annotations
+
+import heapq
+from fractions import Fraction
+from functools import cache
+from itertools import product as every_choice
+
+from proofs_check.algorithms.enumeration import Pmf
+from proofs_check.statement.arithmetic import Real
+from proofs_check.twins.rank_trees import Nodes, Path, RankPmf, all_trees, deepest, in_order, tokens, weight
+
+RANKS = 3
+"""Largest rank of the trees that are tried one by one."""
+
+
+def heaviest_tree(pi: RankPmf, nodes: int, depth: int | None = None, width: int | None = None) -> Nodes:
+    """The heaviest nodes of positive weight from a heap, of equal ones the shallowest, within the limits on the tree.
+
+    Examples
+    --------
+    >>> heaviest_tree((Fraction(1, 4), Fraction(3, 4)), 3)
+    ((2,), (2, 2), (2, 2, 2))
+    """
+    found: list[Path] = []
+    heap: list[tuple[Real, int, Path]] = [(-1, 0, ())]
+    while heap and len(found) <= nodes:
+        negative, deep, node = heapq.heappop(heap)
+        if width is not None and sum(len(other) == deep for other in found) == width:
+            continue
+        found.append(node)
+        if depth is None or deep < depth:
+            below = ((negative * share, deep + 1, (*node, rank)) for rank, share in enumerate(pi, 1) if share > 0)
+            for child in below:
+                heapq.heappush(heap, child)
+    return tuple(found[1:])
+
+
+def heaviest_set(pi: RankPmf, nodes: int, depth: int | None = None) -> Real:
+    """The most that any set of so many nodes weighs, tree or not, with the root's 1."""
+    depths = range(1, 1 + (depth or nodes))
+    paths = (path for d in depths for path in every_choice(range(1, len(pi) + 1), repeat=d))
+    return 1 + sum(sorted((weight(pi, path) for path in paths), reverse=True)[:nodes])
+
+
+Limits = tuple[int, int, int, bool]
+"""Nodes, depth, width of a tree, and whether its siblings have ranks 1..m."""
+
+
+@cache
+def described_trees(nodes: int) -> list[tuple[Nodes, Limits]]:
+    """Every tree of so many nodes on ranks 1 to 3, and what limits may speak of."""
+
+    def limits(tree: Nodes) -> Limits:
+        depths = [len(node) for node in tree]
+        return len(tree), deepest(tree), max(map(depths.count, depths)), in_order(tree)
+
+    return [(tree, limits(tree)) for tree in all_trees(nodes, RANKS)]
+
+
+@cache
+def bests(pi: Pmf, nodes: int) -> dict[Limits, Fraction]:
+    """The most tokens of the trees of so many nodes that are alike in all that limits may speak of."""
+    weights: dict[Path, Fraction] = {}
+    best: dict[Limits, Fraction] = {}
+    for tree, limits in described_trees(nodes):
+        for node in tree:
+            if node not in weights:
+                weights[node] = Fraction(weight(pi, node))
+        best[limits] = max(best.get(limits, Fraction(0)), 1 + sum((weights[node] for node in tree), Fraction(0)))
+    return best
+
+
+def most_tokens(
+    pi: Pmf, nodes: int, depth: int | None = None, width: int | None = None, consecutive: bool = False
+) -> Fraction:
+    """The most tokens of any tree of up to so many nodes within the limits, by trying every tree."""
+    return max(
+        value
+        for size in range(1, nodes + 1)
+        for (_, deep, wide, ordered), value in bests(pi, size).items()
+        if deep <= (depth or nodes) and wide <= (width or nodes) and ordered >= consecutive
+    )
+
+
+def programme(pi: RankPmf, nodes: int, depth: int | None = None) -> Real:
+    """The most tokens of a tree of up to so many nodes whose siblings have ranks 1..m, subtree by subtree."""
+
+    @cache
+    def from_rank(rank: int, below: int, deep: int) -> Real:
+        """The most of up to `below` nodes under a node of weight 1: children of this rank and later ones."""
+        options = [0]
+        if rank < len(pi) and deep:
+            for size in range(1, below + 1):
+                subtree = 1 + from_rank(0, size - 1, deep - 1)
+                options.append(pi[rank] * subtree + from_rank(rank + 1, below - size, deep))
+        return max(options)
+
+    return 1 + from_rank(0, nodes, depth or nodes)
+
+
+def one_by_one(pi: RankPmf, nodes: int, depth: int | None) -> Real:
+    """Wrong: always the heaviest node that may come next."""
+    tree: list[Path] = []
+    for _ in range(nodes):
+        inside = [(), *tree]
+        ranks = {node: 1 + sum(other[:-1] == node for other in tree) for node in inside}
+        following = [(*node, r) for node, r in ranks.items() if r <= len(pi) and len(node) < (depth or nodes)]
+        tree += [max(following, key=lambda node: weight(pi, node))] if following else []
+    return tokens(pi, tuple(tree))

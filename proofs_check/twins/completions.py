@@ -1,0 +1,176 @@
+"""What lists of largest probabilities leave open (§9), in exact arithmetic: the completion that is best, and the ends.
+
+Nothing here calls the library: where it finds the best completion by bisection, this solves a linear equation between
+two neighbouring kinks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from proofs_check.statement.arithmetic import Pmf, Real, floats, larger, smaller
+
+Pairs = list[tuple[Real, Real]]
+"""Tokens as (target probability, draft probability)."""
+
+Lengths = tuple[int, int]
+"""How many of the largest probabilities are known of target and draft."""
+
+Extras = tuple[tuple[int, ...], tuple[int, ...]]
+"""Tokens known besides, of target and draft; they do not lower the cap."""
+
+NO_EXTRAS: Extras = ((), ())
+
+
+class Seen(NamedTuple):
+    """What two lists tell: tokens known to both, to the target, to the draft, the number known to none; caps, masses.
+
+    ours, theirs: target probabilities of tokens the draft's list lacks, and the reverse.
+    outside: tokens known to none, n.
+    a, s, b, t: cap and unseen mass of the target, and of the draft.
+    """
+
+    both: Pairs
+    ours: list[Real]
+    theirs: list[Real]
+    outside: int
+    a: Real
+    s: Real
+    b: Real
+    t: Real
+
+
+def listed(pmf: Pmf, m: int, extra: Sequence[int] = ()) -> tuple[list[int], list[int]]:
+    """The m most probable tokens, ties to the lowest index, and those asked for besides."""
+    rounded = floats(pmf)
+    top = sorted(range(len(pmf)), key=lambda x: (-rounded[x], x))[:m]
+    return top, [x for x in dict.fromkeys(extra) if x not in top]
+
+
+def seen(p: Pmf, q: Pmf, m: Lengths, extra: Extras = NO_EXTRAS) -> Seen:
+    """What the lists of a pair tell.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> half, quarter = Fraction(1, 2), Fraction(1, 4)
+    >>> found = seen((half, quarter, quarter), (quarter, half, quarter), (1, 1))
+    >>> found.ours, found.theirs, found.outside, found.s
+    ([Fraction(1, 2)], [Fraction(1, 2)], 1, Fraction(1, 2))
+    """
+    (top, more), (other_top, other_more) = listed(p, m[0], extra[0]), listed(q, m[1], extra[1])
+    known, others = {*top, *more}, {*other_top, *other_more}
+    return Seen(
+        both=[(p[x], q[x]) for x in range(len(p)) if x in known & others],
+        ours=[p[x] for x in range(len(p)) if x in known - others],
+        theirs=[q[x] for x in range(len(p)) if x in others - known],
+        outside=len(p) - len(known | others),
+        a=p[top[-1]],
+        s=sum((p[x] for x in range(len(p)) if x not in known), 0 * p[0]),
+        b=q[other_top[-1]],
+        t=sum((q[x] for x in range(len(q)) if x not in others), 0 * q[0]),
+    )
+
+
+def best(known: Seen) -> Pairs:
+    """The completion that is best for every hockey stick at once, token by token.
+
+    Where one side alone knows a token the other follows it in proportion, up to its cap; on tokens known to none both
+    lie in one ratio. Mass beyond all caps goes where the other side has none.
+    """
+    p_out, q_out = meeting(known)
+    n, on_theirs, on_ours = known.outside, *_filled(known, p_out, q_out)
+    ours, theirs = list(zip(known.ours, on_ours, strict=True)), list(zip(on_theirs, known.theirs, strict=True))
+    outside = [(p_out / n, q_out / n)] * n if n else []
+    p_left = known.s - p_out - sum(on_theirs)
+    q_left = known.t - q_out - sum(on_ours)
+    p_places = [i for i, (_, q) in enumerate(theirs) if q == 0]
+    q_places = [i for i, (p, _) in enumerate(ours) if p == 0]
+    p_each = _each(p_left, len(p_places) + (n if p_out == 0 else 0))
+    q_each = _each(q_left, len(q_places) + (n if q_out == 0 else 0))
+    for i in p_places:
+        theirs[i] = (theirs[i][0] + p_each, theirs[i][1])
+    for i in q_places:
+        ours[i] = (ours[i][0], ours[i][1] + q_each)
+    if p_out == 0:
+        outside = [(p + p_each, q + q_each) for p, q in outside]
+    return [*known.both, *ours, *theirs, *outside]
+
+
+def most_minima(known: Seen) -> Real:
+    """The largest sum of min(p, q) over all completions, in one line and without one."""
+    a, s, b, t = known.a, known.s, known.b, known.t
+    u = smaller(t, sum(smaller(p, b) for p in known.ours))
+    w = smaller(s, sum(smaller(q, a) for q in known.theirs))
+    both = sum(smaller(p, q) for p, q in known.both)
+    return both + u + w + smaller(smaller(t - u, s - w), known.outside * smaller(a, b))
+
+
+def disjoint(known: Seen) -> Pairs:
+    """The tails as two tokens that the other side lacks: no completion is worse."""
+    p_tail, q_tail = known.s + sum(known.ours), known.t + sum(known.theirs)
+    return [*known.both, (p_tail, 0 * p_tail), (0 * q_tail, q_tail)]
+
+
+def meeting(known: Seen) -> tuple[Real, Real]:
+    """Target and draft mass on tokens known to none, at the best completion.
+
+    With the ratio rho of draft to target there, the draft offers what tokens of the target's list leave of its mass
+    and the target wants rho times what tokens of the draft's list leave of its own; both up to the caps. The first
+    falls in rho, the second rises, and both are linear between kinks.
+    """
+    n, a, s, b, t = known.outside, known.a, known.s, known.b, known.t
+    nothing = 0 * s, 0 * t
+    if n == 0 or s == 0 or t == 0:
+        return nothing
+
+    def offered(rho: Real) -> Real:
+        return t - sum(smaller(b, rho * p) for p in known.ours)
+
+    def wanted(rho: Real) -> Real:
+        return rho * s - sum(smaller(rho * a, q) for q in known.theirs)
+
+    def excess(rho: Real) -> Real:
+        return smaller(n * b, offered(rho)) - smaller(rho * n * a, wanted(rho))
+
+    kinks = sorted({0 * s, *(b / p for p in known.ours if p > 0), *(q / a for q in known.theirs)})
+    low = max(kink for kink in kinks if excess(kink) >= 0)
+    high = min((kink for kink in kinks if kink > low), default=2 * low + 1)
+    sides = [
+        (_line(draft, low, high), _line(target, low, high))
+        for draft in (offered, lambda rho: n * b + 0 * rho)
+        for target in (wanted, lambda rho: rho * n * a)
+    ]
+    crossings = [(y - x) / (u - v) for (u, x), (v, y) in sides if u != v]
+    rho = min((rho for rho in crossings if rho > 0), key=lambda rho: abs(excess(rho)))
+    mass = smaller(n * b, offered(rho))
+    return (mass / rho, mass) if mass > 0 else nothing
+
+
+def _line(side: Callable[[Real], Real], low: Real, high: Real) -> tuple[Real, Real]:
+    """Slope and constant of a side that is linear between these."""
+    slope = (side(high) - side(low)) / (high - low)
+    return slope, side(low) - slope * low
+
+
+def _filled(known: Seen, p_out: Real, q_out: Real) -> tuple[list[Real], list[Real]]:
+    """Target mass on tokens of the draft's list, and draft mass on those of the target's."""
+    return (
+        _in_proportion(known.s - p_out, known.a, known.theirs),
+        _in_proportion(known.t - q_out, known.b, known.ours),
+    )
+
+
+def _in_proportion(mass: Real, cap: Real, like: Sequence[Real]) -> list[Real]:
+    """Shares min(cap, x * like) that sum to `mass`, or the cap wherever like > 0 if they cannot reach it."""
+    falling = sorted((share for share in like if share > 0), reverse=True)
+    for full in range(len(falling)):
+        level = (mass - full * cap) / sum(falling[full:])
+        if level * falling[full] <= cap:
+            return [smaller(cap, larger(0, level) * share) for share in like]
+    return [cap if share > 0 else 0 * cap for share in like]
+
+
+def _each(mass: Real, places: int) -> Real:
+    return mass / places if places else 0 * mass

@@ -1,0 +1,147 @@
+"""The path theorem (§7) in fractions: the twin of :mod:`spectheory.prediction.paths` that knows no rounding.
+
+It states, for a text and the statistics along it, the survival of a call's accepted drafts and the law of all calls.
+:mod:`proofs_check.algorithms.enumeration` runs the algorithms themselves; the two share no line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+from proofs_check.algorithms.enumeration import Model, Pmf, Prefix
+
+Survival = Callable[[int, int], Fraction]
+"""P(tau >= i) of a call whose first draft stands at position n, as a function of (n, i)."""
+
+PositionLaw = Callable[[Pmf, Pmf, int], Fraction]
+"""Probability that a position's draft is accepted, given target pmf, draft pmf and the text's token there."""
+
+
+def likelihood_ratio(p: Pmf, q: Pmf, token: int) -> Fraction:
+    """The ratio rho = q(x)/p(x) of a token the target can draw."""
+    return q[token] / p[token]
+
+
+def token_acceptance(p: Pmf, q: Pmf, token: int) -> Fraction:
+    """Token verification: min(1, rho) (A1)."""
+    return min(Fraction(1), likelihood_ratio(p, q, token))
+
+
+def race_acceptance(p: Pmf, q: Pmf, token: int) -> Fraction:
+    """Exponential race: 1/(1 + g(1/rho)), g(c) = sum_y (c q_y - p_y)+; 0 where rho = 0 (A2)."""
+    rho = likelihood_ratio(p, q, token)
+    if rho == 0:
+        return Fraction(0)
+    return 1 / (1 + sum((max(b / rho - a, Fraction(0)) for a, b in zip(p, q, strict=True)), Fraction(0)))
+
+
+def independent_acceptance(p: Pmf, q: Pmf, token: int) -> Fraction:
+    """Independent match: q(x) (A4)."""
+    return q[token]
+
+
+def argmax_acceptance(p: Pmf, q: Pmf, token: int) -> Fraction:
+    """Argmax draft: 1 where x is the draft's first choice (A4)."""
+    return Fraction(int(q.index(max(q)) == token))
+
+
+def product_survival(accept: PositionLaw, target: Model, draft: Model, text: Prefix) -> Survival:
+    """Survival of a rule that decides each position by itself: the product of a(x) over the positions."""
+    at = [accept(target(text[:n]), draft(text[:n]), token) for n, token in enumerate(text)]
+    return lambda n, i: _product(at[n : n + i])
+
+
+def block_survival(target: Model, draft: Model, text: Prefix) -> Survival:
+    """Survival of block verification: min(1, min_{j<=i} prod_{l<=j} rho_{n+l})."""
+    rho = _ratios(target, draft, text)
+    return lambda n, i: min([Fraction(1), *(_product(rho[n : n + j]) for j in range(1, i + 1))])
+
+
+def one_call_terms(target: Model, draft: Model, text: Prefix) -> Survival:
+    """The terms min(1, prod_{l<=i} rho_{n+l}) of the one-call bound; *not* a survival function."""
+    rho = _ratios(target, draft, text)
+    return lambda n, i: min(Fraction(1), _product(rho[n : n + i]))
+
+
+def _ratios(target: Model, draft: Model, text: Prefix) -> list[Fraction]:
+    return [likelihood_ratio(target(text[:n]), draft(text[:n]), token) for n, token in enumerate(text)]
+
+
+def _product(values: Sequence[Fraction]) -> Fraction:
+    product = Fraction(1)
+    for value in values:
+        product *= value
+    return product
+
+
+def accepted_law(survival: Survival, n: int, k: int, length: int) -> list[Fraction]:
+    """P(tau = i) for i = 0..min(k, length - n), the last entry counting every tau from there on.
+
+    Examples
+    --------
+    >>> [str(share) for share in accepted_law(lambda n, i: Fraction(1, 2**i), 0, 3, 2)]
+    ['1/2', '1/4', '1/4']
+    """
+    most = min(k, length - n)
+    alive = [survival(n, i) for i in range(most + 1)]
+    return [alive[i] - (alive[i + 1] if i < most else 0) for i in range(most + 1)]
+
+
+def calls(survival: Survival, k: int, length: int, *, prefill: bool = False) -> tuple[Fraction, Fraction]:
+    """Mean and variance of the calls a text takes: C(n) = 1 + sum_i P(tau=i|n) C(n+i+1), C = 0 from the end on.
+
+    Examples
+    --------
+    >>> [str(value) for value in calls(lambda n, i: Fraction(1, 2**i), 1, 2)]
+    ['3/2', '1/4']
+    """
+    mean = [Fraction(0)] * (length + k + 2)
+    square = list(mean)
+    for n in range(length - 1, -1, -1):
+        law = accepted_law(survival, n, k, length)
+        later = sum((share * mean[n + i + 1] for i, share in enumerate(law)), Fraction(0))
+        later_square = sum((share * square[n + i + 1] for i, share in enumerate(law)), Fraction(0))
+        mean[n], square[n] = 1 + later, 1 + 2 * later + later_square
+    first = 1 if prefill else 0
+    return mean[first] + first, square[first] - mean[first] ** 2
+
+
+def full_acceptances(survival: Survival, k: int, length: int) -> Fraction:
+    """Expected number of calls, the one that ends the text left out, that accept all k drafts.
+
+    Examples
+    --------
+    >>> full_acceptances(lambda n, i: Fraction(1), 1, 4)
+    Fraction(1, 1)
+    """
+    expected = [Fraction(0)] * (length + k + 2)
+    for n in range(length - 1, -1, -1):
+        law = accepted_law(survival, n, k, length)
+        expected[n] = sum((share * expected[n + i + 1] for i, share in enumerate(law)), Fraction(0))
+        if n + k + 1 < length:
+            expected[n] += law[k]
+    return expected[0]
+
+
+def all_calls_law(survival: Survival, k: int, length: int, *, prefill: bool = False) -> dict[tuple[int, ...], Fraction]:
+    """Law of the accepted drafts of every call, given the text: calls are independent, each with its survival.
+
+    The last call is cut to the drafts inside the text, as :func:`proofs_check.algorithms.enumeration.given_text` does.
+    """
+    done: dict[tuple[int, ...], Fraction] = {}
+    running: dict[tuple[int, tuple[int, ...]], Fraction] = {(0, ()): Fraction(1)}
+    while running:
+        following: dict[tuple[int, tuple[int, ...]], Fraction] = {}
+        for (n, accepted), weight in running.items():
+            drafts = 0 if prefill and n == 0 else k
+            for i, share in enumerate(accepted_law(survival, n, drafts, length)):
+                if weight * share == 0:
+                    continue
+                key = (*accepted, i)
+                if n + i + 1 >= length:
+                    done[key] = done.get(key, Fraction(0)) + weight * share
+                else:
+                    following[n + i + 1, key] = following.get((n + i + 1, key), Fraction(0)) + weight * share
+        running = following
+    return done

@@ -1,0 +1,145 @@
+"""The path theorem for draft trees (§4, §7) in fractions: the twin of the trees in :mod:`spectheory.prediction.paths`.
+
+It states, from the law of the rank given the text at every position, where calls end and how many a text takes.
+:mod:`proofs_check.algorithms.tree_enumeration` runs the algorithms themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+from proofs_check.algorithms.enumeration import Model, Pmf, Prefix, normalised, positive_part
+from proofs_check.algorithms.tree_enumeration import Joint, Path, Tree, children, nodes_of
+from proofs_check.twins.path_theorem import Survival, accepted_law
+
+
+def depth(tree: Tree) -> int:
+    """The most drafts a call can accept."""
+    return max(map(len, tree))
+
+
+RankLaws = Sequence[Sequence[Fraction]]
+"""P(R = r | text) at each position of a text, r = 1, 2, ..."""
+
+RankLaw = Callable[[Pmf, Pmf, int, int], Sequence[Fraction]]
+"""P(R = r | output), r = 1..candidates, at one position: target pmf, draft pmf, output token, candidates."""
+
+
+def rank_laws(law: RankLaw, target: Model, draft: Model, text: Prefix, candidates: int) -> RankLaws:
+    """The rank law at every position of a text."""
+    return [law(target(text[:n]), draft(text[:n]), token, candidates) for n, token in enumerate(text)]
+
+
+def conditional(joint: Joint) -> RankLaw:
+    """The rank law given the output, read off a joint law."""
+
+    def law(p: Pmf, q: Pmf, token: int, candidates: int) -> list[Fraction]:
+        both = joint(p, q, candidates)
+        return [both.get((rank, token), Fraction(0)) / p[token] for rank in range(1, candidates + 1)]
+
+    return law
+
+
+def rejection_given(p: Pmf, q: Pmf, token: int, candidates: int) -> list[Fraction]:
+    """R3 with replacement in closed form: the product of TV(p^m, q), m < r, times min(p^r, q) at the token, over p.
+
+    Examples
+    --------
+    >>> third = Fraction(1, 3)
+    >>> [str(share) for share in rejection_given((third, 2 * third), (2 * third, third), 1, 2)]
+    ['1/2', '1/6']
+    """
+    law, residual, alive = [], p, Fraction(1)
+    for _ in range(candidates):
+        law.append(alive * min(residual[token], q[token]) / p[token])
+        excess = positive_part(residual, q)
+        alive *= sum(excess, Fraction(0))
+        residual = normalised(excess) if alive > 0 else residual
+    return law
+
+
+def node_probability(laws: RankLaws, n: int, node: Path) -> Fraction:
+    """Probability that a call that starts at position n accepts a node, given the text."""
+    product = Fraction(1)
+    for j, rank in enumerate(node):
+        product *= laws[n + j][rank - 1]
+    return product
+
+
+def tree_survival(laws: RankLaws, tree: Tree) -> Survival:
+    """P(tau >= i) of a call that starts at n: the sum over the nodes of depth i, for n + i up to the text's end.
+
+    Examples
+    --------
+    >>> half = Fraction(1, 2)
+    >>> tree_survival([[half, half / 2], [half, half]], frozenset({(1,), (2,), (2, 1)}))(0, 2)
+    Fraction(1, 8)
+    """
+
+    def survival(n: int, i: int) -> Fraction:
+        if i == 0:
+            return Fraction(1)
+        return sum((node_probability(laws, n, node) for node in tree if len(node) == i), Fraction(0))
+
+    return survival
+
+
+def all_ends_law(laws: RankLaws, tree: Tree, length: int, *, prefill: bool = False) -> dict[tuple[Path, ...], Fraction]:
+    """Law of the nodes at which the calls end, given the text: calls are independent, positions too.
+
+    A call ends at node v if it accepts v and the rank at the next position is no child's; the last call is cut as in
+    :func:`given_text`.
+    """
+    done: dict[tuple[Path, ...], Fraction] = {}
+    running: dict[tuple[int, tuple[Path, ...]], Fraction] = {(0, ()): Fraction(1)}
+    while running:
+        following: dict[tuple[int, tuple[Path, ...]], Fraction] = {}
+        for (n, ends), weight in running.items():
+            drafted: Tree = frozenset() if prefill and n == 0 else tree
+            for node in nodes_of(drafted):
+                share = weight * _ends_at(laws, drafted, n, node, length) if n + len(node) <= length else Fraction(0)
+                if share == 0:
+                    continue
+                after, key = n + len(node) + 1, (*ends, node)
+                if after >= length:
+                    done[key] = done.get(key, Fraction(0)) + share
+                else:
+                    following[after, key] = following.get((after, key), Fraction(0)) + share
+        running = following
+    return done
+
+
+def _ends_at(laws: RankLaws, tree: Tree, n: int, node: Path, length: int) -> Fraction:
+    reached = node_probability(laws, n, node)
+    if n + len(node) == length:
+        return reached
+    return reached * (1 - sum((laws[n + len(node)][child[-1] - 1] for child in children(tree, node)), Fraction(0)))
+
+
+def leaf_calls(laws: RankLaws, tree: Tree, length: int, *, start: int = 0) -> Fraction:
+    """Expected number of calls from position `start` on, the one that ends the text left out, that end at a leaf."""
+    leaves = [node for node in tree if not children(tree, node)]
+    survival, most = tree_survival(laws, tree), depth(tree)
+    expected = [Fraction(0)] * (length + most + 2)
+    for n in range(length - 1, -1, -1):
+        law = accepted_law(survival, n, most, length)
+        expected[n] = sum((share * expected[n + i + 1] for i, share in enumerate(law)), Fraction(0))
+        inside = [node for node in leaves if n + len(node) + 1 < length]
+        expected[n] += sum((node_probability(laws, n, node) for node in inside), Fraction(0))
+    return expected[start]
+
+
+def visits(survival: Survival, most: int, length: int) -> list[Fraction]:
+    """Expected number of calls that start at each position.
+
+    Examples
+    --------
+    >>> [str(share) for share in visits(lambda n, i: Fraction(1, 2**i), 1, 3)]
+    ['1', '1/2', '3/4']
+    """
+    expected = [Fraction(1)] + [Fraction(0)] * (length + most)
+    for n in range(length):
+        for i, share in enumerate(accepted_law(survival, n, most, length)):
+            expected[n + i + 1] += expected[n] * share
+    return expected[:length]

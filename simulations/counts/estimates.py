@@ -1,0 +1,159 @@
+"""Confidence intervals of a probability and of a mean.
+
+`exact` and `bernstein` hold at their confidence for any number of trials; `likelihood_ratio` and `student` are
+approximations, good for many.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from scipy import optimize, special, stats
+
+from simulations.counts.moments import Moments
+from spectheory.errors import SettingError
+from spectheory.intervals import CONFIDENCE, Interval
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its confidence interval.
+
+    - ``confidence``: how often such an interval holds the true value.
+    """
+
+    low: float
+    best: float
+    high: float
+    confidence: float
+
+    @property
+    def relative_width(self) -> float:
+        """Width over the observed value; infinite where that is 0."""
+        return (self.high - self.low) / abs(self.best) if self.best else math.inf
+
+    def as_interval(self) -> Interval:
+        """The same as an Interval, whose level is 95%."""
+        if self.confidence != CONFIDENCE:
+            raise SettingError(
+                f"confidence is {self.confidence}", limit=f"an Interval has {CONFIDENCE}", remedy="estimate at that"
+            )
+        return Interval(self.low, self.best, self.high, "statistical")
+
+
+# Probabilities
+
+
+def exact(successes: int, trials: int, confidence: float = CONFIDENCE) -> Estimate:
+    """Clopper and Pearson's interval of a probability: never below its confidence.
+
+    By beta quantiles: scipy's ``binomtest`` searches to 2e-12, too coarse for small probabilities.
+
+    Examples
+    --------
+    >>> exact(0, 100).high < 0.037
+    True
+    """
+    _check(confidence, successes, trials)
+    failures, miss = trials - successes, (1 - confidence) / 2
+    low = float(special.betaincinv(successes, failures + 1, miss)) if successes else 0.0
+    high = float(special.betainccinv(successes + 1, failures, miss)) if failures else 1.0
+    return Estimate(low, successes / trials, high, confidence)
+
+
+def likelihood_ratio(successes: int, trials: int, confidence: float = CONFIDENCE) -> Estimate:
+    """The probabilities whose log-likelihood is within half a chi-square quantile of the largest; approximate.
+
+    Examples
+    --------
+    >>> found = likelihood_ratio(0, 100)
+    >>> round(found.high, 4)  # 1 - exp(-3.84 / 200)
+    0.019
+    """
+    _check(confidence, successes, trials)
+    drop = float(stats.chi2.ppf(confidence, 1)) / 2
+    share, failures = successes / trials, trials - successes
+    low = share * math.exp(-_steps(successes, failures, drop)) if successes else 0.0
+    high = share - (1 - share) * math.expm1(-_steps(failures, successes, drop)) if failures else 1.0
+    return Estimate(low, share, high, confidence)
+
+
+def _steps(successes: int, failures: int, drop: float) -> float:
+    """How far the log of the probability of the successes may sink until the log-likelihood has dropped so much.
+
+    At the share e^-s of the observed probability the drop is s S - F log(1 + S (1 - e^-s) / F) >= S (s - 1).
+    """
+    if failures == 0:
+        return drop / successes
+
+    def excess(s: float) -> float:
+        return successes * s - failures * math.log1p(-successes * math.expm1(-s) / failures) - drop
+
+    return float(optimize.brentq(excess, 0.0, drop / successes + 1, xtol=1e-300, rtol=1e-14))
+
+
+def _check(confidence: float, successes: int = 0, trials: int = 1) -> None:
+    if not 0 < confidence < 1:
+        raise SettingError(f"confidence is {confidence}", limit="must lie in (0, 1)", remedy="use 0.95")
+    if not 0 <= successes <= trials or trials < 1:
+        raise SettingError(
+            f"{successes} successes of {trials} trials", limit="needs 0 <= successes <= trials", remedy="count again"
+        )
+
+
+# Means
+
+
+def student(moments: Moments, confidence: float = CONFIDENCE) -> Estimate:
+    """Student's interval of a mean; exact for normal samples, else an approximation for many.
+
+    Examples
+    --------
+    >>> found = student(Moments.of([1.0, 2.0, 3.0]))
+    >>> round(found.low, 3), found.best, round(found.high, 3)
+    (-0.484, 2.0, 4.484)
+    """
+    _check(confidence)
+    reach = student_reach(moments, 1 - confidence)
+    return Estimate(moments.mean - reach, moments.mean, moments.mean + reach, confidence)
+
+
+def student_reach(moments: Moments, alarm: float) -> float:
+    """Half the width of Student's interval that misses the mean with probability `alarm`."""
+    _two(moments)
+    return float(stats.t.isf(alarm / 2, moments.n - 1)) * math.sqrt(moments.variance / moments.n)
+
+
+def bernstein(moments: Moments, low: float, high: float, confidence: float = CONFIDENCE) -> Estimate:
+    """The empirical Bernstein interval of the mean of samples in [low, high] (maurer2009, Theorem 4, both sides).
+
+    Examples
+    --------
+    >>> found = bernstein(Moments.of([0.0, 1.0] * 500), 0.0, 1.0)
+    >>> 0.42 < found.low < 0.46 and found.best == 0.5
+    True
+    """
+    _check(confidence)
+    reach = bernstein_reach(moments, low, high, 1 - confidence)
+    return Estimate(max(low, moments.mean - reach), moments.mean, min(high, moments.mean + reach), confidence)
+
+
+def bernstein_reach(moments: Moments, low: float, high: float, alarm: float) -> float:
+    """Half the width, not cut at the range, of the interval that misses the mean with probability `alarm` or less."""
+    _two(moments)
+    a, b = Fraction(low), Fraction(high)
+    if (a + b) * moments.total - moments.n * a * b < moments.squares:  # the sum of (x - a)(b - x)
+        raise SettingError(
+            f"samples of mean {moments.mean:.6g} and variance {moments.variance:.3g} leave [{low}, {high}]",
+            limit="all must lie in the range",
+            remedy="state a wider range",
+        )
+    log = math.log(4 / alarm)
+    return math.sqrt(2 * moments.variance * log / moments.n) + 7 * (high - low) * log / (3 * (moments.n - 1))
+
+
+def _two(moments: Moments) -> None:
+    if moments.n < 2:
+        raise SettingError(f"{moments.n} samples", limit="a mean needs 2 for its interval", remedy="run more trials")

@@ -1,0 +1,1 @@
+"""Random numbers that a compiled kernel and its readable twin draw alike."""

@@ -1,0 +1,1 @@
+"""Tasks, their batches on any executor, and the append-only file of finished batches."""

@@ -1,0 +1,87 @@
+"""Executors that a run submits to: its own pool of processes, renewed when a worker dies, or one that it is given."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+
+from simulations.counts.tally import Tally
+from simulations.experiments.batches import Failure, run_batch
+from simulations.experiments.registry import registered
+from simulations.experiments.tasks import Task
+from spectheory.errors import SettingError, SpectheoryError
+
+Maker = Callable[[], Executor]
+
+
+class WorkerError(SpectheoryError):
+    """A batch failed, or workers die again and again."""
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def process_pool(workers: int | None = None) -> ProcessPoolExecutor:
+    """Fresh processes that leave keyboard interrupts to the run, and end with it however it ends."""
+    if workers is not None and workers < 1:
+        raise SettingError(f"workers is {workers}", limit="must be >= 1", remedy="leave it out for all processors")
+    spawn = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(workers or processors(), mp_context=spawn, initializer=_begin)
+
+
+def _begin() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End a worker when its run is killed; otherwise it would wait for work forever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+class Pool:
+    """An executor that is made anew when it breaks.
+
+    - ``executor``: one that stays the caller's, a function that makes them, or None for processes.
+    """
+
+    def __init__(self, executor: Executor | Maker | None, workers: int | None) -> None:
+        if workers is not None and executor is not None:
+            raise SettingError("workers and an executor are given", limit="one of them", remedy="leave one out")
+        self._given = executor if isinstance(executor, Executor) else None
+        self._make: Maker = executor if callable(executor) else lambda: process_pool(workers)
+        self._executor = self._given or self._make()
+
+    def submit(self, task: Task, batch: int) -> Future[Tally | Failure]:
+        """Have a batch run."""
+        return self._executor.submit(run_batch, task, batch, registered(task.kind).run.__module__)
+
+    def renew(self, lost: BrokenExecutor) -> None:
+        """Put a fresh executor in the place of a broken one."""
+        if self._given is not None:
+            raise WorkerError(
+                "a worker died and broke the executor",
+                limit="one that was passed in cannot be renewed; finished batches are kept",
+                remedy="pass a function that makes executors",
+            ) from lost
+        self.close()
+        self._executor = self._make()
+
+    def close(self, *, at_once: bool = False) -> None:
+        """Drop what waits, and let what runs finish or kill its processes; the caller's executor is left alone."""
+        if self._given is not None:
+            return
+        processes = list((getattr(self._executor, "_processes", None) or {}).values())
+        self._executor.shutdown(wait=not at_once, cancel_futures=True)
+        if at_once:
+            for process in processes:
+                process.kill()

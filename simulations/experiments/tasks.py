@@ -1,0 +1,127 @@
+"""What an experiment is: a registered simulator, its parameters, the root seed and how many trials a batch has.
+
+A task is named by the hash of all that decides its numbers, so results find their task again, and only theirs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from simulations.experiments.registry import registered
+from spectheory.errors import SettingError
+
+ID_WORDS = 8
+"""A task's id is 256 bits; as the key of its streams it is this many words of 32 bits."""
+
+
+def canonical(value: Any) -> str:
+    """The one JSON text of a value: keys sorted, no spaces, finite numbers; numpy scalars and arrays as lists.
+
+    1 and 1.0 differ, as they may to a simulator.
+
+    Examples
+    --------
+    >>> canonical({"k": (1, 2.5), "a": np.int64(3)})
+    '{"a":3,"k":[1,2.5]}'
+    """
+    try:
+        return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise SettingError(
+            f"parameters cannot be written as JSON ({error})",
+            limit="must be finite numbers, texts, lists and mappings with texts as keys",
+            remedy="convert them",
+        ) from error
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        if wrong := [key for key in value if not isinstance(key, str)]:
+            raise TypeError(f"the key {wrong[0]!r} is no text")
+        return {key: _plain(value[key]) for key in value}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+
+
+@dataclass(frozen=True)
+class Task:
+    """One experiment; make it with :func:`task`.
+
+    - ``text``: its parameters as canonical JSON.
+    - ``trials``: trials of one batch; another batch size draws other numbers.
+    """
+
+    kind: str
+    text: str
+    seed: int
+    trials: int
+    version: str
+
+    def __post_init__(self) -> None:
+        for name, value, least in (("seed", self.seed, 0), ("trials of a batch", self.trials, 1)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise SettingError(f"{name} is {value!r}", limit=f"must be an integer >= {least}", remedy="change it")
+        if not isinstance(self.parameters, dict) or canonical(self.parameters) != self.text:
+            raise SettingError(
+                f"parameters are {self.text[:40]!r}", limit="must be a canonical JSON object", remedy="use task(...)"
+            )
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """A copy of the parameters."""
+        return json.loads(self.text)
+
+    @cached_property
+    def id(self) -> str:
+        """SHA-256 of all that decides the numbers, 64 hexadecimal digits; the same in every process."""
+        return hashlib.sha256(canonical(self.as_dict()).encode()).hexdigest()
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """The id as integers below 2^32: with a batch number, the child key of the batch's stream."""
+        return tuple(int(self.id[8 * i : 8 * i + 8], 16) for i in range(ID_WORDS))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields, JSON-ready; parameters unfolded."""
+        return {
+            "kind": self.kind,
+            "parameters": self.parameters,
+            "seed": self.seed,
+            "trials": self.trials,
+            "version": self.version,
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Task:
+        """The task of such fields."""
+        names = ("kind", "seed", "trials", "version")
+        return cls(text=canonical(fields["parameters"]), **{name: fields[name] for name in names})
+
+
+def task(kind: str, parameters: Mapping[str, Any] | None = None, *, seed: int, trials: int) -> Task:
+    """Describe an experiment with a simulator that is registered here, in its present version.
+
+    - ``kind``: name of the simulator.
+    - ``parameters``: what it is given: JSON values, numpy scalars or arrays.
+    - ``seed``: root seed, at least 0.
+    - ``trials``: trials of one batch: the unit that is stored, drawn by one stream and given to one worker. A batch
+      should take a tenth of a second or more.
+
+    Examples
+    --------
+    >>> from simulations.experiments.registry import simulator
+    >>> @simulator("a toy", version="1")
+    ... def toy(parameters, trials, state): ...
+    >>> one = task("a toy", {"p": 0.25, "k": 2}, seed=1, trials=1000)
+    >>> one == task("a toy", {"k": 2, "p": 0.25}, seed=1, trials=1000), len(one.id)
+    (True, 64)
+    """
+    return Task(kind, canonical(parameters or {}), seed, trials, registered(kind).version)

@@ -1,0 +1,75 @@
+"""Classes of users: named on the command line as ``module:Class``, or registered as entry points by packages."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import TypeVar
+
+from spectheory.errors import SettingError
+
+T = TypeVar("T")
+
+
+def is_address(name: str) -> bool:
+    """Whether a name is written as ``module:Class``."""
+    return ":" in name
+
+
+def load_class(address: str, kind: type[T]) -> type[T]:
+    """The class at ``module:Class``; modules of the working folder are found too.
+
+    Raises
+    ------
+    SettingError
+        If it cannot be imported, or is of another kind.
+    """
+    module, _, name = address.partition(":")
+    if str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))
+    try:
+        found = getattr(import_module(module), name)
+    except Exception as error:  # code of a user may fail in any way
+        raise _refused(address, f"{type(error).__name__}: {error}") from error
+    if not (isinstance(found, type) and issubclass(found, kind)):
+        raise _refused(address, f"it is no {kind.__name__}")
+    if not getattr(found, "name", ""):
+        raise _refused(address, "it has no name")
+    return found
+
+
+def load(address: str, kind: type[T]) -> T:
+    """An instance of the class at ``module:Class``.
+
+    Raises
+    ------
+    SettingError
+        If it cannot be imported, is of another kind, or is not made without arguments.
+    """
+    try:
+        return load_class(address, kind)()
+    except TypeError as error:
+        raise _refused(address, str(error)) from error
+
+
+@cache
+def installed(group: str, kind: type[T]) -> tuple[T, ...]:
+    """Instances of the classes that installed packages register under a group of entry points.
+
+    Raises
+    ------
+    SettingError
+        If one of them cannot be loaded.
+    """
+    return tuple(load(entry.value, kind) for entry in entry_points(group=group))
+
+
+def _refused(address: str, why: str) -> SettingError:
+    return SettingError(
+        f"{address!r} cannot be loaded: {' '.join(why.split())}",
+        limit="needs a class as module:Class",
+        remedy="see docs/extending.md",
+    )

@@ -1,0 +1,127 @@
+"""The most probable tokens of both models at each position, in JSON lines of log-probabilities (§9).
+
+Beside ``target`` and ``draft`` a line then has
+
+- ``token``: the id of each token of the text;
+- ``target_top`` and ``draft_top``: for each token a list of pairs [id, log-probability], the m most probable tokens
+  at its position in any order; m may differ. -Infinity says that a token, and every token not listed, is impossible;
+- ``vocabulary``: the number of tokens of both models;
+- ``error`` (optional): by how much a log-probability may be rounded, nats; 1e-6 if absent.
+
+``sampling`` (optional, as ``{"temperature": 0.7, "top_p": 0.9}``) says that the log-probabilities are raw and how the
+text was drawn. Raw ones are those of the text's pmfs at temperature 1 without cuts alone; with other settings they are
+refused, unless the lists hold all tokens, from which the pmfs are worked out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from spectheory.distributions import Sampling
+from spectheory.errors import SpectheoryError, TextError
+from spectheory.truncated.top import TopLogProbs
+
+SINGLE_PRECISION = 1e-6
+"""Error of a log-probability in nats, if a line does not say: that of a softmax in single precision."""
+AGREE = 1e-3
+"""How far a token's own log-probability may be from that in its list, nats, before they are of different passes."""
+MODELS = ("target", "draft")
+KEYS = ("token", "target_top", "draft_top", "vocabulary")
+Text = Mapping[str, Any]
+Pair = tuple[TopLogProbs, TopLogProbs]
+
+
+def has_lists(text: Text) -> bool:
+    """Whether a line has a key of lists."""
+    return any(name in text for name in KEYS)
+
+
+def positions(text: Text, where: str) -> Iterator[tuple[int, Pair]]:
+    """The id of each token of the text, and both lists at its position.
+
+    Raises
+    ------
+    TextError
+        If a key is missing, lengths differ, or a list is none; line and token are named.
+    """
+    for name in KEYS:
+        if name not in text:
+            raise TextError(
+                f"{where} has no {name!r}", limit=f"lists need {', '.join(KEYS)}", remedy="give all, on every line"
+            )
+    columns = [text[name] for name in KEYS[:3]]
+    if not all(isinstance(column, list) and len(column) == len(text["target"]) for column in columns):
+        raise TextError(
+            f"{where} has {', '.join(KEYS[:3])} of other lengths than 'target'",
+            limit="needs one entry per token",
+            remedy="list every position of the text",
+        )
+    for at, (token, *tops) in enumerate(zip(*columns, strict=True)):
+        try:
+            target, draft = (_top(text, top, token, text[model][at]) for model, top in zip(MODELS, tops, strict=True))
+        except (SpectheoryError, TypeError, ValueError, OverflowError) as error:
+            raise _refused(
+                error, f"{where}, token {at + 1}", "its lists are no lists of [id, log-probability]"
+            ) from error
+        yield token, (target, draft)
+
+
+def _top(text: Text, top: Any, token: Any, own: float) -> TopLogProbs:
+    """One list; a token of the text that is not in it is known beside it."""
+    listed = dict(top)
+    if len(listed) < len(top) or type(token) is not int:
+        raise ValueError
+    error = text.get("error", SINGLE_PRECISION)
+    if token not in listed:
+        return TopLogProbs(list(listed), list(listed.values()), text["vocabulary"], [token], [own], error)
+    if own != listed[token] and not abs(own - listed[token]) <= AGREE + 2 * error:
+        raise TextError(
+            f"its own log-probability is {own:g}, in the list {listed[token]:g}",
+            limit=f"must agree within {AGREE:g} nats",
+            remedy="take both from one pass over the same text",
+        )
+    return TopLogProbs(list(listed), list(listed.values()), text["vocabulary"], error=error)
+
+
+def as_drawn(text: Text, where: str) -> Text:
+    """The line with the log-probabilities of the pmfs that the text was drawn from, if it says that its own are raw.
+
+    Raises
+    ------
+    TextError
+        If that cannot be known.
+    """
+    if "sampling" not in text:
+        return text
+    try:
+        sampling = Sampling(**text["sampling"])
+    except (SpectheoryError, TypeError) as error:
+        raise _refused(error, where, "its sampling has unknown settings") from error
+    if sampling == Sampling():
+        return text
+    size, drawn = text.get("vocabulary"), dict(text)
+    for model in MODELS:
+        tops = text.get(f"{model}_top")
+        if not (isinstance(tops, list) and tops and all(isinstance(top, list) and len(top) == size for top in tops)):
+            raise TextError(
+                f"{where} holds raw log-probabilities of a text drawn with {text['sampling']}",
+                limit="they are valid at temperature 1 without cuts, or with lists of all tokens",
+                remedy="have the server apply the settings, or list all tokens",
+            )
+        try:
+            logs = sampling.log_pmf(np.array([[log for _, log in sorted(top)] for top in tops]))
+        except (SpectheoryError, TypeError, ValueError) as error:
+            raise _refused(error, where, f"{model}_top holds no lists of [id, log-probability]") from error
+        drawn[f"{model}_top"] = [list(enumerate(row)) for row in logs.tolist()]
+        drawn[model] = [row[token] for row, token in zip(logs.tolist(), text.get("token", ()), strict=False)]
+    return drawn
+
+
+def _refused(error: Exception, where: str, otherwise: str) -> TextError:
+    """The error with its place; `otherwise` says what is wrong if it is none of ours."""
+    if isinstance(error, SpectheoryError):
+        return TextError(f"{where}: {error.what}", limit=error.limit, remedy=error.remedy)
+    return TextError(f"{where}: {otherwise}", limit="see docs/measuring.md", remedy="write numbers with json.dumps")

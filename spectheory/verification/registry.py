@@ -1,0 +1,120 @@
+"""Every rule by name: the built-in ones, a line each, and those of users; which of them are usual."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from spectheory.errors import SettingError
+from spectheory.extensions import installed, is_address, load
+from spectheory.verification.base import PathRule, RankRule, Rule
+from spectheory.verification.block import BlockVerification
+from spectheory.verification.gumbel_list import GumbelList
+from spectheory.verification.kseq import KSeq
+from spectheory.verification.lookup import LookupMatch
+from spectheory.verification.matching import ArgmaxDraft, GreedyMatch, IndependentMatch, TopKMatch
+from spectheory.verification.poisson import PoissonRace
+from spectheory.verification.race import RaceVerification
+from spectheory.verification.recursive import RecursiveRejection
+from spectheory.verification.token import TokenVerification
+
+BUILT_IN: tuple[Rule, ...] = (
+    TokenVerification(),
+    BlockVerification(),
+    RaceVerification(),
+    PoissonRace(),
+    RecursiveRejection(),
+    RecursiveRejection(replacement=False),
+    IndependentMatch(),
+    ArgmaxDraft(),
+    GreedyMatch(),
+    TopKMatch(),
+    KSeq(),
+    GumbelList(),
+    LookupMatch(),
+)
+"""A new rule's file is listed here and nowhere else."""
+
+PATH_RULES: dict[str, PathRule] = {rule.name: rule for rule in BUILT_IN if isinstance(rule, PathRule)}
+"""Built-in rules with a path form, by name: those that a trace predicts."""
+
+RULES: dict[str, PathRule] = {name: rule for name, rule in PATH_RULES.items() if rule.uses_draft}
+"""Those of them that are about two pmfs."""
+
+DEFAULT_RULES: tuple[PathRule, ...] = (TokenVerification(), BlockVerification(), RaceVerification(), LookupMatch())
+"""Predicted with chains where no rule is named."""
+
+DEFAULT_TREE_RULES: tuple[tuple[RankRule, ...], ...] = (
+    (RaceVerification(),),
+    (RecursiveRejection(replacement=False), RecursiveRejection()),
+    (TopKMatch(),),
+)
+"""Predicted with trees where no rule is named: of each kind the first that the trace records."""
+
+VALIDATED_RULES: tuple[PathRule, ...] = (*DEFAULT_RULES[:3], ArgmaxDraft(), LookupMatch())
+"""Decoded with chains where no rule is named."""
+
+VALIDATED_TREE_RULES: tuple[RankRule, ...] = tuple(kind[0] for kind in DEFAULT_TREE_RULES)
+"""Decoded with other shapes where no rule is named."""
+
+
+def all_rules() -> dict[str, Rule]:
+    """The built-in rules, and those that installed packages register as entry points ``spectheory.rules``, by name."""
+    return {rule.name: rule for rule in (*BUILT_IN, *installed("spectheory.rules", Rule))}
+
+
+def names(rules: Iterable[Rule], kind: type = PathRule) -> str:
+    """The names of the rules of a kind, as a list in words."""
+    return ", ".join(rule.name for rule in rules if isinstance(rule, kind))
+
+
+def find_rule(name: str) -> Rule:
+    """The rule of a name, or of a class written as ``module:Class``.
+
+    Raises
+    ------
+    SettingError
+        If there is none, it cannot be loaded, or it has the name of a built-in rule.
+
+    Examples
+    --------
+    >>> find_rule("race")
+    RaceVerification()
+    """
+    if name in PATH_RULES:
+        return PATH_RULES[name]
+    if not is_address(name):
+        known = all_rules()
+        if name not in known:
+            raise SettingError(
+                f"rule {name!r} is unknown",
+                limit=f"there are {names(known.values())}",
+                remedy="name one, or a class of your own as module:Class",
+            )
+        return known[name]
+    rule = load(name, Rule)  # type: ignore[type-abstract]
+    if rule.name in {built.name for built in BUILT_IN}:
+        raise SettingError(f"{name} is called {rule.name!r}", limit="a built-in rule has this name", remedy="rename it")
+    return rule
+
+
+def ranked_names() -> str:
+    """The names of the rules with ranks, which take any shape."""
+    return names(all_rules().values(), RankRule)
+
+
+def path_rule(name: str) -> PathRule:
+    """The same, for a rule with a path form.
+
+    Raises
+    ------
+    SettingError
+        If there is no such rule.
+    """
+    rule = find_rule(name)
+    if not isinstance(rule, PathRule):
+        raise SettingError(
+            f"rule {rule.name!r} has no path form",
+            limit=f"texts are predicted by {names(all_rules().values())}",
+            remedy="name one, or ask `spectheory rules` about two pmfs",
+        )
+    return rule

@@ -1,0 +1,213 @@
+"""A rule, a rule with ranks and a draft shape, each from one file, in every command: those of docs/extending.md."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spectheory import extensions
+from spectheory.cli import main
+from spectheory.trace import SAMPLED_TEXT, Trace
+from tests.made_up import trace as made_up
+
+PAGE = Path(__file__).parents[2] / "docs" / "extending.md"
+PMFS = ("--target", "0.5,0.3,0.2", "--draft", "0.2,0.3,0.5")
+OVERLAP = 0.7
+"""The sum of min(p, q) of these."""
+HEADS = 0.4
+"""What the ranked toy accepts of each candidate."""
+CLOSE = 1e-9
+
+Ask = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with half.py, coin.py and comb.py as the page has them, on Python's path."""
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for name, block in zip(("half", "coin", "comb"), blocks, strict=True):
+        (tmp_path / f"{name}.py").write_text(block, encoding="utf-8")
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def package(toys: Path) -> Iterator[None]:
+    """The two rules as entry points of an installed package."""
+    info = toys / "toys-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toys\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[spectheory.rules]\nhalf = half:Half\ncoin = coin:Coin\n")
+    extensions.installed.cache_clear()
+    yield
+    extensions.installed.cache_clear()
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Trace:
+    found = made_up(40, 30, 25, 35, origin=SAMPLED_TEXT)
+    found.write(tmp_path / "trace.parquet")
+    return found
+
+
+@pytest.fixture
+def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
+    def run(*arguments: object) -> dict[str, Any]:
+        assert main([*map(str, arguments), "--json"]) == 0, capsys.readouterr().err
+        return dict(json.loads(capsys.readouterr().out))
+
+    return run
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    assert main([*map(str, arguments)]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    return err
+
+
+def half_accepted(trace: Trace) -> np.ndarray:
+    """What the first toy accepts of each position's draft."""
+    return np.minimum(1, np.exp(trace.columns["log_draft"] - trace.columns["log_target"])) / 2
+
+
+def tokens_of_chains_of_one(accepted: np.ndarray, trace: Trace) -> float:
+    """Tokens per call with one draft a call, by recursion over the starts of each text."""
+    calls = 0.0
+    for row in np.split(accepted, np.cumsum(trace.lengths)[:-1]):
+        left = [0.0, 0.0]
+        for a in row[::-1]:
+            left = [1 + a * left[1] + (1 - a) * left[0], left[0]]
+        calls += left[0]
+    return len(trace) / calls
+
+
+def test_predict(toys: Path, trace: Trace, ask: Ask) -> None:
+    """Chains and trees of both rules and of the shape, their figures, and the numbers that their laws say."""
+    rules = ("--rule", "token", "--rule", "half:Half", "--rule", "coin:Coin")
+    found = ask("predict", toys / "trace.parquet", *rules, "--k-max", 3, "--c", 0.1, "--out", toys / "out")
+    assert found == json.loads((toys / "out" / "prediction.json").read_text())
+    of = {(p["rule"], p["wanted"]): p for p in found["predictions"]}
+    accepted = half_accepted(trace)
+    one = of["half", "chain k=1"]
+    assert one["acceptance"]["best"] == pytest.approx(accepted.mean(), abs=CLOSE)
+    assert one["tokens_per_call"]["best"] == pytest.approx(tokens_of_chains_of_one(accepted, trace), abs=CLOSE)
+    coin = tokens_of_chains_of_one(np.full(len(trace), HEADS), trace)
+    assert of["coin", "chain k=1"]["tokens_per_call"]["best"] == pytest.approx(coin, abs=CLOSE)
+    assert ("coin", "best tree of 3") in of
+    assert ("half", "best tree of 3") not in of
+    drawn = {name: (toys / "out" / f"{name}.svg").exists() for name in ("tokens_per_call", "trees", "speedup")}
+    assert all(drawn.values()), drawn
+
+
+def test_predict_with_the_shape(toys: Path, trace: Trace, ask: Ask) -> None:
+    """Two candidates of a coin are a coin of 1 - 0.6^2; a comb is that batch at two nodes."""
+    found = ask(
+        *("predict", toys / "trace.parquet", "--rule", "coin:Coin", "--k-max", 3, "--out", toys / "out"),
+        *("--shape", "comb:Comb", "--shape", "batch"),
+    )
+    of = {p["wanted"]: p for p in found["predictions"]}
+    assert of["comb k=3"]["paths"] == [[1], [2], [1, 1]]
+    both = tokens_of_chains_of_one(np.full(len(trace), 1 - (1 - HEADS) ** 2), trace)
+    for name in ("comb k=2", "batch k=2"):
+        assert of[name]["tokens_per_call"]["best"] == pytest.approx(both, abs=CLOSE)
+
+
+def test_plan(toys: Path, trace: Trace, ask: Ask) -> None:
+    found = ask(
+        *("plan", toys / "trace.parquet", "--rule", "half:Half", "--rule", "coin:Coin", "--c", 0.1, "--k-max", 2),
+        *("--nodes", 3, "--out", toys / "out"),
+    )
+    assert {each["rule"] for each in found["candidates"]} == {"half", "coin"}
+    binding = {limit["name"]: limit["binds"] for limit in found["limits"]["distances"]}
+    assert binding.get("1 call", found["kind"] == "tree")
+    assert not binding.get("B6"), "the toys' drafts are drawn"
+    assert all((toys / "out" / f"plan.{suffix}").exists() for suffix in ("png", "svg"))
+
+
+def test_rules_and_bounds(toys: Path, package: None, trace: Trace, ask: Ask) -> None:
+    """Installed rules stand beside the built-in ones, with the acceptances that they state."""
+    for source, half in ((PMFS, OVERLAP / 2), ((toys / "trace.parquet",), half_accepted(trace).mean())):
+        found = {row["rule"]: row for row in ask("rules", *source, "--k", 3)["rules"]}
+        assert {"token", "race", "kseq"} < set(found)
+        assert found["half"]["acceptance"]["best"] == pytest.approx(half, abs=CLOSE)
+        assert (found["half"]["k"], found["coin"]["k"]) == (1, 3)
+        assert found["coin"]["acceptance"]["best"] == pytest.approx(1 - (1 - HEADS) ** 3, abs=CLOSE)
+        named = ask("rules", *source, "--k", 3, "--rule", "half", "--rule", "coin:Coin")["rules"]
+        assert {row["rule"] for row in named} == {"half", "coin"}
+    bounds = ask("bounds", toys / "trace.parquet", "--nodes", 2)
+    assert "coin" in json.dumps(bounds)
+
+
+def test_tree(toys: Path, trace: Trace, ask: Ask, capsys: pytest.CaptureFixture[str]) -> None:
+    found = ask("tree", toys / "trace.parquet", "--rule", "coin:Coin", "--nodes", 2)
+    assert found["rule"] == "coin"
+    assert "'half' has no ranks" in refused(capsys, "tree", toys / "trace.parquet", "--rule", "half:Half")
+
+
+def test_simulate(toys: Path, ask: Ask, capsys: pytest.CaptureFixture[str]) -> None:
+    """A shape of the user's is simulated; a rule without a simulator is refused, and the refusal names those there."""
+    law = ("--rank-pmf", "0.4,0.24", "--trials", 20_000, "--workers", 1)
+    found = ask("simulate", "tree", *law, "--shape", "comb:Comb", "--k", 3)
+    assert found["task"]["parameters"]["paths"] == [[1], [2], [1, 1]]
+    assert found["agree"]
+    assert found["comparisons"][0]["predicted"] == pytest.approx(0.4 + 0.24 + 0.16)
+    assert "token, block" in refused(capsys, "simulate", "decode", "--rule", "half:Half")
+
+
+def test_a_claim_about_a_rule(toys: Path, ask: Ask) -> None:
+    (toys / "claim.py").write_text(
+        "from coin import Coin\nfrom proofs_check import Claim, at_most\n"
+        "ACCEPTED = Claim(f'{Coin.name} accepts at most 2/3', lambda p, q: at_most(2 * (p[0] * 0 + 1), 3))\n"
+    )
+    (trial,) = ask("verify", "--claim", toys / "claim.py")["claims"]
+    assert trial["claim"] == "coin accepts at most 2/3"
+    assert trial["verdict"] != "refuted"
+
+
+def test_validate_refuses_a_rule_without_a_decoder(toys: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = refused(capsys, "validate", "--rule", "half:Half", "--out", toys / "out")
+    assert "rule 'half' has no decoder: there are token" in line
+
+
+BAD = {
+    "nothing:There": "No module named 'nothing'",
+    "half:Nothing": "no attribute 'Nothing'",
+    "comb:Comb": "it is no Rule",
+    "half:": "cannot be loaded",
+    "broken:Broken": "division by zero",
+    "lacking:Lacking": "abstract",
+    "nobody": "there are token, block",
+    "taken:Taken": "a built-in rule has this name",
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_names_give_one_line(name: str, toys: Path, trace: Trace, capsys: pytest.CaptureFixture[str]) -> None:
+    (toys / "broken.py").write_text("1 / 0\n")
+    head = "from spectheory.verification import PositionRule, TokenVerification\n"
+    (toys / "lacking.py").write_text(f"{head}class Lacking(PositionRule):\n    name = 'lacking'\n")
+    (toys / "taken.py").write_text(f"{head}class Taken(TokenVerification):\n    pass\n")
+    for command in ("predict", "rules"):
+        assert BAD[name] in refused(capsys, command, toys / "trace.parquet", "--rule", name)
+    if name != "nobody":
+        assert main(["predict", str(toys / "trace.parquet"), "--shape", name.replace("comb:Comb", "half:Half")]) == 2
+
+
+def test_what_lacks_a_decoder() -> None:
+    """Every built-in rule with a path form is decoded, every way of drafting has its drafter."""
+    from spectheory.measure.decoders.drafters import CANDIDATES
+    from spectheory.measure.decoders.verifiers import verifier_of
+    from spectheory.verification import PATH_RULES
+
+    assert [name for name, rule in PATH_RULES.items() if verifier_of(rule) is None] == []
+    drafted = {name: (rule.drafts, rule.by_arrival) for name, rule in PATH_RULES.items() if rule.uses_draft}
+    assert [name for name, how in drafted.items() if how not in CANDIDATES] == []

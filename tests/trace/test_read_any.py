@@ -1,0 +1,48 @@
+"""One door for evidence: folders, Parquet files and logs are told apart by content; what is none is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spectheory.errors import SpectheoryError
+from spectheory.trace import TRACE_FILE, Trace, read_any
+
+LINE = '{"target": [-1, -0.5], "draft": [-2, -0.1]}\n'
+
+
+def test_each_kind_is_read(tmp_path: Path) -> None:
+    trace = Trace.from_log_probabilities([([-1.0, -0.5], [-2.0, -0.1])])
+    trace.write(tmp_path / TRACE_FILE)
+    trace.write(tmp_path / "renamed.bin")
+    (tmp_path / "log.txt").write_text("\ufeff\n " + LINE)
+    for path in (tmp_path, tmp_path / TRACE_FILE, tmp_path / "renamed.bin", tmp_path / "log.txt"):
+        assert read_any(path).columns["log_target"].tolist() == [-1.0, -0.5]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty: readable are a folder"),
+        (b"a,b\n1,2\n", "of an unknown format: readable are a folder .* JSON lines of log-probabilities"),
+        (b"\0\1", "zero bytes"),
+        (b'{"accepted": 3}\n', "unknown format"),
+        (b'{"target": [-1]}\n', "line 1 has no list of numbers 'draft'"),
+        (b"PAR1 cut off", "truncated or no Parquet file"),
+    ],
+)
+def test_other_files_are_named(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "file").write_bytes(content)
+    with pytest.raises(SpectheoryError, match=message) as caught:
+        read_any(tmp_path / "file")
+    assert str(tmp_path / "file") in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_and_torn_traces(tmp_path: Path) -> None:
+    (tmp_path / TRACE_FILE).write_bytes(b"")
+    with pytest.raises(SpectheoryError, match="truncated or no Parquet"):
+        read_any(tmp_path)
+    with pytest.raises(SpectheoryError, match="is missing"):
+        read_any(tmp_path / "absent")
