@@ -48,7 +48,7 @@ def prediction_report(
         "provenance": dict(plan.best.provenance),
         "in_loop": in_loop,
         "bias": [point.as_dict() for point in bias],
-        "check": check,
+        **({"check": check} if check else {}),
     }
     pieces = [
         *([_chains_table(plan)] if plan.chains else []),
