@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from spectheory.intervals import Interval
 from spectheory.prediction.over_prompts import FEW, few_prompts
@@ -112,7 +112,7 @@ def undecided(content: Content) -> list[str]:
 
 def _notes(content: Content) -> list[str]:
     """What a reader must know to trust the numbers, one sentence each."""
-    expected = content["comparisons"] * 2 * norm.sf(WITHIN)
+    expected = content["comparisons"] * 2 * ndtr(-WITHIN)
     lines = [
         f"|z| > {WITHIN:g} in {content['beyond_3']} of {content['comparisons']} comparisons; "
         f"in the normal limit chance gives {expected:.2g}.",
