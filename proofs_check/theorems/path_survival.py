@@ -95,8 +95,9 @@ PUBLIC = {
     "verification": "TokenVerification BlockVerification LookupMatch RULES PATH_RULES Rule "
     "PathRule PositionRule RankRule Columns",
     "drafting": "Copied",
-    "paths": "TextCalls calls_of_texts calls_of_chains tree_survival shifted_product calls_of_tree calls_and_visits",
-    "shape_calls": "BestTree ShapeCalls takes drafted calls_by_drafted calls_by_shape",
+    "prediction.paths": "TextCalls calls_of_texts calls_of_chains tree_survival shifted_product calls_of_tree "
+    "calls_and_visits",
+    "prediction.shape_calls": "BestTree ShapeCalls takes drafted calls_by_drafted calls_by_shape",
 }
 """Calculators by their module; the front door's are named below."""
 

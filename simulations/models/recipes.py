@@ -24,7 +24,7 @@ class Pair(NamedTuple):
 
 @cache
 def paper_chains(length: int) -> Pair:
-    """The chains of yin2024's experiments: seven tokens, uniform matrices normalised by rows, draft first."""
+    """The chains of yin2024: seven tokens, uniform matrices normalised by rows, the draft's drawn first."""
     rng = np.random.RandomState(PAPER_SEED)  # the paper's generator
     shape = (length, PAPER_TOKENS, PAPER_TOKENS)
     draft, target = (m / m.sum(axis=-1, keepdims=True) for m in (rng.rand(*shape), rng.rand(*shape)))

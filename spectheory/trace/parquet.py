@@ -19,13 +19,7 @@ METADATA_KEY = b"spectheory"
 
 
 def write(path: Path, columns: Mapping[str, NDArray[Any]], header: Mapping[str, Any]) -> None:
-    """Write a file that appears when whole; the header gets the schema version.
-
-    Raises
-    ------
-    OutputError
-        If the file cannot be written.
-    """
+    """Write a file that appears when whole; the header gets the schema version."""
     pa, pq = load_extra("pyarrow", extra=None), load_extra("pyarrow.parquet", extra=None)
     arrays = {
         name: pa.FixedSizeListArray.from_arrays(pa.array(c.reshape(-1)), c.shape[1]) if c.ndim == 2 else pa.array(c)
@@ -37,15 +31,7 @@ def write(path: Path, columns: Mapping[str, NDArray[Any]], header: Mapping[str, 
 
 
 def read(path: Path, names: Collection[str]) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """The columns of these names that are there, and the header with a list of texts and the provenance.
-
-    Raises
-    ------
-    TornTraceError
-        If the file is truncated or no Parquet file.
-    TraceError
-        If it cannot be read for another reason, or is no trace of this schema version.
-    """
+    """The columns of these names that are there, and the header with a list of texts and the provenance."""
     pa, pq = load_extra("pyarrow", extra=None), load_extra("pyarrow.parquet", extra=None)
     try:
         with path.open("rb") as file:

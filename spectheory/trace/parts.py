@@ -41,13 +41,7 @@ class PartStore:
         return self.final.with_name(self.final.name + ".parts")
 
     def finished(self) -> dict[int, Path]:
-        """Finished parts by text index; torn ones, and files that a kill left unfinished, are to be measured again.
-
-        Raises
-        ------
-        TraceError
-            If the parts were made with other settings, or cannot be read.
-        """
+        """Finished parts by text index; torn ones, and files that a kill left unfinished, are to be measured again."""
         found = {}
         for index, path in self._parts().items():
             with contextlib.suppress(TornTraceError):
@@ -61,13 +55,7 @@ class PartStore:
         marked.write(self.folder / f"{index:06d}.parquet")
 
     def merge(self, provenance: Mapping[str, Any]) -> Trace:
-        """Write the whole trace, then remove the parts; all of them must be whole.
-
-        Raises
-        ------
-        TraceError
-            If a part is torn, or was made with other settings.
-        """
+        """Write the whole trace, then remove the parts; all of them must be whole."""
         found = self._parts()
         parts = [self._read(path) for path in found.values()]
         trace = concatenate(parts, {**provenance, "fingerprint": self.fingerprint})

@@ -48,11 +48,6 @@ class TextInfo:
         Category of the prompt.
     ended : bool
         Whether the text ended by itself (an end-of-text token), so that nothing follows it.
-
-    Raises
-    ------
-    TraceError
-        If a field has the wrong type, or there is no token.
     """
 
     id: str
@@ -216,10 +211,7 @@ class Trace:
         provenance : mapping, optional
             Where they come from.
 
-        Raises
-        ------
-        TextError
-            If lists differ in length, are empty, or hold impossible values (text and token are named).
+        Lists that differ in length, are empty or hold impossible values are a ``TextError``.
         """
         pairs = [(np.atleast_1d(np.asarray(t, float)), np.atleast_1d(np.asarray(d, float))) for t, d in texts]
         names = [str(i + 1) for i in range(len(pairs))] if ids is None else list(ids)
@@ -241,13 +233,13 @@ class Trace:
         return cls(columns, infos, provenance or {"source": "log-probabilities"})
 
     def write(self, path: Path) -> None:
-        """Write as one Parquet file; it appears when whole.
-
-        Raises
-        ------
-        OutputError
-            If the file cannot be written.
-        """
+        """Write as one Parquet file; it appears when whole."""
+        if self.lists:
+            raise TraceError(
+                "the trace has lists of the most probable tokens",
+                limit="a trace file holds columns alone",
+                remedy="keep the log, or leave the lists out: dataclasses.replace(trace, lists=())",
+            )
         texts = [asdict(text) for text in self.texts]
         parquet.write(path, self.columns, {"provenance": dict(self.provenance), "texts": texts})
 
@@ -255,13 +247,8 @@ class Trace:
     def read(cls, path: Path) -> Trace:
         """Read a trace from its file, or from the folder of a measurement; every column is checked.
 
-        Raises
-        ------
-        TraceError
-            If the file is missing, truncated, no trace, or of another schema version, does not fit in memory, or a
-            column does not hold what :data:`COLUMNS` says of it.
-        TextError
-            If a log-probability is impossible.
+        What is no trace, or holds other values than :data:`COLUMNS` says, is a ``TraceError``, impossible
+        log-probabilities a ``TextError``. :func:`read_any` reads other files too.
         """
         file = Path(path)
         if file.is_dir():

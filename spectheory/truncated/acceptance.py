@@ -16,18 +16,12 @@ RACE_SCALE = 2.0
 
 
 def token_acceptance(target: TopLogProbs, draft: TopLogProbs) -> Interval:
-    r"""Acceptance rate of token verification :math:`\sum_x\min(p_x,q_x)` over all completions (A1, §9; certified).
-
-    The high end is attained; the low one (known to both alone) if ceil(s/a) + ceil(t/b) <= n.
-    """
+    r"""Acceptance rate of token verification :math:`\sum_x\min(p_x,q_x)` (A1, §9; certified)."""
     return between(target, draft, lambda p, q: float(np.minimum(p, q).sum()))
 
 
 def poisson_race_acceptance(target: TopLogProbs, draft: TopLogProbs, k: int) -> Interval:
-    r"""P(R <= k) of the Poisson race, :math:`1-\sum_x p_x\big(\tfrac{g_x}{1+g_x}\big)^k` (R1, §9; certified bound).
-
-    Ends as for :func:`token_acceptance`. One candidate is the exponential race.
-    """
+    r"""P(R <= k) of the Poisson race, :math:`1-\sum_x p_x\big(\tfrac{g_x}{1+g_x}\big)^k` (R1, §9; certified)."""
     at_least_one("k", k)
     return between(target, draft, lambda p, q: float(PoissonRace().acceptance(p, q, k)), scale=RACE_SCALE * k)
 
@@ -35,7 +29,7 @@ def poisson_race_acceptance(target: TopLogProbs, draft: TopLogProbs, k: int) -> 
 def optimal_acceptance(target: TopLogProbs, draft: TopLogProbs, k: int) -> Interval:
     r"""Best acceptance of any lossless rule with k i.i.d. drafts, :math:`1+\min_H[p(H)-q(H)^k]` (R4, §9; certified).
 
-    Ends as for :func:`token_acceptance` (``khisti2025``, ``hu2025``).
+    See ``khisti2025`` and ``hu2025``.
 
     Examples
     --------

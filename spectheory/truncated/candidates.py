@@ -25,8 +25,8 @@ _INTEGRAL = 1e-12
 def recursive_acceptance(target: TopLogProbs, draft: TopLogProbs, k: int) -> Interval:
     r"""P(R <= k) of recursive rejection with i.i.d. candidates, :math:`1-G_k` (R3, §9; certified bound).
 
-    One candidate is token verification, ends as there. For k > 1 it is not monotone in the order of channels: the ends
-    are those proved in :mod:`spectheory.truncated.remainder`, certain but not attained; the high one is at most R4's.
+    One candidate is token verification. For k > 1 it is not monotone in the order of channels:
+    :mod:`spectheory.truncated.remainder` proves its ends, which are not attained. The high one is at most R4's.
     """
     at_least_one("k", k)
     if all_known(target, draft):
@@ -47,8 +47,7 @@ def kseq_acceptance(target: TopLogProbs, draft: TopLogProbs, k: int) -> Interval
 
     With :math:`\rho\beta(\rho) = \rho-g(\rho)` it is :math:`\max_{1\le\rho\le k}\min\big(1-(g(\rho)/\rho)^k,
     \rho-g(\rho)\big)`: the first falls in :math:`\rho`, the second rises, and they cross at the root. Both fall in g,
-    so the acceptance is largest at the best completion, where every g is least, and least at the disjoint tails. Ends
-    as for :func:`token_acceptance`.
+    so the acceptance is largest at the best completion, where every g is least, and least at the disjoint tails.
     """
     at_least_one("k", k)
     return between(target, draft, lambda p, q: float(KSeq().acceptance(p, q, k)), scale=float(k))
@@ -59,7 +58,7 @@ def gumbel_list_acceptance_bound(target: TopLogProbs, draft: TopLogProbs, k: int
 
     An interval of the *bound*, which lies below the list's acceptance (:func:`gumbel_list_acceptance`; ``rowan2025``).
     It is monotone in the order of channels for the reason that the race is: 1 + g(r)/k is the largest of lines A + B r,
-    A and B >= 0, r/(A + B r) is concave in r, and a merger lowers g. Ends as for :func:`token_acceptance`.
+    A and B >= 0, r/(A + B r) is concave in r, and a merger lowers g.
 
     Examples
     --------
@@ -75,14 +74,15 @@ def gumbel_list_acceptance_bound(target: TopLogProbs, draft: TopLogProbs, k: int
 def gumbel_list_acceptance(target: TopLogProbs, draft: TopLogProbs, k: int) -> Interval:
     r"""Acceptance of Gumbel list sampling with k races (R6, §9; certified bound; ``rowan2025``).
 
-    Not monotone in the order of channels for k > 1: halves of a split token are a poorer match, as the output may be
-    one and the candidate of another race the other. (Halve the first token of p = (1/2, 1/2), q = (1/4, 3/4): .844
-    instead of .854 for k = 2.) But of the tokens other than x only sums :math:`\sum_{y\ne x}(\alpha q_y-\beta p_y)_+`
-    count; the acceptance given x falls in them, and for an x known to both each is least at the best completion and
-    largest at the disjoint tails. Low end: these outputs at the disjoint tails, so never below
-    :func:`gumbel_list_acceptance_bound`; attained as there. High end: these at the best completion and, for any other
-    output, the lesser of its probability and that of a candidate not known to both; at most R4's; certain, not
-    attained. k = 1 is the exponential race.
+    It is not monotone in the order of channels for k > 1: a split token is a poorer match, since the output may be one
+    half and the candidate of another race the other half. (Halve the first token of p = (1/2, 1/2), q = (1/4, 3/4):
+    .844 instead of .854 for k = 2.) The acceptance given x depends on the other tokens through sums
+    :math:`\sum_{y\ne x}(\alpha q_y-\beta p_y)_+` alone and falls in them. For an x known to both each sum is least at
+    the best completion and largest at the disjoint tails. The low end counts these outputs at the disjoint tails,
+    so it is at least :func:`gumbel_list_acceptance_bound`. The high end counts them at the best completion, and adds
+    the lesser of two probabilities: that of any other output, and that of a candidate not known to both. It is at
+    most R4's and
+    not attained. k = 1 is the exponential race.
     """
     at_least_one("k", k)
     rule, scale = GumbelList(), 2 * RACE_SCALE * k

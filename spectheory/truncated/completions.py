@@ -52,13 +52,7 @@ class Overlap(NamedTuple):
 
 
 def overlap(target: TopLogProbs, draft: TopLogProbs) -> Overlap:
-    """Sort the tokens by who knows them.
-
-    Raises
-    ------
-    ShapeError
-        If the vocabularies differ.
-    """
+    """Sort the tokens by who knows them."""
     if target.vocabulary != draft.vocabulary:
         raise ShapeError(
             f"target has {target.vocabulary} tokens and draft {draft.vocabulary}",

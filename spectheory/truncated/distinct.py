@@ -47,10 +47,10 @@ _HEAPS = 64
 def distinct_race_acceptance(target: TopLogProbs, draft: TopLogProbs, k: int) -> Interval:
     r"""P(R <= k) of the race over distinct tokens (R2, §9; certified bound; ``kobus2025``): O(k m^2) integrals.
 
-    One candidate is the exponential race, ends as there. For k > 1, over the outputs known to both: low end with the
-    latest ranks, high end with the earliest (proved in :mod:`spectheory.truncated.distinct`). The low end is never
-    below the Poisson race's. Any other output adds nothing to the low end, and to the high one at most its probability
-    where the draft may draw it, nor more than that of k candidates not all known to both. Certain, not attained.
+    One candidate is the exponential race. For k > 1 an output known to both counts with its latest rank at the low end
+    and with its earliest at the high one, as the module proves. Any other output adds nothing to the low end; to the
+    high end it adds at most its probability where the draft may draw it, and at most P(k candidates are not all known
+    to both). The low end is at least the Poisson race's. Neither is attained.
     """
     at_least_one("k", k)
     if k == 1:

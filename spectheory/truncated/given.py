@@ -28,9 +28,9 @@ def token_acceptance_given(target: TopLogProbs, draft: TopLogProbs, token: int) 
 def race_acceptance_given(target: TopLogProbs, draft: TopLogProbs, token: int) -> Interval:
     r"""Acceptance by the exponential race given the output x, :math:`1/(1+g(p_x/q_x))` (A2, §9; certified bound).
 
-    High end: the least g at the least ratio p_x/q_x the token can have. It is attained: at that ratio the token adds
-    nothing to g, and moving it there takes mass from tokens that add. Low end: disjoint tails and the largest ratio,
-    which is 0 unless the draft must give the token something.
+    The high end has the least g at the least ratio p_x/q_x of the token. It is attained: at that ratio the token adds
+    nothing to g, and moving it there takes mass from tokens that add. The low end has the disjoint tails and the
+    largest ratio; it is 0 if the draft may give the token nothing.
     """
     (p_low, p_high), (q_low, q_high) = _ranges(target, draft, token)
     known = (p_low, q_low) == (p_high, q_high)

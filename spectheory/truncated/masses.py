@@ -25,13 +25,7 @@ EPS = float(np.finfo(np.float64).eps)
 
 
 def column(tokens: Any, log_probs: Any, vocabulary: int, error: float, name: str) -> tuple[Ids, Floats]:
-    """Return both as one-dimensional arrays of one length, entries checked; `error` is that of a log-probability.
-
-    Raises
-    ------
-    ShapeError, SettingError, PmfError
-        If the lengths differ, a token is outside the vocabulary, or an entry is no log-probability.
-    """
+    """Return both as one-dimensional arrays of one length, entries checked; `error` is that of a log-probability."""
     ids = np.atleast_1d(np.array(tokens))
     logs = np.atleast_1d(np.array(as_floats(log_probs, "the log-probabilities"), dtype=np.float64))
     if ids.ndim != 1 or ids.shape != logs.shape:
@@ -58,13 +52,7 @@ def column(tokens: Any, log_probs: Any, vocabulary: int, error: float, name: str
 
 
 def check_distinct(ids: Ids) -> None:
-    """Refuse a token that comes twice.
-
-    Raises
-    ------
-    PmfError
-        If one does.
-    """
+    """Refuse a token that comes twice."""
     values, counts = np.unique(ids, return_counts=True)
     if len(values) < len(ids):
         raise PmfError(
@@ -79,11 +67,6 @@ def fit(p: Floats, cap: float, vocabulary: int, error: float) -> tuple[Floats, f
 
     A log-probability rounded by `error` scales its probability by a factor within :math:`e^{\pm\text{error}}`: the
     known mass of a pmf is then at most :math:`e^\text{error}`, and :math:`1 - e^{-\text{error}}` too little at most.
-
-    Raises
-    ------
-    PmfError
-        If they miss by more than :data:`MASS_TOLERANCE` and what such rounding explains.
     """
     hidden = vocabulary - len(p)
     unseen = math.fsum([1.0, *(-p)])  # rounded once, so relatively exact however small

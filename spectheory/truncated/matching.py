@@ -17,9 +17,9 @@ from spectheory.verification.base import at_least_one
 def independent_acceptance(target: TopLogProbs, draft: TopLogProbs) -> Interval:
     r"""Acceptance of an independent match :math:`\sum_x p_xq_x` over all completions (A4, §9; certified bound).
 
-    High end: each tail fills the other side's tokens from the largest down, and the rest of both meets on the same
-    outside tokens; attained unless one side alone knows an extra token, which counts here as large as the cap. (A
-    listed token has at least the cap, so mass there earns no less than outside.) Low end: disjoint tails.
+    At the high end each tail fills the other side's tokens from the largest down, and the rest of both meets on the
+    same outside tokens. It is attained unless one side alone knows an extra token, which counts here as large as the
+    cap. (A listed token has at least the cap, so mass there earns no less than outside.)
     """
     parts = overlap(target, draft)
     low = float(np.sum(parts.both_target * parts.both_draft))

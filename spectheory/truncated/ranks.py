@@ -27,8 +27,8 @@ def poisson_rank_pmf(target: TopLogProbs, draft: TopLogProbs, max_rank: int) -> 
     Given an output known to both, it is :math:`f(g) = g^{r-1}/(1+g)^r` with g between its values at the best
     completion and at the disjoint tails; f has one peak, at g = r - 1, so its range is known. Any other output adds at
     most the peak times its probability, and at most the draft's probability of a candidate not known to both. The law
-    falls in r, and is a difference of P(R <= r): the tightest of these ends is given. The first rank is the
-    exponential race, ends as there; the others are certain, not attained.
+    falls in r and is a difference of P(R <= r); the tightest of these ends is taken. Only those of the first rank, the
+    exponential race, are attained.
     """
     at_least_one("max_rank", max_rank)
     if all_known(target, draft):
@@ -51,12 +51,11 @@ def poisson_rank_pmf(target: TopLogProbs, draft: TopLogProbs, max_rank: int) -> 
 def recursive_rank_pmf(target: TopLogProbs, draft: TopLogProbs, max_rank: int) -> tuple[Interval, ...]:
     r"""P(R = r), r = 1..max_rank, of recursive rejection with i.i.d. candidates (R3, §9; certified bound).
 
-    It is :math:`\sum_x\min\big((p_x-s_rq_x)_+, G_{r-1}q_x\big)`; every term falls in s and rises in G, of which the
-    ranges are known (:mod:`spectheory.truncated.remainder`). Tokens not known to both add at least nothing, and at most
-    G times their draft mass; nor more than the share G/(s+G) of their target mass T, since by convexity what they add
-    is at most what they have left, t, and at most :math:`G(T-t)/s`. The law falls in r, and is a difference of
-    P(R <= r): the tightest of these ends is given. The first rank is token verification, ends as there; the others are
-    certain, not attained.
+    It is :math:`\sum_x\min\big((p_x-s_rq_x)_+, G_{r-1}q_x\big)`. Every term falls in s and rises in G, whose ranges
+    :mod:`spectheory.truncated.remainder` gives. Tokens not known to both add at least 0 and at most G times their draft
+    mass. They add at most the share G/(s+G) of their target mass T too: by convexity it is at most what they have left,
+    t, and at most :math:`G(T-t)/s`. The law falls in r and is a difference of P(R <= r); the tightest of these ends is
+    taken. Only those of the first rank, token verification, are attained.
     """
     at_least_one("max_rank", max_rank)
     scale = 2 * remainder_scale(max_rank)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
 from spectheory.errors import SettingError
@@ -160,7 +160,7 @@ def bounds_given(rule: Rule) -> float:
     >>> [bounds_given(rule) for rule in (LookupMatch(), RaceVerification(), PoissonRace())]
     [0, 1, inf]
     """
-    entry = TABLE.get(rule)
+    entry = TABLE.get(rule) if isinstance(rule, Hashable) else None
     return entry.most_given if entry and entry.given else 0
 
 

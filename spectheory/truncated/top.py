@@ -119,22 +119,6 @@ class TopLogProbs:
     def from_pmf(cls, pmf: Any, m: int, extra: Any = ()) -> TopLogProbs:
         """What a server that returns m log-probabilities, and those of `extra` tokens, would tell of a pmf ``[V]``.
 
-        Parameters
-        ----------
-        pmf : array ``[V]``
-            The pmf; ties go to the lowest index.
-        m : int
-            How many, 1 to V.
-        extra : ids
-            Tokens asked for by name; those of the top m are not repeated.
-
-        Raises
-        ------
-        PmfError
-            If it is not a pmf.
-        SettingError
-            If m is out of range.
-
         Examples
         --------
         >>> TopLogProbs.from_pmf([0.25, 0.5, 0.125, 0.0625, 0.0625], 2, extra=[3]).known
@@ -155,16 +139,6 @@ class TopLogProbs:
 
     def range(self, token: int) -> tuple[float, float]:
         """Smallest and largest probability that a token can have (certified; equal where it is known).
-
-        Parameters
-        ----------
-        token : int
-            Its id.
-
-        Raises
-        ------
-        SettingError
-            If it is outside the vocabulary.
 
         Examples
         --------

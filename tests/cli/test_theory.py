@@ -696,7 +696,7 @@ BAD_INPUT = [
     (["tree", "T", "--rank-pmf", "0.5"], "a trace and --rank-pmf are given"),
     (
         ["tree", "T", "--rule", "magic"],
-        "rule 'magic' is unknown: a tree needs one of race, poisson, recursive, recursive-distinct, topk",
+        "rule 'magic' is unknown: there are token, block, race",
     ),
     (["tree", "T", "--rule", "token"], "rule 'token' has no ranks"),
     (["tree", "T", "--max-width", "2"], "--max-width is given with a trace"),

@@ -1,18 +1,13 @@
-"""C3 against counted parameters, operations and caches of real networks; C4 against hundreds of batches, one by one."""
+"""C3: times of passes; C4 against hundreds of batches, one by one."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
-from torch.utils.flop_counter import FlopCounterMode
-from transformers import AutoConfig, AutoModelForCausalLM
 
 from proofs_check.library.strategies import theorem
 from spectheory import Interval
@@ -23,192 +18,18 @@ from spectheory.cost import (
     AffineTime,
     ModelShape,
     Roofline,
-    RooflineTime,
     batch_table,
     break_even_batch,
     knee_batch,
 )
 from spectheory.drafting import Batch, Chain, KAry, Shape
-from spectheory.errors import SettingError
+from tests.cost.roofline_cases import CARD, LARGE, PUBLISHED, shapes, timings
 
 ROUNDING = 1e-12
 """Sums and products of a few terms."""
 
-LLAMA: dict[str, Any] = {"num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256}
 
-# The config.json of each model on the Hugging Face hub, and its parameters as the hub counts them in the weights.
-PUBLISHED: dict[str, tuple[dict[str, Any], int]] = {
-    "meta-llama/Llama-3.1-8B": (
-        LLAMA
-        | {"num_hidden_layers": 32, "hidden_size": 4096, "intermediate_size": 14336, "tie_word_embeddings": False},
-        8_030_261_248,
-    ),
-    "meta-llama/Llama-3.1-70B": (
-        LLAMA
-        | {"num_hidden_layers": 80, "hidden_size": 8192, "intermediate_size": 28672, "num_attention_heads": 64}
-        | {"tie_word_embeddings": False},
-        70_553_706_496,
-    ),
-    "meta-llama/Llama-3.2-1B": (
-        LLAMA
-        | {"num_hidden_layers": 16, "hidden_size": 2048, "intermediate_size": 8192, "head_dim": 64}
-        | {"tie_word_embeddings": True},
-        1_235_814_400,
-    ),
-    "meta-llama/Llama-2-7b": (
-        {"num_hidden_layers": 32, "hidden_size": 4096, "intermediate_size": 11008, "num_attention_heads": 32}
-        | {"vocab_size": 32000, "tie_word_embeddings": False},
-        6_738_415_616,
-    ),
-    "mistralai/Mistral-7B-v0.1": (
-        LLAMA
-        | {"num_hidden_layers": 32, "hidden_size": 4096, "intermediate_size": 14336, "vocab_size": 32000}
-        | {"tie_word_embeddings": False},
-        7_241_732_096,
-    ),
-}
-
-# What is left out: the biases of queries, keys and values; the norms of queries and keys.
-PUBLISHED_BUT_FOR: dict[str, tuple[dict[str, Any], int, int]] = {
-    "Qwen/Qwen2.5-7B": (
-        {"num_hidden_layers": 28, "hidden_size": 3584, "intermediate_size": 18944, "num_attention_heads": 28}
-        | {"num_key_value_heads": 4, "vocab_size": 152064, "tie_word_embeddings": False},
-        7_615_616_512,
-        28 * (28 + 2 * 4) * 128,
-    ),
-    "Qwen/Qwen3-0.6B": (
-        {"num_hidden_layers": 28, "hidden_size": 1024, "intermediate_size": 3072, "num_attention_heads": 16}
-        | {"num_key_value_heads": 8, "vocab_size": 151936, "head_dim": 128, "tie_word_embeddings": True},
-        596_049_920,
-        28 * 2 * 128,
-    ),
-}
-
-CARD = ACCELERATORS["H100-SXM"]
-LARGE = ModelShape.from_config(PUBLISHED["meta-llama/Llama-3.1-8B"][0])
 SMALL = ModelShape.from_config(PUBLISHED["meta-llama/Llama-3.2-1B"][0])
-
-
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_parameters_of_published_models(name: str) -> None:
-    config, parameters = PUBLISHED[name]
-    model = ModelShape.from_config(config)
-    assert model.parameters == parameters
-    assert model.weight_bytes == 2 * parameters
-    assert ModelShape.from_config(config, bytes_per_weight=0.5).weight_bytes == parameters / 2
-
-
-@pytest.mark.parametrize("name", PUBLISHED_BUT_FOR)
-def test_parameters_but_for_small_vectors(name: str) -> None:
-    config, parameters, left_out = PUBLISHED_BUT_FOR[name]
-    assert ModelShape.from_config(config).parameters == parameters - left_out
-    assert left_out < 1e-4 * parameters
-
-
-TINY = {
-    "num_hidden_layers": 3,
-    "hidden_size": 48,
-    "intermediate_size": 80,
-    "num_attention_heads": 6,
-    "num_key_value_heads": 2,
-    "vocab_size": 101,
-}
-GROUPED = ("llama", "mistral", "qwen2", "qwen3", "gemma2", "starcoder2", "nemotron", "phi", "arcee", "olmo2", "granite")
-FAMILIES = (*GROUPED, "gpt_neox", "persimmon")
-
-
-def tiny(kind: str, **options: Any) -> tuple[ModelShape, Any]:
-    """A small network of a family, and what its config says of it."""
-    sizes = TINY | ({} if kind in GROUPED else {"num_key_value_heads": 6}) | options
-    config = AutoConfig.for_model(kind, **sizes, pad_token_id=0)
-    config._attn_implementation = "eager"
-    network = AutoModelForCausalLM.from_config(config).eval()
-    return ModelShape.from_config(config.to_dict()), network
-
-
-@pytest.mark.parametrize("kind", FAMILIES)
-def test_matrices_of_real_networks(kind: str) -> None:
-    """Every matrix of the network is counted, once: embedding, attention, MLP, output."""
-    model, network = tiny(kind)
-    matrices = sum(p.numel() for p in network.parameters() if p.ndim == 2)
-    embedding = 0 if model.tied else model.vocabulary * model.hidden
-    assert model.multiplied + embedding == matrices
-    assert model.read_bytes == model.weight_bytes - 2 * embedding
-
-
-def test_without_its_word_the_model_type_says_whether_embeddings_are_tied() -> None:
-    for kind in FAMILIES:
-        config = AutoConfig.for_model(kind, **TINY, pad_token_id=0).to_dict()
-        tied = config.pop("tie_word_embeddings")
-        assert ModelShape.from_config(config).tied == tied, kind
-
-
-@pytest.mark.parametrize("kind", ["llama", "qwen3", "phi"])
-@pytest.mark.parametrize(("before", "new"), [(0, 1), (12, 1), (12, 4)])
-def test_operations_and_cache_of_real_networks(kind: str, before: int, new: int) -> None:
-    """Counted by torch in a pass after `before` tokens: every new token attends to all, whatever the mask hides."""
-    model, network = tiny(kind)
-    with torch.no_grad():
-        cache = network(torch.ones(1, before, dtype=torch.long), use_cache=True).past_key_values if before else None
-        with FlopCounterMode(display=False) as counted:
-            cache = network(torch.ones(1, new, dtype=torch.long), past_key_values=cache, use_cache=True).past_key_values
-    operations = new * model.operations_per_token(before + new)
-    rotary = new * model.head_dim  # at most: the angles of rotary positions, an outer product of each pass
-    assert operations <= counted.get_total_flops() <= operations + rotary
-    stored = sum(t.numel() for layer in cache.layers for t in (layer.keys, layer.values))
-    assert model.kv_bytes_per_token * (before + new) == 2 * stored
-
-
-BAD: list[tuple[Callable[[], Any], str]] = [
-    (
-        lambda: ModelShape.from_config({"n_embd": 768}),
-        "the config has no num_hidden_layers (n_layer), num_attention_heads",
-    ),
-    (lambda: ModelShape.from_config(TINY | {"num_local_experts": 8}), "num_local_experts=8: only dense"),
-    (lambda: ModelShape.from_config(TINY | {"kv_lora_rank": 512}), "kv_lora_rank=512: only dense"),
-    (lambda: ModelShape.from_config(TINY | {"layer_types": ["conv"]}), "layer_types=['conv']: only dense"),
-    (lambda: ModelShape.from_config(TINY | {"layer_types": 7}), "layer_types=7: only dense"),
-    (lambda: ModelShape.from_config(TINY | {"vocab_size": 0}), "vocab_size is 0: must be in 1..1e+09"),
-    (lambda: ModelShape.from_config(TINY | {"num_hidden_layers": -1}), "num_hidden_layers is -1: must be in 1..1e+09"),
-    (lambda: ModelShape.from_config(TINY | {"vocab_size": 10**300}), "must be in 1..1e+09"),
-    (lambda: ModelShape.from_config(TINY | {"hidden_size": math.nan}), "hidden_size is nan: needs one whole number"),
-    (lambda: ModelShape.from_config(TINY | {"hidden_size": 48.5}), "hidden_size is 48.5"),
-    (lambda: ModelShape.from_config(TINY | {"intermediate_size": [80, 90]}), "intermediate_size is [80, 90]"),
-    (lambda: ModelShape.from_config(TINY | {"num_attention_heads": 0}), "num_attention_heads is 0: must be"),
-    (lambda: ModelShape.from_config(TINY | {"num_attention_heads": 7}), "hidden_size is 48 with num_attention_heads 7"),
-    (lambda: ModelShape.from_config(TINY | {"num_key_value_heads": 4}), "6 attention heads share 4 of keys"),
-    (lambda: ModelShape.from_config(TINY, bytes_per_weight=math.nan), "bytes_per_weight is nan"),
-    (lambda: Accelerator("A", {"bf16": 0.0}, 1e12), "bf16 of A is 0"),
-    (lambda: Accelerator("A", {"bf16": 1e12}, math.inf), "bandwidth of A is inf"),
-    (lambda: Accelerator("A", {"bf16": 1e12}, 1e12, -1.0), "the overhead of A is -1"),
-    (lambda: ACCELERATORS["A100-80GB-SXM"].peak_of("fp8"), "has no peak for 'fp8': known are bf16"),
-    (lambda: RooflineTime(0.0, 1.0, 1.0), "needs weights and token > 0"),
-    (lambda: RooflineTime(1.0, math.nan, 1.0), "needs weights and token > 0"),
-    (lambda: Roofline(LARGE, None, CARD, context=-1), "context is -1"),
-    (lambda: Roofline(LARGE, None, CARD, context=1, batch=0), "batch is 0"),
-    (lambda: Roofline(LARGE, None, CARD, context=1, dtype="int3"), "no peak for 'int3'"),
-    (lambda: AffineTime(0.0, 0.0, 1.0), "needs seconds >= 0, some > 0"),
-    (lambda: AffineTime(1.0, -1.0), "needs seconds >= 0"),
-    (lambda: AffineCost(AffineTime(1.0, 1.0), None, batch=0), "batch is 0"),
-    (lambda: AffineTime.fit([1, 2], [1, 1], [0, 0], [1.0, 2.0]), "2 timings do not determine the three terms"),
-    (lambda: AffineTime.fit([1, 2, 3], [1, 1, 1], [9, 9, 9], [1.0, 2.0, 3.0]), "3 timings do not determine"),
-    (lambda: AffineTime.fit([1, 2, 3], [1, 1, 1], [9, 8, 7], [1.0, 0.0, 3.0]), "timing 1 is [2.0, 1.0, 8.0, 0.0]"),
-    (lambda: AffineTime.fit([1, 2, 3], [1, 1, 1], [9, 8, math.nan], [1.0, 2.0, 3.0]), "timing 2 is"),
-    (lambda: AffineTime.fit([1, 2, 3], [1, 1], [9, 8, 7], [1.0, 2.0, 3.0]), "shapes (3,), (2,), (3,), (3,)"),
-    (lambda: AffineTime.fit([], [], [], []), "needs four lists of one length"),
-    (lambda: break_even_batch(Roofline(LARGE, None, CARD, 1), Chain(4), 5.1), "must be in 1..5 with chain k=4"),
-    (lambda: batch_table(Roofline(LARGE, None, CARD, 1), Batch(4), 2.1, [1]), "must be in 1..2 with batch k=4"),
-    (lambda: batch_table(Roofline(LARGE, None, CARD, 1), Chain(4), math.nan, [1]), "tokens per call are nan"),
-    (lambda: batch_table(Roofline(LARGE, None, CARD, 1), Chain(4), 2.0, [0]), "batch is 0"),
-]
-
-
-@pytest.mark.parametrize(("call", "fragment"), BAD, ids=[fragment for _, fragment in BAD])
-def test_bad_settings(call: Callable[[], Any], fragment: str) -> None:
-    with pytest.raises(SettingError) as caught:
-        call()
-    assert fragment in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 # C3: time
@@ -255,14 +76,6 @@ def test_at_batch_one_verifying_costs_a_step() -> None:
     assert cost.speedup(Interval.exact(3.0), Chain(4)).best == pytest.approx(3 / (1 + 4 * c), rel=ROUNDING)
 
 
-# C3: affine fit
-
-
-def timings(seed: int, n: int = 12) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    return rng.integers(1, 33, n), rng.integers(1, 17, n), rng.integers(0, 4000, n)
-
-
 @pytest.mark.parametrize("truth", [(3e-3, 2e-5, 4e-9), (3e-3, 0.0, 4e-9), (0.0, 2e-5, 0.0), (1e3, 1.0, 1e-3)])
 def test_the_fit_finds_affine_times(truth: tuple[float, float, float]) -> None:
     """Exactly affine timings, small or large, give their coefficients back."""
@@ -288,18 +101,26 @@ def test_an_affine_call_by_hand() -> None:
 # C4
 
 BATCHES = np.unique(np.concatenate([np.arange(1, 65), np.geomspace(64, 1e7, 400).astype(int)]))
+
+
 NEAR = 1e-9
 """A batch this close to break-even, relatively, may round to either side."""
 
+
 models = st.sampled_from([LARGE, SMALL, ModelShape(2, 512, 2048, 8, 8, 64, vocabulary=32000)])
+
+
 drafts = st.one_of(st.none(), models)
-shapes = st.sampled_from([Chain(1), Chain(4), Chain(12), Batch(5), KAry((3, 2)), KAry((4, 4, 4))])
+
+
 cards = st.builds(
     lambda peak, bandwidth, overhead: Accelerator("any", {"bf16": 10**peak}, 10**bandwidth, overhead),
     st.floats(12, 16),
     st.floats(10, 13),
     st.sampled_from([0.0, 1e-5, 1e-3, 0.1]),
 )
+
+
 contexts = st.one_of(st.just(0), st.floats(0, 18).map(lambda e: int(2**e)))
 
 

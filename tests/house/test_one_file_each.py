@@ -160,7 +160,7 @@ def test_simulate(toys: Path, ask: Ask, capsys: pytest.CaptureFixture[str]) -> N
     assert found["task"]["parameters"]["paths"] == [[1], [2], [1, 1]]
     assert found["agree"]
     assert found["comparisons"][0]["predicted"] == pytest.approx(0.4 + 0.24 + 0.16)
-    assert "token, block" in refused(capsys, "simulate", "decode", "--rule", "half:Half")
+    assert "is one of token, " in refused(capsys, "simulate", "decode", "--rule", "half:Half")
 
 
 def test_a_claim_about_a_rule(toys: Path, ask: Ask) -> None:

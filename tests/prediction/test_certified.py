@@ -14,7 +14,7 @@ from scipy.special import softmax
 from spectheory.cli import main
 from spectheory.cost import ConstantRatio, LatencyTable
 from spectheory.drafting import Batch, Chain, KAry, Shape, Tree
-from spectheory.errors import SettingError, TextError
+from spectheory.errors import SettingError, TextError, TraceError
 from spectheory.intervals import Interval
 from spectheory.prediction import Prediction, plan, predict
 from spectheory.prediction.certified import nested
@@ -270,6 +270,16 @@ def test_bad_lists_are_named(change: dict[str, Any], message: str, tmp_path: Pat
     with pytest.raises(TextError, match=message) as caught:
         read_any(tmp_path / "log")
     assert "\n" not in str(caught.value)
+
+
+def test_the_page_shows_a_line_that_is_read(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "measuring.md").read_text()
+    (shown,) = (part.partition("```")[0] for part in page.split("```json\n") if '"target_top"' in part)
+    (tmp_path / "log").write_text(" ".join(shown.split()))
+    trace = read_any(tmp_path / "log")
+    assert len(trace.lists) == 2
+    with pytest.raises(TraceError, match="a trace file holds columns alone"):
+        trace.write(tmp_path / "trace.parquet")
 
 
 def test_a_list_of_another_pass_and_a_missing_key(tmp_path: Path) -> None:

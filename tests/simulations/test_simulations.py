@@ -28,13 +28,7 @@ from simulations.reference.markov import Call, Pair, StreamCall, decoded
 from simulations.reference.races import finish, kept_race
 from spectheory.divergences import hockey_stick
 from spectheory.prediction.paths import calls_of_texts
-from spectheory.verification import (
-    BlockVerification,
-    IndependentMatch,
-    RaceVerification,
-    Rule,
-    TokenVerification,
-)
+from spectheory.verification import BlockVerification, IndependentMatch, RaceVerification, Rule, TokenVerification
 
 ALARM = 1e-9
 LOG = math.log(2 / ALARM)

@@ -40,13 +40,7 @@ def has_lists(text: Text) -> bool:
 
 
 def positions(text: Text, where: str) -> Iterator[tuple[int, Pair]]:
-    """The id of each token of the text, and both lists at its position.
-
-    Raises
-    ------
-    TextError
-        If a key is missing, lengths differ, or a list is none; line and token are named.
-    """
+    """The id of each token of the text, and both lists at its position."""
     for name in KEYS:
         if name not in text:
             raise TextError(
@@ -87,13 +81,7 @@ def _top(text: Text, top: Any, token: Any, own: float) -> TopLogProbs:
 
 
 def as_drawn(text: Text, where: str) -> Text:
-    """The line with the log-probabilities of the pmfs that the text was drawn from, if it says that its own are raw.
-
-    Raises
-    ------
-    TextError
-        If that cannot be known.
-    """
+    """The line with the log-probabilities of the pmfs that the text was drawn from, if it says that its own are raw."""
     if "sampling" not in text:
         return text
     try:

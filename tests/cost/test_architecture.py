@@ -1,0 +1,169 @@
+"""C3: parameters, operations and caches against real networks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from spectheory.cost import (
+    ACCELERATORS,
+    Accelerator,
+    AffineCost,
+    AffineTime,
+    ModelShape,
+    Roofline,
+    RooflineTime,
+    batch_table,
+    break_even_batch,
+)
+from spectheory.drafting import Batch, Chain
+from spectheory.errors import SettingError
+from tests.cost.roofline_cases import CARD, LARGE, PUBLISHED
+
+# What is left out: the biases of queries, keys and values; the norms of queries and keys.
+PUBLISHED_BUT_FOR: dict[str, tuple[dict[str, Any], int, int]] = {
+    "Qwen/Qwen2.5-7B": (
+        {"num_hidden_layers": 28, "hidden_size": 3584, "intermediate_size": 18944, "num_attention_heads": 28}
+        | {"num_key_value_heads": 4, "vocab_size": 152064, "tie_word_embeddings": False},
+        7_615_616_512,
+        28 * (28 + 2 * 4) * 128,
+    ),
+    "Qwen/Qwen3-0.6B": (
+        {"num_hidden_layers": 28, "hidden_size": 1024, "intermediate_size": 3072, "num_attention_heads": 16}
+        | {"num_key_value_heads": 8, "vocab_size": 151936, "head_dim": 128, "tie_word_embeddings": True},
+        596_049_920,
+        28 * 2 * 128,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_parameters_of_published_models(name: str) -> None:
+    config, parameters = PUBLISHED[name]
+    model = ModelShape.from_config(config)
+    assert model.parameters == parameters
+    assert model.weight_bytes == 2 * parameters
+    assert ModelShape.from_config(config, bytes_per_weight=0.5).weight_bytes == parameters / 2
+
+
+@pytest.mark.parametrize("name", PUBLISHED_BUT_FOR)
+def test_parameters_but_for_small_vectors(name: str) -> None:
+    config, parameters, left_out = PUBLISHED_BUT_FOR[name]
+    assert ModelShape.from_config(config).parameters == parameters - left_out
+    assert left_out < 1e-4 * parameters
+
+
+TINY = {
+    "num_hidden_layers": 3,
+    "hidden_size": 48,
+    "intermediate_size": 80,
+    "num_attention_heads": 6,
+    "num_key_value_heads": 2,
+    "vocab_size": 101,
+}
+
+
+GROUPED = ("llama", "mistral", "qwen2", "qwen3", "gemma2", "starcoder2", "nemotron", "phi", "arcee", "olmo2", "granite")
+
+
+FAMILIES = (*GROUPED, "gpt_neox", "persimmon")
+
+
+def tiny(kind: str, **options: Any) -> tuple[ModelShape, Any]:
+    """A small network of a family, and what its config says of it."""
+    sizes = TINY | ({} if kind in GROUPED else {"num_key_value_heads": 6}) | options
+    config = AutoConfig.for_model(kind, **sizes, pad_token_id=0)
+    config._attn_implementation = "eager"
+    network = AutoModelForCausalLM.from_config(config).eval()
+    return ModelShape.from_config(config.to_dict()), network
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_matrices_of_real_networks(kind: str) -> None:
+    """Every matrix of the network is counted, once: embedding, attention, MLP, output."""
+    model, network = tiny(kind)
+    matrices = sum(p.numel() for p in network.parameters() if p.ndim == 2)
+    embedding = 0 if model.tied else model.vocabulary * model.hidden
+    assert model.multiplied + embedding == matrices
+    assert model.read_bytes == model.weight_bytes - 2 * embedding
+
+
+def test_without_its_word_the_model_type_says_whether_embeddings_are_tied() -> None:
+    for kind in FAMILIES:
+        config = AutoConfig.for_model(kind, **TINY, pad_token_id=0).to_dict()
+        tied = config.pop("tie_word_embeddings")
+        assert ModelShape.from_config(config).tied == tied, kind
+
+
+@pytest.mark.parametrize("kind", ["llama", "qwen3", "phi"])
+@pytest.mark.parametrize(("before", "new"), [(0, 1), (12, 1), (12, 4)])
+def test_operations_and_cache_of_real_networks(kind: str, before: int, new: int) -> None:
+    """Counted by torch in a pass after `before` tokens: every new token attends to all, whatever the mask hides."""
+    model, network = tiny(kind)
+    with torch.no_grad():
+        cache = network(torch.ones(1, before, dtype=torch.long), use_cache=True).past_key_values if before else None
+        with FlopCounterMode(display=False) as counted:
+            cache = network(torch.ones(1, new, dtype=torch.long), past_key_values=cache, use_cache=True).past_key_values
+    operations = new * model.operations_per_token(before + new)
+    rotary = new * model.head_dim  # at most: the angles of rotary positions, an outer product of each pass
+    assert operations <= counted.get_total_flops() <= operations + rotary
+    stored = sum(t.numel() for layer in cache.layers for t in (layer.keys, layer.values))
+    assert model.kv_bytes_per_token * (before + new) == 2 * stored
+
+
+BAD: list[tuple[Callable[[], Any], str]] = [
+    (
+        lambda: ModelShape.from_config({"n_embd": 768}),
+        "the config has no num_hidden_layers (n_layer), num_attention_heads",
+    ),
+    (lambda: ModelShape.from_config(TINY | {"num_local_experts": 8}), "num_local_experts=8: only dense"),
+    (lambda: ModelShape.from_config(TINY | {"kv_lora_rank": 512}), "kv_lora_rank=512: only dense"),
+    (lambda: ModelShape.from_config(TINY | {"layer_types": ["conv"]}), "layer_types=['conv']: only dense"),
+    (lambda: ModelShape.from_config(TINY | {"layer_types": 7}), "layer_types=7: only dense"),
+    (lambda: ModelShape.from_config(TINY | {"vocab_size": 0}), "vocab_size is 0: must be in 1..1e+09"),
+    (lambda: ModelShape.from_config(TINY | {"num_hidden_layers": -1}), "num_hidden_layers is -1: must be in 1..1e+09"),
+    (lambda: ModelShape.from_config(TINY | {"vocab_size": 10**300}), "must be in 1..1e+09"),
+    (lambda: ModelShape.from_config(TINY | {"hidden_size": math.nan}), "hidden_size is nan: needs one whole number"),
+    (lambda: ModelShape.from_config(TINY | {"hidden_size": 48.5}), "hidden_size is 48.5"),
+    (lambda: ModelShape.from_config(TINY | {"intermediate_size": [80, 90]}), "intermediate_size is [80, 90]"),
+    (lambda: ModelShape.from_config(TINY | {"num_attention_heads": 0}), "num_attention_heads is 0: must be"),
+    (lambda: ModelShape.from_config(TINY | {"num_attention_heads": 7}), "hidden_size is 48 with num_attention_heads 7"),
+    (lambda: ModelShape.from_config(TINY | {"num_key_value_heads": 4}), "6 attention heads share 4 of keys"),
+    (lambda: ModelShape.from_config(TINY, bytes_per_weight=math.nan), "bytes_per_weight is nan"),
+    (lambda: Accelerator("A", {"bf16": 0.0}, 1e12), "bf16 of A is 0"),
+    (lambda: Accelerator("A", {"bf16": 1e12}, math.inf), "bandwidth of A is inf"),
+    (lambda: Accelerator("A", {"bf16": 1e12}, 1e12, -1.0), "the overhead of A is -1"),
+    (lambda: ACCELERATORS["A100-80GB-SXM"].peak_of("fp8"), "has no peak for 'fp8': known are bf16"),
+    (lambda: RooflineTime(0.0, 1.0, 1.0), "needs weights and token > 0"),
+    (lambda: RooflineTime(1.0, math.nan, 1.0), "needs weights and token > 0"),
+    (lambda: Roofline(LARGE, None, CARD, context=-1), "context is -1"),
+    (lambda: Roofline(LARGE, None, CARD, context=1, batch=0), "batch is 0"),
+    (lambda: Roofline(LARGE, None, CARD, context=1, dtype="int3"), "no peak for 'int3'"),
+    (lambda: AffineTime(0.0, 0.0, 1.0), "needs seconds >= 0, some > 0"),
+    (lambda: AffineTime(1.0, -1.0), "needs seconds >= 0"),
+    (lambda: AffineCost(AffineTime(1.0, 1.0), None, batch=0), "batch is 0"),
+    (lambda: AffineTime.fit([1, 2], [1, 1], [0, 0], [1.0, 2.0]), "2 timings do not determine the three terms"),
+    (lambda: AffineTime.fit([1, 2, 3], [1, 1, 1], [9, 9, 9], [1.0, 2.0, 3.0]), "3 timings do not determine"),
+    (lambda: AffineTime.fit([1, 2, 3], [1, 1, 1], [9, 8, 7], [1.0, 0.0, 3.0]), "timing 1 is [2.0, 1.0, 8.0, 0.0]"),
+    (lambda: AffineTime.fit([1, 2, 3], [1, 1, 1], [9, 8, math.nan], [1.0, 2.0, 3.0]), "timing 2 is"),
+    (lambda: AffineTime.fit([1, 2, 3], [1, 1], [9, 8, 7], [1.0, 2.0, 3.0]), "shapes (3,), (2,), (3,), (3,)"),
+    (lambda: AffineTime.fit([], [], [], []), "needs four lists of one length"),
+    (lambda: break_even_batch(Roofline(LARGE, None, CARD, 1), Chain(4), 5.1), "must be in 1..5 with chain k=4"),
+    (lambda: batch_table(Roofline(LARGE, None, CARD, 1), Batch(4), 2.1, [1]), "must be in 1..2 with batch k=4"),
+    (lambda: batch_table(Roofline(LARGE, None, CARD, 1), Chain(4), math.nan, [1]), "tokens per call are nan"),
+    (lambda: batch_table(Roofline(LARGE, None, CARD, 1), Chain(4), 2.0, [0]), "batch is 0"),
+]
+
+
+@pytest.mark.parametrize(("call", "fragment"), BAD, ids=[fragment for _, fragment in BAD])
+def test_bad_settings(call: Callable[[], Any], fragment: str) -> None:
+    with pytest.raises(SettingError) as caught:
+        call()
+    assert fragment in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,193 @@
+"""C1 in closed form, inverted, and its bad settings."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from proofs_check.library.strategies import theorem
+from spectheory import Interval
+from spectheory.cost import (
+    ConstantRatio,
+    best_chain_length,
+    iid_operations,
+    iid_speedup,
+    iid_tokens_per_call,
+    required_acceptance,
+    required_ratio,
+)
+from spectheory.drafting import Chain
+from spectheory.errors import SettingError
+from spectheory.prediction.paths import calls_of_texts
+from tests.cost.cost_cases import ROUNDING
+
+ROOT = 1e-13
+"""A root of a sum of at most 61 powers, each step of a float in the sum moving it by as much at most."""
+
+
+alphas, ratios, lengths = st.floats(0, 1), st.floats(0, 2), st.integers(1, 60)
+
+
+# C1
+
+
+@theorem
+@given(alphas, st.integers(1, 30))
+def test_tokens_per_call_are_the_geometric_sum(alpha: float, k: int) -> None:
+    """sum_{i<=k} alpha^i, as fractions of the very float."""
+    exact = sum(Fraction(alpha) ** i for i in range(k + 1))
+    assert iid_tokens_per_call(alpha, k) == pytest.approx(float(exact), rel=ROUNDING)
+
+
+def test_the_closed_form_and_its_limits() -> None:
+    """(1 - alpha^(k+1))/(1 - alpha); alpha = 1 gives k + 1; alpha = 0 gives 1; c = 0 gives the tokens themselves."""
+    assert iid_tokens_per_call(0.8, 4) == pytest.approx((1 - 0.8**5) / 0.2, rel=ROUNDING)
+    assert iid_tokens_per_call(1.0, 7) == 8
+    assert iid_tokens_per_call(0.0, 7) == 1
+    assert iid_speedup(0.7, 5, 0.0) == iid_tokens_per_call(0.7, 5)
+    assert iid_speedup(1.0, 4, 0.25) == 2.5
+    assert iid_speedup(0.5, 1, 0.5) == 1.0
+
+
+def test_one_call_with_iid_acceptances_gives_c1() -> None:
+    """A long text whose every draft is accepted with probability alpha: N / C(0) tends to C1's tokens per call."""
+    tokens, k, alpha = 4000, 4, 0.7
+    survival = np.tile(alpha ** np.arange(1.0, k + 1), (tokens, 1))
+    per_call = tokens / calls_of_texts(survival, np.array([tokens])).expected[0]
+    assert per_call == pytest.approx(iid_tokens_per_call(alpha, k), rel=2 / tokens * k)
+
+
+@theorem
+@given(alphas, ratios, lengths)
+def test_the_best_length_is_the_argmax(alpha: float, c: float, k_max: int) -> None:
+    """No k in 1..k_max gives a larger speed-up."""
+    best = best_chain_length(alpha, c, k_max)
+    assert 1 <= best <= k_max
+    assert all(iid_speedup(alpha, k, c) <= iid_speedup(alpha, best, c) for k in range(1, k_max + 1))
+
+
+def test_the_best_length_where_there_is_no_finite_best() -> None:
+    """Alpha = 1 or c = 0: k_max; alpha <= c: 1."""
+    assert best_chain_length(1.0, 0.3, 50) == 50
+    assert best_chain_length(0.5, 0.0, 400) == 400
+    assert best_chain_length(0.2, 0.3, 50) == 1
+
+
+def brackets(alpha: float, speedup: float, k: int, c: float) -> bool:
+    """Whether the root of sum alpha^i = S(kc+1) is within ROOT of alpha, by signs of exact fractions."""
+    below, above = (Fraction(max(0.0, min(1.0, alpha + sign * ROOT))) for sign in (-1, 1))
+    wanted = Fraction(speedup) * (k * Fraction(c) + 1)
+    low, high = (sum(a**i for i in range(k + 1)) for a in (below, above))
+    rounded = Fraction(2) ** -50  # the speed-up itself, at the ends 0 and 1
+    return low <= wanted * (1 + rounded) and high >= wanted * (1 - rounded)
+
+
+@theorem
+@given(alphas, lengths, ratios)
+def test_the_required_acceptance_gives_the_speedup(alpha: float, k: int, c: float) -> None:
+    """It is the root, and the alpha that the speed-up came from."""
+    speedup = iid_speedup(alpha, k, c)
+    found = required_acceptance(speedup, k, c)
+    assert brackets(found, speedup, k, c)
+    assert found == pytest.approx(alpha, abs=ROOT)
+
+
+def test_the_bracket_can_fail() -> None:
+    """Negative control: 1e-9 beside the root."""
+    speedup = iid_speedup(0.7, 4, 0.1)
+    assert brackets(0.7, speedup, 4, 0.1)
+    assert not brackets(0.7 + 1e-9, speedup, 4, 0.1)
+
+
+@theorem
+@given(st.floats(0.1, 20), lengths, ratios)
+def test_a_speedup_has_an_acceptance_iff_its_tokens_are_within_reach(speedup: float, k: int, c: float) -> None:
+    """1 <= S(kc+1) <= k+1."""
+    tokens = speedup * (k * c + 1)
+    assume(abs(tokens - 1) > 1e-9 and abs(tokens - k - 1) > 1e-9)
+    if 1 <= tokens <= k + 1:
+        assert 0 <= required_acceptance(speedup, k, c) <= 1
+    else:
+        with pytest.raises(SettingError, match=r"needs 1 <= S\(kc\+1\) <= k\+1"):
+            required_acceptance(speedup, k, c)
+
+
+@theorem
+@given(st.floats(0.01, 0.99), st.floats(0.001, 0.9), st.integers(1, 30))
+def test_requirements_at_the_best_length(alpha: float, c: float, k_max: int) -> None:
+    """What the best k needs is what gives the speed-up at it, and no k gets by with less."""
+    speedup = iid_speedup(alpha, best_chain_length(alpha, c, k_max), c)
+    needed = required_acceptance(speedup, None, c, k_max=k_max)
+    assert needed == pytest.approx(alpha, abs=ROOT)
+    allowed = required_ratio(speedup, alpha, None, k_max=k_max)
+    assert allowed == pytest.approx(c, rel=1e-9, abs=1e-12)
+    for k in range(1, k_max + 1):
+        assert iid_speedup(max(needed - 1e-6, 0.0), k, c) < speedup
+        assert iid_speedup(alpha, k, allowed * (1 + 1e-9) + 1e-9) < speedup
+
+
+@theorem
+@given(alphas, lengths, ratios)
+def test_the_required_ratio_gives_the_speedup(alpha: float, k: int, c: float) -> None:
+    """The largest c: more is too slow."""
+    speedup = iid_speedup(alpha, k, c)
+    allowed = required_ratio(speedup, alpha, k)
+    assert iid_speedup(alpha, k, allowed) == pytest.approx(speedup, rel=1e-11)
+    assert iid_speedup(alpha, k, allowed + 1e-6) < speedup
+
+
+def test_requirements_at_their_ends() -> None:
+    """Alpha = 0 and 1, c = 0, and plain decoding."""
+    assert required_acceptance(5.0, 4, 0.0) == 1
+    assert required_acceptance(1.0, 4, 0.0) == 0
+    assert required_acceptance(1 / 1.1, None, 0.1) == 0
+    assert required_ratio(5.0, 1.0, 4) == 0
+    assert required_ratio(1.0, 0.6, 1) == pytest.approx(0.6, rel=ROUNDING), "some k improves iff alpha > c"
+
+
+BAD_C1: list[tuple[Callable[[], Any], str]] = [
+    (lambda: iid_tokens_per_call(1.1, 4), "alpha is 1.1: must be in [0, 1]"),
+    (lambda: iid_tokens_per_call(math.nan, 4), "alpha is nan"),
+    (lambda: iid_tokens_per_call(0.5, 0), "k is 0"),
+    (lambda: iid_speedup(0.5, 4, -0.1), "c is -0.1"),
+    (lambda: iid_speedup(0.5, 4, math.inf), "c is inf"),
+    (lambda: best_chain_length(0.5, 0.1, 0), "k is 0"),
+    (lambda: ConstantRatio(-1.0), "c is -1"),
+    (lambda: ConstantRatio(math.nan), "c is nan"),
+    (lambda: Chain(0), "k is 0"),
+    (lambda: iid_operations(0.5, 4, -1.0), "c_hat is -1"),
+    (lambda: required_acceptance(0.0, 4, 0.1), "the speed-up is 0"),
+    (lambda: required_acceptance(math.nan, 4, 0.1), "the speed-up is nan"),
+    (lambda: required_acceptance(2.0, 0, 0.1), "k is 0"),
+    (lambda: required_acceptance(2.0, None, 0.1, k_max=0), "k_max is 0"),
+    (lambda: required_acceptance(4.0, 4, 0.1), "with k=4 and c=0.1: needs 1 <= S(kc+1) <= k+1, which allows 0.714286"),
+    (lambda: required_acceptance(0.5, None, 0.1, k_max=8), "with k=1..8 and c=0.1: needs 1 <= S(kc+1) <= k+1"),
+    (lambda: required_ratio(3.0, 0.5, 4), "alpha=0.5 and k=4: is at most 1.9375 tokens per call, even if drafts"),
+    (lambda: required_ratio(3.0, 0.5, None), "k=1..64: is at most 2"),
+    (lambda: required_ratio(3.0, 1.5, 4), "alpha is 1.5"),
+]
+
+
+@pytest.mark.parametrize(("call", "fragment"), BAD_C1, ids=[fragment for _, fragment in BAD_C1])
+def test_bad_settings(call: Callable[[], Any], fragment: str) -> None:
+    with pytest.raises(SettingError) as caught:
+        call()
+    assert fragment in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_constant_ratio_is_c1() -> None:
+    tokens = Interval(2.0, 2.5, 3.0, "statistical")
+    for k, c in itertools.product((1, 4, 9), (0.0, 0.1, 1.0)):
+        speedup = ConstantRatio(c).speedup(tokens, Chain(k))
+        assert speedup.kind == "statistical"
+        ends = (speedup.low, speedup.best, speedup.high)
+        assert ends == pytest.approx([t / (k * c + 1) for t in (2.0, 2.5, 3.0)], rel=ROUNDING)

@@ -1,0 +1,251 @@
+"""Runs that are cut off: deaths, faults, interrupts, kills; Dask; bad settings."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulations.counts.quantities import Share
+from simulations.counts.tally import Tally, total
+from simulations.experiments import running
+from simulations.experiments.collect import collect
+from simulations.experiments.pools import WorkerError, process_pool
+from simulations.experiments.results import read_results
+from simulations.experiments.stopping import Stop
+from simulations.experiments.tasks import Task, task
+from spectheory.errors import SettingError, ShapeError
+from tests.sim_toys import BATCH, COIN, P, coins
+from tests.simulations.collect_cases import BY_COUNT, BY_WIDTH, alone, run_here, threads
+
+# Runs that are cut off
+
+
+def mortals(folder: Path, deaths: int) -> tuple[Task, Path]:
+    """A task whose first batches bring their workers down, and the folder of deaths to come."""
+    to_come = folder / "deaths"
+    to_come.mkdir()
+    for death in range(deaths):
+        (to_come / str(death)).touch()
+    return task("mortal of the tests", {"p": P, "folder": str(to_come)}, seed=1, trials=BATCH), to_come
+
+
+def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
+    """Two deaths: the batches they took with them are run again, and the numbers are those of no death."""
+    wanted, deaths = mortals(tmp_path, 2)
+    path = tmp_path / "results.jsonl"
+    found = collect([wanted], stop=BY_COUNT, results=path, workers=1)
+    assert not list(deaths.iterdir())
+    assert found[wanted] == alone(wanted, 7)
+    assert read_results(path).remarks == []
+
+
+def test_workers_that_always_die_are_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    wanted = task("doomed of the tests", {}, seed=1, trials=BATCH)
+    with pytest.raises(WorkerError, match="died 3 times") as caught:
+        collect([coins(), wanted], stop=BY_COUNT, results=path, executor=lambda: process_pool(1), in_flight=1)
+    assert "\n" not in str(caught.value)
+    assert total(tally for _, tally in sorted(read_results(path).of(coins()).items())) == alone(coins(), 7)
+    with process_pool(1) as mine, pytest.raises(WorkerError, match="pass a function that makes executors"):
+        collect([wanted], stop=BY_COUNT, executor=mine)
+
+
+def test_executors_that_take_nothing_are_an_error() -> None:
+    """Each new one is broken before it has a batch: the run ends."""
+
+    class Broken(Executor):
+        def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+            raise BrokenExecutor("dead")
+
+    with pytest.raises(WorkerError, match="batches yet to come"):
+        collect([coins()], stop=BY_COUNT, executor=Broken)
+
+
+def test_a_fault_names_its_batch_and_keeps_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    wanted = task("sloppy of the tests", {"returns": "none"}, seed=1, trials=BATCH)
+    with pytest.raises(WorkerError, match=r"batch 0 of sloppy .* returned NoneType"):
+        collect([coins(), wanted], stop=BY_COUNT, results=path, executor=threads(1), in_flight=2)
+    assert len(read_results(path).of(coins())) == 7
+    for returns in ("few", "many"):
+        wanted = task("sloppy of the tests", {"returns": returns}, seed=1, trials=BATCH)
+        with pytest.raises(WorkerError, match="a Tally of 200 trials was due"):
+            collect([wanted], stop=BY_COUNT, executor=threads(1))
+
+
+def test_errors_travel_from_workers(pool: Executor) -> None:
+    """In one line, whatever their class needs to be made."""
+    one = coins(missing=1)
+    bad = task(COIN, {"q": 1}, seed=1, trials=BATCH)
+    with pytest.raises(WorkerError, match=r"batch \d of coin of the tests .* failed \(KeyError: 'p'\)") as caught:
+        collect([bad, one], stop=BY_COUNT, executor=pool)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_interrupt_keeps_what_is_finished(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+
+    def stop_after_two(_: Task, tally: Tally) -> None:
+        if tally.size == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        collect([coins()], stop=BY_COUNT, results=path, executor=threads(1), in_flight=1, progress=stop_after_two)
+    assert set(read_results(path).of(coins())) >= {0, 1}
+    assert collect([coins()], stop=BY_COUNT, results=path, executor=threads(1))[coins()] == alone(coins(), 7)
+
+
+def test_an_interrupt_waits_for_what_runs(tmp_path: Path) -> None:
+    """Three batches run at once when the first is counted; the others are kept too, a fourth is not begun."""
+    path, wanted = tmp_path / "results.jsonl", coins(sleep=0.2)
+
+    def stop_now(_: Task, tally: Tally) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        collect([wanted], stop=BY_COUNT, results=path, executor=threads(3), in_flight=3, progress=stop_now)
+    assert read_results(path).of(wanted) == {batch: run_here(wanted, batch) for batch in range(3)}
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_an_interrupt_does_not_wait_for_ever(own: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A batch that takes a minute is given up after the grace; only an executor that was passed in lives on."""
+    monkeypatch.setattr(running, "GRACE", 0.5)
+    made: list[ProcessPoolExecutor] = []
+    before = set(multiprocessing.active_children())
+    path, quick, slow = tmp_path / "results.jsonl", coins(), coins(sleep=60.0)
+
+    def maker() -> Executor:
+        made.append(process_pool(2))
+        return made[0]
+
+    def stop_now(_: Task, tally: Tally) -> None:
+        raise KeyboardInterrupt
+
+    executor = maker() if own else maker
+    processes: list[Any] = []
+    try:
+        began = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            collect(
+                [quick, slow],
+                stop=Stop(trials=BATCH),
+                results=path,
+                executor=executor,
+                progress=stop_now,
+            )
+        assert time.monotonic() - began < 30
+        assert read_results(path).of(quick) == {0: run_here(quick, 0)}
+        processes = list((made[0]._processes or {}).values())
+        if own:
+            assert made[0].submit(os.getpid).result(timeout=60) in {process.pid for process in processes}
+        else:
+            with pytest.raises(RuntimeError, match=r"shutdown|terminated abruptly"):
+                made[0].submit(os.getpid)
+            while set(multiprocessing.active_children()) - before:
+                assert time.monotonic() - began < 30
+                time.sleep(0.05)
+    finally:
+        for process in processes:
+            process.kill()
+
+
+KILLED = """
+from pathlib import Path
+import sys
+from simulations.experiments.collect import collect
+from simulations.experiments.stopping import Stop
+from tests.sim_toys import BATCH, coins
+if __name__ == "__main__":
+    collect([coins(sleep=0.05)], stop=Stop(trials=40 * BATCH), results=Path(sys.argv[1]), workers=2)
+"""
+
+
+def test_a_kill_loses_nothing_that_was_finished(tmp_path: Path) -> None:
+    """SIGKILL in the middle of a run of 40 batches: its rows stand, its workers leave, a rerun ends it."""
+    path, script = tmp_path / "results.jsonl", tmp_path / "killed.py"
+    script.write_text(KILLED)
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    run = subprocess.Popen([sys.executable, str(script), str(path)], stderr=subprocess.PIPE, env=env)
+    wanted = coins(sleep=0.05)
+    limit = time.monotonic() + 60
+    while len(read_results(path).of(wanted)) < 5:
+        assert run.poll() is None, run.communicate()[1]
+        assert time.monotonic() < limit
+        time.sleep(0.02)
+    run.send_signal(signal.SIGKILL)
+    run.communicate(timeout=60)  # the workers hold the other end: it ends when they have left
+    kept = read_results(path).of(wanted)
+    assert 5 <= len(kept) < 40
+    assert all(tally == run_here(wanted, batch) for batch, tally in kept.items())
+    found = collect([wanted], stop=Stop(trials=12 * BATCH), results=path, executor=threads(4))
+    assert found[wanted] == alone(wanted, 12)
+
+
+# Dask
+
+
+def test_two_machines_of_dask(tmp_path: Path) -> None:
+    """A cluster of two worker processes gives the numbers of one process, also when one of them dies."""
+    distributed = pytest.importorskip("distributed", reason="needs the extra 'distributed'")
+    path = tmp_path / "results.jsonl"
+    mortal, deaths = mortals(tmp_path, 1)
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, local_directory=str(tmp_path)
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        executor = client.get_executor()
+        found = collect([coins(1), coins(2)], stop=BY_COUNT, results=path, executor=executor, in_flight=4)
+        by_width = collect([coins(1)], stop=BY_WIDTH, executor=executor, in_flight=4)
+        survived = collect([mortal], stop=BY_COUNT, executor=executor, in_flight=2)
+        with pytest.raises(WorkerError, match="KeyError: 'p'"):
+            collect([task(COIN, {}, seed=1, trials=1)], stop=BY_COUNT, executor=executor)
+    assert [found[t] for t in (coins(1), coins(2))] == [alone(t, 7) for t in (coins(1), coins(2))]
+    assert not list(deaths.iterdir())
+    assert survived[mortal] == alone(mortal, 7)
+    assert by_width[coins(1)] == collect([coins(1)], stop=BY_WIDTH, executor=threads(1))[coins(1)]
+
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"in_flight": 0}, {"workers": 0}, {"workers": 1, "executor": threads(1)}],
+)
+def test_settings_of_a_run(settings: dict[str, Any]) -> None:
+    with pytest.raises(SettingError):
+        collect([coins()], stop=BY_COUNT, **settings)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"trials": 0},
+        {"trials": 1, "width": 0.1},
+        {"trials": 1, "of": Share("heads")},
+        {"trials": 1, "width": 0.0, "of": Share("heads")},
+        {"trials": 1, "confidence": 1.0},
+    ],
+)
+def test_settings_of_a_rule(settings: dict[str, Any]) -> None:
+    with pytest.raises(SettingError):
+        Stop(**settings)
+
+
+def test_batches_that_count_other_things_do_not_add_up() -> None:
+    with pytest.raises(ShapeError, match="same names and lengths"):
+        alone(coins(), 1) + Tally.of(1, counts={"tails": [1]})
+    assert collect([], stop=BY_COUNT).tallies == {}

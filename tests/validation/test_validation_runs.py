@@ -1,0 +1,187 @@
+"""Validations that go on, are refused, and the command."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from spectheory.cli import main
+from spectheory.drafting import Chain, KAry, Tree
+from spectheory.errors import ModelError, SettingError, SpectheoryError, TextError, TraceError
+from spectheory.measure import Model, ModelPair, Progress, measure
+from spectheory.measure.tokens import encode_prompt
+from spectheory.measure.validation import JUDGE, Setting, Validation, validate
+from spectheory.measure.validation.rounds import decoded_rounds
+from spectheory.measure.validation.runs import run_once
+from spectheory.plots.style import new_figure
+from spectheory.plots.validation import draw
+from tests.validation.validation_cases import HOW, PROMPTS, QUESTION, WARM
+
+KEPT = (("latency", "json"), ("rounds", "jsonl"), ("trace", "parquet"))
+
+
+# Running
+
+
+def test_a_rerun_goes_on(found: dict[str, Any], tiny_pair: ModelPair, folder: Path) -> None:
+    """After a kill in the middle of a line: the finished rounds as they were, the others with the same texts."""
+    settings, how, path = QUESTION.settings(WARM), QUESTION.at(WARM), folder / f"rounds-{WARM}.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    assert len(lines) == 9
+    torn = folder / "torn.jsonl"
+    torn.write_bytes(b"".join(lines[:7]) + lines[7][:100])
+    states: list[Progress] = []
+    again = decoded_rounds(tiny_pair, PROMPTS, settings, how, torn, on_progress=states.append)
+    assert [state.done for state in states] == [6, 7, 8]
+    assert torn.read_bytes().splitlines(keepends=True)[:7] == lines[:7]
+    unbroken = decoded_rounds(tiny_pair, PROMPTS, settings, how, path)
+    assert again[:6] == unbroken[:6]
+    for one, other in zip(again, unbroken, strict=True):
+        assert {n: (r.output, r.count, r.expected) for n, r in one.items()} == {
+            n: (r.output, r.count, r.expected) for n, r in other.items()
+        }
+    assert validate(tiny_pair, PROMPTS, QUESTION, folder)["temperatures"] == found["temperatures"]
+
+
+def test_a_text_depends_on_its_own_setting_alone(found: dict[str, Any], tiny_pair: ModelPair, folder: Path) -> None:
+    """Not on what is decoded beside it; and settings do not share their randomness."""
+    how = QUESTION.at(WARM)
+    rounds = decoded_rounds(tiny_pair, PROMPTS, QUESTION.settings(WARM), how, folder / f"rounds-{WARM}.jsonl")
+    for setting in (Setting("block", Chain(3)), Setting(JUDGE, Chain(3), judged=True)):
+        alone = run_once(tiny_pair, encode_prompt(tiny_pair.tokenizer, PROMPTS[5]), 5, setting, how)
+        assert alone.output == rounds[5][setting.name].output
+    assert len({run.output for run in rounds[5].values()}) > len(rounds[5]) / 2
+
+
+def test_rounds_of_another_run_are_refused(found: dict[str, Any], tiny_pair: ModelPair, folder: Path) -> None:
+    swapped = ModelPair(tiny_pair.draft, tiny_pair.target, tiny_pair.tokenizer, tiny_pair.vocabulary)
+    others = dataclasses.replace(QUESTION, rules=("race",))
+    for pair, question in ((swapped, QUESTION), (tiny_pair, others)):
+        with pytest.raises(TraceError, match="another"):
+            validate(pair, PROMPTS, question, folder)
+    strange = folder / "strange.jsonl"
+    own = (folder / f"rounds-{WARM}.jsonl").read_text()
+    misplaced = own.replace('"prompt":7,', '"prompt":70,')
+    for content in (
+        '{"text": 1}\n',
+        "notes, no line of them whole",
+        misplaced,
+        own.replace('"seconds":', '"s":NaN,"x":'),
+    ):
+        assert content != own
+        strange.write_text(content)
+        with pytest.raises(TraceError, match="holds no rounds"):
+            decoded_rounds(tiny_pair, PROMPTS, QUESTION.settings(WARM), QUESTION.at(WARM), strange)
+        assert strange.read_text() == content, "nothing was cut"
+
+
+def test_a_torn_trace_says_what_to_do(found: dict[str, Any], tiny_pair: ModelPair, tmp_path: Path) -> None:
+    torn = tmp_path / "trace.parquet"
+    torn.write_bytes(b"PAR1 and no more")
+    refused(lambda: measure(tiny_pair, PROMPTS, HOW, torn), TraceError, "is truncated.*remove the file")
+    assert torn.read_bytes() == b"PAR1 and no more"
+
+
+def refused(work: Callable[[], object], kind: type[SpectheoryError], words: str) -> None:
+    with pytest.raises(kind, match=words) as caught:
+        work()
+    assert "\n" not in str(caught.value)
+
+
+def test_what_cannot_be_run_is_refused_before_anything_runs(tiny_pair: ModelPair, tmp_path: Path) -> None:
+    def asked(*rules: str, shape: Any = Chain(2), **how: Any) -> Validation:  # noqa: B008
+        return Validation(rules, (shape,), (WARM,), dataclasses.replace(HOW, **how))
+
+    refused(lambda: asked("best"), SettingError, "rule 'best' is unknown")
+    refused(lambda: asked("block", shape=KAry((2, 2))), SettingError, "judges one chain")
+    refused(lambda: asked(JUDGE, shape=KAry((2, 2))), SettingError, "judges one chain")
+    refused(lambda: asked("recursive", shape=Tree.from_paths([(2,)])), SettingError, "ranks 1, 2")
+    refused(lambda: asked("greedy"), SettingError, "temperature 0.8")
+    refused(lambda: asked(given_text=True), SettingError, "given text")
+    refused(lambda: Validation((), (Chain(1),), (math.nan,), HOW), SettingError, "temperature is nan")
+    refused(lambda: Validation((), (Chain(1),), (0.7, 0.7 + 1e-9), HOW), SettingError, "two temperatures have the same")
+    meta = torch.nn.Embedding(2, 2, device="meta")
+    network = type("Elsewhere", (), {"get_input_embeddings": lambda self: meta, "dtype": torch.float32})()
+    elsewhere = ModelPair(tiny_pair.target, Model("far", None, network, 64, 128, ""), tiny_pair.tokenizer, 64)
+    cases: list[tuple[ModelPair, Any, Validation, type[SpectheoryError], str]] = [
+        (elsewhere, PROMPTS, asked(JUDGE), ModelError, "target is on cpu and the draft on meta"),
+        (tiny_pair, PROMPTS, asked("token", tokens=126), TextError, "3 tokens and 126 follow"),
+        (tiny_pair, PROMPTS[:1], asked("token"), TextError, "there is 1 prompt"),
+        (tiny_pair, (*PROMPTS, PROMPTS[0]), asked("token"), TextError, "two prompts are named '1'"),
+        (tiny_pair, PROMPTS, asked("token", shape=Chain(127)), SettingError, "128 tokens.*126 nodes at most"),
+    ]
+    for pair, prompts, question, kind, words in cases:
+        refused(lambda: validate(pair, prompts, question, tmp_path / "no"), kind, words)  # noqa: B023
+    assert not (tmp_path / "no").exists()
+
+
+# The command and the figure
+
+
+def test_the_command(
+    tiny_folders: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "question.jsonl"
+    rows = [{"question_id": p.id, "category": "", "turns": [p.text]} for p in PROMPTS]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    out = tmp_path / "out"
+    command = [
+        *("validate", "--target", str(tiny_folders[0]), "--draft", str(tiny_folders[1]), "--device", "cpu"),
+        *("--prompts", str(file), "--first", "3", "--tokens", "8", "--out", str(out)),
+        *("--k", "2", "--temperature", "0", "--temperature", "1", "--rule", "token", "--rule", "lookup"),
+    ]
+    assert main(command) == 0
+    shown = capsys.readouterr().out
+    assert "Counted and expected calls agree in all" in shown
+    assert "overhead: a call outside the passes" in shown
+    assert {path.name for path in out.iterdir()} == {
+        *("validation.json", "validation.png", "validation.svg"),
+        *(f"{what}-{at}.{kind}" for what, kind in KEPT for at in (0, 1)),
+    }
+    assert main([*command, "--json"]) == 0
+    read = capsys.readouterr()
+    content = json.loads(read.out)
+    assert content == json.loads((out / "validation.json").read_text())
+    assert "resumed: 3 of 3" in read.err
+    assert str(tmp_path) not in json.dumps(content), "no path of the machine in the answer"
+    monkeypatch.setattr("spectheory.measure.validation.answer.FALSE_ALARMS", 1e3)
+    assert main(command) == 1
+    assert "DISAGREE" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--rule", "best"], "rule 'best' is unknown"),
+        (["--rule", "block", "--shape", "2x2"], "judges one chain of drafts"),
+        (["--shape", "wide"], "shape 'wide' is unknown"),
+        (["--k", "0"], "--k is 0"),
+        (["--temperature", "-1"], "temperature is -1"),
+        (["--first", "1"], "there is 1 prompt"),
+        (["--first", "0"], "--first is 0"),
+        (["--tokens", "250"], "the models take 256"),
+        (["--rule", "greedy", "--temperature", "1"], "a greedy target has temperature 0"),
+    ],
+)
+def test_bad_input_is_one_line(
+    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["validate", "--out", str(tmp_path / "out"), *arguments]) == 2
+    err = capsys.readouterr().err
+    assert message in " ".join(err.split())
+    assert len([line for line in err.splitlines() if line.startswith("spectheory: ")]) == 1
+
+
+def test_the_figure_has_a_row_per_pair(found: dict[str, Any]) -> None:
+    figure = new_figure((8, 8))
+    assert draw(figure, [found, found])
+    assert len(figure.axes) == 4
+    words = {text.get_text() for ax in figure.axes for text in ax.texts}
+    assert "block, chain k=3" in words
