@@ -231,7 +231,7 @@ def test_bad_latencies(trace_file: Path, seconds: str, capsys: pytest.CaptureFix
         f'{{"schema": 1, "context": 1, "provenance": {{}}, "target": {{"1": {entry}}}, '
         f'"draft": {{"1": {entry}, "2": {entry}}}}}'
     )
-    assert "no latency table" in refused(["predict", str(trace_file), "--latency", str(file)], capsys)
+    assert "not a latency table" in refused(["predict", str(trace_file), "--latency", str(file)], capsys)
 
 
 def test_no_command_and_help(capsys: pytest.CaptureFixture[str]) -> None:

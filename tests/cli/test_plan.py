@@ -230,7 +230,7 @@ def test_a_bad_latency_table_is_one_line(
     (folder / "latency.json").write_text(json.dumps(content | change))
     line = refused(["plan", str(folder)], capsys)
     assert words in line
-    assert "no latency table" in line
+    assert "not a latency table" in line
 
 
 def test_a_foreign_provenance_says_nothing_of_the_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -315,7 +315,7 @@ def test_without_a_trace_the_built_in_drafts_are_measured(
         (["TRACE", "--hardware", "Z80"], "accelerator 'Z80' is unknown"),
         (["TRACE", "--hardware", "L4"], "--target-architecture"),
         (["TRACE", "--hardware", "L4", "--target-architecture", "no", "--draft-architecture", "no"], "cannot be read"),
-        (["TRACE", "--latency", "no.json"], "no latency table"),
+        (["TRACE", "--latency", "no.json"], "not a latency table"),
         (["no-such-folder"], "is missing"),
         (["--draft", "TRACE"], "needs NAME=FOLDER"),
         (["--draft", "a\nb=TRACE"], "--draft is named 'a\\nb'"),
