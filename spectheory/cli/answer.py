@@ -1,20 +1,50 @@
-"""How a report of the theory commands is shown: tables for a reader, or one JSON object."""
+"""How every answer is shown: its headline, tables and notes for a reader, or one JSON object."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
-from spectheory.cli.console import answers
+from spectheory.cli.console import answers, remarks
+from spectheory.errors import MissingExtraError, load_extra
+from spectheory.files import write_whole
 from spectheory.reports import Report
+from spectheory.reports.render import for_terminal
 
 
 def show(report: Report, *, as_json: bool) -> None:
     """Print the report to stdout."""
     if as_json:
-        print(json.dumps(report.as_dict(), indent=2, allow_nan=False))
+        print(_text(report))
         return
-    for piece in report.pieces:
-        answers.print(piece, highlight=False)
     answers.print(report.headline, style="bold", highlight=False, markup=False)
-    for note in report.notes:
-        answers.print(note, style="dim", highlight=False, markup=False)
+    for piece in report.pieces:
+        answers.print(for_terminal(piece), highlight=False)
+        _dim(piece.notes)
+    _dim(report.notes)
+
+
+def _text(report: Report) -> str:
+    return json.dumps(report.as_dict(), indent=2, allow_nan=False)
+
+
+def _dim(lines: Sequence[str]) -> None:
+    for line in lines:
+        answers.print(line, style="dim", highlight=False, markup=False)
+
+
+def write(report: Report, path: Path, figures: Callable[[], list[Path]]) -> None:
+    """Write the report as JSON, and its figures if matplotlib is installed; say on stderr what was written."""
+    write_whole(path, lambda partial: partial.write_text(_text(report) + "\n"))
+    remarks.print(f"written: {', '.join(map(str, [path, *figures_beside(figures)]))}", markup=False)
+
+
+def figures_beside(write: Callable[[], list[Path]]) -> list[Path]:
+    """Write figures and return their files; without matplotlib there are none, and a remark says what is missing."""
+    try:
+        load_extra("matplotlib", extra="plots")
+    except MissingExtraError as error:
+        remarks.print(f"figures are left out: {error}", markup=False)
+        return []
+    return write()

@@ -60,8 +60,6 @@ class _Answers(_Stream):
         if table.title:
             self._line(table.title, style="bold", highlight=False)
         self._line(found.table)
-        if table.caption:
-            self._line(table.caption, style="dim", highlight=False)
         if found.left_out:
             self._line(
                 f"Columns left out: {', '.join(found.left_out)} (all need a terminal {found.needed} wide).",

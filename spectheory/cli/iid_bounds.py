@@ -21,8 +21,9 @@ from spectheory.limits import (
     stationary_tree_value,
     tunstall_bound,
 )
-from spectheory.reports import BoundsAnswer, Column
-from spectheory.reports.bounds import DETERMINISTIC, EXACT_RANKS, FORMS, RANKS, UPPER_RANKS, VALUE
+from spectheory.limits.claims import BOUNDED, BRANCHING_FORMS, RANK_TREES, LimitClaim
+from spectheory.reports import BoundsAnswer
+from spectheory.reports.bounds import DETERMINISTIC, RANKS
 from spectheory.verification import rank_entropy
 
 Cells = dict[str, Interval | float | None]
@@ -59,7 +60,7 @@ def of_moments(mu: float | None, mu2: float | None, nodes: Iterable[int]) -> Bou
         )
     if not (math.isfinite(mu) and math.isfinite(mu2)):
         raise SettingError(f"mu is {mu:g}, mu2 is {mu2:g}", limit="must be finite", remedy="give them in nats")
-    columns: dict[str, Column] = {form: FORMS[form] for form in CLOSED_FORMS}
+    columns: dict[str, LimitClaim] = {form: BRANCHING_FORMS[form] for form in CLOSED_FORMS}
     rows = {capacity: closed_forms(mu, mu2, capacity) for capacity in nodes}
     return BoundsAnswer("moments", {"mu": mu, "mu2": mu2}, {DETERMINISTIC: columns}, rows)
 
@@ -75,7 +76,7 @@ def of_pmfs(target: Pmfs, nodes: list[int], trees: int | None, seed: int) -> Bou
     law = StepLaw.from_pmfs(target.rows)
     mu, mu2 = law.mean, max(law.second_moment, law.mean**2)
     value = _value_column(target.rows, nodes, trees)
-    columns = {**FORMS, "best_tree": value} if value else FORMS
+    columns = {**BRANCHING_FORMS, "best_tree": value} if value else BRANCHING_FORMS
     rows: dict[int, Cells] = {}
     error = 0.0
     with working("working out the limits"):
@@ -98,11 +99,11 @@ def _numeric(law: StepLaw, capacity: int) -> Interval:
     return Interval(min(found.low, sharp), min(found.best, sharp), min(found.high, sharp), found.kind)
 
 
-def _value_column(rows: Floats, nodes: list[int], trees: int | None) -> Column | None:
+def _value_column(rows: Floats, nodes: list[int], trees: int | None) -> LimitClaim | None:
     if trees is not None:
         in_range("--trees", trees, MOST_TREES)
     if len(rows) == 1:
-        return Column("best tree", "exact for this one pmf at every prefix", VALUE)
+        return LimitClaim("best_tree", "best tree", "exact for this one pmf at every prefix", BOUNDED)
     if trees is None:
         return None
     if sum(nodes) * rows.shape[1] * trees > MOST_TREE_WORK:
@@ -111,7 +112,7 @@ def _value_column(rows: Floats, nodes: list[int], trees: int | None) -> Column |
             limit="that would take many minutes",
             remedy="ask for fewer trees or nodes",
         )
-    return Column("best tree", f"{trees} random trees grown best-first, estimate, 95%", VALUE)
+    return LimitClaim("best_tree", "best tree", f"{trees} random trees grown best-first, estimate, 95%", BOUNDED)
 
 
 def _tree_value(rows: Floats, capacity: int, trees: int | None, seed: int) -> Interval:
@@ -134,11 +135,6 @@ def of_ranks(law: Floats, nodes: Iterable[int]) -> BoundsAnswer:
         If a tree is too large to grow.
     """
     entropy, alphabet = float(rank_entropy(law)), letters(law)
-    columns = {
-        "chain": Column("chain", "P drafts one after the other", EXACT_RANKS),
-        "optimal_tree": Column("optimal tree", "the P heaviest nodes, Tunstall's tree, S2", EXACT_RANKS),
-        "channel": Column("T1 ≤", "kobus2025, Theorem 4.1", UPPER_RANKS),
-    }
     rows: dict[int, Cells] = {}
     for capacity in nodes:
         in_range("--nodes", capacity, MOST_TREE_NODES)
@@ -149,4 +145,4 @@ def of_ranks(law: Floats, nodes: Iterable[int]) -> BoundsAnswer:
         }
     facts = {"rank_entropy": entropy, "letters": alphabet}
     note = "Ranks beyond those given are one letter that is never drafted."
-    return BoundsAnswer("ranks", facts, {RANKS: columns}, rows, [note])
+    return BoundsAnswer("ranks", facts, {RANKS: RANK_TREES}, rows, [note])

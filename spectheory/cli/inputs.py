@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -208,3 +209,8 @@ def _table(values: Any) -> Floats:
     if not all(type(entry) in (int, float) for row in rows for entry in row):
         raise ValueError("an entry is no number")
     return np.asarray(values, dtype=np.float64)
+
+
+def cache_folder() -> Path:
+    """Where measurements of unnamed folders are kept."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "spectheory"

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from spectheory.cli.answer import show
-from spectheory.cli.console import answers, ready_folder, remarks
-from spectheory.cli.figures_beside import figures_beside
+from spectheory.cli.answer import show, write
+from spectheory.cli.console import answers, ready_folder
 from spectheory.cli.inputs import in_range
 from spectheory.cli.plan_costs import DEFAULT_CONTEXT, check_costs
 from spectheory.cli.plan_inputs import BUILT_IN, built_in, draft_at, sources
@@ -34,17 +32,16 @@ from spectheory.deployment import (
     rank_drafts,
 )
 from spectheory.errors import SettingError
-from spectheory.files import write_whole
+from spectheory.limits.claims import ONE_CALL
 from spectheory.prediction.over_prompts import Prompts, few_prompts
-from spectheory.reports.deployment import DeploymentAnswer, deployment_report
-from spectheory.reports.plan import IN_LOOP
-from spectheory.trace import GIVEN_TEXT
+from spectheory.reports import DeploymentAnswer, deployment_report
+from spectheory.reports.remarks import IN_LOOP, given
 from spectheory.verification import PathRule, RankRule
 
 LONGEST_CHAIN, LARGEST_TREE = 256, 1024
 OF_ENGINES = (
-    "An engine's k may differ from the best k above: it is the fastest under the engine's own rule and by the time of "
-    "passes alone, since an engine's work between passes is not that of our decoding loop; it comes on top."
+    "An engine's k may differ from the best k above: it is the fastest under the engine's own rule by the time of "
+    "passes alone. The engine's own work between passes comes on top."
 )
 """Why settings for engines differ from the best setting."""
 
@@ -64,17 +61,12 @@ def run_plan(question: PlanOptions) -> None:
     if not question.json:
         _paste(answer.engines)
     if out := question.out:
-        written = [_write(report.as_dict(), out)]
-        written += figures_beside(lambda: _figures(answer, out))
-        remarks.print(f"written: {', '.join(map(str, written))}", markup=False)
+        write(report, out / "plan.json", lambda: _figures(answer, out))
 
 
 def _answer(question: PlanOptions, drafts: list[Draft], rules: list[PathRule] | None) -> DeploymentAnswer:
     check_comparable(drafts)
-    settings = {
-        "k_max": question.k_max,
-        "nodes": question.nodes,
-    }
+    settings = {"k_max": question.k_max, "nodes": question.nodes}
     with working("comparing settings"):
         timed = drafts if question.passes_alone else [draft.in_loop for draft in drafts]
         ranking = rank_drafts(timed, rules=rules, tree_rules=_tree_rules(question, drafts, rules), **settings)
@@ -94,10 +86,10 @@ def _answer(question: PlanOptions, drafts: list[Draft], rules: list[PathRule] | 
 
 
 def _distances(best: Candidate, chain: Candidate) -> list[Distance]:
-    """Limits beside the best setting; of a tree also the one-call bound, which is about chains, of the fastest one."""
-    beside = [] if best.kind == "chain" else distances(chain.prediction)
-    of_chain = [replace(d, name=f"{d.name}, {chain.shape}", binds=False) for d in beside if d.name == "1 call"]
-    return [*distances(best.prediction), *of_chain]
+    """Limits of the best setting; for a tree also the one-call bound of the fastest chain, as it is about chains."""
+    of_chain = [] if best.kind == "chain" else [d for d in distances(chain.prediction) if d.limit is ONE_CALL]
+    limit = replace(ONE_CALL, name=f"{ONE_CALL.name}, {chain.shape}")
+    return [*distances(best.prediction), *(replace(d, limit=limit, binds=False) for d in of_chain)]
 
 
 def _batches(question: PlanOptions, chain: Candidate) -> list[BatchChoice]:
@@ -148,7 +140,7 @@ def _notes(
     ]
     rule = ranking.best.prediction.rule.name
     if rule not in {settings.candidate.prediction.rule.name for settings in engines}:
-        lines.append(f"None of the engines' settings is of {rule} verification, the best here: see what each gives.")
+        lines.append(f"No engine here has {rule} verification, the best rule: see what each engine's own rule gives.")
     for cost in costs[:1]:
         if isinstance(cost, LatencyTable):
             lines.append(
@@ -165,8 +157,7 @@ def _notes(
     lines += [f"Left out: {what}" for what in ranking.left_out]
     if len({draft.fact("prompts", "sha256") for draft in drafts}) > 1:
         lines.append("The drafts were measured on different prompts: part of their difference is the text's.")
-    if any(draft.fact("origin") == GIVEN_TEXT for draft in drafts):
-        lines.append("The text was given, not sampled from the target: the numbers are for that text as output.")
+    lines += next(filter(None, (given(draft.trace.provenance) for draft in drafts)), [])
     if drafts[0].fact("settings", "sampling", "min_p"):
         able = [engine.name for engine in ENGINES if engine.takes_min_p]
         lines.append(f"Measured with min-p, which holds where drafts are verified in these engines: {', '.join(able)}.")
@@ -193,9 +184,3 @@ def _figures(answer: DeploymentAnswer, out: Path) -> list[Path]:
 
     written = write_ranking(answer.ranking, out)
     return [*written, *write_batches(answer.batches, out)] if answer.batches else written
-
-
-def _write(content: object, out: Path) -> Path:
-    path = out / "plan.json"
-    write_whole(path, lambda partial: partial.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n"))
-    return path

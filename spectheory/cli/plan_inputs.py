@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from spectheory.cli.console import ready_folder
+from spectheory.cli.inputs import cache_folder
 from spectheory.cli.options import LATENCY_FILE, PairOptions, TextOptions
 from spectheory.cli.plan_costs import cost_of
 from spectheory.cli.plan_options import PlanOptions
@@ -64,12 +64,8 @@ def built_in(question: PlanOptions) -> Iterator[Draft]:
     for name in BUILT_IN:
         session = Session.load(PairOptions(draft=f"{PREFIX}{name}"), TextOptions(seed=question.seed))
         session.require_room(longest)
-        folder = question.out / name if question.out else _cache() / session.fingerprint
+        folder = question.out / name if question.out else cache_folder() / session.fingerprint
         trace = session.trace(ready_folder(folder) / TRACE_FILE)
         if question.hardware is None:
             session.latencies(folder / LATENCY_FILE, longest=longest)
         yield Draft(name, trace, cost_of(question, name, folder / TRACE_FILE, trace))
-
-
-def _cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "spectheory"

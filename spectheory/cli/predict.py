@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spectheory.cli.console import answers, ready_folder, remarks
-from spectheory.cli.figures_beside import figures_beside
+from spectheory.cli.answer import show, write
+from spectheory.cli.console import ready_folder, remarks
+from spectheory.cli.inputs import cache_folder
 from spectheory.cli.latencies import read_latencies
 from spectheory.cli.options import LATENCY_FILE, PairOptions, PredictOptions, TextOptions
 from spectheory.cli.progress import working
@@ -18,25 +17,11 @@ from spectheory.cli.shapes import read_rules, read_shapes, tree_sizes, with_rank
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable, LoopedTable
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError
-from spectheory.files import write_whole
 from spectheory.prediction import Plan, plan
 from spectheory.prediction.bias_tradeoff import BiasPoint, bias_tradeoff
 from spectheory.prediction.certified import by_lists
 from spectheory.prediction.shape_calls import BestTree, Wanted
-from spectheory.reports.plan import (
-    IN_LOOP,
-    OF_CHAINS,
-    SIDES,
-    bias_notes,
-    bias_table,
-    check_table,
-    headline,
-    notes,
-    plan_as_dict,
-    speedup_table,
-    tokens_table,
-    trees_table,
-)
+from spectheory.reports import prediction_report
 from spectheory.trace import TRACE_FILE, Trace, read_any, trace_file
 from spectheory.verification import PathRule
 from spectheory.verification.biased import BiasedVerification
@@ -69,36 +54,17 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions) 
     with working("predicting"):
         answer = _answer(question, trace, cost, rules, shapes)
         biased = _bias(question, trace, cost, answer)
-    content = plan_as_dict(answer)
-    content["in_loop"] = isinstance(cost, LoopedTable)
-    content["bias"] = [point.as_dict() for point in biased]
-    if not question.json:
-        if answer.chains:
-            answers.print(tokens_table(answer))
-        if answer.trees:
-            answers.print(trees_table(answer))
-        if answer.best.speedup:
-            answers.print(speedup_table(answer))
-        if biased:
-            answers.print(bias_table(biased))
-            for line in bias_notes(biased):
-                answers.print(line, style="dim", highlight=False)
-        answers.print(headline(answer), style="bold", highlight=False)
-        for line in [*notes(answer), *([IN_LOOP] if content["in_loop"] and answer.best.speedup else [])]:
-            answers.print(line, style="dim", highlight=False)
-        shown = SIDES if answer.chains else {name: claim for name, claim in SIDES.items() if name not in OF_CHAINS}
-        for name, claim in shown.items():
-            answers.print(f"{name}: {claim}.", style="dim", highlight=False)
-    if question.out:
-        _write(answer, content, question.out)
-    if session:
-        content["check"] = session.check(passes, CHECKED_K) if question.check else None
-        if content["check"] and not question.json:
-            answers.print(check_table(content["check"]))
-    if question.json:
-        print(json.dumps(content, indent=2, allow_nan=False))
-    if question.out and content.get("check"):
-        _write_json(content, question.out)
+    check = session.check(passes, CHECKED_K) if session and question.check else None
+    report = prediction_report(answer, in_loop=isinstance(cost, LoopedTable), bias=biased, check=check)
+    show(report, as_json=question.json)
+    if out := question.out:
+        write(report, out / "prediction.json", lambda: _figures(answer, out))
+
+
+def _figures(answer: Plan, out: Path) -> list[Path]:
+    from spectheory.plots import write_figures
+
+    return write_figures(answer, out)
 
 
 def _answer(
@@ -138,7 +104,7 @@ def _bias(question: PredictOptions, trace: Trace, cost: CostModel | None, answer
     if not question.bias:
         return ()
     chains = answer.of("token")
-    k = max(chains, key=lambda p: (p.speedup or p.tokens_per_call).best).shape.nodes if chains else question.k_max
+    k = max(chains, key=lambda p: p.gain).shape.nodes if chains else question.k_max
     return bias_tradeoff(trace, k, question.bias, cost)
 
 
@@ -191,27 +157,10 @@ def _evidence(
     session = Session.load(pair, text)
     longest = max([question.k_max, *(CHECKED_K if question.check else ())]) + 1
     session.require_room(longest)
-    folder = question.out or _cache() / session.fingerprint
+    folder = question.out or cache_folder() / session.fingerprint
     trace = session.trace(ready_folder(folder) / TRACE_FILE)
     if question.latency:
         cost = read_latencies(question.latency, trace)
     if cost is None:
         cost = session.latencies(folder / LATENCY_FILE, longest=longest)
     return trace, cost, session
-
-
-def _cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "spectheory"
-
-
-def _write(answer: Any, content: dict[str, Any], out: Path) -> None:
-    from spectheory.plots import write_figures
-
-    written = [_write_json(content, out), *figures_beside(lambda: write_figures(answer, out))]
-    remarks.print(f"written: {', '.join(str(p) for p in written)}", markup=False)
-
-
-def _write_json(content: dict[str, Any], out: Path) -> Path:
-    path = out / "prediction.json"
-    write_whole(path, lambda partial: partial.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n"))
-    return path

@@ -17,7 +17,8 @@ from spectheory.intervals import Interval
 from spectheory.prediction.certified import by_lists, ends_of, joined
 from spectheory.prediction.over_prompts import Prompts, few_prompts, ratio
 from spectheory.reports import RulesAnswer, rules_report
-from spectheory.trace import GIVEN_TEXT, Trace, read_any
+from spectheory.reports.remarks import given
+from spectheory.trace import Trace, read_any
 from spectheory.truncated import bounds_given
 from spectheory.verification import PathRule, RankRule, Rule, RuleStanding, rule_order
 from spectheory.verification.registry import all_rules, find_rule
@@ -140,6 +141,5 @@ def _trace_notes(trace: Trace, prompts: int, rules: Sequence[Rule]) -> list[str]
         for rule in rules
         if isinstance(rule, RankRule) and rule.estimated and rule.recorded_in in trace.columns
     ]
-    if trace.provenance.get("origin") == GIVEN_TEXT:
-        notes.append("The text was given, not sampled from the target: the numbers are for that text as output.")
-    return [*notes, *few_prompts(prompts), 'R4 and H(R) beside KL need full pmfs. "-": not known from this trace.']
+    notes += [*given(trace.provenance), *few_prompts(prompts)]
+    return [*notes, 'R4 and H(R) beside KL need full pmfs. "-": not known from this trace.']

@@ -1,4 +1,4 @@
-"""Limits along the texts of a trace, and what the i.i.d. formulas read there."""
+"""Limits along the texts of a trace, and the idealised values of the i.i.d. formulas there."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from spectheory.cli.progress import working
 from spectheory.drafting import Chain
 from spectheory.errors import TraceError
 from spectheory.limits import StepLaw, renewal_bound
+from spectheory.limits.claims import BRANCHING_FORMS, IID_CHANNEL, ONE_CALL, TEXT, LimitClaim
 from spectheory.limits.text import MOST_WALK
 from spectheory.prediction.over_prompts import Prompts, few_prompts
 from spectheory.prediction.trace_limits import Limits, limits_of
-from spectheory.reports import BoundsAnswer, Column
-from spectheory.reports.bounds import DETERMINISTIC, ON_TEXT, READING, READINGS, SAMPLED
-from spectheory.trace import GIVEN_TEXT, RECORDED_RANKS, SAMPLED_TEXT, Trace
+from spectheory.reports import BoundsAnswer
+from spectheory.reports.bounds import DETERMINISTIC, SAMPLED
+from spectheory.reports.remarks import origin
+from spectheory.trace import GIVEN_TEXT, RECORDED_RANKS, Trace
 from spectheory.verification import Columns, RankRule
 from spectheory.verification.registry import all_rules
 
 
 def of_trace(trace: Trace, nodes: list[int]) -> BoundsAnswer:
-    """B6 and the one-call bound of target-sampled text, and what the i.i.d. forms read there."""
+    """B6 and the one-call bound of target-sampled text, and the idealised values of the i.i.d. forms."""
     ranked = [
         rule for rule in all_rules().values() if isinstance(rule, RankRule) and _channel(rule, trace, 1) is not None
     ]
@@ -48,25 +50,23 @@ def of_trace(trace: Trace, nodes: list[int]) -> BoundsAnswer:
     return BoundsAnswer("trace", facts, _tables(ranked, trace.columns), rows, notes)
 
 
-def _tables(ranked: Iterable[RankRule], columns: Columns) -> dict[str, Mapping[str, Column]]:
-    sampled = {"one_call": Column("1 call ≤", "any lossless verification of a drafted chain", ON_TEXT)}
-    for rule in ranked:
-        sampled[f"channel_{rule.name}"] = Column(
-            f"T1 {rule.name}", f"trees on its ranks up to {rule.known_ranks(columns, RECORDED_RANKS)}", READING
+def _tables(ranked: Iterable[RankRule], columns: Columns) -> dict[str, Mapping[str, LimitClaim]]:
+    channels = {
+        f"channel_{rule.name}": IID_CHANNEL.idealised(
+            name=f"T1 {rule.name}", what=f"trees on its ranks up to {rule.known_ranks(columns, RECORDED_RANKS)}"
         )
-    return {
-        DETERMINISTIC: {"text": Column("B6 ≤", "drafts that do not sample", ON_TEXT), **READINGS},
-        SAMPLED: sampled,
+        for rule in ranked
     }
+    forms = {key: form.idealised() for key, form in BRANCHING_FORMS.items()}
+    forms["numeric"] = forms["numeric"].idealised(what="B3' from the surprisals of the text, estimate, 95%")
+    return {DETERMINISTIC: {TEXT.key: TEXT, **forms}, SAMPLED: {ONE_CALL.key: ONE_CALL, **channels}}
 
 
 def _measured(trace: Trace, nodes: list[int]) -> tuple[dict[int, Limits], list[str]]:
     """B6 and the one-call bound for the sizes that texts have room for, and why others are missing."""
     if trace.provenance.get("origin") == GIVEN_TEXT:
         return {}, ["The text was given, not sampled from the target: no B6, 1 call or numeric, which need samples."]
-    longest, notes = int(trace.lengths.max()), []
-    if trace.provenance.get("origin") != SAMPLED_TEXT:
-        notes.append("The trace does not say where its text is from: limits assume that the target sampled it.")
+    longest, notes = int(trace.lengths.max()), origin(trace.provenance)
     served = [k for k in nodes if k <= longest and k * len(trace) <= MOST_WALK]
     if len(served) < len(nodes):
         notes.append(f"B6 and 1 call need P tokens after a start, and memory: the longest text has {longest} tokens.")

@@ -17,11 +17,12 @@ from spectheory.intervals import Interval
 from spectheory.limits import tunstall_bound
 from spectheory.prediction.cross_fit import PARTS, cross_fitted
 from spectheory.prediction.over_prompts import Prompts, few_prompts, ratio
-from spectheory.prediction.paths import calls_and_visits, calls_of_tree, shifted_product, tree_survival
+from spectheory.prediction.paths import calls_and_visits, calls_of_tree, shifted_product, tokens_left, tree_survival
 from spectheory.prediction.trace_limits import Limits
 from spectheory.prediction.tree_search import FoundTree, text_tree
 from spectheory.reports import TreeAnswer, tree_report
-from spectheory.trace import GIVEN_TEXT, RECORDED_RANKS, Trace, read_any
+from spectheory.reports.remarks import given
+from spectheory.trace import RECORDED_RANKS, Trace, read_any
 from spectheory.verification import RankRule, rank_entropy
 from spectheory.verification.registry import DEFAULT_TREE_RULES, find_rule, ranked_names
 
@@ -132,8 +133,8 @@ class _Texts:
 
     def weights(self, tree: Tree) -> Floats:
         """Share of the calls in which each node is accepted, over the starts that this tree's calls have (exact)."""
-        calls, visits = calls_and_visits(tree_survival(self.law, tree)[0], self.lengths)
-        left = np.repeat(np.cumsum(self.lengths), self.lengths) - np.arange(len(calls))
+        _, visits = calls_and_visits(tree_survival(self.law, tree)[0], self.lengths)
+        left = tokens_left(self.lengths)
         columns = np.ascontiguousarray(self.law.T)
         paths, shares = tree.paths, np.zeros(tree.nodes)
         above = [visits]
@@ -199,12 +200,10 @@ def _notes(trace: Trace, rule: RankRule, prompts: int, chain: Tree, question: Tr
         ),
         "On the same texts: this tree where it was found (exact by the path theorem), higher than on fresh texts.",
         "Greedy tree: best for a start drawn uniformly along the same texts, where the search begins.",
-        f"T1, from the mean law of ranks up to {rule.known_ranks(trace.columns, RECORDED_RANKS)}, is the i.i.d. "
-        "reading on text, no limit.",
+        f"T1 is from the mean law of ranks up to {rule.known_ranks(trace.columns, RECORDED_RANKS)}: an idealised value "
+        "under i.i.d., which real text may exceed.",
         "Ranks in the paths are counted from 1.",
     ]
     if chain.nodes < question.nodes:
         notes.append(f"The chain has {chain.nodes} nodes, as deep as --max-depth allows.")
-    if trace.provenance.get("origin") == GIVEN_TEXT:
-        notes.append("The text was given, not sampled from the target: the numbers are for that text as output.")
-    return [*notes, *few_prompts(prompts)]
+    return [*notes, *given(trace.provenance), *few_prompts(prompts)]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from spectheory.cli.console import answers, ready_folder, remarks
-from spectheory.cli.figures_beside import figures_beside
+from spectheory.cli.answer import show, write
+from spectheory.cli.console import ready_folder, remarks
 from spectheory.cli.inputs import in_range
 from spectheory.cli.latencies import remark_slower
 from spectheory.cli.loading import earlier_threads, load_named
@@ -20,13 +19,12 @@ from spectheory.cli.validate_options import TEMPERATURES, ValidateOptions
 from spectheory.cost import LatencyTable
 from spectheory.distributions import Sampling
 from spectheory.drafting.shapes import Chain, Shape, read_shape
-from spectheory.files import write_whole
 from spectheory.measure import MeasureSettings, Progress
 from spectheory.measure.validation import KS, TREE, Validation, validate
 from spectheory.pairs import PROMPTS
 from spectheory.plots.validation import write_figure
 from spectheory.prompts import Prompt, read_prompts
-from spectheory.reports import headline, notes, speedup_table, tokens_table
+from spectheory.reports import validation_report
 from spectheory.reports.validation_terms import JUDGES
 from spectheory.verification import RankRule
 from spectheory.verification.registry import find_rule
@@ -93,22 +91,10 @@ def _prompts(question: ValidateOptions) -> tuple[Prompt, ...]:
 
 def _answer(found: dict[str, Any], question: ValidateOptions) -> None:
     """Write the answer and its figure, and show it."""
-    path = question.out / ANSWER
-    text = json.dumps(found, indent=2, allow_nan=False)
-    write_whole(path, lambda partial: partial.write_text(text + "\n"))
-    written = [path, *figures_beside(lambda: write_figure([found], question.out / "validation"))]
-    if question.json:
-        print(text)
-    else:
-        for at in found["temperatures"]:
-            answers.print(tokens_table(at))
-            answers.print(speedup_table(at))
-        answers.print(headline(found), style="bold", highlight=False)
-        for line in notes(found):
-            answers.print(line, style="dim", highlight=False, markup=False)
+    show(report := validation_report(found), as_json=question.json)
+    write(report, question.out / ANSWER, lambda: write_figure([found], question.out / "validation"))
     slower = {r for at in found["temperatures"] for each in at["settings"] for r in each["speedup"].get("remarks", ())}
     for remark in sorted(slower):
         remarks.print(remark, markup=False)
     for name, table in _tables(question.out).items():
         remark_slower(table, name)
-    remarks.print(f"written: {', '.join(map(str, written))}", markup=False)

@@ -9,8 +9,8 @@ from pathlib import Path
 from reprlib import repr as brief
 from typing import Any
 
+from spectheory.cli.answer import figures_beside
 from spectheory.cli.console import answers, ready_folder, remarks
-from spectheory.cli.figures_beside import figures_beside
 from spectheory.cli.options import PairOptions
 from spectheory.cli.statuses import Status
 from spectheory.cli.validate_options import ValidateOptions

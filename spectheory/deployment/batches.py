@@ -23,18 +23,9 @@ BATCHES = tuple(2**i for i in range(9))
 class BatchChoice:
     """The best chain for one batch size and context length (values of the cost model).
 
-    Attributes
-    ----------
-    batch, context : int
-        Sequences decoded together, and cached tokens of each.
-    k : int
-        Drafted tokens per call; 0 where plain decoding is fastest.
-    tokens_per_call : float
-        Of each sequence (exact for the trace's texts); it does not depend on the batch.
-    speedup : float
-        Over plain decoding at the same batch and context; 1 for k = 0.
-    tokens_per_second : float
-        Output tokens of all sequences together.
+    `batch` sequences are decoded together, each with `context` cached tokens. `k` is 0 where plain decoding is fastest,
+    and the speed-up is over plain decoding at the same batch and context. Tokens per call are of each sequence (exact
+    for the texts of the trace); `tokens_per_second` are output tokens of all sequences.
     """
 
     batch: int
@@ -61,20 +52,8 @@ def best_lengths(
     """The chain length of the largest speed-up at each context and batch (§7 for tokens, C3 for seconds).
 
     Tokens per call follow exactly from the texts and are the same at every batch; seconds are the cost model's, an
-    estimate. All sequences make their calls together and have the same context.
-
-    Parameters
-    ----------
-    trace : Trace
-        The pair on texts.
-    rule : PathRule
-        Verification rule.
-    cost : Roofline or AffineCost
-        Its own batch and context do not matter.
-    k_max : int
-        Longest chain.
-    batches, contexts : sequence of int
-        The table's axes; without contexts that of the cost.
+    estimate. All sequences make their calls together and have the same context, by default that of `cost`; its own
+    batch does not matter.
 
     Raises
     ------

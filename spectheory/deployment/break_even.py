@@ -18,25 +18,17 @@ class BreakEven:
 
     Attributes
     ----------
-    draft_ratio : float, optional
-        What a draft pass of this shape costs now on average, in target steps; None if it takes none.
-    draft_ratio_needed : float, optional
-        What it may cost at most (exact); None if the setting loses even with drafts that cost nothing, or takes no
-        draft pass.
-    tokens_per_call : float
-        What a call gives now.
-    tokens_per_call_needed : float
-        What it must give at the present costs: a call over a target step.
-    acceptance : float, optional
-        Acceptance rate that would give the present tokens per call if acceptances were i.i.d. (inverse of C1, a
-        reading); chains alone.
-    acceptance_needed : float, optional
-        The same for the tokens needed; None for other shapes, or if accepting every draft is not enough.
-    least_acceptance : float, optional
-        The smallest i.i.d. acceptance rate at which some chain pays; None if none does. Chains that are copied from
-        the text are taken to be as often short as now.
-    least_acceptance_k : int, optional
-        The length of that chain.
+    draft_ratio, draft_ratio_needed : float, optional
+        What a draft pass of this shape costs on average, in target steps, and what it may cost at most (exact). None
+        without a draft pass; the second also if the setting loses with drafts that cost nothing.
+    tokens_per_call, tokens_per_call_needed : float
+        What a call gives, and what it must give at the present costs: a call over a target step.
+    acceptance, acceptance_needed : float, optional
+        The i.i.d. acceptance rates that would give these tokens per call (inverse of C1, an idealised value); chains
+        alone, and None if accepting every draft is not enough.
+    least_acceptance, least_acceptance_k : float and int, optional
+        The smallest i.i.d. acceptance rate at which some chain pays, and the length of that chain; None if none does.
+        Chains that are copied from the text are assumed to be as often short as now.
     """
 
     draft_ratio: float | None
@@ -57,22 +49,9 @@ def break_even(prediction: Prediction, cost: CostModel, k_max: int = 16) -> Brea
     r"""Solve the speed-up of a setting for one of its factors (C1, C2; exact for the best values given).
 
     With tokens per call :math:`\tau`, target step t(1), verification t(n+1) (the mean over calls, where drafts vary in
-    length) and d draft passes of mean cost
-    :math:`c\,t(1)`, the speed-up is :math:`\tau t(1) / (t(n+1) + d c\,t(1))`.
-
-    Parameters
-    ----------
-    prediction : Prediction
-        The setting, with a speed-up.
-    cost : CostModel
-        What the speed-up was worked out with.
-    k_max : int
-        Longest chain for the smallest acceptance rate.
-
-    Raises
-    ------
-    SettingError
-        If the prediction has no speed-up.
+    length) and d draft passes of mean cost :math:`c\,t(1)`, the speed-up is :math:`\tau t(1) / (t(n+1) + d c\,t(1))`.
+    `cost` is what the prediction's speed-up was computed with, and `k_max` the longest chain for the smallest
+    acceptance rate.
 
     Examples
     --------

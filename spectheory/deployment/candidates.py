@@ -19,17 +19,7 @@ NO_DRAFT = "none"
 
 @dataclass(frozen=True)
 class Draft:
-    """A draft for a target: its name, what was measured with it, and what its passes cost.
-
-    Attributes
-    ----------
-    name : str
-        What it is called in reports.
-    trace : Trace
-        The pair on texts.
-    cost : CostModel
-        Seconds, or another unit of time, of both models.
-    """
+    """A draft for a target: its name in reports, the trace of the pair, and what passes of both models cost."""
 
     name: str
     trace: Trace
@@ -55,15 +45,7 @@ class Draft:
 
 @dataclass(frozen=True)
 class Candidate:
-    """The fastest setting of one draft, one rule and one kind of shape.
-
-    Attributes
-    ----------
-    draft : Draft
-        The draft.
-    prediction : Prediction
-        What its fastest setting gives.
-    """
+    """The fastest setting of one draft, one rule and one kind of shape, with what it gives."""
 
     draft: Draft
     prediction: Prediction

@@ -30,30 +30,13 @@ def fastest_tree(
     *,
     drafted_as: Callable[[Tree], Shape] | None = None,
 ) -> BestTree | None:
-    r"""The size and depth limit whose best tree has the largest predicted speed-up (S4, C2; a local search).
+    """The size and depth limit whose best tree has the largest predicted speed-up (S4, C2; a local search).
 
     A tree of n nodes and depth d costs d draft passes and a target pass on n + 1 tokens, so the tree that saves the
-    most calls is seldom the fastest. Sizes 2, 4, 8, ... and some depths are tried first, then neighbours of the best
-    while the speed-up grows. Optimality is not guaranteed. Trees are scored on
-    other prompts than those they were found on.
-
-    Parameters
-    ----------
-    trace : Trace
-        Texts with the ranks of the rule.
-    rule : RankRule
-        Verification rule.
-    cost : CostModel
-        Seconds of a call.
-    nodes : int
-        Most draft nodes.
-    drafted_as : callable, optional
-        The shape that an engine drafts for a tree, if its passes are other than the tree's own.
-
-    Returns
-    -------
-    BestTree or None
-        What to search for, smaller than a chain in depth; None if `nodes` is below 2 or the cost knows no such pass.
+    most calls is seldom the fastest. Sizes 2, 4, 8, ... up to `nodes` and some depths are tried first, then neighbours
+    of the best while the speed-up grows. Trees are scored on other prompts than those they were found on. Optimality is
+    not guaranteed. `drafted_as` is the shape that an engine drafts for a tree, if its passes are not the tree's own.
+    The result is smaller than a chain in depth; None if `nodes` is below 2 or the cost knows no such pass.
 
     Examples
     --------

@@ -10,13 +10,9 @@ from typing import Any
 
 
 def other_machine(hardware: object) -> str | None:
-    """What the machine at hand has otherwise, in words; None if it is the same as far as can be said cheaply.
+    """How the machine at hand differs, in words; None if it is the same as far as can be checked cheaply.
 
-    Parameters
-    ----------
-    hardware : mapping
-        ``hardware`` of a latency table's provenance: ``system``, ``cpu``, and ``gpu`` where there is one. Anything
-        else says nothing.
+    `hardware` is that of a latency table's provenance: ``system``, ``cpu``, and ``gpu`` where there is one.
 
     Examples
     --------

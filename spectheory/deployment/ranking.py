@@ -11,20 +11,15 @@ from spectheory.deployment.candidates import NO_DRAFT, Candidate, Draft, measure
 from spectheory.deployment.fastest_tree import fastest_tree
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError
-from spectheory.prediction import Prediction, plan
+from spectheory.prediction import plan
 from spectheory.verification import PathRule, RankRule
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """Candidates, the fastest first: one for each draft, rule and kind of shape; of rules without a draft one.
+    """Candidates, the fastest first: one for each draft, rule and kind of shape; rules without a draft have one in all.
 
-    Attributes
-    ----------
-    candidates : tuple of Candidate
-        At least one.
-    left_out : tuple of str
-        What was not compared, and why, one sentence each.
+    `left_out` says what was not compared and why, one sentence each.
     """
 
     candidates: tuple[Candidate, ...]
@@ -67,28 +62,9 @@ def rank_drafts(
 ) -> Ranking:
     """Rank every draft, rule and kind of shape by predicted speed-up (§7, §8; intervals over prompts and latencies).
 
-    Chains of 1..k_max drafts; of each rule in `tree_rules` also the tree that :func:`fastest_tree` finds, chosen for
-    seconds. Trees are scored on other prompts than those they
-    were found on; lengths and sizes are chosen on the texts they are scored on.
-
-    Parameters
-    ----------
-    drafts : sequence of Draft
-        Drafts for one target under the same sampling settings.
-    rules : sequence of PathRule, optional
-        With chains; without: the usual ones as far as a trace has what they read. Lookup reads no
-        draft: it is compared once, on the first trace that it can be predicted from.
-    tree_rules : sequence of RankRule
-        With trees.
-    k_max, nodes : int
-        Longest chain and largest tree; fewer where latencies were measured on fewer tokens.
-
-    Raises
-    ------
-    SettingError
-        If there is no draft, names repeat, targets or sampling settings differ, or a setting is out of range.
-    TraceError
-        If a trace lacks what a rule reads.
+    Chains have 1..k_max drafts. Each rule in `tree_rules` also has the tree of at most `nodes` that
+    :func:`fastest_tree` finds. Trees are scored on other prompts than those they were found on; lengths and sizes are
+    chosen on the texts they are scored on. Refused are drafts that :func:`check_comparable` refuses.
 
     Examples
     --------
@@ -110,7 +86,7 @@ def rank_drafts(
             left_out.append(f"{draft.name}: chains beyond k = {longest}, latencies were measured on no longer calls.")
         ask = partial(plan, draft.trace, draft.cost)
         found = ask(rules=rules, shapes=[Chain(k) for k in range(1, longest + 1)])
-        fastest = [max(found.of(label), key=_gain) for label in found.labels]
+        fastest = [max(found.of(label), key=lambda p: p.gain) for label in found.labels]
         without = {candidate.prediction.rule for candidate in candidates if candidate.draft.name == NO_DRAFT}
         candidates += [
             Candidate(draft if each.rule.uses_draft else draft.unread, each)
@@ -129,10 +105,8 @@ def rank_drafts(
 def check_comparable(drafts: Sequence[Draft]) -> None:
     """Refuse drafts that cannot be ranked against each other.
 
-    Raises
-    ------
-    SettingError
-        If there is none, names repeat, or targets or sampling settings differ as far as the traces say.
+    There must be one at least, names must differ, and targets and sampling settings must be equal as far as the traces
+    say.
     """
     if not drafts:
         raise SettingError("there is no draft", limit="needs at least one", remedy="name a measured folder")
@@ -161,7 +135,3 @@ _SAMPLING = ("settings", "sampling")
 def _without_unset(fact: Any) -> Any:
     """A fact without the settings that are left open: a version may not know all of them."""
     return {name: value for name, value in fact.items() if value is not None} if isinstance(fact, dict) else fact
-
-
-def _gain(prediction: Prediction) -> float:
-    return prediction.speedup.best if prediction.speedup else 0.0

@@ -1,4 +1,8 @@
-"""Every figure: a function that takes data and draws, a file for each group. No global style is touched."""
+"""Figures, a file each: data in, drawing out.
+
+Functions that write make PNG and SVG files and return their paths. They raise MissingExtraError without matplotlib and
+OutputError where the folder cannot be written.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan as figures: the candidates by speed-up; the best chain length and its speed-up against the batch size."""
+"""A plan as figures: candidates by speed-up; the best chain length and its speed-up against the batch size."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spectheory.plots.style import (
     PINK,
     SKY,
     YELLOW,
-    Label,
+    LineEnd,
     name_ends,
     plain_axes,
     save_figure,
@@ -63,7 +63,7 @@ def ranking(ax: Axes, ranked: Ranking) -> None:
 
 
 def _circumstances(ranked: Ranking) -> str:
-    """The target, how it is sampled, and what seconds are of, as far as the best candidate knows."""
+    """The target, its temperature, and what seconds include, as far as the best candidate knows."""
     draft = ranked.best.draft
     target, temperature = draft.fact("target", "name"), draft.fact("settings", "sampling", "temperature")
     told = [f"target {target}" if target else "", "" if temperature is None else f"temperature {temperature:g}"]
@@ -74,15 +74,7 @@ def _circumstances(ranked: Ranking) -> str:
 
 
 def write_ranking(ranked: Ranking, folder: Path) -> list[Path]:
-    """Write ``plan`` as PNG and SVG; return the paths.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    OutputError
-        If the folder cannot be written.
-    """
+    """Write ``plan``."""
     rows = min(len(ranked.candidates), _MOST_ROWS)
     return save_figure(lambda figure: ranking(figure.subplots(), ranked), (9.0, 1.4 + 0.27 * rows), folder / "plan")
 
@@ -90,7 +82,7 @@ def write_ranking(ranked: Ranking, folder: Path) -> list[Path]:
 def batches(figure: Figure, choices: Sequence[BatchChoice]) -> None:
     """Best k on the left (0: plain decoding), its speed-up on the right."""
     lengths, speedups = figure.subplots(1, 2)
-    labels: list[Label] = []
+    labels: list[LineEnd] = []
     for place, context in enumerate(sorted({choice.context for choice in choices})):
         line = [choice for choice in choices if choice.context == context]
         at, colour = [choice.batch for choice in line], _LINES[place % len(_LINES)]
@@ -112,13 +104,5 @@ def batches(figure: Figure, choices: Sequence[BatchChoice]) -> None:
 
 
 def write_batches(choices: Sequence[BatchChoice], folder: Path) -> list[Path]:
-    """Write ``batches`` as PNG and SVG; return the paths.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    OutputError
-        If the folder cannot be written.
-    """
+    """Write ``batches``."""
     return save_figure(lambda figure: batches(figure, choices), (8.4, 3.6), folder / "batches")

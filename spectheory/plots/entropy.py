@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from spectheory.plots.observed import dots
-from spectheory.plots.style import BLUE, GREEN, GREY, PINK, Label, name_ends
+from spectheory.plots.style import BLUE, GREEN, GREY, PINK, LineEnd, name_ends
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,7 +25,7 @@ def draw(figure: Figure, data: dict[str, Any]) -> None:
     ax.plot(x, upper, "--", color=GREY, linewidth=1.3)
     ax.plot(x, x, "-", color=GREY, linewidth=1.3)
     ax.fill_between(x, 0, x, color=GREY, alpha=0.10, linewidth=0)
-    labels: list[Label] = [
+    labels: list[LineEnd] = [
         (x[-1], upper[-1], "upper bound of R1 (li2018)", GREY),
         (x[-1], x[-1], "KL, lower bound of i.i.d.", GREY),
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from spectheory.plots.observed import dots
-from spectheory.plots.style import BLUE, COLOURS, GREY, ORANGE, Label, name_ends
+from spectheory.plots.style import BLUE, COLOURS, GREY, ORANGE, LineEnd, name_ends
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,11 +39,11 @@ def draw(figure: Figure, data: dict[str, Any]) -> None:
     )
 
 
-def _pair(ax: Axes, name: str, pair: dict[str, Any], most: int) -> list[Label]:
+def _pair(ax: Axes, name: str, pair: dict[str, Any], most: int) -> list[LineEnd]:
     """One pair; what its lines are called at their ends."""
     ks = list(range(1, most + 1))
     ax.axhline(0.0, color=GREY, linewidth=1.3)
-    labels: list[Label] = [(most, 0.0, "R4, optimum (i.i.d.)", GREY)]
+    labels: list[LineEnd] = [(most, 0.0, "R4, optimum (i.i.d.)", GREY)]
     for rule, (label, colour, style) in RULES.items():
         ax.plot(ks, pair["lines"][rule], linestyle=style, color=colour, linewidth=1.4)
         seen = pair["dots"][rule]

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from spectheory.plots.observed import dots
-from spectheory.plots.style import BLUE, GREEN, GREY, ORANGE, PINK, Label, name_ends
+from spectheory.plots.style import BLUE, GREEN, GREY, ORANGE, PINK, LineEnd, name_ends
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,8 +42,8 @@ def draw(figure: Figure, data: dict[str, Any]) -> None:
     )
 
 
-def _sizes(ax: Axes, data: dict[str, Any]) -> list[Label]:
-    labels: list[Label] = []
+def _sizes(ax: Axes, data: dict[str, Any]) -> list[LineEnd]:
+    labels: list[LineEnd] = []
     for kernel in ("numpy", "dense", "lazy"):
         rows = [row for row in data["size"] if row["kernel"] == kernel]
         labels.append(_line(ax, [(row["vocabulary"], row["race"]) for row in rows], *NAMES[kernel]))
@@ -56,8 +56,8 @@ def _sizes(ax: Axes, data: dict[str, Any]) -> list[Label]:
     return labels
 
 
-def _ratios(ax: Axes, data: dict[str, Any]) -> list[Label]:
-    labels: list[Label] = []
+def _ratios(ax: Axes, data: dict[str, Any]) -> list[LineEnd]:
+    labels: list[LineEnd] = []
     ticks: dict[float, str] = {}
     for kernel, (name, colour) in NAMES.items():
         rows = sorted((r for r in data["ratio"] if r["kernel"] == kernel), key=lambda row: row["largest_ratio"])
@@ -80,7 +80,7 @@ def _ratios(ax: Axes, data: dict[str, Any]) -> list[Label]:
     return labels
 
 
-def _line(ax: Axes, points: Points, name: str, colour: str, style: str = "-") -> Label:
+def _line(ax: Axes, points: Points, name: str, colour: str, style: str = "-") -> LineEnd:
     """Dots with their intervals, joined; what they are called at their end."""
     x, seen = [at for at, _ in points], [value for _, value in points]
     ax.plot(x, [value["best"] for value in seen], style, color=colour, linewidth=1.2)

@@ -1,4 +1,4 @@
-"""What was measured of a pair: how often a draft is accepted, position by position, and what passes take."""
+"""What was measured of a pair: how often a draft is accepted at each position, and the time of passes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from spectheory.cost import LatencyTable
 from spectheory.intervals import Interval
-from spectheory.plots.style import BLUE, GREY, ORANGE, Label, name_ends, plain_axes, save_figure
+from spectheory.plots.style import BLUE, GREY, ORANGE, LineEnd, name_ends, plain_axes, save_figure
 from spectheory.trace import Trace
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def acceptance(ax: Axes, trace: Trace) -> None:
 
 def latencies(ax: Axes, table: LatencyTable) -> None:
     """Milliseconds of a pass against the tokens in it, with 95% intervals of the medians."""
-    labels: list[Label] = []
+    labels: list[LineEnd] = []
     for name, colour, passes in (("target", ORANGE, table.target), ("draft", BLUE, table.draft)):
         if passes:
             labels.append(_line(ax, f"{name} pass", colour, passes))
@@ -63,7 +63,7 @@ def latencies(ax: Axes, table: LatencyTable) -> None:
     name_ends(ax, labels)
 
 
-def _line(ax: Axes, name: str, colour: str, passes: Mapping[int, Interval]) -> Label:
+def _line(ax: Axes, name: str, colour: str, passes: Mapping[int, Interval]) -> LineEnd:
     at = sorted(passes)
     low, best, high = ([1e3 * getattr(passes[m], end) for m in at] for end in ("low", "best", "high"))
     ax.plot(at, best, "o-", color=colour, markersize=4)
@@ -79,13 +79,5 @@ def measured(figure: Figure, trace: Trace, table: LatencyTable) -> None:
 
 
 def write_measured(trace: Trace, table: LatencyTable, folder: Path) -> list[Path]:
-    """Write ``measured`` as PNG and SVG; return the paths.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    OutputError
-        If the folder cannot be written.
-    """
+    """Write ``measured``."""
     return save_figure(lambda figure: measured(figure, trace, table), (9.6, 3.6), folder / "measured")

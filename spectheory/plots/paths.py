@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from spectheory.plots.observed import dots
-from spectheory.plots.style import BLUE, COLOURS, GREY, SKY, Label, name_ends, plain_axes
+from spectheory.plots.style import BLUE, COLOURS, GREY, SKY, LineEnd, name_ends, plain_axes
 from spectheory.verification.registry import BUILT_IN
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def draw(figure: Figure, data: dict[str, Any]) -> None:
 
 def _panel(ax: Axes, data: dict[str, Any], panel: str, title: str, below: str) -> None:
     """The line and the dots of every rule, or pair of models, of a panel."""
-    labels: list[Label] = []
+    labels: list[LineEnd] = []
     for i, (line, points) in enumerate(data["panels"][panel].items()):
         colour = COLOURS.get(line, (BLUE, SKY)[i % 2])
         xs = [point["x"] for point in points]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spectheory.errors import load_extra
 from spectheory.intervals import Interval
-from spectheory.plots.style import GREY, Label, colours_of, name_ends, save_figure
-from spectheory.prediction import Plan, Prediction
+from spectheory.limits.claims import IDEALISED, IID_BRANCHING, IID_CHANNEL, IID_FORMULA, ONE_CALL, TEXT, LimitClaim
+from spectheory.plots.style import GREY, LineEnd, colours_of, name_ends, save_figure
+from spectheory.prediction import Label, Plan, Prediction
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -18,38 +19,21 @@ if TYPE_CHECKING:
 
 def tokens_per_call(ax: Axes, plan: Plan) -> list[Artist]:
     """Tokens per call of chains against k: every rule with its interval, the i.i.d. formula, and the limits."""
-    artists, labels = _curves(
-        ax,
-        plan,
-        plan.chains,
-        _tokens_of,
-        lambda _, top: top.rule.label,
-    )
-    first = plan.of(plan.chains[0])
-    lines = [(label, style, [value(p) for p in first]) for label, style, value in _LIMIT_LINES]
-    artists += _limits(ax, [p.shape.nodes for p in first], lines, labels)
-    _finish(ax, labels)
-    ax.set_xlabel("drafted tokens per call, k")
-    ax.set_ylabel("tokens per target call")
+    artists, labels = _curves(ax, plan, plan.chains, _tokens_of, lambda _, top: top.rule.label)
+    artists += _limits(ax, plan.of(plan.chains[0]), _LINES, labels)
+    _finish(ax, labels, "drafted tokens per call, k", "tokens per target call")
     ax.set_title("What the pair gives (colour), and what to compare it with (grey)", loc="left")
     return artists
 
 
 def trees(ax: Axes, plan: Plan) -> list[Artist]:
     """Tokens per call of trees against their nodes: every rule with ranks, and the limits of such trees."""
-    names = plan.trees
-    artists, labels = _curves(ax, plan, names, _tokens_of, lambda label, _: label)
-    first = plan.of(names[0])
-    lines = [(label, style, [value(p) for p in first]) for label, style, value in _LIMIT_LINES if label in _OF_TREES]
-    artists += _limits(ax, [p.shape.nodes for p in first], lines, labels)
-    of_rule = {name.split()[0]: name for name in reversed(names)}  # T1 once per rule
-    for name in of_rule.values():
-        channel = [p.limits.iid_channel for p in plan.of(name)]
-        line = (f"i.i.d. reading T1, {name.split()[0]}", (0, (5, 1, 1, 1, 1, 1)), channel)
-        artists += _limits(ax, [p.shape.nodes for p in plan.of(name)], [line], labels)
-    _finish(ax, labels)
-    ax.set_xlabel("draft nodes per call, k")
-    ax.set_ylabel("tokens per target call")
+    artists, labels = _curves(ax, plan, plan.trees, _tokens_of, lambda label, _: str(label))
+    artists += _limits(ax, plan.of(plan.trees[0]), {claim: _LINES[claim] for claim in (TEXT, IID_BRANCHING)}, labels)
+    of_rule = {label.rule: label for label in reversed(plan.trees)}  # T1 once per rule
+    for rule, label in of_rule.items():
+        artists += _limits(ax, plan.of(label), {IID_CHANNEL: _LINES[IID_CHANNEL]}, labels, f", {rule}")
+    _finish(ax, labels, "draft nodes per call, k", "tokens per target call")
     ax.set_title("Draft trees: best found (colour), and limits (grey)", loc="left")
     return artists
 
@@ -57,29 +41,19 @@ def trees(ax: Axes, plan: Plan) -> list[Artist]:
 def speedup(ax: Axes, plan: Plan) -> list[Artist]:
     """Predicted speed-up against k for every rule and kind of shape, with its interval, and where each is best."""
 
-    def name(label: str, top: Prediction) -> str:
+    def name(label: Label, top: Prediction) -> str:
         return f"{label}: {_speedup_of(top).best:.2f}x at k = {top.shape.nodes}"
 
     artists, labels = _curves(ax, plan, plan.labels, _speedup_of, name, mark_best=True)
     artists.append(ax.axhline(1.0, color=GREY, linewidth=1.0, linestyle=":"))
     ax.annotate("plain decoding", (1, 1.0), textcoords="offset points", xytext=(2, 4), color=GREY, fontsize=8)
-    _finish(ax, labels)
-    ax.set_xlabel("drafted tokens per call, k")
-    ax.set_ylabel("speed-up over plain decoding")
+    _finish(ax, labels, "drafted tokens per call, k", "speed-up over plain decoding")
     ax.set_title("Predicted speed-up", loc="left")
     return artists
 
 
 def write_figures(plan: Plan, folder: Path) -> list[Path]:
-    """Write ``tokens_per_call``, ``trees`` and, with costs, ``speedup`` as PNG and SVG; return the paths.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    OutputError
-        If the folder cannot be written.
-    """
+    """Write ``tokens_per_call``, ``trees`` and, with costs, ``speedup``."""
     figures: dict[str, Callable[[Axes, Plan], list[Artist]]] = {}
     if plan.chains:
         figures["tokens_per_call"] = tokens_per_call
@@ -93,20 +67,14 @@ def write_figures(plan: Plan, folder: Path) -> list[Path]:
     return written
 
 
-def _interval_best(interval: Interval | None) -> float | None:
-    return None if interval is None else interval.best
-
-
-_LIMIT_LINES: Sequence[tuple[str, Any, Callable[[Prediction], float | None]]] = (
-    ("any lossless rule, one call ≤", "-", lambda p: _interval_best(p.limits.one_call)),
-    ("i.i.d. formula C1 (token)", (0, (1, 1)), lambda p: p.iid_tokens_per_call),
-    ("drafts that do not sample ≤ (B6)", "--", lambda p: _interval_best(p.limits.text)),
-    ("i.i.d. reading B2'", "-.", lambda p: p.limits.iid_branching),
-    ("i.i.d. reading T1", (0, (5, 1, 1, 1, 1, 1)), lambda p: p.limits.iid_channel),
-)
-
-
-_OF_TREES = ("drafts that do not sample ≤ (B6)", "i.i.d. reading B2'")
+_LINES: Mapping[LimitClaim, tuple[str, Any]] = {
+    ONE_CALL: ("any lossless rule", "-"),
+    IID_FORMULA: ("token", (0, (1, 1))),
+    TEXT: ("drafts that do not sample", "--"),
+    IID_BRANCHING: ("B6", "-."),
+    IID_CHANNEL: ("trees", (0, (5, 1, 1, 1, 1, 1))),
+}
+"""What each limit is about, in few words, and how its line is drawn."""
 
 
 def _tokens_of(prediction: Prediction) -> Interval:
@@ -121,20 +89,19 @@ def _speedup_of(prediction: Prediction) -> Interval:
 def _curves(
     ax: Axes,
     plan: Plan,
-    names: Sequence[str],
+    names: Sequence[Label],
     value: Callable[[Prediction], Interval],
-    describe: Callable[[str, Prediction], str],
+    describe: Callable[[Label, Prediction], str],
     *,
     mark_best: bool = False,
-) -> tuple[list[Artist], list[Label]]:
+) -> tuple[list[Artist], list[LineEnd]]:
     """A line with its interval for every rule and kind of shape; trees are dotted with their sizes."""
     artists: list[Artist] = []
-    labels: list[Label] = []
+    labels: list[LineEnd] = []
     of_rules = colours_of(list({p.rule.name: p.rule for p in plan.predictions}.values()))
     for name in names:
-        predictions = plan.of(name)
-        colour = of_rules[predictions[0].rule.name]
-        artists += _band(ax, predictions, value, colour, marker="." if " " in name else None)
+        predictions, colour = plan.of(name), of_rules[name.rule]
+        artists += _band(ax, predictions, value, colour, marker=None if name.chain else ".")
         top = max(predictions, key=lambda p: value(p).best)
         if mark_best:
             artists += ax.plot([top.shape.nodes], [value(top).best], "o", color=colour, markersize=6)
@@ -143,15 +110,21 @@ def _curves(
 
 
 def _limits(
-    ax: Axes, ks: Sequence[int], lines: Sequence[tuple[str, Any, list[float | None]]], labels: list[Label]
+    ax: Axes,
+    predictions: Sequence[Prediction],
+    lines: Mapping[LimitClaim, tuple[str, Any]],
+    labels: list[LineEnd],
+    of: str = "",
 ) -> list[Artist]:
-    """Grey lines of what is known at every size; their names join `labels`."""
+    """Grey lines of the limits that are known at every size; their names join `labels`."""
     artists: list[Artist] = []
-    for label, style, values in lines:
-        heights = [height for height in values if height is not None]
+    ks = [p.shape.nodes for p in predictions]
+    for claim, (about, style) in lines.items():
+        heights = [height for p in predictions if (height := p.compared(claim)) is not None]
         if len(heights) == len(ks):
             artists += ax.plot(ks, heights, linestyle=style, color=GREY, linewidth=1.2)
-            labels.append((ks[-1], heights[-1], label, GREY))
+            idealised = " if i.i.d." if claim.scope is IDEALISED else ""
+            labels.append((ks[-1], heights[-1], f"{claim.heading} ({about}{idealised}){of}", GREY))
     return artists
 
 
@@ -173,9 +146,11 @@ def _band(
     return artists
 
 
-def _finish(ax: Axes, labels: Sequence[Label]) -> None:
-    """Whole numbers of drafts from 1 to the last, heights as drawn so far, names at the ends."""
+def _finish(ax: Axes, labels: Sequence[LineEnd], below: str, beside: str) -> None:
+    """Whole numbers of drafts from 1 to the last, heights as drawn so far, names of axes and at the ends of lines."""
     ax.set_xlim(1.0, max(2.0, *(x for x, *_ in labels)))
     ax.set_ylim(ax.get_ylim())
     ax.xaxis.set_major_locator(load_extra("matplotlib.ticker", extra="plots").MaxNLocator(integer=True))
+    ax.set_xlabel(below)
+    ax.set_ylabel(beside)
     name_ends(ax, labels)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from spectheory.plots import observed
-from spectheory.plots.style import BLUE, GREEN, ORANGE, PINK, Label, name_ends
+from spectheory.plots.style import BLUE, GREEN, ORANGE, PINK, LineEnd, name_ends
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +21,7 @@ def dots(ax: Axes, strategy: str, places: Sequence[float], seen: Sequence[dict[s
     observed.dots(ax, places, seen, COLOURS[strategy], marker=MARKERS[strategy], filled=False, size=size)
 
 
-def names(ax: Axes, labels: Sequence[Label], right: float) -> None:
+def names(ax: Axes, labels: Sequence[LineEnd], right: float) -> None:
     """Names at the ends of lines: beside the axes where a line comes near the right end, else where it ends."""
     for x, y, text, colour in labels:
         if x < 0.8 * right:

@@ -1,4 +1,4 @@
-"""What figures share: colours that every kind of colour vision tells apart, names at the ends of lines, files."""
+"""What figures share: colours that all kinds of colour vision distinguish, names at the ends of lines, files."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def colours_of(rules: Sequence[Rule]) -> dict[str, str]:
     return given | {rule.name: next(free) for rule in rules if rule.name not in given}
 
 
-Label = tuple[float, float, str, str]
+LineEnd = tuple[float, float, str, str]
 """Where a line ends, its name and its colour."""
 
 
@@ -51,8 +51,8 @@ def plain_axes(ax: Axes) -> None:
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def name_ends(ax: Axes, labels: Sequence[Label], *, size: float = 8) -> None:
-    """Write each line's name to the right of the axes, with a leader to its end, pushed apart so that no two overlap.
+def name_ends(ax: Axes, labels: Sequence[LineEnd], *, size: float = 8) -> None:
+    """Write each line's name to the right of the axes, with a leader to its end, moved apart so that no two overlap.
 
     Call it when limits and scales are set; names are placed in the axes' own coordinates, on any scale. Constrained
     layout makes room for them.
@@ -97,13 +97,7 @@ def name_ends(ax: Axes, labels: Sequence[Label], *, size: float = 8) -> None:
 
 
 def new_figure(size: tuple[float, float]) -> Figure:
-    """An empty figure that makes room for what is written beside its axes.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    """
+    """An empty figure that makes room for what is written next to its axes."""
     return load_extra("matplotlib.figure", extra="plots").Figure(figsize=size, layout="constrained")
 
 
@@ -111,13 +105,6 @@ def save_figure(draw: Callable[[Figure], Any], size: tuple[float, float], path: 
     """Draw a figure and write it as PNG and SVG, each whole or not at all; `path` is without suffix.
 
     The same data give the same files: no date, no random ids.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    OutputError
-        If the folder cannot be written.
     """
     figure = new_figure(size)
     written = []

@@ -1,6 +1,6 @@
-"""Predicted against measured: tokens per call and speed-up on the diagonal or off it; from the saved answers alone.
+"""Predicted against measured tokens per call and speed-ups, from the saved answers alone.
 
-:func:`draw` shows every rule of each pair; :func:`draw_pairs` shows the pairs together, and where misses come from.
+:func:`draw` shows every rule of each pair; :func:`draw_pairs` shows all pairs together, and where misses come from.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from spectheory.plots.style import (
     PINK,
     SKY,
     YELLOW,
-    Label,
+    LineEnd,
     name_ends,
     plain_axes,
     save_figure,
 )
+from spectheory.reports.validation_terms import pair_name
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -56,7 +57,7 @@ def draw(figure: Figure, answers: Sequence[Content]) -> list[Artist]:
             name_ends(ax, _rule_ends(dots))
         _tokens_axes(left)
         _speedup_axes(right)
-        left.set_title(_pair(answer), loc="left", fontsize=11)
+        left.set_title(pair_name(answer), loc="left", fontsize=11)
         right.set_title(_key(markers), loc="left", fontsize=9, color=GREY)
     return artists
 
@@ -72,34 +73,18 @@ def draw_pairs(figure: Figure, answers: Sequence[Content]) -> list[Artist]:
     _tokens_axes(left)
     _speedup_axes(middle)
     for number, (answer, colour) in enumerate(coloured):
-        left.text(0.03, 0.97 - 0.065 * number, _pair(answer), transform=left.transAxes, color=colour, va="top")
+        left.text(0.03, 0.97 - 0.065 * number, pair_name(answer), transform=left.transAxes, color=colour, va="top")
     middle.text(0.03, 0.97, _key(markers), transform=middle.transAxes, color=GREY, va="top", fontsize=8)
     return artists + _budgets(right, coloured)
 
 
 def write_figure(answers: Sequence[Content], path: Path) -> list[Path]:
-    """Write the figure of some answers, one row per pair, as PNG and SVG; `path` is without suffix.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    OutputError
-        If the folder cannot be written.
-    """
+    """Write the figure of some answers, one row per pair; `path` is without suffix."""
     return save_figure(lambda figure: draw(figure, answers), (9.6, 4.2 * len(answers)), path)
 
 
 def write_pairs_figure(answers: Sequence[Content], path: Path) -> list[Path]:
-    """Write the figure of several pairs at a glance, as PNG and SVG; `path` is without suffix.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    OutputError
-        If the folder cannot be written.
-    """
+    """Write the figure of several pairs at a glance; `path` is without suffix."""
     return save_figure(lambda figure: draw_pairs(figure, answers), (13.0, 4.4), path)
 
 
@@ -133,7 +118,7 @@ def _markers(answers: Sequence[Content]) -> Markers:
 
 
 def _budgets(ax: Axes, coloured: Sequence[tuple[Content, str]]) -> list[Artist]:
-    """The parts of every setting's miss as dots, their medians as bars; pairs below each other in a row."""
+    """The parts of every setting's miss as dots, their medians as bars; one row per part, pairs below each other."""
     misses = [
         [r["speedup"] for found in answer["temperatures"] for r in found["settings"] if "budget" in r["speedup"]]
         for answer, _ in coloured
@@ -184,9 +169,9 @@ def _scatter(ax: Axes, dots: Sequence[tuple[Dot, str]]) -> list[Artist]:
     return artists
 
 
-def _rule_ends(dots: Sequence[Dot]) -> list[Label]:
+def _rule_ends(dots: Sequence[Dot]) -> list[LineEnd]:
     """Where each rule is named: at its dot farthest to the right."""
-    ends: dict[str, Label] = {}
+    ends: dict[str, LineEnd] = {}
     for record, _, x, y in dots:
         if record["rule"] not in ends or x["best"] > ends[record["rule"]][0]:
             ends[record["rule"]] = (x["best"], y["best"], record["name"], _COLOURS.get(record["rule"], GREY))
@@ -201,11 +186,6 @@ def _tokens_axes(ax: Axes) -> None:
 def _speedup_axes(ax: Axes) -> None:
     ax.set_xlabel("speed-up, predicted from trace and latencies")
     ax.set_ylabel("speed-up, wall-clock")
-
-
-def _pair(answer: Content) -> str:
-    models = answer["provenance"]
-    return f"{models['target']['name']} with {models['draft']['name']}"
 
 
 def _key(markers: Markers) -> str:

@@ -1,6 +1,7 @@
 """Predictions from a trace: expected calls along its texts (§7), intervals over prompts, limits, the best plan."""
 
+from spectheory.prediction.labels import Label
 from spectheory.prediction.prediction import DEFAULT_SHAPES, Plan, Prediction, plan, predict
 from spectheory.verification.registry import DEFAULT_RULES
 
-__all__ = ["DEFAULT_RULES", "DEFAULT_SHAPES", "Plan", "Prediction", "plan", "predict"]
+__all__ = ["DEFAULT_RULES", "DEFAULT_SHAPES", "Label", "Plan", "Prediction", "plan", "predict"]

@@ -15,7 +15,7 @@ from spectheory.errors import SettingError, TraceError
 from spectheory.intervals import Interval
 from spectheory.prediction.call_times import speedup_of_chain
 from spectheory.prediction.over_prompts import Prompts, ratio
-from spectheory.prediction.paths import calls_and_visits
+from spectheory.prediction.paths import calls_and_visits, tokens_left
 from spectheory.trace import UNO_SHARES, Trace
 from spectheory.verification import TokenVerification
 from spectheory.verification.biased import BiasedVerification
@@ -27,23 +27,17 @@ class BiasPoint:
 
     Attributes
     ----------
-    rule : BiasedVerification
-        With its share.
-    k : int
-        Drafts per call.
     tokens_per_call : Interval
-        Of calls that start where lossless ones do, after prefixes from the target; the range is over prompts. A biased
-        decoder's own starts and prefixes differ, an effect of the order of the share that the range does not hold.
-        A lower estimate if `upper_tokens_per_call` is given.
+        Of calls that start where lossless ones do; the range is over prompts. A biased decoder has other starts and
+        prefixes, an effect of the order of the share that the range does not include. A lower estimate if
+        `upper_tokens_per_call` is given; the same holds for `speedup`.
     bias : Interval
-        Total variation between output and target per token, with the best recovery (OPT): share times mean TV.
+        Total variation between output and target per token with the best recovery (OPT): share times mean TV.
     uno_bias : Interval, optional
-        The same with recovery from the target itself (UNO), never below; between recorded shares an upper bound.
-    speedup : Interval, optional
-        Against plain decoding, if a cost model was given; a lower estimate where the tokens are.
+        The same with recovery from the target itself (UNO), never smaller; between recorded shares an upper bound.
     upper_tokens_per_call : Interval, optional
-        An upper estimate of the same, unless the trace says that the target was sampled with all its tokens: calls
-        that accept one it cannot output leave its texts, and count as accepted to the end.
+        An upper estimate, unless the trace says that the target was sampled with all its tokens: calls that accept a
+        token that the target cannot output leave its texts, and count as accepted to the end.
     """
 
     rule: BiasedVerification
@@ -75,30 +69,19 @@ def bias_tradeoff(
     shares: Sequence[float],
     cost: CostModel | None = None,
 ) -> tuple[BiasPoint, ...]:
-    r"""Tokens per call of a chain of k drafts against the bias paid, per share of over-acceptance (Y5, Y6).
+    """Tokens per call of a chain of k drafts against the bias, per share of over-acceptance in [0, 1] (Y5, Y6, §7).
 
-    At each position n the text has an expected number of lossless calls that start there, and
-    :meth:`~spectheory.verification.BiasedVerification.weighted_survival` an unbiased estimate of how far a biased call
-    from there goes, *if the target can output every token the draft can draw*. The sums over the text are then unbiased
-    for calls from these starts: at share 0 they are the prediction of token verification. For a biased decoder they are
-    an *estimate*: its starts and prefixes drift, which moves its tokens per call by as much, in order of the share, as
-    the number itself moves.
+    Each position has an expected number of lossless calls that start there, and
+    :meth:`~spectheory.verification.BiasedVerification.weighted_survival` is an unbiased estimate of how far a biased
+    call from there goes, *if the target can output every token that the draft can draw*. The sums over the text are
+    unbiased for calls from these starts; at share 0 they are the prediction of token verification. For a biased decoder
+    they are an *estimate*: its starts and prefixes drift, which moves its tokens per call by an amount of the order of
+    the share.
 
-    Where the target's tokens are cut (temperature 0, a filter; or a provenance that does not say), a biased call
-    may accept a token that no text of the target has, and how it goes on is not recorded. Tokens per call are then a
-    lower estimate, as if only the share accepted from there on, beside an upper one, as if everything were accepted;
-    the two agree for k = 1 and at shares 0 and 1.
-
-    Parameters
-    ----------
-    trace : Trace
-        Of text sampled from the target.
-    k : int
-        Drafts per call, at least 1.
-    shares : sequence of float
-        Over-acceptance, each in [0, 1].
-    cost : CostModel, optional
-        Needed for the speed-up.
+    Where the target's tokens are cut (temperature 0, a filter, or a provenance that does not say), a biased call may
+    accept a token that no text of the target has, and what follows is not recorded. Tokens per call are then a lower
+    estimate, as if only the share accepted from there on, with an upper one, as if everything were accepted. The two
+    are equal for k = 1 and at shares 0 and 1.
 
     Raises
     ------
@@ -125,7 +108,7 @@ def bias_tradeoff(
         raise SettingError("there is no share", limit="needs one in [0, 1]", remedy="0 is lossless")
     lossless = TokenVerification().path_survival(trace.columns, k)
     _, visits = calls_and_visits(lossless, trace.lengths)
-    left = np.repeat(np.cumsum(trace.lengths), trace.lengths) - np.arange(len(trace))
+    left = tokens_left(trace.lengths)
     inside = np.arange(1, k + 1) < left[:, None]  # the text ends with the last token
     prompts = Prompts(trace.texts)
     tokens, calls = prompts.sum(trace.lengths), prompts.sum_rows(visits)

@@ -27,31 +27,13 @@ def speedup(
     cost: CostModel,
     errors: Sequence[Ends],
 ) -> Interval | None:
-    r"""Speed-up over plain decoding (C2; 95% interval over prompts and latencies together).
+    r"""Speed-up over plain decoding (C2; 95% interval over prompts and latencies together); None without a call.
 
     .. math:: \text{tokens} \cdot \frac{t_\text{target}(1)}{\sum_j \text{calls of kind } j \cdot t(j)}
 
-    Decoding alone: a token that the prompt's own pass emits, and that pass, count on neither side.
-
-    Parameters
-    ----------
-    prompts : Prompts
-        The prompts of the texts.
-    found : ShapeCalls
-        Calls of each text.
-    decoded : array ``[texts]``
-        Tokens of each text without those of the prompt's own pass.
-    prefilled : int
-        Calls of each text that are the prompt's own pass.
-    cost : CostModel
-        Times.
-    errors : sequence of Ends
-        Their independent errors, ``cost.errors()``.
-
-    Returns
-    -------
-    Interval or None
-        None without a call.
+    This is decoding alone: a token that the prompt's own pass emits, and that pass, count on neither side. So `decoded`
+    ``[texts]`` are the tokens of each text without those of the prompt's pass, and `prefilled` counts the calls of each
+    text that are the prompt's pass. `errors` are the independent errors of the times, ``cost.errors()``.
 
     Examples
     --------
@@ -82,7 +64,7 @@ def speedup_of_chain(
 ) -> Interval:
     """The same from sums over prompts ``[1 + prompts]``, where every call drafts the shape.
 
-    `full` counts the calls after a full acceptance: the draft's first pass is on two tokens there.
+    `full` counts the calls after a full acceptance, where the draft's first pass is on two tokens.
     """
     full = np.clip(full, 0.0, calls)
     return _joined(

@@ -17,7 +17,7 @@ PARTS = 4
 def cross_fitted(
     law: Floats, lengths: NDArray[np.int64], part: NDArray[np.int64], search: Callable[..., Tree]
 ) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.bool_], Tree]]:
-    """Each part of the texts with the tree that was found on all other texts; of a single part with its own.
+    """Each part of the texts with the tree that was found on all other texts; a single part with its own tree.
 
     Scores are estimates: each tree was found on fewer texts than the one that is deployed.
 
@@ -25,10 +25,8 @@ def cross_fitted(
     ----------
     law : array ``[N, A]``
         P(R = r | text) at each position, r = 1..A, texts concatenated.
-    lengths : array ``[texts]``
-        Tokens of each text.
-    part : array ``[texts]``
-        Number of each text's part.
+    lengths, part : array ``[texts]``
+        Tokens of each text, and the number of its part.
     search : callable
         Finds a tree from a law and lengths.
 

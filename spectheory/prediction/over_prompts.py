@@ -58,21 +58,19 @@ def interval(
     logarithmic: bool = True,
     other_variance: float = 0.0,
 ) -> Interval:
-    """The 95% interval over prompts of a statistic (statistical; see above).
+    """The 95% interval over prompts of a statistic (statistical; see the module).
 
     Parameters
     ----------
-    values : array ``[1 + prompts]``
-        The statistic on all prompts, then without each of them.
-    weights : array ``[1 + prompts]``
-        The same of the sum that says how much each prompt counts.
+    values, weights : array ``[1 + prompts]``
+        The statistic, and the sum that says how much each prompt counts: on all prompts, then without each of them.
     limits : tuple of float
         What is certain of the true value; the interval is cut there.
     logarithmic : bool
-        Whether the logarithm is taken to be the scale of the error, if all values are positive.
+        Whether the error is on the scale of the logarithm, if all values are positive.
     other_variance : float
-        Variance, on that scale, of an independent error whose size is known, such as that of latencies. Degrees of
-        freedom follow Satterthwaite.
+        Variance, on that scale, of an independent error of known size, such as that of latencies. Degrees of freedom
+        follow Satterthwaite.
 
     Returns
     -------
@@ -111,19 +109,9 @@ def ratio(above: Floats, below: Floats, *, limits: tuple[float, float] = NO_LIMI
 
 
 class Prompts:
-    """The prompts of a trace. Texts of one prompt are dependent, so a prompt is left out whole.
+    """The prompts of a trace. Texts of one prompt are dependent, so a prompt is left out as a whole.
 
-    Parameters
-    ----------
-    texts : sequence of TextInfo
-        The texts of the trace.
-
-    Attributes
-    ----------
-    count : int
-        Prompts.
-    of_text : array ``[texts]``
-        Number of each text's prompt.
+    `count` is the number of prompts, `of_text` ``[texts]`` the number of each text's prompt.
 
     Examples
     --------

@@ -1,8 +1,13 @@
 """The path theorem (§7): exact predictions for a text from the statistics along it.
 
 Given the whole output text, the accepted drafts of a call have a known survival function, and calls are independent.
-So the expected number of calls obeys a linear recursion along the text, and one triangular banded system answers for
-all texts at once. What is predicted here is conditional on the text; averaging over texts is the only sampling error.
+So the expected number of calls obeys a linear recursion along the text, and one triangular banded system gives it for
+all texts at once. Predictions are conditional on the text; averaging over texts is the only sampling error.
+
+Texts are concatenated throughout: `survival` ``[N, depth]`` holds P(tau >= i) of a call whose first draft stands at
+each position, `lengths` ``[texts]`` the tokens of each text, N in all. Entries of `survival` that reach past the end of
+a text are ignored. By default the first call carries prompt and drafts; with `prefill_emits_token` the prompt's own
+pass emits one token without drafts and counts as a call.
 """
 
 from __future__ import annotations
@@ -21,17 +26,15 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class TextCalls:
-    """Calls that each text takes, conditional on the text.
+    """Calls that each text takes, conditional on the text (exact), ``[texts]`` each.
 
     Attributes
     ----------
-    expected : array ``[texts]``
-        Expected number of target calls (exact).
-    full : array ``[texts]``
-        Expected number of calls, the last one left out, in which every draft was accepted (exact); the draft's
-        first pass after such a call is on two tokens.
-    variance : array ``[texts]``
-        Variance of the number of calls (exact); NaN where it was not asked for.
+    expected, variance : array
+        Mean and variance of the number of target calls; the variance is NaN where it was not asked for.
+    full : array
+        Expected number of calls, the last one excepted, in which every draft was accepted; the draft's first pass after
+        such a call is on two tokens.
     """
 
     expected: Floats
@@ -39,25 +42,21 @@ class TextCalls:
     variance: Floats
 
 
+def tokens_left(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Tokens from each position to the end of its text, its own included, ``[N]``.
+
+    Examples
+    --------
+    >>> tokens_left(np.array([3, 1])).tolist()
+    [3, 2, 1, 1]
+    """
+    return np.repeat(np.cumsum(lengths), lengths) - np.arange(int(np.sum(lengths)))
+
+
 def calls_of_texts(survival: Floats, lengths: NDArray[np.int64], *, prefill_emits_token: bool = False) -> TextCalls:
     r"""Expected calls, their variance and the full acceptances of each text (§7, exact).
 
-    With n tokens present, :math:`C(n) = 1 + \sum_i P(\tau=i\mid n)\,C(n+i+1)` and C = 0 from the end of the text on.
-
-    Parameters
-    ----------
-    survival : array ``[N, k]``
-        P(tau >= i) of a call whose first draft stands at each position, texts concatenated. Entries that reach past
-        the end of a text are ignored: cutting the drafts there changes no call.
-    lengths : array ``[texts]``
-        Tokens of each text, N in all.
-    prefill_emits_token : bool
-        False: the first call carries prompt and drafts, C(0). True: the prompt's own pass emits one token without
-        drafts and counts as a call, 1 + C(1).
-
-    Returns
-    -------
-    TextCalls
+    With n tokens present, :math:`C(n) = 1 + \sum_i P(\tau=i\mid n)\,C(n+i+1)`, and C = 0 from the end of the text on.
 
     Examples
     --------
@@ -81,7 +80,7 @@ def calls_of_chains(
 ) -> dict[int, TextCalls]:
     """:func:`calls_of_texts` for chains of several lengths k, whose survival is a prefix of the longest one's.
 
-    The law of tau for two lengths differs in its last entries alone, so the systems share their band.
+    The laws of tau for two lengths differ in their last entries alone, so the systems share their band.
     """
     system = _CallSystem(lengths, survival.shape[1], prefill_emits_token)
     results: dict[int, TextCalls] = {}
@@ -101,19 +100,9 @@ def tree_survival(law: Floats, tree: Tree) -> tuple[Floats, Floats]:
 
     .. math:: P(\tau \ge i \mid x) = \sum_{v:\ \text{depth } i}\ \prod_{j\le i} P(R_{n+j} = r_j(v) \mid x_{n+j})
 
-    Parameters
-    ----------
-    law : array ``[N, A]``
-        P(R = r | text) at each position, r = 1..A, texts concatenated; A at least the tree's largest rank.
-    tree : Tree
-        What each call drafts.
-
-    Returns
-    -------
-    survival : array ``[N, depth]``
-        Entries that reach past the end of a text carry no meaning.
-    leaves : array ``[N, depth]``
-        Probability that the call ends at a leaf of each depth: the draft's next pass then is on two tokens.
+    `law` ``[N, A]`` is P(R = r | text) at each position, r = 1..A, with A at least the tree's largest rank. Both
+    results are ``[N, depth]``; the second is the probability that the call ends at a leaf of each depth, after which
+    the draft's next pass is on two tokens.
 
     Examples
     --------
@@ -161,17 +150,10 @@ def calls_of_tree(
 
 
 def calls_and_visits(survival: Floats, lengths: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    r"""Calls left from each position, C(n), and the expected number of calls that start there (§7, exact).
+    """Calls left from each position, C(n), and the expected number of calls that start there, ``[N]`` each (§7, exact).
 
-    The starts obey the transposed recursion: one call starts at position 0 of each text, and every call hands over to
-    the start behind the tokens it outputs. They sum to the expected calls.
-
-    Parameters
-    ----------
-    survival : array ``[N, depth]``
-        P(tau >= i) of a call that starts at each position, texts concatenated.
-    lengths : array ``[texts]``
-        Tokens of each text.
+    The starts obey the transposed recursion: one call starts at position 0 of each text, and the next one starts after
+    the tokens that a call outputs. They sum to the expected calls.
 
     Examples
     --------
@@ -205,7 +187,7 @@ class _CallSystem:
         self.tokens = int(np.sum(lengths))
         self.width = depth + 1
         ends = np.cumsum(lengths)
-        self.remaining = np.repeat(ends, lengths) - np.arange(self.tokens)
+        self.remaining = tokens_left(lengths)
         self.prefill_emits_token = prefill_emits_token
         self.first = ends - lengths + int(prefill_emits_token)
         self.longer = lengths > int(prefill_emits_token)
@@ -254,23 +236,10 @@ def one_call_terms(log_ratio: Floats, lengths: NDArray[np.int64], k: int) -> tup
 
     For any lossless verification of drafts drawn from q, :math:`E[\tau] \le \sum_{i\le k} E \min(1, \prod_{l\le
     i}\rho_{n+l})`: an upper bound on the accepted drafts of one call, with the expectation over target-sampled text. It
-    is no survival function and no bound over several calls; argmax drafts are no draws from q and may exceed it.
+    is no survival function and no bound over several calls; argmax drafts are not drawn from q and may exceed it.
 
-    Parameters
-    ----------
-    log_ratio : array ``[N]``
-        log q - log p of the tokens, texts concatenated.
-    lengths : array ``[texts]``
-        Tokens of each text.
-    k : int
-        Drafts per call.
-
-    Returns
-    -------
-    terms : array ``[N, k]``
-        min(1, product of the first i ratios) at each start, i = 1..k.
-    whole : array ``[N]`` of bool
-        Starts with k tokens left in their text; only these estimate the bound.
+    `log_ratio` ``[N]`` is log q - log p of the tokens. Returns the terms ``[N, k]``, min(1, product of the first i
+    ratios) for i = 1..k, and the starts ``[N]`` with k tokens left in their text: only these estimate the bound.
 
     Examples
     --------
@@ -280,7 +249,6 @@ def one_call_terms(log_ratio: Floats, lengths: NDArray[np.int64], k: int) -> tup
     array([[0.5, 1. ],
            [1. , 1. ]])
     """
-    ends = np.repeat(np.cumsum(lengths), lengths)
     padded = np.concatenate([log_ratio, np.zeros(k - 1)])
     cumulative = np.cumsum(np.lib.stride_tricks.sliding_window_view(padded, k), axis=1)
-    return np.exp(np.minimum(0.0, cumulative)), np.arange(len(log_ratio)) + k <= ends
+    return np.exp(np.minimum(0.0, cumulative)), tokens_left(lengths) >= k

@@ -14,11 +14,13 @@ from typing import Any
 
 from spectheory.cost import CostModel, iid_tokens_per_call
 from spectheory.cost.model import Ends
-from spectheory.drafting import Batch, Chain, KAry, Shape, expected_tokens
+from spectheory.drafting import Chain, Shape, expected_tokens
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
+from spectheory.limits.claims import IID_FORMULA, LimitClaim
 from spectheory.prediction.call_times import speedup
 from spectheory.prediction.certified import Settled, by_lists, certain, ends_of, joined, require_certified
+from spectheory.prediction.labels import Label
 from spectheory.prediction.over_prompts import Prompts, ratio
 from spectheory.prediction.shape_calls import BestTree, ShapeCalls, Wanted, calls_by_shape, takes
 from spectheory.prediction.trace_limits import Limits, limits_of
@@ -26,8 +28,6 @@ from spectheory.trace import SOURCES, Trace
 from spectheory.verification import PathRule, RankRule
 from spectheory.verification.registry import DEFAULT_RULES, names, ranked_names
 
-_PATHS_SHOWN = 8
-"""Nodes of a tree that a label writes out."""
 _LETTERS_SHOWN = 40
 """Letters of a shape that a repr writes out."""
 DEFAULT_SHAPES = tuple(Chain(k) for k in range(1, 17))
@@ -39,24 +39,20 @@ class Prediction:
 
     Attributes
     ----------
-    rule, shape
-        What was predicted.
     wanted : Shape or BestTree
         What was asked for: the shape itself, or the search that found it.
     tokens_per_call : Interval
-        Output tokens per target call, recovered and bonus tokens counted. Exact for the trace's texts by the path
-        theorem (§7); the range is over prompts.
-    accepted_length : Interval
-        Accepted drafts per call: one less.
+        Output tokens per target call, the recovered or bonus token included. Exact for the texts of the trace by the
+        path theorem (§7); the range is over prompts. `accepted_length` is one less.
     acceptance : Interval
         Acceptance rate of a call's first draft, averaged over positions.
     iid_tokens_per_call : float
-        What the i.i.d. formula says: C1 (``leviathan2023``) with that acceptance rate for a chain, S1 with the mean
-        rank law for another shape; its distance from `tokens_per_call` is its error.
+        The i.i.d. formula: C1 (``leviathan2023``) with that acceptance rate for a chain, S1 with the mean rank law for
+        another shape.
     speedup : Interval, optional
-        Tokens per second against plain decoding, if a cost model was given (C2).
+        Tokens per second over those of plain decoding, if a cost model was given (C2).
     limits : Limits
-        Limits on one call, and i.i.d. readings, at as many draft nodes.
+        Limits on one call, and idealised values, at as many draft nodes.
     held_out : bool
         Whether every text was scored with a shape that was not chosen on it: false for a tree searched on one prompt.
     provenance : mapping
@@ -81,20 +77,20 @@ class Prediction:
     certified: Interval | None = None
 
     @property
-    def label(self) -> str:
-        """Rule and kind of shape, for a column or a line over the number of nodes."""
-        if isinstance(self.wanted, Chain):
-            return self.rule.name
-        if isinstance(self.wanted, Batch):
-            return f"{self.rule.name} batch"
-        if isinstance(self.wanted, BestTree):
-            return f"{self.rule.name} tree" + (f" ≤{self.wanted.max_depth}" if self.wanted.max_depth else "")
-        # A shape written by hand stands for itself.
-        if isinstance(self.shape, KAry):
-            return f"{self.rule.name} {'x'.join(map(str, self.shape.branching))}"
-        paths = self.shape.tree().paths
-        written = ",".join("-".join(map(str, path)) for path in paths[:_PATHS_SHOWN])
-        return f"{self.rule.name} {written}" + (f",... {len(paths)} nodes" if len(paths) > _PATHS_SHOWN else "")
+    def label(self) -> Label:
+        """Rule and kind of shape."""
+        return Label.of(self.rule, self.wanted, self.shape)
+
+    @property
+    def gain(self) -> float:
+        """What plans maximise: the speed-up, or without costs the tokens per call; the low end of a certified range."""
+        gain = self.speedup or self.tokens_per_call
+        return gain.low if self.certified else gain.best
+
+    def compared(self, claim: LimitClaim) -> float | None:
+        """The best value of a limit, or of the i.i.d. formula, for this rule and shape."""
+        value = self.iid_tokens_per_call if claim is IID_FORMULA else getattr(self.limits, claim.key)
+        return value.best if isinstance(value, Interval) else value
 
     def __repr__(self) -> str:
         """Rule, shape and the two numbers asked for, in short."""
@@ -125,16 +121,10 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Plan:
-    """Predictions for every rule and shape asked for, and the best of them.
+    """Predictions for every rule and shape asked for, in that order, and the best of them.
 
-    Attributes
-    ----------
-    predictions : tuple of Prediction
-        By rule, then by shape, in the order asked for.
-    best : Prediction
-        The largest speed-up; without a cost model the most tokens per call (then more drafts never look worse).
-    prompts : int
-        How many prompts the intervals rest on.
+    The best has the largest speed-up; without costs the most tokens per call, which more drafts never lower. `prompts`
+    is the number of prompts that the intervals rest on.
     """
 
     predictions: tuple[Prediction, ...]
@@ -145,28 +135,30 @@ class Plan:
         """How many there are, and the best."""
         return f"<Plan: {len(self.predictions)} predictions, best {self.best!r}>"
 
-    def of(self, label: str) -> list[Prediction]:
-        """The predictions of one rule and kind of shape by label, by the number of nodes."""
-        return sorted((p for p in self.predictions if p.label == label), key=lambda p: p.shape.nodes)
+    def of(self, label: Label | str) -> list[Prediction]:
+        """The predictions with one label, or with its words, by the number of nodes."""
+        return sorted((p for p in self.predictions if str(p.label) == str(label)), key=lambda p: p.shape.nodes)
 
     @property
-    def labels(self) -> list[str]:
+    def labels(self) -> list[Label]:
         """Rules and kinds of shape in the order asked for."""
         return list(dict.fromkeys(p.label for p in self.predictions))
 
     @property
-    def chains(self) -> list[str]:
+    def chains(self) -> list[Label]:
         """The labels of chains."""
-        return [label for label in self.labels if " " not in label]
+        return [label for label in self.labels if label.chain]
 
     @property
-    def trees(self) -> list[str]:
+    def trees(self) -> list[Label]:
         """The labels of other shapes."""
-        return [label for label in self.labels if " " in label]
+        return [label for label in self.labels if not label.chain]
 
     def __add__(self, other: Plan) -> Plan:
         """The predictions of two plans for one trace, and the better of their best."""
-        return Plan(self.predictions + other.predictions, max(self.best, other.best, key=_gain), self.prompts)
+        return Plan(
+            self.predictions + other.predictions, max(self.best, other.best, key=lambda p: p.gain), self.prompts
+        )
 
 
 def predict(
@@ -179,26 +171,16 @@ def predict(
 ) -> Prediction:
     """Predict one rule and shape from a trace (§7, exact for its texts; the ranges are statistical).
 
-    Parameters
-    ----------
-    trace : Trace
-        Measured statistics along texts.
-    rule : PathRule
-        Verification rule.
-    shape : Shape or BestTree
-        What each call drafts; another shape than a chain needs a rule with ranks.
-    cost : CostModel, optional
-        Needed for the speed-up.
-    prefill_emits_token : bool
-        Whether the prompt's own pass emits one token without drafts, as a call of its own; otherwise the first call
-        carries prompt and drafts.
+    `shape` is what each call drafts; another shape than a chain needs a rule with ranks. The speed-up needs `cost`.
+    With `prefill_emits_token` the prompt's own pass emits one token without drafts, as a call of its own; otherwise the
+    first call carries prompt and drafts.
 
     Raises
     ------
     TraceError
         If the trace lacks what the rule reads.
     SettingError
-        If a setting is out of range, or the rule does not take the shape.
+        If the rule does not take the shape.
 
     Examples
     --------
@@ -209,13 +191,7 @@ def predict(
     >>> print(predict(trace, TokenVerification(), Chain(1)).tokens_per_call)
     2.000
     """
-    return plan(
-        trace,
-        cost,
-        rules=[rule],
-        shapes=[shape],
-        prefill_emits_token=prefill_emits_token,
-    ).best
+    return plan(trace, cost, rules=[rule], shapes=[shape], prefill_emits_token=prefill_emits_token).best
 
 
 def plan(
@@ -226,10 +202,10 @@ def plan(
     shapes: Sequence[Wanted] = DEFAULT_SHAPES,
     prefill_emits_token: bool = False,
 ) -> Plan:
-    """Predict every rule with every shape it takes and find the best; arguments as in :func:`predict`.
+    """Predict every rule with every shape it takes and find the best; the other arguments are those of :func:`predict`.
 
-    Without `rules`: :data:`~spectheory.verification.DEFAULT_RULES`, as far as the trace has what they read. Shapes
-    other than chains go to the rules with ranks alone.
+    The default rules are those of :data:`~spectheory.verification.registry.DEFAULT_RULES` that the trace has columns
+    for. Only rules with ranks take shapes other than chains.
 
     Examples
     --------
@@ -253,7 +229,7 @@ def plan(
         _prediction(prompts, trace, rule, calls, limits[calls.shape.nodes], cost, errors, prefilled)
         for rule, calls in found
     )
-    return Plan(predictions, max(predictions, key=_gain), prompts.count)
+    return Plan(predictions, max(predictions, key=lambda p: p.gain), prompts.count)
 
 
 def _with_lists(
@@ -292,7 +268,7 @@ def _between_ends(
         for at in costs
     ]
     joint = tuple(_joint(rule, each) for each in zip(*(p.predictions for p in plans), strict=True))
-    return Plan(joint, max(joint, key=_gain), plans[0].prompts)
+    return Plan(joint, max(joint, key=lambda p: p.gain), plans[0].prompts)
 
 
 def _joint(rule: PathRule, ends: Sequence[Prediction]) -> Prediction:
@@ -352,12 +328,6 @@ def _found(
 
 def _shortened(text: str) -> str:
     return text if len(text) <= _LETTERS_SHOWN else f"{text[: _LETTERS_SHOWN - 3]}..."
-
-
-def _gain(prediction: Prediction) -> float:
-    """What settings are compared by; of a certified range the low end, since its middle claims nothing."""
-    gain = prediction.speedup or prediction.tokens_per_call
-    return gain.low if prediction.certified else gain.best
 
 
 def _prediction(

@@ -26,22 +26,10 @@ Floats = NDArray[np.float64]
 class BestTree:
     """Asks for the best draft tree of a size that a local search finds, for each rule (S4).
 
-    The tree is found on all texts of the trace; what it gives is judged by trees found on other prompts than those
-    they are scored on. Ranks go up to 8, or to what is recorded. Optimality is not guaranteed.
-
-    Parameters
-    ----------
-    nodes : int
-        Draft nodes per call, at least 1.
-    max_depth : int, optional
-        Largest depth of a node: draft passes per call.
-    drafted_as : callable, optional
-        The shape that an engine drafts for the tree, if its passes are other than the tree's own.
-
-    Raises
-    ------
-    SettingError
-        If a number is no whole number, below 1 or above 2^24.
+    The tree is found on all texts of the trace; its score comes from trees that were found on other prompts than those
+    they are scored on. Ranks go up to 8, or to what is recorded. Optimality is not guaranteed. `max_depth` limits the
+    draft passes of a call; `drafted_as` is the shape that an engine drafts for the tree, if its passes are not the
+    tree's own.
 
     Examples
     --------
@@ -73,13 +61,12 @@ class ShapeCalls:
 
     Attributes
     ----------
-    wanted : Shape or BestTree
-        What was asked for.
-    shape : Shape
-        The shape it became; of a copied chain also how often it is short.
+    wanted, shape : Shape
+        What was asked for (or a :class:`BestTree`), and the shape it became; of a copied chain also how often it is
+        short.
     calls : TextCalls
-        Calls of each text (exact; unbiased estimates if the rule's ranks are `estimated`). Where a tree was searched
-        for, each text's calls are those of the tree found on other prompts.
+        Calls of each text: exact, or unbiased estimates if the rule's ranks are `estimated`. With a searched tree each
+        text has the calls of the tree found on other prompts.
     first : array ``[N]``
         P(tau >= 1) of a call that starts at each position.
     held_out : bool
@@ -104,7 +91,7 @@ def takes(rule: PathRule, wanted: Wanted) -> bool:
 def drafted(rule: PathRule, shape: Shape, counts: NDArray[np.int64] | None = None) -> Shape:
     """The shape as the rule drafts it: a chain that is copied from the text costs no draft pass.
 
-    `counts` are the calls of each text by the tokens that they draft, ``[texts, k + 1]``, where that varies.
+    `counts` ``[texts, k + 1]`` are the calls by the tokens that they draft, where that varies.
 
     Examples
     --------
@@ -132,12 +119,8 @@ def calls_by_shape(
 ) -> Iterator[ShapeCalls]:
     """The calls of each shape, chains first; chains share one survival and one system.
 
-    Raises
-    ------
-    TraceError
-        If the trace lacks what the rule reads.
-    SettingError
-        If a rule without ranks is asked for another shape than a chain.
+    Raises :class:`~spectheory.errors.TraceError` if the trace lacks what the rule reads, and
+    :class:`~spectheory.errors.SettingError` if a rule without ranks is asked for another shape than a chain.
     """
     rule.require(trace.columns)
     chains = [shape for shape in wanted if isinstance(shape, Chain)]
@@ -169,18 +152,10 @@ def _with_ranks(trace: Trace, rule: PathRule, wanted: Wanted, prefill_emits_toke
 
 @dataclass(frozen=True)
 class ScoredPart:
-    """Some of the texts, scored by the tree that was found on all others.
+    """Some of the texts, scored by the `tree` that was found on all others.
 
-    Attributes
-    ----------
-    texts, rows : array of bool
-        Which texts ``[texts]`` and which positions ``[N]``.
-    tree : Tree
-        What was found.
-    calls : TextCalls
-        Its calls of these texts.
-    first : array
-        P(tau >= 1) at these positions.
+    `texts` ``[texts]`` and `rows` ``[N]`` mark the texts and positions, `calls` are those of these texts, and `first`
+    is P(tau >= 1) at these positions.
     """
 
     texts: NDArray[np.bool_]

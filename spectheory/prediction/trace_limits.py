@@ -1,4 +1,4 @@
-"""Limits of a trace: the most a call could give, beside what a rule gives (§5, §7)."""
+"""Limits of a trace: the most that a call could give (§5, §7)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spectheory.intervals import Interval
 from spectheory.limits import branching_bound, tunstall_bound
 from spectheory.limits.branching import best_threshold, surprisal_walks, threshold_terms
 from spectheory.prediction.over_prompts import Prompts, ratio
-from spectheory.prediction.paths import one_call_terms
+from spectheory.prediction.paths import one_call_terms, tokens_left
 from spectheory.trace import GIVEN_TEXT, RECORDED_RANKS, Trace
 from spectheory.verification import PathRule, RankRule
 
@@ -27,23 +27,24 @@ _SHARE_OF_STARTS = 1 / 8
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits on tokens per call for one number of draft nodes; every one counts the recovered or bonus token.
+    """Limits on tokens per call for one number of draft nodes; all count the recovered or bonus token.
 
     The first two are estimates of bounds on one call along target-sampled text, averaged over all starting positions.
-    Consecutive calls start where the last one ended, and may exceed them where such starts are easy.
+    Consecutive calls start where the last one ended, and may exceed them where such starts are easy. The other two are
+    idealised values, which real text may exceed.
 
     Attributes
     ----------
     one_call : Interval, optional
-        Upper bound for any lossless verification of a chain drawn from the draft, one call taken alone (§7); argmax
-        drafts are no such draws.
+        Upper bound for any lossless verification of a chain drawn from the draft (§7); argmax drafts are not drawn.
     text : Interval, optional
-        B6: upper bound for drafts that do not sample (independent of the target's randomness), no i.i.d. assumption.
+        B6: upper bound for drafts that do not sample (independent of the target's randomness), without an i.i.d.
+        assumption.
     iid_branching : float, optional
-        B2': the same under i.i.d. conditional pmfs; on real text a reading, no limit.
+        B2': the same if conditional pmfs are i.i.d.
     iid_channel : float, optional
-        T1: for ranks i.i.d. along the text, ranks beyond 8 (or beyond what is recorded) lumped (of the rule itself
-        where it has ranks, else of recursive rejection); a reading, no limit.
+        T1 if ranks are i.i.d. along the text: ranks of the rule itself, or of recursive rejection for a rule without
+        ranks. Ranks beyond 8, or beyond those recorded, count as one.
     """
 
     one_call: Interval | None = None
@@ -89,7 +90,8 @@ def _on_text(prompts: Prompts, trace: Trace, ks: Sequence[int]) -> dict[int, tup
     log_ratio = trace.columns["log_draft"] - trace.columns["log_target"]
     terms, _ = one_call_terms(log_ratio, trace.lengths, deepest)
     walks, _ = surprisal_walks(-trace.columns["log_target"], trace.lengths, deepest)
-    position, left = _places(trace)
+    left = tokens_left(trace.lengths)
+    position = np.repeat(trace.lengths, trace.lengths) - left
     # No draft beyond the end of a text that ended by itself is accepted.
     one_call = np.cumsum(np.where(np.arange(deepest) < left[:, None], terms, 0.0), axis=1)
     # Which starts count must not depend on what follows: a text counts as long as it might have become.
@@ -106,13 +108,6 @@ def _on_text(prompts: Prompts, trace: Trace, ks: Sequence[int]) -> dict[int, tup
         of_text = ratio(prompts.sum_rows(_cross_fitted(walks[:, :k], whole, half, k)), starts, limits=most)
         found[k] = of_call, _cut(of_text, k + 1.0)
     return found
-
-
-def _places(trace: Trace) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Position of each row in its text, and the tokens left there, its own included."""
-    ends = np.cumsum(trace.lengths)
-    rows = np.arange(len(trace))
-    return rows - np.repeat(ends - trace.lengths, trace.lengths), np.repeat(ends, trace.lengths) - rows
 
 
 def _possible_lengths(trace: Trace) -> NDArray[np.int64]:

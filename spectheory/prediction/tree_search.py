@@ -13,7 +13,7 @@ from spectheory.drafting import Tree
 from spectheory.drafting.shapes import at_least_one
 from spectheory.drafting.weights import validate_rank_pmf
 from spectheory.errors import ShapeError
-from spectheory.prediction.paths import calls_and_visits, tree_survival
+from spectheory.prediction.paths import calls_and_visits, tokens_left, tree_survival
 
 Floats = NDArray[np.float64]
 Worth = Callable[[int], Floats]
@@ -34,16 +34,9 @@ _MOST_EXCHANGED = 64
 
 @dataclass(frozen=True)
 class FoundTree:
-    """A draft tree and the calls it takes.
+    """A draft tree, the calls it takes, and those of the tree where the search began (exact for these texts, §7).
 
-    Attributes
-    ----------
-    tree : Tree
-        Nodes by depth.
-    calls : float
-        Expected target calls for all texts (§7, exact for these texts).
-    greedy_calls : float
-        The same for the tree that is best for a start drawn uniformly along the texts, where the search began.
+    `greedy_calls` are those of the tree that is best for a start drawn uniformly along the texts.
     """
 
     tree: Tree
@@ -56,16 +49,16 @@ def text_tree(
 ) -> FoundTree:
     r"""A draft tree of few target calls for the rank laws along a text, by local search (S4; ``kobus2025``).
 
-    The tree of the heaviest average weights is best for a start drawn uniformly along the text, and calls start
-    elsewhere. So it is the beginning: with C(n) the calls left and f(n) the calls that start at n under the last tree,
+    The tree of the heaviest average weights is best for a start drawn uniformly along the text, but calls start
+    elsewhere. The search begins there. With C(n) the calls left and f(n) the calls that start at n under the last tree,
     one more node v of depth i changes the calls, to first order, by
 
     .. math:: -\sum_n f(n)\, w_v(n)\, \big(C(n+i) - C(n+i+1)\big), \qquad
         w_v(n) = \prod_{j\le i} P(R_{n+j} = r_j(v) \mid x_{n+j}),
 
-    and the tree is grown anew by these gains while the calls fall; then single nodes are exchanged, or dropped, while
-    they fall: a node too many can cost calls. The calls are exact for these texts; that no other tree needs fewer, or
-    that the search with a smaller budget finds none, is not claimed.
+    and the tree is grown again by these gains while the calls fall. Then single nodes are exchanged or dropped while
+    they fall: a node too many can cost calls. The calls are exact for these texts. Optimality is not guaranteed, and a
+    smaller budget may find a better tree.
 
     Parameters
     ----------
@@ -74,20 +67,9 @@ def text_tree(
     lengths : array ``[texts]``
         Tokens of each text, at least 1, N in all.
     budget : int
-        Nodes of the tree, at least 1.
-    max_depth : int, optional
-        Largest depth of a node.
+        Most nodes of the tree, at least 1; `max_depth` is their largest depth.
     consecutive : bool
         Whether the children of a node must have ranks 1..m, as recursive rejection tries them in order.
-
-    Raises
-    ------
-    SettingError
-        If a number is no integer or out of range.
-    PmfError
-        If a row of `law` is no law of a rank.
-    ShapeError
-        If the lengths do not add up to N, or a text is empty.
 
     Examples
     --------
@@ -101,7 +83,7 @@ def text_tree(
     _validate(law, lengths, budget, max_depth)
     depth = min(budget, max_depth or budget, int(lengths.max()))
     grower = _Grower(law, depth, consecutive)
-    left = _left(lengths)
+    left = tokens_left(lengths)
     best = grower.grow(budget, lambda depth: np.where(left >= depth, 1.0, 0.0))
     calls = greedy = _calls(law, lengths, best)
     for _ in range(_ROUNDS):
@@ -133,10 +115,7 @@ def _validate(law: Floats, lengths: NDArray[np.int64], budget: int, max_depth: i
 def _exchanged(
     grower: _Grower, law: Floats, lengths: NDArray[np.int64], tree: Tree, calls: float
 ) -> tuple[Tree, float]:
-    """Exchange a leaf for a candidate, or drop it, while that lowers the calls; the most promising few are tried.
-
-    A node may cost calls: it moves the starts of later calls.
-    """
+    """Exchange a leaf for a candidate, or drop it, while that lowers the calls; only the most promising are tried."""
     trials = _TRIALS
     while trials > 0:
         paths = tree.paths
@@ -170,18 +149,13 @@ def _calls(law: Floats, lengths: NDArray[np.int64], tree: Tree) -> float:
 def _worth(law: Floats, lengths: NDArray[np.int64], tree: Tree) -> Worth:
     """First-order gain of accepting one draft more at each depth, where this tree's calls start."""
     calls, visits = calls_and_visits(tree_survival(law, tree)[0], lengths)
-    left = _left(lengths)
+    left = tokens_left(lengths)
 
     def worth(depth: int) -> Floats:
         after, beyond = (_ahead(calls, left, depth + step) for step in (0, 1))
         return visits * (after - beyond)
 
     return worth
-
-
-def _left(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Tokens from each position to the end of its text, its own included."""
-    return np.repeat(np.cumsum(lengths), lengths) - np.arange(int(np.sum(lengths)))
 
 
 def _ahead(calls: Floats, left: NDArray[np.int64], steps: int) -> Floats:

@@ -1,11 +1,17 @@
-"""Answers as terminal tables, sentences and JSON; nothing here prints, nothing here needs torch."""
+"""Answers as terminal tables, sentences and JSON; nothing here prints, nothing here needs torch.
+
+A `*_report` function turns an answer into a :class:`Report`; ``render`` writes its tables.
+"""
 
 from spectheory.reports.base import Report
-from spectheory.reports.bounds import BoundsAnswer, Column, bounds_report
+from spectheory.reports.bounds import BoundsAnswer, bounds_report
+from spectheory.reports.deployment import DeploymentAnswer, deployment_report
+from spectheory.reports.prediction import prediction_report
 from spectheory.reports.rules import RulesAnswer, rules_report
+from spectheory.reports.table import Cell, Column, Drawing, Table
 from spectheory.reports.trees import TreeAnswer, tree_report
+from spectheory.reports.validation import headline, validation_report
 from spectheory.reports.validation_page import page
-from spectheory.reports.validation_table import headline, notes, speedup_table, tokens_table
 from spectheory.reports.validation_terms import FALSE_ALARMS, PARTS, SCHEMA, WITHIN
 
 __all__ = [
@@ -14,16 +20,20 @@ __all__ = [
     "SCHEMA",
     "WITHIN",
     "BoundsAnswer",
+    "Cell",
     "Column",
+    "DeploymentAnswer",
+    "Drawing",
     "Report",
     "RulesAnswer",
+    "Table",
     "TreeAnswer",
     "bounds_report",
+    "deployment_report",
     "headline",
-    "notes",
     "page",
+    "prediction_report",
     "rules_report",
-    "speedup_table",
-    "tokens_table",
     "tree_report",
+    "validation_report",
 ]

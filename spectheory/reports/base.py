@@ -1,35 +1,23 @@
-"""A report: the same answer as tables for the terminal and as one JSON object."""
+"""A report: the answer of any command, for a terminal and as one JSON object."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from spectheory.intervals import Interval
-
-if TYPE_CHECKING:
-    from rich.table import Table
-    from rich.tree import Tree as Drawing
+from spectheory.reports.table import Drawing, Table
 
 
 @dataclass(frozen=True)
 class Report:
-    """An answer in both forms.
+    """The answer in one sentence (`headline`), in tables and drawings (`pieces`), and as data (`content`).
 
-    Attributes
-    ----------
-    content : mapping
-        The JSON object; :func:`plain` makes it so.
-    pieces : sequence
-        Tables and trees for the terminal, in order.
-    headline : str
-        The answer in one sentence.
-    notes : sequence of str
-        What a reader must know to trust the numbers, one sentence each.
+    `notes` are what a reader must know to trust the numbers, one sentence each.
     """
 
     content: Mapping[str, Any]
@@ -43,7 +31,7 @@ class Report:
 
 
 def plain(value: Any) -> Any:
-    """`value` in what JSON knows: intervals as objects, arrays as lists, and null for what is not finite."""
+    """`value` in JSON's types: intervals become objects, arrays lists, and what is not finite null."""
     if isinstance(value, Interval):
         return plain(value.as_dict()) if math.isfinite(value.best) else None
     if isinstance(value, Mapping):
@@ -53,22 +41,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def number(value: Interval | float | None, digits: int = 2) -> str:
-    """A value for a table, with its interval if that is statistical; "-" if there is none."""
-    if value is None:
-        return "-"
-    if not isinstance(value, Interval):
-        return f"{value:.{digits}f}"
-    return value.short(digits)
-
-
-def table(title: str, columns: Sequence[str], *, words: int = 0) -> Table:
-    """An empty table whose first `words` columns hold words, which may wrap, and the others numbers."""
-    from rich.table import Table
-
-    empty = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 0, 0, 2))
-    for place, name in enumerate(columns):
-        empty.add_column(name, justify="left" if place < words else "right")
-    return empty

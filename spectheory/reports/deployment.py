@@ -4,37 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spectheory.deployment import BatchChoice, BreakEven, Candidate, Distance, EngineSettings, Ranking
-from spectheory.deployment.candidates import DO_NOT, Draft
+from spectheory.deployment.candidates import DO_NOT
 from spectheory.drafting import Chain
-from spectheory.reports.base import Report, number, table
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from spectheory.limits.claims import footnotes
+from spectheory.reports.base import Report
+from spectheory.reports.table import Cell, Column, Row, Table, Value
 
 
 @dataclass(frozen=True)
 class DeploymentAnswer:
-    """A plan, worked out.
+    """A plan: the ranking, what its best setting needs to pay, its limits, and settings for engines.
 
-    Attributes
-    ----------
-    ranking : Ranking
-        Drafts, rules and shapes.
-    break_even : BreakEven
-        Of the best setting.
-    distances : sequence of Distance
-        Limits beside the best setting.
-    chain : Candidate
-        The fastest chain, whose rule and draft `batches` is for.
-    batches : sequence of BatchChoice
-        Best lengths by context and batch; empty where the costs know one batch alone.
-    engines : sequence of EngineSettings
-        Settings to paste.
-    notes : sequence of str
-        What a reader must know, one sentence each.
+    `batches` are the best lengths for the rule and draft of `chain`, the fastest chain; they are empty where the costs
+    know one batch alone.
     """
 
     ranking: Ranking
@@ -48,16 +33,19 @@ class DeploymentAnswer:
 
 def deployment_report(answer: DeploymentAnswer) -> Report:
     """The plan in tables and as JSON; settings to paste stand in the JSON and are printed by the command line."""
-    pieces = [_ranking_table(answer.ranking), _break_even_table(answer.break_even), _distances_table(answer)]
-    if answer.batches:
-        pieces.append(_batches_table(answer))
-    pieces.append(_engines_table(answer.engines))
-    claims = [f"{distance.name}: {distance.claim}." for distance in answer.distances]
-    return Report(_content(answer), pieces, headline(answer), [*answer.notes, *claims])
+    pieces = [
+        _candidates("Drafts, rules and shapes by speed-up", answer.ranking.candidates, answer.ranking.best),
+        _break_even_table(answer.break_even),
+        _distances_table(answer),
+        *([_batches_table(answer)] if answer.batches else []),
+        _engines_table(answer.engines),
+    ]
+    claims = footnotes(distance.limit for distance in answer.distances)
+    return Report(_content(answer), pieces, _headline(answer), [*answer.notes, *claims])
 
 
-def headline(answer: DeploymentAnswer) -> str:
-    """The answer in a few words; where it loses, what it would take."""
+def _headline(answer: DeploymentAnswer) -> str:
+    """The best setting and the runner-up; if it loses, what it would take to pay."""
     best, runner_up, needs = answer.ranking.best, answer.ranking.runner_up, answer.break_even
     if best.verdict == DO_NOT:
         free, now = needs.draft_ratio_needed, needs.draft_ratio
@@ -103,82 +91,80 @@ def _content(answer: DeploymentAnswer) -> dict[str, Any]:
     }
 
 
-def _ranking_table(ranking: Ranking) -> Table:
-    columns = ["draft", "rule", "shape", "tokens per call", "speed-up"]
-    made = table("Drafts, rules and shapes by speed-up", columns, words=3)
-    for candidate in ranking.candidates:
-        cells = [
-            _name(candidate.draft),
-            candidate.prediction.rule.name,
-            candidate.shape,
-            number(candidate.prediction.tokens_per_call),
-            f"{number(candidate.speedup)}x",
-        ]
-        made.add_row(*(f"[bold]{cell}[/]" if candidate is ranking.best else cell for cell in cells))
-    return made
+SIDES = {"limit": "upper bound", "reading": "idealised"}
+"""What the sides of limits are called in the table."""
+_GIVES = (
+    *(Column(heading, kind="words") for heading in ("draft", "rule", "shape")),
+    Column("tokens per call"),
+    Column("speed-up", "x"),
+)
+
+
+def _gives(candidate: Candidate) -> list[Value]:
+    """The setting of a candidate and what it gives."""
+    prediction = candidate.prediction
+    return [
+        candidate.draft.name,
+        prediction.rule.name,
+        candidate.shape,
+        prediction.tokens_per_call,
+        candidate.speedup,
+    ]
+
+
+def _candidates(title: str, candidates: Sequence[Candidate], best: Candidate) -> Table:
+    rows = [[Cell(value, best=candidate is best) for value in _gives(candidate)] for candidate in candidates]
+    return Table(title, _GIVES, rows)
 
 
 def _break_even_table(needs: BreakEven) -> Table:
-    made = table("Where the best setting is as fast as plain decoding", ["what", "now", "needed"], words=1)
-    made.add_row("tokens per call", number(needs.tokens_per_call, 3), number(needs.tokens_per_call_needed, 3))
+    rows: list[Row] = [["tokens per call", needs.tokens_per_call, needs.tokens_per_call_needed]]
     if needs.draft_ratio is not None:
-        most = "-" if needs.draft_ratio_needed is None else f"≤ {needs.draft_ratio_needed:.3f}"
-        made.add_row("draft pass, plain steps", number(needs.draft_ratio, 3), most)
+        most = needs.draft_ratio_needed
+        rows.append(["draft pass, plain steps", needs.draft_ratio, Cell(most, "" if most is None else "≤ ")])
     if needs.acceptance is not None:
-        made.add_row("acceptance if i.i.d. (C1)", number(needs.acceptance, 3), number(needs.acceptance_needed, 3))
+        rows.append(["acceptance if i.i.d. (C1)", needs.acceptance, needs.acceptance_needed])
     if needs.least_acceptance is not None:
-        what = f"acceptance if i.i.d., chain of {needs.least_acceptance_k}"
-        made.add_row(what, "-", number(needs.least_acceptance, 3))
-    return made
+        rows.append([f"acceptance if i.i.d., chain of {needs.least_acceptance_k}", None, needs.least_acceptance])
+    columns = [Column("what", kind="words"), Column("now", digits=3), Column("needed", digits=3)]
+    return Table("Where the best setting is as fast as plain decoding", columns, rows)
 
 
 def _distances_table(answer: DeploymentAnswer) -> Table:
     nodes = answer.ranking.best.prediction.shape.nodes
-    columns = ["limit", "side", "tokens per call", "reached", "speed-up there"]
-    made = table(f"Limits and readings at {nodes} draft nodes", columns, words=2)
-    for distance in answer.distances:
-        made.add_row(
-            distance.name,
-            distance.side + ("" if distance.binds else " *"),
-            number(distance.tokens_per_call),
-            f"{distance.reached:.0%}",
-            "-" if distance.speedup is None else f"{distance.speedup:.2f}x",
-        )
-    if not all(distance.binds for distance in answer.distances):
-        made.caption, made.caption_justify = "* about other settings than the best", "left"
-    return made
+    rows = [
+        [
+            distance.limit.name,
+            Cell(SIDES[distance.limit.scope.side], after="" if distance.binds else " *"),
+            distance.tokens_per_call,
+            100 * distance.reached,
+            distance.speedup,
+        ]
+        for distance in answer.distances
+    ]
+    columns = [Column("limit", kind="words"), Column("side", kind="words"), Column("tokens per call")]
+    columns += [Column("reached", "%", digits=0), Column("speed-up there", "x")]
+    title = f"Limits and idealised values at {nodes} draft nodes"
+    others = ["* about other settings than the best"] if not all(each.binds for each in answer.distances) else []
+    return Table(title, columns, rows, others)
 
 
 def _batches_table(answer: DeploymentAnswer) -> Table:
     contexts = sorted({choice.context for choice in answer.batches})
-    rule, draft = answer.chain.prediction.rule.name, _name(answer.chain.draft)
-    title = f"Best k by batch and context ({rule}, draft {draft}; roofline, 0: plain decoding)"
-    made = table(title, ["batch", *(f"L = {context}" for context in contexts)])
+    rule, draft = answer.chain.prediction.rule.name, answer.chain.draft.name
     at = {(choice.batch, choice.context): choice for choice in answer.batches}
-    for batch in sorted({choice.batch for choice in answer.batches}):
-        row = [at[batch, context] for context in contexts]
-        made.add_row(str(batch), *(f"{c.k} ({c.speedup:.2f}x)" if c.k else "0" for c in row))
-    return made
+    rows: list[Row] = [
+        [batch, *(_best_length(at[batch, context]) for context in contexts)]
+        for batch in sorted({choice.batch for choice in answer.batches})
+    ]
+    title = f"Best k by batch and context ({rule}, draft {draft}; roofline, 0: plain decoding)"
+    return Table(title, [Column("batch"), *(Column(f"L = {context}") for context in contexts)], rows)
+
+
+def _best_length(choice: BatchChoice) -> Cell:
+    return Cell(choice.k, after=f" ({choice.speedup:.2f}x)" if choice.k else "")
 
 
 def _engines_table(engines: Sequence[EngineSettings]) -> Table:
-    columns = ["engine", "draft", "rule", "shape", "tokens per call", "speed-up"]
-    made = table("Under each engine's own rule", columns, words=4)
-    for settings in engines:
-        candidate = settings.candidate
-        made.add_row(
-            settings.engine,
-            _name(candidate.draft),
-            candidate.prediction.rule.name,
-            candidate.shape,
-            number(candidate.prediction.tokens_per_call),
-            f"{number(candidate.speedup)}x",
-        )
-    return made
-
-
-def _name(draft: Draft) -> str:
-    """What a draft is called, for tables: brackets in it are no markup."""
-    from rich.markup import escape
-
-    return escape(draft.name)
+    rows = [[settings.engine, *_gives(settings.candidate)] for settings in engines]
+    return Table("Under each engine's own rule", [Column("engine", kind="words"), *_GIVES], rows)

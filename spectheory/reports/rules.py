@@ -1,38 +1,25 @@
-"""What every rule accepts at a position, beside the optimum."""
+"""What every rule accepts at a position, next to the optimum."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spectheory.intervals import Interval
-from spectheory.reports.base import Report, number, table
+from spectheory.reports.base import Report
+from spectheory.reports.table import Cell, Column, Table, Value, number
 from spectheory.verification import RuleStanding
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 
 @dataclass(frozen=True)
 class RulesAnswer:
-    """Every rule on one pair, or in the mean over several.
+    """Every rule on one pair of pmfs, or its mean over several, or over the positions of a trace.
 
-    Attributes
-    ----------
-    source : str
-        ``pmfs`` or ``trace``.
-    k : int
-        Candidates asked for.
-    positions : int
-        Pairs of pmfs, or positions of the trace.
-    rows : sequence of RuleStanding
-        In any order; of a trace without R4 and H(R).
-    total_variation, kl : Interval or None
-        Means over the positions; KL infinite where the draft lacks a token of the target.
-    notes : sequence of str
-        About the source.
+    `source` is ``pmfs`` or ``trace``, `k` the candidates asked for, and `positions` how many pairs or positions there
+    are. `rows` stand in any order; those of a trace are without R4 and H(R). `kl` is infinite where the draft lacks a
+    token of the target.
     """
 
     source: str
@@ -50,11 +37,10 @@ class RulesAnswer:
 
 
 def rules_report(answer: RulesAnswer) -> Report:
-    """The rules by acceptance, the largest first, beside the optimum, TV and KL."""
+    """The rules by acceptance, the largest first, with the optimum, TV and KL."""
     rows = sorted(answer.rows, key=lambda row: -row.acceptance.best if row.acceptance else math.inf)
-    of_pmfs = answer.source == "pmfs"
     known = [f"alpha*_{k} = {value:.4f}" for k, value in sorted(answer.optimum.items())]
-    known += [f"TV = {number(answer.total_variation, 4)}", f"KL {_divergence(answer.kl)}"]
+    distance = "-" if answer.total_variation is None else number(answer.total_variation, 4)
     content = {
         "source": answer.source,
         "k": answer.k,
@@ -64,7 +50,8 @@ def rules_report(answer: RulesAnswer) -> Report:
         "kl": answer.kl,
         "rules": [_as_dict(row) for row in rows],
     }
-    return Report(content, [_rules_table(answer, rows)], ", ".join(known), _rule_notes(answer, rows, of_pmfs))
+    headline = ", ".join([*known, f"TV = {distance}", f"KL {_divergence(answer.kl)}"])
+    return Report(content, [_table(answer, rows)], headline, _notes(answer, rows))
 
 
 def _as_dict(row: RuleStanding) -> dict[str, Any]:
@@ -82,7 +69,7 @@ def _as_dict(row: RuleStanding) -> dict[str, Any]:
 
 
 def _code(row: RuleStanding) -> Interval | None:
-    """H(R) where it is at least KL: a smaller one beside KL would mislead."""
+    """H(R) where it is at least KL: a smaller one next to KL would mislead."""
     return row.rank_entropy if row.iid else None
 
 
@@ -92,34 +79,40 @@ def _divergence(kl: Interval | None) -> str:
     return f"= {number(kl, 4)} nats" if math.isfinite(kl.best) else "infinite"
 
 
-def _rules_table(answer: RulesAnswer, rows: Sequence[RuleStanding]) -> Table:
-    of_pmfs = answer.source == "pmfs"
-    columns = ["rule", "side", "k", "acceptance", *(["gap to R4", "H(R)"] if of_pmfs else [])]
-    made = table(f"Acceptance with k = {answer.k} candidates", columns, words=2)
-    for row in rows:
-        cells = [row.rule, row.side if row.acceptance else "-", str(row.k), number(row.acceptance, 4)]
-        if of_pmfs:
-            mark = " " if row.limited or row.gap is None else "†"
-            gap = "-" if row.gap is None else f"{round(row.gap, 4) + 0.0:.4f}"  # no negative zero
-            cells += [("≤" if row.side == "lower bound" else "") + gap + mark, number(_code(row), 4)]
-        made.add_row(*cells)
-    return made
+def _table(answer: RulesAnswer, rows: Sequence[RuleStanding]) -> Table:
+    columns = [Column("rule", kind="words"), Column("side", kind="words"), Column("k"), Column("acceptance", digits=4)]
+    cells: list[list[Value | Cell]] = [
+        [row.rule, row.side if row.acceptance else None, row.k, row.acceptance] for row in rows
+    ]
+    if answer.source == "pmfs":
+        columns += [Column("gap to R4", digits=4), Column("H(R)", digits=4)]
+        for row, line in zip(rows, cells, strict=True):
+            line += [_gap(row), _code(row)]
+    return Table(f"Acceptance with k = {answer.k} candidates", columns, cells)
 
 
-def _rule_notes(answer: RulesAnswer, rows: Sequence[RuleStanding], of_pmfs: bool) -> list[str]:
+def _gap(row: RuleStanding) -> Cell:
+    """What is missing to R4, marked where R4 is no limit; of a lower bound the most that may be missing."""
+    mark = " " if row.limited or row.gap is None else "†"
+    return Cell(row.gap, "≤" if row.side == "lower bound" else "", mark)
+
+
+def _notes(answer: RulesAnswer, rows: Sequence[RuleStanding]) -> list[str]:
     notes = list(answer.notes)
     if any(row.k != answer.k for row in rows):
         notes.append("Rules shown with k = 1 verify a single candidate.")
-    if of_pmfs:
+    if answer.source == "pmfs":
         notes.append(
             "Gap to R4: what is missing to alpha*_k, the most that any lossless rule accepts with as many candidates "
             "drawn i.i.d. from the draft."
         )
         if any(not row.limited and row.gap is not None for row in rows):
-            notes.append("† candidates are not i.i.d. draws of the draft: R4 is no limit, a negative gap is no error.")
+            notes.append(
+                "† The candidates are not i.i.d. draws of the draft: R4 is no limit there, and the gap may be negative."
+            )
         notes.append(
-            "H(R), nats, of the whole rank where candidates are i.i.d. and R is not cut: there it is at least KL. "
-            'Elsewhere ("-") it is not comparable with KL and may lie below.'
+            "H(R), in nats, is the entropy of the whole rank where candidates are i.i.d. and R is not cut: there it is "
+            'at least KL. Elsewhere ("-") it is not comparable with KL and may lie below it.'
         )
     if answer.kl is not None and not math.isfinite(answer.kl.best):
         notes.append("KL is infinite: the draft lacks a token of the target.")

@@ -1,20 +1,18 @@
-"""A draft tree: drawn, summed up by depth, and beside others of its size."""
+"""A draft tree: drawn, summed up by depth, and compared with others of its size."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from spectheory.drafting import Tree
 from spectheory.intervals import Interval
-from spectheory.reports.base import Report, number, table
-
-if TYPE_CHECKING:
-    from rich.table import Table
-    from rich.tree import Tree as Drawing
+from spectheory.limits.claims import IID_CHANNEL, RANK_TREES
+from spectheory.reports.base import Report
+from spectheory.reports.table import Cell, Column, Drawing, Row, Table
 
 MOST_DRAWN_NODES, MOST_DRAWN_DEPTH = 64, 14
 """A larger tree is summed up by depth: at four columns a depth these fit a terminal of 80."""
@@ -30,26 +28,11 @@ OTHER_TREES = {
 
 @dataclass(frozen=True)
 class TreeAnswer:
-    """A draft tree and what it gives.
+    """A draft tree and what it gives; `source` is ``ranks`` or ``trace``.
 
-    Attributes
-    ----------
-    source : str
-        ``ranks`` or ``trace``.
-    tree : Tree
-        The tree.
-    weights : array ``[nodes]``
-        Probability that each node is accepted: its marginal gain in tokens per call.
-    tokens_per_call : Interval
-        What the tree gives; of a search, what it gives on other prompts.
-    channel : float or None
-        T1 for as many nodes.
-    others : mapping of str to Interval
-        Tokens per call of other trees of that size, by the keys of :data:`OTHER_TREES`.
-    facts : mapping
-        What it was worked out from.
-    notes : sequence of str
-        Assumptions.
+    `weights` ``[nodes]`` are the probabilities that the nodes are accepted, `channel` is T1 for as many nodes. A tree
+    that was searched for has the `tokens_per_call` of other prompts. `others` are tokens per call of other trees of
+    that size, by the keys of :data:`OTHER_TREES`; `facts` say what the tree was computed from.
     """
 
     source: str
@@ -70,8 +53,9 @@ class TreeAnswer:
 def tree_report(answer: TreeAnswer) -> Report:
     """The tree drawn node by node, or summed up by depth if it is large, and what it gives."""
     tree = answer.tree
-    claim = "T1 ≤" if answer.source == "ranks" else "T1 reads"
-    limit = "" if answer.channel is None else f"; {claim} {answer.channel:.3f}"
+    channel = RANK_TREES["channel"] if answer.source == "ranks" else IID_CHANNEL
+    words = channel.heading if channel.scope.side == "limit" else f"{channel.name} (idealised)"
+    limit = "" if answer.channel is None else f"; {words} {answer.channel:.3f}"
     headline = f"Tree of {tree.nodes} nodes, depth {tree.depth}: {answer.tokens_per_call} tokens per call{limit}"
     content = {
         "source": answer.source,
@@ -87,38 +71,33 @@ def tree_report(answer: TreeAnswer) -> Report:
         "weights": answer.weights,
     }
     drawn = tree.nodes <= MOST_DRAWN_NODES and tree.depth <= MOST_DRAWN_DEPTH
-    pieces: list[Table | Drawing] = [_drawing(answer)] if drawn else []
-    pieces.append(_depths_table(answer))
-    if answer.others:
-        pieces.append(_others_table(answer))
+    pieces: list[Table | Drawing] = [
+        *([_drawing(answer)] if drawn else []),
+        _depths_table(answer),
+        *([_others_table(answer)] if answer.others else []),
+    ]
     return Report(content, pieces, headline, answer.notes)
 
 
 def _drawing(answer: TreeAnswer) -> Drawing:
-    """Every node with its rank and its weight, siblings by rank."""
-    from rich.tree import Tree as Drawing
-
-    root = Drawing("the text so far  [dim]rank  weight[/]", guide_style="dim")
-    branches: dict[tuple[int, ...], Drawing] = {(): root}
-    for path, weight in sorted(zip(answer.tree.paths, answer.weights.tolist(), strict=True)):
-        branches[path] = branches[path[:-1]].add(f"[bold]{path[-1]}[/]  {weight:.4f}")
-    return root
+    """Every node with its rank and its weight."""
+    nodes = zip(answer.tree.paths, answer.weights.tolist(), strict=True)
+    shown = {path: (str(path[-1]), f"{weight:.4f}") for path, weight in nodes}
+    return Drawing("the text so far", "rank  weight", shown)
 
 
 def _depths_table(answer: TreeAnswer) -> Table:
-    tree = answer.tree
-    made = table("By depth", ["depth", "nodes", "largest rank", "draft pass tokens", "P(tau >= depth)"])
-    survival, doubled = answer.survival, [2**i for i in range(3, tree.depth.bit_length())]
+    """Some depths: all of a shallow tree, then powers of two and the last."""
+    tree, survival, rows = answer.tree, answer.survival, []
+    doubled = [2**i for i in range(3, tree.depth.bit_length())]
     for depth in sorted({*range(1, min(tree.depth, 8) + 1), *doubled, tree.depth}):
         here = tree.depths == depth
-        cells = (depth, int(here.sum()), int(tree.ranks[here].max()), tree.passes[depth - 1])
-        made.add_row(*map(str, cells), f"{survival[depth - 1]:.4f}")
-    return made
+        rows.append([depth, int(here.sum()), int(tree.ranks[here].max()), tree.passes[depth - 1], survival[depth - 1]])
+    counts = [Column(heading) for heading in ("depth", "nodes", "largest rank", "draft pass tokens")]
+    return Table("By depth", [*counts, Column("P(tau >= depth)", digits=4)], rows)
 
 
 def _others_table(answer: TreeAnswer) -> Table:
-    made = table("Compared", ["tree", "tokens per call"], words=1)
-    made.add_row("[bold]this tree[/]", f"[bold]{number(answer.tokens_per_call, 3)}[/]")
-    for key, value in answer.others.items():
-        made.add_row(OTHER_TREES[key], number(value, 3))
-    return made
+    rows: list[Row] = [[OTHER_TREES[key], value] for key, value in answer.others.items()]
+    this: Row = [Cell("this tree", best=True), Cell(answer.tokens_per_call, best=True)]
+    return Table("Compared", [Column("tree", kind="words"), Column("tokens per call", digits=3)], [this, *rows])

@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from spectheory.reports.validation_table import undecided, z_cell
-from spectheory.reports.validation_terms import FALSE_ALARMS, WITHIN, median_miss
+from spectheory.reports.render import markdown
+from spectheory.reports.table import Column, Table, Value
+from spectheory.reports.validation import largest_part, undecided, z_cell, z_column
+from spectheory.reports.validation_terms import FALSE_ALARMS, WITHIN, median_miss, pair_name
 
 Content = Mapping[str, Any]
 
 _SUMMARY = (
-    "pair",
-    "temperature",
-    "comparisons",
-    "largest |z|",
-    f"beyond {WITHIN:g}",
-    "calls refuted",
-    "counted / trace",
-    "speed-up, median miss",
-    "of the passes alone",
+    Column("pair", kind="words"),
+    Column("temperature"),
+    Column("comparisons"),
+    Column("largest |z|"),
+    Column(f"beyond {WITHIN:g}"),
+    Column("calls refuted"),
+    Column("counted / trace", digits=3),
+    Column("speed-up, median miss", "%", digits=1),
+    Column("of the passes alone", "%", digits=1),
 )
-_SETTINGS = ("rule, shape", "counted", "expected", "z", "from trace", "speed-up", "predicted", "miss %", "largest part")
-
+_SETTINGS = (
+    Column("rule, shape", kind="words"),
+    Column("counted", digits=3),
+    Column("expected", digits=3),
+    z_column("z"),
+    Column("from trace"),
+    Column("speed-up"),
+    Column("predicted"),
+    Column("miss %", digits=0, signed=True),
+    Column("largest part"),
+)
 
 _ABOUT = """# Predicted against measured
 
@@ -44,16 +55,10 @@ median over the settings; at temperature 0 the trace holds the same greedy texts
 
 
 def page(answers: Sequence[Content]) -> str:
-    """Markdown: a line for each pair and temperature, then a table of all settings of each.
-
-    Parameters
-    ----------
-    answers : sequence of dict
-        As :func:`~spectheory.measure.validation.validate` gives them, or their files.
-    """
+    """Markdown of the files that validations wrote: a line for each pair and temperature, then all settings of each."""
     parts = [
         _ABOUT.format(count=len(answers), alarms=FALSE_ALARMS).rstrip(),
-        summary(answers),
+        markdown(_summary(answers)),
         "\n".join(
             f"- {pair_name(answer)}: {' '.join([_circumstances(answer), *undecided(answer)])}" for answer in answers
         ),
@@ -61,24 +66,14 @@ def page(answers: Sequence[Content]) -> str:
     for answer in answers:
         for found in answer["temperatures"]:
             title = f"{pair_name(answer)}, temperature {found['temperature']:g}"
-            parts.append(f"## {title}\n\n{_table(_SETTINGS, map(_setting, found['settings']))}")
+            parts.append(f"## {title}\n\n{markdown(Table(title, _SETTINGS, list(map(_setting, found['settings']))))}")
     return "\n\n".join(parts) + "\n"
 
 
-def summary(answers: Sequence[Content]) -> str:
-    """A Markdown table with a line for each pair and temperature.
-
-    Tokens per call are held against the path theorem for the very texts (`z`, refuted by tails at a rate of
-    false alarms that all comparisons of a pair share) and against the trace of other texts (the median ratio);
-    speed-ups against trace and latencies.
-    """
-    return _table(_SUMMARY, (_line(answer, found) for answer in answers for found in answer["temperatures"]))
-
-
-def pair_name(answer: Content) -> str:
-    """Target and draft by name."""
-    models = answer["provenance"]
-    return f"{models['target']['name']} with {models['draft']['name']}"
+def _summary(answers: Sequence[Content]) -> Table:
+    """A line for each pair and temperature: calls against the path theorem and the trace, speed-ups against both."""
+    lines = [_line(answer, found) for answer in answers for found in answer["temperatures"]]
+    return Table("Validations", _SUMMARY, lines)
 
 
 def _circumstances(answer: Content) -> str:
@@ -91,49 +86,35 @@ def _circumstances(answer: Content) -> str:
     )
 
 
-def _line(answer: Content, found: Content) -> list[str]:
-    compared = [record["expected"] for record in found["settings"] if record["expected"]]
-    expected = [one for one in compared if one.get("decides", True)]
+def _line(answer: Content, found: Content) -> list[Value]:
+    expected = [one for one in (record["expected"] for record in found["settings"]) if one.get("decides", True)]
     sizes = [abs(one["z"]) if one["z"] is not None else np.inf for one in expected]
-    ratios = [r["trace"]["counted_over_predicted"]["best"] for r in found["settings"] if r["trace"]]
+    ratios = [record["trace"]["counted_over_predicted"]["best"] for record in found["settings"]]
     misses = [record["speedup"] for record in found["settings"] if "miss" in record["speedup"]]
     limit = FALSE_ALARMS / max(answer["comparisons"], 1)
     return [
         pair_name(answer),
         f"{found['temperature']:g}",
-        str(len(expected)),
-        f"{max(sizes, default=0):.2f}",
-        str(sum(size > WITHIN for size in sizes)),
-        str(sum(one["p"] < limit for one in expected)),
-        f"{np.median(ratios):.3f}" if ratios else "-",
-        _percent(median_miss([one["miss"] for one in misses])),
-        _percent(median_miss([one["miss_of_passes"] for one in misses])),
+        len(expected),
+        float(max(sizes, default=0)),
+        sum(size > WITHIN for size in sizes),
+        sum(one["p"] < limit for one in expected),
+        float(np.median(ratios)) if ratios else None,
+        median_miss([one["miss"] for one in misses]),
+        median_miss([one["miss_of_passes"] for one in misses]),
     ]
 
 
-def _setting(record: Content) -> list[str]:
+def _setting(record: Content) -> list[Value]:
     expected, speedup = record["expected"], record["speedup"]
-    cells = ["-", "-", "-"]
-    if expected:
-        cells = [
-            f"{expected['tokens_per_call']:.3f}",
-            z_cell(expected),
-            f"{record['trace']['tokens_per_call']['best']:.2f}",
-        ]
-    miss = ["-", "-"]
-    if "miss" in speedup:
-        part = speedup["largest"]
-        miss = [f"{speedup['miss']['best']:+.0f}", f"{part} {speedup['budget'][part]['best']:+.0f}"]
-    predicted = f"{speedup['predicted']['best']:.2f}" if speedup["predicted"] else "-"
-    counted = f"{record['tokens_per_call']['best']:.3f}"
-    return [record["name"], counted, *cells, f"{speedup['measured']['best']:.2f}", predicted, *miss]
-
-
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1f}%"
-
-
-def _table(head: Sequence[str], rows: Iterable[list[str]]) -> str:
-    ruler = ["---", *["---:"] * (len(head) - 1)]
-    lines = [" | ".join(cell.replace("|z|", "\\|z\\|") for cell in row) for row in [head, ruler, *rows]]
-    return "\n".join(f"| {line} |" for line in lines)
+    return [
+        record["name"],
+        record["tokens_per_call"]["best"],
+        expected["tokens_per_call"],
+        z_cell(expected),
+        record["trace"]["tokens_per_call"]["best"],
+        speedup["measured"]["best"],
+        speedup["predicted"]["best"] if speedup["predicted"] else None,
+        speedup["miss"]["best"] if "miss" in speedup else None,
+        largest_part(speedup),
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -32,3 +33,9 @@ def median_miss(misses: Sequence[Mapping[str, float]]) -> float | None:
     """Median of |measured / predicted - 1|, in per cent."""
     sizes = [100 * abs(math.expm1(one["best"] / 100)) for one in misses]
     return float(np.median(sizes)) if sizes else None
+
+
+def pair_name(answer: Mapping[str, Any]) -> str:
+    """Target and draft by name."""
+    models = answer["provenance"]
+    return f"{models['target']['name']} with {models['draft']['name']}"

@@ -175,7 +175,7 @@ def test_rank_entropy_stands_beside_kl_only_where_it_bounds_it(ask: Ask, read: C
     shown = {name: row["rank_entropy"] for name, row in by_rule(content).items() if row["rank_entropy"]}
     assert set(shown) == {"poisson", "recursive"}
     assert all(entropy["low"] >= content["kl"]["best"] for entropy in shown.values())
-    assert "not comparable with KL" in read(*arguments)
+    assert "not comparable with KL" in " ".join(read(*arguments).split())
 
 
 def test_a_table_of_pmfs_gives_means(ask: Ask, tmp_path: Path) -> None:
@@ -428,8 +428,8 @@ def test_bounds_of_a_trace(ask: Ask, trace_file: Path) -> None:
     assert "longest text has 30" in " ".join(content["notes"])
     claim = content["columns"]["one_call"]["claim"]
     assert claim.endswith("averaged over all starting positions; consecutive calls may exceed them")
-    assert content["columns"]["sharp"]["claim"] == "idealised values under i.i.d.; real text may exceed them"
-    assert content["columns"]["channel_race"]["claim"] == "idealised values under i.i.d.; real text may exceed them"
+    assert content["columns"]["sharp"]["claim"] == "Idealised values under i.i.d.; real text may exceed them"
+    assert content["columns"]["channel_race"]["claim"] == "Idealised values under i.i.d.; real text may exceed them"
 
 
 def test_given_text_has_no_limits_of_samples(ask: Ask, tmp_path: Path) -> None:

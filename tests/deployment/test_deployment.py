@@ -228,7 +228,7 @@ def test_distances_multiply_back() -> None:
     trace = text_trace(4, 0.7)
     for rule, shape in (("token", Chain(3)), ("topk", BestTree(5, 2)), ("argmax", Chain(2))):
         prediction = predict(trace, RULES[rule], shape, ConstantRatio(0.1))
-        found = {d.name: d for d in distances(prediction)}
+        found = {d.limit.name: d for d in distances(prediction)}
         assert prediction.speedup is not None
         for distance in found.values():
             assert distance.reached * distance.tokens_per_call == pytest.approx(prediction.tokens_per_call.best)

@@ -136,7 +136,7 @@ def test_predicted_from_a_trace(k: int) -> None:
     assert found.speedup.best == pytest.approx(tokens * TABLE.target_pass(1).best / call, rel=1e-12)
     assert call < TABLE.target_pass(k + 1).best
     assert found.shape == Copied(k, tuple((np.bincount(drafts, minlength=k + 1) / len(drafts)).tolist()))
-    assert (str(found.shape), found.label) == (f"chain k={k}", "lookup")
+    assert (str(found.shape), str(found.label)) == (f"chain k={k}", "lookup")
     (calls,) = calls_by_shape(trace, PATH_RULES["lookup"], [Chain(k)])
     assert calls.shape.passes == ()
     # After a token from the prompt's own pass, calls start one token later.
@@ -274,7 +274,7 @@ def test_break_even_and_limits_without_draft_passes() -> None:
     assert found.tokens_per_call_needed == pytest.approx(call / TABLE.target_pass(1).best)
     assert found.acceptance_needed is not None
     assert found.least_acceptance <= found.acceptance_needed, "its own length is among the chains tried"
-    assert {d.name: d.binds for d in distances(prediction)} == {"1 call": False, "B6": True}
+    assert {d.limit.name: d.binds for d in distances(prediction)} == {"1 call": False, "B6": True}
 
 
 def test_top_p_cuts_what_transformers_copies() -> None:

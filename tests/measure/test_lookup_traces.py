@@ -103,4 +103,4 @@ def test_traces_without_matches(tmp_path: Path) -> None:
         predict(matched, LookupMatch(), Chain(2))
     with pytest.raises(SettingError, match=f"chain of {LONGEST_COPY + 1} copied tokens.*up to {LONGEST_COPY}"):
         predict(trace, LookupMatch(), Chain(LONGEST_COPY + 1))
-    assert [plan(t).labels for t in (old, trace)] == [["token", "block"], ["token", "block", "lookup"]]
+    assert [list(map(str, plan(t).labels)) for t in (old, trace)] == [["token", "block"], ["token", "block", "lookup"]]

@@ -15,7 +15,7 @@ from spectheory.intervals import Interval
 from spectheory.limits import branching_bound, branching_bound_from_text, tunstall_bound
 from spectheory.limits.branching import best_threshold, surprisal_walks
 from spectheory.prediction import plan, predict
-from spectheory.reports.plan import headline, notes, plan_as_dict
+from spectheory.reports import prediction_report
 from spectheory.trace import GIVEN_TEXT, TextInfo, Trace
 from spectheory.verification import BlockVerification, GreedyMatch, KSeq, RaceVerification, TokenVerification
 from tests.made_up import race_g
@@ -130,7 +130,7 @@ def test_given_text_has_no_limits_over_target_samples() -> None:
     answer = plan(trace)
     assert answer.best.limits.one_call is None
     assert answer.best.limits.text is None
-    assert any("given" in line for line in notes(answer))
+    assert any("given" in line for line in prediction_report(answer).notes)
 
 
 def test_one_prompt_has_no_interval_and_few_have_rough_ones() -> None:
@@ -139,7 +139,9 @@ def test_one_prompt_has_no_interval_and_few_have_rough_ones() -> None:
     for found in (interval.tokens_per_call, interval.acceptance, interval.speedup):
         assert found is not None
         assert found == Interval.estimate(found.best)
-    said = {n: " ".join(notes(plan(full_trace(np.random.default_rng(8), texts=n)))) for n in (1, 7, 8)}
+    said = {
+        n: " ".join(prediction_report(plan(full_trace(np.random.default_rng(8), texts=n))).notes) for n in (1, 7, 8)
+    }
     assert "One prompt gives no 95% interval" in said[1]
     assert "Only 7 prompts: the 95% intervals are rough" in said[7]
     assert "prompts: the 95%" not in said[8]
@@ -187,7 +189,7 @@ def test_missing_columns_and_settings_are_named() -> None:
 
 
 def test_json_has_the_fixed_names() -> None:
-    content = plan_as_dict(plan(full_trace(np.random.default_rng(12)), ConstantRatio(0.1)))
+    content = prediction_report(plan(full_trace(np.random.default_rng(12)), ConstantRatio(0.1))).as_dict()
     for name in ("tokens_per_call", "accepted_length", "speedup"):
         assert set(content[name]) == {"low", "best", "high", "kind"}
     assert set(content) >= {"rule", "shape", "best", "limits", "provenance"}
@@ -196,9 +198,10 @@ def test_json_has_the_fixed_names() -> None:
 
 def test_headline_says_when_not_to_speculate() -> None:
     trace = full_trace(np.random.default_rng(13))
-    assert headline(plan(trace, ConstantRatio(5.0))).startswith("Do not speculate")
-    assert headline(plan(trace, ConstantRatio(0.05))).startswith("Best:")
-    assert "Most tokens per call" in headline(plan(trace))
+    dear, cheap, none = (prediction_report(plan(trace, c)).headline for c in (*map(ConstantRatio, (5.0, 0.05)), None))
+    assert dear.startswith("Do not speculate")
+    assert cheap.startswith("Best:")
+    assert "Most tokens per call" in none
 
 
 def test_limits_of_texts_that_end_by_themselves() -> None:
@@ -251,4 +254,4 @@ def test_greedy_verification_of_sampled_text_is_a_reading() -> None:
     for temperature, said in ((1.0, True), (0, False)):
         provenance = {"settings": {"sampling": {"temperature": temperature}}}
         answer = plan(Trace(columns, trace.texts, provenance), rules=[GreedyMatch()], shapes=[Chain(1)])
-        assert any("Greedy verification" in line for line in notes(answer)) is said
+        assert any("Greedy verification" in line for line in prediction_report(answer).notes) is said

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
 import pytest
-from rich.console import Console
 
 from spectheory.cost import ConstantRatio
 from spectheory.drafting import Batch, Chain, KAry, Shape, Tree, expected_tokens, optimal_tree
@@ -16,7 +13,7 @@ from spectheory.prediction import plan, predict
 from spectheory.prediction.paths import calls_of_texts, calls_of_tree, tree_survival
 from spectheory.prediction.shape_calls import BestTree
 from spectheory.prediction.tree_search import text_tree
-from spectheory.reports.plan import notes, plan_as_dict, tokens_table, trees_table
+from spectheory.reports import Table, prediction_report
 from spectheory.trace import DISTINCT_RANKS, RECORDED_RANKS, TextInfo, Trace
 from spectheory.verification import (
     BlockVerification,
@@ -114,18 +111,18 @@ def test_the_best_tree_is_searched_per_rule() -> None:
 def test_a_plan_gives_shapes_to_the_rules_that_take_them() -> None:
     trace = ranked_trace(2)
     answer = plan(trace, rules=[BlockVerification(), RaceVerification()], shapes=[Chain(2), Batch(2), BestTree(3)])
-    assert [(p.label, p.shape.nodes) for p in answer.predictions] == [
+    assert [(str(p.label), p.shape.nodes) for p in answer.predictions] == [
         ("block", 2),
         ("race", 2),
         ("race batch", 2),
         ("race tree", 3),
     ]
-    assert answer.chains == ["block", "race"]
-    assert answer.trees == ["race batch", "race tree"]
+    assert list(map(str, answer.chains)) == ["block", "race"]
+    assert list(map(str, answer.trees)) == ["race batch", "race tree"]
     both = answer + plan(trace, rules=[TokenVerification()], shapes=[Chain(9)])
     assert len(both.predictions) == 5
     assert both.best.tokens_per_call.best == max(p.tokens_per_call.best for p in both.predictions)
-    content = plan_as_dict(both)
+    content = prediction_report(both).as_dict()
     assert content["predictions"][3]["wanted"] == "best tree of 3"
     assert len(content["predictions"][3]["paths"]) == 3
     assert content["predictions"][0]["paths"] is None
@@ -171,7 +168,7 @@ def test_what_comes_from_estimates_is_said() -> None:
         ([RecursiveRejection(), RaceVerification()], KAry((2, 3)), False),
         ([RaceVerification(), DISTINCT], KAry((2, 3)), True),
     ):
-        found = " ".join(notes(plan(trace, rules=rules, shapes=[shape])))
+        found = " ".join(prediction_report(plan(trace, rules=rules, shapes=[shape])).notes)
         assert ("recursive-distinct with several candidates is not exact" in found) == said
     with pytest.raises(SettingError, match="distinct_rank records ranks up to 4"):
         predict(trace, DISTINCT, Batch(5))
@@ -187,13 +184,13 @@ def test_shapes_of_one_size_stay_apart() -> None:
     trace = ranked_trace(5)
     shapes = [BestTree(3), Tree.from_paths([(1,), (2,), (1, 1)]), KAry((1, 2)), KAry((3,)), Chain(3)]
     answer = plan(trace, rules=[RaceVerification()], shapes=shapes)
-    assert answer.labels == ["race tree", "race 1,2,1-1", "race 1x2", "race 3", "race"]
-    console, table = Console(width=200, file=io.StringIO()), trees_table(answer)
-    console.print(table)
-    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert list(map(str, answer.labels)) == ["race tree", "race 1,2,1-1", "race 1x2", "race 3", "race"]
+    table = prediction_report(answer).pieces[1]
+    assert isinstance(table, Table)
+    shown = [cell for row in table.texts for cell in row]
     for prediction in answer.predictions[:-1]:
-        assert f"{prediction.tokens_per_call.best:.2f}" in shown
-    assert [str(column.header) for column in table.columns].count("T1\nrace") == 1
+        assert prediction.tokens_per_call.short() in shown
+    assert [column.heading for column in table.columns].count("T1\nrace") == 1
 
 
 def test_t1_names_its_rule() -> None:
@@ -203,5 +200,6 @@ def test_t1_names_its_rule() -> None:
         ((TopKMatch(), TokenVerification()), "T1\ntopk"),
         ((TokenVerification(), TopKMatch()), "T1"),
     ):
-        table = tokens_table(plan(trace, rules=rules, shapes=[Chain(2)]))
-        assert table.columns[-1].header == heading
+        table = prediction_report(plan(trace, rules=rules, shapes=[Chain(2)])).pieces[0]
+        assert isinstance(table, Table)
+        assert table.columns[-1].heading == heading

@@ -35,7 +35,7 @@ from spectheory.measure.validation.rounds import decoded_rounds
 from spectheory.measure.validation.runs import Run, run_once
 from spectheory.measure.validation.settings import Setting
 from spectheory.prompts import Prompt
-from spectheory.reports import headline, notes, page, tokens_table
+from spectheory.reports import Table, headline, page, validation_report
 from spectheory.trace import Trace
 
 PROMPTS = tuple(Prompt(str(i), "", f"t{i % 60 + 1} t9") for i in range(1, 4))
@@ -120,15 +120,17 @@ def test_rounding_does_not_decide(judged: Callable[..., dict[str, Any]], coarse:
     record = next(one for one in found["temperatures"][0]["settings"] if one["rule"] == "argmax")
     assert round(record["expected"]["off"]) == 1
     assert "agree in all 5 comparisons" in headline(found)
-    said = [line for line in notes(found) if "that decide nothing" in line]
+    said = [line for line in validation_report(found).notes if "that decide nothing" in line]
     assert len(said) == 1
     records = [record["expected"] for each in found["temperatures"] for record in each["settings"]]
     most = max(round(abs(one["off"])) for one in records if not one["decides"])
     assert most >= 2
     assert said[0].startswith(f"Comparisons that decide nothing: 5, of which off: 3 (by {most} calls at most). ")
     assert said[0] in page([found])
-    assert not [line for line in notes(exact) if "that decide nothing" in line]
-    cells = list(tokens_table(found["temperatures"][0]).columns[4].cells)
+    assert not [line for line in validation_report(exact).notes if "that decide nothing" in line]
+    table = validation_report(found).pieces[0]
+    assert isinstance(table, Table)
+    cells = [row[4] for row in table.texts]
     assert "(+1 calls)" in cells
     assert "(+1 calls)" in page([found])
 

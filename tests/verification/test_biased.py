@@ -19,10 +19,10 @@ from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TraceError
 from spectheory.intervals import Interval
 from spectheory.limits import bias_frontier, mixture_target, uno_loss
-from spectheory.prediction import predict
+from spectheory.prediction import plan, predict
 from spectheory.prediction.bias_tradeoff import bias_tradeoff
 from spectheory.prediction.paths import calls_and_visits
-from spectheory.reports.plan import bias_notes, bias_table
+from spectheory.reports import Table, prediction_report
 from spectheory.trace import UNO_SHARES, TextInfo, Trace
 from spectheory.verification import TokenVerification
 from spectheory.verification.biased import BiasedVerification
@@ -159,11 +159,14 @@ def test_the_side_is_told_from_the_settings_of_the_target(sampling: dict[str, fl
     """Cut tokens, or settings not recorded: both sides, in the table and its notes too."""
     columns = columns_of([(0, 1, 2, 0), (1, 1, 2, 1)])
     provenance = {} if sampling is None else {"settings": {"sampling": sampling}}
-    points = bias_tradeoff(Trace(columns, (TextInfo("a", 4), TextInfo("b", 4)), provenance), 2, [0.0, 0.5])
+    trace = Trace(columns, (TextInfo("a", 4), TextInfo("b", 4)), provenance)
+    points = bias_tradeoff(trace, 2, [0.0, 0.5])
     assert [point.upper_tokens_per_call is not None for point in points] == [cut, cut]
     assert {point.as_dict()["side"] for point in points} == {"lower estimate" if cut else "estimate"}
-    assert ("upper estimate" in [column.header for column in bias_table(points).columns]) == cut
-    assert any("lower estimate" in note for note in bias_notes(points)) == cut
+    table = prediction_report(plan(trace, rules=[TokenVerification()], shapes=[Chain(2)]), bias=points).pieces[-1]
+    assert isinstance(table, Table)
+    assert ("upper estimate" in [column.heading for column in table.columns]) == cut
+    assert any("lower estimate" in note for note in table.notes) == cut
 
 
 @pytest.mark.parametrize("share", [0.0, 0.25, 1.0])

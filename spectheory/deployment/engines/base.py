@@ -78,7 +78,7 @@ class Ask:
     def fastest(self, *rules: str) -> Prediction | None:
         """The fastest chain under one of the rules (the first in case of a tie); None if the trace predicts none."""
         known = [p for rule in rules for p in self.chains.of(rule)]
-        return max(known, key=gain) if known else None
+        return max(known, key=lambda p: p.gain) if known else None
 
     def drafted(self, *rules: str) -> Prediction | None:
         """The fastest chain under one of the rules; at temperature 0 of greedy matching or, equal to it, token."""
@@ -151,8 +151,3 @@ def command(words: Sequence[str], options: Mapping[str, Any]) -> str:
     for name, value in options.items():
         line += [f"--{name}"] if value is True else [f"--{name}", str(value)]
     return shlex.join(line)
-
-
-def gain(prediction: Prediction) -> float:
-    """The speed-up, or 0 without one."""
-    return prediction.speedup.best if prediction.speedup else 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from spectheory.deployment.engines.base import ARGMAX, Ask, EngineSettings, command, gain
+from spectheory.deployment.engines.base import ARGMAX, Ask, EngineSettings, command
 from spectheory.deployment.engines.facts import Engine, Fact
 from spectheory.deployment.fastest_tree import fastest_tree
 from spectheory.drafting import Shape, Tree
@@ -95,7 +95,7 @@ def sglang_settings(ask: Ask) -> EngineSettings | None:
     known = [p for p in (ask.drafted(ARGMAX), None if ask.greedy else _tree(ask)) if p is not None]
     if not known:
         return None
-    best = max(known, key=gain)
+    best = max(known, key=lambda p: p.gain)
     target, drafter = ask.target, ask.drafter
     of_target = {"revision": target.revision, "dtype": target.dtype}
     options: dict[str, Any] = {

@@ -84,7 +84,7 @@ def _speedup(evidence: Evidence, setting: Setting) -> dict[str, Any]:
     made = made_by_table(evidence.table, setting.drafts, evidence.runs(setting))
     predicted = in_loop(evidence.table, shape, by_passes)
     miss = parts.speedup(counted, timed) / parts.speedup(known, predicted)
-    shares = parts.budget(tokens, predicted, made, timed)
+    shares = vars(parts.budget(tokens, predicted, made, timed))
     return {
         "measured": interval(parts.speedup(counted, timed)).as_dict(),
         "passes_alone": interval(passes).as_dict(),

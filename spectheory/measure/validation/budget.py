@@ -60,8 +60,21 @@ def speedup(tokens: Floats, timing: Timing) -> Floats:
     return tokens * (1 + timing.plain_overhead) / timing.call.total
 
 
-def budget(tokens: TokensPerCall, predicted: Timing, made: CallTime, measured: Timing) -> dict[str, Floats]:
-    """log(measured / predicted speed-up) in parts, by the names of ``PARTS``; they add up to it (exact).
+@dataclass(frozen=True)
+class Budget:
+    """The parts of log(measured / predicted speed-up), which add up to it; ``PARTS`` says what each is."""
+
+    texts: Floats
+    acceptance: Floats
+    cut: Floats
+    drafting: Floats
+    verifying: Floats
+    overhead: Floats
+    plain: Floats
+
+
+def budget(tokens: TokensPerCall, predicted: Timing, made: CallTime, measured: Timing) -> Budget:
+    """log(measured / predicted speed-up) in parts (exact).
 
     `predicted` is the whole shape by the table, `made` the passes of the calls as they were made by the table,
     `measured` as timed.
@@ -74,20 +87,20 @@ def budget(tokens: TokensPerCall, predicted: Timing, made: CallTime, measured: T
     >>> timed = Timing(CallTime(0.6 * one, 1.0 * one, 0.2 * one), 0.1)
     >>> parts = budget(tokens, table, table.call, timed)
     >>> miss = np.log(speedup(tokens.counted, timed) / speedup(tokens.trace, table))
-    >>> bool(np.isclose(sum(parts.values()), miss, rtol=1e-12))
+    >>> bool(np.isclose(sum(vars(parts).values()), miss, rtol=1e-12))
     True
     """
     called, expected = measured.call, predicted.call
     mean = logarithmic_mean(called.total, expected.total)
-    return {
-        "texts": np.log(tokens.texts / tokens.trace),
-        "acceptance": np.log(tokens.counted / tokens.texts),
-        "cut": -(made.drafting + made.verifying - expected.drafting - expected.verifying) / mean,
-        "drafting": -(called.drafting - made.drafting) / mean,
-        "verifying": -(called.verifying - made.verifying) / mean,
-        "overhead": -(called.overhead - expected.overhead) / mean,
-        "plain": np.log1p(measured.plain_overhead) - np.log1p(predicted.plain_overhead) + 0 * mean,
-    }
+    return Budget(
+        texts=np.log(tokens.texts / tokens.trace),
+        acceptance=np.log(tokens.counted / tokens.texts),
+        cut=-(made.drafting + made.verifying - expected.drafting - expected.verifying) / mean,
+        drafting=-(called.drafting - made.drafting) / mean,
+        verifying=-(called.verifying - made.verifying) / mean,
+        overhead=-(called.overhead - expected.overhead) / mean,
+        plain=np.log1p(measured.plain_overhead) - np.log1p(predicted.plain_overhead) + 0 * mean,
+    )
 
 
 def logarithmic_mean(a: Floats, b: Floats) -> Floats:

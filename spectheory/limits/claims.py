@@ -1,0 +1,108 @@
+"""What every limit claims: its name, what it is about, and under which assumption. The one table that reports read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+Side = Literal["limit", "reading", "value"]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """An assumption in words, and what holds under it: a limit, an idealised value (``reading``), or the value."""
+
+    side: Side
+    says: str
+
+
+ON_TEXT = Scope(
+    "limit",
+    "Upper bounds from target-sampled text, estimated (95%), averaged over all starting positions; consecutive calls "
+    "may exceed them",
+)
+IDEALISED = Scope("reading", "Idealised values under i.i.d.; real text may exceed them")
+IID_PMFS = Scope(
+    "limit", "Upper bounds for drafts that do not sample (B4), if conditional pmfs are i.i.d. across prefixes"
+)
+IID_RANKS = Scope("limit", "Upper bound for every tree of P nodes, if ranks are i.i.d. along the text")
+LEADING_TERM = Scope("reading", "No bound at P = 1, a loose one beyond")
+BOUNDED = Scope("value", "The value that the bounds limit")
+EXACT_RANKS = Scope("value", "Exact for ranks i.i.d. along the text")
+
+
+@dataclass(frozen=True)
+class LimitClaim:
+    """What a limit is called, its theorem or formula, what it is about, and its scope; `key` names it in JSON.
+
+    Examples
+    --------
+    >>> TEXT.heading, IID_CHANNEL.heading
+    ('B6 ≤', 'T1')
+    """
+
+    key: str
+    name: str
+    what: str
+    scope: Scope
+
+    @property
+    def heading(self) -> str:
+        """The name of a column; upper bounds are marked."""
+        return f"{self.name} ≤" if self.scope.side == "limit" else self.name
+
+    def idealised(self, **changes: str) -> LimitClaim:
+        """The same formula on real text, whose independence it assumes."""
+        return replace(self, scope=IDEALISED, **changes)
+
+    def as_dict(self) -> dict[str, str]:
+        """Heading, meaning and claim as a JSON-ready dictionary."""
+        return {"heading": self.heading, "what": self.what, "claim": self.scope.says}
+
+
+IID_FORMULA = LimitClaim(
+    "iid_tokens_per_call", "C1", "chains whose acceptances have the first draft's rate, leviathan2023", IDEALISED
+)
+ONE_CALL = LimitClaim("one_call", "1 call", "any lossless verification of a chain drawn from the draft", ON_TEXT)
+TEXT = LimitClaim("text", "B6", "drafts that do not sample, as trees of as many nodes", ON_TEXT)
+IID_BRANCHING = LimitClaim("iid_branching", "B2'", "what B6 would be with i.i.d. pmfs of the target", IDEALISED)
+IID_CHANNEL = LimitClaim("iid_channel", "T1", "trees of as many nodes with i.i.d. ranks", IDEALISED)
+
+ON_TRACES = (ONE_CALL, TEXT, IID_BRANCHING, IID_CHANNEL)
+"""The limits of a trace; keys are fields of :class:`~spectheory.prediction.trace_limits.Limits`."""
+
+BRANCHING_FORMS = {
+    key: LimitClaim(key, key, what, LEADING_TERM if key == "published" else IID_PMFS)
+    for key, what in {
+        "published": "B1 of pankratov2026, leading term alone",
+        "lorden": "B2 at t = log P",
+        "best_t": "B2 at its best t",
+        "sharp": "B2', the tightest form of the two moments",
+        "numeric": "B3', from the whole law of a step",
+    }.items()
+}
+"""The branching bounds where conditional pmfs are i.i.d., by key."""
+
+_RANK_TREES = (
+    LimitClaim("chain", "chain", "P drafts one after the other", EXACT_RANKS),
+    LimitClaim("optimal_tree", "optimal tree", "the P heaviest nodes, Tunstall's tree, S2", EXACT_RANKS),
+    LimitClaim("channel", "T1", "kobus2025, Theorem 4.1", IID_RANKS),
+)
+RANK_TREES = {claim.key: claim for claim in _RANK_TREES}
+"""Rank trees where ranks are i.i.d., by key."""
+
+
+def footnotes(claims: Iterable[LimitClaim]) -> list[str]:
+    """A sentence for each scope: the limits that have it, and what they are about.
+
+    Examples
+    --------
+    >>> footnotes([IID_BRANCHING])
+    ["Idealised values under i.i.d.; real text may exceed them: B2' (what B6 would be with i.i.d. pmfs of the target)."]
+    """
+    scopes: dict[Scope, dict[str, list[str]]] = {}
+    for claim in claims:
+        scopes.setdefault(claim.scope, {}).setdefault(claim.what, []).append(claim.name)
+    lines = {scope: [f"{', '.join(names)} ({what})" for what, names in of.items()] for scope, of in scopes.items()}
+    return [f"{scope.says}: {', '.join(parts)}." for scope, parts in lines.items()]

@@ -1,0 +1,27 @@
+"""Sentences that several answers need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from spectheory.trace import GIVEN_TEXT, SAMPLED_TEXT
+
+IN_LOOP = (
+    "Speed-ups include the measured time of our decoding loop around the passes; --passes-alone leaves it out. An "
+    "engine has a loop of its own."
+)
+GIVEN = "The text was given, not sampled from the target: the numbers are for that text as output."
+UNKNOWN = "The trace does not say where its text is from: limits assume that the target sampled it."
+
+
+def given(provenance: Mapping[str, Any]) -> list[str]:
+    """Whether the text was not the target's own."""
+    return [GIVEN] if provenance.get("origin") == GIVEN_TEXT else []
+
+
+def origin(provenance: Mapping[str, Any]) -> list[str]:
+    """What limits assume of where the text is from, unless the target is known to have sampled it."""
+    if provenance.get("origin") != GIVEN_TEXT and provenance.get("source") == "log-probabilities":
+        return ["From log-probabilities alone: limits assume that the target sampled the text."]
+    return given(provenance) or ([] if provenance.get("origin") == SAMPLED_TEXT else [UNKNOWN])

@@ -1,0 +1,149 @@
+"""A validation's answer: counted, expected and predicted tokens per call, speed-ups, and where they miss."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from scipy.special import ndtr
+
+from spectheory.intervals import Interval
+from spectheory.prediction.over_prompts import FEW, few_prompts
+from spectheory.reports.base import Report
+from spectheory.reports.table import Column, Table, Value
+from spectheory.reports.validation_terms import FILTERS_JUDGE, JUDGES, PARTS, WITHIN
+
+Content = Mapping[str, Any]
+
+_NAMES = (Column("rule", kind="names"), Column("shape", kind="names"))
+_SHORT = {"acceptance": "accept"}
+"""Names that are too long for a terminal of 80 columns."""
+
+
+def validation_report(content: Content) -> Report:
+    """Two tables for each temperature of an answer."""
+    pieces = [table(found) for found in content["temperatures"] for table in (_tokens_table, _speedup_table)]
+    return Report(content, pieces, headline(content), _notes(content))
+
+
+def _tokens_table(found: Content) -> Table:
+    """Tokens per call at one temperature: counted, expected of the same texts, predicted from others."""
+    columns = [Column("counted", digits=3), Column("expected", digits=3), z_column("z, calls"), Column("from trace")]
+    rows = [
+        [
+            *_names(record),
+            record["tokens_per_call"]["best"],
+            record["expected"]["tokens_per_call"],
+            z_cell(record["expected"]),
+            Interval(**record["trace"]["tokens_per_call"]),
+        ]
+        for record in found["settings"]
+    ]
+    return Table(_title(found, "tokens per call"), [*_NAMES, *columns], rows)
+
+
+def z_column(heading: str) -> Column:
+    """The column of :func:`z_cell`."""
+    return Column(heading, signed=True)
+
+
+def z_cell(expected: Content) -> Value:
+    """How far counted calls are off: in standard deviations, or in calls where that decides nothing."""
+    if not expected.get("decides", True):
+        return f"({expected['off']:+.0f} calls)"
+    return "inf" if expected["z"] is None else float(expected["z"])
+
+
+def _speedup_table(found: Content) -> Table:
+    """Speed-up over plain decoding at one temperature: measured, predicted, and what the miss comes from."""
+    columns = [Column("measured"), Column("predicted"), Column("miss %", digits=0, signed=True)]
+    rows = [
+        [
+            *_names(record),
+            *(Interval(**record["speedup"][name]) for name in ("measured", "predicted")),
+            *(Interval(**record["speedup"][n]) if n in record["speedup"] else None for n in ("miss", "miss_of_passes")),
+            largest_part(record["speedup"], _SHORT) or "",
+        ]
+        for record in found["settings"]
+    ]
+    columns += [Column("passes %", digits=0, signed=True), Column("largest part", kind="words")]
+    return Table(_title(found, "speed-up over plain decoding"), [*_NAMES, *columns], rows)
+
+
+def largest_part(speedup: Content, short: Mapping[str, str] = {}) -> str | None:
+    """The part of the budget that explains most of the miss, in per cent."""
+    if "miss" not in speedup:
+        return None
+    largest = speedup["largest"]
+    return f"{short.get(largest, largest)} {speedup['budget'][largest]['best']:+.0f}"
+
+
+def _title(found: Content, what: str) -> str:
+    return f"Temperature {found['temperature']:g}: {what}"
+
+
+def _names(record: Content) -> tuple[str, str]:
+    return record["rule"], record["shape"].removeprefix("chain ").removeprefix("k-ary ")
+
+
+def headline(content: Content) -> str:
+    """Whether counted and expected calls agree, in one sentence."""
+    compared, beyond = content["comparisons"], content["disagreements"]
+    rate = f"false alarms {content['false_alarms']:g} in all"
+    if beyond:
+        return f"Counted and expected calls DISAGREE in {beyond} of {compared} comparisons ({rate})"
+    if not compared:
+        return "Counted and expected calls are in no comparison that decides"
+    return f"Counted and expected calls agree in all {compared} comparisons ({rate})"
+
+
+def undecided(content: Content) -> list[str]:
+    """Which comparisons decide nothing and why, in a sentence, if there are any."""
+    records = [r["expected"] for f in content["temperatures"] for r in f["settings"] if r["expected"]]
+    off = [round(abs(one["off"])) for one in records if not one.get("decides", True)]
+    if not off:
+        return []
+    return [
+        f"Comparisons that decide nothing: {len(off)}, of which off: {sum(map(bool, off))} (by {max(off)} calls at "
+        "most). Nothing is random there given the text, but 16-bit models round a cached and a teacher-forced pass "
+        "differently, and near-ties flip."
+    ]
+
+
+def _notes(content: Content) -> list[str]:
+    """What a reader must know to trust the numbers, one sentence each."""
+    expected = content["comparisons"] * 2 * ndtr(-WITHIN)
+    lines = [
+        f"|z| > {WITHIN:g} in {content['beyond_3']} of {content['comparisons']} comparisons; "
+        f"in the normal limit chance gives {expected:.2g}.",
+        *undecided(content),
+        "expected: the path theorem for the very texts decoded; z: counted minus expected calls, in standard "
+        "deviations (0 where nothing is random and both are equal).",
+        "from trace: predicted from other texts of the same prompts (at temperature 0 the same greedy texts, so it "
+        "repeats expected); intervals (95%) are over prompts.",
+    ]
+    if content["median_miss"] is not None:
+        lines += [
+            "Speed-up, measured against predicted from trace and latencies: median miss "
+            f"{content['median_miss']:.1f}%; of the models' passes alone {content['median_miss_of_passes']:.1f}%.",
+            "miss %: 100 log(measured / predicted), the sum of the parts below; passes %: the same without the time "
+            "outside the models' passes. Parts:",
+            *(f"  {name}: {what}." for name, what in PARTS.items()),
+        ]
+    rules = {record["rule"] for found in content["temperatures"] for record in found["settings"]}
+    if "lookup" in rules:
+        lines.append(
+            "lookup: nothing is random given the text; predicted seconds are of as many tokens as each call copies."
+        )
+    if rules & set(JUDGES):
+        lines.append(
+            "assisted: transformers decodes (token verification); its speed-up is over its own plain generation, its "
+            "loop and the prompts included; predicted is of the models' passes alone."
+        )
+    if FILTERS_JUDGE in rules:
+        lines.append("assisted-filters: the same with transformers' own temperature, top-k, top-p and min-p.")
+    if any(r["expected"]["of_estimates"] for f in content["temperatures"] for r in f["settings"]):
+        lines.append(
+            "recursive-distinct trees: the rank law is estimated without bias; its error is part of z's and p's."
+        )
+    return [*lines, *few_prompts(content["provenance"].get("prompts", FEW))]
