@@ -14,7 +14,7 @@ from spectheory.cli.figures_beside import figures_beside
 from spectheory.cli.inputs import in_range
 from spectheory.cli.latencies import remark_slower
 from spectheory.cli.loading import earlier_threads, load_named
-from spectheory.cli.options import LATENCY_FILE, MOST_TEXTS, PairOptions, TextOptions
+from spectheory.cli.options import LATENCY_FILE, MOST_TEXTS, MeasureOptions, PairOptions, TextOptions
 from spectheory.cli.progress import progress, working
 from spectheory.cost import CostModel, LatencyTable
 from spectheory.distributions import Sampling
@@ -44,9 +44,9 @@ LONGEST_CALL = 64
 CHECK_PROMPTS, CHECK_TOKENS = 24, 96
 
 
-def run_measure(pair: PairOptions, text: TextOptions, out: Path) -> None:
-    """Measure a pair into `out` and say in short what was found."""
-    ready_folder(out)
+def run_measure(question: MeasureOptions, pair: PairOptions, text: TextOptions) -> None:
+    """Measure a pair into a folder and say in short what was found."""
+    out = ready_folder(question.out)
     session = Session.load(pair, text)
     trace = session.trace(out / TRACE_FILE)
     table = session.latencies(out / LATENCY_FILE, longest=LONGEST_CALL)

@@ -11,9 +11,9 @@ from spectheory.cli.answer import show
 from spectheory.cli.console import answers, ready_folder, remarks
 from spectheory.cli.figures_beside import figures_beside
 from spectheory.cli.inputs import in_range
+from spectheory.cli.options import PlanOptions
 from spectheory.cli.plan_costs import DEFAULT_CONTEXT, check_costs
 from spectheory.cli.plan_inputs import BUILT_IN, built_in, draft_at, sources
-from spectheory.cli.plan_options import PlanOptions
 from spectheory.cli.progress import working
 from spectheory.cli.shapes import read_rules, with_ranks
 from spectheory.cost import LatencyTable, LoopedTable, Roofline
@@ -33,7 +33,6 @@ from spectheory.deployment import (
     engine_settings,
     rank_drafts,
 )
-from spectheory.errors import SettingError
 from spectheory.files import write_whole
 from spectheory.prediction.over_prompts import Prompts, few_prompts
 from spectheory.reports.deployment import DeploymentAnswer, deployment_report
@@ -116,9 +115,7 @@ def _batches(question: PlanOptions, chain: Candidate) -> list[BatchChoice]:
 
 def _check(question: PlanOptions) -> None:
     in_range("--k-max", question.k_max, LONGEST_CHAIN)
-    in_range("--nodes", question.nodes, LARGEST_TREE)
-    if question.seed < 0:
-        raise SettingError(f"seed is {question.seed}", limit="must be >= 0", remedy="0 is the default")
+    in_range("--nodes-max", question.nodes, LARGEST_TREE)
 
 
 def _tree_rules(question: PlanOptions, drafts: Sequence[Draft], rules: Sequence[PathRule] | None) -> list[RankRule]:
@@ -161,7 +158,7 @@ def _notes(
             )
     best = ranking.best.prediction.shape
     if best.nodes == (question.k_max if ranking.best.kind == "chain" else question.nodes):
-        lines.append("The best shape is the largest tried: a longer --k-max or more --nodes may give more.")
+        lines.append("The best shape is the largest tried: a longer --k-max or a larger --nodes-max may give more.")
     lines += [f"Left out: {what}" for what in ranking.left_out]
     if len({draft.fact("prompts", "sha256") for draft in drafts}) > 1:
         lines.append("The drafts were measured on different prompts: part of their difference is the text's.")

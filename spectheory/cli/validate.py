@@ -12,11 +12,10 @@ from spectheory.cli.figures_beside import figures_beside
 from spectheory.cli.inputs import in_range
 from spectheory.cli.latencies import remark_slower
 from spectheory.cli.loading import earlier_threads, load_named
-from spectheory.cli.options import MOST_TEXTS, PairOptions
+from spectheory.cli.options import MOST_TEXTS, TEMPERATURES, PairOptions, ValidateOptions
 from spectheory.cli.progress import progress
 from spectheory.cli.statuses import Status
-from spectheory.cli.validate_joined import ANSWER
-from spectheory.cli.validate_options import TEMPERATURES, ValidateOptions
+from spectheory.cli.validations import ANSWER
 from spectheory.cost import LatencyTable
 from spectheory.distributions import Sampling
 from spectheory.drafting.shapes import Chain, Shape, read_shape
