@@ -26,9 +26,8 @@ from _machine import print_machine
 from _picks_measured import MOST_LOST, Measured
 from _picks_tried import finalists, settings_tried, tree_rules
 
-from spectheory.cli.console import progress
-from spectheory.cli.options import LATENCY_FILE
-from spectheory.cli.plan_options import PlanOptions
+from spectheory.cli.options import LATENCY_FILE, PlanOptions
+from spectheory.cli.progress import progress
 from spectheory.cost import LatencyTable
 from spectheory.deployment import Draft, Ranking, rank_drafts
 from spectheory.distributions import Sampling

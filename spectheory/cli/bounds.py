@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from spectheory.cli.answer import show
 from spectheory.cli.iid_bounds import of_moments, of_pmfs, of_ranks
-from spectheory.cli.inputs import in_range, one_source, read_pmfs, read_rank_law
-from spectheory.cli.theory_options import DEFAULT_NODES, BoundsOptions, DrawOptions
+from spectheory.cli.inputs import check_seed, in_range, one_source, read_pmfs, read_rank_law
+from spectheory.cli.theory_options import DEFAULT_NODES, BoundsOptions
 from spectheory.cli.trace_bounds import of_trace
 from spectheory.errors import SettingError
 from spectheory.reports import BoundsAnswer, bounds_report
@@ -14,28 +14,30 @@ from spectheory.trace import read_any
 MOST_NODES = 1_000_000
 
 
-def run_bounds(question: BoundsOptions, draws: DrawOptions) -> None:
+def run_bounds(question: BoundsOptions) -> None:
     """Answer the question and show the answer."""
-    draws.check()
+    check_seed(question.seed)
     nodes = sorted(set(question.nodes or DEFAULT_NODES))
     for value in nodes:
         in_range("--nodes", value, MOST_NODES)
-    show(bounds_report(_answer(question, nodes, draws)), as_json=draws.json)
+    show(bounds_report(_answer(question, nodes)), as_json=question.json)
 
 
-def _answer(question: BoundsOptions, nodes: list[int], draws: DrawOptions) -> BoundsAnswer:
+def _answer(question: BoundsOptions, nodes: list[int]) -> BoundsAnswer:
     given = {
         "a trace": question.trace is not None,
         "--mu with --mu2": question.mu is not None or question.mu2 is not None,
-        "--target": question.target is not None,
+        "--target-pmf": question.target_pmf is not None,
         "--rank-pmf": question.rank_pmf is not None,
     }
-    if one_source(given) != "--target" and question.trees is not None:
-        raise SettingError("--trees is given without --target", limit="random trees need pmfs", remedy="leave it out")
+    if one_source(given) != "--target-pmf" and question.trees is not None:
+        raise SettingError(
+            "--trees is given without --target-pmf", limit="random trees need pmfs", remedy="leave it out"
+        )
     if question.trace is not None:
         return of_trace(read_any(question.trace), nodes)
-    if question.target is not None:
-        return of_pmfs(read_pmfs(question.target, "--target"), nodes, question.trees, draws.seed)
+    if question.target_pmf is not None:
+        return of_pmfs(read_pmfs(question.target_pmf, "--target-pmf"), nodes, question.trees, question.seed)
     if question.rank_pmf is not None:
         return of_ranks(read_rank_law(question.rank_pmf, "--rank-pmf"), nodes)
     return of_moments(question.mu, question.mu2, nodes)

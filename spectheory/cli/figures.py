@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from spectheory.cli.console import answers, ready_folder, remarks
-from spectheory.cli.inputs import in_range
+from spectheory.cli.inputs import check_seed, in_range
 from spectheory.cli.progress import progress
 from spectheory.cli.simulation_options import FiguresOptions
 from spectheory.cli.statuses import Status
-from spectheory.errors import SettingError, load_extra
+from spectheory.errors import load_extra
 
 if TYPE_CHECKING:
     from simulations.sweeps.base import Sweep
@@ -32,8 +32,7 @@ def run_figures(question: FiguresOptions) -> int:
 
     if question.workers is not None:
         in_range("--workers", question.workers, MOST_WORKERS)
-    if question.seed < 0:
-        raise SettingError(f"seed is {question.seed}", limit="must be >= 0", remedy="0 is the default")
+    check_seed(question.seed)
     wanted = sweeps(question.names)
     if not question.redraw:
         ready_folder(question.out)

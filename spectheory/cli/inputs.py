@@ -109,6 +109,12 @@ def one_source(given: dict[str, bool]) -> str:
     return chosen[0]
 
 
+def check_seed(value: int) -> None:
+    """Refuse a negative seed."""
+    if value < 0:
+        raise SettingError(f"--seed is {value}", limit="must be >= 0", remedy="0 is the default")
+
+
 def in_range(name: str, value: int, most: int) -> None:
     """Check a count given on the command line.
 

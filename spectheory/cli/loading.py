@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from typing import Any
 
 from spectheory.cli.console import remarks
-from spectheory.cli.options import PairOptions
+from spectheory.cli.options import PairOptions, SampledText
 from spectheory.cli.progress import working
 from spectheory.cost import LatencyTable
 from spectheory.deployment import other_machine
-from spectheory.measure import ModelPair, load_pair
+from spectheory.distributions import Sampling
+from spectheory.measure import MeasureSettings, ModelPair, load_pair
 from spectheory.measure.threads import use_threads
 from spectheory.pairs import resolve
 
@@ -20,6 +22,19 @@ def earlier_threads(tables: Iterable[LatencyTable]) -> int | None:
     machines = [table.provenance.get("hardware") for table in tables]
     here = [each for each in machines if isinstance(each, dict) and other_machine(each) is None]
     return here[0].get("threads") if here else None
+
+
+def settings_of(text: SampledText, temperature: float = 1.0, **others: Any) -> MeasureSettings:
+    """How the text is sampled and read."""
+    made = MeasureSettings(
+        sampling=Sampling(temperature, text.top_k, text.top_p, text.min_p),
+        tokens=text.tokens,
+        count=text.continuations,
+        seed=text.seed,
+        chat_template=text.chat_template,
+        chunk=text.chunk,
+    )
+    return replace(made, **others)
 
 
 def load_named(options: PairOptions) -> ModelPair:

@@ -13,11 +13,10 @@ from spectheory.cli.answer import figures_beside
 from spectheory.cli.console import answers, ready_folder, remarks
 from spectheory.cli.inputs import in_range
 from spectheory.cli.latencies import remark_slower
-from spectheory.cli.loading import earlier_threads, load_named
-from spectheory.cli.options import LATENCY_FILE, MOST_TEXTS, PairOptions, TextOptions
+from spectheory.cli.loading import earlier_threads, load_named, settings_of
+from spectheory.cli.options import LATENCY_FILE, MOST_TEXTS, MeasureOptions, PairOptions, TextOptions
 from spectheory.cli.progress import progress, working
 from spectheory.cost import CostModel, LatencyTable
-from spectheory.distributions import Sampling
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError
 from spectheory.files import held
@@ -44,9 +43,9 @@ LONGEST_CALL = 64
 CHECK_PROMPTS, CHECK_TOKENS = 24, 96
 
 
-def run_measure(pair: PairOptions, text: TextOptions, out: Path) -> None:
-    """Measure a pair into `out` and say in short what was found."""
-    ready_folder(out)
+def run_measure(question: MeasureOptions, pair: PairOptions, text: TextOptions) -> None:
+    """Measure a pair into a folder and say in short what was found."""
+    out = ready_folder(question.out)
     session = Session.load(pair, text)
     trace = session.trace(out / TRACE_FILE)
     table = session.latencies(out / LATENCY_FILE, longest=LONGEST_CALL)
@@ -74,15 +73,8 @@ class Session:
     def load(cls, pair: PairOptions, text: TextOptions) -> Session:
         """Check the settings and prompts first, then load the models."""
         in_range("--continuations", text.continuations, MOST_TEXTS)
-        settings = MeasureSettings(
-            sampling=Sampling(text.temperature, text.top_k, text.top_p, text.min_p),
-            tokens=text.tokens,
-            count=1 if text.given_text else text.continuations,
-            seed=text.seed,
-            given_text=text.given_text,
-            chat_template=text.chat_template,
-            chunk=text.chunk,
-        )
+        count = 1 if text.given_text else text.continuations
+        settings = settings_of(text, text.temperature, count=count, given_text=text.given_text)
         prompts = read_prompts(text.prompts or PROMPTS)
         return cls(load_named(pair), prompts, settings, pair.threads)
 

@@ -1,127 +1,141 @@
-"""The options of the commands as dataclasses: each stands here once, whichever commands share it."""
+"""Which options the commands about pairs take; the docstring of a command's own dataclass is its help."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated
 
-from typer import Argument, Option
+from typer import Argument
 
+from spectheory.cli import vocabulary as the
+from spectheory.cli.vocabulary import shown
 from spectheory.pairs import PREFIX
 
 LATENCY_FILE = "latency.json"
 """Name of the latency table in the folder of a measurement, beside its trace."""
 MOST_TEXTS = 1024
 """Continuations of one prompt, which are sampled together."""
+TEMPERATURES = (0.0, 0.7, 1.0)
+"""Of a validation."""
 
 
 @dataclass(frozen=True)
 class PairOptions:
     """Which models, and how they are loaded."""
 
-    target: Annotated[str, Option(help="Target model: local folder, hub id, or builtin:target.")] = f"{PREFIX}target"
-    draft: Annotated[str, Option(help="Draft model: folder, hub id, builtin:draft, builtin:distilled.")] = (
-        f"{PREFIX}distilled"
-    )
-    dtype: Annotated[str, Option(help="Weights: auto, float32, bfloat16 or float16.")] = "auto"
-    device: Annotated[str | None, Option(help="cpu, cuda, cuda:1 or mps; the best there is if absent.")] = None
-    device_map: Annotated[str | None, Option(help="transformers device map, for example auto.")] = None
-    threads: Annotated[int | None, Option(help="Torch's threads; as many as cores are free if absent.")] = None
-    target_revision: Annotated[str | None, Option(help="Hub revision of the target.")] = None
-    draft_revision: Annotated[str | None, Option(help="Hub revision of the draft.")] = None
+    target: Annotated[str, the.TARGET] = f"{PREFIX}target"
+    draft: Annotated[str, the.DRAFT] = f"{PREFIX}distilled"
+    dtype: Annotated[str, the.DTYPE] = "auto"
+    device: Annotated[str | None, shown(the.DEVICE, "the fastest there is")] = None
+    device_map: Annotated[str | None, the.DEVICE_MAP] = None
+    threads: Annotated[int | None, shown(the.THREADS, "as many as cores are free")] = None
+    target_revision: Annotated[str | None, the.TARGET_REVISION] = None
+    draft_revision: Annotated[str | None, the.DRAFT_REVISION] = None
 
 
-@dataclass(frozen=True)
-class TextOptions:
+@dataclass(frozen=True, kw_only=True)
+class SampledText:
+    """Which text is sampled, and how."""
+
+    prompts: Annotated[Path | None, shown(the.PROMPTS, "built-in")] = None
+    tokens: Annotated[int, the.TOKENS] = 128
+    continuations: Annotated[int, the.CONTINUATIONS] = 2
+    top_k: Annotated[int | None, the.TOP_K] = None
+    top_p: Annotated[float | None, the.TOP_P] = None
+    min_p: Annotated[float | None, the.MIN_P] = None
+    seed: Annotated[int, the.SEED] = 0
+    chat_template: Annotated[bool, the.CHAT_TEMPLATE] = False
+    chunk: Annotated[int, the.CHUNK] = 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextOptions(SampledText):
     """Which text the pair is measured on."""
 
-    prompts: Annotated[Path | None, Option(help="Prompts as question.jsonl; the built-in ones if absent.")] = None
-    tokens: Annotated[int, Option(help="Output tokens per continuation.")] = 128
-    continuations: Annotated[int, Option(help="Continuations sampled per prompt.")] = 2
-    temperature: Annotated[float, Option(help="Sampling temperature of both models; 0 is greedy.")] = 1.0
-    top_k: Annotated[int | None, Option(help="Keep the k most probable tokens, with ties.")] = None
-    top_p: Annotated[float | None, Option(help="Keep the smallest set of this probability.")] = None
-    min_p: Annotated[float | None, Option(help="Keep tokens of at least this times the largest probability.")] = None
-    seed: Annotated[int, Option(help="Root seed: the same seed gives the same numbers.")] = 0
-    given_text: Annotated[bool, Option("--given-text", help="Take each prompt's `output` as text, sample none.")] = (
-        False
-    )
-    chat_template: Annotated[bool, Option("--chat-template", help="Wrap prompts in the chat template.")] = False
-    chunk: Annotated[int, Option(help="Positions whose logits are held at a time: bounds the memory.")] = 256
+    temperature: Annotated[float, the.TEMPERATURE] = 1.0
+    given_text: Annotated[bool, the.GIVEN_TEXT] = False
 
 
 @dataclass(frozen=True)
-class PredictOptions:
-    """What is predicted, from what, and where it goes."""
+class MeasureOptions:
+    """Measure a pair: a trace of texts, and latencies.
 
-    trace: Annotated[
-        Path | None,
-        Argument(
-            help="A trace, the folder of one, or a log; if absent, the pair is measured.",
-            show_default=False,
-        ),
-    ] = None
-    logprobs: Annotated[Path | None, Option(help="The same as the trace, for a log of log-probabilities.")] = None
-    k_max: Annotated[int, Option(help="Longest chain of drafts.")] = 16
-    rule: Annotated[
-        list[str] | None,
-        Option(
-            help="token, block, race, poisson, recursive, recursive-distinct (candidates that differ), topk, "
-            "independent, argmax, greedy or lookup (copied from the text); repeatable. If absent: token, block, race "
-            "and lookup with chains; race, "
-            "recursive-distinct (recursive if the trace has no other) and topk with trees."
-        ),
-    ] = None
-    shape: Annotated[
-        list[str] | None,
-        Option(
-            help="chain, tree (the best found), batch, a k-ary shape as 2x2x1 or the paths of a tree as 1,2,1-1; "
-            "repeatable. Other shapes than chains need a rule with ranks: race, poisson, recursive, "
-            "recursive-distinct, topk."
-        ),
-    ] = None
-    bias: Annotated[
-        list[float] | None,
-        Option(help="Share of over-acceptance in [0, 1]: tokens per call against the bias paid; repeatable."),
-    ] = None
-    c: Annotated[float | None, Option("--c", help="Draft step over target step, in place of latencies.")] = None
-    latency: Annotated[Path | None, Option(help="A latency table of spectheory measure.")] = None
-    passes_alone: Annotated[
-        bool,
-        Option("--passes-alone", help="Count the models' passes alone, not the time of our decoding loop around them."),
-    ] = False
-    prefill_token: Annotated[
-        bool, Option("--prefill-token", help="The prompt's own pass emits a token, as a call of its own.")
-    ] = False
-    check: Annotated[bool, Option("--check", help="Count the calls of transformers' assisted generation.")] = False
-    json: Annotated[bool, Option("--json", help="One JSON object on stdout, nothing else.")] = False
-    out: Annotated[Path | None, Option(help="Folder for figures and JSON (and the trace, if one is made).")] = None
+    Writes trace.parquet and latency.json. Finished prompts are kept: after an interruption the same command continues.
+    """
+
+    out: Annotated[Path, the.OUT]
 
 
-def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """Give `command`, whose parameters may be option dataclasses, one flat parameter per option."""
-    hints = get_type_hints(command, include_extras=True)
-    groups = {name: hints[name] for name in inspect.signature(command).parameters if is_dataclass(hints[name])}
-    flat = [p for name, p in inspect.signature(command, eval_str=True).parameters.items() if name not in groups]
-    for group in groups.values():
-        kinds = get_type_hints(group, include_extras=True)
-        flat += [
-            inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=_default(f), annotation=kinds[f.name])
-            for f in fields(group)
-        ]
+@dataclass(frozen=True)
+class Question:
+    """What is asked of a trace with which costs, and where the answer goes."""
 
-    def run(**values: Any) -> None:
-        built = {name: group(**{f.name: values.pop(f.name) for f in fields(group)}) for name, group in groups.items()}
-        command(**built, **values)
-
-    run.__doc__, run.__name__ = command.__doc__, command.__name__
-    run.__annotations__ = {p.name: p.annotation for p in flat}
-    run.__signature__ = inspect.Signature([p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in flat])  # type: ignore[attr-defined]
-    return run
+    trace: Annotated[Path | None, the.THE_TRACE] = None
+    logprobs: Annotated[Path | None, the.LOGPROBS] = None
+    rule: Annotated[list[str] | None, shown(the.RULE, "{usual}")] = None
+    k_max: Annotated[int, the.K_MAX] = 16
+    c: Annotated[float | None, the.C] = None
+    latency: Annotated[Path | None, shown(the.LATENCY, f"{LATENCY_FILE} beside the trace")] = None
+    passes_alone: Annotated[bool, the.PASSES_ALONE] = False
+    json: Annotated[bool, the.JSON] = False
+    out: Annotated[Path | None, the.OUT] = None
 
 
-def _default(option: Field[Any]) -> Any:
-    return inspect.Parameter.empty if option.default is MISSING else option.default
+@dataclass(frozen=True)
+class PredictOptions(Question):
+    """Predict tokens per call and speed-up from a trace.
+
+    Without a trace, the pair is measured first: its options and those of the text are for that.
+    """
+
+    shape: Annotated[list[str] | None, shown(the.SHAPE, "chain and tree")] = None
+    bias: Annotated[list[float] | None, the.BIAS] = None
+    prefill_token: Annotated[bool, the.PREFILL_TOKEN] = False
+    check: Annotated[bool, the.CHECK] = False
+
+
+@dataclass(frozen=True)
+class PlanOptions(Question):
+    """Plan a deployment: the fastest draft, rule and shape.
+
+    Also says what it takes to pay, and what to paste into engines. Without a trace, the built-in drafts are measured.
+    """
+
+    traces: Annotated[list[str] | None, the.TRACES] = None
+    nodes: Annotated[int, the.NODES_MAX] = 32
+    hardware: Annotated[str | None, the.HARDWARE] = None
+    target_architecture: Annotated[Path | None, the.TARGET_ARCHITECTURE] = None
+    draft_architecture: Annotated[list[str] | None, the.DRAFT_ARCHITECTURE] = None
+    peak: Annotated[str, the.PEAK] = "bf16"
+    weight_bytes: Annotated[float, the.WEIGHT_BYTES] = 2.0
+    overhead: Annotated[float, the.OVERHEAD] = 0.0
+    batch: Annotated[list[int] | None, shown(the.BATCH, 1, 2, 4, 8, 16, 32, 64, 128, 256)] = None
+    context: Annotated[list[int] | None, shown(the.CONTEXT, 1024)] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidateOptions(SampledText):
+    """Decode with a pair and compare with what was predicted.
+
+    An error budget says where wall-clock and prediction differ. Status 0 if counted and expected calls agree, 1 if not.
+    """
+
+    out: Annotated[Path, the.OUT]
+    rule: Annotated[list[str] | None, shown(the.DECODED_RULE, "{decoded}")] = None
+    shape: Annotated[list[str] | None, shown(the.SHAPE, "chain, and 2x2x1 where a rule takes it")] = None
+    k: Annotated[list[int] | None, shown(the.K, 1, 3, 5)] = None
+    temperature: Annotated[list[float] | None, shown(the.TEMPERATURE, *TEMPERATURES)] = None
+    first: Annotated[int | None, shown(the.FIRST, "all")] = None
+    json: Annotated[bool, the.JSON] = False
+
+
+@dataclass(frozen=True)
+class ValidationsOptions:
+    """Show finished validations as one page with figures.
+
+    Nothing is decoded. Status 0 if counted and expected calls agree in all of them, 1 if not.
+    """
+
+    folders: Annotated[list[Path], Argument(metavar="FOLDER", help="Folders of finished validations.")]
+    out: Annotated[Path, the.OUT]

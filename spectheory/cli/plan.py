@@ -9,9 +9,9 @@ from pathlib import Path
 from spectheory.cli.answer import show, write
 from spectheory.cli.console import answers, ready_folder
 from spectheory.cli.inputs import in_range
+from spectheory.cli.options import PlanOptions
 from spectheory.cli.plan_costs import DEFAULT_CONTEXT, check_costs
 from spectheory.cli.plan_inputs import BUILT_IN, built_in, draft_at, sources
-from spectheory.cli.plan_options import PlanOptions
 from spectheory.cli.progress import working
 from spectheory.cli.shapes import read_rules, with_ranks
 from spectheory.cost import LatencyTable, LoopedTable, Roofline
@@ -31,7 +31,6 @@ from spectheory.deployment import (
     engine_settings,
     rank_drafts,
 )
-from spectheory.errors import SettingError
 from spectheory.limits.claims import ONE_CALL
 from spectheory.prediction.over_prompts import Prompts, few_prompts
 from spectheory.reports import DeploymentAnswer, deployment_report
@@ -108,9 +107,7 @@ def _batches(question: PlanOptions, chain: Candidate) -> list[BatchChoice]:
 
 def _check(question: PlanOptions) -> None:
     in_range("--k-max", question.k_max, LONGEST_CHAIN)
-    in_range("--nodes", question.nodes, LARGEST_TREE)
-    if question.seed < 0:
-        raise SettingError(f"seed is {question.seed}", limit="must be >= 0", remedy="0 is the default")
+    in_range("--nodes-max", question.nodes, LARGEST_TREE)
 
 
 def _tree_rules(question: PlanOptions, drafts: Sequence[Draft], rules: Sequence[PathRule] | None) -> list[RankRule]:
@@ -153,7 +150,7 @@ def _notes(
             )
     best = ranking.best.prediction.shape
     if best.nodes == (question.k_max if ranking.best.kind == "chain" else question.nodes):
-        lines.append("The best shape is the largest tried: a longer --k-max or more --nodes may give more.")
+        lines.append("The best shape is the largest tried: a longer --k-max or a larger --nodes-max may give more.")
     lines += [f"Left out: {what}" for what in ranking.left_out]
     if len({draft.fact("prompts", "sha256") for draft in drafts}) > 1:
         lines.append("The drafts were measured on different prompts: part of their difference is the text's.")

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from spectheory.cli.latencies import read_latencies
-from spectheory.cli.options import LATENCY_FILE
-from spectheory.cli.plan_options import PlanOptions
+from spectheory.cli.options import LATENCY_FILE, PlanOptions
 from spectheory.cost import ACCELERATORS, ConstantRatio, CostModel, ModelShape, Roofline
 from spectheory.errors import SettingError, reason_of
 from spectheory.files import read_text

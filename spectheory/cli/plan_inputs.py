@@ -8,9 +8,8 @@ from pathlib import Path
 
 from spectheory.cli.console import ready_folder
 from spectheory.cli.inputs import cache_folder
-from spectheory.cli.options import LATENCY_FILE, PairOptions, TextOptions
+from spectheory.cli.options import LATENCY_FILE, PairOptions, PlanOptions, TextOptions
 from spectheory.cli.plan_costs import cost_of
-from spectheory.cli.plan_options import PlanOptions
 from spectheory.deployment import Draft
 from spectheory.errors import SettingError
 from spectheory.pairs import PREFIX
@@ -28,15 +27,15 @@ def sources(question: PlanOptions) -> list[tuple[str, Path]]:
         If an entry has no name, or there are two traces without one.
     """
     found = []
-    for entry in question.draft or ():
+    for entry in question.traces or ():
         name, equals, folder = entry.partition("=")
         if not (name and equals and folder):
             raise SettingError(
-                f"--draft is {entry!r}", limit="needs NAME=FOLDER of a measurement", remedy="write small=measured/small"
+                f"--trace is {entry!r}", limit="needs NAME=FOLDER of a measurement", remedy="write small=measured/small"
             )
         if not name.isprintable():
             raise SettingError(
-                f"--draft is named {name!r}",
+                f"--trace is named {name!r}",
                 limit="names are of characters that print",
                 remedy="use letters and digits",
             )
@@ -62,7 +61,7 @@ def built_in(question: PlanOptions) -> Iterator[Draft]:
 
     longest = max(question.k_max, question.nodes) + 1
     for name in BUILT_IN:
-        session = Session.load(PairOptions(draft=f"{PREFIX}{name}"), TextOptions(seed=question.seed))
+        session = Session.load(PairOptions(draft=f"{PREFIX}{name}"), TextOptions())
         session.require_room(longest)
         folder = question.out / name if question.out else cache_folder() / session.fingerprint
         trace = session.trace(ready_folder(folder) / TRACE_FILE)

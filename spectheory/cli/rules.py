@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from spectheory.cli.answer import show
-from spectheory.cli.inputs import Floats, Pmfs, in_range, one_source, read_pmfs
+from spectheory.cli.inputs import Floats, Pmfs, check_seed, in_range, one_source, read_pmfs
 from spectheory.cli.progress import working
-from spectheory.cli.theory_options import DrawOptions, RulesOptions
+from spectheory.cli.theory_options import RulesOptions
 from spectheory.divergences import kl_divergence, total_variation
 from spectheory.drafting import Batch
 from spectheory.errors import SettingError, ShapeError, SpectheoryError
@@ -27,18 +27,18 @@ MOST_CANDIDATES = 1024
 FROM_LISTS = "the range of what the lists of the most probable tokens allow, and of the intervals over prompts"
 
 
-def run_rules(question: RulesOptions, draws: DrawOptions) -> None:
+def run_rules(question: RulesOptions) -> None:
     """Answer the question and show the answer."""
-    draws.check()
-    in_range("--k", question.k, MOST_CANDIDATES)
+    check_seed(question.seed)
+    in_range("--candidates", question.candidates, MOST_CANDIDATES)
     rules = _rules(question.rule)
-    pair = question.target is not None or question.draft is not None
-    if one_source({"a trace": question.trace is not None, "--target with --draft": pair}) == "a trace":
+    pair = question.target_pmf is not None or question.draft_pmf is not None
+    if one_source({"a trace": question.trace is not None, "--target-pmf with --draft-pmf": pair}) == "a trace":
         assert question.trace is not None
-        answer = of_trace(read_any(question.trace), question.k, rules)
+        answer = of_trace(read_any(question.trace), question.candidates, rules)
     else:
-        answer = of_pmfs(*_pair(question), question.k, rules, draws.seed)
-    show(rules_report(answer), as_json=draws.json)
+        answer = of_pmfs(*_pair(question), question.candidates, rules, question.seed)
+    show(rules_report(answer), as_json=question.json)
 
 
 def _rules(names: Sequence[str] | None) -> list[Rule]:
@@ -49,13 +49,13 @@ def _rules(names: Sequence[str] | None) -> list[Rule]:
 
 
 def _pair(question: RulesOptions) -> tuple[Pmfs, Pmfs]:
-    if question.target is None or question.draft is None:
+    if question.target_pmf is None or question.draft_pmf is None:
         raise SettingError(
-            f"--{'draft' if question.draft is None else 'target'} is missing",
+            f"--{'draft' if question.draft_pmf is None else 'target'}-pmf is missing",
             limit="acceptance is a matter of two pmfs",
             remedy="give both",
         )
-    return read_pmfs(question.target, "--target"), read_pmfs(question.draft, "--draft")
+    return read_pmfs(question.target_pmf, "--target-pmf"), read_pmfs(question.draft_pmf, "--draft-pmf")
 
 
 # Two pmfs
@@ -72,7 +72,9 @@ def of_pmfs(target: Pmfs, draft: Pmfs, k: int, rules: Sequence[Rule], seed: int)
     p, q = target.rows, draft.rows
     if len(p) != len(q) and 1 not in (len(p), len(q)):
         raise ShapeError(
-            f"--target has {len(p)} rows and --draft {len(q)}", limit="as many, or one", remedy="pair them row by row"
+            f"--target-pmf has {len(p)} rows and --draft-pmf {len(q)}",
+            limit="as many, or one",
+            remedy="pair them row by row",
         )
     with working("working out the acceptances"):
         rows = rule_order(p, q, k, rules=rules, rng=np.random.default_rng(seed))[1:]  # R4 stands beside each of them
@@ -115,7 +117,7 @@ def _candidates(rule: PathRule, k: int) -> int:
 def _standing(prompts: Prompts, trace: Trace, rule: Rule, k: int) -> RuleStanding:
     """Mean P(R <= k | text), between certified ends if lists alone bound it, or why it is not known."""
     if not isinstance(rule, PathRule):
-        return RuleStanding(rule.name, k, None, "none", note="needs full pmfs, --target and --draft")
+        return RuleStanding(rule.name, k, None, "none", note="needs full pmfs, --target-pmf and --draft-pmf")
     try:
         if by_lists(rule, trace, Batch(k)) and k <= bounds_given(rule):
             ends = [_mean(prompts, end.law.sum(axis=1), 1.0) for end in ends_of(rule, trace, k)]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from spectheory.cli import simulation_options as usual
 from spectheory.cli.inputs import in_range, read_pmfs, read_rank_law
 from spectheory.cli.simulation_options import SettingOptions
 from spectheory.drafting.shapes import Chain, read_shape, sized_shape
@@ -19,8 +20,6 @@ from spectheory.verification import RULES
 Parameters = dict[str, Any]
 Reader = Callable[[SettingOptions], Parameters]
 
-MAX_RANK, DRAFTS, LENGTH, K, ORDER, DRAFT_ORDER = 8, 4, 50, 4, 3, 2
-NODES = (1, 4, 16, 64)
 MOST = {"length": 10_000, "k": 1024, "drafts": 1024, "max_rank": 4096, "nodes": 100_000, "order": 32, "draft_order": 32}
 """The largest numbers that are taken: theory and tables grow with them."""
 MOST_NODES = 256
@@ -70,33 +69,38 @@ def _needed(question: SettingOptions, name: str) -> Any:
     return value
 
 
+def _pmfs(question: SettingOptions) -> dict[str, Any]:
+    """The rows of both models."""
+    return {name: read_pmfs(_needed(question, f"{name}_pmf"), f"--{name}-pmf").rows for name in ("target", "draft")}
+
+
 def _pair(question: SettingOptions) -> Parameters:
     """One pmf of each model."""
-    rows = {name: read_pmfs(_needed(question, name), f"--{name}").rows for name in ("target", "draft")}
+    rows = _pmfs(question)
     for name, each in rows.items():
         if len(each) != 1:
-            raise ShapeError(f"--{name} has {len(each)} rows", limit="one position", remedy="pass one pmf")
+            raise ShapeError(f"--{name}-pmf has {len(each)} rows", limit="one position", remedy="pass one pmf")
     _same_size(rows["target"].shape, rows["draft"].shape)
     return {name: each[0].tolist() for name, each in rows.items()}
 
 
 def _rows(question: SettingOptions) -> Parameters:
     """Pmfs of several positions."""
-    return {name: read_pmfs(_needed(question, name), f"--{name}").rows.tolist() for name in ("target", "draft")}
+    return {name: rows.tolist() for name, rows in _pmfs(question).items()}
 
 
 def _chains(question: SettingOptions) -> Parameters:
     """Transition pmfs; without any, the chains of yin2024."""
-    length = {"length": LENGTH if question.length is None else question.length}
+    length = {"length": usual.LENGTH if question.length is None else question.length}
     _whole("length", length["length"])
-    if question.target is None and question.draft is None and question.initial is None:
+    if question.target_pmf is None and question.draft_pmf is None and question.initial is None:
         return {"chains": "yin2024", **length}
-    rows = {name: read_pmfs(_needed(question, name), f"--{name}").rows for name in ("target", "draft")}
+    rows = _pmfs(question)
     states = len(rows["target"])
     _same_size(rows["target"].shape, rows["draft"].shape)
     if rows["target"].shape[1] != states:
         raise ShapeError(
-            f"--target has {states} rows of {rows['target'].shape[1]}",
+            f"--target-pmf has {states} rows of {rows['target'].shape[1]}",
             limit="a chain has a row per token",
             remedy="row x is the pmf of the token after x",
         )
@@ -112,7 +116,7 @@ def _chains(question: SettingOptions) -> Parameters:
 def _same_size(target: tuple[int, ...], draft: tuple[int, ...]) -> None:
     if target != draft:
         raise ShapeError(
-            f"--target has {target[-1]} tokens in {target[0]} rows, --draft {draft[-1]} in {draft[0]}",
+            f"--target-pmf has {target[-1]} tokens in {target[0]} rows, --draft-pmf {draft[-1]} in {draft[0]}",
             limit="one vocabulary",
             remedy="give both for the same tokens",
         )
@@ -136,8 +140,8 @@ def _ranks(question: SettingOptions) -> Parameters:
     """Both pmfs, and the ranks that are told apart; distinct candidates have no more than there are tokens."""
     pair = _pair(question)
     distinct = RULES[question.kind.removesuffix("-dense")].drafts == "distinct"
-    most = len(pair["target"]) if distinct else MAX_RANK
-    return {**pair, **_number("max_rank", min(MAX_RANK, most))(question)}
+    most = len(pair["target"]) if distinct else usual.MAX_RANK
+    return {**pair, **_number("max_rank", min(usual.MAX_RANK, most))(question)}
 
 
 def _printed(question: SettingOptions) -> Parameters:
@@ -153,7 +157,7 @@ def _tree(question: SettingOptions) -> Parameters:
     name = question.shape or Chain.name
     if question.k is not None and not sized_shape(name):
         raise SettingError(f"--k is {question.k}", limit=f"the shape {name!r} has its size", remedy="leave --k out")
-    size = K if question.k is None else question.k
+    size = usual.K if question.k is None else question.k
     _whole("k", size)
     (shape,) = read_shape(name, [size])
     if shape.nodes > MOST_NODES:
@@ -187,7 +191,7 @@ def _single_rules() -> Iterable[str]:
 
 def _biased(question: SettingOptions) -> Parameters:
     """Over-acceptance b = (1 - share) min(1, p/q) + share, and what rejected tokens are recovered from."""
-    share, recovery = _needed(question, "bias"), question.recovery or "optimal"
+    share, recovery = _needed(question, "bias"), question.recovery or usual.RECOVERY
     if not 0 <= share <= 1:
         raise SettingError(f"--bias is {share}", limit="must lie in [0, 1]", remedy="0 is lossless, 1 takes all drafts")
     if recovery not in ("optimal", "target"):
@@ -214,14 +218,17 @@ def _text(question: SettingOptions) -> Parameters:
 
 
 def _random_pmfs(question: SettingOptions) -> Parameters:
-    """A named family, or the rows of --target."""
-    nodes = sorted(set(question.nodes or NODES))
+    """A named family, or the rows of --target-pmf."""
+    nodes = sorted(set(question.nodes or usual.NODES))
     for value in nodes:
         _whole("nodes", value)
     if question.family is None:
-        return {"pmfs_given": read_pmfs(_needed(question, "target"), "--target").rows.tolist(), "capacities": nodes}
-    if question.target is not None:
-        raise SettingError("--target and --family are given", limit="one of them", remedy="leave one out")
+        return {
+            "pmfs_given": read_pmfs(_needed(question, "target_pmf"), "--target-pmf").rows.tolist(),
+            "capacities": nodes,
+        }
+    if question.target_pmf is not None:
+        raise SettingError("--target-pmf and --family are given", limit="one of them", remedy="leave one out")
     return {"family": _family(question.family), "pmfs": 2048, "tokens": 256, "capacities": nodes}
 
 
@@ -239,10 +246,11 @@ def _family(part: str) -> str:
     return part if part in FAMILIES else found[0]
 
 
-_POSITION, _CHAIN = ("target", "draft"), ("target", "draft", "initial", "length")
+_POSITION = ("target_pmf", "draft_pmf")
+_CHAIN = (*_POSITION, "initial", "length")
 
 _LIST = Setting((*_POSITION, "max_rank"), (_ranks,), 50_000)
-_TEXT = Setting((*_CHAIN, "k"), (_chains, _number("k", K)), 10_000)
+_TEXT = Setting((*_CHAIN, "k"), (_chains, _number("k", usual.K)), 10_000)
 
 SETTINGS: dict[str, Setting] = {
     "race": _LIST,
@@ -250,7 +258,7 @@ SETTINGS: dict[str, Setting] = {
     "poisson": _LIST,
     "recursive": _LIST,
     "recursive-distinct": _LIST,
-    "gumbel-list": Setting((*_POSITION, "k"), (_pair, _number("k", K)), 50_000),
+    "gumbel-list": Setting((*_POSITION, "k"), (_pair, _number("k", usual.K)), 50_000),
     "single": Setting((*_POSITION, "rule"), (_pair, _rule(_single_rules)), 50_000),
     "biased": Setting((*_POSITION, "bias", "recovery"), (_biased,), 50_000),
     "tree": Setting(("rank_pmf", "shape", "k"), (_rank_law, _tree), 50_000),
@@ -262,15 +270,15 @@ SETTINGS: dict[str, Setting] = {
         ("text", "order", "draft_order", "length", "k"),
         (
             _text,
-            _number("order", ORDER),
-            _number("draft_order", DRAFT_ORDER),
-            _number("length", LENGTH),
-            _number("k", K),
+            _number("order", usual.ORDER),
+            _number("draft_order", usual.DRAFT_ORDER),
+            _number("length", usual.LENGTH),
+            _number("k", usual.K),
         ),
         10_000,
     ),
     "rejections": Setting(_CHAIN, (_chains,), 10_000),
-    "batch": Setting((*_CHAIN, "drafts", "printed"), (_chains, _number("drafts", DRAFTS), _printed), 10_000),
-    "random-trees": Setting(("target", "family", "nodes"), (_random_pmfs,), 100),
+    "batch": Setting((*_CHAIN, "drafts", "printed"), (_chains, _number("drafts", usual.DRAFTS), _printed), 10_000),
+    "random-trees": Setting(("target_pmf", "family", "nodes"), (_random_pmfs,), 100),
 }
 """By the names on the command line, which are those of the simulators."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from spectheory.cli.console import answers, remarks
-from spectheory.cli.inputs import in_range
+from spectheory.cli.inputs import check_seed, in_range
 from spectheory.cli.interrupts import Interrupted, interruptible
 from spectheory.cli.progress import progress
 from spectheory.cli.settings import SETTINGS, Setting
@@ -33,7 +33,7 @@ def run_simulate(question: SettingOptions, run: RunOptions) -> int:
         return _simulated(question, run)
     except KeyboardInterrupt:
         if run.results is None:
-            raise Interrupted("nothing was kept (--results FILE keeps finished batches)") from None
+            raise Interrupted("nothing was kept (--out FOLDER keeps finished batches)") from None
         raise
 
 
@@ -67,11 +67,10 @@ def _setting(kind: str) -> Setting:
 def _check(run: RunOptions) -> None:
     in_range("--trials", run.trials, MOST_TRIALS)
     if run.batch is not None:
-        in_range("--batch", run.batch, MOST_TRIALS)
+        in_range("--batch-size", run.batch, MOST_TRIALS)
     if run.workers is not None:
         in_range("--workers", run.workers, MOST_WORKERS)
-    if run.seed < 0:
-        raise SettingError(f"--seed is {run.seed}", limit="must be >= 0", remedy="0 is the default")
+    check_seed(run.seed)
     if not LEAST_ALARM <= run.alarm < 1:
         raise SettingError(
             f"--alarm is {run.alarm}", limit=f"must lie in [{LEAST_ALARM:.0e}, 1)", remedy="1e-6 is the default"

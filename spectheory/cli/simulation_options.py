@@ -1,4 +1,4 @@
-"""The options of ``spectheory simulate`` and ``figures``."""
+"""Which options ``spectheory simulate`` and ``figures`` take."""
 
 from __future__ import annotations
 
@@ -6,66 +6,74 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Option
+from typer import Argument
+
+from spectheory.cli import vocabulary as the
+from spectheory.cli.vocabulary import shown
+
+MAX_RANK, DRAFTS, LENGTH, K, ORDER, DRAFT_ORDER = 8, 4, 50, 4, 3, 2
+NODES = (1, 4, 16, 64)
+RECOVERY = "optimal"
 
 
 @dataclass(frozen=True)
 class FiguresOptions:
-    """Which figures, how much is simulated for them, and where they go."""
+    """Figures of bounds against simulations.
 
-    names: Annotated[list[str] | None, Argument(help="Figures; all if absent.", show_default=False)] = None
-    out: Annotated[Path, Option(help="Folder for pictures, data and results.")] = Path("figures")
-    full: Annotated[bool, Option("--full", help="As many trials as in the docs: some ten times as long.")] = False
-    seed: Annotated[int, Option(help="Root seed: the same seed gives the same numbers.")] = 0
-    workers: Annotated[int | None, Option(help="Processes; all processors if absent.", show_default=False)] = None
-    redraw: Annotated[bool, Option("--redraw", help="Draw again from the data in the folder; simulate nothing.")] = (
-        False
-    )
-    json: Annotated[bool, Option("--json", help="One JSON object on stdout, nothing else.")] = False
+    Status 0 if all agree, 1 if not.
+    """
+
+    names: Annotated[list[str] | None, Argument(metavar="NAME", help="Figures.", show_default="all")] = None
+    out: Annotated[Path, the.OUT] = Path("figures")
+    full: Annotated[bool, the.FULL] = False
+    seed: Annotated[int, the.SEED] = 0
+    workers: Annotated[int | None, shown(the.WORKERS, the.ALL_PROCESSORS)] = None
+    redraw: Annotated[bool, the.REDRAW] = False
+    json: Annotated[bool, the.JSON] = False
 
 
 @dataclass(frozen=True)
 class SettingOptions:
-    """What is simulated; each kind takes some of these, and names what it lacks or does not take."""
+    """Simulate one setting and compare it with the theory.
 
-    kind: Annotated[str, Argument(help="What is simulated; `spectheory simulate list` shows all.")]
-    target: Annotated[
-        str | None, Option(help="Pmf of the target, or a row per state of a chain: .npy, .json, text file, or numbers.")
-    ] = None
-    draft: Annotated[str | None, Option(help="That of the draft, in the same forms.")] = None
-    initial: Annotated[str | None, Option(help="Chains: pmf of the token before the text; uniform if absent.")] = None
-    length: Annotated[int | None, Option(help="Tokens of a text.")] = None
-    k: Annotated[int | None, Option("--k", help="Drafts per call, or races of a Gumbel list.")] = None
-    max_rank: Annotated[int | None, Option(help="Ranks that are told apart; 8 if absent.")] = None
-    drafts: Annotated[int | None, Option(help="M, the drafts of a batch.")] = None
-    printed: Annotated[bool | None, Option("--printed", help="Algorithm 4 as printed.", show_default=False)] = None
-    rank_pmf: Annotated[str | None, Option(help="P(R = 1), P(R = 2), ... of a position.")] = None
-    shape: Annotated[str | None, Option(help="Draft tree: chain or batch with --k, 2x2x1, or paths as 1,2,1-1.")] = None
-    rule: Annotated[str | None, Option(help="Verification rule, as token or race.")] = None
-    bias: Annotated[float | None, Option(help="Share of over-acceptance in [0, 1].")] = None
-    recovery: Annotated[str | None, Option(help="Recover from: optimal or target.")] = None
-    text: Annotated[str | None, Option(help="n-grams of a text file, or of a module's source, as argparse.")] = None
-    order: Annotated[int | None, Option(help="n of the target's n-grams; 3 if absent.")] = None
-    draft_order: Annotated[int | None, Option(help="n of the draft's n-grams; 2 if absent.")] = None
-    family: Annotated[str | None, Option(help="Family of random pmfs, in place of --target.")] = None
-    nodes: Annotated[list[int] | None, Option(help="Draft nodes P of random trees; repeatable.")] = None
+    `spectheory simulate list` shows the kinds and their options. Status 0 if both agree, 1 if not.
+    """
+
+    kind: Annotated[str, Argument(metavar="KIND", help="What is simulated; `list` shows every kind with its options.")]
+    target_pmf: Annotated[str | None, the.TARGET_PMF] = None
+    draft_pmf: Annotated[str | None, the.DRAFT_PMF] = None
+    initial: Annotated[str | None, shown(the.INITIAL, "uniform")] = None
+    length: Annotated[int | None, shown(the.LENGTH, LENGTH)] = None
+    k: Annotated[int | None, shown(the.K, K)] = None
+    max_rank: Annotated[int | None, shown(the.MAX_RANK, MAX_RANK)] = None
+    drafts: Annotated[int | None, shown(the.DRAFTS, DRAFTS)] = None
+    printed: Annotated[bool | None, the.PRINTED] = None
+    rank_pmf: Annotated[str | None, the.RANK_PMF] = None
+    shape: Annotated[str | None, shown(the.SHAPE, "chain")] = None
+    rule: Annotated[str | None, the.RULE] = None
+    bias: Annotated[float | None, the.BIAS] = None
+    recovery: Annotated[str | None, shown(the.RECOVERY, RECOVERY)] = None
+    text: Annotated[str | None, the.NGRAMS] = None
+    order: Annotated[int | None, shown(the.ORDER, ORDER)] = None
+    draft_order: Annotated[int | None, shown(the.DRAFT_ORDER, DRAFT_ORDER)] = None
+    family: Annotated[str | None, the.FAMILY] = None
+    nodes: Annotated[list[int] | None, shown(the.NODES, *NODES)] = None
 
 
 @dataclass(frozen=True)
 class RunOptions:
     """How much is simulated, by whom, and what is kept."""
 
-    trials: Annotated[int, Option(help="Trials: positions, calls, texts or trees; a whole number of batches.")] = (
-        100_000
-    )
-    batch: Annotated[int | None, Option(help="Trials of a batch; another size draws other numbers.")] = None
-    width: Annotated[
-        float | None, Option(help="Stop before, when the first interval is so narrow, relative to its value.")
-    ] = None
-    alarm: Annotated[float, Option(help="Probability that a right theory is called wrong.")] = 1e-6
-    seed: Annotated[int, Option(help="Root seed: the same seed gives the same numbers.")] = 0
-    workers: Annotated[int | None, Option(help="Processes; all processors if absent.", show_default=False)] = None
-    results: Annotated[
-        Path | None, Option(help="File that keeps every finished batch; the same command goes on from it.")
-    ] = None
-    json: Annotated[bool, Option("--json", help="One JSON object on stdout, nothing else.")] = False
+    trials: Annotated[int, the.TRIALS] = 100_000
+    batch: Annotated[int | None, shown(the.BATCH_SIZE, "that of the kind")] = None
+    width: Annotated[float | None, the.WIDTH] = None
+    alarm: Annotated[float, the.ALARM] = 1e-6
+    seed: Annotated[int, the.SEED] = 0
+    workers: Annotated[int | None, shown(the.WORKERS, the.ALL_PROCESSORS)] = None
+    out: Annotated[Path | None, the.OUT] = None
+    json: Annotated[bool, the.JSON] = False
+
+    @property
+    def results(self) -> Path | None:
+        """The file of finished batches."""
+        return self.out / "results.jsonl" if self.out else None

@@ -31,7 +31,7 @@ MOST_NODES = 4096
 DEFAULT_RULE = DEFAULT_TREE_RULES[0][0].name
 
 
-def run_tree(question: TreeOptions, *, as_json: bool) -> None:
+def run_tree(question: TreeOptions) -> None:
     """Answer the question and show the answer."""
     _validate(question)
     if question.trace is None:
@@ -39,7 +39,7 @@ def run_tree(question: TreeOptions, *, as_json: bool) -> None:
     else:
         rule = _rule(question.rule or DEFAULT_RULE)
         answer = of_trace(read_any(question.trace), rule, question)
-    show(tree_report(answer), as_json=as_json)
+    show(tree_report(answer), as_json=question.json)
 
 
 def _validate(question: TreeOptions) -> None:

@@ -10,16 +10,14 @@ from spectheory.cli.answer import show, write
 from spectheory.cli.console import ready_folder, remarks
 from spectheory.cli.inputs import in_range
 from spectheory.cli.latencies import remark_slower
-from spectheory.cli.loading import earlier_threads, load_named
-from spectheory.cli.options import MOST_TEXTS, PairOptions
+from spectheory.cli.loading import earlier_threads, load_named, settings_of
+from spectheory.cli.options import MOST_TEXTS, TEMPERATURES, PairOptions, ValidateOptions
 from spectheory.cli.progress import progress
 from spectheory.cli.statuses import Status
-from spectheory.cli.validate_joined import ANSWER
-from spectheory.cli.validate_options import TEMPERATURES, ValidateOptions
+from spectheory.cli.validations import ANSWER
 from spectheory.cost import LatencyTable
-from spectheory.distributions import Sampling
 from spectheory.drafting.shapes import Chain, Shape, read_shape
-from spectheory.measure import MeasureSettings, Progress
+from spectheory.measure import Progress
 from spectheory.measure.validation import KS, TREE, Validation, validate
 from spectheory.pairs import PROMPTS
 from spectheory.plots.validation import write_figure
@@ -59,16 +57,8 @@ def _tables(folder: Path) -> dict[str, LatencyTable]:
 
 def _asked(question: ValidateOptions) -> Validation:
     """What is asked for; shapes and rules that do not go together are refused here."""
-    how = MeasureSettings(
-        sampling=Sampling(1.0, question.top_k, question.top_p, question.min_p),
-        tokens=question.tokens,
-        count=question.continuations,
-        seed=question.seed,
-        chat_template=question.chat_template,
-        chunk=question.chunk,
-    )
     temperatures = tuple(question.temperature or TEMPERATURES)
-    return Validation(tuple(question.rule or ()), tuple(_shapes(question)), temperatures, how)
+    return Validation(tuple(question.rule or ()), tuple(_shapes(question)), temperatures, settings_of(question))
 
 
 def _shapes(question: ValidateOptions) -> list[Shape]:

@@ -11,7 +11,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spectheory.cli.console import answers, remarks
+from spectheory.cli.console import answers, ready_folder, remarks
 from spectheory.cli.inputs import in_range, one_source
 from spectheory.cli.progress import progress, working
 from spectheory.cli.statuses import Status
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from proofs_check.statement.findings import Effort, Kind
 
 MOST_WORKERS = 1024
+RECORD = "checks.jsonl"
+"""Finished checks, in the folder of --out."""
 DETAILED = 4
 """Up to this many statements are shown with every check of theirs, without being named."""
 
@@ -36,7 +38,7 @@ def run_verify(question: VerifyOptions) -> int:
         load_extra(module, extra="proofs")
     from proofs_check.statement.findings import Effort
 
-    effort = Effort(question.deep, question.seed)
+    effort = Effort(question.full, question.seed)
     if question.claim is not None:
         return _try_claims(question, effort)
     return _run_ledger(question, effort)
@@ -49,21 +51,24 @@ def _run_ledger(question: VerifyOptions, effort: Effort) -> int:
 
     workers = question.workers if question.workers is not None else os.cpu_count() or 1
     in_range("--workers", workers, MOST_WORKERS)
-    kind = _kind(question.kind)
+    kind = _kind(question.evidence)
     entries = select(question.ids or [], question.paper)
     if kind is not None:
         entries = [entry for entry in entries if any(evidence.kind == kind for evidence in entry.evidence)]
         if not entries:
             raise SettingError(
-                f"none of the statements asked for has {kind} evidence", limit="needs one", remedy="leave --kind out"
+                f"none of the statements asked for has {kind} evidence",
+                limit="needs one",
+                remedy="leave --evidence out",
             )
     keys = keys_of(entries, kind)
     if any(evidence_of(key).kind == "simulation" for key in keys):
         load_extra("numba", extra="fast")
+    record = ready_folder(question.out) / RECORD if question.out else None
     began = time.perf_counter()
     checks: list[Checked] = []
     try:
-        _collect(question.out, effort, keys, workers, checks)
+        _collect(record, effort, keys, workers, checks)
     finally:  # an interruption shows what is finished
         report = Report(entries, keys, checks, effort, time.perf_counter() - began)
         if checks:
@@ -78,27 +83,27 @@ def _kind(name: str | None) -> Kind | None:
 
     found = next((kind for kind in KINDS if name in (kind, WORDS[kind])), None)
     if name is not None and found is None:
-        raise SettingError(f"--kind is {name!r}", limit=f"is one of {', '.join(KINDS)}", remedy="name one")
+        raise SettingError(f"--evidence is {name!r}", limit=f"is one of {', '.join(KINDS)}", remedy="name one")
     return found
 
 
-def _collect(out: Path | None, effort: Effort, keys: list[Key], count: int, checks: list[Checked]) -> None:
+def _collect(record: Path | None, effort: Effort, keys: list[Key], count: int, checks: list[Checked]) -> None:
     """Run the checks, each added to `checks`, and to the file if there is one, as it finishes."""
     from proofs_check.run.record import append, read_record, ready
     from proofs_check.run.verify import verify
 
-    known, remark = read_record(out, effort) if out else ({}, "")
-    if out:
-        ready(out)
+    known, remark = read_record(record, effort) if record else ({}, "")
+    if record:
+        ready(record)
     if remark:
-        remarks.print(f"{out}: {remark}")
+        remarks.print(f"{record}: {remark}")
     waiting = sum(key not in known for key in keys)
     with progress() as bar:
         task = bar.add_task("checking", total=len(keys))
         for checked in verify(keys, effort, processes=max(1, min(count, waiting)), known=known):
             checks.append(checked)
-            if out and (checked.id, checked.place) not in known:
-                append(out, checked, effort)
+            if record and (checked.id, checked.place) not in known:
+                append(record, checked, effort)
             bar.update(task, advance=1, description=checked.id)
 
 
@@ -131,7 +136,12 @@ def _try_claims(question: VerifyOptions, effort: Effort) -> int:
     """Put every claim of a Python file on trial."""
     from proofs_check.run.trial import Trial, try_claim
 
-    given = {"an id": question.ids, "--paper": question.paper, "--kind": question.kind, "--workers": question.workers}
+    given = {
+        "an id": question.ids,
+        "--paper": question.paper,
+        "--evidence": question.evidence,
+        "--workers": question.workers,
+    }
     one_source({"--claim": True, "--out": question.out is not None, **{k: v is not None for k, v in given.items()}})
     trials: list[Trial] = []
     try:

@@ -115,7 +115,7 @@ def check_comparable(drafts: Sequence[Draft]) -> None:
         raise SettingError(
             f"drafts are named {', '.join(names)}",
             limit=f"names must differ, also from {NO_DRAFT!r}",
-            remedy="use --draft NAME=FOLDER",
+            remedy="use --trace NAME=FOLDER",
         )
     first = drafts[0]
     for what, path in (("target", ("target", "fingerprint")), ("target", ("target", "name")), ("sampling", _SAMPLING)):

@@ -48,7 +48,7 @@ Refused = Callable[..., str]
     "arguments",
     [
         ["bounds", "--rank-pmf", "/dev/zero"],
-        ["rules", "--target", "/dev/zero", "--draft", "1"],
+        ["rules", "--target-pmf", "/dev/zero", "--draft-pmf", "1"],
         ["predict", "MEASURED", "--latency", "/dev/zero"],
         ["predict", "--logprobs", "/dev/zero"],
         ["plan", "MEASURED", "--hardware", "L4", "--target-architecture", "/dev/zero", "--draft-architecture", "x"],
@@ -107,7 +107,7 @@ def test_a_validation_is_joined_once(refused: Refused, tmp_path: Path) -> None:
     one = tmp_path / "one"
     one.mkdir()
     for again in (one, tmp_path / "two" / ".." / "one"):
-        assert "is given twice" in refused("validate", "--of", one, "--of", again, "--out", tmp_path / "out")
+        assert "is given twice" in refused("validations", one, again, "--out", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -174,7 +174,7 @@ def test_a_long_value_in_a_config_is_shortened(refused: Refused, tmp_path: Path)
 
 def test_a_long_schema_of_a_validation_is_shortened(refused: Refused, tmp_path: Path) -> None:
     (tmp_path / "validation.json").write_text(json.dumps({"schema": TWENTY}))
-    line = refused("validate", "--of", tmp_path, "--out", tmp_path / "out", but=tmp_path)
+    line = refused("validations", tmp_path, "--out", tmp_path / "out", but=tmp_path)
     assert "entry19" not in line
 
 
@@ -190,16 +190,16 @@ def test_a_pmf_with_a_byte_order_mark_is_read(
     name: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8-sig")
-    assert main(["rules", "--target", str(tmp_path / name), "--draft", "0.5,0.5"]) == 0
+    assert main(["rules", "--target-pmf", str(tmp_path / name), "--draft-pmf", "0.5,0.5"]) == 0
     assert capsys.readouterr().err == ""
 
 
 def test_objects_of_numpy_are_refused_without_advice_to_load_them(refused: Refused, tmp_path: Path) -> None:
     np.save(tmp_path / "objects.npy", np.array([{}, 1], dtype=object), allow_pickle=True)
-    line = refused("rules", "--target", tmp_path / "objects.npy", "--draft", "1", but=tmp_path)
+    line = refused("rules", "--target-pmf", tmp_path / "objects.npy", "--draft-pmf", "1", but=tmp_path)
     assert "(holds Python objects, not only numbers; it is never loaded)" in line
     (tmp_path / "other.npy").write_bytes(b"something else")
-    assert "magic string" in refused("rules", "--target", tmp_path / "other.npy", "--draft", "1")
+    assert "magic string" in refused("rules", "--target-pmf", tmp_path / "other.npy", "--draft-pmf", "1")
 
 
 def test_lengths_of_many_columns_are_shortened() -> None:

@@ -89,7 +89,7 @@ def asked(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str,
 
 def test_plan_of_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = measured(tmp_path / "small")
-    assert main(["plan", str(folder), "--k-max", "4", "--nodes", "8"]) == 0
+    assert main(["plan", str(folder), "--k-max", "4", "--nodes-max", "8"]) == 0
     out, err = capsys.readouterr()
     words = " ".join(out.split())
     for piece in ("by speed-up", "as fast as plain decoding", "Limits and idealised values at", "engine's own rule"):
@@ -106,7 +106,7 @@ def test_plan_of_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_json_has_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    content = asked([str(measured(tmp_path / "small")), "--k-max", "4", "--nodes", "8"], capsys)
+    content = asked([str(measured(tmp_path / "small")), "--k-max", "4", "--nodes-max", "8"], capsys)
     assert {
         *("rule", "shape", "draft", "tokens_per_call", "speedup", "runner_up", "break_even", "limits", "batches"),
         *("engines", "provenance", "verdict", "told_apart", "candidates", "drafts", "headline", "notes"),
@@ -133,8 +133,8 @@ def test_json_has_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 def test_drafts_are_ranked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The same acceptance at three costs."""
     folders = {name: measured(tmp_path / name, draft=c) for name, c in (("b", 0.3), ("c", 0.6), ("a", 0.05))}
-    arguments = [f"--draft={name}={folder}" for name, folder in folders.items()]
-    content = asked([*arguments, "--nodes", "4", "--k-max", "4"], capsys)
+    arguments = [f"--trace={name}={folder}" for name, folder in folders.items()]
+    content = asked([*arguments, "--nodes-max", "4", "--k-max", "4"], capsys)
     assert [d["draft"] for d in content["drafts"]] == ["a", "b", "c"]  # type: ignore[attr-defined]
     assert content["draft"] == "a"
     assert set(content["provenance"]) == {"a", "b", "c"}  # type: ignore[call-overload]
@@ -161,7 +161,7 @@ def test_hardware_plans_batches(tmp_path: Path, capsys: pytest.CaptureFixture[st
     small.write_text(json.dumps({"text_config": {**CONFIG, "num_hidden_layers": 4}}))
     arguments = [str(folder), "--hardware", "H100-SXM", f"--target-architecture={large}"]
     arguments += [f"--draft-architecture={small}", "--context", "256", "--context", "4096", "--k-max", "5"]
-    content = asked([*arguments, "--nodes", "1", "--out", str(out)], capsys)
+    content = asked([*arguments, "--nodes-max", "1", "--out", str(out)], capsys)
     batches = content["batches"]
     assert isinstance(batches, dict)
     points = [(c["context"], c["batch"]) for c in batches["choices"]]
@@ -170,9 +170,9 @@ def test_hardware_plans_batches(tmp_path: Path, capsys: pytest.CaptureFixture[st
         *("plan.json", "plan.png", "plan.svg", "batches.png", "batches.svg")
     }
     assert json.loads((out / "plan.json").read_text()) == content
-    one = asked([*arguments, "--batch", "64", "--nodes", "1"], capsys)
+    one = asked([*arguments, "--batch", "64", "--nodes-max", "1"], capsys)
     assert one["speedup"]["best"] < content["speedup"]["best"]  # type: ignore[index]
-    assert main(["plan", *arguments, "--nodes", "1"]) == 0
+    assert main(["plan", *arguments, "--nodes-max", "1"]) == 0
     assert "L = 4096" in capsys.readouterr().out
 
 
@@ -190,12 +190,12 @@ def test_latencies_of_another_machine_are_remarked(tmp_path: Path, capsys: pytes
     folder = measured(tmp_path / "small")
     here = f"{platform.system()} {platform.machine()}"
     latencies(folder / "latency.json", system=here, cpu="Abacus 9")
-    assert main(["plan", str(folder), "--k-max", "2", "--nodes", "1", "--json"]) == 0
+    assert main(["plan", str(folder), "--k-max", "2", "--nodes-max", "1", "--json"]) == 0
     out, err = capsys.readouterr()
     assert "of another machine: measured on Abacus 9" in err
     json.loads(out)
     latencies(folder / "latency.json", system=here)
-    assert main(["plan", str(folder), "--k-max", "2", "--nodes", "1", "--json"]) == 0
+    assert main(["plan", str(folder), "--k-max", "2", "--nodes-max", "1", "--json"]) == 0
     assert capsys.readouterr().err == ""
 
 
@@ -205,7 +205,7 @@ def test_latencies_of_other_models_are_remarked(tmp_path: Path, capsys: pytest.C
         content = json.loads((folder / "latency.json").read_text())
         content["provenance"] = {"target": {"name": "huge", "fingerprint": fingerprint}, "draft": {"name": "small"}}
         (folder / "latency.json").write_text(json.dumps(content))
-        assert main(["plan", str(folder), "--k-max", "2", "--nodes", "1", "--json"]) == 0
+        assert main(["plan", str(folder), "--k-max", "2", "--nodes-max", "1", "--json"]) == 0
         assert ("latency.json is of other models than the trace: target huge;" in capsys.readouterr().err) == remarked
 
 
@@ -237,7 +237,7 @@ def test_a_foreign_provenance_says_nothing_of_the_machine(tmp_path: Path, capsys
     folder = measured(tmp_path / "small")
     content = json.loads((folder / "latency.json").read_text())
     (folder / "latency.json").write_text(json.dumps(content | {"provenance": {"hardware": "old"}}))
-    assert main(["plan", str(folder), "--k-max", "2", "--nodes", "1", "--json"]) == 0
+    assert main(["plan", str(folder), "--k-max", "2", "--nodes-max", "1", "--json"]) == 0
     assert capsys.readouterr().err == ""
 
 
@@ -252,7 +252,7 @@ def test_no_value_vanishes_on_a_narrow_terminal(
 ) -> None:
     """Whatever the draft is called, brackets included; the speed-ups of the wide table are all in the narrow one."""
     folder = measured(tmp_path / "small")
-    command = ["plan", "--draft", f"[/the] draft with a long name={folder}", "--nodes", "4"]
+    command = ["plan", "--trace", f"[/the] draft with a long name={folder}", "--nodes-max", "4"]
     speedups = []
     for width in (200, 60):
         monkeypatch.setattr("spectheory.cli.plan.answers.width", width)
@@ -295,11 +295,11 @@ def test_without_a_trace_the_built_in_drafts_are_measured(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("spectheory.cli.measure.Session", Measured)
-    content = asked(["--k-max", "8", "--nodes", "4", "--out", str(tmp_path)], capsys)
+    content = asked(["--k-max", "8", "--nodes-max", "4", "--out", str(tmp_path)], capsys)
     assert [d["draft"] for d in content["drafts"]] == ["draft", "distilled"]  # type: ignore[attr-defined]
     assert (tmp_path / "distilled" / "trace.parquet").exists()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert asked(["--k-max", "8", "--nodes", "4"], capsys)["draft"] == "draft"
+    assert asked(["--k-max", "8", "--nodes-max", "4"], capsys)["draft"] == "draft"
     assert (tmp_path / "cache" / "spectheory" / "f" / "trace.parquet").exists()
 
 
@@ -307,7 +307,7 @@ def test_without_a_trace_the_built_in_drafts_are_measured(
     ("arguments", "words"),
     [
         (["TRACE", "--k-max", "0"], "--k-max is 0"),
-        (["TRACE", "--nodes", "0"], "--nodes is 0"),
+        (["TRACE", "--nodes-max", "0"], "--nodes-max is 0"),
         (["TRACE", "--rule", "typical"], "rule 'typical' is unknown"),
         (["TRACE", "--c", "-1"], "c is -1"),
         (["TRACE", "--c", "0.1", "--latency", "TRACE/latency.json"], "one source of costs"),
@@ -317,14 +317,13 @@ def test_without_a_trace_the_built_in_drafts_are_measured(
         (["TRACE", "--hardware", "L4", "--target-architecture", "no", "--draft-architecture", "no"], "cannot be read"),
         (["TRACE", "--latency", "no.json"], "not a latency table"),
         (["no-such-folder"], "is missing"),
-        (["--draft", "TRACE"], "needs NAME=FOLDER"),
-        (["--draft", "a\nb=TRACE"], "--draft is named 'a\\nb'"),
-        (["--draft", "\x1b[2J=TRACE"], "--draft is named '\\x1b[2J'"),
-        (["TRACE", "--seed", "-1"], "seed is -1: must be >= 0"),
+        (["--trace", "TRACE"], "needs NAME=FOLDER"),
+        (["--trace", "a\nb=TRACE"], "--trace is named 'a\\nb'"),
+        (["--trace", "\x1b[2J=TRACE"], "--trace is named '\\x1b[2J'"),
         (["TRACE", "--hardware", ""], "accelerator '' is unknown"),
-        (["--draft", "a=TRACE", "--draft", "a=TRACE"], "names must differ"),
-        (["--draft", "a=TRACE", "--draft", "b=OTHER"], "differ in sampling"),
-        (["--draft", "a=TRACE", "--draft", "b=TRACE", "--c", "0.1"], "costs of its own"),
+        (["--trace", "a=TRACE", "--trace", "a=TRACE"], "names must differ"),
+        (["--trace", "a=TRACE", "--trace", "b=OTHER"], "differ in sampling"),
+        (["--trace", "a=TRACE", "--trace", "b=TRACE", "--c", "0.1"], "costs of its own"),
         (["TRACE", "--logprobs", "texts.jsonl"], "one source"),
         (["BARE"], "the costs of bare are unknown"),
         (["TRACE", "--c", "1e300"], "--c is 1e+300: at most 1000"),

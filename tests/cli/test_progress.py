@@ -15,7 +15,7 @@ from spectheory.cli import console, main, progress
 from tests.cli.test_plan import measured
 
 CLI = Path(progress.__file__).parent
-PAIR = ["--target", "0.5,0.3,0.2", "--draft", "0.2,0.3,0.5"]
+PAIR = ["--target-pmf", "0.5,0.3,0.2", "--draft-pmf", "0.2,0.3,0.5"]
 COUNTED = re.compile(r"^(.+): (\d+) of (\d+), (\d+) s so far(?:, about (\d+) s left)?$", re.MULTILINE)
 SPENT = re.compile(r"^(.+): \d+ s so far$", re.MULTILINE)
 
@@ -81,7 +81,7 @@ def test_a_terminal_shows_a_bar_and_no_lines(
 @pytest.mark.parametrize(
     ("arguments", "names"),
     [
-        (["simulate", "race", *PAIR, "--trials", "20000", "--batch", "2000", "--workers", "1"], {"race"}),
+        (["simulate", "race", *PAIR, "--trials", "20000", "--batch-size", "2000", "--workers", "1"], {"race"}),
         (["verify", "A3/look-alike", "--workers", "1"], {"checking", "A3/look-alike"}),
         (["measure", "TINY", "--out", "OUT", "--continuations", "1"], {"measuring prompts"}),
         (["predict", "TINY", "--out", "OUT", "--c", "0.1", "--k-max", "2"], {"measuring prompts"}),

@@ -28,8 +28,8 @@ from simulations.verdicts.predictions import Predicted
 from spectheory.cli import console, main
 from spectheory.cli.settings import SETTINGS
 
-PAIR = ("--target", "0.5,0.3,0.2", "--draft", "0.2,0.3,0.5")
-FEW = ("--trials", "4000", "--batch", "1000", "--workers", "1")
+PAIR = ("--target-pmf", "0.5,0.3,0.2", "--draft-pmf", "0.2,0.3,0.5")
+FEW = ("--trials", "4000", "--batch-size", "1000", "--workers", "1")
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +59,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
 
 # simulate
 
-CHAIN = ("--target", "CHAIN", "--draft", "CHAIN2", "--length", "9")
+CHAIN = ("--target-pmf", "CHAIN", "--draft-pmf", "CHAIN2", "--length", "9")
 QUESTIONS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("race", "race-dense", "poisson", "recursive", "recursive-distinct"), (*PAIR, "--max-rank", "3")),
     "gumbel-list": (*PAIR, "--k", "2"),
@@ -69,11 +69,22 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
     "raced-tree": (*PAIR, "--shape", "2x1"),
     "token": (*CHAIN, "--k", "3"),
     "block": (*CHAIN, "--k", "3"),
-    "decode": (*CHAIN, "--rule", "recursive", "--shape", "batch", "--k", "2", "--trials", "300", "--batch", "100"),
+    "decode": (*CHAIN, "--rule", "recursive", "--shape", "batch", "--k", "2", "--trials", "300", "--batch-size", "100"),
     "ngram": ("--text", "this", "--length", "9"),
     "rejections": CHAIN,
     "batch": (*CHAIN, "--drafts", "3"),
-    "random-trees": ("--target", "0.5,0.3,0.2", "--nodes", "4", "--nodes", "1", "--trials", "400", "--batch", "100"),
+    "random-trees": (
+        "--target-pmf",
+        "0.5,0.3,0.2",
+        "--nodes",
+        "4",
+        "--nodes",
+        "1",
+        "--trials",
+        "400",
+        "--batch-size",
+        "100",
+    ),
 }
 
 
@@ -135,8 +146,8 @@ def test_a_large_vocabulary_is_a_matter_of_seconds(
     logits = np.random.default_rng(2).standard_normal((2, 6000))
     for name, row in zip(("target", "draft"), logits, strict=True):
         np.save(tmp_path / f"{name}.npy", np.exp(row) / np.exp(row).sum())
-    pair = [f"--{name}={tmp_path / name}.npy" for name in ("target", "draft")]
-    content = ask(capsys, "simulate", kind, *pair, "--trials", 500, "--batch", 500, "--workers", 1)
+    pair = [f"--{name}-pmf={tmp_path / name}.npy" for name in ("target", "draft")]
+    content = ask(capsys, "simulate", kind, *pair, "--trials", 500, "--batch-size", 500, "--workers", 1)
     assert content["agree"] is True
     assert "output" not in content["tally"]["counts"]
     said = [row["says"] for row in content["comparisons"]]
@@ -149,7 +160,9 @@ def test_a_large_vocabulary_is_a_matter_of_seconds(
 def test_distinct_candidates_are_compared_as_far_as_they_are_enumerated(capsys: pytest.CaptureFixture[str]) -> None:
     """Ten tokens and the default of eight ranks: eight have ten million orders of rejection."""
     tenth = ",".join(["0.1"] * 10)
-    content = ask(capsys, "simulate", "recursive-distinct", "--target", "0.55" + ",0.05" * 9, "--draft", tenth, *FEW)
+    content = ask(
+        capsys, "simulate", "recursive-distinct", "--target-pmf", "0.55" + ",0.05" * 9, "--draft-pmf", tenth, *FEW
+    )
     said = [row["says"] for row in content["comparisons"]]
     assert said == [*(f"P(R = {r})" for r in range(1, 8)), *(f"P(output = {x})" for x in range(10))]
 
@@ -188,24 +201,34 @@ def test_the_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert {each["kind"] for each in ours} > {*SETTINGS, "k-seq"}
     assert all(each["trial"] for each in ours)
     assert all(set(each) == {"kind", "trial", "batch", "options"} for each in kinds)
-    assert kinds[0]["options"] == ["--target", "--draft", "--max-rank"]
+    assert kinds[0]["options"] == ["--target-pmf", "--draft-pmf", "--max-rank"]
 
 
 def test_a_run_goes_on_from_its_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "r.jsonl"
-    short = ask(capsys, "simulate", "race", *PAIR, *FEW, "--results", path)
-    longer = ask(capsys, "simulate", "race", *PAIR, *FEW, "--trials", "8000", "--results", path)
+    short = ask(capsys, "simulate", "race", *PAIR, *FEW, "--out", tmp_path)
+    longer = ask(capsys, "simulate", "race", *PAIR, *FEW, "--trials", "8000", "--out", tmp_path)
     fresh = ask(capsys, "simulate", "race", *PAIR, *FEW, "--trials", "8000", "--workers", "2")
     assert longer["tally"] == fresh["tally"]
     assert short["id"] == longer["id"]
-    (batches,) = read_results(path).batches.values()
+    (batches,) = read_results(tmp_path / "results.jsonl").batches.values()
     assert sorted(batches) == list(range(8))
 
 
 def test_a_narrow_interval_ends_a_run(capsys: pytest.CaptureFixture[str]) -> None:
     """The verdict then shares its alarm rate with all looks."""
     content = ask(
-        capsys, "simulate", "race", *PAIR, "--trials", 10**9, "--batch", "1000", "--width", "0.05", "--workers", "1"
+        capsys,
+        "simulate",
+        "race",
+        *PAIR,
+        "--trials",
+        10**9,
+        "--batch-size",
+        "1000",
+        "--width",
+        "0.05",
+        "--workers",
+        "1",
     )
     trials = content["tally"]["trials"]
     assert 1000 < trials < 10_000
@@ -214,12 +237,12 @@ def test_a_narrow_interval_ends_a_run(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 EDGES = {
-    "tokens of probability zero": ("--target", "0.5,0,0.5,0", "--draft", "0.25,0.75,0,0"),
-    "one-hot target": ("--target", "0,1,0", "--draft", "0.2,0.3,0.5"),
-    "one-hot draft": ("--target", "0.5,0.3,0.2", "--draft", "0,1,0"),
-    "both one-hot, apart": ("--target", "1,0", "--draft", "0,1"),
-    "a draft without the target's support": ("--target", "0.5,0.3,0.2", "--draft", "0,0.4,0.6"),
-    "a ratio of 1e300": ("--target", "0.5,0.5", "--draft", "1e-300,1"),
+    "tokens of probability zero": ("--target-pmf", "0.5,0,0.5,0", "--draft-pmf", "0.25,0.75,0,0"),
+    "one-hot target": ("--target-pmf", "0,1,0", "--draft-pmf", "0.2,0.3,0.5"),
+    "one-hot draft": ("--target-pmf", "0.5,0.3,0.2", "--draft-pmf", "0,1,0"),
+    "both one-hot, apart": ("--target-pmf", "1,0", "--draft-pmf", "0,1"),
+    "a draft without the target's support": ("--target-pmf", "0.5,0.3,0.2", "--draft-pmf", "0,0.4,0.6"),
+    "a ratio of 1e300": ("--target-pmf", "0.5,0.5", "--draft-pmf", "1e-300,1"),
 }
 
 
@@ -236,18 +259,18 @@ def test_edges_agree_or_are_refused(kind: str, edge: str, capsys: pytest.Capture
 
 BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "no such kind": (("simulate", "rase"), "unknown simulation 'rase'"),
-    "no target": (("simulate", "race"), "--target is missing"),
-    "no pmf": (("simulate", "race", "--target", "0.5,0.6", "--draft", "0.5,0.5"), "--target sums to 1.1"),
-    "other sizes": (("simulate", "race", "--target", "1", "--draft", "0.5,0.5"), "one vocabulary"),
-    "two rows": (("simulate", "race", "--target", "ROWS", "--draft", "ROWS"), "--target has 2 rows"),
+    "no target": (("simulate", "race"), "--target-pmf is missing"),
+    "no pmf": (("simulate", "race", "--target-pmf", "0.5,0.6", "--draft-pmf", "0.5,0.5"), "--target-pmf sums to 1.1"),
+    "other sizes": (("simulate", "race", "--target-pmf", "1", "--draft-pmf", "0.5,0.5"), "one vocabulary"),
+    "two rows": (("simulate", "race", "--target-pmf", "ROWS", "--draft-pmf", "ROWS"), "--target-pmf has 2 rows"),
     "a ratio beyond the floats": (
-        ("simulate", "race", "--target", "0.5,0.5", "--draft", "1e-310,1"),
+        ("simulate", "race", "--target-pmf", "0.5,0.5", "--draft-pmf", "1e-310,1"),
         "target/draft at token 0",
     ),
     "no trials": (("simulate", "race", *PAIR, "--trials", "0"), "--trials is 0"),
     "negative trials": (("simulate", "race", *PAIR, "--trials", "-5"), "--trials is -5"),
     "a mean of one trial": (("simulate", "token", "--trials", "1"), "need 2 for an interval"),
-    "no batch": (("simulate", "race", *PAIR, "--batch", "0"), "--batch is 0"),
+    "no batch": (("simulate", "race", *PAIR, "--batch-size", "0"), "--batch-size is 0"),
     "no workers": (("simulate", "race", *PAIR, "--workers", "0"), "--workers is 0"),
     "a negative seed": (("simulate", "race", *PAIR, "--seed", "-1"), "--seed is -1"),
     "no alarm": (("simulate", "race", *PAIR, "--alarm", "0"), "--alarm is 0"),
@@ -260,31 +283,27 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "no shape": (("simulate", "tree", "--rank-pmf", "1", "--shape", "oak"), "shape 'oak' is unknown"),
     "k beside a shape": (("simulate", "tree", "--rank-pmf", "1", "--shape", "2x1", "--k", "3"), "leave --k out"),
     "a rank the law lacks": (("simulate", "tree", "--rank-pmf", "0.5,0.5", "--shape", "3"), "ranks stop at 2"),
-    "a chain that is none": (("simulate", "token", "--target", "1", "--draft", "ROWS"), "one vocabulary"),
+    "a chain that is none": (("simulate", "token", "--target-pmf", "1", "--draft-pmf", "ROWS"), "one vocabulary"),
     "no length": (("simulate", "token", "--length", "0"), "--length is 0"),
     "a text too long": (("simulate", "token", "--length", "100000"), "--length is 100000"),
     "too many drafts": (("simulate", "tree", "--rank-pmf", "1", "--k", "1000"), "the shape has 1000 nodes"),
     "a tree too large": (("simulate", "tree", "--rank-pmf", "1", "--shape", "1000x1000x1000"), "nodes"),
     "first tokens of two rows": (
-        ("simulate", "token", "--target", "ROWS", "--draft", "ROWS", "--initial", "ROWS"),
+        ("simulate", "token", "--target-pmf", "ROWS", "--draft-pmf", "ROWS", "--initial", "ROWS"),
         "--initial has 2 rows",
     ),
-    "arrivals without end": (("simulate", "poisson", "--target", "0.5,0.5", "--draft", "1,1e-12"), "arrivals"),
-    "an empty target": (("simulate", "race", "--target", "", "--draft", "1"), "--target is empty"),
-    "no kind": (("simulate",), "Missing argument 'kind'"),
+    "arrivals without end": (("simulate", "poisson", "--target-pmf", "0.5,0.5", "--draft-pmf", "1,1e-12"), "arrivals"),
+    "an empty target": (("simulate", "race", "--target-pmf", "", "--draft-pmf", "1"), "--target-pmf is empty"),
+    "no kind": (("simulate",), "Missing argument 'KIND'"),
     "no text": (("simulate", "ngram"), "--text is missing"),
     "no such text": (("simulate", "ngram", "--text", "no.such.module"), "no.such.module"),
     "no such file": (("simulate", "ngram", "--text", "no.txt"), "--text is 'no.txt': must be a text file, a module"),
     "no such family": (("simulate", "random-trees", "--family", "elves"), "elves"),
-    "a family and pmfs": (("simulate", "random-trees", "--family", "x", "--target", "1"), "leave one out"),
-    "no nodes": (("simulate", "random-trees", "--target", "1", "--nodes", "0"), "--nodes is 0"),
-    "results that are a folder": (("simulate", "race", *PAIR, "--results", "FOLDER"), "FOLDER"),
-    "results on a device": (
-        ("simulate", "race", *PAIR, "--results", "/dev/full"),
-        "/dev/full cannot be written (not a",
-    ),
-    "results nowhere": (("simulate", "race", *PAIR, "--results", "/dev/null"), "/dev/null cannot be written (not a"),
-    "results of another kind": (("simulate", "race", *PAIR, "--results", "OTHER"), "holds no results"),
+    "a family and pmfs": (("simulate", "random-trees", "--family", "x", "--target-pmf", "1"), "leave one out"),
+    "no nodes": (("simulate", "random-trees", "--target-pmf", "1", "--nodes", "0"), "--nodes is 0"),
+    "results that are a folder": (("simulate", "race", *PAIR, "--out", "FOLDERS"), "results.jsonl"),
+    "results on a device": (("simulate", "race", *PAIR, "--out", "/dev/full"), "cannot be written (Not a directory)"),
+    "results of another kind": (("simulate", "race", *PAIR, "--out", "FOLDER"), "holds no results"),
     "no such figure": (("figures", "mona-lisa"), "no figure is called 'mona-lisa'"),
     "no workers for figures": (("figures", "race", "--workers", "0"), "--workers is 0"),
     "a negative seed for figures": (("figures", "race", "--seed", "-1"), "seed is -1"),
@@ -298,8 +317,13 @@ def test_bad_input_is_one_line(name: str, tmp_path: Path, capsys: pytest.Capture
     arguments, message = BAD[name]
     (tmp_path / "ROWS").write_text("0.5 0.5\n0.5 0.5\n")
     (tmp_path / "OTHER").write_text("not results\n")
+    (tmp_path / "FOLDERS" / "results.jsonl").mkdir(parents=True)
     (tmp_path / "FOLDER").mkdir()
-    words = [str(tmp_path / each) if each.split("/")[0] in ("ROWS", "OTHER", "FOLDER") else each for each in arguments]
+    (tmp_path / "FOLDER" / "results.jsonl").write_text("not results\n")
+    words = [
+        str(tmp_path / each) if each.split("/")[0] in ("ROWS", "OTHER", "FOLDER", "FOLDERS") else each
+        for each in arguments
+    ]
     assert message in refused(capsys, *words)
 
 
@@ -308,10 +332,9 @@ def test_results_of_another_version_are_left_alone(
 ) -> None:
     from simulations.experiments import registry
 
-    path = tmp_path / "r.jsonl"
-    ask(capsys, "simulate", "race", *PAIR, *FEW, "--results", path)
+    ask(capsys, "simulate", "race", *PAIR, *FEW, "--out", tmp_path)
     monkeypatch.setitem(registry._registered, "race", registry.registered("race")._replace(version="2"))
-    assert main(["simulate", "race", *PAIR, *FEW, "--results", str(path)]) == 0
+    assert main(["simulate", "race", *PAIR, *FEW, "--out", str(tmp_path)]) == 0
     assert "4 batches of race are of version 1, not 2: ignored" in capsys.readouterr().err
 
 
@@ -375,8 +398,9 @@ def test_a_figure_whose_theory_is_wrong_is_told(
 @pytest.mark.evidence
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_keeps_its_batches_and_leaves_no_process(sent: signal.Signals, tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
-    command = ["simulate", "race-dense", *PAIR, "--trials", "1000000000", "--batch", "20000", "--results", str(path)]
+    path = tmp_path / "results.jsonl"
+    command = ["simulate", "race-dense", *PAIR, "--trials", "1000000000", "--batch-size", "20000"]
+    command += ["--out", str(tmp_path)]
     run = begun("-m", "spectheory", *command)
     for _ in range(600):
         if path.exists() and path.stat().st_size > 3000:
@@ -391,7 +415,7 @@ def test_an_interrupted_run_keeps_its_batches_and_leaves_no_process(sent: signal
     assert any(found.batches.values())
 
 
-ENDLESS = ("race", *PAIR, "--trials", "10", "--batch", str(10**12), "--workers", "1")
+ENDLESS = ("race", *PAIR, "--trials", "10", "--batch-size", str(10**12), "--workers", "1")
 
 SLOW_TRIAL = """
 import sys
@@ -449,7 +473,7 @@ def test_a_batch_that_does_not_end_is_cut_off(sent: tuple[signal.Signals, ...]) 
     out, err = run.communicate(timeout=60)
     seconds = time.monotonic() - start
     assert (run.returncode, out) == (130, "")
-    assert err.endswith("spectheory: interrupted; nothing was kept (--results FILE keeps finished batches)\n")
+    assert err.endswith("spectheory: interrupted; nothing was kept (--out FOLDER keeps finished batches)\n")
     assert not alive(worker)
     assert seconds < (GRACE if len(sent) == 2 else GRACE + 5)
 
@@ -467,7 +491,7 @@ def test_a_kill_ends_a_worker_that_computes() -> None:
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("results", [False, True])
 def test_a_first_trial_that_does_not_end_is_cut_off(sent: signal.Signals, results: bool, tmp_path: Path) -> None:
-    kept = ("--results", str(tmp_path / "r.jsonl")) if results else ()
+    kept = ("--out", str(tmp_path)) if results else ()
     run = begun("-c", SLOW_TRIAL, "simulate", "race", *PAIR, *kept)
     assert run.stderr is not None
     assert run.stderr.readline() == "begun\n"
@@ -478,7 +502,7 @@ def test_a_first_trial_that_does_not_end_is_cut_off(sent: signal.Signals, result
     assert err == "spectheory: interrupted; " + (
         "if files were written, the same command goes on from them\n"
         if results
-        else "nothing was kept (--results FILE keeps finished batches)\n"
+        else "nothing was kept (--out FOLDER keeps finished batches)\n"
     )
 
 

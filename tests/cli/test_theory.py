@@ -132,7 +132,7 @@ def by_rule(content: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def test_rules_of_two_pmfs(ask: Ask, k: int) -> None:
     """The rows are those of rule_order; the rules with one candidate and R4 by hand besides."""
     for p, q in zip(TABLE_P, TABLE_Q, strict=True):
-        content = ask("rules", "--target", text_of(p), "--draft", text_of(q), "--k", k)
+        content = ask("rules", "--target-pmf", text_of(p), "--draft-pmf", text_of(q), "--candidates", k)
         rows = by_rule(content)
         by_hand = {
             "token": math.fsum(map(min, p, q)),
@@ -161,7 +161,7 @@ def test_r4_is_a_limit_for_iid_candidates_alone(ask: Ask) -> None:
     """The gap is never negative where R4 is said to be a limit; elsewhere it is negative at one pair at least."""
     gaps: dict[bool, list[float]] = {True: [], False: []}
     for p, q in zip(TABLE_P, TABLE_Q, strict=True):
-        for row in ask("rules", "--target", text_of(p), "--draft", text_of(q), "--k", 2)["rules"]:
+        for row in ask("rules", "--target-pmf", text_of(p), "--draft-pmf", text_of(q), "--candidates", 2)["rules"]:
             if row["gap"] is not None:
                 gaps[row["optimum_is_limit"]].append(row["gap"])
     assert min(gaps[True]) > -EXACT
@@ -170,7 +170,7 @@ def test_r4_is_a_limit_for_iid_candidates_alone(ask: Ask) -> None:
 
 def test_rank_entropy_stands_beside_kl_only_where_it_bounds_it(ask: Ask, read: Callable[..., str]) -> None:
     """Distinct tokens at a pair where H(R) is far below KL: no entropy is shown for them."""
-    arguments = ["rules", "--target", "0.999,0.001", "--draft", "0.001,0.999", "--k", 2]
+    arguments = ["rules", "--target-pmf", "0.999,0.001", "--draft-pmf", "0.001,0.999", "--candidates", 2]
     content = ask(*arguments)
     shown = {name: row["rank_entropy"] for name, row in by_rule(content).items() if row["rank_entropy"]}
     assert set(shown) == {"poisson", "recursive"}
@@ -181,9 +181,9 @@ def test_rank_entropy_stands_beside_kl_only_where_it_bounds_it(ask: Ask, read: C
 def test_a_table_of_pmfs_gives_means(ask: Ask, tmp_path: Path) -> None:
     for name, table in (("p", TABLE_P), ("q", TABLE_Q)):
         np.save(tmp_path / f"{name}.npy", np.array(table))
-    whole = ask("rules", "--target", tmp_path / "p.npy", "--draft", tmp_path / "q.npy", "--k", 3)
+    whole = ask("rules", "--target-pmf", tmp_path / "p.npy", "--draft-pmf", tmp_path / "q.npy", "--candidates", 3)
     single = [
-        ask("rules", "--target", text_of(p), "--draft", text_of(q), "--k", 3)
+        ask("rules", "--target-pmf", text_of(p), "--draft-pmf", text_of(q), "--candidates", 3)
         for p, q in zip(TABLE_P, TABLE_Q, strict=True)
     ]
     assert whole["positions"] == 3
@@ -208,7 +208,9 @@ def write_forms(folder: Path) -> dict[str, str]:
 
 
 def test_every_form_of_a_pmf_reads_the_same(ask: Ask, tmp_path: Path) -> None:
-    contents = [ask("rules", "--target", form, "--draft", "0.2,0.3,0.5") for form in write_forms(tmp_path).values()]
+    contents = [
+        ask("rules", "--target-pmf", form, "--draft-pmf", "0.2,0.3,0.5") for form in write_forms(tmp_path).values()
+    ]
     assert all(content == contents[0] for content in contents)
     ranks = [ask("tree", "--rank-pmf", form, "--nodes", 4) for form in write_forms(tmp_path).values()]
     assert all(content == ranks[0] for content in ranks)
@@ -219,15 +221,15 @@ def test_single_precision_is_scaled_and_said(ask: Ask, tmp_path: Path) -> None:
     table = rng.dirichlet(np.ones(50), 4)
     np.save(tmp_path / "double.npy", table)
     np.save(tmp_path / "single.npy", table.astype(np.float32))
-    double, single = (ask("bounds", "--target", tmp_path / f"{name}.npy") for name in ("double", "single"))
-    assert "--target is in float32" in " ".join(single["notes"])
+    double, single = (ask("bounds", "--target-pmf", tmp_path / f"{name}.npy") for name in ("double", "single"))
+    assert "--target-pmf is in float32" in " ".join(single["notes"])
     assert "float32" not in " ".join(double["notes"])
     for one, other in zip(double["rows"], single["rows"], strict=True):
         assert one["sharp"] == pytest.approx(other["sharp"], rel=SINGLE)
 
 
 def test_a_draft_that_lacks_a_token(ask: Ask, read: Callable[..., str]) -> None:
-    arguments = ["rules", "--target", "0.5,0.5,0", "--draft", "1,0,0"]
+    arguments = ["rules", "--target-pmf", "0.5,0.5,0", "--draft-pmf", "1,0,0"]
     content = ask(*arguments)
     assert content["kl"] is None
     assert "KL is infinite" in " ".join(content["notes"])
@@ -241,7 +243,7 @@ def test_what_would_take_minutes_is_estimated_or_bounded(
     """With hardly any work allowed: what is shown instead, with its reason, and drawn from the seed."""
     p, q = "0.4,0.3,0.1,0.1,0.05,0.05", "0.1,0.1,0.3,0.3,0.1,0.1"
     monkeypatch.setattr("spectheory.verification.means.MOST_WORK", 1 << 7)
-    arguments = ["rules", "--target", p, "--draft", q, "--k", 3]
+    arguments = ["rules", "--target-pmf", p, "--draft-pmf", q, "--candidates", 3]
     rough = by_rule(ask(*arguments, "--seed", 1))
     estimate = rough["recursive-distinct"]
     assert (estimate["side"], estimate["acceptance"]["kind"]) == ("estimate", "statistical")
@@ -258,7 +260,7 @@ def test_what_would_take_minutes_is_estimated_or_bounded(
 
 def test_rules_of_a_trace(ask: Ask, trace_file: Path) -> None:
     columns = Trace.read(trace_file).columns
-    content = ask("rules", trace_file, "--k", 3)
+    content = ask("rules", trace_file, "--candidates", 3)
     rows = by_rule(content)
     ratio = np.exp(np.minimum(0, columns["log_draft"] - columns["log_target"]))
     missed = columns["race_g"] / (1 + columns["race_g"])
@@ -286,9 +288,9 @@ def test_rules_of_a_trace(ask: Ask, trace_file: Path) -> None:
     assert "recursive-distinct with several candidates is not exact" in " ".join(content["notes"])
     assert content["kl"]["best"] == pytest.approx(columns["kl"].mean(), abs=EXACT)
     assert content["optimum"] == {"3": None}
-    assert ask("rules", trace_file.parent, "--k", 3) == content
+    assert ask("rules", trace_file.parent, "--candidates", 3) == content
     # Ranks are recorded up to 8.
-    many = by_rule(ask("rules", trace_file, "--k", 9))
+    many = by_rule(ask("rules", trace_file, "--candidates", 9))
     assert many["race"]["acceptance"] is None
     assert "up to 8" in many["race"]["reason"]
     assert "up to 4" in many["recursive-distinct"]["reason"]
@@ -355,7 +357,7 @@ def heaviest(rows: list[list[float]], nodes: int) -> float:
 
 
 def test_bounds_of_one_pmf_hold_and_are_ordered(ask: Ask) -> None:
-    content = ask("bounds", "--target", "0.5,0.3,0.2", "--nodes", 1, "--nodes", 5, "--nodes", 40)
+    content = ask("bounds", "--target-pmf", "0.5,0.3,0.2", "--nodes", 1, "--nodes", 5, "--nodes", 40)
     for row in content["rows"]:
         value = row["best_tree"]["best"]
         assert value == pytest.approx(heaviest([P], row["nodes"]) + 1, rel=EXACT)
@@ -370,7 +372,7 @@ def test_bounds_of_one_pmf_hold_and_are_ordered(ask: Ask) -> None:
 def test_random_trees_from_rows(ask: Ask, tmp_path: Path) -> None:
     """One node: the mean of the largest entries, within five standard errors (the seed is fixed)."""
     np.save(tmp_path / "p.npy", np.array(TABLE_P))
-    arguments = ["bounds", "--target", tmp_path / "p.npy", "--nodes", 1, "--nodes", 12, "--trees", 400]
+    arguments = ["bounds", "--target-pmf", tmp_path / "p.npy", "--nodes", 1, "--nodes", 12, "--trees", 400]
     first, second = ask(*arguments)["rows"]
     value = first["best_tree"]
     assert value["kind"] == "statistical"
@@ -380,11 +382,11 @@ def test_random_trees_from_rows(ask: Ask, tmp_path: Path) -> None:
     assert second["best_tree"]["low"] < second["numeric"]["high"] < second["sharp"]
     assert ask(*arguments)["rows"][0] == first
     assert ask(*arguments, "--seed", 1)["rows"][0]["best_tree"] != value
-    assert "best_tree" not in ask("bounds", "--target", tmp_path / "p.npy")["rows"][0]
+    assert "best_tree" not in ask("bounds", "--target-pmf", tmp_path / "p.npy")["rows"][0]
 
 
 def test_a_certain_target_has_no_limit_but_the_nodes(ask: Ask) -> None:
-    (row,) = ask("bounds", "--target", "1,0", "--nodes", 3)["rows"]
+    (row,) = ask("bounds", "--target-pmf", "1,0", "--nodes", 3)["rows"]
     assert (row["best_tree"]["best"], row["numeric"]["best"], row["sharp"]) == (4, 4, 4)
 
 
@@ -632,9 +634,9 @@ def test_tables_fit_a_narrow_terminal(read: Callable[..., str], trace_file: Path
     """At 80 columns every row of a table is one line, and nothing is longer than the terminal."""
     np.save(tmp_path / "p.npy", np.array(TABLE_P))
     for arguments, rows in (
-        (["rules", "--target", text_of(P), "--draft", text_of(Q)], 12),
+        (["rules", "--target-pmf", text_of(P), "--draft-pmf", text_of(Q)], 12),
         (["rules", trace_file], 12),
-        (["bounds", "--target", tmp_path / "p.npy", "--trees", 5], 3),
+        (["bounds", "--target-pmf", tmp_path / "p.npy", "--trees", 5], 3),
         (["bounds", trace_file], 6),
         (["tree", trace_file, "--nodes", 6], 3),
     ):
@@ -648,34 +650,40 @@ def test_tables_fit_a_narrow_terminal(read: Callable[..., str], trace_file: Path
 
 
 BAD_INPUT = [
-    (["rules"], "no input is given: needs one of a trace, --target with --draft"),
-    (["rules", "T", "--target", "1"], "a trace and --target with --draft are given"),
-    (["rules", "--target", "1"], "--draft is missing"),
-    (["rules", "--draft", "1"], "--target is missing"),
-    (["rules", "T", "--k", "0"], "--k is 0: must be in 1..1024"),
+    (["rules"], "no input is given: needs one of a trace, --target-pmf with --draft-pmf"),
+    (["rules", "T", "--target-pmf", "1"], "a trace and --target-pmf with --draft-pmf are given"),
+    (["rules", "--target-pmf", "1"], "--draft-pmf is missing"),
+    (["rules", "--draft-pmf", "1"], "--target-pmf is missing"),
+    (["rules", "T", "--candidates", "0"], "--candidates is 0: must be in 1..1024"),
     (["rules", "T", "--seed", "-1"], "seed is -1"),
     (["rules", "absent"], "absent is missing"),
-    (["rules", "--target", "0.5,0.4", "--draft", "1,0"], "--target sums to 0.9, 0.1 too little: must sum to 1"),
-    (["rules", "--target", "1,0", "--draft", "0.7,0.4"], "--draft sums to 1.1, 0.1 too much"),
-    (["rules", "--target", "1,0", "--draft", "1,nan"], "--draft[1] is nan"),
-    (["rules", "--target", "-0.5,1.5", "--draft", "1,0"], "--target[0] is -0.5"),
-    (["rules", "--target", "inf,0", "--draft", "1,0"], "--target[0] is inf"),
-    (["rules", "--target", "0.5,0.5", "--draft", "1"], "target has 2 tokens and draft 1"),
-    (["rules", "--target", "0.5,half", "--draft", "1"], "--target '0.5,half' is neither numbers nor a file"),
-    (["rules", "--target", "", "--draft", "1"], "--target is empty"),
-    (["rules", "--target", "FOLDER", "--draft", "1"], "Is a directory"),
-    (["rules", "--target", "table.npy", "--draft", "two.npy"], "--target has 3 rows and --draft 2"),
-    (["rules", "--target", "off.npy", "--draft", "1,0"], "--target row 1 sums to 0.5, 0.5 too little"),
-    (["rules", "--target", "cube.npy", "--draft", "1,0"], "--target is an array (1, 1, 1) of float64"),
-    (["rules", "--target", "words.npy", "--draft", "1,0"], "--target is an array (1,) of str32"),
-    (["rules", "--target", "torn.npy", "--draft", "1,0"], "cannot be read"),
-    (["rules", "--target", "empty.txt", "--draft", "1,0"], "it holds no list of numbers"),
-    (["rules", "--target", "words.txt", "--draft", "1,0"], "line 2 is not a row of numbers"),
-    (["rules", "--target", "ragged.txt", "--draft", "1,0"], "its rows differ in length"),
-    (["rules", "--target", "bad.json", "--draft", "1,0"], "an entry is no number"),
-    (["rules", "--target", "object.json", "--draft", "1,0"], "it holds no list of numbers"),
-    (["rules", "--target", "torn.json", "--draft", "1,0"], "cannot be read"),
-    (["rules", "--target", "nan.json", "--draft", "1,0"], "--target[0] is nan"),
+    (
+        ["rules", "--target-pmf", "0.5,0.4", "--draft-pmf", "1,0"],
+        "--target-pmf sums to 0.9, 0.1 too little: must sum to 1",
+    ),
+    (["rules", "--target-pmf", "1,0", "--draft-pmf", "0.7,0.4"], "--draft-pmf sums to 1.1, 0.1 too much"),
+    (["rules", "--target-pmf", "1,0", "--draft-pmf", "1,nan"], "--draft-pmf[1] is nan"),
+    (["rules", "--target-pmf", "-0.5,1.5", "--draft-pmf", "1,0"], "--target-pmf[0] is -0.5"),
+    (["rules", "--target-pmf", "inf,0", "--draft-pmf", "1,0"], "--target-pmf[0] is inf"),
+    (["rules", "--target-pmf", "0.5,0.5", "--draft-pmf", "1"], "target has 2 tokens and draft 1"),
+    (
+        ["rules", "--target-pmf", "0.5,half", "--draft-pmf", "1"],
+        "--target-pmf '0.5,half' is neither numbers nor a file",
+    ),
+    (["rules", "--target-pmf", "", "--draft-pmf", "1"], "--target-pmf is empty"),
+    (["rules", "--target-pmf", "FOLDER", "--draft-pmf", "1"], "Is a directory"),
+    (["rules", "--target-pmf", "table.npy", "--draft-pmf", "two.npy"], "--target-pmf has 3 rows and --draft-pmf 2"),
+    (["rules", "--target-pmf", "off.npy", "--draft-pmf", "1,0"], "--target-pmf row 1 sums to 0.5, 0.5 too little"),
+    (["rules", "--target-pmf", "cube.npy", "--draft-pmf", "1,0"], "--target-pmf is an array (1, 1, 1) of float64"),
+    (["rules", "--target-pmf", "words.npy", "--draft-pmf", "1,0"], "--target-pmf is an array (1,) of str32"),
+    (["rules", "--target-pmf", "torn.npy", "--draft-pmf", "1,0"], "cannot be read"),
+    (["rules", "--target-pmf", "empty.txt", "--draft-pmf", "1,0"], "it holds no list of numbers"),
+    (["rules", "--target-pmf", "words.txt", "--draft-pmf", "1,0"], "line 2 is not a row of numbers"),
+    (["rules", "--target-pmf", "ragged.txt", "--draft-pmf", "1,0"], "its rows differ in length"),
+    (["rules", "--target-pmf", "bad.json", "--draft-pmf", "1,0"], "an entry is no number"),
+    (["rules", "--target-pmf", "object.json", "--draft-pmf", "1,0"], "it holds no list of numbers"),
+    (["rules", "--target-pmf", "torn.json", "--draft-pmf", "1,0"], "cannot be read"),
+    (["rules", "--target-pmf", "nan.json", "--draft-pmf", "1,0"], "--target-pmf[0] is nan"),
     (["bounds"], "no input is given"),
     (["bounds", "T", "--mu", "1", "--mu2", "2"], "a trace and --mu with --mu2 are given"),
     (["bounds", "--mu", "1"], "--mu2 is missing"),
@@ -683,15 +691,15 @@ BAD_INPUT = [
     (["bounds", "--mu", "2", "--mu2", "3"], "mu is 2, mu2 is 3: needs mu >= 0 and mu2 >= mu^2"),
     (["bounds", "--mu", "nan", "--mu2", "3"], "must be finite"),
     (["bounds", "--mu", "1", "--mu2", "3", "--nodes", "0"], "--nodes is 0"),
-    (["bounds", "--mu", "1", "--mu2", "3", "--trees", "9"], "--trees is given without --target"),
-    (["bounds", "--target", "table.npy", "--trees", "0"], "--trees is 0"),
-    (["bounds", "--target", "table.npy", "--trees", "1"], "trees is 1: must be >= 2"),
-    (["bounds", "--target", "table.npy", "--trees", "99999", "--nodes", "9999"], "that would take many minutes"),
+    (["bounds", "--mu", "1", "--mu2", "3", "--trees", "9"], "--trees is given without --target-pmf"),
+    (["bounds", "--target-pmf", "table.npy", "--trees", "0"], "--trees is 0"),
+    (["bounds", "--target-pmf", "table.npy", "--trees", "1"], "trees is 1: must be >= 2"),
+    (["bounds", "--target-pmf", "table.npy", "--trees", "99999", "--nodes", "9999"], "that would take many minutes"),
     (["bounds", "--rank-pmf", "0.9,0.2"], "--rank-pmf sums to 1.1, 0.1 too much: must sum to at most 1"),
     (["bounds", "--rank-pmf", "0,0"], "--rank-pmf is zero everywhere"),
     (["bounds", "--rank-pmf", "table.npy"], "--rank-pmf holds 3 rows"),
     (["bounds", "--rank-pmf", "0.5", "--nodes", "999999"], "--nodes is 999999"),
-    (["rules", "--target", "0.5,,0.5", "--draft", "0.5,0.5"], "'0.5,,0.5' is neither numbers nor a file"),
+    (["rules", "--target-pmf", "0.5,,0.5", "--draft-pmf", "0.5,0.5"], "'0.5,,0.5' is neither numbers nor a file"),
     (["tree"], "no input is given: needs one of a trace, --rank-pmf"),
     (["tree", "T", "--rank-pmf", "0.5"], "a trace and --rank-pmf are given"),
     (

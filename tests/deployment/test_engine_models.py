@@ -70,7 +70,7 @@ def test_old_traces_have_a_placeholder() -> None:
 def test_answers_leave_the_paths_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The trace keeps them and the lines to paste show them; provenance in JSON does not."""
     recorded(sources=SOURCES, target=FOLDER, draft=ON_HUB).write(tmp_path / "trace.parquet")
-    for command in (["predict", "--c", "0.1", "--json"], ["plan", "--c", "0.1", "--nodes", "1", "--json"]):
+    for command in (["predict", "--c", "0.1", "--json"], ["plan", "--c", "0.1", "--nodes-max", "1", "--json"]):
         assert main([command[0], str(tmp_path), *command[1:], "--k-max", "2"]) == 0
         content = json.loads(capsys.readouterr().out)
         engines = content.pop("engines", [])

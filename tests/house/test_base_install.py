@@ -63,8 +63,8 @@ def folder(tmp_path: Path) -> Path:
 
 COMMANDS = {
     "predict": (["predict", "measured", "--c", "0.1", "--k-max", "3"], "prediction.json"),
-    "plan": (["plan", "measured", "--c", "0.1", "--k-max", "3", "--nodes", "1"], "plan.json"),
-    "validate --of": (["validate", "--of", str(VALIDATED)], "validation.md"),
+    "plan": (["plan", "measured", "--c", "0.1", "--k-max", "3", "--nodes-max", "1"], "plan.json"),
+    "validations": (["validations", str(VALIDATED)], "validation.md"),
 }
 
 

@@ -18,7 +18,7 @@ from spectheory.trace import SAMPLED_TEXT, Trace
 from tests.made_up import trace as made_up
 
 PAGE = Path(__file__).parents[2] / "docs" / "extending.md"
-PMFS = ("--target", "0.5,0.3,0.2", "--draft", "0.2,0.3,0.5")
+PMFS = ("--target-pmf", "0.5,0.3,0.2", "--draft-pmf", "0.2,0.3,0.5")
 OVERLAP = 0.7
 """The sum of min(p, q) of these."""
 HEADS = 0.4
@@ -124,7 +124,7 @@ def test_predict_with_the_shape(toys: Path, trace: Trace, ask: Ask) -> None:
 def test_plan(toys: Path, trace: Trace, ask: Ask) -> None:
     found = ask(
         *("plan", toys / "trace.parquet", "--rule", "half:Half", "--rule", "coin:Coin", "--c", 0.1, "--k-max", 2),
-        *("--nodes", 3, "--out", toys / "out"),
+        *("--nodes-max", 3, "--out", toys / "out"),
     )
     assert {each["rule"] for each in found["candidates"]} == {"half", "coin"}
     binding = {limit["name"]: limit["binds"] for limit in found["limits"]["distances"]}
@@ -136,12 +136,12 @@ def test_plan(toys: Path, trace: Trace, ask: Ask) -> None:
 def test_rules_and_bounds(toys: Path, package: None, trace: Trace, ask: Ask) -> None:
     """Installed rules stand beside the built-in ones, with the acceptances that they state."""
     for source, half in ((PMFS, OVERLAP / 2), ((toys / "trace.parquet",), half_accepted(trace).mean())):
-        found = {row["rule"]: row for row in ask("rules", *source, "--k", 3)["rules"]}
+        found = {row["rule"]: row for row in ask("rules", *source, "--candidates", 3)["rules"]}
         assert {"token", "race", "kseq"} < set(found)
         assert found["half"]["acceptance"]["best"] == pytest.approx(half, abs=CLOSE)
         assert (found["half"]["k"], found["coin"]["k"]) == (1, 3)
         assert found["coin"]["acceptance"]["best"] == pytest.approx(1 - (1 - HEADS) ** 3, abs=CLOSE)
-        named = ask("rules", *source, "--k", 3, "--rule", "half", "--rule", "coin:Coin")["rules"]
+        named = ask("rules", *source, "--candidates", 3, "--rule", "half", "--rule", "coin:Coin")["rules"]
         assert {row["rule"] for row in named} == {"half", "coin"}
     bounds = ask("bounds", toys / "trace.parquet", "--nodes", 2)
     assert "coin" in json.dumps(bounds)

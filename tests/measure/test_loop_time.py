@@ -132,7 +132,7 @@ def test_a_plan_counts_the_loop() -> None:
 
 def commands(folder: Path, capsys: pytest.CaptureFixture[str], *options: str) -> tuple[dict[str, float], list[float]]:
     """Best speed-up of plan and of predict, and those of the engines."""
-    assert main(["plan", str(folder), "--k-max", "4", "--nodes", "1", "--json", *options]) == 0
+    assert main(["plan", str(folder), "--k-max", "4", "--nodes-max", "1", "--json", *options]) == 0
     planned = json.loads(capsys.readouterr().out)
     assert main(["predict", str(folder), "--k-max", "4", "--rule", "token", "--json", *options]) == 0
     predicted = json.loads(capsys.readouterr().out)

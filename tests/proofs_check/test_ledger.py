@@ -205,7 +205,7 @@ def test_the_ledger_loads_without_a_compiler() -> None:
 def test_verify_asks_for_the_compiler_where_something_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numba", None)
     with pytest.raises(MissingExtraError, match="numba is not installed: this needs the extra 'fast'"):
-        run_verify(VerifyOptions(ids=["R1"], kind="simulation"))
+        run_verify(VerifyOptions(ids=["R1"], evidence="simulation"))
 
 
 def test_refuted_entries_are_the_named_ones_and_more() -> None:

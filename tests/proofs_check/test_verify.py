@@ -211,7 +211,7 @@ def test_one_id_shows_every_check(run: Run) -> None:
 
 
 def test_json_is_one_object(run: Run) -> None:
-    status, out, _ = run("A3", "--kind", "symbolic", "--json", "--workers", "1")
+    status, out, _ = run("A3", "--evidence", "symbolic", "--json", "--workers", "1")
     answer = json.loads(out)
     assert (status, answer["as_expected"]) == (0, True)
     assert [entry["id"] for entry in answer["entries"]] == ["A3"]
@@ -223,10 +223,10 @@ def test_json_is_one_object(run: Run) -> None:
 
 def test_the_steps_of_proofs_are_counted_by_what_they_are(run: Run) -> None:
     """R6: five steps, one of them in words; A3: seven steps for any V, one proof for V = 2 alone."""
-    status, out, _ = run("R6", "--kind", "proof", "--workers", "1")
+    status, out, _ = run("R6", "--evidence", "proof", "--workers", "1")
     assert status == 0
     assert out.splitlines()[-1] == "Steps of the proofs: 4 carry the argument, 1 in words, 0 cited"
-    _, out, _ = run("A3", "--kind", "proof", "--workers", "1")
+    _, out, _ = run("A3", "--evidence", "proof", "--workers", "1")
     assert "proved, V = 2" in out
     _, out, _ = run("A3/look-alike", "--workers", "1")
     assert "Steps of the proofs" not in out
@@ -268,20 +268,20 @@ def test_an_interrupted_run_shows_what_is_finished(run: Run, monkeypatch: pytest
 BAD: dict[str, tuple[list[str], str]] = {
     "an unknown id": (["A33"], "did you mean A3"),
     "an unknown paper": (["--paper", "kobus"], "did you mean kobus2025"),
-    "an unknown kind": (["--kind", "magic"], "symbolic, exact, certified, search"),
+    "an unknown kind": (["--evidence", "magic"], "symbolic, exact, certified, search"),
     "no worker": (["--workers", "0"], "must be in 1.."),
     "a negative seed": (["--seed", "-1"], "must be an integer >= 0"),
-    "no evidence of the kind": (["A3/look-alike", "--kind", "certified"], "none of the statements"),
+    "no evidence of the kind": (["A3/look-alike", "--evidence", "certified"], "none of the statements"),
     "no claim file": (["--claim", "nowhere.py"], "needs a Python file"),
     "a claim and an id": (["A3", "--claim", "nowhere.py"], "needs one of"),
     "a claim that breaks": (["--claim", "{folder}/breaks.py"], "ZeroDivisionError"),
     "a file without claims": (["--claim", "{folder}/empty.py"], "defines no claim"),
-    "a claim and a kind": (["--kind", "exact", "--claim", "nowhere.py"], "needs one of"),
+    "a claim and a kind": (["--evidence", "exact", "--claim", "nowhere.py"], "needs one of"),
     "a claim file that exits": (["--claim", "{folder}/exits.py"], "SystemExit"),
-    "a device as record": (["A3/look-alike", "--out", "/dev/full"], "is no file"),
+    "a device as record": (["A3/look-alike", "--out", "/dev/full"], "cannot be written"),
     "a claim that is no number": (["--claim", "{folder}/number.py"], "needs at_most"),
-    "an unwritable record": (["A3/look-alike", "--out", "/proc/none/run.jsonl"], "cannot be"),
-    "a folder as record": (["A3/look-alike", "--out", "{folder}"], "is no file"),
+    "an unwritable record": (["A3/look-alike", "--out", "/proc/none"], "cannot be"),
+    "a folder as record": (["A3/look-alike", "--out", "{folder}/taken"], "is no file"),
 }
 
 
@@ -289,6 +289,7 @@ BAD: dict[str, tuple[list[str], str]] = {
 def test_bad_input_is_one_line(case: str, run: Run, tmp_path: Path) -> None:
     (tmp_path / "breaks.py").write_text("1 / 0")
     (tmp_path / "empty.py").write_text("")
+    (tmp_path / "taken" / "checks.jsonl").mkdir(parents=True)
     (tmp_path / "exits.py").write_text("import sys\nsys.exit(0)")
     (tmp_path / "number.py").write_text("from proofs_check import Claim\nc = Claim('c', lambda p, q: p[0])")
     arguments, fragment = BAD[case]

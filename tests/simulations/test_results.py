@@ -237,7 +237,7 @@ def test_what_is_no_regular_file_is_refused_at_once(name: str, tmp_path: Path) -
 
 
 def test_rows_do_not_go_where_output_goes(tmp_path: Path) -> None:
-    """As in ``... --results /dev/stdout > answers``."""
+    """Answers would be mixed with results."""
     path = tmp_path / "answers"
     code = "from simulations.experiments.appending import *; ResultsWriter(Path({!r})).__enter__()"
     for name in ("/dev/stdout", str(path)):

@@ -44,7 +44,7 @@ COMMANDS = [
     ["predict", "LOG", "--c", "0.1", "--k-max", "3", "--out", "OUT"],
     ["predict", "--logprobs", "LOG", "--c", "0.1", "--k-max", "3", "--out", "OUT"],
     ["plan", "LOG", "--c", "0.1", "--k-max", "3", "--out", "OUT"],
-    ["plan", "--draft", "toy=LOG", "--c", "0.1", "--k-max", "3", "--out", "OUT"],
+    ["plan", "--trace", "toy=LOG", "--c", "0.1", "--k-max", "3", "--out", "OUT"],
     ["rules", "LOG"],
     ["bounds", "LOG"],
 ]

@@ -72,9 +72,8 @@ def test_the_command_joins_folders(found: dict[str, Any], tmp_path: Path, capsys
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "validation.json").write_text(json.dumps(found))
-    of = [part for name in ("one", "two") for part in ("--of", str(tmp_path / name))]
     out = tmp_path / "all"
-    assert main(["validate", *of, "--out", str(out)]) == 0
+    assert main(["validations", str(tmp_path / "one"), str(tmp_path / "two"), "--out", str(out)]) == 0
     assert {path.name for path in out.iterdir()} == {
         f"{stem}.{suffix}" for stem in ("validation", "validation-pairs") for suffix in ("png", "svg")
     } | {"validation.md"}
@@ -86,9 +85,9 @@ def test_a_pair_that_disagrees_gives_the_status(found: dict[str, Any], tmp_path:
     for name, disagreements in (("right", 0), ("wrong", 2)):
         (tmp_path / name).mkdir()
         (tmp_path / name / "validation.json").write_text(json.dumps({**found, "disagreements": disagreements}))
-    of = [part for name in ("right", "wrong") for part in ("--of", str(tmp_path / name))]
-    assert main(["validate", *of[:2], "--out", str(tmp_path / "one")]) == 0
-    assert main(["validate", *of, "--out", str(tmp_path / "both")]) == 1
+    right, wrong = (str(tmp_path / name) for name in ("right", "wrong"))
+    assert main(["validations", right, "--out", str(tmp_path / "one")]) == 0
+    assert main(["validations", right, wrong, "--out", str(tmp_path / "both")]) == 1
 
 
 def test_a_marker_is_a_temperature_and_no_pair_is_left_out(found: dict[str, Any]) -> None:
@@ -105,21 +104,20 @@ def test_a_marker_is_a_temperature_and_no_pair_is_left_out(found: dict[str, Any]
 
 
 @pytest.mark.parametrize(
-    ("content", "options", "message"),
+    ("content", "message"),
     [
-        (None, [], "is no finished validation (No such file"),
-        ("{", [], "is no finished validation"),
-        ('{"schema": 99}', [], "schema 99"),
-        ('{"schema": 1}', [], "is no finished validation"),
-        ("{}", ["--seed", "3", "--device", "cpu"], "--seed, --device given with --of"),
+        (None, "is no finished validation (No such file"),
+        ("{", "is no finished validation"),
+        ('{"schema": 99}', "schema 99"),
+        ('{"schema": 1}', "is no finished validation"),
     ],
 )
 def test_bad_folders_are_one_line(
-    content: str | None, options: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    content: str | None, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if content is not None:
         (tmp_path / "validation.json").write_text(content)
-    assert main(["validate", "--of", str(tmp_path), "--out", str(tmp_path / "all"), *options]) == 2
+    assert main(["validations", str(tmp_path), "--out", str(tmp_path / "all")]) == 2
     err = capsys.readouterr().err
     assert message in " ".join(err.split())
     assert len(err.strip().splitlines()) == 1

@@ -1,0 +1,94 @@
+"""How a command reads its options, and shows them in named groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typer.core import TyperCommand
+
+from spectheory.cli.renamed import refuse_old_name
+from spectheory.cli.vocabulary import GROUPS, HELP
+from spectheory.errors import SettingError
+
+WIDTH = 120
+"""Help is not wider than this."""
+NAMES = 26
+"""Most columns that the names of options take beside their help."""
+
+
+class Command(TyperCommand):
+    """A command with grouped help that refuses old names and ambiguous repetition."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the command line."""
+        for each in self.get_params(ctx):
+            self._refuse_twice(ctx, each, args)
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            refuse_old_name(str(self.name), getattr(error, "option_name", ""))
+            raise
+
+    def _refuse_twice(self, ctx: Any, param: Any, args: list[str]) -> None:
+        """Refuse an option given twice that other commands repeat: the last value alone would count."""
+        given = sum(arg.split("=")[0] in param.opts for arg in args)
+        if given > 1 and not getattr(param, "multiple", True) and param.opts[0] in repeatable(ctx.find_root().command):
+            raise SettingError(
+                f"{param.opts[0]} is given {given} times",
+                limit=f"{self.name} takes one value",
+                remedy="leave the others out",
+            )
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments, then every group with its options."""
+        params = self.get_params(ctx)
+        rows = {id(each): _row(each) for each in params}
+        widest = min(NAMES, max(len(name) for name, _ in rows.values()))
+        for group in ("Arguments", *GROUPS):
+            members = [rows[id(each)] for each in params if group_of(each) == group]
+            if members:
+                with formatter.section(group):
+                    formatter.write_dl([(name.ljust(widest), text) for name, text in members], col_max=widest)
+
+
+def repeatable(app: Any) -> set[str]:
+    """Options that a command of the program takes several times."""
+    params = (each for command in app.commands.values() for each in command.params)
+    return {each.opts[0] for each in params if getattr(each, "multiple", False)}
+
+
+def group_of(param: Any) -> str:
+    """The heading under which a parameter stands."""
+    return "Arguments" if param.param_type_name == "argument" else param.rich_help_panel or HELP
+
+
+def _row(param: Any) -> tuple[str, str]:
+    """A parameter as it is written, and its help with its default."""
+    name, text = param.metavar, param.help or ""
+    if param.param_type_name == "option":
+        name = ", ".join(sorted(param.opts, key=len)) + ("" if param.is_flag else f" {param.metavar}")
+        text += " Repeatable." if param.multiple else ""
+    default = param.show_default if isinstance(param.show_default, str) else param.default
+    if param.required:
+        text += " [required]"
+    elif default is not None and not isinstance(default, bool):
+        text += f" [default: {default:g}]" if isinstance(default, float) else f" [default: {default}]"
+    return name, text.format_map(_Names()) if "{" in text else text
+
+
+class _Names(dict[str, str]):
+    """Names of rules, for the help that lists them."""
+
+    def __missing__(self, key: str) -> str:
+        from spectheory.verification import registry as known
+        from spectheory.verification.base import Rule
+
+        every, trees = known.all_rules().values(), known.names(known.VALIDATED_TREE_RULES)
+        return {
+            "every": known.names(every, Rule),
+            "rules": known.names(every),
+            "ranked": known.ranked_names(),
+            "usual": f"{known.names(known.DEFAULT_RULES)}; with trees {trees}",
+            "decoded": f"{known.names(known.VALIDATED_RULES)}, assisted; with trees {trees}",
+            "first": known.VALIDATED_TREE_RULES[0].name,
+        }[key]

@@ -1,0 +1,141 @@
+"""Every option of the command line: its name, what it takes, its group and its meaning, the same in every command."""
+
+from __future__ import annotations
+
+from copy import copy
+
+from typer import Argument, Option
+from typer.models import OptionInfo
+
+TRACE, PAIR, TEXT, SAMPLING = "Trace", "Pair", "Text", "Sampling"
+SHAPES, PMFS, STATEMENTS = "Rules and shapes", "Distributions", "Statements"
+COST, ROOFLINE = "Cost", "Cost from a data sheet"
+RUN, OUTPUT, HELP = "Run", "Output", "Help"
+GROUPS = (TRACE, SHAPES, PMFS, COST, ROOFLINE, PAIR, TEXT, SAMPLING, STATEMENTS, RUN, OUTPUT, HELP)
+"""Headings of ``--help``, in their order."""
+
+
+def option(name: str, metavar: str, group: str, help: str) -> OptionInfo:
+    """Declare an option; a flag has no metavar. ``{rules}`` and the like in its help are names of rules."""
+    made: OptionInfo = Option(name, metavar=metavar or None, rich_help_panel=group, help=help)
+    return made
+
+
+def shown(made: OptionInfo, *defaults: object) -> OptionInfo:
+    """The same option in a command that fills in `defaults` where it is left out."""
+    made = copy(made)
+    made.show_default = ", ".join(f"{each:g}" if isinstance(each, float) else str(each) for each in defaults)
+    return made
+
+
+THE_TRACE = Argument(metavar="TRACE", help="A trace: its folder, its file, or a log.", show_default=False)
+TRACES = option("--trace", "NAME=FOLDER", TRACE, "A named trace of `spectheory measure`: drafts of one target, ranked.")
+LOGPROBS = option("--logprobs", "FILE", TRACE, "Another spelling of TRACE, for a log of log-probabilities.")
+
+RULE = option("--rule", "RULE", SHAPES, "Verification rule: {rules}, or module:Class of your own.")
+RANKED_RULE = option("--rule", "RULE", SHAPES, "Verification rule with ranks: {ranked}, or module:Class of your own.")
+DECODED_RULE = option(
+    "--rule",
+    "RULE",
+    SHAPES,
+    "Verification rule: {rules}; assisted (transformers' token verification), assisted-filters (also its sampling).",
+)
+COMPARED_RULE = option("--rule", "RULE", SHAPES, "Verification rule: {every}, or module:Class of your own.")
+SHAPE = option(
+    "--shape",
+    "SHAPE",
+    SHAPES,
+    "Draft shape: chain, batch, a k-ary tree as 2x2x1, the paths of a tree as 1,2,1-1, "
+    "module:Class, or (in predict) tree, the best one. All but chain need a rule with ranks.",
+)
+K = option("--k", "INT", SHAPES, "Drafted tokens per call, of a chain, batch or Gumbel list.")
+K_MAX = option("--k-max", "INT", SHAPES, "Longest chain of drafts that is tried.")
+CANDIDATES = option("--candidates", "INT", SHAPES, "Candidates at one position.")
+NODES = option("--nodes", "INT", SHAPES, "Draft nodes per call.")
+NODES_MAX = option("--nodes-max", "INT", SHAPES, "Largest draft tree that is tried; 1 for none.")
+MAX_DEPTH = option("--max-depth", "INT", SHAPES, "Largest depth of a node: draft passes per call.")
+MAX_WIDTH = option("--max-width", "INT", SHAPES, "Most nodes of one depth; with --rank-pmf.")
+MAX_RANK = option("--max-rank", "INT", SHAPES, "Ranks that are counted one by one.")
+CONSECUTIVE = option("--consecutive", "", SHAPES, "Siblings have ranks 1..m, as for recursive rejection.")
+BIAS = option("--bias", "SHARE", SHAPES, "Share of over-acceptance in [0, 1]; 0 is lossless.")
+RECOVERY = option("--recovery", "NAME", SHAPES, "What rejected tokens are recovered from: optimal or target.")
+DRAFTS = option("--drafts", "INT", SHAPES, "M, the number of drafts in a batch of yin2024.")
+PRINTED = option("--printed", "", SHAPES, "Algorithm 4 as printed.")
+PREFILL_TOKEN = option("--prefill-token", "", SHAPES, "The prompt's own pass emits a token, as a call of its own.")
+
+TARGET_PMF = option(
+    "--target-pmf",
+    "PMF",
+    PMFS,
+    "Pmf of the target: numbers as 0.5,0.3,0.2, or a .npy, .json or text file. Several are rows; of a "
+    "Markov chain, row x is the pmf after token x.",
+)
+DRAFT_PMF = option("--draft-pmf", "PMF", PMFS, "Pmf of the draft, in the same forms.")
+INITIAL = option("--initial", "PMF", PMFS, "Markov chains: pmf of the token before the text.")
+RANK_PMF = option("--rank-pmf", "PMF", PMFS, "P(R = 1), P(R = 2), ... of a position, in the forms of a pmf.")
+MU = option("--mu", "NATS", PMFS, "Mean entropy of the target; with --mu2.")
+MU2 = option("--mu2", "NATS2", PMFS, "Mean of sum p log^2 p, nats squared; with --mu.")
+TREES = option("--trees", "INT", PMFS, "Random trees grown from the rows of --target-pmf: the value at finite size.")
+FAMILY = option("--family", "NAME", PMFS, "Family of random pmfs, in place of --target-pmf.")
+NGRAMS = option("--text", "FILE", PMFS, "n-grams of a text file, or of a Python module's source, as argparse.")
+ORDER = option("--order", "INT", PMFS, "n of the target's n-grams.")
+DRAFT_ORDER = option("--draft-order", "INT", PMFS, "n of the draft's n-grams.")
+LENGTH = option("--length", "INT", PMFS, "Tokens of a simulated text.")
+
+C = option("--c", "RATIO", COST, "Time of a draft step over a target step, in place of latencies.")
+LATENCY = option("--latency", "FILE", COST, "Latency table of `spectheory measure`.")
+PASSES_ALONE = option(
+    "--passes-alone", "", COST, "Count the models' passes alone, without the time of our decoding loop."
+)
+HARDWARE = option("--hardware", "NAME", ROOFLINE, "In place of latencies: a roofline of this accelerator, as H100-SXM.")
+TARGET_ARCHITECTURE = option("--target-architecture", "FILE", ROOFLINE, "config.json of the target, or its folder.")
+DRAFT_ARCHITECTURE = option(
+    "--draft-architecture", "[NAME=]FILE", ROOFLINE, "The same of a draft; named if there are several."
+)
+PEAK = option("--peak", "TYPE", ROOFLINE, "The type computed in, bf16 or fp8.")
+WEIGHT_BYTES = option("--weight-bytes", "BYTES", ROOFLINE, "Bytes per weight as served.")
+OVERHEAD = option("--overhead", "SECONDS", ROOFLINE, "Time of a pass besides reading and computing.")
+BATCH = option("--batch", "INT", ROOFLINE, "Sequences decoded together; the plan is for the first.")
+CONTEXT = option("--context", "INT", ROOFLINE, "Cached tokens of a sequence; the plan is for the first.")
+
+TARGET = option("--target", "MODEL", PAIR, "Target model: local folder, hub id, or builtin:target.")
+DRAFT = option("--draft", "MODEL", PAIR, "Draft model: local folder, hub id, builtin:draft or builtin:distilled.")
+DTYPE = option("--dtype", "TYPE", PAIR, "Type of the weights: auto, float32, bfloat16 or float16.")
+DEVICE = option("--device", "NAME", PAIR, "Device: cpu, cuda, cuda:1 or mps.")
+DEVICE_MAP = option("--device-map", "NAME", PAIR, "Device map of transformers, as auto.")
+THREADS = option("--threads", "INT", PAIR, "Threads of torch.")
+TARGET_REVISION = option("--target-revision", "NAME", PAIR, "Hub revision of the target.")
+DRAFT_REVISION = option("--draft-revision", "NAME", PAIR, "Hub revision of the draft.")
+
+PROMPTS = option("--prompts", "FILE", TEXT, "Prompts as question.jsonl.")
+FIRST = option("--first", "INT", TEXT, "Number of prompts, from the first on.")
+TOKENS = option("--tokens", "INT", TEXT, "Most output tokens of a text.")
+CONTINUATIONS = option("--continuations", "INT", TEXT, "Texts of the trace per prompt.")
+GIVEN_TEXT = option("--given-text", "", TEXT, "The text is each prompt's `output`; none is sampled.")
+CHAT_TEMPLATE = option("--chat-template", "", TEXT, "Wrap prompts in the chat template.")
+CHUNK = option("--chunk", "INT", TEXT, "Positions whose logits are in memory at a time.")
+
+TEMPERATURE = option("--temperature", "REAL", SAMPLING, "Sampling temperature of both models; 0 is greedy.")
+TOP_K = option("--top-k", "INT", SAMPLING, "Keep the k most probable tokens, with ties.")
+TOP_P = option("--top-p", "SHARE", SAMPLING, "Keep the smallest set of this probability.")
+MIN_P = option("--min-p", "SHARE", SAMPLING, "Keep tokens of at least this times the largest probability.")
+
+PAPER = option("--paper", "KEY", STATEMENTS, "Statements of one paper, as kobus2025.")
+EVIDENCE = option(
+    "--evidence", "KIND", STATEMENTS, "One kind of evidence: symbolic, exact, certified, search or simulation."
+)
+CLAIM = option("--claim", "FILE", STATEMENTS, "Python file with claims of your own, tried instead of the ledger.")
+
+TRIALS = option("--trials", "INT", RUN, "Trials: positions, calls, texts or trees; rounded up to whole batches.")
+BATCH_SIZE = option("--batch-size", "INT", RUN, "Trials of a batch; another size draws other numbers.")
+WIDTH = option("--width", "SHARE", RUN, "End as soon as the first interval is this narrow, relative to its value.")
+ALARM = option("--alarm", "PROBABILITY", RUN, "Probability that a correct theory is called wrong.")
+FULL = option("--full", "", RUN, "As much work as for the docs: some ten times the default.")
+CHECK = option("--check", "", RUN, "Also count the calls of transformers' assisted generation.")
+SEED = option("--seed", "INT", RUN, "Root seed: the same seed draws the same numbers.")
+WORKERS = option("--workers", "INT", RUN, "Processes.")
+ALL_PROCESSORS = "all processors"
+
+OUT = option("--out", "FOLDER", OUTPUT, "Folder for all that is written; a stopped run continues from it.")
+REDRAW = option("--redraw", "", OUTPUT, "Draw again from the data in the folder; simulate nothing.")
+JSON = option("--json", "", OUTPUT, "Print one JSON object and nothing else.")

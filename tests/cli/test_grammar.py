@@ -1,0 +1,157 @@
+"""The command line has one grammar: an option means the same in every command, has a group and shows its default."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from spectheory.cli import main
+from spectheory.cli.app import app
+from spectheory.cli.grammar import group_of, repeatable
+from spectheory.cli.renamed import RENAMED
+from spectheory.cli.vocabulary import GROUPS
+from spectheory.deployment import BATCHES
+from spectheory.verification import PATH_RULES
+
+PROGRAM: Any = get_command(app)
+COMMANDS: dict[str, Any] = PROGRAM.commands
+COMMANDS_PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
+
+SINGLE = {
+    "tree": {"--rule", "--nodes"},
+    "simulate": {"--rule", "--shape", "--k", "--bias"},
+    "measure": {"--temperature"},
+    "predict": {"--temperature"},
+}
+"""Commands about one setting, which take once what commands that compare settings repeat."""
+OTHER_RULES = {("tree", "--rule"), ("validate", "--rule"), ("rules", "--rule")}
+"""Trees need rules with ranks; a validation also decodes with transformers; `rules` also has rules for pmfs alone."""
+
+
+def options(command: str) -> Iterator[Any]:
+    yield from (each for each in COMMANDS[command].params if each.param_type_name == "option")
+
+
+def uses(name: str) -> dict[str, Any]:
+    """The option of this name in every command that takes it."""
+    return {command: each for command in COMMANDS for each in options(command) if each.opts == [name]}
+
+
+NAMES = sorted({each.opts[0] for command in COMMANDS for each in options(command)})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_option_means_the_same_everywhere(name: str) -> None:
+    same = {
+        (each.help, each.metavar, each.rich_help_panel, each.is_flag)
+        for command, each in uses(name).items()
+        if (command, name) not in OTHER_RULES
+    }
+    assert len(same) <= 1
+    assert len({(each.metavar, each.rich_help_panel) for each in uses(name).values()}) == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_option_is_repeatable_in_every_command_or_in_none(name: str) -> None:
+    single = {command for command, each in uses(name).items() if not each.multiple}
+    excepted = {command for command, names in SINGLE.items() if name in names}
+    assert single == (excepted if name in repeatable(PROGRAM) else set(uses(name)))
+
+
+def test_an_option_that_others_repeat_is_refused_twice(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tree", "trace", "--rule", "race", "--rule=topk"]) == 2
+    assert "--rule is given 2 times: tree takes one value" in capsys.readouterr().err
+
+
+def test_out_is_a_folder_everywhere() -> None:
+    assert {each.metavar for each in uses("--out").values()} == {"FOLDER"}
+    assert set(COMMANDS) - set(uses("--out")) == {"rules", "bounds", "tree"}, "these answer on stdout alone"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_has_a_group_a_metavar_and_help(command: str) -> None:
+    for each in COMMANDS[command].params:
+        assert group_of(each) in ("Arguments", *GROUPS[:-1]), each.name
+        assert each.is_flag or each.metavar if each.param_type_name == "option" else each.metavar
+        assert each.help[0] + each.help[-1] == each.help.strip()[0] + ".", each.help
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_is_plain_and_fits(
+    command: str, width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert main([command, "--help"]) == 0
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= width
+    assert not re.search(r"<\w+|list\[|if absent|\x1b|[{]r", out)
+    starts = {len(match[1]) for match in re.finditer(r"^(  -\S+(?: [A-Z]\S*)?  +)\S", out, re.MULTILINE)}
+    assert len(starts) == 1, "help stands in one column"
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "shown"),
+    [
+        ("plan", "--batch", ", ".join(map(str, BATCHES))),
+        ("plan", "--context", "1024"),
+        ("validate", "--k", "1, 3, 5"),
+        ("validate", "--temperature", "0, 0.7, 1"),
+        ("bounds", "--nodes", "1, 8, 64"),
+        ("simulate", "--max-rank", "8"),
+        ("measure", "--tokens", "128"),
+        ("validate", "--tokens", "128"),
+        ("measure", "--seed", "0"),
+        ("plan", "--overhead", "0"),
+        ("predict", "--temperature", "1"),
+        ("measure", "--threads", "as many as cores are free"),
+    ],
+)
+def test_defaults_are_shown(
+    command: str, option: str, shown: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    assert main([command, "--help"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert re.search(rf"{option} [A-Z]+ [^\[]*\[default: {re.escape(shown)}\]", text)
+
+
+def test_help_names_every_rule(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["predict", "--help"]) == 0
+    text = " ".join(capsys.readouterr().out.split()).replace("- ", "-")
+    assert f"Verification rule: {', '.join(PATH_RULES)}, or module:Class" in text
+
+
+@pytest.mark.parametrize(("command", "old"), RENAMED)
+@pytest.mark.parametrize("form", ["{} x", "{}=x"])
+def test_an_old_name_says_the_new_one(command: str, old: str, form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, *form.format(old).split()]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert re.fullmatch(r"spectheory: .+\n", err)
+    assert f"{command} {old} has changed: it is now {RENAMED[command, old]};" in err
+    assert old not in {each.opts[0] for each in options(command)}, "a name in use cannot be old"
+    new = re.findall(r"--[\w-]+", RENAMED[command, old])
+    assert new
+    assert set(new) <= set(NAMES)
+
+
+def table() -> str:
+    """All options as a table, in the groups' order."""
+    rows = ["| option | meaning | commands |", "|---|---|---|"]
+    for group in GROUPS:
+        members = [each for command in COMMANDS for each in options(command) if each.rich_help_panel == group]
+        for each in {each.opts[0]: each for each in reversed(members)}.values():
+            written = each.opts[0] + ("" if each.is_flag else f" {each.metavar}")
+            meaning = each.help.rstrip(".").replace("{rules}", "one that `spectheory predict --help` names")
+            rows.append(f"| `{written}` | {meaning} | {', '.join(uses(each.opts[0]))} |")
+    return "\n".join(rows) + "\n"
+
+
+def test_the_documented_table_is_that_of_the_options() -> None:
+    assert table() in COMMANDS_PAGE.read_text(encoding="utf-8")
