@@ -19,7 +19,7 @@ from spectheory.cli import main
 from spectheory.errors import MissingExtraError, TraceError, load_extra
 from spectheory.trace import TextInfo, Trace
 from spectheory.trace.columns import COLUMNS, REQUIRED
-from tests.cli.test_plan import CONFIG, measured
+from tests.cli.plan_cases import CONFIG, measured
 
 TWENTY = {f"entry{i}": i for i in range(20)}
 """A value that nobody wants to read in a message."""

@@ -1,4 +1,4 @@
-"""``spectheory plan`` on recorded traces: answers, files, bad input."""
+"""``spectheory plan`` on recorded traces: answers and files."""
 
 from __future__ import annotations
 
@@ -9,82 +9,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from spectheory.cli import main
-from spectheory.cli.options import PairOptions, TextOptions
-from spectheory.cost import ACCELERATORS, LatencyTable
 from spectheory.deployment.engines import ENGINES
-from spectheory.intervals import Interval
-from spectheory.trace import TextInfo, Trace
-from tests.made_up import race_g
-
-SIZES = (1, 2, 4, 8, 16, 32, 33)
-CONFIG = {
-    "num_hidden_layers": 32,
-    "hidden_size": 4096,
-    "intermediate_size": 14336,
-    "vocab_size": 128256,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "tie_word_embeddings": False,
-}
-ON_H200 = ["TRACE", "--hardware", "H200", "--target-architecture", "CONFIG", "--draft-architecture", "CONFIG"]
-
-
-def measured(folder: Path, *, spread: float = 0.5, draft: float = 0.1, temperature: float = 1.0) -> Path:
-    """A folder as ``spectheory measure`` leaves it."""
-    rng = np.random.default_rng(0)
-    rows = 200
-    log_target = -rng.exponential(1.0, rows)
-    log_draft = np.minimum(0, log_target + rng.normal(0, spread, rows))
-    accepted = np.minimum(1, np.exp(log_draft - log_target))
-    columns = {
-        "log_target": log_target,
-        "log_draft": log_draft,
-        "race_g": race_g(rng, log_target, log_draft),
-        "rejection_rank": np.stack([accepted * (1 - accepted) ** r for r in range(8)], axis=1),
-        "draft_rank": rng.geometric(0.6, rows),
-        "greedy_agreement": accepted > 0.8,
-        "target_entropy": np.full(rows, 1.0),
-        "target_second_moment": np.full(rows, 2.0),
-    }
-    provenance = {
-        "target": {"name": "large", "fingerprint": "f"},
-        "draft": {"name": folder.name},
-        "settings": {"sampling": {"temperature": temperature, "top_k": None, "top_p": None}},
-        "origin": "sampled from the target",
-    }
-    Trace(columns, tuple(TextInfo(str(i), 50) for i in range(4)), provenance).write(folder / "trace.parquet")
-    latencies(folder / "latency.json", draft)
-    return folder
-
-
-def latencies(path: Path, draft: float = 0.1, **hardware: str) -> None:
-    exact = Interval.exact
-    LatencyTable(
-        {m: exact(1 + 0.02 * m) for m in SIZES},
-        {m: exact(draft * (1 + 0.01 * m)) for m in SIZES},
-        64,
-        {"hardware": hardware},
-    ).write(path)
-
-
-def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    """Run bad input; check status 2, one line on stderr, nothing on stdout; return the line."""
-    status = main(arguments)
-    out, err = capsys.readouterr()
-    assert status == 2
-    assert out == ""
-    assert err.count("\n") == 1, err
-    assert err.startswith("spectheory: ")
-    return err
-
-
-def asked(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
-    assert main(["plan", *arguments, "--json"]) == 0
-    return dict(json.loads(capsys.readouterr().out))
+from tests.cli.plan_cases import CONFIG, asked, latencies, measured, refused
 
 
 def test_plan_of_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -263,108 +192,3 @@ def test_no_value_vanishes_on_a_narrow_terminal(
         speedups.append(re.findall(r"\d\.\d\d±\d\.\d\dx", table))
     assert len(speedups[0]) > 3
     assert speedups[0] == speedups[1]
-
-
-class Measured:
-    """A loaded pair whose measurement is there already."""
-
-    fingerprint = "f"
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    @classmethod
-    def load(cls, pair: PairOptions, text: TextOptions) -> Measured:
-        """Remember which draft."""
-        return cls(pair.draft.rpartition(":")[2])
-
-    def require_room(self, longest: int) -> None:
-        """The longest call asked for."""
-        assert longest == 9
-
-    def trace(self, path: Path) -> Trace:
-        """Leave the whole folder."""
-        return Trace.read(measured(path.parent) / path.name)
-
-    def latencies(self, path: Path, *, longest: int) -> None:
-        """The draft is cheaper than the distilled one."""
-        latencies(path, {"draft": 0.05, "distilled": 0.2}[self.name])
-
-
-def test_without_a_trace_the_built_in_drafts_are_measured(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("spectheory.cli.measure.Session", Measured)
-    content = asked(["--k-max", "8", "--nodes-max", "4", "--out", str(tmp_path)], capsys)
-    assert [d["draft"] for d in content["drafts"]] == ["draft", "distilled"]  # type: ignore[attr-defined]
-    assert (tmp_path / "distilled" / "trace.parquet").exists()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert asked(["--k-max", "8", "--nodes-max", "4"], capsys)["draft"] == "draft"
-    assert (tmp_path / "cache" / "spectheory" / "f" / "trace.parquet").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["TRACE", "--k-max", "0"], "--k-max is 0"),
-        (["TRACE", "--nodes-max", "0"], "--nodes-max is 0"),
-        (["TRACE", "--rule", "typical"], "rule 'typical' is unknown"),
-        (["TRACE", "--c", "-1"], "c is -1"),
-        (["TRACE", "--c", "0.1", "--latency", "TRACE/latency.json"], "one source of costs"),
-        (["TRACE", "--batch", "8"], "--batch given without --hardware"),
-        (["TRACE", "--hardware", "Z80"], "accelerator 'Z80' is unknown"),
-        (["TRACE", "--hardware", "L4"], "--target-architecture"),
-        (["TRACE", "--hardware", "L4", "--target-architecture", "no", "--draft-architecture", "no"], "cannot be read"),
-        (["TRACE", "--latency", "no.json"], "not a latency table"),
-        (["no-such-folder"], "is missing"),
-        (["--trace", "TRACE"], "needs NAME=FOLDER"),
-        (["--trace", "a\nb=TRACE"], "--trace is named 'a\\nb'"),
-        (["--trace", "\x1b[2J=TRACE"], "--trace is named '\\x1b[2J'"),
-        (["TRACE", "--hardware", ""], "accelerator '' is unknown"),
-        (["--trace", "a=TRACE", "--trace", "a=TRACE"], "names must differ"),
-        (["--trace", "a=TRACE", "--trace", "b=OTHER"], "differ in sampling"),
-        (["--trace", "a=TRACE", "--trace", "b=TRACE", "--c", "0.1"], "costs of its own"),
-        (["TRACE", "--logprobs", "texts.jsonl"], "one source"),
-        (["BARE"], "the costs of bare are unknown"),
-        (["TRACE", "--c", "1e300"], "--c is 1e+300: at most 1000"),
-        ([*ON_H200, "--batch", "0"], "--batch is 0: must be in 1..1000000"),
-        ([*ON_H200, "--context", "9" * 400], "must be in 0..1000000000"),
-        ([*ON_H200, "--weight-bytes", "nan"], "--weight-bytes is nan: must be in 0.1..8"),
-        ([*ON_H200, "--overhead", "1e308"], "must be in 0..1000 seconds"),
-        ([*ON_H200, "--target-architecture", "TRACE/latency.json"], "the config has no num_hidden_layers"),
-        ([*ON_H200, "--target-architecture", "LIST"], "cannot be read (no JSON object)"),
-        (["TRACE", "--c", "fast"], "valid number"),
-    ],
-)
-def test_bad_input_is_one_line(
-    arguments: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folders = {"TRACE": measured(tmp_path / "small"), "OTHER": measured(tmp_path / "other", temperature=0.5)}
-    folders["BARE"] = measured(tmp_path / "bare")
-    (folders["BARE"] / "latency.json").unlink()
-    folders |= {"CONFIG": tmp_path / "config.json", "LIST": tmp_path / "list.json"}
-    folders["CONFIG"].write_text(json.dumps(CONFIG))
-    folders["LIST"].write_text("[1]")
-    for name, folder in folders.items():
-        arguments = [argument.replace(name, str(folder)) for argument in arguments]
-    assert words in refused(["plan", *arguments], capsys)
-
-
-def test_accelerators_are_named_in_the_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    line = refused(["plan", str(measured(tmp_path / "small")), "--hardware", "none"], capsys)
-    assert all(name in line for name in ACCELERATORS)
-
-
-@pytest.mark.parametrize("command", ["predict", "plan"])
-def test_default_rules_are_those_that_the_trace_has(
-    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = measured(tmp_path / "measured")
-    trace = Trace.read(folder)
-    columns = {name: column for name, column in trace.columns.items() if name != "race_g"}
-    columns["race_rank"] = columns["rejection_rank"]
-    Trace(columns, trace.texts, trace.provenance).write(folder / "trace.parquet")
-    assert main([command, str(folder), "--json"]) == 0
-    shown = capsys.readouterr().out
-    assert '"recursive"' in shown
-    assert '"race"' not in shown

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from spectheory.cli import console, main, progress
-from tests.cli.test_plan import measured
+from tests.cli.plan_cases import measured
 
 CLI = Path(progress.__file__).parent
 PAIR = ["--target-pmf", "0.5,0.3,0.2", "--draft-pmf", "0.2,0.3,0.5"]

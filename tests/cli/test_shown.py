@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from spectheory.cli import console, main
-from tests.cli.test_plan import measured
-from tests.cli.test_theory import full_trace
+from tests.cli.plan_cases import measured
+from tests.cli.theory_cases import full_trace
 
 WIDE = 400
 """A terminal on which every table of these questions stands whole."""

@@ -1,19 +1,8 @@
-"""`spectheory simulate` and `figures`: what they count and say, what they keep, and bad input in a line.
-
-Where theory meets counts the false-alarm rate is the command's own, 1e-6 a run or less; the seeds are fixed. Negative
-controls hand the commands a wrong theory.
-"""
+"""`spectheory simulate`: what it counts and says, what it keeps, and bad input in a line."""
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,15 +10,11 @@ import pytest
 from simulations.counts.quantities import Share
 from simulations.counts.tally import Tally
 from simulations.experiments.results import read_results
-from simulations.experiments.running import GRACE
-from simulations.sweeps import making
 from simulations.verdicts import predictions
 from simulations.verdicts.predictions import Predicted
 from spectheory.cli import console, main
 from spectheory.cli.settings import SETTINGS
-
-PAIR = ("--target-pmf", "0.5,0.3,0.2", "--draft-pmf", "0.2,0.3,0.5")
-FEW = ("--trials", "4000", "--batch-size", "1000", "--workers", "1")
+from tests.cli.simulate_cases import FEW, PAIR, ask, refused
 
 
 @pytest.fixture(autouse=True)
@@ -42,24 +27,11 @@ def _in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pools, "process_pool", lambda workers=None: ThreadPoolExecutor(workers or 2))
 
 
-def ask(capsys: pytest.CaptureFixture[str], *arguments: object, status: int = 0) -> dict[str, Any]:
-    assert main([*map(str, arguments), "--json"]) == status
-    out, _ = capsys.readouterr()
-    return dict(json.loads(out))
-
-
-def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    status = main(list(map(str, arguments)))
-    out, err = capsys.readouterr()
-    assert (status, out) == (2, ""), err
-    assert err.count("\n") == 1, err
-    assert err.startswith("spectheory: ")
-    return err
-
-
 # simulate
 
 CHAIN = ("--target-pmf", "CHAIN", "--draft-pmf", "CHAIN2", "--length", "9")
+
+
 QUESTIONS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("race", "race-dense", "poisson", "recursive", "recursive-distinct"), (*PAIR, "--max-rank", "3")),
     "gumbel-list": (*PAIR, "--k", "2"),
@@ -336,190 +308,3 @@ def test_results_of_another_version_are_left_alone(
     monkeypatch.setitem(registry._registered, "race", registry.registered("race")._replace(version="2"))
     assert main(["simulate", "race", *PAIR, *FEW, "--out", str(tmp_path)]) == 0
     assert "4 batches of race are of version 1, not 2: ignored" in capsys.readouterr().err
-
-
-# figures
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A figure made by the command, with worker processes."""
-    out = tmp_path_factory.mktemp("figures")
-    ran = subprocess.run(
-        [sys.executable, "-m", "spectheory", "figures", "race", "--out", str(out)], capture_output=True, text=True
-    )
-    assert ran.returncode == 0, ran.stderr
-    assert "theory and simulation agree everywhere" in ran.stdout
-    return out
-
-
-def test_a_figure_leaves_pictures_data_and_results(folder: Path) -> None:
-    assert {path.name for path in folder.iterdir()} == {"race.json", "race.png", "race.svg", "results.jsonl"}
-    made = json.loads((folder / "race.json").read_text())
-    assert (made["setting"], made["seed"], made["alarm"]) == ("quick", 0, 1e-6)
-    assert {row["label"] for row in made["results"]} == {"race", "race-dense"}
-    assert all(row["agrees"] for row in made["comparisons"])
-
-
-def test_a_figure_is_a_pure_function_of_what_is_saved(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Drawn again it is the same to the byte; made again from the results file too."""
-    before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    ask(capsys, "figures", "race", "--out", folder, "--redraw")
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
-    ask(capsys, "figures", "race", "--out", folder)
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [{"data": {}}, {"data": None}, {"comparisons": [{}]}, {"figure": "gain"}, {"alarm": None, "data": {"tokens": 1}}],
-)
-def test_damaged_data_are_one_line(
-    damage: dict[str, Any], folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    whole = json.loads((folder / "race.json").read_text())
-    (tmp_path / "race.json").write_text(json.dumps(whole | damage))
-    assert "race.json cannot be read" in refused(capsys, "figures", "race", "--redraw", "--out", tmp_path)
-
-
-def test_a_figure_whose_theory_is_wrong_is_told(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "results.jsonl").write_bytes((folder / "results.jsonl").read_bytes())
-    wrong = Predicted("acceptance rate", "A1", Share("rank", 1), 0.76)
-    monkeypatch.setitem(predictions._predictors, "race", lambda parameters: [wrong])
-    content = ask(capsys, "figures", "race", "--out", tmp_path, status=1)
-    (disagreement,) = content["figures"][0]["disagreements"]
-    assert disagreement["predicted"] == 0.76
-    assert main(["figures", "race", "--out", str(tmp_path)]) == 1
-    assert "disagree in 1 comparisons" in " ".join(capsys.readouterr().out.split())
-
-
-@pytest.mark.evidence
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_keeps_its_batches_and_leaves_no_process(sent: signal.Signals, tmp_path: Path) -> None:
-    path = tmp_path / "results.jsonl"
-    command = ["simulate", "race-dense", *PAIR, "--trials", "1000000000", "--batch-size", "20000"]
-    command += ["--out", str(tmp_path)]
-    run = begun("-m", "spectheory", *command)
-    for _ in range(600):
-        if path.exists() and path.stat().st_size > 3000:
-            break
-        time.sleep(0.1)
-    run.send_signal(sent)
-    out, err = run.communicate(timeout=60)
-    assert (run.returncode, out) == (130, ""), err
-    assert "interrupted" in err
-    found = read_results(path)
-    assert found.remarks == []
-    assert any(found.batches.values())
-
-
-ENDLESS = ("race", *PAIR, "--trials", "10", "--batch-size", str(10**12), "--workers", "1")
-
-SLOW_TRIAL = """
-import sys
-from simulations.experiments import registry
-from simulations import simulators
-from spectheory.cli import main
-race = registry.registered("race")
-endless = lambda parameters, trials, state: print("begun", file=sys.stderr) or race.run(parameters, 10**12, state)
-registry._registered["race"] = race._replace(run=endless)
-sys.exit(main(sys.argv[1:]))
-"""
-
-
-def begun(*command: str) -> subprocess.Popen[str]:
-    """A process that takes interruptions, also where this one was started without."""
-    return subprocess.Popen(
-        [sys.executable, *command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
-
-
-def computing(run: subprocess.Popen[str]) -> int:
-    """A worker of the run, as soon as it has computed for a second."""
-    children = Path(f"/proc/{run.pid}/task/{run.pid}/children")
-    for _ in range(600):
-        for child in children.read_text().split():
-            words = Path(f"/proc/{child}/stat").read_text().rpartition(") ")[2].split()
-            worker = b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()
-            if worker and int(words[11]) > 4 * os.sysconf("SC_CLK_TCK"):
-                return int(child)
-        time.sleep(0.1)
-    raise AssertionError("no worker computes")
-
-
-def alive(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][0] not in "ZX"
-    except FileNotFoundError:
-        return False
-
-
-@pytest.mark.evidence
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes as Linux shows them")
-@pytest.mark.parametrize("sent", [(signal.SIGINT,), (signal.SIGTERM,), (signal.SIGINT, signal.SIGINT)])
-def test_a_batch_that_does_not_end_is_cut_off(sent: tuple[signal.Signals, ...]) -> None:
-    """After a grace, or at a second interruption; the worker is gone, and the line says that nothing was kept."""
-    run = begun("-m", "spectheory", "simulate", *ENDLESS)
-    worker, start = computing(run), time.monotonic()
-    for each in sent:
-        run.send_signal(each)
-        time.sleep(0.5)
-    out, err = run.communicate(timeout=60)
-    seconds = time.monotonic() - start
-    assert (run.returncode, out) == (130, "")
-    assert err.endswith("spectheory: interrupted; nothing was kept (--out FOLDER keeps finished batches)\n")
-    assert not alive(worker)
-    assert seconds < (GRACE if len(sent) == 2 else GRACE + 5)
-
-
-@pytest.mark.evidence
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes as Linux shows them")
-def test_a_kill_ends_a_worker_that_computes() -> None:
-    run = begun("-m", "spectheory", "simulate", *ENDLESS)
-    worker = computing(run)
-    run.kill()
-    run.communicate(timeout=60)  # the worker holds the other end
-    assert not alive(worker)
-
-
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("results", [False, True])
-def test_a_first_trial_that_does_not_end_is_cut_off(sent: signal.Signals, results: bool, tmp_path: Path) -> None:
-    kept = ("--out", str(tmp_path)) if results else ()
-    run = begun("-c", SLOW_TRIAL, "simulate", "race", *PAIR, *kept)
-    assert run.stderr is not None
-    assert run.stderr.readline() == "begun\n"
-    time.sleep(1)
-    run.send_signal(sent)
-    out, err = run.communicate(timeout=60)
-    assert (run.returncode, out) == (130, "")
-    assert err == "spectheory: interrupted; " + (
-        "if files were written, the same command goes on from them\n"
-        if results
-        else "nothing was kept (--out FOLDER keeps finished batches)\n"
-    )
-
-
-def test_a_request_to_terminate_is_an_interruption_wherever_it_comes(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """While theory is computed, and while figures are drawn again."""
-    before = signal.getsignal(signal.SIGTERM)
-
-    def terminated(*_: object) -> list[Predicted]:
-        os.kill(os.getpid(), signal.SIGTERM)
-        return []
-
-    monkeypatch.setitem(predictions._predictors, "race", terminated)
-    assert main(["simulate", "race", *PAIR, *FEW]) == 130
-    assert "nothing was kept" in capsys.readouterr().err
-    monkeypatch.setattr(making, "redraw", terminated)
-    assert main(["figures", "race", "--redraw", "--out", str(tmp_path)]) == 130
-    assert "interrupted; if files were written" in capsys.readouterr().err
-    assert signal.getsignal(signal.SIGTERM) is before

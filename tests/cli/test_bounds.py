@@ -1,0 +1,151 @@
+"""`spectheory bounds`: its numbers against slow forms."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spectheory.trace import GIVEN_TEXT, SAMPLED_TEXT, Trace
+from tests.cli.theory_cases import EXACT, TABLE_P, Ask, P, full_trace, heaviest, text_of
+
+# Limits
+
+
+def closed_forms(mu: float, mu2: float, nodes: int) -> dict[str, float]:
+    """B1, B2 and B2' as the theory states them, plus the bonus token."""
+    excess = mu2 / mu**2 - 1
+    forms = {
+        "published": (mu + mu2) * math.log(nodes) / mu**2,
+        "lorden": math.log(nodes) / mu + mu2 / mu**2,
+        "best_t": (math.log(nodes) + math.log(mu) + 1) / mu + excess if nodes * mu >= 1 else nodes,
+        "sharp": excess + math.log(1 + mu * (nodes - excess)) / mu if nodes >= excess else nodes,
+    }
+    return {name: min(value, nodes) + 1 for name, value in forms.items()}
+
+
+def test_bounds_of_moments(ask: Ask, read: Callable[..., str]) -> None:
+    content = ask("bounds", "--mu", 1.7, "--mu2", 5, "--nodes", 64, "--nodes", 1, "--nodes", 8)
+    assert [row["nodes"] for row in content["rows"]] == [1, 8, 64]
+    for row in content["rows"]:
+        expected = closed_forms(1.7, 5.0, row["nodes"])
+        assert {name: row[name] for name in expected} == pytest.approx(expected, rel=EXACT)
+    assert content["columns"]["published"]["claim"] == "No bound at P = 1, a loose one beyond"
+    out = read("bounds", "--mu", 1.7, "--mu2", 5)
+    assert re.search(r"^ 1 +1\.00 +2\.00\* +2\.00\* +1\.9\d *$", out, re.M)
+    assert "the most that P nodes can give" in out
+    assert ask("bounds", "--mu", 0, "--mu2", 0)["rows"][2]["sharp"] == 65
+
+
+def test_bounds_of_one_pmf_hold_and_are_ordered(ask: Ask) -> None:
+    content = ask("bounds", "--target-pmf", "0.5,0.3,0.2", "--nodes", 1, "--nodes", 5, "--nodes", 40)
+    for row in content["rows"]:
+        value = row["best_tree"]["best"]
+        assert value == pytest.approx(heaviest([P], row["nodes"]) + 1, rel=EXACT)
+        assert row["best_tree"]["kind"] == "exact"
+        assert value <= row["numeric"]["high"] * (1 + EXACT)
+        assert row["numeric"]["high"] <= row["sharp"] <= min(row["lorden"], row["best_t"])
+        assert row["numeric"]["kind"] == "bound"
+    moments = [-sum(p * math.log(p) for p in P), sum(p * math.log(p) ** 2 for p in P)]
+    assert [content["mu"], content["mu2"]] == pytest.approx(moments, rel=EXACT)
+
+
+def test_random_trees_from_rows(ask: Ask, tmp_path: Path) -> None:
+    """One node: the mean of the largest entries, within five standard errors (the seed is fixed)."""
+    np.save(tmp_path / "p.npy", np.array(TABLE_P))
+    arguments = ["bounds", "--target-pmf", tmp_path / "p.npy", "--nodes", 1, "--nodes", 12, "--trees", 400]
+    first, second = ask(*arguments)["rows"]
+    value = first["best_tree"]
+    assert value["kind"] == "statistical"
+    # The half-width of a 95% interval is 1.97 standard errors.
+    assert abs(value["best"] - 1 - np.mean(np.max(TABLE_P, axis=1))) < 5 / 1.97 * (value["high"] - value["best"])
+    assert first["best_tree"]["high"] < first["numeric"]["high"] + 0.05
+    assert second["best_tree"]["low"] < second["numeric"]["high"] < second["sharp"]
+    assert ask(*arguments)["rows"][0] == first
+    assert ask(*arguments, "--seed", 1)["rows"][0]["best_tree"] != value
+    assert "best_tree" not in ask("bounds", "--target-pmf", tmp_path / "p.npy")["rows"][0]
+
+
+def test_a_certain_target_has_no_limit_but_the_nodes(ask: Ask) -> None:
+    (row,) = ask("bounds", "--target-pmf", "1,0", "--nodes", 3)["rows"]
+    assert (row["best_tree"]["best"], row["numeric"]["best"], row["sharp"]) == (4, 4, 4)
+
+
+def test_bounds_of_ranks(ask: Ask) -> None:
+    """T1 by hand; the alphabet does not grow by the rounding of a sum that is one."""
+    for law in ([0.6, 0.3, 0.1], [0.6, 0.3]):
+        content = ask("bounds", "--rank-pmf", text_of(law), "--nodes", 1, "--nodes", 8)
+        whole = [0.6, 0.3, 0.1]
+        entropy = -sum(p * math.log(p) for p in whole)
+        assert (content["letters"], content["rank_entropy"]) == (3, pytest.approx(entropy, rel=EXACT))
+        for row in content["rows"]:
+            k = row["nodes"]
+            assert row["channel"] == pytest.approx(min(math.log((k + 1) * 2 + 1) / entropy, k + 1), rel=EXACT)
+            assert row["chain"] == pytest.approx(sum(0.6**i for i in range(k + 1)), rel=EXACT)
+            assert row["optimal_tree"] == pytest.approx(heaviest([law], k) + 1, rel=EXACT)
+            assert row["chain"] <= row["optimal_tree"] <= row["channel"]
+
+
+def test_bounds_of_a_trace(ask: Ask, trace_file: Path) -> None:
+    """The limits are those that predict shows; the readings by hand."""
+    content = ask("bounds", trace_file, "--nodes", 2, "--nodes", 8, "--nodes", 1000)
+    predicted = {
+        p["k"]: p["limits"] for p in ask("predict", trace_file, "--rule", "token", "--k-max", 8)["predictions"]
+    }
+    columns = Trace.read(trace_file).columns
+    mu, mu2 = columns["target_entropy"].mean(), columns["target_second_moment"].mean()
+    for row in content["rows"][:2]:
+        limits = predicted[row["nodes"]]
+        for mine, theirs in (("text", "text"), ("one_call", "one_call")):
+            assert row[mine] == limits[theirs]
+        assert {name: row[name] for name in closed_forms(1, 1, 1)} == pytest.approx(
+            closed_forms(mu, mu2, row["nodes"]), rel=EXACT
+        )
+        assert row["numeric"]["kind"] == "statistical"
+        for rule, column in (("race", "race_rank"), ("recursive", "rejection_rank")):
+            law = columns[column].mean(axis=0)
+            law = np.append(law, 1 - law.sum())
+            channel = math.log((row["nodes"] + 1) * 8 + 1) / -np.sum(law * np.log(law))
+            assert row[f"channel_{rule}"] == pytest.approx(min(channel, row["nodes"] + 1), rel=EXACT)
+    assert content["rows"][2]["text"] is None
+    assert "longest text has 30" in " ".join(content["notes"])
+    claim = content["columns"]["one_call"]["claim"]
+    assert claim.endswith("averaged over all starting positions; consecutive calls may exceed them")
+    assert content["columns"]["sharp"]["claim"] == "Idealised values under i.i.d.; real text may exceed them"
+    assert content["columns"]["channel_race"]["claim"] == "Idealised values under i.i.d.; real text may exceed them"
+
+
+def test_given_text_has_no_limits_of_samples(ask: Ask, tmp_path: Path) -> None:
+    path = tmp_path / "trace.parquet"
+    full_trace(path, drop=("target_entropy", "race_rank"), origin=GIVEN_TEXT)
+    content = ask("bounds", path, "--nodes", 4)
+    (row,) = content["rows"]
+    assert [row[name] for name in ("text", "one_call", "numeric", "sharp")] == [None] * 4
+    assert "channel_race" not in row
+    assert row["channel_poisson"] > 1
+    assert "given, not sampled" in " ".join(content["notes"])
+    assert "no entropies" in " ".join(content["notes"])
+
+
+def test_a_law_of_one_rank_has_no_channel(ask: Ask, tmp_path: Path) -> None:
+    path = tmp_path / "trace.parquet"
+    trace = full_trace(path)
+    columns = {**trace.columns, "rejection_rank": trace.columns["rejection_rank"][:, :1]}
+    Trace(columns, trace.texts, trace.provenance).write(path)
+    content = ask("bounds", path, "--nodes", 4)
+    assert "channel_recursive" not in content["rows"][0]
+    assert content["rows"][0]["channel_race"] > 1
+    assert "No T1 recursive: rejection_rank records one rank alone" in " ".join(content["notes"])
+
+
+@pytest.mark.parametrize("origin", [None, 5, SAMPLED_TEXT])
+def test_text_of_unknown_origin_is_assumed_sampled(origin: Any, ask: Ask, tmp_path: Path) -> None:
+    path = tmp_path / "trace.parquet"
+    full_trace(path, origin=origin)
+    notes = " ".join(ask("bounds", path, "--nodes", 4)["notes"])
+    assert ("limits assume that the target sampled it" in notes) == (origin != SAMPLED_TEXT)

@@ -1,0 +1,121 @@
+"""``spectheory plan``: bad input and defaults."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from spectheory.cli import main
+from spectheory.cli.options import PairOptions, TextOptions
+from spectheory.cost import ACCELERATORS
+from spectheory.trace import Trace
+from tests.cli.plan_cases import CONFIG, asked, latencies, measured, refused
+
+ON_H200 = ["TRACE", "--hardware", "H200", "--target-architecture", "CONFIG", "--draft-architecture", "CONFIG"]
+
+
+class Measured:
+    """A loaded pair whose measurement is there already."""
+
+    fingerprint = "f"
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @classmethod
+    def load(cls, pair: PairOptions, text: TextOptions) -> Measured:
+        """Remember which draft."""
+        return cls(pair.draft.rpartition(":")[2])
+
+    def require_room(self, longest: int) -> None:
+        """The longest call asked for."""
+        assert longest == 9
+
+    def trace(self, path: Path) -> Trace:
+        """Leave the whole folder."""
+        return Trace.read(measured(path.parent) / path.name)
+
+    def latencies(self, path: Path, *, longest: int) -> None:
+        """The draft is cheaper than the distilled one."""
+        latencies(path, {"draft": 0.05, "distilled": 0.2}[self.name])
+
+
+def test_without_a_trace_the_built_in_drafts_are_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spectheory.cli.measure.Session", Measured)
+    content = asked(["--k-max", "8", "--nodes-max", "4", "--out", str(tmp_path)], capsys)
+    assert [d["draft"] for d in content["drafts"]] == ["draft", "distilled"]  # type: ignore[attr-defined]
+    assert (tmp_path / "distilled" / "trace.parquet").exists()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert asked(["--k-max", "8", "--nodes-max", "4"], capsys)["draft"] == "draft"
+    assert (tmp_path / "cache" / "spectheory" / "f" / "trace.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["TRACE", "--k-max", "0"], "--k-max is 0"),
+        (["TRACE", "--nodes-max", "0"], "--nodes-max is 0"),
+        (["TRACE", "--rule", "typical"], "rule 'typical' is unknown"),
+        (["TRACE", "--c", "-1"], "c is -1"),
+        (["TRACE", "--c", "0.1", "--latency", "TRACE/latency.json"], "one source of costs"),
+        (["TRACE", "--batch", "8"], "--batch given without --hardware"),
+        (["TRACE", "--hardware", "Z80"], "accelerator 'Z80' is unknown"),
+        (["TRACE", "--hardware", "L4"], "--target-architecture"),
+        (["TRACE", "--hardware", "L4", "--target-architecture", "no", "--draft-architecture", "no"], "cannot be read"),
+        (["TRACE", "--latency", "no.json"], "not a latency table"),
+        (["no-such-folder"], "is missing"),
+        (["--trace", "TRACE"], "needs NAME=FOLDER"),
+        (["--trace", "a\nb=TRACE"], "--trace is named 'a\\nb'"),
+        (["--trace", "\x1b[2J=TRACE"], "--trace is named '\\x1b[2J'"),
+        (["TRACE", "--hardware", ""], "accelerator '' is unknown"),
+        (["--trace", "a=TRACE", "--trace", "a=TRACE"], "names must differ"),
+        (["--trace", "a=TRACE", "--trace", "b=OTHER"], "differ in sampling"),
+        (["--trace", "a=TRACE", "--trace", "b=TRACE", "--c", "0.1"], "costs of its own"),
+        (["TRACE", "--logprobs", "texts.jsonl"], "one source"),
+        (["BARE"], "the costs of bare are unknown"),
+        (["TRACE", "--c", "1e300"], "--c is 1e+300: at most 1000"),
+        ([*ON_H200, "--batch", "0"], "--batch is 0: must be in 1..1000000"),
+        ([*ON_H200, "--context", "9" * 400], "must be in 0..1000000000"),
+        ([*ON_H200, "--weight-bytes", "nan"], "--weight-bytes is nan: must be in 0.1..8"),
+        ([*ON_H200, "--overhead", "1e308"], "must be in 0..1000 seconds"),
+        ([*ON_H200, "--target-architecture", "TRACE/latency.json"], "the config has no num_hidden_layers"),
+        ([*ON_H200, "--target-architecture", "LIST"], "cannot be read (no JSON object)"),
+        (["TRACE", "--c", "fast"], "valid number"),
+    ],
+)
+def test_bad_input_is_one_line(
+    arguments: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = {"TRACE": measured(tmp_path / "small"), "OTHER": measured(tmp_path / "other", temperature=0.5)}
+    folders["BARE"] = measured(tmp_path / "bare")
+    (folders["BARE"] / "latency.json").unlink()
+    folders |= {"CONFIG": tmp_path / "config.json", "LIST": tmp_path / "list.json"}
+    folders["CONFIG"].write_text(json.dumps(CONFIG))
+    folders["LIST"].write_text("[1]")
+    for name, folder in folders.items():
+        arguments = [argument.replace(name, str(folder)) for argument in arguments]
+    assert words in refused(["plan", *arguments], capsys)
+
+
+def test_accelerators_are_named_in_the_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = refused(["plan", str(measured(tmp_path / "small")), "--hardware", "none"], capsys)
+    assert all(name in line for name in ACCELERATORS)
+
+
+@pytest.mark.parametrize("command", ["predict", "plan"])
+def test_default_rules_are_those_that_the_trace_has(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = measured(tmp_path / "measured")
+    trace = Trace.read(folder)
+    columns = {name: column for name, column in trace.columns.items() if name != "race_g"}
+    columns["race_rank"] = columns["rejection_rank"]
+    Trace(columns, trace.texts, trace.provenance).write(folder / "trace.parquet")
+    assert main([command, str(folder), "--json"]) == 0
+    shown = capsys.readouterr().out
+    assert '"recursive"' in shown
+    assert '"race"' not in shown
