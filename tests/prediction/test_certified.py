@@ -219,7 +219,7 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     content = json.loads(capsys.readouterr().out)
     assert {p["rule"] for p in content["predictions"] if "certified" in p} == {"race"}
     assert any("not exact, but from lists" in note for note in content["notes"])
-    assert main(["rules", log, "--k", "2", "--json"]) == 0
+    assert main(["rules", log, "--candidates", "2", "--json"]) == 0
     rows = {row["rule"]: row for row in json.loads(capsys.readouterr().out)["rules"]}
     assert {name for name, row in rows.items() if row["acceptance"] is None} == {
         "race",
