@@ -197,8 +197,8 @@ NO_GAP_STEPS: tuple[Step, ...] = (
 FOR_EVER: tuple[Step, ...] = (
     valid(
         "a pass takes between B max(x, d) and W more, so at large batches the gain is, per sequence, tau max(x, c) - "
-        "max(x, (k+1)c) - k max(x', c'): above 0 it pays for ever, below 0 there is an end; a knee asks whether "
-        "(k+1)c > x, which is another question",
+        "max(x, (k+1)c) - k max(x', c'): above 0 it pays at all larger batches, below 0 there is an end; a knee asks "
+        "whether (k+1)c > x, which is another question",
         lambda W, x, d, B: (
             at_least(larger(W + B * x, B * d), B * larger(x, d)),
             at_most(larger(W + B * x, B * d), W + B * larger(x, d)),
@@ -206,7 +206,7 @@ FOR_EVER: tuple[Step, ...] = (
         lambda W, x, d, B: [W >= 0, x >= 0, d >= 0, B >= 0],
     ),
     valid(
-        "with free drafts and no knee it pays for ever: tau > 1 plain steps against one",
+        "with free drafts and no knee it pays at all larger batches: tau > 1 plain steps against one",
         lambda tau, W, x, d, B: at_least(tau * (W + B * x) - larger(W + B * x, B * d), (tau - 1) * W),
         lambda tau, W, x, d, B: [tau >= 1, W > 0, d > 0, x >= d, B > 0],
     ),
@@ -248,8 +248,8 @@ ENTRIES = (
         kind="identity",
         plain="with W seconds to read the weights, x a sequence's cache and c to compute a token, verifying computes "
         "longer than it reads beyond the knee W/((k+1)c - x), at no batch if x >= (k+1)c; the batches at which "
-        "speculative decoding pays have no gap, and no end if at large batches tau plain steps take longer than a "
-        "call. Either of knee and end may be without the other",
+        "speculative decoding pays have no gap, and no upper end if at large batches tau plain steps take longer than "
+        "a call. Knee and upper end may each exist without the other",
         latex=r"B_{knee}=\frac{W}{(k+1)c-x},\qquad \{B\ge1:\tau\,t(1,B)>t_{call}(B)\}\text{ is an interval}",
         assumptions=(
             "times of the roofline (C3), all sequences at one context",
@@ -281,7 +281,7 @@ ENTRIES = (
                 "at large batches",
                 FOR_EVER,
                 wrong=valid(
-                    "without a knee it pays for ever, whatever the draft reads",
+                    "without a knee it pays at all larger batches, whatever the draft reads",
                     lambda tau, W, x, d, y, B: at_least(tau * (W + B * x) - larger(W + B * x, B * d) - B * y, 0),
                     lambda tau, W, x, d, y, B: [tau >= 1, W > 0, d > 0, x >= d, B > 0, y > 0, y <= x],
                 ),
@@ -321,8 +321,8 @@ ENTRIES = (
         title="No break-even where there is no knee",
         kind="refuted",
         plain="where reading a sequence's cache takes as long as computing its k + 1 tokens, x >= (k+1)c, there is no "
-        "knee and no break-even either: what pays at one batch pays at every larger one. It fails for drafts that "
-        "read a cache of their own",
+        "knee and no break-even either: what pays at one batch pays at every larger one (false for drafts that read a "
+        "cache of their own)",
         latex=r"x \ge (k+1)c \;\Rightarrow\; \sup\{B \ge 1 : \tau\,t(1,B) > t_{call}(B)\} = \infty",
         assumptions=("times of the roofline (C3), all sequences at one context", "some batch pays"),
         evidence=(

@@ -155,7 +155,7 @@ def nearing(kind: str, given: Parameters, kept: float = 1.0) -> Iterator[Predict
 ENTRIES = (
     Entry(
         id="Y4",
-        title="Rejections of a batch without end",
+        title="Rejections of a batch as M grows",
         kind="asymptotic",
         plain="as M grows Y3 falls to sum over n of E_P TV - E_f (TV - o), f(x_{<=n}) = h(x_n)[P(x_{<n}) - f(x_{<n})] "
         "+ 1[q(x_n) = 0] p(x_n) f(x_{<n}), o = p(outside supp q), f(empty) = 1; at M it is above it by at most "

@@ -74,8 +74,8 @@ ENTRIES = (
         id="Y3/printed",
         title="The batch algorithm as printed",
         kind="refuted",
-        plain="Algorithm 4 as printed, whose round ends at the first rejected first token, rejects as Y3 says "
-        "(it rejects as Y1 says, whatever M)",
+        plain="Algorithm 4 as printed, whose round ends at the first rejected first token, has the rejections of Y3 "
+        "(it has those of Y1, for every M)",
         latex=r"E[N_{rej}^{\text{Algorithm 4 as printed}}] = \sum_n E_P TV - \sum_n\sum_{x_{<n}} f(x_{<n})"
         r"\Big[TV(p,q) - \prod_{m\le M} TV(p^m,q)\Big]",
         source=("yin2024",),
@@ -95,7 +95,7 @@ ENTRIES = (
                 "as printed it rejects as Y3 says, on the paper's test bed, T = 20, M = 4",
                 (("batch", {"chains": "yin2024", "length": 20, "drafts": 4, "printed": True}),),
                 stated("Y3", printed=False),
-                wrong=("it rejects as Y1 says, whatever M", stated("Y3/printed")),
+                wrong=("it has the rejections of Y1, for every M", stated("Y3/printed")),
             ),
         ),
         without=SETTLED,

@@ -27,8 +27,8 @@ ENTRIES = (
         id="Y6/support",
         title="Weights along target texts without a condition",
         kind="refuted",
-        plain=WEIGHTS + ", whatever p and q (a draft outside supp p is accepted with probability t, and no target text "
-        "shows it: the mean falls short by t q(outside supp p))",
+        plain=WEIGHTS + ", for all p and q (a draft outside supp p is accepted with probability t, but no target text "
+        "contains it: the mean is too small by t q(outside supp p))",
         latex=r"E_{x\sim p}\min\big((1-t)+t\rho(x),\, \rho(x)\big) = 1-(1-t)\,TV,\quad \rho = q/p",
         assumptions=("b = (1-t) min(1, p/q) + t",),
         evidence=(

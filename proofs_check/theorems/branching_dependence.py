@@ -92,7 +92,7 @@ def sticky(pmfs: Sequence[Sequence[Real]], capacity: Real, value: Real, text: Re
 ENTRIES = (
     Entry(
         id="B2'/dependent",
-        title="B2' read on dependent text",
+        title="B2' on dependent text",
         kind="refuted",
         plain="E[X] <= K + log(1 + mu (P - K))/mu with the moments of all contexts, on any text",
         latex=r"E[X] \le K + \frac{\log(1 + \mu(P - K))}{\mu} \text{ on dependent text}",

@@ -154,7 +154,7 @@ ENTRIES = (
         source=("pankratov2026",),
         assumptions=(
             "conditional pmfs i.i.d. across prefixes, mu > 0, mu2 finite",
-            "all logarithms natural; the paper's base and constant are not known to us",
+            "all logarithms natural; the paper's base and constant are unknown",
         ),
         calculators=("spectheory.limits.branching_bound",),
         evidence=(
@@ -198,7 +198,7 @@ ENTRIES = (
         id="B1/leading",
         title="B1 without its O(1)",
         kind="refuted",
-        plain="E[X] <= (mu + mu2) log P/mu^2 for every P >= 1; it fails at P = 1, where it is 0, and there alone",
+        plain="E[X] <= (mu + mu2) log P/mu^2 for every P >= 1; it fails at P = 1, where it is 0, and only there",
         latex=r"E[X] \le \frac{(\mu + \mu_2)\log P}{\mu^2}",
         source=("pankratov2026",),
         assumptions=("conditional pmfs i.i.d. across prefixes, logarithms natural",),

@@ -207,8 +207,8 @@ ENTRIES = (
         id="B4",
         title="Scope of the branching bounds",
         kind="upper bound",
-        plain="E[X] <= sum of the P heaviest pi(v), for every set of P prefixes and every drafter, with coins or "
-        "without, that does not see the target's sampling",
+        plain="E[X] <= sum of the P heaviest pi(v), for every set of P prefixes and every drafter, randomised or not, "
+        "that does not see the target's sampling",
         latex=r"E[X] \le \max_{|T| = P} \sum_{v \in T} \pi(v)",
         source=("pankratov2026",),
         assumptions=("given the text so far, drafts are independent of the target's sampling of what follows",),
@@ -262,7 +262,7 @@ ENTRIES = (
         source=("pankratov2026",),
         assumptions=(
             "drafting and verification follow each other, and a call takes the same time whatever it accepts",
-            "E[X] is that of the calls' own starts",
+            "E[X] is taken over the positions where calls start",
         ),
         calculators=("spectheory.limits.branching_speedup",),
         evidence=(

@@ -150,8 +150,8 @@ ENTRIES = (
         "and log P/mu to first order",
         latex=r"E[X] \le K + \frac{\log(1 + \mu (P - K))}{\mu} \text{ if } P \ge K,\quad K = \frac{\mu_2}{\mu^2} - 1",
         assumptions=(
-            "the surprisals along a text sampled from the target are i.i.d. with moments mu > 0 and mu2; prefixes "
-            "beside that text may depend on it and on each other",
+            "the surprisals along a text sampled from the target are i.i.d. with moments mu > 0 and mu2; prefixes off "
+            "that text may depend on it and on each other",
             "the P prefixes are chosen without the target's sampling (B4)",
         ),
         calculators=("spectheory.limits.branching_bound",),

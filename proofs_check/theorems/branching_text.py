@@ -251,7 +251,7 @@ ENTRIES = (
         "the surprisal of the i tokens after the start; for i.i.d. pmfs at most B3' at the best t",
         latex=r"E[X] \le E \sum_{i \le P} \big(1 - e^{-(t - S_i)}\big)_+ + P e^{-t}",
         assumptions=(
-            "the text is sampled from the target; nothing else is asked of it",
+            "the text is sampled from the target; there is no other condition on it",
             "starts are distributed as those of the calls; t does not depend on the text it is used on",
             "the P prefixes are chosen without the target's sampling (B4)",
         ),
@@ -290,7 +290,7 @@ ENTRIES = (
                 wrong=Claim("each half with its own threshold", lambda **case: along_traces(**case, crossed=False)),
             ),
             agreement(
-                Claim("the i.i.d. reading of a trace is B2' plus one", reading),
+                Claim("the idealised value of a trace is B2' plus one", reading),
                 reading_cases,
                 over="mu from 0.001 to 20, mu2/mu^2 up to 90, P up to 8",
                 wrong=Claim("it is B2'", lambda **case: reading(**case, bonus=0)),

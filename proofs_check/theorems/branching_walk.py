@@ -126,9 +126,9 @@ ENTRIES = (
         r"\frac{\mu_2}{\mu^2},\quad E[X] \le \frac{\log P + \log\mu + 1}{\mu} + K",
         source=("lorden1970",),
         assumptions=(
-            "the surprisals along a text sampled from the target are i.i.d. with moments mu > 0 and mu2; so they "
-            "are if the conditional pmfs are i.i.d. across prefixes, but prefixes beside that text may depend on it "
-            "and on each other",
+            "the surprisals along a text sampled from the target are i.i.d. with moments mu > 0 and mu2; this holds if "
+            "the conditional pmfs are i.i.d. across prefixes; prefixes off that text may depend on it and on each "
+            "other",
             "the P prefixes are chosen without the target's sampling (B4)",
         ),
         calculators=("spectheory.limits.branching_bound",),

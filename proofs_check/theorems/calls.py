@@ -73,7 +73,7 @@ ENTRIES = (
         plain="tokens per call are 1 + the accepted drafts of a call averaged over uniform starts (calls start where "
         "the last one ended, so the starts are not uniform: N/C(0) is right)",
         latex=r"\frac{N}{C(0)} = 1 + \frac1N \sum_n \sum_i P(\tau_n \ge i \mid x)",
-        assumptions=("drafts are counted that leave the text its last token, so that no end effect is meant",),
+        assumptions=("only drafts before the text's last token are counted, which excludes end effects",),
         evidence=(
             counterexample(
                 MEAN,

@@ -140,9 +140,9 @@ ENTRIES = (
         id="D1",
         title="Divergences and moments of a pair of pmfs",
         kind="bounds",
-        plain="TV = sum|p-q|/2 = sum (p-q)+; KL = sum p log(p/q) with 2TV^2 <= KL <= log(1 + chi-square) and "
-        "TV^2 <= 1 - e^-KL; chi-square = sum p^2/q - 1; 0 <= H <= log V; M2 = sum p log^2 p >= H^2; "
-        "Rényi does not fall with its order, and is KL at 1",
+        plain="TV = sum|p-q|/2 = sum (p-q)+; KL = sum p log(p/q) with 2TV^2 <= KL <= log(1 + chi-square) and TV^2 <= 1 "
+        "- e^-KL; chi-square = sum p^2/q - 1; 0 <= H <= log V; M2 = sum p log^2 p >= H^2; Rényi is nondecreasing in "
+        "its order, and KL at order 1",
         latex=r"TV = \tfrac12\sum|p-q|,\quad 2\,TV^2 \le KL = \sum p\log\frac{p}{q} = D_1 \le D_2 = \log(1+\chi^2),"
         r"\quad TV^2 \le 1 - e^{-KL},"
         r"\quad \chi^2 = \sum\frac{p^2}{q}-1,\quad D_a = \frac{1}{a-1}\log\sum p^a q^{1-a} \text{ nondecreasing in } a,"

@@ -28,7 +28,7 @@ from spectheory.drafting import Tree, exit_law, expected_tokens
 
 
 def by_letter(pi: Pmf, tree: Nodes) -> Iterator[Compared]:
-    """S3 before logarithms: each letter r is read E[tokens] pi_r times on average, and the exits are the readings."""
+    """S3 before logarithms: each letter r is read E[tokens] pi_r times on average, and the exits are the letters read."""
     law = read(pi, tree)
     counts = {r: Fraction(0) for r in range(1, len(pi) + 1)}
     for ranks, share in law.items():
@@ -132,7 +132,7 @@ ENTRIES = (
             exact(
                 Claim(
                     "a letter is read E[tokens] pi_r times on average, one that no tree drafts at most once, and the "
-                    "exits are the readings",
+                    "exits are the letters read",
                     by_letter,
                 ),
                 lambda effort: joined(trees_of(effort.pick(3, 5)), trees_of(6, [UNSORTED], least=4)),

@@ -31,7 +31,7 @@ from proofs_check.twins.tree_theorem import tree_survival
 
 
 def per_call(text: Text, tree: Nodes) -> Fraction:
-    """Tokens per call in the long run along two positions that alternate for ever, from the first on."""
+    """Tokens per call in the long run along an endless text of two alternating positions, from the first on."""
     endless = [text[n % 2] for n in range(deepest(tree) + 2)]
     survival, most = tree_survival(endless, frozenset(tree)), deepest(tree)
     laws = [path_theorem.accepted_law(survival, n, most, n + most) for n in (0, 1)]
@@ -101,7 +101,10 @@ ENTRIES = (
                 true=AVERAGE,
             ),
             counterexample(
-                Claim("along two positions that alternate for ever it gives the most tokens per call", endless_reading),
+                Claim(
+                    "along an endless text of two alternating positions it gives the most tokens per call",
+                    endless_reading,
+                ),
                 lambda _: ({"text": text, "nodes": 1} for d in range(1, 6) for text in texts(2, d)),
                 over="no end to the text, one node, first by denominator: an accepted draft keeps the phase",
                 true=Claim("the most for a call at either position alike", endless_truth),
@@ -118,7 +121,7 @@ ENTRIES = (
         id="S4/more",
         title="One more node for the calls of a text",
         kind="refuted",
-        plain="a node more in the draft tree never costs calls. It moves where later calls start",
+        plain="one more node in the draft tree never adds calls (it may: it changes where later calls start)",
         latex=r"T \subset T' \;\Rightarrow\; C_{T'}(0) \le C_T(0)",
         assumptions=("given the text, ranks at different positions are independent (§7)",),
         evidence=(

@@ -119,10 +119,10 @@ ENTRIES = (
         id="R6",
         title="Gumbel list sampling",
         kind="lower bound",
-        plain="k races of exponential clocks, each drafting its winner for q; the output wins all of them as one race "
-        "for p. P(output is drafted) >= sum over x of k/sum over y of [max(p_y/p_x, q_y/q_x) + (k-1) p_y/p_x] = "
-        "sum p_x/(1 + g_x/k), with equality at k = 1. The acceptance itself is an integral over the winning time, "
-        "for any V: its law is checked numerically and not proved in steps",
+        plain="k races of exponential clocks; each drafts its winner for q, and the output is the winner for p over "
+        "all clocks. P(output is drafted) >= sum over x of k/sum over y of [max(p_y/p_x, q_y/q_x) + (k-1) p_y/p_x] = "
+        "sum p_x/(1 + g_x/k), with equality at k = 1. The acceptance itself is an integral over the winning time, for "
+        "any V: its law is checked numerically and not proved in steps",
         latex=r"P(Y \in \text{list}) \ge \sum_x \frac{k}{\sum_y [\max(p_y/p_x, q_y/q_x) + (k-1)p_y/p_x]}"
         r" = \sum_x \frac{p_x}{1 + g(p_x/q_x)/k}",
         source=("rowan2025",),

@@ -176,7 +176,7 @@ UNIMODAL: tuple[Step, ...] = (
         lambda a, alpha, c, k: [*shares(a, alpha), c >= 0, k >= 0],
     ),
     same(
-        "with alpha = 1, d(k) = (kc+1) - c(k+1) = 1 - c for every k: S rises for ever if c < 1",
+        "with alpha = 1, d(k) = (kc+1) - c(k+1) = 1 - c for every k: S rises without end if c < 1",
         lambda c, k: ((k * c + 1) - c * (k + 1), 1 - c),
     ),
     valid(
@@ -237,8 +237,9 @@ ENTRIES = (
         id="C1",
         title="Speed-up of a chain under i.i.d. acceptances",
         kind="identity",
-        plain="tokens per call are the sum of alpha^i, i = 0..k; speed-up that over kc+1: unimodal in k, above 1 for "
-        "some k iff alpha > c; operations (kc+k+1) over it, at least 1; some alpha gives S iff 1 <= S(kc+1) <= k+1",
+        plain="tokens per call are the sum of alpha^i, i = 0..k; the speed-up is that over kc+1: unimodal in k, above "
+        "1 for some k iff alpha > c; operations per token are kc+k+1 over the tokens per call, at least 1; some alpha "
+        "gives S iff 1 <= S(kc+1) <= k+1",
         latex=r"\tau=\sum_{i=0}^k\alpha^i,\quad S(k)=\frac{\tau}{kc+1},\quad \max_k S>1\iff\alpha>c,\quad "
         r"\frac{k\hat c+k+1}{\tau}\ge1",
         source=("leviathan2023",),

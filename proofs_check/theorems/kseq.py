@@ -314,7 +314,8 @@ ENTRIES = (
         id="R5/paths",
         title="One rank law of k-SEQ for every k",
         kind="refuted",
-        plain="the law of k-SEQ's rank does not depend on the number k of candidates, so that one pi serves S1-S3",
+        plain="the law of k-SEQ's rank does not depend on the number k of candidates, so that one pi can be used in "
+        "S1-S3",
         latex=r"P_k(R = r) = P_{k'}(R = r),\quad r \le \min(k, k')",
         assumptions=("p and q are pmfs on one finite vocabulary",),
         evidence=(

@@ -269,7 +269,7 @@ ENTRIES = (
         "pass for every depth with children, the first on one token more in the calls after a full acceptance",
         latex=r"\frac{\tau\,t_{target}(1)}{\sum_{passes}t_{draft}(m)+f\,(t_{draft}(2)-t_{draft}(1))+t_{target}(nodes+1)}",
         assumptions=(
-            "a pass takes a time that depends on the model and its number of tokens alone",
+            "the time of a pass depends only on the model and its number of tokens",
             "the prompt's own pass is left out on both sides",
             "the first call of a text follows no full acceptance",
             "a draft pass on more tokens is no faster",
@@ -291,7 +291,7 @@ ENTRIES = (
                 ),
             ),
             exact(
-                Claim("calls played out one after the other take what the formula says", identity),
+                Claim("calls simulated one after the other take the time of the formula", identity),
                 runs,
                 over="every run of up to 4 calls of chains up to 3",
                 wrong=Claim("every draft pass is on one token", without_the_second_token),

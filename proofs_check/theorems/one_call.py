@@ -186,8 +186,8 @@ ENTRIES = (
         r"= E_{x\sim p} \sum_{i\le k} \min\Big(1, \prod_{l\le i} \rho_l\Big)",
         assumptions=(
             "the k drafts are one chain drawn from q",
-            "the output's law is the target's; nothing is assumed of how drafts are verified",
-            "of one call: along a text its mean over starts bounds no several calls (§7/mean)",
+            "the output's law is the target's; drafts may be verified in any way",
+            "for one call: its mean over the starts of a text does not bound several calls (§7/mean)",
         ),
         evidence=(
             proof(

@@ -185,9 +185,10 @@ ENTRIES = (
         id="S2",
         title="The optimal draft tree",
         kind="optimality",
-        plain="of all trees of k nodes the k heaviest nodes give the most tokens, within limits on depth and width "
-        "too; log L + log(min pi) <= E[tokens] H(R) <= log L with L = (k+1)(A-1)+1 exits if all A ranks can be "
-        "drafted; where siblings must have ranks 1..m a dynamic programme finds the best, and the heap where pi falls",
+        plain="of all trees of k nodes, the k heaviest nodes give the most tokens, also under limits on depth and "
+        "width; log L + log(min pi) <= E[tokens] H(R) <= log L with L = (k+1)(A-1)+1 exits if all A ranks can be "
+        "drafted; where siblings must have ranks 1..m a dynamic programme finds the best, and so does the heap if pi "
+        "is nonincreasing",
         latex=r"\max_{|T|=k}\; \sum_{v\in T}\pi(v) = \sum_{j\le k}\pi(v_{(j)}),\qquad "
         r"E[\text{tokens}]\,H(R) \ge \log\big((k+1)(A-1)+1\big) + \log\min_r\pi_r",
         source=("kobus2025", "tunstall1967", "chen2024sequoia"),

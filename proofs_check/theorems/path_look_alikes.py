@@ -89,9 +89,9 @@ ENTRIES = (
         title="The product of the ratios as a survival",
         kind="refuted",
         plain="P(tau >= i | text) = min(1, rho_1..rho_i) for block verification, or for some lossless rule, and may be "
-        "put into C(n); it rises with i where a ratio above 1 follows one below, and is the running minimum instead",
+        "used in C(n) (it rises with i where a ratio above 1 follows one below 1: the running minimum is right)",
         latex=r"P(\tau \ge i \mid x) = \min\Big(1, \prod_{l\le i} \rho_{n+l}\Big)",
-        assumptions=("drafts drawn from q, a lossless rule, fresh text behind the call",),
+        assumptions=("drafts drawn from q, a lossless rule, text after the call drawn afresh",),
         evidence=(
             counterexample(
                 Claim("it is block verification's survival (two drafts, run through)", partial(as_survival, STATED)),
@@ -131,7 +131,7 @@ ENTRIES = (
         title="The one-call bound for drafts that are not drawn from q",
         kind="refuted",
         plain="argmax drafts accept no more than 1 - TV(p, q) at one position (A1), nor than the one-call bound in a "
-        "call; they may, for their law is a point, and the bound with that law holds",
+        "call (they may: their law is a point mass, and the bound with that law holds)",
         latex=r"p(\arg\max q) \le 1 - TV(p, q)",
         assumptions=("the draft is q's most probable token",),
         evidence=(

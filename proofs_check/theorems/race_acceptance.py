@@ -185,7 +185,7 @@ ENTRIES = (
         kind="identity",
         plain="clocks E_y ~ Exp(1), draft argmin E/q, output argmin E/p: they agree with probability sum_x 1/sum_y "
         "max(p_y/p_x, q_y/q_x) = sum p_x/(1 + g(p_x/q_x)), given the output x with 1/(1 + g(p_x/q_x)); the draft has "
-        "law q, the output p; race_enclosure holds the value between certain ends",
+        "law q, the output p; race_enclosure gives a certain interval for the value",
         latex=r"\alpha_{race} = \sum_x \frac{1}{\sum_y \max(p_y/p_x, q_y/q_x)} = \sum_x \frac{p_x}{1+g(p_x/q_x)},\quad "
         r"a(x) = \frac{1}{1+g(p_x/q_x)},\quad "
         r"P(X=i, Y=j) = p_j q_i \int_{r_i}^{r_j} \frac{ds}{(1+g(s))^2}\ (r_i < r_j),\ r = p/q",

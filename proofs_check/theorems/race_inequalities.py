@@ -165,7 +165,7 @@ ENTRIES = (
     ),
     Entry(
         id="A3/look-alike",
-        title="A bound that only looks like A3",
+        title="A false bound that resembles A3",
         kind="refuted",
         plain="S/(2-S) <= race",
         latex=r"\frac{S}{2-S} \le \alpha_{race}",

@@ -88,7 +88,7 @@ NEARLY_CERTAIN = {"target": [0.999, 0.001], "draft": [0.001, 0.999]}
 ENTRIES = (
     Entry(
         id="H/distinct",
-        title="The rank's entropy of distinct tokens",
+        title="The entropy of the rank for distinct tokens",
         kind="refuted",
         plain="H(R) >= KL for the race over distinct tokens (R2)",
         latex=r"H(R_{R2}) \ge KL(P\|Q)",
@@ -122,7 +122,7 @@ ENTRIES = (
         id="H/truncated",
         title="The entropy of a rank that is cut",
         kind="refuted",
-        plain="H >= KL for the rank with i.i.d. candidates cut at k, all beyond as one letter",
+        plain="H >= KL for the rank of i.i.d. candidates cut at k, with all later ranks as one letter",
         latex=r"H(\min(R, k+1)) \ge KL(P\|Q)",
         assumptions=("the draft lacks no token of the target",),
         evidence=(

@@ -189,9 +189,9 @@ ENTRIES = (
         id="Y2",
         title="Token verification rejects least in its class",
         kind="optimality",
-        plain="an unbiased rule that accepts the n-th draft token with a probability b of x_{<n} and that token alone, "
-        "else draws from a recovery law of x_{<n}, has b <= min(1, p/q) and at least the rejections of Y1, position by "
-        "position; token verification attains it",
+        plain="an unbiased rule that accepts the n-th draft token with a probability b that depends only on x_{<n} and "
+        "that token, else draws from a recovery law that depends only on x_{<n}, has b <= min(1, p/q) and at least the "
+        "rejections of Y1, position by position; token verification attains it",
         latex=r"\text{output law} = P \;\Rightarrow\; b_n(x) \le \min\Big(1, \frac{p(x)}{q(x)}\Big),\quad "
         r"P(\text{reject at } n) \ge E_{x_{<n}\sim P}\,TV(P_n, Q_n)",
         source=("yin2024",),
@@ -236,7 +236,7 @@ ENTRIES = (
         id="Y2/any-rule",
         title="Outside the class there are fewer rejections",
         kind="refuted",
-        plain="no unbiased rule at all, block verification among them, has fewer rejections than Y1",
+        plain="no unbiased rule, block verification included, has fewer rejections than Y1",
         latex=r"\text{output law} = P \;\Rightarrow\; E[N_{rej}] \ge \sum_n E\,TV(P_n, Q_n)",
         assumptions=(HORIZON,),
         evidence=(

@@ -155,7 +155,7 @@ ENTRIES = (
         id="C3",
         title="Seconds of a pass by the roofline",
         kind="lower bound",
-        plain="a pass takes at least max(bytes / bandwidth, operations / peak) + overhead, and comes near it as "
+        plain="a pass takes at least max(bytes / bandwidth, operations / peak) + overhead, and approaches it if "
         "reading and computing overlap in fine chunks; weights are read once per pass, the cache once per sequence and "
         "pass; or an affine fit a + b * batch * tokens + c * batch * context to timings",
         latex=r"t(m,B)=\max\Big(\frac{W+B\,K}{\text{bandwidth}},\frac{B\,m\,\text{operations}}{\text{peak}}\Big)+t_0",

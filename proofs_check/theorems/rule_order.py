@@ -215,7 +215,7 @@ ENTRIES = (
         title="The order of the rules at equal k",
         kind="bounds",
         plain="at equal k the acceptances of R1, R3 (i.i.d. candidates), R5 and R6 are at most R4's; P(R2 <= k) >= "
-        "P(R1 <= k), given every output too: distinct tokens waste no candidate",
+        "P(R1 <= k), also given every output: distinct tokens waste no candidate",
         latex=r"\alpha_{R1}, \alpha_{R3}, \alpha_{R5}, \alpha_{R6} \le \alpha^*_k,\qquad "
         r"P(R_{R2} \le k \mid x) \ge P(R_{R1} \le k \mid x)",
         assumptions=("p and q are pmfs on one finite vocabulary", "R3 with i.i.d. candidates"),

@@ -180,9 +180,9 @@ ENTRIES = (
         id="S4",
         title="Draft trees along a text",
         kind="optimality",
-        plain="with P(R=r|x) along a text, a node weighs the mean over the starts of the product of its ranks' "
-        "probabilities; the k heaviest are the best tree for a start drawn uniformly; a node more, of depth i, changes "
-        "the calls by -sum f(n) w(n) (C'(n+i) - C'(n+i+1)), and may cost calls",
+        plain="with P(R=r|x) along a text, the weight of a node is the mean over the starts of the product of its "
+        "ranks' probabilities; the k heaviest are the best tree for a start drawn uniformly; one more node, of depth "
+        "i, changes the calls by -sum f(n) w(n) (C'(n+i) - C'(n+i+1)), and may add calls",
         latex=r"\bar w_v = \frac1N\sum_n \prod_{j\le i} P(R_{n+j}=r_j(v)\mid x_{n+j}),\qquad "
         r"C(0)-C'(0) = \sum_n f(n)\,w_v(n)\,\big(C'(n+i)-C'(n+i+1)\big)",
         source=("kobus2025",),

@@ -108,9 +108,9 @@ ENTRIES = (
         title="Truncated knowledge: certified intervals from the largest probabilities",
         kind="bounds",
         plain="from the m largest probabilities of both pmfs every quantity lies in a computed interval, whatever the "
-        "rest: one completion has the least g(c) for every c, and with it every f-divergence its least value, A1, A2, "
-        "R1, R4 and R5 their largest; disjoint tails are the other end; H(p) is least with the tail filled up to the "
-        "cap, largest with an even tail; R2, R3 beyond one candidate and R6 are enclosed",
+        "rest: one completion minimises g(c) for every c, hence every f-divergence, and maximises A1, A2, R1, R4 and "
+        "R5; disjoint tails give the other end; H(p) is least with the tail filled up to the cap, largest with an even "
+        "tail; R2, R3 beyond one candidate and R6 are enclosed",
         latex=r"\sum_C\min(p,q)\le\sum\min(p,q)\le\sum_C\min(p,q)+u+w+\min(t-u,\,s-w,\,n\min(a,b)),\quad "
         r"\exists\,(P^*,Q^*)\ \forall (P,Q)\ \forall c:\ g_{P^*Q^*}(c)\le g_{PQ}(c)\le\sum_C(cq-p)_++c(1-q(C))",
         assumptions=(

@@ -109,7 +109,7 @@ ENTRIES = (
         number="Theorem 4.1",
         assumptions=(
             "the ranks along the text are i.i.d. on a finite alphabet of A letters; all later ranks are one letter, "
-            "which no tree drafts (of probability s, it also means E[tokens] <= 1/s)",
+            "which no tree drafts (if its probability is s, also E[tokens] <= 1/s)",
         ),
         calculators=("spectheory.limits.tunstall_bound",),
         evidence=(

@@ -11,9 +11,10 @@ CODE = ("spectheory", "simulations", "proofs_check", "tests", "benchmarks")
 
 
 def folders() -> set[str]:
-    """Every folder with Python files of its own, and the docs; a package that only holds folders need not be named."""
+    """Every folder with Python files of its own, and the docs; not a package that only holds folders."""
     found = {path.parent.relative_to(ROOT) for name in CODE for path in (ROOT / name).rglob("*.py")}
-    return {f"{folder.as_posix()}/" for folder in found} - {"simulations/", "proofs_check/"} | {"docs/", "docs/figures/"}
+    code = {f"{folder.as_posix()}/" for folder in found}
+    return code - {"simulations/", "proofs_check/"} | {"docs/", "docs/figures/"}
 
 
 def unnamed(page: str, wanted: set[str]) -> set[str]:
