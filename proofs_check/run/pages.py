@@ -85,9 +85,9 @@ def _evidence(evidence: Evidence, *, refuted: bool) -> Iterator[str]:
             yield f"  {number}. {_code(step.says)} *[{step.how}]*"
     if refuted:
         yield f"  - Counterexample: `{evidence.check(Effort()).at}`."
-        yield f"  - True, and not refuted by the same check: {_sentence(_code(evidence.control.says))}"
+        yield f"  - Similar and true, accepted by the same check: {_sentence(_code(evidence.control.says))}"
     else:
-        yield f"  - Rejected as it must be: {_sentence(_code(evidence.control.says))}"
+        yield f"  - Negative control, rejected: {_sentence(_code(evidence.control.says))}"
 
 
 def _heading(entry: Entry) -> str:

@@ -28,7 +28,7 @@ from spectheory.drafting import Tree, exit_law, expected_tokens
 
 
 def by_letter(pi: Pmf, tree: Nodes) -> Iterator[Compared]:
-    """S3 before logarithms: each letter r is read E[tokens] pi_r times on average, and the exits are the letters read."""
+    """S3 before logarithms: each letter r is read E[tokens] pi_r times on average; the letters read are the exits."""
     law = read(pi, tree)
     counts = {r: Fraction(0) for r in range(1, len(pi) + 1)}
     for ranks, share in law.items():
