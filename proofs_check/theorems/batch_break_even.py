@@ -144,7 +144,7 @@ PAYS_AT_ONE = Assumption("it pays at batch 1", lambda target, draft, k, tokens: 
 AT_MOST_ALL = Assumption("tokens per call are at most k + 1", lambda target, draft, k, tokens: tokens <= k + 1)
 
 NO_GAP = Claim("the batches that pay have no gap", together, (AT_MOST_ALL,))
-FOR_ANY_TOKENS = Claim("so they have whatever the tokens per call", together)
+FOR_ANY_TOKENS = Claim("the batches that pay have no gap for any tokens per call", together)
 
 KNEE: tuple[Step, ...] = (
     same(

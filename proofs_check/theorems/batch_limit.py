@@ -109,8 +109,8 @@ PROOF = (
         ),
     ),
     valid(
-        "if v <= u that is at least 0 and at most (u - v) + p max(A, B): with v one draft more, Y3 falls in M; with v "
-        "the limit, u - v sums to W, and T positions give Y3 - Y4 <= T (1 - d)^M, which tends to 0",
+        "if v <= u that is at least 0 and at most (u - v) + p max(A, B): with v for one more draft, Y3 falls in M; "
+        "with v the limit, u - v sums to W, and T positions give Y3 - Y4 <= T (1 - d)^M, which tends to 0",
         lambda u, v, p, D, A, B, K: [
             at_least((u - v) * (1 - D) + v * A + (p - v) * B, 0),
             at_most((u - v) * (1 - D) + v * A + (p - v) * B, (u - v) + p * K),
@@ -187,7 +187,7 @@ ENTRIES = (
                 Claim("at T = 1 the limit is o", _one_position),
                 lambda effort: map(_first_position, tables(42, ((2, 1), (3, 1), (5, 1)), effort.pick(30, 300))),
                 over="random pairs, up to 5 tokens",
-                wrong=Claim("0 whatever o", lambda **case: _one_position(**case, left=nothing)),
+                wrong=Claim("the limit is 0 for every o", lambda **case: _one_position(**case, left=nothing)),
             ),
             agreement(
                 Claim("the library's limit, also as a batch of infinitely many, and its profile", _computed),

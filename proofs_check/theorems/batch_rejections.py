@@ -213,7 +213,7 @@ ENTRIES = (
                 Claim("one position saves (1-1/r) - (1-1/r)^M, or (u-v)(1-u^{M-1}); the library's too", _gain),
                 one_position,
                 over="uniform on V' against uniform on rV' tokens; Bernoulli(v) against Bernoulli(u), u >= v",
-                wrong=Claim("one try more", lambda **case: _gain(**case, more=1)),
+                wrong=Claim("the saving of M + 1 drafts", lambda **case: _gain(**case, more=1)),
             ),
             searched(
                 Y3,
@@ -225,7 +225,7 @@ ENTRIES = (
                 "rejections on the paper's test bed, T = 20, M = 2 and 5, in all and by position",
                 [("batch", {"chains": "yin2024", "length": 20, "drafts": drafts}) for drafts in (2, 5)],
                 stated("Y3"),
-                wrong=("with one draft more", stated("Y3", drafts=lambda drafts: drafts + 1)),
+                wrong=("the rejections of M + 1 drafts", stated("Y3", drafts=lambda drafts: drafts + 1)),
             ),
         ),
     ),

@@ -249,7 +249,7 @@ ENTRIES = (
                 Claim("the library's front of the mean; a t for each position stays on the line", _computed_positions),
                 positions,
                 over="random pairs at up to 5 positions",
-                wrong=Claim("one position more in the mean", lambda **case: _computed_positions(**case, counted=1)),
+                wrong=Claim("the mean over one more position", lambda **case: _computed_positions(**case, counted=1)),
             ),
             agreement(
                 Claim("the library's Y1 with the mixture for its target counts a sequence", _computed_sequence),

@@ -282,7 +282,10 @@ ENTRIES = (
                 Claim("the library's speed-up", speedup_library),
                 timed_cases,
                 over="2 or 3 tokens, P up to 3, random times",
-                wrong=Claim("the library's speed-up, no token beyond", lambda **case: speedup_library(**case, bonus=0)),
+                wrong=Claim(
+                    "the library's speed-up, without the recovered or bonus token",
+                    lambda **case: speedup_library(**case, bonus=0),
+                ),
             ),
             searched(SPEEDUP, drawn_times, over="times from 1/1000 to 1000", wrong=SPEEDUP_WRONG),
         ),

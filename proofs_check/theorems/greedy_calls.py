@@ -70,7 +70,7 @@ def known_calls(text: Text, tree: Nodes) -> Fraction:
 
 
 def grown_by_one(text: Text, tree: Nodes, node: Path) -> Compared:
-    """The false reading: one more node never costs calls."""
+    """False: one more node never adds calls."""
     return at_most(known_calls(text, tuple(sorted((*tree, node)))), known_calls(text, tree))
 
 
@@ -106,8 +106,8 @@ ENTRIES = (
                     endless_reading,
                 ),
                 lambda _: ({"text": text, "nodes": 1} for d in range(1, 6) for text in texts(2, d)),
-                over="no end to the text, one node, first by denominator: an accepted draft keeps the phase",
-                true=Claim("the most for a call at either position alike", endless_truth),
+                over="an endless text, one node, first by denominator: an accepted draft keeps the phase",
+                true=Claim("it gives the most tokens for a call at both positions", endless_truth),
             ),
             counterexample(
                 FEWEST,

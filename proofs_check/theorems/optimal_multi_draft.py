@@ -83,7 +83,7 @@ ONE_RULE_DOES_AS_WELL: tuple[Step, ...] = (
 """The bound is attained."""
 
 HEEDLESS = valid(
-    "lists of 1 and 2 that serve 1 first, heedless of what lists of 1 and 3 can do, make the flow as large",
+    "lists of 1 and 2 that serve 1 first, ignoring lists of 1 and 3, make the flow as large",
     lambda p1, p2, p3, w12, w13: equal(
         (a := smaller(w12, p1)) + smaller(w12 - a, p2) + smaller(w13, p1 - a + p3),
         least_cut_on_three(*on_three(p1, p2, p3, 0, 0, 0, w12, w13, 0, 0)),

@@ -235,8 +235,8 @@ EVIDENCE = (
     ),
     exact(
         Claim(
-            "the largest survival of any lossless call with fresh text behind it, by a linear programme in fractions, "
-            "is block verification's",
+            "the largest survival of any lossless call whose later text is drawn afresh, by a linear programme in "
+            "fractions, is block verification's",
             partial(largest, CHAINS["block"].survival),
         ),
         one_call,

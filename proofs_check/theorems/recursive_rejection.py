@@ -160,8 +160,8 @@ LARGEST = Claim("with replacement E[R] = max p/q", mean_is(lambda pairs: max(a /
 SQUARES = Claim("with replacement E[R] = sum p^2/q", mean_is(lambda pairs: sum(a * a / b for a, b in pairs)))
 
 NEARING = Claim(
-    "G_m <= c - s_(m+1) <= c (1 - q)^m, q the share at the largest ratio c; where q = 0 < p somewhere, G_m is at least "
-    "that p for ever",
+    "G_m <= c - s_(m+1) <= c (1 - q)^m, q the share at the largest ratio c; where q = 0 < p somewhere, no G_m is less "
+    "than that p",
     closing_in,
 )
 

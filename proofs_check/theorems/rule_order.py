@@ -184,7 +184,7 @@ KSEQ_ABOVE = Claim("k-SEQ accepts at least R4", lambda p, q, k, rho: at_most(opt
 DISTINCT_ABOVE = Claim("P(R2 > k) <= P(R1 > k), k = 1, 2, 3, in the mean and given every output", distinct_above)
 
 CANDIDATE_LESS = Claim(
-    "R2 needs a candidate less, P(R2 > k) <= P(R1 > k + 1)", lambda p, q: distinct_above(p, q, fewer=1)
+    "R2 needs one candidate fewer: P(R2 > k) <= P(R1 > k + 1)", lambda p, q: distinct_above(p, q, fewer=1)
 )
 
 LIMITED = (

@@ -254,7 +254,7 @@ ENTRIES = (
                 "the same with the ranks of races between two pmfs",
                 RACED,
                 stated("S1"),
-                wrong=("with target and draft alike", stated("S1", draft=RACED[0][1]["target"])),
+                wrong=("with the target as the draft", stated("S1", draft=RACED[0][1]["target"])),
             ),
         ),
     ),

@@ -169,7 +169,7 @@ ENTRIES = (
                 BEST,
                 every_setting,
                 over=OVER,
-                wrong=Claim("tokens known to none have no caps at the best completion", without_caps_outside),
+                wrong=Claim("tokens on neither list have no caps at the best completion", without_caps_outside),
             ),
             exact(
                 Claim("divergences, hockey sticks and A1 of every completion are inside", inside(SYMMETRIC + RATIONAL)),

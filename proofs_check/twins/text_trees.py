@@ -112,5 +112,5 @@ FEWEST = Claim("a tree of the k heaviest average weights takes as few calls as a
 
 
 NEVER_COSTS = Claim(
-    "one more node never costs calls", lambda text, tree, node: at_most(calls(text, (*tree, node)), calls(text, tree))
+    "one more node never adds calls", lambda text, tree, node: at_most(calls(text, (*tree, node)), calls(text, tree))
 )
