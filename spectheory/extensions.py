@@ -35,7 +35,7 @@ def load_class(address: str, kind: type[T]) -> type[T]:
     except Exception as error:  # code of a user may fail in any way
         raise _refused(address, f"{type(error).__name__}: {error}") from error
     if not (isinstance(found, type) and issubclass(found, kind)):
-        raise _refused(address, f"it is no {kind.__name__}")
+        raise _refused(address, f"it is not a {kind.__name__}")
     if not getattr(found, "name", ""):
         raise _refused(address, "it has no name")
     return found
@@ -56,15 +56,17 @@ def load(address: str, kind: type[T]) -> T:
 
 
 @cache
-def installed(group: str, kind: type[T]) -> tuple[T, ...]:
-    """Instances of the classes that installed packages register under a group of entry points.
-
-    Raises
-    ------
-    SettingError
-        If one of them cannot be loaded.
-    """
-    return tuple(load(entry.value, kind) for entry in entry_points(group=group))
+def installed(group: str, kind: type[T]) -> dict[str, T | SettingError]:
+    """What installed packages register under a group of entry points, by name; an error for what cannot be loaded."""
+    found: dict[str, T | SettingError] = {}
+    for entry in entry_points(group=group):
+        owner = f"{entry.value} of {entry.dist.name if entry.dist else 'a package'}"
+        try:
+            made = entry.load()()
+            found[entry.name] = made if isinstance(made, kind) else _refused(owner, f"it is not a {kind.__name__}")
+        except Exception as error:  # code of a user may fail in any way
+            found[entry.name] = _refused(owner, f"{type(error).__name__}: {error}")
+    return found
 
 
 def _refused(address: str, why: str) -> SettingError:

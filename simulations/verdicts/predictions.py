@@ -103,6 +103,8 @@ def predicts(kind: str) -> Callable[[P], P]:
     """
 
     def register(predictor: P) -> P:
+        if kind in _predictors:
+            raise SettingError(f"{kind!r} has a prediction", limit="one for a simulation", remedy="name another")
         _predictors[kind] = predictor
         return predictor
 

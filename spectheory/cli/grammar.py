@@ -73,22 +73,20 @@ def _row(param: Any) -> tuple[str, str]:
         text += " [required]"
     elif default is not None and not isinstance(default, bool):
         text += f" [default: {default:g}]" if isinstance(default, float) else f" [default: {default}]"
-    return name, text.format_map(_Names()) if "{" in text else text
+    return name, text.format(**_names_of_rules()) if "{" in text else text
 
 
-class _Names(dict[str, str]):
+def _names_of_rules() -> dict[str, str]:
     """Names of rules, for the help that lists them."""
+    from spectheory.verification import registry as known
+    from spectheory.verification.base import Rule
 
-    def __missing__(self, key: str) -> str:
-        from spectheory.verification import registry as known
-        from spectheory.verification.base import Rule
-
-        every, trees = known.all_rules().values(), known.names(known.VALIDATED_TREE_RULES)
-        return {
-            "every": known.names(every, Rule),
-            "rules": known.names(every),
-            "ranked": known.ranked_names(),
-            "usual": f"{known.names(known.DEFAULT_RULES)}; with trees {trees}",
-            "decoded": f"{known.names(known.VALIDATED_RULES)}, assisted; with trees {trees}",
-            "first": known.VALIDATED_TREE_RULES[0].name,
-        }[key]
+    every, trees = known.all_rules().values(), known.names(known.VALIDATED_TREE_RULES)
+    return {
+        "every": known.names(every, Rule),
+        "rules": known.names(every),
+        "ranked": known.ranked_names(),
+        "usual": f"{known.names(known.DEFAULT_RULES)}; with trees {trees}",
+        "decoded": f"{known.names(known.VALIDATED_RULES)}, assisted; with trees {trees}",
+        "first": known.VALIDATED_TREE_RULES[0].name,
+    }

@@ -9,6 +9,7 @@ import numpy as np
 from spectheory.cli.answer import show
 from spectheory.cli.inputs import Floats, Pmfs, check_seed, in_range, one_source, read_pmfs
 from spectheory.cli.progress import working
+from spectheory.cli.shapes import remark_left_out
 from spectheory.cli.theory_options import RulesOptions
 from spectheory.divergences import kl_divergence, total_variation
 from spectheory.drafting import Batch
@@ -43,6 +44,7 @@ def run_rules(question: RulesOptions) -> None:
 
 def _rules(names: Sequence[str] | None) -> list[Rule]:
     """The rules to compare: those that are named, or all that read a draft model."""
+    remark_left_out()
     if names:
         return [find_rule(name) for name in dict.fromkeys(names)]
     return [rule for rule in all_rules().values() if rule.uses_draft]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from spectheory.cli.console import remarks
 from spectheory.drafting.shapes import read_shape
 from spectheory.prediction.shape_calls import BestTree, Wanted
 from spectheory.trace import Trace
 from spectheory.verification import PathRule, RankRule
-from spectheory.verification.registry import DEFAULT_TREE_RULES, path_rule
+from spectheory.verification.registry import DEFAULT_TREE_RULES, left_out, path_rule
 
 SEARCHED = "tree"
 """How the best tree of each size is written."""
@@ -37,7 +38,14 @@ def read_rules(names: Sequence[str] | None) -> list[PathRule] | None:
     >>> [rule.name for rule in read_rules(["race", "lookup", "race"])]
     ['race', 'lookup']
     """
+    remark_left_out()
     return [path_rule(name) for name in dict.fromkeys(names)] if names else None
+
+
+def remark_left_out() -> None:
+    """Say which rules of installed packages cannot be used."""
+    for reason in left_out():
+        remarks.print(reason, markup=False)
 
 
 def tree_sizes(k_max: int) -> list[int]:

@@ -41,6 +41,11 @@ class KAry(Shape):
         branching = integers_of(text, "x") if not {",", "-"} & set(text) else None
         return cls(branching) if branching else None
 
+    @property
+    def family(self) -> str:
+        """The children per node, as 2x2x1."""
+        return "x".join(map(str, self.branching))
+
     def __post_init__(self) -> None:
         try:
             branching = tuple(self.branching)

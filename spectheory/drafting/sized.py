@@ -20,6 +20,11 @@ class Sized(Shape):
         object.__setattr__(self, "k", at_least_one("k", self.k))
 
     @property
+    def family(self) -> str:
+        """Its name."""
+        return self.name
+
+    @property
     def nodes(self) -> int:
         """Drafted tokens per call; the target processes one more."""
         return self.k

@@ -23,6 +23,10 @@ _SHOWN = 16
 """Ranks of a path that an error shows."""
 
 
+_PATHS_SHOWN = 8
+"""Nodes of a tree that a heading writes out."""
+
+
 class Shape(ABC):
     """What a call drafts: a tree of ranks whose root, the text so far, is no node.
 
@@ -44,6 +48,13 @@ class Shape(ABC):
     def parsed(cls, text: str) -> Shape | None:
         """The shape that `text` writes; None if it is not written so."""
         return None
+
+    @property
+    def family(self) -> str:
+        """What shapes that differ in size alone share, for a heading; the paths of one that stands for itself."""
+        paths = self.tree().paths
+        written = ",".join("-".join(map(str, path)) for path in paths[:_PATHS_SHOWN])
+        return f"{written},... {len(paths)} nodes" if len(paths) > _PATHS_SHOWN else written
 
     @property
     def nodes(self) -> int:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spectheory.drafting import Batch, Chain, KAry, Shape
-from spectheory.prediction.shape_calls import BestTree, Wanted
+from spectheory.drafting import Chain
+from spectheory.prediction.shape_calls import Wanted
 from spectheory.verification import PathRule
-
-_PATHS_SHOWN = 8
-"""Nodes of a tree that a label writes out."""
 
 
 @dataclass(frozen=True)
@@ -35,18 +32,6 @@ class Label:
         return self.rule if self.kind is None else f"{self.rule} {self.kind}"
 
     @classmethod
-    def of(cls, rule: PathRule, wanted: Wanted, shape: Shape) -> Label:
+    def of(cls, rule: PathRule, wanted: Wanted) -> Label:
         """The label of a shape that was asked for; one that is written by hand stands for itself."""
-        return cls(rule.name, None if isinstance(wanted, Chain) else _kind(wanted, shape))
-
-
-def _kind(wanted: Wanted, shape: Shape) -> str:
-    if isinstance(wanted, Batch):
-        return "batch"
-    if isinstance(wanted, BestTree):
-        return f"tree ≤{wanted.max_depth}" if wanted.max_depth else "tree"
-    if isinstance(shape, KAry):
-        return "x".join(map(str, shape.branching))
-    paths = shape.tree().paths
-    written = ",".join("-".join(map(str, path)) for path in paths[:_PATHS_SHOWN])
-    return f"{written},... {len(paths)} nodes" if len(paths) > _PATHS_SHOWN else written
+        return cls(rule.name, None if isinstance(wanted, Chain) else wanted.family)

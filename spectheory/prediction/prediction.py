@@ -79,7 +79,7 @@ class Prediction:
     @property
     def label(self) -> Label:
         """Rule and kind of shape."""
-        return Label.of(self.rule, self.wanted, self.shape)
+        return Label.of(self.rule, self.wanted)
 
     @property
     def gain(self) -> float:

@@ -46,6 +46,11 @@ class BestTree:
             if value is not None:
                 at_least_one(name, value)
 
+    @property
+    def family(self) -> str:
+        """What such trees are called in a heading."""
+        return f"tree ≤{self.max_depth}" if self.max_depth else "tree"
+
     def __str__(self) -> str:
         """Short form for tables."""
         return f"best tree of {self.nodes}" + (f", depth {self.max_depth}" if self.max_depth else "")

@@ -58,8 +58,28 @@ VALIDATED_TREE_RULES: tuple[RankRule, ...] = tuple(kind[0] for kind in DEFAULT_T
 
 
 def all_rules() -> dict[str, Rule]:
-    """The built-in rules, and those that installed packages register as entry points ``spectheory.rules``, by name."""
-    return {rule.name: rule for rule in (*BUILT_IN, *installed("spectheory.rules", Rule))}
+    """The built-in rules, and those that installed packages register as entry points ``spectheory.rules``, by name.
+
+    What cannot be loaded, or has the name of a built-in rule, is left out: :func:`left_out` says why.
+    """
+    built_in = {rule.name: rule for rule in BUILT_IN}
+    return {**{rule.name: rule for rule in _installed().values() if isinstance(rule, Rule)}, **built_in}
+
+
+def left_out() -> list[str]:
+    """Why rules of installed packages are left out, a sentence for each."""
+    taken = {rule.name for rule in BUILT_IN}
+    reasons = []
+    for name, rule in _installed().items():
+        if isinstance(rule, SettingError):
+            reasons.append(f"the rule {name!r} of an installed package is left out: {rule}")
+        elif rule.name in taken:
+            reasons.append(f"the rule {name!r} of an installed package is left out: {rule.name!r} is a built-in rule")
+    return reasons
+
+
+def _installed() -> dict[str, Rule | SettingError]:
+    return installed("spectheory.rules", Rule)
 
 
 def names(rules: Iterable[Rule], kind: type = PathRule) -> str:

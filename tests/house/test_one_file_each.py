@@ -14,7 +14,10 @@ import pytest
 
 from spectheory import extensions
 from spectheory.cli import main
+from spectheory.drafting.shapes import read_shape
+from spectheory.prediction import plan
 from spectheory.trace import SAMPLED_TEXT, Trace
+from spectheory.verification.registry import path_rule
 from tests.made_up import trace as made_up
 
 PAGE = Path(__file__).parents[2] / "docs" / "extending.md"
@@ -49,6 +52,25 @@ def package(toys: Path) -> Iterator[None]:
     extensions.installed.cache_clear()
     yield
     extensions.installed.cache_clear()
+
+
+def test_a_package_that_is_broken_or_takes_a_name_is_left_out(
+    toys: Path, package: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Help and answers go on, with a remark for each rule that is left out; built-in rules keep their names."""
+    (toys / "thief.py").write_text((toys / "coin.py").read_text().replace('= "coin"', '= "token"'))
+    entries = toys / "toys-1.dist-info" / "entry_points.txt"
+    entries.write_text("[spectheory.rules]\nhalf = half:Half\ngone = nowhere:Rule\nthief = thief:Coin\n")
+    assert main(["predict", "--help"]) == 0
+    pmfs = ("--target-pmf", "0.5,0.5", "--draft-pmf", "0.9,0.1")
+    assert main(["rules", *pmfs, "--json"]) == 0
+    out, err = capsys.readouterr()
+    answer = json.loads(out[out.index("\n{") :])
+    found = {rule["rule"]: rule["acceptance"] for rule in answer["rules"]}
+    assert "half" in found
+    assert found["token"]["best"] == pytest.approx(0.6)
+    assert "'gone' of an installed package is left out: 'nowhere:Rule of toys' cannot be loaded" in err
+    assert "'thief' of an installed package is left out: 'token' is a built-in rule" in err
 
 
 @pytest.fixture
@@ -115,6 +137,8 @@ def test_predict_with_the_shape(toys: Path, trace: Trace, ask: Ask) -> None:
         *("--shape", "comb:Comb", "--shape", "batch"),
     )
     of = {p["wanted"]: p for p in found["predictions"]}
+    trees = plan(trace, rules=[path_rule("coin:Coin")], shapes=read_shape("comb:Comb", [1, 2, 3]))
+    assert [str(label) for label in trees.labels] == ["coin comb"], "one column, and one line of a figure"
     assert of["comb k=3"]["paths"] == [[1], [2], [1, 1]]
     both = tokens_of_chains_of_one(np.full(len(trace), 1 - (1 - HEADS) ** 2), trace)
     for name in ("comb k=2", "batch k=2"):
@@ -181,7 +205,7 @@ def test_validate_refuses_a_rule_without_a_decoder(toys: Path, capsys: pytest.Ca
 BAD = {
     "nothing:There": "No module named 'nothing'",
     "half:Nothing": "no attribute 'Nothing'",
-    "comb:Comb": "it is no Rule",
+    "comb:Comb": "it is not a Rule",
     "half:": "cannot be loaded",
     "broken:Broken": "division by zero",
     "lacking:Lacking": "abstract",
