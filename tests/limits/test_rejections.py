@@ -26,6 +26,7 @@ from spectheory.limits import (
     rejection_profile,
     rejections_of_text,
 )
+from tests.made_up import each
 
 ROUNDING = 1e-12
 """Sums of a few hundred products of order one."""
@@ -232,7 +233,7 @@ BAD: dict[str, tuple[Callable[[], Any], type[SpectheoryError], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", sorted(BAD))
+@each("case", sorted(BAD))
 def test_bad_input_is_named_in_one_line(case: str) -> None:
     call, error, fragment = BAD[case]
     with pytest.raises(error) as caught:

@@ -22,6 +22,7 @@ from spectheory.limits import (
 from spectheory.limits.branching import Form
 from spectheory.limits.renewal import RenewalForm
 from tests.limits.renewal_cases import ROUNDING, population
+from tests.made_up import each
 
 FALSE_ALARM = 1e-9
 """Chance that any one simulated test here fails although the library is right."""
@@ -196,7 +197,7 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", sorted(BAD))
+@each("case", sorted(BAD))
 def test_bad_input_is_named_in_one_line(case: str) -> None:
     call, error, fragment = BAD[case]
     with pytest.raises(error) as caught:

@@ -27,6 +27,7 @@ from spectheory.limits import (
 )
 from spectheory.limits.text import best_threshold, surprisal_walks, threshold_terms
 from tests.limits.limit_cases import ROUNDING, Model, best_tree
+from tests.made_up import each
 
 # B6: text, no i.i.d. assumption
 
@@ -71,8 +72,8 @@ def some_texts(seed: int) -> list[Floats]:
     return [rng.exponential(rng.choice([0.2, 2.0]), size=n) for n in (9, 1, 4, 30, 3)]
 
 
-@pytest.mark.parametrize("capacity", [1, 3, 9, 30])
-@pytest.mark.parametrize("t", [0.0, 0.7, 3.0, 30.0])
+@each("capacity", [1, 3, 9, 30])
+@each("t", [0.0, 0.7, 3.0, 30.0])
 def test_b6_from_text_is_its_slow_twin(capacity: int, t: float) -> None:
     texts = some_texts(1)
     assert branching_bound_from_text(texts, capacity, t) == pytest.approx(slow_b6(texts, capacity, t), abs=ROUNDING)
@@ -147,7 +148,7 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", sorted(BAD))
+@each("case", sorted(BAD))
 def test_bad_input_is_named_in_one_line(case: str) -> None:
     call, error, fragment = BAD[case]
     with pytest.raises(error) as caught:

@@ -20,6 +20,7 @@ from proofs_check.statement.claims import Assumption, AssumptionError, ClaimErro
 from proofs_check.statement.enclosures import enclosures
 from proofs_check.statement.findings import Effort
 from spectheory.errors import SpectheoryError
+from tests.made_up import each
 
 THIRD = Fraction(1, 3)
 PAIR = {"p": (THIRD, 2 * THIRD), "q": (2 * THIRD, THIRD)}
@@ -291,7 +292,7 @@ VACUOUS: dict[str, Claim] = {
 }
 
 
-@pytest.mark.parametrize("name", VACUOUS)
+@each("name", VACUOUS)
 def test_the_solver_is_not_led_to_prove_what_is_false(name: str) -> None:
     for tokens in (2, 3):
         try:

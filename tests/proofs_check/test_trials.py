@@ -33,6 +33,7 @@ from proofs_check.library.wide import wide_search
 from proofs_check.statement.claims import Compared
 from spectheory.cli import main
 from spectheory.errors import SpectheoryError
+from tests.made_up import each
 
 HALF = Fraction(1, 2)
 
@@ -203,7 +204,7 @@ TRIALS: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", TRIALS)
+@each("name", TRIALS)
 def test_bad_trials_are_named_in_one_line(name: str) -> None:
     arguments, named, fragment = TRIALS[name]
     with pytest.raises(SpectheoryError, match=fragment):
@@ -216,7 +217,7 @@ def test_the_assumption_that_no_case_met_is_the_one_named() -> None:
         try_claim(Claim("c", lambda p, q: at_most(0, 1), (POSITIVE, never)))
 
 
-@pytest.mark.parametrize("case", BAD)
+@each("case", BAD)
 def test_bad_claims_are_named_in_one_line(case: str) -> None:
     claim, fragment = BAD[case]
     with pytest.raises(SpectheoryError) as caught:

@@ -29,6 +29,7 @@ from proofs_check.run.report import Report
 from proofs_check.statement.findings import Effort, Finding
 from spectheory.cli import console, main
 from spectheory.errors import SettingError
+from tests.made_up import each
 
 CASES: list[dict[str, Any]] = [{"x": Fraction(n, 7)} for n in range(8)]
 TRUE = Claim("x <= 1", lambda x: at_most(x, 1))
@@ -285,7 +286,7 @@ BAD: dict[str, tuple[list[str], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", BAD)
+@each("case", BAD)
 def test_bad_input_is_one_line(case: str, run: Run, tmp_path: Path) -> None:
     (tmp_path / "breaks.py").write_text("1 / 0")
     (tmp_path / "empty.py").write_text("")
