@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from typing import Any
 
@@ -90,11 +90,19 @@ def each(names: str, cases: Iterable[Any]) -> Callable[[Callable[..., None]], Ca
     return over
 
 
-def refused(call: Callable[..., Any], error: type[Exception], fragment: str, *arguments: Any) -> None:
+Refusal = tuple[Callable[[], Any], type[Exception], str]
+
+
+def refused(call: Callable[[], Any], error: type[Exception], fragment: str) -> None:
     """The call is refused with this error, in one line that holds the fragment."""
     with pytest.raises(error) as caught:
-        call(*arguments)
+        call()
     assert fragment in one_line(caught)
+
+
+def all_refused(cases: Mapping[str, Refusal]) -> Callable[..., None]:
+    """A test that every bad input of a table is refused."""
+    return each("call, error, fragment", cases.values())(refused)
 
 
 def one_line(error: pytest.ExceptionInfo[Exception]) -> str:

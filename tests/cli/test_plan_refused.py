@@ -11,7 +11,8 @@ from spectheory.cli import main
 from spectheory.cli.options import PairOptions, TextOptions
 from spectheory.cost import ACCELERATORS
 from spectheory.trace import Trace
-from tests.cli.plan_cases import CONFIG, asked, latencies, measured, refused
+from tests.cli.plan_cases import CONFIG, asked, latencies, measured
+from tests.commands import refused
 
 ON_H200 = ["TRACE", "--hardware", "H200", "--target-architecture", "CONFIG", "--draft-architecture", "CONFIG"]
 

@@ -14,7 +14,8 @@ from simulations.verdicts import predictions
 from simulations.verdicts.predictions import Predicted
 from spectheory.cli import console, main
 from spectheory.cli.settings import SETTINGS
-from tests.cli.simulate_cases import FEW, PAIR, ask, refused
+from tests.cli.simulate_cases import FEW, PAIR, ask
+from tests.commands import refused
 
 
 @pytest.fixture(autouse=True)
@@ -97,7 +98,7 @@ def test_what_a_kind_does_not_take_is_refused(kind: str, capsys: pytest.CaptureF
         for name, value in (("--rule", "token"), ("--drafts", "3"), ("--k", "2"))
         if name.strip("-") not in SETTINGS[kind].takes
     )
-    assert f"{odd[0]} is given: {kind} takes --" in refused(capsys, "simulate", kind, *odd)
+    assert f"{odd[0]} is given: {kind} takes --" in refused(["simulate", kind, *odd], capsys)
 
 
 def test_a_wrong_theory_is_seen(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,7 +225,7 @@ def test_edges_agree_or_are_refused(kind: str, edge: str, capsys: pytest.Capture
     """What no simulation of arrivals in draft order would end: the Poisson race alone refuses it, in a line."""
     endless = kind == "poisson" and edge in ("a ratio of 1e300", "one-hot target with a rare draft")
     if endless:
-        assert refused(capsys, "simulate", kind, *EDGES[edge], *FEW)
+        assert refused(["simulate", kind, *EDGES[edge], *FEW], capsys)
     else:
         assert ask(capsys, "simulate", kind, *EDGES[edge], *FEW)["agree"] is True
 
@@ -296,7 +297,7 @@ def test_bad_input_is_one_line(name: str, tmp_path: Path, capsys: pytest.Capture
         str(tmp_path / each) if each.split("/")[0] in ("ROWS", "OTHER", "FOLDER", "FOLDERS") else each
         for each in arguments
     ]
-    assert message in refused(capsys, *words)
+    assert message in refused([*words], capsys)
 
 
 def test_results_of_another_version_are_left_alone(

@@ -11,25 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spectheory.cli import main
 from spectheory.trace import SAMPLED_TEXT, TextInfo, Trace
 from tests.cli.theory_cases import EXACT, TABLE_P, Ask, P, Q, full_trace, text_of
+from tests.commands import refused
 
 PRINTED = 0.05
 """Calls are stated to one digit after the point."""
 
 
 RANKS = "0.6,0.25,0.1"
-
-
-def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    """Run bad input; check status 2, one line on stderr, nothing on stdout; return the line."""
-    status = main(arguments)
-    out, err = capsys.readouterr()
-    assert (status, out) == (2, ""), err
-    assert err.count("\n") == 1, err
-    assert err.startswith("spectheory: ")
-    return err
 
 
 # Trees
