@@ -16,6 +16,7 @@ from spectheory.cli import console, main
 from spectheory.cli.settings import SETTINGS
 from tests.cli.simulate_cases import FEW, PAIR, ask
 from tests.commands import refused
+from tests.made_up import each
 
 
 @pytest.fixture(autouse=True)
@@ -219,8 +220,8 @@ EDGES = {
 }
 
 
-@pytest.mark.parametrize("kind", ["race", "race-dense", "poisson", "recursive", "recursive-distinct", "gumbel-list"])
-@pytest.mark.parametrize("edge", EDGES)
+@each("kind", ["race", "race-dense", "poisson", "recursive", "recursive-distinct", "gumbel-list"])
+@each("edge", EDGES)
 def test_edges_agree_or_are_refused(kind: str, edge: str, capsys: pytest.CaptureFixture[str]) -> None:
     """What no simulation of arrivals in draft order would end: the Poisson race alone refuses it, in a line."""
     endless = kind == "poisson" and edge in ("a ratio of 1e300", "one-hot target with a rare draft")
@@ -285,17 +286,17 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
+@each("name", BAD)
 def test_bad_input_is_one_line(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments, message = BAD[name]
     (tmp_path / "ROWS").write_text("0.5 0.5\n0.5 0.5\n")
     (tmp_path / "OTHER").write_text("not results\n")
-    (tmp_path / "FOLDERS" / "results.jsonl").mkdir(parents=True)
-    (tmp_path / "FOLDER").mkdir()
+    (tmp_path / "FOLDERS" / "results.jsonl").mkdir(parents=True, exist_ok=True)
+    (tmp_path / "FOLDER").mkdir(exist_ok=True)
     (tmp_path / "FOLDER" / "results.jsonl").write_text("not results\n")
     words = [
-        str(tmp_path / each) if each.split("/")[0] in ("ROWS", "OTHER", "FOLDER", "FOLDERS") else each
-        for each in arguments
+        str(tmp_path / word) if word.split("/")[0] in ("ROWS", "OTHER", "FOLDER", "FOLDERS") else word
+        for word in arguments
     ]
     assert message in refused([*words], capsys)
 

@@ -14,6 +14,7 @@ import pytest
 from spectheory.trace import SAMPLED_TEXT, TextInfo, Trace
 from tests.cli.theory_cases import EXACT, TABLE_P, Ask, P, Q, full_trace, text_of
 from tests.commands import refused
+from tests.made_up import each
 
 PRINTED = 0.05
 """Calls are stated to one digit after the point."""
@@ -292,7 +293,7 @@ def write_bad_files(folder: Path) -> None:
         (folder / name).write_text(text)
 
 
-@pytest.mark.parametrize(("arguments", "message"), BAD_INPUT, ids=[" ".join(a) for a, _ in BAD_INPUT])
+@each("arguments, message", BAD_INPUT)
 def test_bad_input(
     arguments: list[str],
     message: str,
@@ -301,7 +302,7 @@ def test_bad_input(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     write_bad_files(tmp_path)
-    (tmp_path / "FOLDER").mkdir()
+    (tmp_path / "FOLDER").mkdir(exist_ok=True)
     full_trace(tmp_path / "T")
     monkeypatch.chdir(tmp_path)
     assert message in refused(arguments, capsys)

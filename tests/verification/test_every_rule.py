@@ -22,6 +22,7 @@ from spectheory.verification import (
     Rule,
     TopKMatch,
 )
+from tests.made_up import each
 from tests.verification.rank_rule_cases import JUDGED_TOGETHER, PAIRS, RELATIVE, ROUNDING, SORTED
 
 RANK_RULES: list[RankRule] = [
@@ -116,7 +117,7 @@ REFUSALS = [(rule, *bad) for rule in EVERY_RULE for bad in BAD]
 REFUSALS += [(rule, *bad) for rule in RANK_RULES for bad in BAD_RANKS]
 
 
-@pytest.mark.parametrize(("rule", "call", "error", "fragment"), REFUSALS, ids=lambda value: getattr(value, "name", ""))
+@each("rule, call, error, fragment", REFUSALS)
 def test_bad_input_is_named_in_one_line(
     rule: Rule, call: Callable[[Rule], Any], error: type[Exception], fragment: str
 ) -> None:
