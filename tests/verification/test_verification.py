@@ -27,7 +27,7 @@ from spectheory.verification import (
     Rule,
     TokenVerification,
 )
-from tests.made_up import each
+from tests.made_up import each, refused
 
 RELATIVE = 1e-12
 """The race sorts and adds up to V terms, each rounded by 1e-16; V = 2000 leaves a factor of five."""
@@ -216,10 +216,7 @@ BAD: list[tuple[Callable[[Rule], Any], type[Exception], str]] = [
 def test_bad_input_is_named_in_one_line(
     rule: Rule, call: Callable[[Rule], Any], error: type[Exception], fragment: str
 ) -> None:
-    with pytest.raises(error) as caught:
-        call(rule)
-    assert fragment.format(name=rule.name) in str(caught.value)
-    assert "\n" not in str(caught.value)
+    refused(lambda: call(rule), error, fragment.format(name=rule.name))
 
 
 @pytest.mark.filterwarnings("error")
