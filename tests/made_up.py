@@ -1,7 +1,10 @@
-"""Made-up columns that a pair of models could have given, and traces of them."""
+"""What tests share: one test over many cases, refusals in one line, and made-up columns and traces of a pair."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -58,6 +61,48 @@ def same(a: Trace, b: Trace) -> bool:
         and set(a.columns) == set(b.columns)
         and all(np.array_equal(a.columns[name], b.columns[name]) for name in a.columns)
     )
+
+
+def each(names: str, cases: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Like ``pytest.mark.parametrize``, as one test: every case runs, and those that fail are named."""
+    fields = [name.strip() for name in names.split(",")]
+    listed = [dict(zip(fields, case if len(fields) > 1 else (case,), strict=True)) for case in cases]
+    assert listed, "no cases"
+
+    def over(test: Callable[..., None]) -> Callable[..., None]:
+        @wraps(test)
+        def one_test(**fixtures: Any) -> None:
+            failures = []
+            for case in listed:
+                try:
+                    test(**case, **fixtures)
+                except (Exception, BaseExceptionGroup, pytest.fail.Exception) as failure:
+                    failure.add_note(f"case: {case}"[:300])
+                    failures.append(failure)
+            if failures:
+                raise BaseExceptionGroup(f"{len(failures)} of {len(listed)} cases fail", failures)
+
+        signature = inspect.signature(test)
+        left = [parameter for name, parameter in signature.parameters.items() if name not in fields]
+        one_test.__signature__ = signature.replace(parameters=left)  # type: ignore[attr-defined]
+        return one_test
+
+    return over
+
+
+Refusal = tuple[Callable[[], Any], type[Exception], str]
+
+
+def refused(call: Callable[[], Any], error: type[Exception], fragment: str) -> None:
+    """The call is refused with this error, in one line that holds the fragment."""
+    with pytest.raises(error) as caught:
+        call()
+    assert fragment in one_line(caught)
+
+
+def all_refused(cases: Mapping[str, Refusal]) -> Callable[..., None]:
+    """A test that every bad input of a table is refused."""
+    return each("call, error, fragment", cases.values())(refused)
 
 
 def one_line(error: pytest.ExceptionInfo[Exception]) -> str:

@@ -66,17 +66,6 @@ def latencies(path: Path, draft: float = 0.1, **hardware: str) -> None:
     ).write(path)
 
 
-def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    """Run bad input; check status 2, one line on stderr, nothing on stdout; return the line."""
-    status = main(arguments)
-    out, err = capsys.readouterr()
-    assert status == 2
-    assert out == ""
-    assert err.count("\n") == 1, err
-    assert err.startswith("spectheory: ")
-    return err
-
-
 def asked(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
     assert main(["plan", *arguments, "--json"]) == 0
     return dict(json.loads(capsys.readouterr().out))

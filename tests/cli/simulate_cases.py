@@ -24,15 +24,6 @@ def ask(capsys: pytest.CaptureFixture[str], *arguments: object, status: int = 0)
     return dict(json.loads(out))
 
 
-def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    status = main(list(map(str, arguments)))
-    out, err = capsys.readouterr()
-    assert (status, out) == (2, ""), err
-    assert err.count("\n") == 1, err
-    assert err.startswith("spectheory: ")
-    return err
-
-
 # figures
 
 

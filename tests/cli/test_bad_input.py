@@ -20,6 +20,7 @@ from spectheory.errors import MissingExtraError, TraceError, load_extra
 from spectheory.trace import TextInfo, Trace
 from spectheory.trace.columns import COLUMNS, REQUIRED
 from tests.cli.plan_cases import CONFIG, measured
+from tests.commands import refused as refused_line
 
 TWENTY = {f"entry{i}": i for i in range(20)}
 """A value that nobody wants to read in a message."""
@@ -31,11 +32,7 @@ def refused(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     """The one line of a command that is refused, less the paths of this machine's temporary folder."""
 
     def run(*arguments: object, but: Path | None = None) -> str:
-        assert main(list(map(str, arguments))) == 2
-        out, err = capsys.readouterr()
-        assert out == ""
-        assert re.fullmatch(r"spectheory: .+\n", err)
-        return err.replace(str(but), "")
+        return refused_line(arguments, capsys).replace(str(but), "")
 
     return run
 

@@ -19,6 +19,7 @@ from spectheory.prediction.shape_calls import BestTree
 from spectheory.reports import prediction_report
 from spectheory.reports.render import for_terminal
 from spectheory.trace import METADATA_KEY, TextInfo, Trace
+from tests.commands import refused
 from tests.made_up import race_g
 
 
@@ -39,17 +40,6 @@ def trace_file(tmp_path: Path) -> Path:
     path = tmp_path / "measured" / "trace.parquet"
     Trace(columns, tuple(TextInfo(str(i), 50) for i in range(4)), {"origin": "sampled from the target"}).write(path)
     return path
-
-
-def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    """Run bad input; check status 2, one line on stderr, nothing on stdout; return the line."""
-    status = main(arguments)
-    out, err = capsys.readouterr()
-    assert status == 2
-    assert out == ""
-    assert err.count("\n") == 1, err
-    assert err.startswith("spectheory: ")
-    return err
 
 
 def test_table_headline_and_notes(trace_file: Path, capsys: pytest.CaptureFixture[str]) -> None:

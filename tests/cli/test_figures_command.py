@@ -12,7 +12,8 @@ from simulations.counts.quantities import Share
 from simulations.verdicts import predictions
 from simulations.verdicts.predictions import Predicted
 from spectheory.cli import main
-from tests.cli.simulate_cases import ask, refused
+from tests.cli.simulate_cases import ask
+from tests.commands import refused
 
 
 def test_a_figure_leaves_pictures_data_and_results(folder: Path) -> None:
@@ -41,7 +42,7 @@ def test_damaged_data_are_one_line(
 ) -> None:
     whole = json.loads((folder / "race.json").read_text())
     (tmp_path / "race.json").write_text(json.dumps(whole | damage))
-    assert "race.json cannot be read" in refused(capsys, "figures", "race", "--redraw", "--out", tmp_path)
+    assert "race.json cannot be read" in refused(["figures", "race", "--redraw", "--out", tmp_path], capsys)
 
 
 def test_a_figure_whose_theory_is_wrong_is_told(

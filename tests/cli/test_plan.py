@@ -13,7 +13,8 @@ import pytest
 
 from spectheory.cli import main
 from spectheory.deployment.engines import ENGINES
-from tests.cli.plan_cases import CONFIG, asked, latencies, measured, refused
+from tests.cli.plan_cases import CONFIG, asked, latencies, measured
+from tests.commands import refused
 
 
 def test_plan_of_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

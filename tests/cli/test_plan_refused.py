@@ -11,7 +11,9 @@ from spectheory.cli import main
 from spectheory.cli.options import PairOptions, TextOptions
 from spectheory.cost import ACCELERATORS
 from spectheory.trace import Trace
-from tests.cli.plan_cases import CONFIG, asked, latencies, measured, refused
+from tests.cli.plan_cases import CONFIG, asked, latencies, measured
+from tests.commands import refused
+from tests.made_up import each
 
 ON_H200 = ["TRACE", "--hardware", "H200", "--target-architecture", "CONFIG", "--draft-architecture", "CONFIG"]
 
@@ -54,8 +56,8 @@ def test_without_a_trace_the_built_in_drafts_are_measured(
     assert (tmp_path / "cache" / "spectheory" / "f" / "trace.parquet").exists()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
+@each(
+    "arguments, words",
     [
         (["TRACE", "--k-max", "0"], "--k-max is 0"),
         (["TRACE", "--nodes-max", "0"], "--nodes-max is 0"),

@@ -14,7 +14,9 @@ from simulations.verdicts import predictions
 from simulations.verdicts.predictions import Predicted
 from spectheory.cli import console, main
 from spectheory.cli.settings import SETTINGS
-from tests.cli.simulate_cases import FEW, PAIR, ask, refused
+from tests.cli.simulate_cases import FEW, PAIR, ask
+from tests.commands import refused
+from tests.made_up import each
 
 
 @pytest.fixture(autouse=True)
@@ -97,7 +99,7 @@ def test_what_a_kind_does_not_take_is_refused(kind: str, capsys: pytest.CaptureF
         for name, value in (("--rule", "token"), ("--drafts", "3"), ("--k", "2"))
         if name.strip("-") not in SETTINGS[kind].takes
     )
-    assert f"{odd[0]} is given: {kind} takes --" in refused(capsys, "simulate", kind, *odd)
+    assert f"{odd[0]} is given: {kind} takes --" in refused(["simulate", kind, *odd], capsys)
 
 
 def test_a_wrong_theory_is_seen(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,13 +220,13 @@ EDGES = {
 }
 
 
-@pytest.mark.parametrize("kind", ["race", "race-dense", "poisson", "recursive", "recursive-distinct", "gumbel-list"])
-@pytest.mark.parametrize("edge", EDGES)
+@each("kind", ["race", "race-dense", "poisson", "recursive", "recursive-distinct", "gumbel-list"])
+@each("edge", EDGES)
 def test_edges_agree_or_are_refused(kind: str, edge: str, capsys: pytest.CaptureFixture[str]) -> None:
     """What no simulation of arrivals in draft order would end: the Poisson race alone refuses it, in a line."""
     endless = kind == "poisson" and edge in ("a ratio of 1e300", "one-hot target with a rare draft")
     if endless:
-        assert refused(capsys, "simulate", kind, *EDGES[edge], *FEW)
+        assert refused(["simulate", kind, *EDGES[edge], *FEW], capsys)
     else:
         assert ask(capsys, "simulate", kind, *EDGES[edge], *FEW)["agree"] is True
 
@@ -284,19 +286,19 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
+@each("name", BAD)
 def test_bad_input_is_one_line(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments, message = BAD[name]
     (tmp_path / "ROWS").write_text("0.5 0.5\n0.5 0.5\n")
     (tmp_path / "OTHER").write_text("not results\n")
-    (tmp_path / "FOLDERS" / "results.jsonl").mkdir(parents=True)
-    (tmp_path / "FOLDER").mkdir()
+    (tmp_path / "FOLDERS" / "results.jsonl").mkdir(parents=True, exist_ok=True)
+    (tmp_path / "FOLDER").mkdir(exist_ok=True)
     (tmp_path / "FOLDER" / "results.jsonl").write_text("not results\n")
     words = [
-        str(tmp_path / each) if each.split("/")[0] in ("ROWS", "OTHER", "FOLDER", "FOLDERS") else each
-        for each in arguments
+        str(tmp_path / word) if word.split("/")[0] in ("ROWS", "OTHER", "FOLDER", "FOLDERS") else word
+        for word in arguments
     ]
-    assert message in refused(capsys, *words)
+    assert message in refused([*words], capsys)
 
 
 def test_results_of_another_version_are_left_alone(

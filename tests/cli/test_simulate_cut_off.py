@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -114,22 +115,26 @@ def test_a_kill_ends_a_worker_that_computes() -> None:
     assert not alive(worker)
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("results", [False, True])
-def test_a_first_trial_that_does_not_end_is_cut_off(sent: signal.Signals, results: bool, tmp_path: Path) -> None:
-    kept = ("--out", str(tmp_path)) if results else ()
-    run = begun("-c", SLOW_TRIAL, "simulate", "race", *PAIR, *kept)
-    assert run.stderr is not None
-    assert run.stderr.readline() == "begun\n"
+def test_a_first_trial_that_does_not_end_is_cut_off(tmp_path: Path) -> None:
+    """By either signal, with and without a folder for results; the four runs stand side by side."""
+    runs = {}
+    for sent, results in itertools.product((signal.SIGINT, signal.SIGTERM), (False, True)):
+        kept = ("--out", str(tmp_path / sent.name)) if results else ()
+        runs[sent, results] = begun("-c", SLOW_TRIAL, "simulate", "race", *PAIR, *kept)
+    for run in runs.values():
+        assert run.stderr is not None
+        assert run.stderr.readline() == "begun\n"
     time.sleep(1)
-    run.send_signal(sent)
-    out, err = run.communicate(timeout=60)
-    assert (run.returncode, out) == (130, "")
-    assert err == "spectheory: interrupted; " + (
-        "if files were written, the same command goes on from them\n"
-        if results
-        else "nothing was kept (--out FOLDER keeps finished batches)\n"
-    )
+    for (sent, _), run in runs.items():
+        run.send_signal(sent)
+    for case, run in runs.items():
+        out, err = run.communicate(timeout=60)
+        assert (run.returncode, out) == (130, ""), case
+        assert err == "spectheory: interrupted; " + (
+            "if files were written, the same command goes on from them\n"
+            if case[1]
+            else "nothing was kept (--out FOLDER keeps finished batches)\n"
+        ), case
 
 
 def test_a_request_to_terminate_is_an_interruption_wherever_it_comes(

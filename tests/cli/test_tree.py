@@ -11,25 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spectheory.cli import main
 from spectheory.trace import SAMPLED_TEXT, TextInfo, Trace
 from tests.cli.theory_cases import EXACT, TABLE_P, Ask, P, Q, full_trace, text_of
+from tests.commands import refused
+from tests.made_up import each
 
 PRINTED = 0.05
 """Calls are stated to one digit after the point."""
 
 
 RANKS = "0.6,0.25,0.1"
-
-
-def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    """Run bad input; check status 2, one line on stderr, nothing on stdout; return the line."""
-    status = main(arguments)
-    out, err = capsys.readouterr()
-    assert (status, out) == (2, ""), err
-    assert err.count("\n") == 1, err
-    assert err.startswith("spectheory: ")
-    return err
 
 
 # Trees
@@ -302,7 +293,7 @@ def write_bad_files(folder: Path) -> None:
         (folder / name).write_text(text)
 
 
-@pytest.mark.parametrize(("arguments", "message"), BAD_INPUT, ids=[" ".join(a) for a, _ in BAD_INPUT])
+@each("arguments, message", BAD_INPUT)
 def test_bad_input(
     arguments: list[str],
     message: str,
@@ -311,7 +302,7 @@ def test_bad_input(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     write_bad_files(tmp_path)
-    (tmp_path / "FOLDER").mkdir()
+    (tmp_path / "FOLDER").mkdir(exist_ok=True)
     full_trace(tmp_path / "T")
     monkeypatch.chdir(tmp_path)
     assert message in refused(arguments, capsys)

@@ -28,6 +28,7 @@ from spectheory.drafting import Chain
 from spectheory.errors import SettingError
 from spectheory.prediction.paths import calls_of_texts
 from tests.cost.cost_cases import ROUNDING
+from tests.made_up import each, refused
 
 ROOT = 1e-13
 """A root of a sum of at most 61 powers, each step of a float in the sum moving it by as much at most."""
@@ -176,12 +177,9 @@ BAD_C1: list[tuple[Callable[[], Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("call", "fragment"), BAD_C1, ids=[fragment for _, fragment in BAD_C1])
+@each("call, fragment", BAD_C1)
 def test_bad_settings(call: Callable[[], Any], fragment: str) -> None:
-    with pytest.raises(SettingError) as caught:
-        call()
-    assert fragment in str(caught.value)
-    assert "\n" not in str(caught.value)
+    refused(call, SettingError, fragment)
 
 
 def test_the_constant_ratio_is_c1() -> None:

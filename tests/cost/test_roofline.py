@@ -24,6 +24,7 @@ from spectheory.cost import (
 )
 from spectheory.drafting import Batch, Chain, KAry, Shape
 from tests.cost.roofline_cases import CARD, LARGE, PUBLISHED, shapes, timings
+from tests.made_up import each
 
 ROUNDING = 1e-12
 """Sums and products of a few terms."""
@@ -53,9 +54,9 @@ def by_hand(model: ModelShape, card: Accelerator, tokens: int, batch: int, conte
     return max(moved / card.bandwidth, batch * done / card.peak["bf16"]) + card.overhead
 
 
-@pytest.mark.parametrize("batch", [1, 40, 4000])
-@pytest.mark.parametrize("context", [0, 1000, 30_000])
-@pytest.mark.parametrize("shape", [Batch(6), KAry((2, 2, 2))], ids=str)
+@each("batch", [1, 40, 4000])
+@each("context", [0, 1000, 30_000])
+@each("shape", [Batch(6), KAry((2, 2, 2))])
 def test_a_roofline_call_by_hand(shape: Shape, context: int, batch: int) -> None:
     """Draft passes on their tokens, verifying on nodes + 1, in both regimes."""
     card = Accelerator("with overhead", CARD.peak, CARD.bandwidth, overhead=2e-4)

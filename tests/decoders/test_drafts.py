@@ -15,6 +15,7 @@ from spectheory.measure.decoders.drafters import Drafting, by_arrival, by_arriva
 from spectheory.measure.decoders.heaviest import heaviest
 from spectheory.measure.decoders.lookup import looked_up
 from spectheory.measure.decoders.randomness import Clocks, Drawn, Source
+from tests.made_up import each
 
 V = 7
 
@@ -54,8 +55,8 @@ def best_first(nodes: int, depth: int, ends: frozenset[int], seed: int) -> set[t
     return taken - {()}
 
 
-@pytest.mark.parametrize("seed", range(10))
-@pytest.mark.parametrize(("nodes", "depth"), [(1, 9), (12, 9), (40, 9), (40, 2), (5, 1)])
+@each("seed", range(10))
+@each("nodes, depth", [(1, 9), (12, 9), (40, 9), (40, 2), (5, 1)])
 def test_the_heaviest_tree_is_the_best_first_one(nodes: int, depth: int, seed: int) -> None:
     for ends in (frozenset[int](), frozenset({2, 5})):
         tree = DraftTree()
@@ -96,7 +97,7 @@ def naive_lookup(text: list[int], k: int, ngram: int) -> list[int]:
     return []
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_lookup_copies_the_latest_longest_match(seed: int) -> None:
     rng = np.random.default_rng(seed)
     for size in (1, 2, 3, 10, 40):

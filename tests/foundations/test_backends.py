@@ -13,6 +13,7 @@ import spectheory
 from spectheory import limits, verification
 from spectheory.drafting import KAry, exit_law, expected_tokens, node_weights, survival
 from spectheory.verification.biased import BiasedVerification
+from tests.made_up import each
 
 EQUAL = 1e-12
 """Two libraries' sums of a few dozen float64 terms, and their logarithms."""
@@ -96,7 +97,7 @@ def test_a_copy_would_be_seen(no_way_to_the_host: None) -> None:
         np.asarray(torch.ones(3))
 
 
-@pytest.mark.parametrize("name", sorted(name for name in PAIR_FUNCTIONS if not name.endswith("ranks given")))
+@each("name", sorted(name for name in PAIR_FUNCTIONS if not name.endswith("ranks given")))
 def test_no_position_gives_no_number(name: str) -> None:
     """Batches of zero positions are batches (where the call does not fix their tokens)."""
     none = np.empty((0, 3))

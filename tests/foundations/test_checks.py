@@ -39,6 +39,7 @@ from spectheory.limits import (
 from spectheory.logit_statistics import pair_statistics
 from spectheory.prediction.shape_calls import BestTree
 from spectheory.truncated import TopLogProbs
+from tests.made_up import each
 
 FAIR = [0.5, 0.5]
 LAW = StepLaw.from_pmfs(FAIR)
@@ -126,7 +127,7 @@ ALLOCATED = 40 * 2**20
 """Bytes that a refusal may take: the largest input here has 2 MB; what is refused would take gigabytes."""
 
 
-@pytest.mark.parametrize("name", BAD)
+@each("name", BAD)
 def test_bad_numbers_have_named_errors(name: str) -> None:
     """In one line, and before anything large is allocated."""
     call, fragment = BAD[name]
@@ -162,8 +163,8 @@ def test_real_numbers() -> None:
 # Long chains
 
 
-@pytest.mark.parametrize("alpha", [0.0, 1e-300, 0.3, 0.7, 0.999, 1 - 2**-40, 1 - 2**-53, 1.0])
-@pytest.mark.parametrize("k", [64, 65, 1000])
+@each("alpha", [0.0, 1e-300, 0.3, 0.7, 0.999, 1 - 2**-40, 1 - 2**-53, 1.0])
+@each("k", [64, 65, 1000])
 def test_long_chains_have_their_sum(alpha: float, k: int) -> None:
     """Against the sum in fractions, where the closed form begins and beyond."""
     exact = sum(Fraction(alpha) ** i for i in range(k + 1)) if alpha < 0.9 and k < 100 else None
@@ -182,8 +183,8 @@ def test_endless_chains() -> None:
     assert required_acceptance(3.0, k, 1e-10) == pytest.approx(1 - 1 / (3 * (k * 1e-10 + 1)), rel=1e-12)
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.05, 0.3, 0.8, 0.99, 1.0])
-@pytest.mark.parametrize("c", [0.0, 0.02, 0.1, 0.5, 1.0, 2.0])
+@each("alpha", [0.0, 0.05, 0.3, 0.8, 0.99, 1.0])
+@each("c", [0.0, 0.02, 0.1, 0.5, 1.0, 2.0])
 def test_the_best_length_of_any_range(alpha: float, c: float) -> None:
     """The search by halving finds what looking at every length finds; and answers for a billion lengths."""
     for k_max in (1, 2, 7, 200):

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from proofs_check.library.strategies import Floats, theorem
 from spectheory.distributions import Sampling, as_floats, ratio, sum_tolerance, validate_pair, validate_pmf
 from spectheory.errors import LogitsError, SettingError, ShapeError
+from tests.made_up import each
 
 ROUNDING = 1e-12
 """A log-sum-exp of at most a few hundred terms in double precision, against math.fsum."""
@@ -91,8 +92,8 @@ def test_sampling_is_its_slow_twin(logits: list[float], use: Use) -> None:
     assert math.fsum(np.exp(exact)) == pytest.approx(1, abs=ROUNDING)
 
 
-@pytest.mark.parametrize(
-    ("sampling", "kept"),
+@each(
+    "sampling, kept",
     [
         (Sampling(), [0, 1, 2, 3, 4, 5]),
         (Sampling(temperature=0), [1]),
@@ -110,9 +111,8 @@ def test_sampling_is_its_slow_twin(logits: list[float], use: Use) -> None:
         (Sampling(top_k=3, top_p=0.5), [0, 1, 3]),
         (Sampling(temperature=0.01), [0, 1, 2, 3, 4, 5]),
     ],
-    ids=str,
 )
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+@each("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
 def test_which_tokens_are_kept(sampling: Sampling, kept: list[int], dtype: torch.dtype) -> None:
     """Probabilities .2, .2 (tokens 1, 3) and .15 (the others), in every precision.
 
@@ -159,8 +159,8 @@ def test_lower_precisions(dtype: torch.dtype) -> None:
     )
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("temperature", [0.0, 0.1, 1.0, 5.0])
+@each("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+@each("temperature", [0.0, 0.1, 1.0, 5.0])
 def test_extreme_logits(dtype: torch.dtype, temperature: float) -> None:
     """Logits of +-1e30 (half precision: its largest numbers) give an exact 0 and no NaN."""
     size = 1e30 if dtype != torch.float16 else 6e4
@@ -200,9 +200,9 @@ BAD_ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("logits", "row", "fragment"), BAD_ROWS, ids=[fragment for *_, fragment in BAD_ROWS])
-@pytest.mark.parametrize("wrap", [np.array, torch.tensor])
-@pytest.mark.parametrize("sampling", [Sampling(), Sampling(0), Sampling(1, 1, 0.5)], ids=["plain", "greedy", "cut"])
+@each("logits, row, fragment", BAD_ROWS)
+@each("wrap", [np.array, torch.tensor])
+@each("sampling", [Sampling(), Sampling(0), Sampling(1, 1, 0.5)])
 def test_a_bad_row_is_named(
     logits: list[Any], row: int, fragment: str, wrap: Callable[[Any], Any], sampling: Sampling
 ) -> None:
@@ -213,8 +213,8 @@ def test_a_bad_row_is_named(
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("setting", "fragment"),
+@each(
+    "setting, fragment",
     [
         ({"temperature": -0.1}, "temperature is -0.1: must be >= 0"),
         ({"temperature": math.inf}, "temperature is inf"),
@@ -241,8 +241,8 @@ def test_bad_settings(setting: dict[str, Any], fragment: str) -> None:
     assert fragment in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("logits", "fragment"),
+@each(
+    "logits, fragment",
     [
         ("abc", "the logits are a str: needs a numpy or torch array"),
         ([0.0, 1.0], "the logits are a list"),
@@ -254,9 +254,8 @@ def test_bad_settings(setting: dict[str, Any], fragment: str) -> None:
         (torch.zeros(0), "the logits are torch.float32 of shape (0,)"),
         (np.array(0.0), "the logits are float64 of shape ()"),
     ],
-    ids=str,
 )
-@pytest.mark.parametrize("sampling", [Sampling(), Sampling(0), Sampling(1, 1, 0.5)], ids=["plain", "greedy", "cut"])
+@each("sampling", [Sampling(), Sampling(0), Sampling(1, 1, 0.5)])
 def test_what_is_no_array_of_logits_is_refused(logits: Any, fragment: str, sampling: Sampling) -> None:
     with pytest.raises(ShapeError) as caught:
         sampling.log_pmf(logits)

@@ -18,6 +18,7 @@ from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, Logits
 from spectheory.distributions import Sampling
 from spectheory.measure.assisted import own_processors
 from spectheory.measure.truncation import log_pmf
+from tests.made_up import each
 
 ROWS, TOKENS = 60, 2000
 BOUNDARY = 1e-5
@@ -136,7 +137,7 @@ def test_wrong_filters_would_be_seen(network: LlamaForCausalLM) -> None:
     assert not refused(Sampling(top_k=50, top_p=0.9), kept_by(Sampling(top_k=50), Sampling(top_p=0.9)))
 
 
-@pytest.mark.parametrize("sampling", [Sampling(), Sampling(0.7), *settings()], ids=str)
+@each("sampling", [Sampling(), Sampling(0.7), *settings()])
 def test_own_processors_are_what_generation_builds(sampling: Sampling, network: LlamaForCausalLM) -> None:
     ours, built = own_processors(sampling), processors(network, sampling)
     assert [(type(each), vars(each)) for each in ours] == [(type(each), vars(each)) for each in built]

@@ -30,6 +30,7 @@ from tests.foundations.kernel_cases import (
     taken_at_any_size,
     without_numba,
 )
+from tests.made_up import each
 
 COMPENSATED = 2e-15
 """A term p/(1+g) is rounded about five times, 1e-16 each, and the sums keep their rounding errors."""
@@ -64,7 +65,7 @@ def race_by_one_sort(p: Floats, q: Floats) -> Real:
 # Ratio order
 
 
-@pytest.mark.parametrize("name", sorted(HARD))
+@each("name", sorted(HARD))
 def test_the_ratio_order_is_a_sort(name: str) -> None:
     """Every token once, ratios ascending, and what has no ratio apart."""
     p, q = HARD[name]
@@ -109,7 +110,7 @@ def test_race_acceptance_at_fifty_digits(pair: tuple[Floats, Floats]) -> None:
         assert close(race.race_acceptance(p, q), race_by_one_sort(p, q), COMPENSATED)
 
 
-@pytest.mark.parametrize("name", sorted(HARD))
+@each("name", sorted(HARD))
 def test_race_acceptance_of_hard_pairs(name: str) -> None:
     p, q = HARD_SMALL[name]
     assert close(race.race_acceptance(p, q), race_by_one_sort(p, q), COMPENSATED)
@@ -132,7 +133,7 @@ def test_race_kernels_of_any_pair(pair: tuple[Floats, Floats]) -> None:
     assert_same_g(race.hockey_stick_at_ratios(p, q), hockey_stick_at_ratios(p, q, np))
 
 
-@pytest.mark.parametrize("name", sorted(HARD))
+@each("name", sorted(HARD))
 def test_hockey_stick_of_hard_pairs(name: str) -> None:
     p, q = HARD[name]
     with without_numba():
@@ -170,7 +171,7 @@ def test_the_enclosure_holds_for_any_pair(pair: tuple[Floats, Floats]) -> None:
     assert found.high - found.low <= WIDTH
 
 
-@pytest.mark.parametrize("name", sorted(HARD))
+@each("name", sorted(HARD))
 def test_the_enclosure_of_hard_pairs(name: str) -> None:
     p, q = HARD_SMALL[name]
     exact = race_by_one_sort(p, q)

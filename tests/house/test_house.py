@@ -315,15 +315,7 @@ def test_the_library_never_prints() -> None:
 
 
 EVIDENCE_ROOMS = (
-    "statement",
-    "evidence",
-    "library",
-    "algorithms",
-    "twins",
-    "forms",
-    "proofs",
-    "agreement",
-    "theorems",
+    *("statement", "evidence", "library", "algorithms", "twins", "forms", "proofs", "agreement", "theorems"),
     "run",
 )
 """Rooms of proofs_check: a file imports only from its own room and the rooms before it."""

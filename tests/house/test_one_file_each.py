@@ -18,6 +18,7 @@ from spectheory.drafting.shapes import read_shape
 from spectheory.prediction import plan
 from spectheory.trace import SAMPLED_TEXT, Trace
 from spectheory.verification.registry import path_rule
+from tests.commands import refused
 from tests.made_up import trace as made_up
 
 PAGE = Path(__file__).parents[2] / "docs" / "extending.md"
@@ -87,13 +88,6 @@ def ask(capsys: pytest.CaptureFixture[str]) -> Ask:
         return dict(json.loads(capsys.readouterr().out))
 
     return run
-
-
-def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    assert main([*map(str, arguments)]) == 2
-    out, err = capsys.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
-    return err
 
 
 def half_accepted(trace: Trace) -> np.ndarray:
@@ -174,7 +168,7 @@ def test_rules_and_bounds(toys: Path, package: None, trace: Trace, ask: Ask) -> 
 def test_tree(toys: Path, trace: Trace, ask: Ask, capsys: pytest.CaptureFixture[str]) -> None:
     found = ask("tree", toys / "trace.parquet", "--rule", "coin:Coin", "--nodes", 2)
     assert found["rule"] == "coin"
-    assert "'half' has no ranks" in refused(capsys, "tree", toys / "trace.parquet", "--rule", "half:Half")
+    assert "'half' has no ranks" in refused(["tree", toys / "trace.parquet", "--rule", "half:Half"], capsys)
 
 
 def test_simulate(toys: Path, ask: Ask, capsys: pytest.CaptureFixture[str]) -> None:
@@ -184,7 +178,7 @@ def test_simulate(toys: Path, ask: Ask, capsys: pytest.CaptureFixture[str]) -> N
     assert found["task"]["parameters"]["paths"] == [[1], [2], [1, 1]]
     assert found["agree"]
     assert found["comparisons"][0]["predicted"] == pytest.approx(0.4 + 0.24 + 0.16)
-    assert "is one of token, " in refused(capsys, "simulate", "decode", "--rule", "half:Half")
+    assert "is one of token, " in refused(["simulate", "decode", "--rule", "half:Half"], capsys)
 
 
 def test_a_claim_about_a_rule(toys: Path, ask: Ask) -> None:
@@ -198,7 +192,7 @@ def test_a_claim_about_a_rule(toys: Path, ask: Ask) -> None:
 
 
 def test_validate_refuses_a_rule_without_a_decoder(toys: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    line = refused(capsys, "validate", "--rule", "half:Half", "--out", toys / "out")
+    line = refused(["validate", "--rule", "half:Half", "--out", toys / "out"], capsys)
     assert "rule 'half' has no decoder: there are token" in line
 
 
@@ -221,7 +215,7 @@ def test_bad_names_give_one_line(name: str, toys: Path, trace: Trace, capsys: py
     (toys / "lacking.py").write_text(f"{head}class Lacking(PositionRule):\n    name = 'lacking'\n")
     (toys / "taken.py").write_text(f"{head}class Taken(TokenVerification):\n    pass\n")
     for command in ("predict", "rules"):
-        assert BAD[name] in refused(capsys, command, toys / "trace.parquet", "--rule", name)
+        assert BAD[name] in refused([command, toys / "trace.parquet", "--rule", name], capsys)
     if name != "nobody":
         assert main(["predict", str(toys / "trace.parquet"), "--shape", name.replace("comb:Comb", "half:Half")]) == 2
 

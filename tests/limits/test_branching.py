@@ -21,6 +21,7 @@ from spectheory.limits import (
 )
 from spectheory.limits.branching import Form
 from tests.limits.limit_cases import ROUNDING, best_tree, entropy
+from tests.made_up import each
 
 FALSE_ALARM = 1e-9
 """Chance that any one simulated test here fails although the library is right."""
@@ -36,12 +37,8 @@ def second_moment(pmf: Floats) -> float:
 # B2, B2': one pmf at every prefix
 
 
-@pytest.mark.parametrize("capacity", [1, 2, 3, 7, 8, 64, 300])
-@pytest.mark.parametrize(
-    "pmf",
-    [[0.5, 0.5], [0.25] * 4, [0.99, 0.01], [0.9, 0.05, 0.05], [0.999999, 0.000001], [0.4, 0.3, 0.2, 0.1]],
-    ids=str,
-)
+@each("capacity", [1, 2, 3, 7, 8, 64, 300])
+@each("pmf", [[0.5, 0.5], [0.25] * 4, [0.99, 0.01], [0.9, 0.05, 0.05], [0.999999, 0.000001], [0.4, 0.3, 0.2, 0.1]])
 def test_no_tree_of_one_law_beats_the_branching_bounds(pmf: list[float], capacity: int) -> None:
     """B2, B2' where every prefix has the same pmf, so that the best tree is exact at any capacity."""
     law = np.array(pmf)

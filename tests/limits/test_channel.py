@@ -16,6 +16,7 @@ from spectheory.limits import (
     tunstall_bound,
 )
 from tests.limits.limit_cases import ROUNDING, Node, best_tree, entropy, weight
+from tests.made_up import each
 
 # T1
 
@@ -40,8 +41,8 @@ RANK_LAWS = [
 ]
 
 
-@pytest.mark.parametrize("nodes", [1, 2, 3, 4])
-@pytest.mark.parametrize("law", RANK_LAWS, ids=str)
+@each("nodes", [1, 2, 3, 4])
+@each("law", RANK_LAWS)
 def test_no_rank_tree_beats_the_channel_limit(law: Floats, nodes: int) -> None:
     """T1 and S3: E[tokens] = sum of node weights, E[tokens] H(R) = H(exit leaf) <= log(leaves), for every tree."""
     alphabet = len(law)
@@ -87,8 +88,8 @@ def test_the_channel_limit_against_its_simple_form(alphabet: int, nodes: int, sh
         assert simple == pytest.approx(expected, rel=ROUNDING)
 
 
-@pytest.mark.parametrize("nodes", [1, 10, 1000, 20_000])
-@pytest.mark.parametrize("law", [law for law in RANK_LAWS if law.min() > 0], ids=str)
+@each("nodes", [1, 10, 1000, 20_000])
+@each("law", [law for law in RANK_LAWS if law.min() > 0])
 def test_the_tunstall_tree_attains_the_channel_limit(law: Floats, nodes: int) -> None:
     """log(leaves p_min) <= E[tokens] H(R) <= log(leaves): every leaf was split off a node no lighter than any leaf."""
     tokens = stationary_tree_value(law, nodes) + 1

@@ -20,6 +20,7 @@ from spectheory.limits import (
 from spectheory.limits.branching import Form
 from spectheory.limits.renewal import RenewalForm
 from tests.limits.renewal_cases import ROUNDING, population
+from tests.made_up import each
 
 OUTWARD = 1e-16
 """What rounding outward adds to a bound however small; steps of 41 nats bound it by e^-41, 2e-18."""
@@ -95,8 +96,8 @@ def slow_plain(visits: Floats, grid: float, capacity: float, t: float) -> float:
 # The recursion
 
 
-@pytest.mark.parametrize("capacity", [1, 2, 5, 40])
-@pytest.mark.parametrize("name", sorted(LAWS))
+@each("capacity", [1, 2, 5, 40])
+@each("name", sorted(LAWS))
 def test_the_bound_is_its_definition_minimised(name: str, capacity: int) -> None:
     """Visits by convolution powers, the integral by cells, t on a grid ten times finer and on the lattice itself."""
     grid, points = 0.3, 50
@@ -152,9 +153,9 @@ def test_exponential_steps(mean: float, capacity: int) -> None:
 # One pmf at every prefix: B3' is the best tree
 
 
-@pytest.mark.parametrize("refined", [1, 7])
-@pytest.mark.parametrize("capacity", [1, 2, 3, 6, 64, 1000])
-@pytest.mark.parametrize("pmf", LATTICE_PMFS, ids=str)
+@each("refined", [1, 7])
+@each("capacity", [1, 2, 3, 6, 64, 1000])
+@each("pmf", LATTICE_PMFS)
 def test_on_the_lattice_the_bound_is_the_best_tree(pmf: list[float], capacity: int, refined: int) -> None:
     value = renewal_bound(StepLaw.from_pmfs(pmf), capacity, grid=SPAN / refined)
     exact = stationary_tree_value(pmf, capacity)
@@ -163,8 +164,8 @@ def test_on_the_lattice_the_bound_is_the_best_tree(pmf: list[float], capacity: i
     assert value.low <= exact <= value.high * (1 + 1e-15 * (value.high == capacity)), "rounded outwards, but for P"
 
 
-@pytest.mark.parametrize("capacity", [1, 2, 17, 4096])
-@pytest.mark.parametrize("pmf", PLAIN_PMFS, ids=str)
+@each("capacity", [1, 2, 17, 4096])
+@each("pmf", PLAIN_PMFS)
 def test_off_the_lattice_the_interval_holds_the_best_tree(pmf: list[float], capacity: int) -> None:
     """Low <= exact <= high, and high is off by less than a cell: e^h in the weight of the last prefixes."""
     law = StepLaw.from_pmfs(pmf)

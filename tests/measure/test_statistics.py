@@ -17,6 +17,7 @@ from spectheory.measure import statistics
 from spectheory.measure.statistics import position_statistics
 from spectheory.trace import COLUMNS, DISTINCT_RANKS, RECORDED_RANKS, UNO_SHARES
 from spectheory.verification import RaceVerification
+from tests.made_up import each
 
 FLOAT32 = 3e-6
 """Relative and absolute: sums of a few hundred float32 terms, each with a rounding of 6e-8, of logs up to 60."""
@@ -120,8 +121,8 @@ def assert_equal(ours: dict[str, torch.Tensor], expected: Arrays) -> None:
         np.testing.assert_allclose(ours[name].numpy(), values, rtol=relative, atol=bound, err_msg=name)
 
 
-@pytest.mark.parametrize("sampling", SETTINGS, ids=str)
-@pytest.mark.parametrize(("scale", "noise"), [(1.0, 0.5), (4.0, 1.0), (4.0, 8.0), (12.0, 1.0), (0.0, 0.0)])
+@each("sampling", SETTINGS)
+@each("scale, noise", [(1.0, 0.5), (4.0, 1.0), (4.0, 8.0), (12.0, 1.0), (0.0, 0.0)])
 def test_definitions(sampling: Sampling, scale: float, noise: float) -> None:
     target, draft = random_logits(25, 300, scale, noise, seed=int(10 * scale + noise))
     tokens = possible_tokens(target, sampling, seed=5)
@@ -194,9 +195,9 @@ def test_without_the_race() -> None:
     assert set(columns) == set(COLUMNS) - dear - copied
 
 
-@pytest.mark.parametrize("sampling", [Sampling(), Sampling(top_k=3), Sampling(temperature=0)], ids=str)
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("which", [0, 1])
+@each("sampling", [Sampling(), Sampling(top_k=3), Sampling(temperature=0)])
+@each("bad", [math.nan, math.inf, -math.inf])
+@each("which", [0, 1])
 def test_rows_without_a_pmf_are_named(
     sampling: Sampling, bad: float, which: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

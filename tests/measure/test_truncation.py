@@ -11,6 +11,7 @@ from spectheory.distributions import Sampling
 from spectheory.errors import LogitsError
 from spectheory.measure import truncation
 from spectheory.measure.truncation import log_pmf
+from tests.made_up import each
 
 SETTINGS = [
     Sampling(temperature=0.7),
@@ -31,8 +32,8 @@ SETTINGS = [
 ]
 
 
-@pytest.mark.parametrize("sampling", SETTINGS, ids=str)
-@pytest.mark.parametrize("kind", ["random", "tied", "excluded"])
+@each("sampling", SETTINGS)
+@each("kind", ["random", "tied", "excluded"])
 def test_same_as_sorting(sampling: Sampling, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """In float64, where the two ways of adding up a nucleus do not round to different lengths."""
     monkeypatch.setattr(truncation, "_FIRST_GUESS", 4)

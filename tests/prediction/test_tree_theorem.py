@@ -19,6 +19,7 @@ from proofs_check.twins import path_theorem, tree_theorem
 from proofs_check.twins.tree_theorem import RankLaws, depth
 from spectheory.drafting import Chain
 from spectheory.prediction.paths import TextCalls, calls_and_visits, calls_of_texts, calls_of_tree, tree_survival
+from tests.made_up import each
 from tests.prediction.tree_cases import ROUNDING, TREES, Floats, Path, Tree, chain, library_tree
 
 
@@ -57,20 +58,15 @@ JOINTS: dict[str, Joint] = {
 }
 
 
-every_joint = pytest.mark.parametrize("joint", sorted(JOINTS))
-
-
-every_case = pytest.mark.parametrize("case", sorted(CASES))
-
-
-every_tree = pytest.mark.parametrize("tree", sorted(TREES))
-
+every_joint = each("joint", sorted(JOINTS))
+every_case = each("case", sorted(CASES))
+every_tree = each("tree", sorted(TREES))
 
 DEEP = ("leaves at all depths", "ranks left out")
 
 
-beyond_the_ledger = pytest.mark.parametrize(
-    ("joint", "tree"),
+beyond_the_ledger = each(
+    "joint, tree",
     [
         (joint, tree)
         for joint, tree in product(sorted(JOINTS), sorted(TREES))
@@ -115,8 +111,8 @@ def moments(ends: dict[tuple[Path, ...], Fraction]) -> tuple[Fraction, Fraction]
 # The algorithm as written against the walk by a rank law
 
 
-@pytest.mark.parametrize("tree", IN_ORDER)
-@pytest.mark.parametrize("replacement", [True, False])
+@each("tree", IN_ORDER)
+@each("replacement", [True, False])
 @every_case
 def test_rejection_with_drawn_candidates_is_the_walk(case: str, replacement: bool, tree: str) -> None:
     """SpecInfer's call, all candidates of the tree drawn and tried one by one, equals the walk by R3's joint law."""
@@ -226,7 +222,7 @@ def test_a_prefill_that_emits_a_token(joint: str, tree: str) -> None:
         assert calls.full[0] == pytest.approx(float(full), abs=ROUNDING)
 
 
-@pytest.mark.parametrize("spare", [0, 1])
+@each("spare", [0, 1])
 @every_joint
 def test_cutting_the_tree_at_the_end_changes_no_call(joint: str, spare: int) -> None:
     """An engine that drafts only as deep as fits (or one less, for the last token) takes as many calls."""
@@ -277,7 +273,7 @@ def test_texts_do_not_touch() -> None:
     assert np.add.reduceat(visits, starts) == pytest.approx(calls[starts], abs=ROUNDING)
 
 
-@pytest.mark.parametrize("k", [1, 2, 3, 5, 9])
+@each("k", [1, 2, 3, 5, 9])
 def test_a_chain_is_a_tree(k: int) -> None:
     """Survival, calls and full acceptances are those of the chain's own recursion, also beyond the text's end."""
     law = np.random.default_rng(1).dirichlet(np.ones(3), 6)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import find, given
 from hypothesis import strategies as st
 
-from proofs_check import POSITIVE, Claim, absolute, at_least, at_most, equal, is_zero, larger, log, smaller
+from proofs_check import POSITIVE, Claim, at_least, at_most, equal, is_zero, larger, log
 from proofs_check.evidence.judge import judge, judge_all
 from proofs_check.evidence.search import pair_space, rational, search_claim
 from proofs_check.evidence.solver import prove_claim
@@ -20,26 +20,14 @@ from proofs_check.statement.claims import Assumption, AssumptionError, ClaimErro
 from proofs_check.statement.enclosures import enclosures
 from proofs_check.statement.findings import Effort
 from spectheory.errors import SpectheoryError
+from tests.made_up import each
+from tests.proofs_check.claim_cases import PINSKER, distance, kl, overlap
 
 THIRD = Fraction(1, 3)
 PAIR = {"p": (THIRD, 2 * THIRD), "q": (2 * THIRD, THIRD)}
 
 
-def overlap(p: Sequence[Any], q: Sequence[Any]) -> Any:
-    return sum(smaller(a, b) for a, b in zip(p, q, strict=True))
-
-
-def distance(p: Sequence[Any], q: Sequence[Any]) -> Any:
-    return sum(absolute(a - b) for a, b in zip(p, q, strict=True)) / 2
-
-
-def kl(p: Sequence[Any], q: Sequence[Any]) -> Any:
-    return sum(a * log(a / b) for a, b in zip(p, q, strict=True))
-
-
 COUPLING = Claim("TV = 1 - sum min", lambda p, q: equal(distance(p, q), 1 - overlap(p, q)))
-PINSKER = Claim("2 TV^2 <= KL", lambda p, q: at_most(2 * distance(p, q) ** 2, kl(p, q)), (POSITIVE,))
-TOO_MUCH = Claim("3 TV^2 <= KL", lambda p, q: at_most(3 * distance(p, q) ** 2, kl(p, q)), (POSITIVE,))
 
 
 def test_one_claim_in_every_arithmetic() -> None:
@@ -291,7 +279,7 @@ VACUOUS: dict[str, Claim] = {
 }
 
 
-@pytest.mark.parametrize("name", VACUOUS)
+@each("name", VACUOUS)
 def test_the_solver_is_not_led_to_prove_what_is_false(name: str) -> None:
     for tokens in (2, 3):
         try:

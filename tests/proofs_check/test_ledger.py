@@ -30,6 +30,7 @@ from spectheory.cli.verify import run_verify
 from spectheory.errors import MissingExtraError, SettingError
 from spectheory.verification import RULES, RankRule, Rule
 from spectheory.verification.registry import BUILT_IN
+from tests.made_up import each
 
 ROOT = Path(__file__).parents[2]
 
@@ -93,7 +94,7 @@ def test_every_statement_has_an_entry() -> None:
     assert set(statements()) | {"B3"} | set(REFUTED) <= set(ledger())
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.id)
+@each("entry", ENTRIES)
 def test_every_entry_has_evidence_of_every_kind_that_applies(entry: Entry) -> None:
     have = {evidence.kind for evidence in entry.evidence}
     assert have, "an entry without evidence"
@@ -114,7 +115,7 @@ def test_every_entry_has_evidence_of_every_kind_that_applies(entry: Entry) -> No
         assert 2 * len(carrying) >= len(evidence.steps), "a proof that says or cites more than it shows"
 
 
-@pytest.mark.parametrize("name", list(public_names()))
+@each("name", list(public_names()))
 def test_every_public_calculator_is_backed_by_an_entry(name: str) -> None:
     assert any(name in entry.calculators for entry in ENTRIES) or stated_by(name) in ledger()
 
@@ -125,12 +126,12 @@ def stated_by(name: str) -> str:
     return str(getattr(getattr(importlib.import_module(module), attribute), "statement", ""))
 
 
-@pytest.mark.parametrize("rule", BUILT_IN, ids=lambda rule: rule.name)
+@each("rule", BUILT_IN)
 def test_every_rule_names_a_statement(rule: Rule) -> None:
     assert rule.statement in ledger()
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.id)
+@each("entry", ENTRIES)
 def test_the_calculators_named_exist(entry: Entry) -> None:
     for name in entry.calculators:
         module, _, attribute = name.rpartition(".")
@@ -191,7 +192,7 @@ def test_a_statement_that_says_nothing_of_a_setting_is_an_error() -> None:
 
 def test_simulations_keep_to_their_share_of_false_alarms() -> None:
     """A thousandth of the suite's 1e-6 each: there is room for many times as many as there are."""
-    made = [each for entry in ENTRIES for each in entry.evidence if each.kind == "simulation"]
+    made = [evidence for entry in ENTRIES for evidence in entry.evidence if evidence.kind == "simulation"]
     assert 2 * len(made) * ALARM < 1e-6
 
 
@@ -216,12 +217,12 @@ def test_refuted_entries_are_the_named_ones_and_more() -> None:
 def control_characters(entry: Entry) -> list[str]:
     """Texts of an entry with a character that does not print, as a tab in place of a backslash and a t."""
     texts = [entry.title, entry.plain, entry.latex, *entry.assumptions, *entry.without.values()]
-    for each in entry.evidence:
-        texts += [each.says, each.control.says, *(step.says for step in each.steps)]
+    for evidence in entry.evidence:
+        texts += [evidence.says, evidence.control.says, *(step.says for step in evidence.steps)]
     return [text for text in texts if not text.isprintable()]
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.id)
+@each("entry", ENTRIES)
 def test_statements_have_no_control_characters(entry: Entry) -> None:
     assert control_characters(entry) == []
 

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from proofs_check import at_most, equal
+from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.symbolic import AS_WRITTEN, Step, cited, in_parts, in_words, parts, prove, same, valid
 from proofs_check.run.ledger import ledger
 from proofs_check.statement import calculus
 from proofs_check.statement.findings import Effort
+from tests.made_up import each
 
 PAGE = Path(__file__).parents[2] / "docs" / "theorems.md"
 
@@ -24,7 +26,7 @@ WORDS = in_words("a/b of b", lambda a, b: (a / b * b, a))
 NAMED = cited("convexity", "jensen1906")
 
 
-@pytest.mark.parametrize("step", STEPS, ids=lambda step: re.sub(r"\W+", "-", step.says)[:40])
+@each("step", STEPS)
 def test_a_step_that_carries_the_argument_is_no_identity_as_it_is_written(step: Step) -> None:
     assert step.as_written() == (step.part == "words")
 
@@ -87,10 +89,8 @@ def test_the_page_of_theorems_counts_the_steps() -> None:
     assert marks.count("words") == sum(step.part == "words" for step in in_steps)
 
 
-@pytest.mark.parametrize(
-    "entry", [e for e in ledger().values() if any(v.tokens for v in e.evidence)], ids=lambda e: e.id
-)
-def test_a_proof_for_some_vocabularies_stands_beside_one_for_all(entry: object) -> None:
+@each("entry", [e for e in ledger().values() if any(v.tokens for v in e.evidence)])
+def test_a_proof_for_some_vocabularies_stands_beside_one_for_all(entry: Entry) -> None:
     """Otherwise the statement's row would say *proved* of a few vocabularies alone."""
-    proofs = [each for each in entry.evidence if each.kind == "symbolic"]  # type: ignore[attr-defined]
-    assert any(not each.tokens for each in proofs)
+    proofs = [evidence for evidence in entry.evidence if evidence.kind == "symbolic"]
+    assert any(not proof.tokens for proof in proofs)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from tests.made_up import each
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
@@ -84,7 +84,7 @@ def states(text: str, identifier: str) -> bool:
     return mentions(text, identifier) and formula and side and SOURCES.get(identifier, "") in text
 
 
-@pytest.mark.parametrize("identifier", IDS)
+@each("identifier", IDS)
 def test_every_statement_is_on_the_page_in_a_docstring_and_in_a_test(identifier: str) -> None:
     heading = "## 7." if identifier == "§7" else identifier
     assert heading in PAGE.replace("′", "'"), "the theory page"

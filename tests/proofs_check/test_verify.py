@@ -29,6 +29,7 @@ from proofs_check.run.report import Report
 from proofs_check.statement.findings import Effort, Finding
 from spectheory.cli import console, main
 from spectheory.errors import SettingError
+from tests.made_up import each
 
 CASES: list[dict[str, Any]] = [{"x": Fraction(n, 7)} for n in range(8)]
 TRUE = Claim("x <= 1", lambda x: at_most(x, 1))
@@ -126,23 +127,33 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_workers_do_not_outlive_their_parent(sent: signal.Signals, tmp_path: Path) -> None:
+def test_workers_do_not_outlive_their_parent(tmp_path: Path) -> None:
+    """However it ends: interrupted, terminated or killed."""
     path = tmp_path / "slow.py"
     path.write_text(SLOW)
-    parent = subprocess.Popen([sys.executable, str(path)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    assert parent.stdout is not None
-    children = [int(pid) for pid in parent.stdout.readline().split()]
-    assert len(children) == 2
+    command = [sys.executable, str(path)]
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+    parents = {
+        sent: subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        for sent in signals
+    }
+    children = {}
+    for sent, parent in parents.items():
+        assert parent.stdout is not None
+        children[sent] = [int(pid) for pid in parent.stdout.readline().split()]
+        assert len(children[sent]) == 2
+        parent.stdout.close()
     time.sleep(3)  # they import and begin
-    parent.send_signal(sent)
-    parent.wait(timeout=30)
+    for sent, parent in parents.items():
+        parent.send_signal(sent)
+    for parent in parents.values():
+        parent.wait(timeout=30)
     for _ in range(100):
-        if not any(alive(child) for child in children):
+        left = {sent.name: [child for child in children[sent] if alive(child)] for sent in signals}
+        if not any(left.values()):
             break
         time.sleep(0.1)
-    parent.stdout.close()
-    assert not any(alive(child) for child in children)
+    assert not any(left.values()), left
 
 
 def alive(pid: int) -> bool:
@@ -285,11 +296,11 @@ BAD: dict[str, tuple[list[str], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", BAD)
+@each("case", BAD)
 def test_bad_input_is_one_line(case: str, run: Run, tmp_path: Path) -> None:
     (tmp_path / "breaks.py").write_text("1 / 0")
     (tmp_path / "empty.py").write_text("")
-    (tmp_path / "taken" / "checks.jsonl").mkdir(parents=True)
+    (tmp_path / "taken" / "checks.jsonl").mkdir(parents=True, exist_ok=True)
     (tmp_path / "exits.py").write_text("import sys\nsys.exit(0)")
     (tmp_path / "number.py").write_text("from proofs_check import Claim\nc = Claim('c', lambda p, q: p[0])")
     arguments, fragment = BAD[case]

@@ -34,6 +34,7 @@ from spectheory import total_variation
 from spectheory.errors import PmfError, SettingError, ShapeError
 from spectheory.limits import biased_loss, expected_rejections, rejection_probability, rejection_profile, uno_loss
 from spectheory.verification import RecursiveRejection
+from tests.made_up import each
 
 ALARM = 1e-9
 TRIALS = 500_000
@@ -76,8 +77,8 @@ def done(asked: Task) -> Tally:
 # The kernel
 
 
-@pytest.mark.parametrize("recovery", ["optimal", "target"])
-@pytest.mark.parametrize("name", [*PAIRS, *(name for name in extreme_pairs() if name != "large")])
+@each("recovery", ["optimal", "target"])
+@each("name", [*PAIRS, *(name for name in extreme_pairs() if name != "large")])
 def test_the_kernel_is_its_twin(name: str, recovery: str) -> None:
     p, q = (PAIRS | extreme_pairs())[name]
     for run, accept in enumerate((least_accept(p, q), an_accept(p, q), np.ones(p.size))):

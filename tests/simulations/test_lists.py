@@ -23,6 +23,7 @@ from simulations.kernels.recursive_rejection import _inverted, recursive_rejecti
 from simulations.reference import candidates as twin
 from spectheory.errors import PmfError, SettingError, ShapeError
 from spectheory.verification import GumbelList, RaceVerification, RecursiveRejection
+from tests.made_up import each
 
 ALARM = 1e-10
 TRIALS = 500_000
@@ -78,8 +79,8 @@ def joint_law(p: Floats, q: Floats, replacement: bool) -> Floats:
     return np.vstack([within, np.maximum(p - within.sum(axis=0), 0)])
 
 
-@pytest.mark.parametrize("replacement", [True, False], ids=["iid", "distinct"])
-@pytest.mark.parametrize("name", EXTREMES)
+@each("replacement", [True, False])
+@each("name", EXTREMES)
 def test_rejection_is_its_twin(name: str, replacement: bool) -> None:
     p, q = EXTREMES[name]
     algorithm = twin.iid_rejection if replacement else twin.distinct_rejection
@@ -164,7 +165,7 @@ def listed(name: str, k: int) -> Counts:
     return gumbel_list(*PAIRS[name], k, TRIALS // 2, state=words(12))
 
 
-@pytest.mark.parametrize("name", EXTREMES)
+@each("name", EXTREMES)
 def test_gumbel_lists_are_their_twin(name: str) -> None:
     p, q = EXTREMES[name]
     for run in range(16):
@@ -178,8 +179,8 @@ def test_gumbel_lists_are_their_twin(name: str) -> None:
         assert state.tolist() == stream.state
 
 
-@pytest.mark.parametrize("k", [1, 2, 4])
-@pytest.mark.parametrize("name", PAIRS)
+@each("k", [1, 2, 4])
+@each("name", PAIRS)
 def test_gumbel_lists_have_the_law_of_r6(name: str, k: int) -> None:
     """Hits, hits given the output, the output's law; and the paper's bound as the hits of the output's own race."""
     p, q = PAIRS[name]

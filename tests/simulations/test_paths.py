@@ -114,7 +114,7 @@ def test_chains_take_the_calls_that_are_enumerated(rule: str) -> None:
 def test_trees_take_the_calls_that_are_enumerated(rule: str) -> None:
     twin = RANKED[rule]
     for (target, draft, length, _), drafted in itertools.product(list(small_cases())[2:], TREES):
-        if twin.consecutive and (1,) not in drafted:
+        if RULES[rule].consecutive and (1,) not in drafted:
             continue
         law = Decoding(twin.call(drafted, len), depth(drafted), length).law(model(target), model(draft))
         tree = Tree.from_paths(sorted(drafted, key=len))

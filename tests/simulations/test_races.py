@@ -25,6 +25,7 @@ from simulations.reference import races as reference
 from simulations.reference.candidates import Judged
 from spectheory.errors import PmfError, SettingError, ShapeError
 from spectheory.verification import PoissonRace, RaceVerification
+from tests.made_up import each
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -120,7 +121,7 @@ def differing_runs(name: str, p: Floats, q: Floats, against: tuple[Floats, Float
     return differing
 
 
-@pytest.mark.parametrize(("name", "pair"), CASES)
+@each("name, pair", CASES)
 def test_kernel_is_its_twin(name: str, pair: str) -> None:
     """Race for race: runs of one race, then of several, which differ for good once a draw does."""
     p, q = pairs_of(name)[pair]
@@ -173,7 +174,7 @@ def law_of(rule: str, pair: str, max_rank: int) -> Floats:
     return joint_law(RULES[rule], *(PAIRS | HEAVY)[pair], max_rank)
 
 
-@pytest.mark.parametrize(("name", "pair"), CASES)
+@each("name, pair", CASES)
 def test_rank_law(name: str, pair: str) -> None:
     """R1 and R2: no rank, ranks 1..4, and higher ones; the outputs are the target's."""
     p, q = pairs_of(name)[pair]
@@ -300,8 +301,8 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
 ]
 
 
-@pytest.mark.parametrize("name", KERNELS)
-@pytest.mark.parametrize(("changes", "error", "message"), BAD, ids=[message for _, _, message in BAD])
+@each("name", KERNELS)
+@each("changes, error, message", BAD)
 def test_bad_input(name: str, changes: dict[str, Any], error: type[Exception], message: str) -> None:
     settings: dict[str, Any] = {"target": [0.5, 0.5], "draft": [0.5, 0.5], "trials": 1, "state": words(1)} | changes
     with pytest.raises(error, match=message) as raised:

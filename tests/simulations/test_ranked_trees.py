@@ -22,6 +22,7 @@ from simulations.reference import ranked_trees as twin
 from spectheory.drafting import Batch, Chain, KAry, Shape, Tree, exit_law, expected_tokens, survival
 from spectheory.errors import PmfError, SettingError, ShapeError
 from spectheory.verification import PoissonRace, RaceVerification
+from tests.made_up import each
 
 ALARM = 1e-10
 CALLS = 250_000
@@ -113,8 +114,8 @@ def tallied(shape: Shape, read_rank: Any, calls: int) -> dict[tuple[tuple[int, .
     return found
 
 
-@pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("shape", SHAPES)
+@each("law", LAWS)
+@each("shape", SHAPES)
 def test_ranked_walks_are_their_twin(shape: str, law: str) -> None:
     for calls in (1, 1, 60):
         state = words(9, calls)
@@ -132,7 +133,7 @@ EXTREMES: dict[str, tuple[Floats, Floats]] = {
 }
 
 
-@pytest.mark.parametrize("name", EXTREMES)
+@each("name", EXTREMES)
 def test_raced_walks_are_their_twin(name: str) -> None:
     target, draft = EXTREMES[name]
     for run, shape in enumerate(SHAPES.values()):
@@ -147,8 +148,8 @@ def test_raced_walks_are_their_twin(name: str) -> None:
 # Against S1, S3, R2
 
 
-@pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("shape", SHAPES)
+@each("law", LAWS)
+@each("shape", SHAPES)
 def test_exits_and_depths_have_their_law(shape: str, law: str) -> None:
     counts = walked(shape, law)
     assert disagreements(counts, SHAPES[shape], LAWS[law]) == 0

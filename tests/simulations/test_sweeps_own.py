@@ -39,6 +39,7 @@ from simulations.verdicts.predictions import compare, predictions
 from spectheory.errors import PmfError, SettingError, ShapeError
 from spectheory.plots.style import new_figure
 from spectheory.verification import KSeq, TokenVerification
+from tests.made_up import each
 
 ALARM = 1e-10
 TRIALS = 500_000
@@ -77,8 +78,8 @@ def simulated(kind: str, name: str, setting: Mapping[str, Any]) -> tuple[Tally, 
 # Twins
 
 
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("name", PAIRS)
+@each("rule", RULES)
+@each("name", PAIRS)
 def test_single_drafts_are_their_twin(name: str, rule: str) -> None:
     p, q = PAIRS[name]
     state = words(5)
@@ -91,8 +92,8 @@ def test_single_drafts_are_their_twin(name: str, rule: str) -> None:
     assert state.tolist() == stream.state, "as many draws"
 
 
-@pytest.mark.parametrize("k", [1, 2, 5])
-@pytest.mark.parametrize("name", PAIRS)
+@each("k", [1, 2, 5])
+@each("name", PAIRS)
 def test_lists_are_their_twins(name: str, k: int) -> None:
     p, q = PAIRS[name]
     for kernel, algorithm in ((kseq, candidates.kseq), (top_k_match, single.topk)):
@@ -109,8 +110,8 @@ def test_lists_are_their_twins(name: str, k: int) -> None:
 # Laws
 
 
-@pytest.mark.parametrize(("kind", "setting"), KINDS, ids=str)
-@pytest.mark.parametrize("name", ["crossed", "draft lacks a token", "first choices tie", "random"])
+@each("kind, setting", KINDS)
+@each("name", ["crossed", "draft lacks a token", "first choices tie", "random"])
 def test_simulators_agree_with_theory(name: str, kind: str, setting: dict[str, Any]) -> None:
     tally, parameters = simulated(kind, name, setting)
     predicted = predictions(kind, parameters)

@@ -9,6 +9,7 @@ import pytest
 
 from spectheory.errors import TextError
 from spectheory.trace.importers.logprobs import read_log_probabilities
+from tests.made_up import each
 
 
 def test_reads_texts_ids_and_blank_lines(tmp_path: Path) -> None:
@@ -19,8 +20,8 @@ def test_reads_texts_ids_and_blank_lines(tmp_path: Path) -> None:
     assert trace.columns["log_target"].tolist() == [-1.0, -0.5, 0.0]
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
+@each(
+    "content, message",
     [
         ("", "holds no text"),
         ("\n\n", "holds no text"),

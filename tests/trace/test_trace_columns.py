@@ -19,6 +19,7 @@ from spectheory.measure import MeasureSettings, ModelPair, measure, position_sta
 from spectheory.prompts import Prompt
 from spectheory.trace import COLUMNS, REQUIRED, Column, TextInfo, Trace
 from spectheory.trace.columns import ROUNDING
+from tests.made_up import each
 
 ROW = 7
 """Where an impossible value is put."""
@@ -71,7 +72,7 @@ def wrong_values(column: Column) -> Iterator[float]:
 WRONG_VALUES = [(name, value) for name, column in COLUMNS.items() for value in wrong_values(column)]
 
 
-@pytest.mark.parametrize(("name", "value"), WRONG_VALUES)
+@each("name, value", WRONG_VALUES)
 def test_impossible_values_are_located(name: str, value: float, real: Path, tmp_path: Path) -> None:
     """The line names column, text and token, the value, and the limit."""
     Trace.read(real).write(path := tmp_path / "trace.parquet")
@@ -92,7 +93,7 @@ def test_the_table_gives_every_numeric_column_impossible_values() -> None:
     assert len(WRONG_VALUES) > 3 * len(COLUMNS)
 
 
-@pytest.mark.parametrize("name", sorted(COLUMNS))
+@each("name", sorted(COLUMNS))
 def test_the_ends_of_a_range_are_possible(name: str) -> None:
     column = COLUMNS[name]
     ends = [end for end in (column.low, column.high) if math.isfinite(end) or not column.finite]
@@ -125,7 +126,7 @@ def wrong_arrays(name: str) -> Iterator[Any]:
     yield pa.array([full] * ROW + [[None, *full[1:]]] * (rows - ROW))
 
 
-@pytest.mark.parametrize(("name", "case"), [(n, i) for n in sorted(COLUMNS) for i, _ in enumerate(wrong_arrays(n))])
+@each("name, case", [(n, i) for n in sorted(COLUMNS) for i, _ in enumerate(wrong_arrays(n))])
 def test_other_types_and_shapes_are_refused(name: str, case: int, real: Path, tmp_path: Path) -> None:
     Trace.read(real).write(path := tmp_path / "trace.parquet")
     values = list(wrong_arrays(name))[case]
@@ -167,7 +168,7 @@ TOGETHER = [
 ]
 
 
-@pytest.mark.parametrize(("name", "possible", "impossible", "beside"), TOGETHER)
+@each("name, possible, impossible, beside", TOGETHER)
 def test_columns_that_contradict_each_other(name: str, possible: Any, impossible: Any, beside: dict[str, Any]) -> None:
     one_token(**{name: possible}, **beside)
     with pytest.raises(TraceError, match=f"{name} of text 'a', token 1 is") as caught:
@@ -175,11 +176,9 @@ def test_columns_that_contradict_each_other(name: str, possible: Any, impossible
     assert f"{impossible:.6g}" in str(caught.value)
 
 
-@pytest.mark.parametrize("scale", [0.0, 0.3, 3.0, 30.0])
-@pytest.mark.parametrize(
-    "sampling", [Sampling(), Sampling(0.0), Sampling(0.5, top_k=3), Sampling(1.3, top_p=0.8)], ids=str
-)
-@pytest.mark.parametrize("vocabulary", [2, 50, 20_000])
+@each("scale", [0.0, 0.3, 3.0, 30.0])
+@each("sampling", [Sampling(), Sampling(0.0), Sampling(0.5, top_k=3), Sampling(1.3, top_p=0.8)])
+@each("vocabulary", [2, 50, 20_000])
 def test_what_is_measured_is_never_refused(scale: float, sampling: Sampling, vocabulary: int) -> None:
     """Flat to nearly certain pmfs, near and far drafts, tokens of the target: exact inequalities up to rounding."""
     generator = torch.Generator().manual_seed(vocabulary)
