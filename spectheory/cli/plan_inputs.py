@@ -19,13 +19,7 @@ BUILT_IN = ("distilled", "draft")
 
 
 def sources(question: PlanOptions) -> list[tuple[str, Path]]:
-    """Names of drafts, empty for that of the trace itself, and where they were measured; none for the built-in ones.
-
-    Raises
-    ------
-    SettingError
-        If an entry has no name, or there are two traces without one.
-    """
+    """Names of drafts, empty for that of the trace itself, and where they were measured; none for the built-in ones."""
     found = []
     for entry in question.traces or ():
         name, equals, folder = entry.partition("=")

@@ -62,13 +62,7 @@ def _pair(question: RulesOptions) -> tuple[Pmfs, Pmfs]:
 
 
 def of_pmfs(target: Pmfs, draft: Pmfs, k: int, rules: Sequence[Rule], seed: int) -> RulesAnswer:
-    """Every rule on pairs of pmfs, means over the pairs.
-
-    Raises
-    ------
-    ShapeError
-        If the pmfs do not fit together.
-    """
+    """Every rule on pairs of pmfs, means over the pairs."""
     p, q = target.rows, draft.rows
     if len(p) != len(q) and 1 not in (len(p), len(q)):
         raise ShapeError(

@@ -40,13 +40,7 @@ class Setting:
         return [f"--{name.replace('_', '-')}" for name in self.takes]
 
     def parameters(self, kind: str, question: SettingOptions) -> Parameters:
-        """The task's parameters.
-
-        Raises
-        ------
-        SettingError, PmfError, ShapeError
-            If an option is missing, not taken, or out of range.
-        """
+        """The task's parameters."""
         given = [name for name, value in vars(question).items() if name != "kind" and value not in (None, [])]
         for name in given:
             if name not in self.takes:

@@ -74,11 +74,7 @@ def _rule(name: str) -> RankRule:
 def of_ranks(law: Floats, question: TreeOptions) -> TreeAnswer:
     """The tree with the most expected tokens for ranks i.i.d. along the text (S2, exact)."""
     tree = optimal_tree(
-        law,
-        question.nodes,
-        question.max_depth,
-        max_width=question.max_width,
-        consecutive=question.consecutive,
+        law, question.nodes, question.max_depth, max_width=question.max_width, consecutive=question.consecutive
     )
     chain = Chain(min(tree.nodes, question.max_depth or tree.nodes))
     entropy = float(rank_entropy(law))
@@ -147,13 +143,7 @@ class _Texts:
 
 
 def of_trace(trace: Trace, rule: RankRule, question: TreeOptions) -> TreeAnswer:
-    """A tree for the texts of a trace under the real dependence of their ranks, beside simpler ones (S4, §7).
-
-    Raises
-    ------
-    TraceError
-        If the trace has no ranks of the rule.
-    """
+    """A tree for the texts of a trace under the real dependence of their ranks, beside simpler ones (S4, §7)."""
     rule.require(trace.columns)
     law = rule.rank_law(trace.columns, min(question.nodes, rule.known_ranks(trace.columns, RECORDED_RANKS)))
     # Recursive rejection judges its candidates in order, whatever is asked for.

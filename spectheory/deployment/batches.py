@@ -55,13 +55,6 @@ def best_lengths(
     estimate. All sequences make their calls together and have the same context, by default that of `cost`; its own
     batch does not matter.
 
-    Raises
-    ------
-    SettingError
-        If the cost knows no batches, or a number is out of range.
-    TraceError
-        If the trace lacks what the rule reads.
-
     Examples
     --------
     >>> from spectheory.cost import ACCELERATORS, ModelShape

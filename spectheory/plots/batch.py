@@ -43,13 +43,7 @@ def _rejections(ax: Axes, data: dict[str, Any]) -> None:
     )
     for height, text, lift, colour in notes:
         ax.annotate(
-            text,
-            (most, height),
-            xytext=(0, lift),
-            textcoords="offset points",
-            ha="right",
-            fontsize=8.5,
-            color=colour,
+            text, (most, height), xytext=(0, lift), textcoords="offset points", ha="right", fontsize=8.5, color=colour
         )
     for row in data["intended"]:
         if row["drafts"] in data["named"]:

@@ -66,13 +66,7 @@ def nested(shape: Shape) -> bool:
 
 
 def require_certified(rule: PathRule, wanted: Wanted) -> None:
-    """Refuse a shape whose calls the lists do not bound.
-
-    Raises
-    ------
-    SettingError
-        If it is to be searched for, is not nested, or needs ranks of which no certified law is known.
-    """
+    """Refuse a shape whose calls the lists do not bound."""
     if isinstance(wanted, BestTree):
         reason, remedy = "no tree is searched for from bounds", "name a shape: chain, batch, 2x2x1"
     elif not nested(wanted):

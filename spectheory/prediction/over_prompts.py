@@ -58,24 +58,12 @@ def interval(
     logarithmic: bool = True,
     other_variance: float = 0.0,
 ) -> Interval:
-    """The 95% interval over prompts of a statistic (statistical; see the module).
+    """The 95% interval over prompts of a statistic (see the module); an ``estimate`` if fewer than two prompts count.
 
-    Parameters
-    ----------
-    values, weights : array ``[1 + prompts]``
-        The statistic, and the sum that says how much each prompt counts: on all prompts, then without each of them.
-    limits : tuple of float
-        What is certain of the true value; the interval is cut there.
-    logarithmic : bool
-        Whether the error is on the scale of the logarithm, if all values are positive.
-    other_variance : float
-        Variance, on that scale, of an independent error of known size, such as that of latencies. Degrees of freedom
-        follow Satterthwaite.
-
-    Returns
-    -------
-    Interval
-        An ``estimate`` without a range if fewer than two prompts count.
+    `values` and `weights` ``[1 + prompts]`` are the statistic and the sum that says how much each prompt counts, on all
+    prompts, then without each of them. The interval is cut at `limits`, which are certain of the true value. The error
+    is on the scale of the logarithm if `logarithmic` and all values are positive; `other_variance` is that of an
+    independent error on that scale, such as that of latencies (degrees of freedom follow Satterthwaite).
 
     Examples
     --------

@@ -28,13 +28,9 @@ Floats = NDArray[np.float64]
 class TextCalls:
     """Calls that each text takes, conditional on the text (exact), ``[texts]`` each.
 
-    Attributes
-    ----------
-    expected, variance : array
-        Mean and variance of the number of target calls; the variance is NaN where it was not asked for.
-    full : array
-        Expected number of calls, the last one excepted, in which every draft was accepted; the draft's first pass after
-        such a call is on two tokens.
+    `expected` and `variance` are those of the number of target calls; the variance is NaN where it was not asked for.
+    `full` is the expected number of calls, the last one excepted, in which every draft was accepted: the draft's first
+    pass after such a call is on two tokens.
     """
 
     expected: Floats

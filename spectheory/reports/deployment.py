@@ -103,13 +103,7 @@ _GIVES = (
 def _gives(candidate: Candidate) -> list[Value]:
     """The setting of a candidate and what it gives."""
     prediction = candidate.prediction
-    return [
-        candidate.draft.name,
-        prediction.rule.name,
-        candidate.shape,
-        prediction.tokens_per_call,
-        candidate.speedup,
-    ]
+    return [candidate.draft.name, prediction.rule.name, candidate.shape, prediction.tokens_per_call, candidate.speedup]
 
 
 def _candidates(title: str, candidates: Sequence[Candidate], best: Candidate) -> Table:
