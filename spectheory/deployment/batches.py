@@ -82,14 +82,7 @@ def best_lengths(
 
 
 def batch_ranges(choices: Sequence[BatchChoice]) -> list[tuple[int, int, int]]:
-    """Runs of batch sizes with one best length, as (first, last, k); `choices` have one context, batches ascending.
-
-    Examples
-    --------
-    >>> lengths = [BatchChoice(b, 0, k, 1.0, 1.0, 1.0) for b, k in [(1, 4), (2, 4), (3, 0)]]
-    >>> batch_ranges(lengths)
-    [(1, 2, 4), (3, 3, 0)]
-    """
+    """Runs of batch sizes with one best length, as (first, last, k); `choices` have one context, batches ascending."""
     runs = [(k, [choice.batch for choice in group]) for k, group in groupby(choices, key=lambda choice: choice.k)]
     return [(batches[0], batches[-1], k) for k, batches in runs]
 

@@ -22,14 +22,6 @@ def cross_fitted(
     `law` ``[N, A]`` is P(R = r | text) at each position; `lengths` and `part` ``[texts]`` are the tokens of each text
     and the number of its part. A single part has its own tree. Scores are estimates: each tree was found on fewer texts
     than the one that is deployed.
-
-    Examples
-    --------
-    >>> from spectheory.prediction.tree_search import text_tree
-    >>> law = np.array([[0.9, 0.1], [0.1, 0.9]])
-    >>> search = lambda law, lengths: text_tree(law, lengths, 1).tree
-    >>> [str(tree) for *_, tree in cross_fitted(law, np.array([1, 1]), np.array([0, 1]), search)]
-    ['tree 2', 'tree 1']
     """
     for number in np.unique(part):
         inside = part == number
