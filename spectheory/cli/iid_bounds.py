@@ -83,8 +83,7 @@ def _numeric(law: StepLaw, capacity: int) -> Interval:
 
 
 def _value_column(rows: Floats, nodes: list[int], trees: int | None) -> LimitClaim | None:
-    if trees is not None:
-        in_range("--trees", trees, MOST_TREES)
+    in_range("--trees", trees, MOST_TREES)
     if len(rows) == 1:
         return LimitClaim("best_tree", "best tree", "exact for this one pmf at every prefix", BOUNDED)
     if trees is None:

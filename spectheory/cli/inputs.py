@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,10 +87,12 @@ def check_seed(value: int) -> None:
         raise SettingError(f"--seed is {value}", limit="must be >= 0", remedy="0 is the default")
 
 
-def in_range(name: str, value: int, most: int) -> None:
-    """Check a count given on the command line."""
-    if not 1 <= value <= most:
-        raise SettingError(f"{name} is {value}", limit=f"must be in 1..{most}", remedy="choose a number in that range")
+def in_range(name: str, given: int | Iterable[int] | None, most: int) -> None:
+    """Check counts given on the command line; nothing given is fine."""
+    for value in [given] if isinstance(given, int) else given or ():
+        if not 1 <= value <= most:
+            limit = f"must be in 1..{most}"
+            raise SettingError(f"{name} is {value}", limit=limit, remedy="choose a number in that range")
 
 
 def _off(totals: Floats, row: int, name: str, limit: str) -> PmfError:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from spectheory.cli.console import ready_folder
 from spectheory.cli.inputs import cache_folder
-from spectheory.cli.options import LATENCY_FILE, PairOptions, PlanOptions, TextOptions
+from spectheory.cli.options import LATENCY_FILE, PairOptions, PlanOptions, TextOptions, recorded_at
 from spectheory.cli.plan_costs import cost_of
 from spectheory.deployment import Draft
 from spectheory.errors import SettingError
@@ -34,9 +34,7 @@ def sources(question: PlanOptions) -> list[tuple[str, Path]]:
                 remedy="use letters and digits",
             )
         found.append((name, trace_file(Path(folder))))
-    if question.trace and question.logprobs:
-        raise SettingError("a trace and --logprobs are both given", limit="one source", remedy="leave one out")
-    if path := question.trace or question.logprobs:
+    if path := recorded_at(question):
         found.insert(0, ("", trace_file(path)))
     return found
 

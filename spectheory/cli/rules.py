@@ -104,10 +104,6 @@ def _mean(prompts: Prompts, per_position: Floats, most: float) -> Interval:
     return ratio(prompts.sum_rows(per_position), positions, limits=(0.0, most))
 
 
-def _candidates(rule: PathRule, k: int) -> int:
-    return k if isinstance(rule, RankRule) else 1
-
-
 def _standing(prompts: Prompts, trace: Trace, rule: Rule, k: int) -> RuleStanding:
     """Mean P(R <= k | text), between certified ends if lists alone bound it, or why it is not known."""
     if not isinstance(rule, PathRule):

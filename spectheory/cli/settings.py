@@ -126,7 +126,7 @@ def _number(name: str, default: int) -> Reader:
     return read
 
 
-def _whole(name: str, value: int) -> None:
+def _whole(name: str, value: int | list[int]) -> None:
     in_range(f"--{name.replace('_', '-')}", value, MOST[name])
 
 
@@ -214,8 +214,7 @@ def _text(question: SettingOptions) -> Parameters:
 def _random_pmfs(question: SettingOptions) -> Parameters:
     """A named family, or the rows of --target-pmf."""
     nodes = sorted(set(question.nodes or usual.NODES))
-    for value in nodes:
-        _whole("nodes", value)
+    _whole("nodes", nodes)
     if question.family is None:
         return {
             "pmfs_given": read_pmfs(_needed(question, "target_pmf"), "--target-pmf").rows.tolist(),

@@ -43,13 +43,8 @@ def run_tree(question: TreeOptions) -> None:
 
 
 def _validate(question: TreeOptions) -> None:
-    for name, value in (
-        ("nodes", question.nodes),
-        ("max-depth", question.max_depth),
-        ("max-width", question.max_width),
-    ):
-        if value is not None:
-            in_range(f"--{name}", value, MOST_NODES)
+    for name in ("nodes", "max_depth", "max_width"):
+        in_range(f"--{name.replace('_', '-')}", getattr(question, name), MOST_NODES)
     given = {"a trace": question.trace is not None, "--rank-pmf": question.rank_pmf is not None}
     idle = "--max-width" if question.max_width is not None else ""
     if one_source(given) == "--rank-pmf":

@@ -58,12 +58,7 @@ class Limits:
 
     def as_dict(self) -> dict[str, Any]:
         """The limits as a JSON-ready dictionary."""
-        return {
-            "one_call": self.one_call.as_dict() if self.one_call else None,
-            "text": self.text.as_dict() if self.text else None,
-            "iid_branching": self.iid_branching,
-            "iid_channel": self.iid_channel,
-        }
+        return {name: value.as_dict() if isinstance(value, Interval) else value for name, value in vars(self).items()}
 
 
 def limits_of(prompts: Prompts, trace: Trace, ks: Sequence[int]) -> dict[int, Limits]:
