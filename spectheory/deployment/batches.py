@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any
 
 from spectheory.cost import AffineCost, Roofline
 from spectheory.drafting import Chain
@@ -34,10 +33,6 @@ class BatchChoice:
     tokens_per_call: float
     speedup: float
     tokens_per_second: float
-
-    def as_dict(self) -> dict[str, Any]:
-        """The fields as a JSON-ready dictionary."""
-        return asdict(self)
 
 
 def best_lengths(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from spectheory.cost import CostModel, PassCost, required_acceptance
 from spectheory.drafting import Chain, Copied, Shape
@@ -33,10 +32,6 @@ class BreakEven:
     acceptance_needed: float | None
     least_acceptance: float | None
     least_acceptance_k: int | None
-
-    def as_dict(self) -> dict[str, Any]:
-        """The fields as a JSON-ready dictionary."""
-        return asdict(self)
 
 
 def break_even(prediction: Prediction, cost: CostModel, k_max: int = 16) -> BreakEven:
