@@ -18,8 +18,7 @@ def run_bounds(question: BoundsOptions) -> None:
     """Answer the question and show the answer."""
     check_seed(question.seed)
     nodes = sorted(set(question.nodes or DEFAULT_NODES))
-    for value in nodes:
-        in_range("--nodes", value, MOST_NODES)
+    in_range("--nodes", nodes, MOST_NODES)
     show(bounds_report(_answer(question, nodes)), as_json=question.json)
 
 

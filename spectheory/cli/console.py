@@ -89,13 +89,7 @@ remarks = _Remarks(stderr=True, soft_wrap=True, highlight=False)
 
 
 def ready_folder(folder: Path) -> Path:
-    """Make `folder` and check that it can be written, before any work is done for it.
-
-    Raises
-    ------
-    OutputError
-        If it cannot.
-    """
+    """Make `folder` and check that it can be written, before any work is done for it."""
     probe = folder / ".spectheory-probe"
     try:
         folder.mkdir(parents=True, exist_ok=True)

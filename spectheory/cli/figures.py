@@ -6,20 +6,21 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
-
 from spectheory.cli.console import answers, ready_folder, remarks
 from spectheory.cli.inputs import check_seed, in_range
 from spectheory.cli.progress import progress
 from spectheory.cli.simulation_options import FiguresOptions
 from spectheory.cli.statuses import Status
 from spectheory.errors import load_extra
+from spectheory.reports import Column, Table
+from spectheory.reports.render import for_terminal
 
 if TYPE_CHECKING:
     from simulations.sweeps.base import Sweep
     from simulations.sweeps.making import Made
 
 MOST_WORKERS = 1024
+_COUNTS = (Column("compared"), Column("agree"))
 MOST_SHOWN = 8
 """Disagreements that are named one by one."""
 
@@ -30,8 +31,7 @@ def run_figures(question: FiguresOptions) -> int:
         load_extra(module, extra=extra)
     from simulations.sweeps import sweeps
 
-    if question.workers is not None:
-        in_range("--workers", question.workers, MOST_WORKERS)
+    in_range("--workers", question.workers, MOST_WORKERS)
     check_seed(question.seed)
     wanted = sweeps(question.names)
     if not question.redraw:
@@ -72,15 +72,14 @@ def _show(made: list[Made], question: FiguresOptions, seconds: float) -> None:
     if question.json:
         print(json.dumps({"figures": [_as_dict(one) for one in made]}, indent=2, allow_nan=False))
         return
-    table = Table(title="Theory against simulation", title_justify="left", box=None, pad_edge=False)
-    for heading in ("figure", "statements", "setting", "compared", "agree"):
-        table.add_column(heading, justify="right" if heading in ("compared", "agree") else "left")
+    rows = []
     for one in made:
         content = one.content
         number = len(content["comparisons"])
         agree = f"{number - len(one.disagreements)}" if number else "-"
-        table.add_row(one.sweep.name, ", ".join(content["statements"]), content["setting"], f"{number}", agree)
-    answers.print(table, highlight=False)
+        rows.append([one.sweep.name, ", ".join(content["statements"]), content["setting"], f"{number}", agree])
+    columns = [*(Column(name, kind="words") for name in ("figure", "statements", "setting")), *_COUNTS]
+    answers.print(for_terminal(Table("Theory against simulation", columns, rows)), highlight=False)
     for one in made:
         for row in one.disagreements[:MOST_SHOWN]:
             observed = row["observed"]
@@ -92,11 +91,7 @@ def _show(made: list[Made], question: FiguresOptions, seconds: float) -> None:
             )
     wrong = sum(len(one.disagreements) for one in made)
     alarm = max(one.content["alarm"] for one in made)
-    verdict = (
-        "theory and simulation agree everywhere"
-        if not wrong
-        else f"theory and simulation disagree in {wrong} comparisons"
-    )
+    verdict = f"theory and simulation {f'disagree in {wrong} comparisons' if wrong else 'agree everywhere'}"
     count = "1 figure" if len(made) == 1 else f"{len(made)} figures"
     answers.print(
         f"{count} in {seconds:.0f} s: {verdict} (false alarms: {alarm:.0e} a figure at most)",

@@ -6,7 +6,6 @@ from typing import Any
 
 from typer.core import TyperCommand
 
-from spectheory.cli.renamed import refuse_old_name
 from spectheory.cli.vocabulary import GROUPS, HELP
 from spectheory.errors import SettingError
 
@@ -14,6 +13,24 @@ WIDTH = 120
 """Help is not wider than this."""
 NAMES = 26
 """Most columns that the names of options take beside their help."""
+
+RENAMED = {
+    ("validate", "--of"): "spectheory validations FOLDER... --out FOLDER",
+    ("verify", "--deep"): "--full",
+    ("verify", "--kind"): "--evidence",
+    ("plan", "--draft"): "--trace NAME=FOLDER",
+    ("plan", "--nodes"): "--nodes-max",
+    ("plan", "--seed"): "spectheory measure --seed, then spectheory plan FOLDER",
+    ("rules", "--k"): "--candidates",
+    ("simulate", "--batch"): "--batch-size",
+    ("simulate", "--results"): "--out FOLDER",
+    ("rules", "--target"): "--target-pmf",
+    ("rules", "--draft"): "--draft-pmf",
+    ("bounds", "--target"): "--target-pmf",
+    ("simulate", "--target"): "--target-pmf",
+    ("simulate", "--draft"): "--draft-pmf",
+}
+"""Old names of options by command, and what to write instead."""
 
 
 class Command(TyperCommand):
@@ -49,6 +66,14 @@ class Command(TyperCommand):
             if members:
                 with formatter.section(group):
                     formatter.write_dl([(name.ljust(widest), text) for name, text in members], col_max=widest)
+
+
+def refuse_old_name(command: str, name: str) -> None:
+    """Refuse an old name, and say what replaces it."""
+    if new := RENAMED.get((command, name)):
+        raise SettingError(
+            f"{command} {name} has changed", limit=f"it is now {new}", remedy=f"see spectheory {command} --help"
+        )
 
 
 def repeatable(app: Any) -> set[str]:

@@ -28,12 +28,7 @@ from spectheory.verification import rank_entropy
 
 Cells = dict[str, Interval | float | None]
 
-CLOSED_FORMS: tuple[Literal["published", "lorden", "best_t", "sharp"], ...] = (
-    "published",
-    "lorden",
-    "best_t",
-    "sharp",
-)
+CLOSED_FORMS: tuple[Literal["published", "lorden", "best_t", "sharp"], ...] = ("published", "lorden", "best_t", "sharp")
 MOST_TREES = 100_000
 MOST_TREE_WORK = 1 << 31
 """Probabilities sorted for random trees: a few minutes."""
@@ -47,13 +42,7 @@ def closed_forms(mu: float, mu2: float, capacity: int) -> Cells:
 
 
 def of_moments(mu: float | None, mu2: float | None, nodes: Iterable[int]) -> BoundsAnswer:
-    """The closed forms from the two moments.
-
-    Raises
-    ------
-    SettingError
-        If one is missing, or no pmf has such moments.
-    """
+    """The closed forms from the two moments."""
     if mu is None or mu2 is None:
         raise SettingError(
             f"--mu{'2' if mu2 is None else ''} is missing", limit="both moments are needed", remedy="give both"
@@ -66,13 +55,7 @@ def of_moments(mu: float | None, mu2: float | None, nodes: Iterable[int]) -> Bou
 
 
 def of_pmfs(target: Pmfs, nodes: list[int], trees: int | None, seed: int) -> BoundsAnswer:
-    """Every form from the exact law of a step, and the value that they bound.
-
-    Raises
-    ------
-    SettingError
-        If the random trees would take too long.
-    """
+    """Every form from the exact law of a step, and the value that they bound."""
     law = StepLaw.from_pmfs(target.rows)
     mu, mu2 = law.mean, max(law.second_moment, law.mean**2)
     value = _value_column(target.rows, nodes, trees)
@@ -100,8 +83,7 @@ def _numeric(law: StepLaw, capacity: int) -> Interval:
 
 
 def _value_column(rows: Floats, nodes: list[int], trees: int | None) -> LimitClaim | None:
-    if trees is not None:
-        in_range("--trees", trees, MOST_TREES)
+    in_range("--trees", trees, MOST_TREES)
     if len(rows) == 1:
         return LimitClaim("best_tree", "best tree", "exact for this one pmf at every prefix", BOUNDED)
     if trees is None:
@@ -127,13 +109,7 @@ def _tree_value(rows: Floats, capacity: int, trees: int | None, seed: int) -> In
 
 
 def of_ranks(law: Floats, nodes: Iterable[int]) -> BoundsAnswer:
-    """T1 beside what it bounds, for ranks i.i.d. along the text.
-
-    Raises
-    ------
-    SettingError
-        If a tree is too large to grow.
-    """
+    """T1 beside what it bounds, for ranks i.i.d. along the text."""
     entropy, alphabet = float(rank_entropy(law)), letters(law)
     rows: dict[int, Cells] = {}
     for capacity in nodes:

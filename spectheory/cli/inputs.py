@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,31 +25,14 @@ KINDS = "a .npy, .json or text file of numbers, or plain numbers as 0.5,0.3,0.2"
 
 @dataclass(frozen=True)
 class Pmfs:
-    """Pmfs of one option.
-
-    Attributes
-    ----------
-    rows : array ``[n, V]``
-        One pmf a row, double precision.
-    notes : tuple of str
-        What was done to them, one sentence each.
-    """
+    """Pmfs of one option, `rows` ``[n, V]`` in double precision, and what was done to them, one sentence each."""
 
     rows: Floats
     notes: tuple[str, ...] = ()
 
 
 def read_pmfs(source: str, name: str) -> Pmfs:
-    """One pmf or a table of them; `name` is the option, for messages.
-
-    Single-precision rows sum to one within their own precision; they are scaled to do so in double precision, and a
-    note says it.
-
-    Raises
-    ------
-    PmfError
-        If they cannot be read, or a row is no pmf; the row and by how much it is off are named.
-    """
+    """One pmf or a table of them; single-precision rows are scaled to sum to one, and a note says so."""
     values = _read(source, name)
     rows = np.atleast_2d(values).astype(np.float64)
     _check_entries(rows, name)
@@ -64,13 +48,7 @@ def read_pmfs(source: str, name: str) -> Pmfs:
 
 
 def read_rank_law(source: str, name: str) -> Floats:
-    """P(R = 1), P(R = 2), ..., ``[A]``; what is missing to one is P(R > A). A sum that rounding put above one is cut.
-
-    Raises
-    ------
-    PmfError
-        If it cannot be read, or is no law of a rank.
-    """
+    """P(R = 1), P(R = 2), ..., ``[A]``; the rest is P(R > A). A sum that rounding put above one is cut."""
     values = _read(source, name)
     if values.ndim != 1:
         raise PmfError(
@@ -92,13 +70,7 @@ def letters(law: Floats) -> int:
 
 
 def one_source(given: dict[str, bool]) -> str:
-    """The one source of numbers that was given.
-
-    Raises
-    ------
-    SettingError
-        If there is none, or more than one.
-    """
+    """The one source of numbers that was given."""
     chosen = [name for name, here in given.items() if here]
     if len(chosen) != 1:
         raise SettingError(
@@ -115,16 +87,12 @@ def check_seed(value: int) -> None:
         raise SettingError(f"--seed is {value}", limit="must be >= 0", remedy="0 is the default")
 
 
-def in_range(name: str, value: int, most: int) -> None:
-    """Check a count given on the command line.
-
-    Raises
-    ------
-    SettingError
-        If it is not in 1..most.
-    """
-    if not 1 <= value <= most:
-        raise SettingError(f"{name} is {value}", limit=f"must be in 1..{most}", remedy="choose a number in that range")
+def in_range(name: str, given: int | Iterable[int] | None, most: int) -> None:
+    """Check counts given on the command line; nothing given is fine."""
+    for value in [given] if isinstance(given, int) else given or ():
+        if not 1 <= value <= most:
+            limit = f"must be in 1..{most}"
+            raise SettingError(f"{name} is {value}", limit=limit, remedy="choose a number in that range")
 
 
 def _off(totals: Floats, row: int, name: str, limit: str) -> PmfError:

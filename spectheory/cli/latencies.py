@@ -12,13 +12,7 @@ from spectheory.trace import Trace
 
 
 def read_latencies(file: Path, trace: Trace) -> LatencyTable:
-    """The table in a file; of another machine or of other models than the trace's it is used all the same.
-
-    Raises
-    ------
-    TraceError
-        If it cannot be read.
-    """
+    """The table in a file; of another machine or of other models than the trace's it is used all the same."""
     table = LatencyTable.read(file)
     machine = other_machine(table.provenance.get("hardware"))
     if machine:

@@ -38,15 +38,7 @@ def settings_of(text: SampledText, temperature: float = 1.0, **others: Any) -> M
 
 
 def load_named(options: PairOptions) -> ModelPair:
-    """Choose torch's threads and load the pair.
-
-    Raises
-    ------
-    SettingError
-        If there are not so many cores.
-    ModelError
-        If the pair cannot be loaded.
-    """
+    """Choose torch's threads and load the pair."""
     named = {**asdict(options), "target": resolve(options.target), "draft": resolve(options.draft)}
     with working("loading the models"):
         threads = use_threads(named.pop("threads"))

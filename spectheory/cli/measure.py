@@ -84,13 +84,7 @@ class Session:
         return fingerprint_of_run(self.pair, self.prompts, self.settings)
 
     def require_room(self, longest: int) -> None:
-        """Check that a call of `longest` tokens fits the models' window, before anything is measured.
-
-        Raises
-        ------
-        SettingError
-            If it does not.
-        """
+        """Check that a call of `longest` tokens fits the models' window, before anything is measured."""
         if self.pair.window is not None and longest >= self.pair.window:
             raise SettingError(
                 f"a call verifies {longest} tokens",
@@ -127,11 +121,7 @@ class Session:
                     with suppress(SettingError):  # there are not so many cores now
                         remarks.print(f"{use_threads(before)}: so it did before")
                 other = differences(
-                    table,
-                    self.pair,
-                    context=self.context(longest),
-                    longest=longest,
-                    sampling=self.settings.sampling,
+                    table, self.pair, context=self.context(longest), longest=longest, sampling=self.settings.sampling
                 )
                 if not other:
                     remarks.print(f"latencies were measured before: remove {path} to measure them again", markup=False)

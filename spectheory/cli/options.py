@@ -10,6 +10,7 @@ from typer import Argument
 
 from spectheory.cli import vocabulary as the
 from spectheory.cli.vocabulary import shown
+from spectheory.errors import SettingError
 from spectheory.pairs import PREFIX
 
 LATENCY_FILE = "latency.json"
@@ -80,6 +81,13 @@ class Question:
     passes_alone: Annotated[bool, the.PASSES_ALONE] = False
     json: Annotated[bool, the.JSON] = False
     out: Annotated[Path | None, the.OUT] = None
+
+
+def recorded_at(question: Question) -> Path | None:
+    """The recorded trace that is named, by either of its spellings."""
+    if question.trace and question.logprobs:
+        raise SettingError("a trace and --logprobs are both given", limit="one source", remedy="leave one out")
+    return question.trace or question.logprobs
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ from spectheory.deployment import (
     rank_drafts,
 )
 from spectheory.limits.claims import ONE_CALL
+from spectheory.plots.deployment import write_batches, write_ranking
 from spectheory.prediction.over_prompts import Prompts, few_prompts
 from spectheory.reports import DeploymentAnswer, deployment_report
 from spectheory.reports.remarks import IN_LOOP, given
@@ -49,7 +50,8 @@ def run_plan(question: PlanOptions) -> None:
     """Answer the question and show the answer."""
     named = sources(question)
     check_costs(question, len(named) or len(BUILT_IN))
-    _check(question)
+    in_range("--k-max", question.k_max, LONGEST_CHAIN)
+    in_range("--nodes-max", question.nodes, LARGEST_TREE)
     rules = read_rules(question.rule)
     if question.out:
         ready_folder(question.out)
@@ -103,11 +105,6 @@ def _batches(question: PlanOptions, chain: Candidate) -> list[BatchChoice]:
         batches=sorted(set(question.batch or BATCHES)),
         contexts=sorted(set(question.context or [DEFAULT_CONTEXT])),
     )
-
-
-def _check(question: PlanOptions) -> None:
-    in_range("--k-max", question.k_max, LONGEST_CHAIN)
-    in_range("--nodes-max", question.nodes, LARGEST_TREE)
 
 
 def _tree_rules(question: PlanOptions, drafts: Sequence[Draft], rules: Sequence[PathRule] | None) -> list[RankRule]:
@@ -177,7 +174,5 @@ def _paste(engines: Sequence[EngineSettings]) -> None:
 
 
 def _figures(answer: DeploymentAnswer, out: Path) -> list[Path]:
-    from spectheory.plots.deployment import write_batches, write_ranking
-
     written = write_ranking(answer.ranking, out)
     return [*written, *write_batches(answer.batches, out)] if answer.batches else written

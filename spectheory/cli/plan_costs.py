@@ -20,13 +20,7 @@ MOST_SEQUENCES, MOST_TOKENS, LARGEST_RATIO = 10**6, 10**9, 1000
 
 
 def check_costs(question: PlanOptions, drafts: int) -> None:
-    """Refuse options of costs that contradict each other, before anything is read.
-
-    Raises
-    ------
-    SettingError
-        If there is more than one source of costs, or one that does not fit several drafts.
-    """
+    """Refuse options of costs that contradict each other, before anything is read."""
     given = {
         "--c": question.c is not None,
         "--latency": bool(question.latency),
@@ -89,15 +83,7 @@ def _check_hardware(question: PlanOptions) -> None:
 
 
 def cost_of(question: PlanOptions, name: str, trace_file: Path | None, trace: Trace) -> CostModel:
-    """The costs of one draft; of a measured folder those beside its trace.
-
-    Raises
-    ------
-    SettingError
-        If there are none.
-    TraceError
-        If a latency table cannot be read.
-    """
+    """The costs of one draft; of a measured folder those beside its trace."""
     if question.c is not None:
         return ConstantRatio(question.c)
     if question.hardware is not None:
@@ -148,13 +134,7 @@ def _architecture(given: Sequence[str], name: str) -> Path:
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """A model's config.json, or that of its folder; of a model with vision or sound the part about text.
-
-    Raises
-    ------
-    SettingError
-        If there is none.
-    """
+    """A model's config.json, or that of its folder; of a model with vision or sound the part about text."""
     file = path / "config.json" if path.is_dir() else path
     try:
         content = json.loads(read_text(file))

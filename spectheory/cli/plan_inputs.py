@@ -8,7 +8,7 @@ from pathlib import Path
 
 from spectheory.cli.console import ready_folder
 from spectheory.cli.inputs import cache_folder
-from spectheory.cli.options import LATENCY_FILE, PairOptions, PlanOptions, TextOptions
+from spectheory.cli.options import LATENCY_FILE, PairOptions, PlanOptions, TextOptions, recorded_at
 from spectheory.cli.plan_costs import cost_of
 from spectheory.deployment import Draft
 from spectheory.errors import SettingError
@@ -19,13 +19,7 @@ BUILT_IN = ("distilled", "draft")
 
 
 def sources(question: PlanOptions) -> list[tuple[str, Path]]:
-    """Names of drafts, empty for that of the trace itself, and where they were measured; none for the built-in ones.
-
-    Raises
-    ------
-    SettingError
-        If an entry has no name, or there are two traces without one.
-    """
+    """Names of drafts, empty for that of the trace itself, and where they were measured; none for the built-in ones."""
     found = []
     for entry in question.traces or ():
         name, equals, folder = entry.partition("=")
@@ -40,9 +34,7 @@ def sources(question: PlanOptions) -> list[tuple[str, Path]]:
                 remedy="use letters and digits",
             )
         found.append((name, trace_file(Path(folder))))
-    if question.trace and question.logprobs:
-        raise SettingError("a trace and --logprobs are both given", limit="one source", remedy="leave one out")
-    if path := question.trace or question.logprobs:
+    if path := recorded_at(question):
         found.insert(0, ("", trace_file(path)))
     return found
 

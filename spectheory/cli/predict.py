@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spectheory.cli.answer import show, write
 from spectheory.cli.console import ready_folder, remarks
 from spectheory.cli.inputs import cache_folder
 from spectheory.cli.latencies import read_latencies
-from spectheory.cli.options import LATENCY_FILE, PairOptions, PredictOptions, TextOptions
+from spectheory.cli.options import LATENCY_FILE, PairOptions, PredictOptions, TextOptions, recorded_at
 from spectheory.cli.progress import working
 from spectheory.cli.shapes import read_rules, read_shapes, tree_sizes, with_ranks
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable, LoopedTable
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError
+from spectheory.plots import write_figures
 from spectheory.prediction import Plan, plan
 from spectheory.prediction.bias_tradeoff import BiasPoint, bias_tradeoff
 from spectheory.prediction.certified import by_lists
@@ -58,13 +58,7 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions) 
     report = prediction_report(answer, in_loop=isinstance(cost, LoopedTable), bias=biased, check=check)
     show(report, as_json=question.json)
     if out := question.out:
-        write(report, out / "prediction.json", lambda: _figures(answer, out))
-
-
-def _figures(answer: Plan, out: Path) -> list[Path]:
-    from spectheory.plots import write_figures
-
-    return write_figures(answer, out)
+        write(report, out / "prediction.json", lambda: write_figures(answer, out))
 
 
 def _answer(
@@ -113,16 +107,15 @@ def _validate(question: PredictOptions, pair: PairOptions, text: TextOptions) ->
         raise SettingError(
             f"--k-max is {question.k_max}", limit=f"must be >= 1 and <= {LONGEST_CHAIN}", remedy="16 is the default"
         )
+    recorded = recorded_at(question)
     idle = _changed(pair, PairOptions()) + _changed(text, TextOptions())
-    if (question.trace or question.logprobs) and idle:
+    if recorded and idle:
         raise SettingError(
             f"{', '.join(idle)} given with a recorded trace",
             limit="they only affect measuring, and this trace is already recorded",
             remedy="leave them out, or measure again",
         )
-    if question.trace and question.logprobs:
-        raise SettingError("a trace and --logprobs are both given", limit="one source", remedy="leave one out")
-    if question.check and (question.trace or question.logprobs):
+    if question.check and recorded:
         raise SettingError(
             "--check is given with a recorded trace",
             limit="it runs the models themselves",
@@ -147,7 +140,7 @@ def _evidence(
 ) -> tuple[Trace, CostModel | None, Session | None]:
     """The trace to predict from, the cost model, and the loaded pair if there is one."""
     cost: CostModel | None = ConstantRatio(question.c) if question.c is not None else None
-    if path := question.trace or question.logprobs:
+    if path := recorded_at(question):
         trace, beside = read_any(path), trace_file(path).with_name(LATENCY_FILE)
         if cost is None and (question.latency or beside.exists()):
             cost = read_latencies(question.latency or beside, trace)

@@ -64,13 +64,7 @@ def _pair(question: RulesOptions) -> tuple[Pmfs, Pmfs]:
 
 
 def of_pmfs(target: Pmfs, draft: Pmfs, k: int, rules: Sequence[Rule], seed: int) -> RulesAnswer:
-    """Every rule on pairs of pmfs, means over the pairs.
-
-    Raises
-    ------
-    ShapeError
-        If the pmfs do not fit together.
-    """
+    """Every rule on pairs of pmfs, means over the pairs."""
     p, q = target.rows, draft.rows
     if len(p) != len(q) and 1 not in (len(p), len(q)):
         raise ShapeError(
@@ -110,10 +104,6 @@ def _mean(prompts: Prompts, per_position: Floats, most: float) -> Interval:
         return Interval.exact(np.inf)
     positions = prompts.sum_rows(np.ones_like(per_position))
     return ratio(prompts.sum_rows(per_position), positions, limits=(0.0, most))
-
-
-def _candidates(rule: PathRule, k: int) -> int:
-    return k if isinstance(rule, RankRule) else 1
 
 
 def _standing(prompts: Prompts, trace: Trace, rule: Rule, k: int) -> RuleStanding:

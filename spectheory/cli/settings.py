@@ -40,13 +40,7 @@ class Setting:
         return [f"--{name.replace('_', '-')}" for name in self.takes]
 
     def parameters(self, kind: str, question: SettingOptions) -> Parameters:
-        """The task's parameters.
-
-        Raises
-        ------
-        SettingError, PmfError, ShapeError
-            If an option is missing, not taken, or out of range.
-        """
+        """The task's parameters."""
         given = [name for name, value in vars(question).items() if name != "kind" and value not in (None, [])]
         for name in given:
             if name not in self.takes:
@@ -132,7 +126,7 @@ def _number(name: str, default: int) -> Reader:
     return read
 
 
-def _whole(name: str, value: int) -> None:
+def _whole(name: str, value: int | list[int]) -> None:
     in_range(f"--{name.replace('_', '-')}", value, MOST[name])
 
 
@@ -220,8 +214,7 @@ def _text(question: SettingOptions) -> Parameters:
 def _random_pmfs(question: SettingOptions) -> Parameters:
     """A named family, or the rows of --target-pmf."""
     nodes = sorted(set(question.nodes or usual.NODES))
-    for value in nodes:
-        _whole("nodes", value)
+    _whole("nodes", nodes)
     if question.family is None:
         return {
             "pmfs_given": read_pmfs(_needed(question, "target_pmf"), "--target-pmf").rows.tolist(),

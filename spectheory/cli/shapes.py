@@ -28,11 +28,6 @@ def with_ranks(trace: Trace, rules: Sequence[PathRule] | None = None) -> list[Ra
 def read_rules(names: Sequence[str] | None) -> list[PathRule] | None:
     """The rules that the names stand for; None where none is named.
 
-    Raises
-    ------
-    SettingError
-        If a name is no rule that a trace predicts.
-
     Examples
     --------
     >>> [rule.name for rule in read_rules(["race", "lookup", "race"])]
@@ -62,11 +57,6 @@ def tree_sizes(k_max: int) -> list[int]:
 
 def read_shapes(names: Sequence[str], k_max: int) -> list[Wanted]:
     """The shapes that the names stand for, up to `k_max` nodes where a name leaves the size open.
-
-    Raises
-    ------
-    SettingError
-        If a name is no shape.
 
     Examples
     --------

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from rich.table import Table
-
 from spectheory.cli.console import answers, remarks
 from spectheory.cli.inputs import check_seed, in_range
 from spectheory.cli.interrupts import Interrupted, interruptible
@@ -16,6 +14,8 @@ from spectheory.cli.simulation_options import RunOptions, SettingOptions
 from spectheory.cli.statuses import Status
 from spectheory.errors import SettingError, load_extra
 from spectheory.intervals import Interval
+from spectheory.reports import Column, Table
+from spectheory.reports.render import for_terminal
 
 if TYPE_CHECKING:
     from simulations.verdicts.judging import Verdict
@@ -25,6 +25,11 @@ MOST_TRIALS, MOST_WORKERS = 10**12, 1024
 LEAST_ALARM = 1e-100
 MOST_ROWS = 8
 """Comparisons of one statement that are shown; the others in a line."""
+_LISTED = ("kind", "a trial is", "batch", "options")
+_COMPARED = [
+    *(Column("", kind="names"), Column("what", kind="words"), Column("id", kind="names"), Column("observed")),
+    *(Column("95% interval", kind="names"), Column("theory"), Column("side", kind="words"), Column("z")),
+]
 
 
 def run_simulate(question: SettingOptions, run: RunOptions) -> int:
@@ -66,10 +71,8 @@ def _setting(kind: str) -> Setting:
 
 def _check(run: RunOptions) -> None:
     in_range("--trials", run.trials, MOST_TRIALS)
-    if run.batch is not None:
-        in_range("--batch-size", run.batch, MOST_TRIALS)
-    if run.workers is not None:
-        in_range("--workers", run.workers, MOST_WORKERS)
+    in_range("--batch-size", run.batch, MOST_TRIALS)
+    in_range("--workers", run.workers, MOST_WORKERS)
     check_seed(run.seed)
     if not LEAST_ALARM <= run.alarm < 1:
         raise SettingError(
@@ -109,29 +112,25 @@ def _show_kinds(*, as_json: bool) -> None:
     names = [*SETTINGS, *(kind for kind in kinds() if kind not in SETTINGS)]
     listed = [(kind, registered(kind).trial, SETTINGS.get(kind)) for kind in names]
     if as_json:
-        rows = [
+        told = [
             {"kind": kind, "trial": trial, "batch": found and found.batch, "options": found and found.options}
             for kind, trial, found in listed
         ]
-        print(json.dumps({"kinds": rows}, indent=2))
+        print(json.dumps({"kinds": told}, indent=2))
         return
-    table = Table(title="What can be simulated", title_justify="left", box=None, pad_edge=False)
-    for heading in ("kind", "a trial is", "batch", "options"):
-        table.add_column(heading, justify="right" if heading == "batch" else "left")
-    for kind, trial, found in listed:
-        last = (f"{found.batch:,}", " ".join(found.options)) if found else ("", "from Python only")
-        table.add_row(kind, trial, *last)
-    answers.print(table, highlight=False)
+    rows = [
+        [kind, trial, *((f"{found.batch:,}", " ".join(found.options)) if found else ("", "from Python only"))]
+        for kind, trial, found in listed
+    ]
+    columns = [Column(name, kind="numbers" if name == "batch" else "words") for name in _LISTED]
+    answers.print(for_terminal(Table("What can be simulated", columns, rows)), highlight=False)
 
 
 def _show(verdict: Verdict) -> None:
     from simulations.experiments.registry import registered
 
     title = f"{verdict.tally.trials:,} trials: {registered(verdict.task.kind).trial}"
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    for heading in ("", "what", "id", "observed", "95% interval", "theory", "side", "z"):
-        right = heading in ("observed", "theory", "z")
-        table.add_column(heading, justify="right" if right else "left", no_wrap=heading not in ("what", "side"))
+    rows: list[list[str]] = []
     shown: dict[str, int] = {}
     rest: dict[str, list[Comparison]] = {}
     for each in verdict.comparisons:
@@ -140,8 +139,8 @@ def _show(verdict: Verdict) -> None:
         if shown[statement] > MOST_ROWS and each:
             rest.setdefault(statement, []).append(each)
         else:
-            table.add_row(*_row(each))
-    answers.print(table, highlight=False)
+            rows.append(_row(each))
+    answers.print(for_terminal(Table(title, _COMPARED, rows)), highlight=False)
     for statement, others in rest.items():
         largest = max(abs(each.agreement.z) for each in others)
         answers.print(f"{len(others)} more of {statement}: all agree, largest |z| {largest:.1f}", highlight=False)

@@ -43,13 +43,8 @@ def run_tree(question: TreeOptions) -> None:
 
 
 def _validate(question: TreeOptions) -> None:
-    for name, value in (
-        ("nodes", question.nodes),
-        ("max-depth", question.max_depth),
-        ("max-width", question.max_width),
-    ):
-        if value is not None:
-            in_range(f"--{name}", value, MOST_NODES)
+    for name in ("nodes", "max_depth", "max_width"):
+        in_range(f"--{name.replace('_', '-')}", getattr(question, name), MOST_NODES)
     given = {"a trace": question.trace is not None, "--rank-pmf": question.rank_pmf is not None}
     idle = "--max-width" if question.max_width is not None else ""
     if one_source(given) == "--rank-pmf":
@@ -74,11 +69,7 @@ def _rule(name: str) -> RankRule:
 def of_ranks(law: Floats, question: TreeOptions) -> TreeAnswer:
     """The tree with the most expected tokens for ranks i.i.d. along the text (S2, exact)."""
     tree = optimal_tree(
-        law,
-        question.nodes,
-        question.max_depth,
-        max_width=question.max_width,
-        consecutive=question.consecutive,
+        law, question.nodes, question.max_depth, max_width=question.max_width, consecutive=question.consecutive
     )
     chain = Chain(min(tree.nodes, question.max_depth or tree.nodes))
     entropy = float(rank_entropy(law))
@@ -147,13 +138,7 @@ class _Texts:
 
 
 def of_trace(trace: Trace, rule: RankRule, question: TreeOptions) -> TreeAnswer:
-    """A tree for the texts of a trace under the real dependence of their ranks, beside simpler ones (S4, §7).
-
-    Raises
-    ------
-    TraceError
-        If the trace has no ranks of the rule.
-    """
+    """A tree for the texts of a trace under the real dependence of their ranks, beside simpler ones (S4, §7)."""
     rule.require(trace.columns)
     law = rule.rank_law(trace.columns, min(question.nodes, rule.known_ranks(trace.columns, RECORDED_RANKS)))
     # Recursive rejection judges its candidates in order, whatever is asked for.

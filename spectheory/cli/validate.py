@@ -63,8 +63,7 @@ def _asked(question: ValidateOptions) -> Validation:
 
 def _shapes(question: ValidateOptions) -> list[Shape]:
     ks = question.k or KS
-    for k in ks:
-        in_range("--k", k, LONGEST_CHAIN)
+    in_range("--k", ks, LONGEST_CHAIN)
     decoded = [find_rule(rule) for rule in question.rule or () if rule not in JUDGES]
     trees = not question.rule or any(isinstance(rule, RankRule) for rule in decoded)
     if not question.shape:
@@ -74,8 +73,7 @@ def _shapes(question: ValidateOptions) -> list[Shape]:
 
 def _prompts(question: ValidateOptions) -> tuple[Prompt, ...]:
     prompts = read_prompts(question.prompts or PROMPTS)
-    if question.first is not None:
-        in_range("--first", question.first, len(prompts))
+    in_range("--first", question.first, len(prompts))
     return prompts[: question.first]
 
 

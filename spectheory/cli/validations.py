@@ -14,6 +14,7 @@ from spectheory.cli.options import ValidationsOptions
 from spectheory.cli.statuses import Status
 from spectheory.errors import SettingError, TraceError, reason_of
 from spectheory.files import read_text, write_whole
+from spectheory.plots.validation import write_figure, write_pairs_figure
 from spectheory.reports import SCHEMA, headline, page
 
 ANSWER = "validation.json"
@@ -22,7 +23,8 @@ ANSWER = "validation.json"
 def run_validations(question: ValidationsOptions) -> int:
     """Write ``validation.md`` and the figures of finished validations; the status says whether all agree."""
     folders, out = question.folders, question.out
-    twice = next((folder for i, folder in enumerate(folders) if folder.resolve() in _resolved(folders[:i])), None)
+    places = [folder.resolve() for folder in folders]
+    twice = next((folder for i, folder in enumerate(folders) if places[i] in places[:i]), None)
     if twice is not None:
         raise SettingError(f"{twice} is given twice", limit="each validation counts once", remedy="leave one out")
     ready_folder(out)
@@ -37,13 +39,7 @@ def run_validations(question: ValidationsOptions) -> int:
 
 
 def _figures(found: Sequence[dict[str, Any]], out: Path) -> list[Path]:
-    from spectheory.plots.validation import write_figure, write_pairs_figure
-
     return [*write_figure(found, out / "validation"), *write_pairs_figure(found, out / "validation-pairs")]
-
-
-def _resolved(folders: Sequence[Path]) -> set[Path]:
-    return {folder.resolve() for folder in folders}
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -158,13 +158,7 @@ def _try_claims(question: VerifyOptions, effort: Effort) -> int:
 
 
 def _claims(path: Path) -> list[Claim]:
-    """The claims a Python file defines.
-
-    Raises
-    ------
-    SettingError
-        If it cannot be run, or defines none.
-    """
+    """The claims a Python file defines."""
     from proofs_check.statement.claims import Claim
 
     try:

@@ -72,17 +72,7 @@ class PassCost(CostModel):
         return self.target_pass(1)
 
     def verification(self, shape: Shape) -> Interval:
-        """Mean time of the target's pass of a call: on nodes + 1 tokens unless drafts vary in length.
-
-        Examples
-        --------
-        >>> from spectheory.cost import LatencyTable
-        >>> from spectheory.drafting import Copied
-        >>> second = Interval.exact
-        >>> table = LatencyTable({1: second(1.0), 5: second(1.4)}, {}, context=64)
-        >>> table.verification(Copied(4)).best, table.verification(Copied(4, (0.5, 0.0, 0.0, 0.0, 0.5))).best
-        (1.4, 1.2)
-        """
+        """Mean time of the target's pass of a call: on nodes + 1 tokens unless drafts vary in length."""
         parts = [(share, self.target_pass(tokens)) for tokens, share in shape.verified.items()]
         low, best, high = sorted(sum(share * getattr(one, end) for share, one in parts) for end in _ENDS)
         return Interval(low, best, high, weakest(*(one.kind for _, one in parts)))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any
 
 from spectheory.cost import AffineCost, Roofline
 from spectheory.drafting import Chain
@@ -35,10 +34,6 @@ class BatchChoice:
     speedup: float
     tokens_per_second: float
 
-    def as_dict(self) -> dict[str, Any]:
-        """The fields as a JSON-ready dictionary."""
-        return asdict(self)
-
 
 def best_lengths(
     trace: Trace,
@@ -54,13 +49,6 @@ def best_lengths(
     Tokens per call follow exactly from the texts and are the same at every batch; seconds are the cost model's, an
     estimate. All sequences make their calls together and have the same context, by default that of `cost`; its own
     batch does not matter.
-
-    Raises
-    ------
-    SettingError
-        If the cost knows no batches, or a number is out of range.
-    TraceError
-        If the trace lacks what the rule reads.
 
     Examples
     --------
@@ -89,14 +77,7 @@ def best_lengths(
 
 
 def batch_ranges(choices: Sequence[BatchChoice]) -> list[tuple[int, int, int]]:
-    """Runs of batch sizes with one best length, as (first, last, k); `choices` have one context, batches ascending.
-
-    Examples
-    --------
-    >>> lengths = [BatchChoice(b, 0, k, 1.0, 1.0, 1.0) for b, k in [(1, 4), (2, 4), (3, 0)]]
-    >>> batch_ranges(lengths)
-    [(1, 2, 4), (3, 3, 0)]
-    """
+    """Runs of batch sizes with one best length, as (first, last, k); `choices` have one context, batches ascending."""
     runs = [(k, [choice.batch for choice in group]) for k, group in groupby(choices, key=lambda choice: choice.k)]
     return [(batches[0], batches[-1], k) for k, batches in runs]
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from spectheory.cost import CostModel, PassCost, required_acceptance
 from spectheory.drafting import Chain, Copied, Shape
@@ -16,19 +15,13 @@ from spectheory.prediction import Prediction
 class BreakEven:
     """Where the speed-up of a setting is 1, all else unchanged.
 
-    Attributes
-    ----------
-    draft_ratio, draft_ratio_needed : float, optional
-        What a draft pass of this shape costs on average, in target steps, and what it may cost at most (exact). None
-        without a draft pass; the second also if the setting loses with drafts that cost nothing.
-    tokens_per_call, tokens_per_call_needed : float
-        What a call gives, and what it must give at the present costs: a call over a target step.
-    acceptance, acceptance_needed : float, optional
-        The i.i.d. acceptance rates that would give these tokens per call (inverse of C1, an idealised value); chains
-        alone, and None if accepting every draft is not enough.
-    least_acceptance, least_acceptance_k : float and int, optional
-        The smallest i.i.d. acceptance rate at which some chain pays, and the length of that chain; None if none does.
-        Chains that are copied from the text are assumed to be as often short as now.
+    - `draft_ratio` is what a draft pass of this shape costs on average, in target steps, `draft_ratio_needed` what it
+      may cost at most (exact). None without a draft pass; the second also if the setting loses with free drafts.
+    - `tokens_per_call` is what a call gives, `tokens_per_call_needed` what it must give: a call over a target step.
+    - `acceptance` and `acceptance_needed` are the i.i.d. acceptance rates that would give these tokens per call
+      (inverse of C1, an idealised value); chains alone, and None if accepting every draft is not enough.
+    - `least_acceptance` is the smallest i.i.d. acceptance rate at which some chain pays, `least_acceptance_k` its
+      length; None if none does. Chains copied from the text are assumed to be as often short as now.
     """
 
     draft_ratio: float | None
@@ -39,10 +32,6 @@ class BreakEven:
     acceptance_needed: float | None
     least_acceptance: float | None
     least_acceptance_k: int | None
-
-    def as_dict(self) -> dict[str, Any]:
-        """The fields as a JSON-ready dictionary."""
-        return asdict(self)
 
 
 def break_even(prediction: Prediction, cost: CostModel, k_max: int = 16) -> BreakEven:

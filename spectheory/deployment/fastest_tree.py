@@ -23,12 +23,7 @@ Setting = tuple[int, int]
 
 
 def fastest_tree(
-    trace: Trace,
-    rule: RankRule,
-    cost: CostModel,
-    nodes: int,
-    *,
-    drafted_as: Callable[[Tree], Shape] | None = None,
+    trace: Trace, rule: RankRule, cost: CostModel, nodes: int, *, drafted_as: Callable[[Tree], Shape] | None = None
 ) -> BestTree | None:
     """The size and depth limit whose best tree has the largest predicted speed-up (S4, C2; a local search).
 

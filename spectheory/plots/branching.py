@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spectheory.plots.observed import dots
-from spectheory.plots.style import BLUE, GREEN, GREY, ORANGE, PINK, YELLOW, name_ends
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from spectheory.plots.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PINK,
+    YELLOW,
+    Axes,
+    Figure,
+    caption,
+    doubling,
+    name_ends,
+    note,
+    titled,
+)
 
 Data = dict[str, Any]
 
@@ -29,11 +39,10 @@ def draw(figure: Figure, data: Data) -> None:
         if number % 3 == 0:
             ax.set_ylabel("predicted tokens per call, E[X]", fontsize=8.5)
     _target(figure.add_subplot(grid[:, 3]), data["target"])
-    figure.supxlabel(
+    caption(
+        figure,
         "dots: best trees, bonus token left out, 95% intervals;  B2, B2′, B3′: upper bounds for i.i.d. pmfs;  "
         "B1: leading term alone, no bound at P = 1;  B6: upper bound, estimated from text",
-        fontsize=8.5,
-        color=GREY,
     )
 
 
@@ -44,7 +53,7 @@ def _family(ax: Axes, panel: Data) -> None:
         ax.plot(panel["capacities"], panel[key], color=colour, linewidth=1.5)
     dots(ax, panel["capacities"], panel["observed"], BLUE, size=3.5, clip=False)
     _leading(ax, panel)
-    ax.set_title(f"{panel['name']}\nμ = {panel['mu']:.2f} nats", fontsize=8.5, loc="left")
+    titled(ax, f"{panel['name']}\nμ = {panel['mu']:.2f} nats", 8.5)
     right = panel["capacities"][-1]
     ends = [(right, panel[key][-1], name, colour) for key, name, colour in BOUNDS]
     name_ends(ax, [*ends, (right, panel["observed"][-1]["best"], "E[X]", BLUE)])
@@ -60,11 +69,11 @@ def _target(ax: Axes, panel: Data) -> None:
     ax.plot(capacities, [each["best"] for each in text], color=PINK, linewidth=1.5)
     dots(ax, panel["capacities"], panel["observed"], BLUE, size=5, clip=False)
     _leading(ax, panel)
-    ax.set_title(
+    titled(
+        ax,
         "built-in target, its own pmfs after its own text\n"
         f"μ = {panel['mu']:.2f} nats, {panel['trials']:,} starts; 95% intervals",
-        fontsize=8.5,
-        loc="left",
+        8.5,
     )
     ax.set_xlabel("draft nodes per call, P", fontsize=8.5)
     right = capacities[-1]
@@ -80,9 +89,7 @@ def _target(ax: Axes, panel: Data) -> None:
 
 def _frame(ax: Axes, panel: Data, top: float, ticks: list[int]) -> None:
     """Scales and limits, before anything is placed by them."""
-    ax.set_xscale("log", base=2)
-    ax.set_xticks(ticks, [f"{number:,}" for number in ticks])
-    ax.minorticks_off()
+    doubling(ax, ticks, ",")
     ax.set_xlim(1, panel["capacities"][-1])
     ax.set_ylim(0, top)
     ax.tick_params(labelsize=8)
@@ -93,12 +100,4 @@ def _leading(ax: Axes, panel: Data) -> None:
     ax.plot(panel["capacities"], panel["B1"], color=GREY, linewidth=1.2, linestyle="--")
     top, right = ax.get_ylim()[1], panel["capacities"][-1]
     leaves = math.exp(top * math.log(right) / panel["B1"][-1])
-    ax.annotate(
-        f"B1, leading term:\n{panel['B1'][-1]:.1f} at P = {right:,}",
-        (leaves, top),
-        xytext=(3, -1),
-        textcoords="offset points",
-        color=GREY,
-        fontsize=7.5,
-        va="top",
-    )
+    note(ax, f"B1, leading term:\n{panel['B1'][-1]:.1f} at P = {right:,}", (leaves, top), (3, -1), size=7.5, va="top")

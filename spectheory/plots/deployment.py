@@ -3,39 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from spectheory.cost import LatencyTable, LoopedTable
 from spectheory.deployment import BatchChoice, Ranking
 from spectheory.plots.style import (
-    BLUE,
-    GREEN,
     GREY,
-    ORANGE,
-    PINK,
-    SKY,
-    YELLOW,
+    PALETTE,
+    Axes,
+    Figure,
     LineEnd,
+    doubling,
     name_ends,
+    note,
     plain_axes,
     save_figure,
+    titled,
 )
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-_LINES = (BLUE, ORANGE, GREEN, PINK, SKY, YELLOW)
+_LINES = [PALETTE[name] for name in ("blue", "orange", "green", "pink", "sky", "yellow")]
 _MOST_ROWS = 24
 
 
 def ranking(ax: Axes, ranked: Ranking) -> None:
     """Predicted speed-up of each candidate with its interval, the fastest on top, a colour for each draft."""
-    drafts = list(dict.fromkeys(candidate.draft.name for candidate in ranked.candidates))
+    drafts = dict.fromkeys(candidate.draft.name for candidate in ranked.candidates)
+    colours = dict(zip(drafts, cycle(_LINES), strict=False))
     shown = ranked.candidates[:_MOST_ROWS]
     for row, candidate in enumerate(shown):
-        speedup, colour = candidate.speedup, _LINES[drafts.index(candidate.draft.name) % len(_LINES)]
+        speedup, colour = candidate.speedup, colours[candidate.draft.name]
         arms = [[speedup.best - speedup.low], [speedup.high - speedup.best]]
         ax.errorbar([speedup.best], [row], xerr=arms, fmt="o", color=colour, ecolor=(colour, 0.5), markersize=5)
         ax.annotate(
@@ -43,19 +40,11 @@ def ranking(ax: Axes, ranked: Ranking) -> None:
         )
     ax.set_yticks(range(len(shown)), [candidate.setting for candidate in shown])
     for label, candidate in zip(ax.get_yticklabels(), shown, strict=True):
-        label.set_color(_LINES[drafts.index(candidate.draft.name) % len(_LINES)])
+        label.set_color(colours[candidate.draft.name])
     ax.invert_yaxis()
     ax.tick_params(axis="y", length=0)
     ax.axvline(1.0, color=GREY, linewidth=1.0, linestyle=":")
-    ax.annotate(
-        "plain decoding",
-        (1.0, 1.0),
-        (3, 2),
-        xycoords=("data", "axes fraction"),
-        textcoords="offset points",
-        color=GREY,
-        fontsize=8,
-    )
+    note(ax, "plain decoding", (1.0, 1.0), (3, 2), xycoords=("data", "axes fraction"))
     ax.margins(x=0.1)  # room for the numbers
     ax.set_xlabel("predicted speed-up (95% interval)")
     ax.set_title(_circumstances(ranked), loc="right", fontsize=10, pad=16)
@@ -91,15 +80,13 @@ def batches(figure: Figure, choices: Sequence[BatchChoice]) -> None:
         labels.append((at[-1], line[-1].speedup, f"context {context}", colour))
     ticks = sorted({choice.batch for choice in choices})
     for ax in (lengths, speedups):
-        ax.set_xscale("log", base=2)
-        ax.set_xticks(ticks, [str(batch) for batch in ticks])
-        ax.minorticks_off()
+        doubling(ax, ticks)
         ax.set_xlabel("sequences decoded together")
         plain_axes(ax)
     lengths.set_ylim(bottom=-0.2)
-    lengths.set_title("Best k; 0: plain decoding", loc="left", fontsize=10)
+    titled(lengths, "Best k; 0: plain decoding")
     speedups.axhline(1.0, color=GREY, linewidth=1.0, linestyle=":")
-    speedups.set_title("Speed-up there, by the roofline", loc="left", fontsize=10)
+    titled(speedups, "Speed-up there, by the roofline")
     name_ends(speedups, labels)
 
 

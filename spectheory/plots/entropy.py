@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spectheory.plots.observed import dots
-from spectheory.plots.style import BLUE, GREEN, GREY, PINK, LineEnd, name_ends
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from spectheory.plots.style import BLUE, GREEN, GREY, PINK, Figure, LineEnd, name_ends, titled
 
 RULES = {
     "poisson": ("R1 Poisson race, i.i.d.", PINK),
@@ -39,10 +36,10 @@ def draw(figure: Figure, data: dict[str, Any]) -> None:
     ax.text(0.97 * x[-1], 0.12, "below KL: out of reach of i.i.d. candidates", color=GREY, fontsize=9, ha="right")
     ax.set_xlabel("KL(P‖Q), nats")
     ax.set_ylabel("entropy of the rank, H(R), nats")
-    ax.set_title(
+    titled(
+        ax,
         f"{data['tokens']} tokens; the draft turns from the target to its mirror image.  "
         "Coloured lines: exact; dots: simulated, 95%",
-        loc="left",
-        fontsize=9.5,
+        9.5,
     )
     name_ends(ax, labels)

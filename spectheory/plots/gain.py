@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spectheory.plots.observed import dots
-from spectheory.plots.style import BLUE, GREEN, GREY, ORANGE, name_ends
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from spectheory.plots.style import BLUE, GREEN, GREY, ORANGE, Axes, Figure, name_ends, note, titled
 
 _COLOURS = (BLUE, GREEN, ORANGE)
 
@@ -31,11 +27,11 @@ def _uniform(ax: Axes, data: dict[str, Any]) -> None:
         labels.append((data["drafts"][-1], row["exact"][-1], f"r = {row['ratio']:g}", colour))
     ax.set_xlabel(f"drafts, M ({data['trials']:,} positions a curve)")
     ax.set_xticks(data["drafts"][::3])
-    ax.set_title(
+    titled(
+        ax,
         "Target uniform, draft uniform on r times the tokens:\n"
         "(1 - 1/r) - (1 - 1/r)$^M$, exact; dashed: TV = 1 - 1/r, many drafts",
-        loc="left",
-        fontsize=9.5,
+        9.5,
     )
     name_ends(ax, labels)
 
@@ -51,12 +47,12 @@ def _bernoulli(ax: Axes, data: dict[str, Any]) -> None:
         labels.append((shares[top], line["exact"][top], f"M = {line['drafts']}", colour))
     labels.append((shares[-1], shares[-1] - v, "u - v", GREY))
     ax.set_xlabel(f"u, the draft's share of a token; the target's is v = {v:g}")
-    ax.set_title(
+    titled(
+        ax,
         "Draft Bernoulli(u), target Bernoulli(v), u ≥ v:\n"
         "(u - v)(1 - u$^{M-1}$), exact; dashed: TV = u - v, many drafts",
-        loc="left",
-        fontsize=9.5,
+        9.5,
     )
     for x, y, text, colour in labels[:-1]:
-        ax.annotate(text, (x, y), xytext=(2, 5), textcoords="offset points", fontsize=8.5, color=colour)
+        note(ax, text, (x, y), (2, 5), colour, 8.5)
     name_ends(ax, labels[-1:])

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spectheory.plots.observed import dots
-from spectheory.plots.style import BLUE, COLOURS, GREY, ORANGE, LineEnd, name_ends
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from spectheory.plots.style import BLUE, COLOURS, GREY, ORANGE, Axes, Figure, LineEnd, caption, name_ends, note, titled
 
 BLACK = "#000000"
 RULES = {
@@ -31,11 +27,10 @@ def draw(figure: Figure, data: dict[str, Any]) -> None:
     axes[0].set_ylabel("gap to the optimum: R4 - acceptance")
     for ax, names in zip(axes, labels, strict=True):
         name_ends(ax, names)
-    figure.supxlabel(
+    caption(
+        figure,
         "Lines: exact; solid: candidates i.i.d. from the draft, dashed: distinct ones, which R4 does not bind."
         "  Dots: simulated, with 95% intervals.",
-        fontsize=8.5,
-        color=GREY,
     )
 
 
@@ -51,11 +46,9 @@ def _pair(ax: Axes, name: str, pair: dict[str, Any], most: int) -> list[LineEnd]
         labels.append((most, pair["lines"][rule][-1], label, colour))
     match = pair["independent"]
     dots(ax, [1], [match["dot"]], GREY, marker="s", size=3.6)
-    ax.annotate(
-        "independent match (A4)", (1, match["line"]), xytext=(7, 0), textcoords="offset points", color=GREY, fontsize=8
-    )
+    note(ax, "independent match (A4)", (1, match["line"]), (7, 0))
     ax.set_xticks(ks)
     ax.set_xlim(0.75, most + 0.15)
     ax.set_xlabel("candidates at the position, k")
-    ax.set_title(f"A {name} draft, TV = {pair['tv']:.2f}", loc="left", fontsize=9.5)
+    titled(ax, f"A {name} draft, TV = {pair['tv']:.2f}", 9.5)
     return labels

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spectheory.plots.observed import dots
-from spectheory.plots.style import BLUE, GREEN, GREY, ORANGE, PINK, LineEnd, name_ends
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from spectheory.plots.style import BLUE, GREEN, ORANGE, PINK, Axes, Figure, LineEnd, caption, name_ends, note, titled
 
 NAMES = {
     "numpy": ("dense, numpy", ORANGE),
@@ -34,11 +30,10 @@ def draw(figure: Figure, data: dict[str, Any]) -> None:
     labels = _sizes(left, data), _ratios(right, data)
     for ax, names in zip((left, right), labels, strict=True):  # when both have their say on the common scale
         name_ends(ax, names)
-    figure.supxlabel(
+    caption(
+        figure,
         "Measured on one machine, one thread: read the ratios, not the seconds.  "
         f"Ranks told apart up to {data['max_rank']}.  Dots: means, bars: 95% intervals.",
-        fontsize=8.5,
-        color=GREY,
     )
 
 
@@ -52,7 +47,7 @@ def _sizes(ax: Axes, data: dict[str, Any]) -> list[LineEnd]:
             labels.append(_line(ax, [(row["vocabulary"], row["call"]) for row in rows], name, NAMES[kernel][1], "--"))
     ax.set_xscale("log", base=2)
     ax.set_xlabel("tokens in the vocabulary, V")
-    ax.set_title("A dense race costs V clocks, a lazy one hardly grows", loc="left", fontsize=9.5)
+    titled(ax, "A dense race costs V clocks, a lazy one hardly grows", 9.5)
     return labels
 
 
@@ -71,12 +66,12 @@ def _ratios(ax: Axes, data: dict[str, Any]) -> list[LineEnd]:
             ax.plot([x, far], [y["best"], at["best"]], ":", color=colour, linewidth=1.2)
         if kernel == "poisson":
             (x, value), text = points[-1], f"{name}:\nmax p/q arrivals"
-            ax.annotate(text, (x, value["best"]), xytext=(8, -4), textcoords="offset points", color=colour, fontsize=8)
+            note(ax, text, (x, value["best"]), (8, -4), colour)
         else:
             labels.append(label)
     ax.set_xticks(list(ticks), list(ticks.values()))
     ax.set_xlabel("largest p/q  (the last one far beyond the scale)")
-    ax.set_title(f"V = {data['vocabulary']:,}: no p/q is too large for the lazy race", loc="left", fontsize=9.5)
+    titled(ax, f"V = {data['vocabulary']:,}: no p/q is too large for the lazy race", 9.5)
     return labels
 
 

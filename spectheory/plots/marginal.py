@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from spectheory.plots.strategies import COLOURS, NAMES, dots, names
-from spectheory.plots.style import GREY
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from spectheory.plots.strategies import COLOURS, NAMES, captions, dots, names
+from spectheory.plots.style import Axes, Figure
 
 LEAST = 1e-3
 """Lower end of the axes."""
-
-_TITLE: dict[str, Any] = {"loc": "left", "fontsize": 9}
 
 
 def draw(figure: Figure, data: dict[str, Any]) -> None:
@@ -24,14 +18,7 @@ def draw(figure: Figure, data: dict[str, Any]) -> None:
     for ax, panel in ((left, iid), (right, models)):
         _panel(ax, panel)
     left.set_ylabel("probability that the token is accepted")
-    left.set_title("(a) i.i.d. ranks: races of one typical pair of pmfs\nlines exact (S1), dots simulated", **_TITLE)
-    right.set_title("(b) real text: the built-in pair\nlines exact (path theorem), dots simulated", **_TITLE)
-    figure.supxlabel(
-        f"95% intervals at all dots, mostly narrower than the dots; (a) {iid['calls']:,} calls each; "
-        f"(b) {models['runs']} runs through {models['texts']} texts",
-        fontsize=8,
-        color=GREY,
-    )
+    captions(figure, left, right, iid, models, f"{models['texts']} texts")
 
 
 def _panel(ax: Axes, panel: dict[str, Any]) -> None:

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from spectheory.cost import LatencyTable
 from spectheory.intervals import Interval
-from spectheory.plots.style import BLUE, GREY, ORANGE, LineEnd, name_ends, plain_axes, save_figure
+from spectheory.plots.style import (
+    BLUE,
+    GREY,
+    ORANGE,
+    Axes,
+    Figure,
+    LineEnd,
+    name_ends,
+    note,
+    plain_axes,
+    save_figure,
+    titled,
+)
 from spectheory.trace import Trace
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _BINS = 25
 
@@ -26,19 +33,10 @@ def acceptance(ax: Axes, trace: Trace) -> None:
     ax.hist(accepted, bins=_BINS, range=(0, 1), weights=np.full(len(accepted), 100 / len(accepted)), color=(BLUE, 0.6))
     mean = float(accepted.mean())
     ax.axvline(mean, color=GREY, linewidth=1)
-    ax.annotate(
-        f"mean {mean:.3f}",
-        (mean, 1),
-        (-4, -4),
-        xycoords=("data", "axes fraction"),
-        textcoords="offset points",
-        color=GREY,
-        ha="right",
-        va="top",
-    )
+    note(ax, f"mean {mean:.3f}", (mean, 1), (-4, -4), size=10, xycoords=("data", "axes fraction"), ha="right", va="top")
     ax.set_xlabel("probability that one draft is accepted, 1 - TV(p, q)")
     ax.set_ylabel("share of positions, %")
-    ax.set_title(f"{len(accepted):,} positions of {len(trace.texts)} texts", loc="left", fontsize=10)
+    titled(ax, f"{len(accepted):,} positions of {len(trace.texts)} texts")
     plain_axes(ax)
 
 
@@ -53,12 +51,10 @@ def latencies(ax: Axes, table: LatencyTable) -> None:
     ax.set_ylim(bottom=0)
     ax.set_xlabel("tokens in one pass")
     ax.set_ylabel("milliseconds")
-    ax.set_title(
-        f"with {table.context} tokens cached; a draft step is {table.ratio:.2f} target steps"
-        if table.draft
-        else f"with {table.context} tokens cached",
-        loc="left",
-        fontsize=10,
+    titled(
+        ax,
+        f"with {table.context} tokens cached"
+        + (f"; a draft step is {table.ratio:.2f} target steps" if table.draft else ""),
     )
     name_ends(ax, labels)
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from spectheory.plots.style import Axes
 
 Estimate = dict[str, Any]
 """With ``low``, ``best`` and ``high``."""

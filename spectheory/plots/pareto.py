@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spectheory.plots.observed import dots
-from spectheory.plots.style import BLUE, GREEN, GREY, ORANGE, plain_axes
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from spectheory.plots.style import BLUE, GREEN, GREY, ORANGE, Axes, Figure, plain_axes, titled
 
 _LOOKS = {"OPT": (BLUE, "o"), "UNO": (ORANGE, "D")}
 
@@ -40,7 +36,7 @@ def _front(ax: Axes, data: dict[str, Any]) -> None:
     ax.set_xlabel("probability of a rejection")
     ax.set_ylabel("bias: TV between output and target")
     title = f"Rejection + bias ≥ TV(P, Q) = {distance:g}; {data['trials']:,} trials a dot"
-    ax.set_title(title, loc="left", fontsize=10)
+    titled(ax, title)
     _notes(ax, distance)
 
 
@@ -66,7 +62,7 @@ def _law(ax: Axes, law: dict[str, Any]) -> None:
     ax.set_xticks(tokens, [str(x) for x in tokens])
     ax.set_xlabel("token")
     ax.set_ylabel("probability")
-    ax.set_title(f"Output when every token has the share {law['theta']:g}", loc="left", fontsize=10)
+    titled(ax, f"Output when every token has the share {law['theta']:g}")
     notes = (("target P (bars)", GREY), ("draft Q (lines)", GREEN), ("OPT", BLUE), ("UNO", ORANGE))
     for i, (text, colour) in enumerate(notes):
         ax.annotate(text, (0.97, 0.95 - 0.06 * i), xycoords="axes fraction", ha="right", fontsize=8.5, color=colour)

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spectheory.plots.observed import dots
-from spectheory.plots.style import BLUE, COLOURS, GREY, SKY, LineEnd, name_ends, plain_axes
+from spectheory.plots.style import (
+    BLUE,
+    COLOURS,
+    GREY,
+    SKY,
+    Axes,
+    Figure,
+    LineEnd,
+    caption,
+    name_ends,
+    plain_axes,
+    titled,
+)
 from spectheory.verification.registry import BUILT_IN
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 NAMES = {rule.name: rule.title for rule in BUILT_IN if rule.title}
 """What rules are called where their own name does not do."""
@@ -29,11 +37,11 @@ def draw(figure: Figure, data: dict[str, Any]) -> None:
     _panel(text, data, "text", title, drafts)
     _panel(trees, data, "trees", "d  draft trees on 7 random tokens", "nodes of the draft tree")
     _residuals(residuals, data)
-    figure.supxlabel(
+    caption(
+        figure,
         "lines: path theorem (§7), exact;  dashed: mean acceptance as if i.i.d. (C1);  dots: whole decodings, "
         "95% intervals;  tokens per call count the recovered or bonus token",
-        fontsize=9,
-        color=GREY,
+        9,
     )
 
 
@@ -50,7 +58,7 @@ def _panel(ax: Axes, data: dict[str, Any], panel: str, title: str, below: str) -
             ax.plot(xs, iid, color=GREY, linestyle="--", linewidth=1.1)
             labels.append((xs[-1], iid[-1], "token, i.i.d.", GREY))
         ax.set_xticks(xs)
-    ax.set_title(title, loc="left", fontsize=9)
+    titled(ax, title, 9)
     ax.set_xlabel(below, fontsize=9)
     ax.set_ylabel("tokens per call", fontsize=9)
     ax.set_ylim(bottom=1.0)
@@ -70,11 +78,11 @@ def _residuals(ax: Axes, data: dict[str, Any]) -> None:
         dots(ax, across, [{"low": z - 1.96, "best": z, "high": z + 1.96} for z in found], COLOURS[rule], size=2.5)
     names = [NAMES.get(rule, rule) + (" (kernel)" if compiled else "") for rule, compiled in sorted(groups)]
     ax.set_xticks(range(len(names)), names, fontsize=8, rotation=22, ha="right", rotation_mode="anchor")
-    ax.set_title(
+    titled(
+        ax,
         f"e  simulated minus predicted calls, all {len(data['residuals'])} settings:  grey holds them all "
         f"but with probability {data['alarm']:.0e}, if normal",
-        loc="left",
-        fontsize=9,
+        9,
     )
     ax.annotate(
         f"as if i.i.d. (dashed), predictions would be off by up to {data['iid_missed']:.0f} standard errors",

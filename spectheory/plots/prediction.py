@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spectheory.errors import load_extra
 from spectheory.intervals import Interval
 from spectheory.limits.claims import IDEALISED, IID_BRANCHING, IID_CHANNEL, IID_FORMULA, ONE_CALL, TEXT, LimitClaim
-from spectheory.plots.style import GREY, LineEnd, colours_of, name_ends, save_figure
+from spectheory.plots.style import GREY, Artist, Axes, LineEnd, colours_of, name_ends, note, save_figure
 from spectheory.prediction import Label, Plan, Prediction
-
-if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
 
 
 def tokens_per_call(ax: Axes, plan: Plan) -> list[Artist]:
@@ -46,7 +42,7 @@ def speedup(ax: Axes, plan: Plan) -> list[Artist]:
 
     artists, labels = _curves(ax, plan, plan.labels, _speedup_of, name, mark_best=True)
     artists.append(ax.axhline(1.0, color=GREY, linewidth=1.0, linestyle=":"))
-    ax.annotate("plain decoding", (1, 1.0), textcoords="offset points", xytext=(2, 4), color=GREY, fontsize=8)
+    note(ax, "plain decoding", (1, 1.0), (2, 4))
     _finish(ax, labels, "drafted tokens per call, k", "speed-up over plain decoding")
     ax.set_title("Predicted speed-up", loc="left")
     return artists

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from spectheory.plots.style import BLUE, GREY, ORANGE, plain_axes
+from spectheory.plots.style import BLUE, ORANGE, Axes, Figure, caption, note, plain_axes, titled
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+_FIRST = {"accepted": "the same token arrives first", "rejected": "different tokens arrive first"}
 
 
 def draw(figure: Figure, data: dict[str, Any]) -> None:
     """Two races side by side, on one scale of time."""
     axes = figure.subplots(1, 2, sharey=True)
-    for ax, outcome in zip(axes, ("accepted", "rejected"), strict=True):
+    for ax, outcome in zip(axes, _FIRST, strict=True):
         _race(ax, data, outcome)
     seen = data["observed"]["race"]
     axes[0].set_ylabel("token, with its probability\nunder target P and draft Q")
-    figure.supxlabel(
+    caption(
+        figure,
         f"{seen['trials']:,} races: accepted {seen['best']:.4f} [{seen['low']:.4f}, {seen['high']:.4f}] (95%);"
         f"  exact (A2) {data['acceptance']:.4f};  most of any lossless rule, 1 - TV = {data['most']:.4f}",
-        fontsize=9,
-        color=GREY,
+        9,
     )
 
 
@@ -36,13 +34,13 @@ def _race(ax: Axes, data: dict[str, Any], outcome: str) -> None:
         ax.plot(times, [y - lift for y in rows], marker, color=colour, markersize=5, markerfacecolor="white")
         ax.plot([times[first]], [first - lift], marker, color=colour, markersize=8)
         name = "output" if who == "target" else "draft token"
-        ax.annotate(
+        note(
+            ax,
             f"{name}: “{tokens[first]}”",
             (times[first], first - lift),
-            xytext=(9, 0),
-            textcoords="offset points",
-            color=colour,
-            fontsize=9,
+            (9, 0),
+            colour,
+            9,
             va="center",
             fontweight="bold",
         )
@@ -51,15 +49,6 @@ def _race(ax: Axes, data: dict[str, Any], outcome: str) -> None:
     ax.set_ylim(len(tokens) - 0.5, -0.5)
     ax.set_xlim(0, 1.05 * max(max(race["arrivals"][who]) for who in ("target", "draft")))
     ax.set_xlabel("arrival time  E/P (circles), E/Q (diamonds)", fontsize=9)
-    ax.set_title(
-        "One clock E for both: "
-        + (
-            "the same token arrives first, accepted"
-            if outcome == "accepted"
-            else "different tokens arrive first, rejected"
-        )
-        + f"\nrank of the output in the draft's race: R = {race['rank']}",
-        loc="left",
-        fontsize=9,
-    )
+    rank = f"rank of the output in the draft's race: R = {race['rank']}"
+    titled(ax, f"One clock E for both: {_FIRST[outcome]}, {outcome}\n{rank}", 9)
     plain_axes(ax)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spectheory.plots.observed import dots
-from spectheory.plots.style import BLUE, GREY, ORANGE, name_ends, plain_axes
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from spectheory.plots.style import BLUE, GREY, ORANGE, Axes, Figure, name_ends, note, plain_axes, titled
 
 
 def draw(figure: Figure, data: dict[str, Any]) -> None:
@@ -19,13 +15,13 @@ def draw(figure: Figure, data: dict[str, Any]) -> None:
         _means(means, data["checkpoints"], rows, colour)
         _errors(errors, data["checkpoints"], rows, colour)
     runs = len(data["lengths"][0]["runs"])
-    means.set_title(f"Running mean of {runs} runs settles at Y1", loc="left", fontsize=10)
+    titled(means, f"Running mean of {runs} runs settles at Y1")
     means.set_ylabel("rejections per text")
     means.set_ylim(0, 1.35 * data["lengths"][-1]["expected"])
     errors.set_yscale("log")
     errors.set_ylim(min(_reach(rows)[-1] for rows in data["lengths"]) / 100, None)
     errors.set_ylabel("|running mean - Y1|, rejections")
-    errors.set_title("Its error; 95% or more are below the line", loc="left", fontsize=10)
+    titled(errors, "Its error; 95% or more are below the line")
     for ax in (means, errors):
         ax.set_xscale("log")
         ax.set_xlabel("texts simulated")
@@ -41,24 +37,10 @@ def _means(ax: Axes, texts: list[int], rows: dict[str, Any], colour: str) -> Non
     ax.axhline(rows["expected"], color=GREY, linewidth=1)
     for run in rows["runs"]:
         ax.plot(texts, run["means"], "o-", color=colour, markersize=2.2, linewidth=0.6)
-    ax.annotate(
-        f"T = {rows['length']} tokens: Y1 = {rows['expected']:.3f}, exact",
-        (texts[-1], rows["expected"]),
-        xytext=(0, 17),
-        textcoords="offset points",
-        ha="right",
-        fontsize=8.5,
-        color=colour,
-    )
+    text = f"T = {rows['length']} tokens: Y1 = {rows['expected']:.3f}, exact"
+    note(ax, text, (texts[-1], rows["expected"]), (0, 17), colour, 8.5, ha="right")
     if rows["length"] == 50:
-        ax.annotate(
-            "grey: holds 95% of running means\nor more, at each number of texts",
-            (texts[1], low[1]),
-            xytext=(26, -18),
-            textcoords="offset points",
-            fontsize=8,
-            color=GREY,
-        )
+        note(ax, "grey: holds 95% of running means\nor more, at each number of texts", (texts[1], low[1]), (26, -18))
 
 
 def _errors(ax: Axes, texts: list[int], rows: dict[str, Any], colour: str) -> None:
@@ -81,5 +63,5 @@ def _profile(ax: Axes, profile: dict[str, Any]) -> None:
     ax.set_ylim(0, None)
     ax.set_xlabel(f"position, T = 50 ({profile['texts']:,} texts)")
     ax.set_ylabel("probability of a rejection there")
-    ax.set_title("By position, on the exact mean TV (grey)", loc="left", fontsize=10)
+    titled(ax, "By position, on the exact mean TV (grey)")
     plain_axes(ax)

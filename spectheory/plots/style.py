@@ -14,8 +14,11 @@ from spectheory.verification import Rule
 from spectheory.verification.registry import BUILT_IN
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.artist import Artist as Artist
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
+else:
+    Artist = Axes = Figure = Any  # for annotations alone: matplotlib is imported where a figure is made
 
 PALETTE = {
     "blue": "#0072B2",
@@ -49,6 +52,36 @@ LineEnd = tuple[float, float, str, str]
 def plain_axes(ax: Axes) -> None:
     """Leave out the frame's top and right."""
     ax.spines[["top", "right"]].set_visible(False)
+
+
+def titled(ax: Axes, text: str, size: float = 10) -> None:
+    """Write a title on the left."""
+    ax.set_title(text, loc="left", fontsize=size)
+
+
+def note(
+    ax: Axes,
+    text: str,
+    at: tuple[Any, Any],
+    shift: tuple[float, float],
+    colour: str = GREY,
+    size: float = 8,
+    **how: Any,
+) -> None:
+    """Write words beside a point, so many typographic points away."""
+    ax.annotate(text, at, xytext=shift, textcoords="offset points", color=colour, fontsize=size, **how)
+
+
+def caption(figure: Figure, text: str, size: float = 8.5) -> None:
+    """Write what all panels share below them."""
+    figure.supxlabel(text, fontsize=size, color=GREY)
+
+
+def doubling(ax: Axes, ticks: Sequence[int], form: str = "") -> None:
+    """A logarithmic axis of numbers, with a tick at each of some."""
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(ticks, [f"{number:{form}}" for number in ticks])
+    ax.minorticks_off()
 
 
 def name_ends(ax: Axes, labels: Sequence[LineEnd], *, size: float = 8) -> None:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from spectheory.plots.strategies import COLOURS, NAMES, dots, names
-from spectheory.plots.style import GREY
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from spectheory.plots.strategies import COLOURS, NAMES, captions, dots, names
+from spectheory.plots.style import GREY, Axes, Figure, note
 
 
 def draw(figure: Figure, data: dict[str, Any]) -> None:
@@ -19,17 +15,7 @@ def draw(figure: Figure, data: dict[str, Any]) -> None:
     _panel(left, data["sizes"], iid, "T1: upper bound", "-")
     _panel(right, data["sizes"], models, "T1, i.i.d. reading:\nno limit here", "--")
     left.set_ylabel("tokens per target call\n(accepted drafts, and one recovered or bonus token)")
-    left.set_title("(a) i.i.d. ranks: races of one typical pair of pmfs\nlines exact (S1), dots simulated", **_TITLE)
-    right.set_title("(b) real text: the built-in pair\nlines exact (path theorem), dots simulated", **_TITLE)
-    figure.supxlabel(
-        f"95% intervals at all dots, mostly narrower than the dots; (a) {iid['calls']:,} calls each; "
-        f"(b) {models['runs']} runs through {models['tokens']:,} tokens of {models['texts']} texts",
-        fontsize=8,
-        color=GREY,
-    )
-
-
-_TITLE: dict[str, Any] = {"loc": "left", "fontsize": 9}
+    captions(figure, left, right, iid, models, f"{models['tokens']:,} tokens of {models['texts']} texts")
 
 
 def _panel(ax: Axes, sizes: list[int], panel: dict[str, Any], limit: str, style: str) -> None:
@@ -58,12 +44,12 @@ def _expansions(ax: Axes, observed: list[dict[str, Any]]) -> None:
     """Which k-ary trees there are: 2x2x1 is ⟨2,2,1⟩."""
     for number, seen in enumerate(observed, start=1):
         text = "⟨" + seen["shape"].split()[-1].replace("x", ",") + "⟩"
-        ax.annotate(
+        note(
+            ax,
             text,
             (seen["k"], seen["best"]),
-            xytext=(3, -10) if number < len(observed) else (0, -12),
-            textcoords="offset points",
-            fontsize=6.5,
+            (3, -10) if number < len(observed) else (0, -12),
+            COLOURS["k-ary"],
+            6.5,
             ha="left" if number < len(observed) else "center",
-            color=COLOURS["k-ary"],
         )

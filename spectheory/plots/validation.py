@@ -9,35 +9,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spectheory.plots.style import (
-    BLACK,
-    BLUE,
     COLOURS,
-    GREEN,
     GREY,
-    ORANGE,
-    PINK,
-    SKY,
-    YELLOW,
+    PALETTE,
+    Artist,
+    Axes,
+    Figure,
     LineEnd,
     name_ends,
     plain_axes,
     save_figure,
+    titled,
 )
 from spectheory.reports.validation_terms import pair_name
 
-if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 MARKERS = {"o": "circle", "s": "square", "D": "diamond", "^": "triangle", "v": "triangle down"}
 """One per temperature, in ascending order."""
-PAIRS = (BLUE, ORANGE, GREEN, PINK, YELLOW, SKY)
+PAIRS = tuple(PALETTE.values())[:6]
 """One colour per pair, where pairs stand together; a seventh pair has that of the first."""
-_COLOURS = {**COLOURS, "assisted": GREY, "assisted-filters": GREY, "topk": BLACK}
+_COLOURS = {**COLOURS, "assisted": GREY, "assisted-filters": GREY, "topk": PALETTE["black"]}
 _MARGIN, _FAINT = 0.05, 0.4
 
 Content = Mapping[str, Any]
@@ -57,7 +50,7 @@ def draw(figure: Figure, answers: Sequence[Content]) -> list[Artist]:
             name_ends(ax, _rule_ends(dots))
         _tokens_axes(left)
         _speedup_axes(right)
-        left.set_title(pair_name(answer), loc="left", fontsize=11)
+        titled(left, pair_name(answer), 11)
         right.set_title(_key(markers), loc="left", fontsize=9, color=GREY)
     return artists
 
@@ -136,7 +129,7 @@ def _budgets(ax: Axes, coloured: Sequence[tuple[Content, str]]) -> list[Artist]:
     ax.tick_params(axis="y", length=0)
     ax.axvline(0, color=GREY, linewidth=1, linestyle=":", zorder=0)
     ax.set_xlabel("part of 100 log(measured / predicted speed-up), %")
-    ax.set_title("where the misses come from (bar: median)", loc="left", fontsize=10)
+    titled(ax, "where the misses come from (bar: median)")
     plain_axes(ax)
     return artists
 

@@ -25,19 +25,13 @@ from spectheory.verification.biased import BiasedVerification
 class BiasPoint:
     """What one share of over-acceptance gives and costs.
 
-    Attributes
-    ----------
-    tokens_per_call : Interval
-        Of calls that start where lossless ones do; the range is over prompts. A biased decoder has other starts and
-        prefixes, an effect of the order of the share that the range does not include. A lower estimate if
-        `upper_tokens_per_call` is given; the same holds for `speedup`.
-    bias : Interval
-        Total variation between output and target per token with the best recovery (OPT): share times mean TV.
-    uno_bias : Interval, optional
-        The same with recovery from the target itself (UNO), never smaller; between recorded shares an upper bound.
-    upper_tokens_per_call : Interval, optional
-        An upper estimate, unless the trace says that the target was sampled with all its tokens: calls that accept a
-        token that the target cannot output leave its texts, and count as accepted to the end.
+    `tokens_per_call` is of calls that start where lossless ones do; a biased decoder has other starts and prefixes, an
+    effect of the order of the share that the range over prompts does not include. Unless the trace says that the target
+    was sampled with all its tokens, it is a lower estimate, as is `speedup`, and `upper_tokens_per_call` an upper one:
+    calls that accept a token that the target cannot output leave its texts, and count as accepted to the end. `bias` is
+    the total variation between output and target per token with the best recovery (OPT): share times mean TV;
+    `uno_bias` the same with recovery from the target itself (UNO), never smaller; between recorded shares an upper
+    bound.
     """
 
     rule: BiasedVerification
@@ -64,10 +58,7 @@ class BiasPoint:
 
 
 def bias_tradeoff(
-    trace: Trace,
-    k: int,
-    shares: Sequence[float],
-    cost: CostModel | None = None,
+    trace: Trace, k: int, shares: Sequence[float], cost: CostModel | None = None
 ) -> tuple[BiasPoint, ...]:
     """Tokens per call of a chain of k drafts against the bias, per share of over-acceptance in [0, 1] (Y5, Y6, §7).
 
@@ -82,13 +73,6 @@ def bias_tradeoff(
     accept a token that no text of the target has, and what follows is not recorded. Tokens per call are then a lower
     estimate, as if only the share accepted from there on, with an upper one, as if everything were accepted. The two
     are equal for k = 1 and at shares 0 and 1.
-
-    Raises
-    ------
-    SettingError
-        If a share is out of range.
-    TraceError
-        If the trace has no total variations.
 
     Examples
     --------

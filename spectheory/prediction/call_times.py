@@ -34,19 +34,6 @@ def speedup(
     This is decoding alone: a token that the prompt's own pass emits, and that pass, count on neither side. So `decoded`
     ``[texts]`` are the tokens of each text without those of the prompt's pass, and `prefilled` counts the calls of each
     text that are the prompt's pass. `errors` are the independent errors of the times, ``cost.errors()``.
-
-    Examples
-    --------
-    >>> from spectheory.cost import LatencyTable
-    >>> from spectheory.drafting import Chain
-    >>> from spectheory.prediction.shape_calls import calls_by_shape
-    >>> from spectheory.trace import Trace
-    >>> from spectheory.verification import TokenVerification
-    >>> trace = Trace.from_log_probabilities([([-1.0] * 9, [-1.2] * 9), ([-1.0] * 9, [-1.1] * 9)])
-    >>> (found,) = calls_by_shape(trace, TokenVerification(), [Chain(1)])
-    >>> table = LatencyTable({1: Interval.exact(1.0), 2: Interval(1.0, 1.1, 1.2, "statistical")}, {}, context=64)
-    >>> print(speedup(Prompts(trace.texts), found, trace.lengths, 0, table, tuple(table.errors())))
-    1.587 [1.440, 1.749]
     """
     tokens, calls = prompts.sum(decoded), prompts.sum(found.calls.expected - prefilled)
     if calls[0] <= 0:

@@ -50,14 +50,7 @@ def by_lists(rule: PathRule, trace: Trace, wanted: Wanted = ONE) -> bool:
 
 
 def nested(shape: Shape) -> bool:
-    """Whether expected calls are monotone in the ranks with this shape.
-
-    Examples
-    --------
-    >>> from spectheory.drafting import Batch, KAry
-    >>> [nested(shape) for shape in (Chain(3), Batch(4), KAry((2, 1)), KAry((1, 2)))]
-    [True, True, True, False]
-    """
+    """Whether expected calls are monotone in the ranks with this shape."""
     if isinstance(shape, Chain):
         return True
     paths = set(shape.tree().paths)
@@ -66,13 +59,7 @@ def nested(shape: Shape) -> bool:
 
 
 def require_certified(rule: PathRule, wanted: Wanted) -> None:
-    """Refuse a shape whose calls the lists do not bound.
-
-    Raises
-    ------
-    SettingError
-        If it is to be searched for, is not nested, or needs ranks of which no certified law is known.
-    """
+    """Refuse a shape whose calls the lists do not bound."""
     if isinstance(wanted, BestTree):
         reason, remedy = "no tree is searched for from bounds", "name a shape: chain, batch, 2x2x1"
     elif not nested(wanted):

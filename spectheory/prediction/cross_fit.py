@@ -17,31 +17,11 @@ PARTS = 4
 def cross_fitted(
     law: Floats, lengths: NDArray[np.int64], part: NDArray[np.int64], search: Callable[..., Tree]
 ) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.bool_], Tree]]:
-    """Each part of the texts with the tree that was found on all other texts; a single part with its own tree.
+    """Each part of the texts, as masks ``[texts]`` and ``[N]``, with the tree that was found on all other texts.
 
-    Scores are estimates: each tree was found on fewer texts than the one that is deployed.
-
-    Parameters
-    ----------
-    law : array ``[N, A]``
-        P(R = r | text) at each position, r = 1..A, texts concatenated.
-    lengths, part : array ``[texts]``
-        Tokens of each text, and the number of its part.
-    search : callable
-        Finds a tree from a law and lengths.
-
-    Yields
-    ------
-    tuple
-        Which texts are of the part ``[texts]``, which positions ``[N]``, and the tree to score them with.
-
-    Examples
-    --------
-    >>> from spectheory.prediction.tree_search import text_tree
-    >>> law = np.array([[0.9, 0.1], [0.1, 0.9]])
-    >>> search = lambda law, lengths: text_tree(law, lengths, 1).tree
-    >>> [str(tree) for *_, tree in cross_fitted(law, np.array([1, 1]), np.array([0, 1]), search)]
-    ['tree 2', 'tree 1']
+    `law` ``[N, A]`` is P(R = r | text) at each position; `lengths` and `part` ``[texts]`` are the tokens of each text
+    and the number of its part. A single part has its own tree. Scores are estimates: each tree was found on fewer texts
+    than the one that is deployed.
     """
     for number in np.unique(part):
         inside = part == number

@@ -29,13 +29,7 @@ NO_LIMITS = (-np.inf, np.inf)
 
 
 def left_out(per_prompt: NDArray[Any]) -> Floats:
-    """The sum over all prompts, then the sum without each of them, ``[1 + prompts]``.
-
-    Examples
-    --------
-    >>> left_out(np.array([1.0, 2.0, 4.0]))
-    array([7., 6., 5., 3.])
-    """
+    """The sum over all prompts, then the sum without each of them, ``[1 + prompts]``."""
     total = float(np.sum(per_prompt))
     return np.concatenate([[total], total - per_prompt])
 
@@ -58,30 +52,12 @@ def interval(
     logarithmic: bool = True,
     other_variance: float = 0.0,
 ) -> Interval:
-    """The 95% interval over prompts of a statistic (statistical; see the module).
+    """The 95% interval over prompts of a statistic (see the module); an ``estimate`` if fewer than two prompts count.
 
-    Parameters
-    ----------
-    values, weights : array ``[1 + prompts]``
-        The statistic, and the sum that says how much each prompt counts: on all prompts, then without each of them.
-    limits : tuple of float
-        What is certain of the true value; the interval is cut there.
-    logarithmic : bool
-        Whether the error is on the scale of the logarithm, if all values are positive.
-    other_variance : float
-        Variance, on that scale, of an independent error of known size, such as that of latencies. Degrees of freedom
-        follow Satterthwaite.
-
-    Returns
-    -------
-    Interval
-        An ``estimate`` without a range if fewer than two prompts count.
-
-    Examples
-    --------
-    >>> tokens, calls = left_out(np.array([8.0, 9.0, 10.0])), left_out(np.array([4.0, 4.0, 4.0]))
-    >>> print(interval(tokens / calls, calls))
-    2.250 [1.707, 2.966]
+    `values` and `weights` ``[1 + prompts]`` are the statistic and the sum that says how much each prompt counts, on all
+    prompts, then without each of them. The interval is cut at `limits`, which are certain of the true value. The error
+    is on the scale of the logarithm if `logarithmic` and all values are positive; `other_variance` is that of an
+    independent error on that scale, such as that of latencies (degrees of freedom follow Satterthwaite).
     """
     best, own = float(values[0]), weights[0] - weights[1:]
     counted = own > 0
@@ -112,12 +88,6 @@ class Prompts:
     """The prompts of a trace. Texts of one prompt are dependent, so a prompt is left out as a whole.
 
     `count` is the number of prompts, `of_text` ``[texts]`` the number of each text's prompt.
-
-    Examples
-    --------
-    >>> prompts = Prompts([TextInfo("a0", 2, prompt="a"), TextInfo("a1", 1, prompt="a"), TextInfo("b0", 3)])
-    >>> prompts.sum(np.array([1.0, 2.0, 4.0])).tolist(), prompts.sum_rows(np.ones(6)).tolist()
-    ([7.0, 4.0, 3.0], [6.0, 3.0, 3.0])
     """
 
     def __init__(self, texts: Sequence[TextInfo]) -> None:
@@ -139,15 +109,7 @@ class Prompts:
 
 
 def few_prompts(prompts: int) -> list[str]:
-    """What a reader must know of intervals over so few prompts; nothing if there are enough.
-
-    Examples
-    --------
-    >>> few_prompts(48)
-    []
-    >>> few_prompts(3)
-    ['Only 3 prompts: the 95% intervals are rough. Measure 8 or more.']
-    """
+    """What a reader must know of intervals over so few prompts; nothing if there are enough."""
     if prompts == 1:
         return ["One prompt gives no 95% interval: the numbers are estimates of unknown error."]
     return [f"Only {prompts} prompts: the 95% intervals are rough. Measure {FEW} or more."] if prompts < FEW else []

@@ -28,13 +28,9 @@ Floats = NDArray[np.float64]
 class TextCalls:
     """Calls that each text takes, conditional on the text (exact), ``[texts]`` each.
 
-    Attributes
-    ----------
-    expected, variance : array
-        Mean and variance of the number of target calls; the variance is NaN where it was not asked for.
-    full : array
-        Expected number of calls, the last one excepted, in which every draft was accepted; the draft's first pass after
-        such a call is on two tokens.
+    `expected` and `variance` are those of the number of target calls; the variance is NaN where it was not asked for.
+    `full` is the expected number of calls, the last one excepted, in which every draft was accepted: the draft's first
+    pass after such a call is on two tokens.
     """
 
     expected: Floats
@@ -43,13 +39,7 @@ class TextCalls:
 
 
 def tokens_left(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Tokens from each position to the end of its text, its own included, ``[N]``.
-
-    Examples
-    --------
-    >>> tokens_left(np.array([3, 1])).tolist()
-    [3, 2, 1, 1]
-    """
+    """Tokens from each position to the end of its text, its own included, ``[N]``."""
     return np.repeat(np.cumsum(lengths), lengths) - np.arange(int(np.sum(lengths)))
 
 
@@ -103,15 +93,6 @@ def tree_survival(law: Floats, tree: Tree) -> tuple[Floats, Floats]:
     `law` ``[N, A]`` is P(R = r | text) at each position, r = 1..A, with A at least the tree's largest rank. Both
     results are ``[N, depth]``; the second is the probability that the call ends at a leaf of each depth, after which
     the draft's next pass is on two tokens.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> law = np.array([[0.5, 0.25], [0.5, 0.25], [0.0, 1.0]])
-    >>> tree_survival(law, Tree.from_paths([(1,), (2,), (1, 2)]))[0]
-    array([[0.75 , 0.125],
-           [0.75 , 0.5  ],
-           [1.   , 0.   ]])
     """
     survival, leaves = np.zeros((tree.depth, len(law))), np.zeros((tree.depth, len(law)))
     columns = np.ascontiguousarray(law.T)
@@ -154,12 +135,6 @@ def calls_and_visits(survival: Floats, lengths: NDArray[np.int64]) -> tuple[Floa
 
     The starts obey the transposed recursion: one call starts at position 0 of each text, and the next one starts after
     the tokens that a call outputs. They sum to the expected calls.
-
-    Examples
-    --------
-    >>> calls, visits = calls_and_visits(np.ones((4, 1)), np.array([4]))
-    >>> calls, visits
-    (array([2., 2., 1., 1.]), array([1., 0., 1., 0.]))
     """
     system = _system_of(survival, lengths, False)
     return system.values(), system.visits()
@@ -240,14 +215,6 @@ def one_call_terms(log_ratio: Floats, lengths: NDArray[np.int64], k: int) -> tup
 
     `log_ratio` ``[N]`` is log q - log p of the tokens. Returns the terms ``[N, k]``, min(1, product of the first i
     ratios) for i = 1..k, and the starts ``[N]`` with k tokens left in their text: only these estimate the bound.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> terms, whole = one_call_terms(np.log([0.5, 2.0, 1.0]), np.array([3]), 2)
-    >>> terms[whole]
-    array([[0.5, 1. ],
-           [1. , 1. ]])
     """
     padded = np.concatenate([log_ratio, np.zeros(k - 1)])
     cumulative = np.cumsum(np.lib.stride_tricks.sliding_window_view(padded, k), axis=1)

@@ -37,30 +37,19 @@ DEFAULT_SHAPES = tuple(Chain(k) for k in range(1, 17))
 class Prediction:
     """What one rule and shape give on a trace.
 
-    Attributes
-    ----------
-    wanted : Shape or BestTree
-        What was asked for: the shape itself, or the search that found it.
-    tokens_per_call : Interval
-        Output tokens per target call, the recovered or bonus token included. Exact for the texts of the trace by the
-        path theorem (§7); the range is over prompts. `accepted_length` is one less.
-    acceptance : Interval
-        Acceptance rate of a call's first draft, averaged over positions.
-    iid_tokens_per_call : float
-        The i.i.d. formula: C1 (``leviathan2023``) with that acceptance rate for a chain, S1 with the mean rank law for
-        another shape.
-    speedup : Interval, optional
-        Tokens per second over those of plain decoding, if a cost model was given (C2).
-    limits : Limits
-        Limits on one call, and idealised values, at as many draft nodes.
-    held_out : bool
-        Whether every text was scored with a shape that was not chosen on it: false for a tree searched on one prompt.
-    provenance : mapping
-        That of the trace.
-    certified : Interval, optional
-        Certain range of `tokens_per_call` for the trace's texts, where the trace does not settle it: the rule needs
-        full pmfs, and the trace has lists of the most probable tokens (§9). The other intervals are then the ranges
-        over both ends, and ``best`` is the middle.
+    - `wanted` is what was asked for: the shape itself, or the search that found it.
+    - `tokens_per_call` counts the recovered or bonus token. It is exact for the texts of the trace by the path theorem
+      (§7); the range is over prompts. `accepted_length` is one less.
+    - `acceptance` is the acceptance rate of a call's first draft, averaged over positions.
+    - `iid_tokens_per_call` is the i.i.d. formula: C1 (``leviathan2023``) with that rate for a chain, S1 with the mean
+      rank law for another shape.
+    - `speedup` is tokens per second over those of plain decoding, if a cost model was given (C2).
+    - `limits` are those on one call, and idealised values, at as many draft nodes.
+    - `held_out`: every text was scored with a shape that was not chosen on it (not so for a tree searched on one
+      prompt).
+    - `certified` is the certain range of `tokens_per_call` for the trace's texts, where the trace does not settle it:
+      the rule needs full pmfs, and the trace has lists of the most probable tokens (§9). The other intervals are then
+      the ranges over both ends, and ``best`` is the middle.
     """
 
     rule: PathRule
@@ -162,12 +151,7 @@ class Plan:
 
 
 def predict(
-    trace: Trace,
-    rule: PathRule,
-    shape: Wanted,
-    cost: CostModel | None = None,
-    *,
-    prefill_emits_token: bool = False,
+    trace: Trace, rule: PathRule, shape: Wanted, cost: CostModel | None = None, *, prefill_emits_token: bool = False
 ) -> Prediction:
     """Predict one rule and shape from a trace (§7, exact for its texts; the ranges are statistical).
 

@@ -64,20 +64,10 @@ Wanted = Shape | BestTree
 class ShapeCalls:
     """What one shape gives on the texts of a trace.
 
-    Attributes
-    ----------
-    wanted, shape : Shape
-        What was asked for (or a :class:`BestTree`), and the shape it became; of a copied chain also how often it is
-        short.
-    calls : TextCalls
-        Calls of each text: exact, or unbiased estimates if the rule's ranks are `estimated`. With a searched tree each
-        text has the calls of the tree found on other prompts.
-    first : array ``[N]``
-        P(tau >= 1) of a call that starts at each position.
-    held_out : bool
-        Whether every text is scored with a shape that was not chosen on it.
-    by_drafted : array ``[texts, k + 1]``, optional
-        Calls of each text by the tokens that they draft, where that varies.
+    `shape` is what `wanted` became; of a copied chain also how often it is short. `calls` are exact, or unbiased
+    estimates if the rule's ranks are `estimated`; with a searched tree each text has those of the tree found on other
+    prompts, which `held_out` says. `first` ``[N]`` is P(tau >= 1) of a call that starts at each position, `by_drafted`
+    ``[texts, k + 1]`` the calls by the tokens that they draft, where that varies.
     """
 
     wanted: Wanted
@@ -157,11 +147,7 @@ def _with_ranks(trace: Trace, rule: PathRule, wanted: Wanted, prefill_emits_toke
 
 @dataclass(frozen=True)
 class ScoredPart:
-    """Some of the texts, scored by the `tree` that was found on all others.
-
-    `texts` ``[texts]`` and `rows` ``[N]`` mark the texts and positions, `calls` are those of these texts, and `first`
-    is P(tau >= 1) at these positions.
-    """
+    """Some texts (masks `texts` ``[texts]`` and `rows` ``[N]``), scored by the tree that was found on all others."""
 
     texts: NDArray[np.bool_]
     rows: NDArray[np.bool_]

@@ -33,18 +33,11 @@ class Limits:
     Consecutive calls start where the last one ended, and may exceed them where such starts are easy. The other two are
     idealised values, which real text may exceed.
 
-    Attributes
-    ----------
-    one_call : Interval, optional
-        Upper bound for any lossless verification of a chain drawn from the draft (§7); argmax drafts are not drawn.
-    text : Interval, optional
-        B6: upper bound for drafts that do not sample (independent of the target's randomness), without an i.i.d.
-        assumption.
-    iid_branching : float, optional
-        B2': the same if conditional pmfs are i.i.d.
-    iid_channel : float, optional
-        T1 if ranks are i.i.d. along the text: ranks of the rule itself, or of recursive rejection for a rule without
-        ranks. Ranks beyond 8, or beyond those recorded, count as one.
+    - `one_call`: any lossless verification of a chain drawn from the draft (§7); argmax drafts are not drawn.
+    - `text`: B6, drafts that do not sample (independent of the target's randomness), without an i.i.d. assumption.
+    - `iid_branching`: B2', the same if conditional pmfs are i.i.d.
+    - `iid_channel`: T1 if ranks are i.i.d. along the text: ranks of the rule itself, or of recursive rejection for a
+      rule without ranks. Ranks beyond 8, or beyond those recorded, count as one.
     """
 
     one_call: Interval | None = None
@@ -65,12 +58,7 @@ class Limits:
 
     def as_dict(self) -> dict[str, Any]:
         """The limits as a JSON-ready dictionary."""
-        return {
-            "one_call": self.one_call.as_dict() if self.one_call else None,
-            "text": self.text.as_dict() if self.text else None,
-            "iid_branching": self.iid_branching,
-            "iid_channel": self.iid_channel,
-        }
+        return {name: value.as_dict() if isinstance(value, Interval) else value for name, value in vars(self).items()}
 
 
 def limits_of(prompts: Prompts, trace: Trace, ks: Sequence[int]) -> dict[int, Limits]:

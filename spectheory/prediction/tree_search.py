@@ -60,16 +60,9 @@ def text_tree(
     they fall: a node too many can cost calls. The calls are exact for these texts. Optimality is not guaranteed, and a
     smaller budget may find a better tree.
 
-    Parameters
-    ----------
-    law : array ``[N, A]``
-        P(R = r | text) at each position, r = 1..A, texts concatenated.
-    lengths : array ``[texts]``
-        Tokens of each text, at least 1, N in all.
-    budget : int
-        Most nodes of the tree, at least 1; `max_depth` is their largest depth.
-    consecutive : bool
-        Whether the children of a node must have ranks 1..m, as recursive rejection tries them in order.
+    `law` ``[N, A]`` is P(R = r | text) at each position, r = 1..A, texts concatenated; `lengths` ``[texts]`` are their
+    tokens, N in all. `budget` is the most nodes, `max_depth` their largest depth. With `consecutive`, children have
+    ranks 1..m, as recursive rejection tries them in order.
 
     Examples
     --------

@@ -12,13 +12,11 @@ from spectheory.reports.table import Cell, Column, Drawing, Table
 from spectheory.reports.trees import TreeAnswer, tree_report
 from spectheory.reports.validation import headline, validation_report
 from spectheory.reports.validation_page import page
-from spectheory.reports.validation_terms import FALSE_ALARMS, PARTS, SCHEMA, WITHIN
+from spectheory.reports.validation_terms import PARTS, SCHEMA
 
 __all__ = [
-    "FALSE_ALARMS",
     "PARTS",
     "SCHEMA",
-    "WITHIN",
     "BoundsAnswer",
     "Cell",
     "Column",

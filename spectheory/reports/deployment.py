@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from spectheory.deployment import BatchChoice, BreakEven, Candidate, Distance, EngineSettings, Ranking
@@ -74,7 +74,7 @@ def _content(answer: DeploymentAnswer) -> dict[str, Any]:
         "told_apart": ranking.told_apart,
         "drafts": [candidate.as_dict() for candidate in ranking.by_draft],
         "candidates": [candidate.as_dict() for candidate in ranking.candidates],
-        "break_even": answer.break_even.as_dict(),
+        "break_even": asdict(answer.break_even),
         "limits": {
             **best.prediction.limits.as_dict(),
             "distances": [distance.as_dict() for distance in answer.distances],
@@ -82,7 +82,7 @@ def _content(answer: DeploymentAnswer) -> dict[str, Any]:
         "batches": {
             "draft": answer.chain.draft.name,
             "rule": answer.chain.prediction.rule.name,
-            "choices": [choice.as_dict() for choice in answer.batches],
+            "choices": [asdict(choice) for choice in answer.batches],
         }
         if answer.batches
         else None,
@@ -103,13 +103,7 @@ _GIVES = (
 def _gives(candidate: Candidate) -> list[Value]:
     """The setting of a candidate and what it gives."""
     prediction = candidate.prediction
-    return [
-        candidate.draft.name,
-        prediction.rule.name,
-        candidate.shape,
-        prediction.tokens_per_call,
-        candidate.speedup,
-    ]
+    return [candidate.draft.name, prediction.rule.name, candidate.shape, prediction.tokens_per_call, candidate.speedup]
 
 
 def _candidates(title: str, candidates: Sequence[Candidate], best: Candidate) -> Table:

@@ -12,8 +12,7 @@ from typer.main import get_command
 
 from spectheory.cli import main
 from spectheory.cli.app import app
-from spectheory.cli.grammar import group_of, repeatable
-from spectheory.cli.renamed import RENAMED
+from spectheory.cli.grammar import RENAMED, group_of, repeatable
 from spectheory.cli.vocabulary import GROUPS
 from spectheory.deployment import BATCHES
 from spectheory.verification import PATH_RULES

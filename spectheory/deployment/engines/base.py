@@ -41,16 +41,11 @@ class EngineSettings:
 
     def as_dict(self) -> dict[str, Any]:
         """The settings as a JSON-ready dictionary."""
-        prediction = self.candidate.prediction
+        of_candidate = self.candidate.as_dict()
         return {
             "engine": self.engine,
             "version": self.version,
-            "draft": self.candidate.draft.name,
-            "rule": prediction.rule.name,
-            "shape": str(prediction.shape),
-            "tokens_per_call": prediction.tokens_per_call.as_dict(),
-            "speedup": self.candidate.speedup.as_dict(),
-            "verdict": self.candidate.verdict,
+            **{n: of_candidate[n] for n in ("draft", "rule", "shape", "tokens_per_call", "speedup", "verdict")},
             "options": dict(self.options),
             "paste": self.paste,
             "remarks": list(self.remarks),

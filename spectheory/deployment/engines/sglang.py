@@ -26,9 +26,7 @@ REFUSED = Fact(
     f"{_CHECKED}: `NotImplementedError`, only EAGLE, EAGLE3 and NEXTN take it",
 )
 MATCHED = Fact(
-    "temperature 0",
-    "Drafts are accepted where they match the target's first choices.",
-    "documentation; not run",
+    "temperature 0", "Drafts are accepted where they match the target's first choices.", "documentation; not run"
 )
 GROWN = Fact(
     "--speculative-num-steps, --speculative-eagle-topk, --speculative-num-draft-tokens",
