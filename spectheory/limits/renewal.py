@@ -59,30 +59,20 @@ def renewal_bound(
     .. math:: \text{dual (B3'):}\ \min_t \int_0^t U(s) e^{-(t-s)} ds + P e^{-t}
               \qquad \text{plain (B3):}\ \min_t U(t-) + P e^{-t}, \qquad \text{both at most } P.
 
-    The interval holds the numerical value of the bound for the law as given. Use ``high``: it is never below the bound,
-    so it is itself an upper bound on E[X] (``best = high`` for a known law). ``low`` is the other end of the
-    *numerical* error, no lower bound on E[X]. ``low`` takes every step rounded up to the grid. ``high`` takes it
-    rounded down (plain), or (dual) split between both neighbouring points with the mean of :math:`e^{step}` kept:
-    :math:`(1 - e^{-t} \prod e^{step})_+` is convex in each factor, so by Jensen's inequality this raises the bound, but
-    not above rounding down; for a law of many atoms by the square of the grid only. Both ends are then moved outwards
-    by 1e-13 of themselves, for float rounding; without this they agree if all steps lie on the grid.
+    P is `capacity`, the draft nodes per call, root excluded. The interval holds the numerical value of the bound for
+    the law as given. Use ``high``: it is never below the bound, so it is itself an upper bound on E[X] (``best = high``
+    for a known law). ``low`` is the other end of the *numerical* error, no lower bound on E[X]. ``low`` takes every
+    step rounded up to the grid, of span `grid` nats. ``high`` takes it rounded down (plain), or (dual) split between
+    both neighbouring points with the mean of :math:`e^{step}` kept: :math:`(1 - e^{-t} \prod e^{step})_+` is convex in
+    each factor, so by Jensen's inequality this raises the bound, but not above rounding down; for a law of many atoms
+    by the square of the grid only. Both ends are then moved outwards by 1e-13 of themselves, for float rounding;
+    without this they agree if all steps lie on the grid. `max_t` is the largest t tried, by default log P + 40; every t
+    gives a bound, so a small one only widens the interval.
 
-    Assumes conditional pmfs i.i.d. across prefixes and drafts that do not sample (B4).
-
-    Parameters
-    ----------
-    law : StepLaw
-        Law of a step. If it is an estimate, the interval is *statistical*: the 95% interval of the bound (delta method
-        over independent draws, Student) joined to the numerical one. The estimate itself tends to be low, by a
-        second-order amount, as t is fitted to the sample.
-    capacity : float
-        Draft nodes P per call, root excluded, at least 1.
-    form : {"dual", "plain"}
-        B3' or B3.
-    grid : float
-        Span h of the grid, nats.
-    max_t : float, optional
-        Largest t tried; default log P + 40. Every t gives a bound, so a small one only widens the interval.
+    If the law is an estimate, the interval is *statistical*: the 95% interval of the bound (delta method over
+    independent draws, Student) joined to the numerical one. The estimate itself tends to be low, by a second-order
+    amount, as t is fitted to the sample. Assumes conditional pmfs i.i.d. across prefixes and drafts that do not sample
+    (B4).
 
     Examples
     --------

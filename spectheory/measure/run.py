@@ -33,16 +33,9 @@ from spectheory.trace.parts import PartStore, concatenate
 class MeasureSettings:
     """What is measured; equal settings, prompts and models give the same trace.
 
-    Parameters
-    ----------
-    count : int
-        Texts sampled per prompt.
-    seed : int
-        Each prompt has its own random stream, and each text its own key for estimated columns.
-    given_text : bool
-        Measure on the `output` of each prompt in place of texts sampled from the target.
-    race : bool
-        Whether to compute the expensive columns: the race's, those of distinct candidates and of biased rules.
+    `count` texts are sampled per prompt. With `given_text` the `output` of each prompt is measured instead. `race` says
+    whether to compute the expensive columns: the race's, those of distinct candidates and of biased rules. Each prompt
+    has its own random stream, and each text its own key for estimated columns.
 
     Examples
     --------

@@ -44,18 +44,11 @@ def position_statistics(
     integers. Exact up to float32 rounding, except ``distinct_rank``, an unbiased estimate. ``log_target`` is -inf where
     the target cannot output the token.
 
-    Parameters
-    ----------
-    tokens : tensor ``[n]`` of int
-        The output token at each position.
-    race : bool
-        Whether to compute the expensive columns: ``race_acceptance``, ``race_rank``, ``distinct_rank``, ``uno_loss``.
-    sampled : bool
-        Whether the tokens were drawn from the target with these settings. Each was then possible when drawn; where
-        recomputed logits round it just outside a cut (top-k, top-p, greedy), it is re-admitted.
-    keys : array ``[n]`` of uint64, optional
-        Randomness of ``distinct_rank`` at each position (:mod:`spectheory.measure.noise`). The positions of different
-        texts need different keys; the default is the first n positions of a text with key 0.
+    `race` says whether to compute the expensive columns: ``race_acceptance``, ``race_rank``, ``distinct_rank``,
+    ``uno_loss``. `sampled` says whether the `tokens` ``[n]`` were drawn from the target with these settings: where
+    recomputed logits round one just outside a cut (top-k, top-p, greedy), it is re-admitted. `keys` ``[n]`` (uint64)
+    are the randomness of ``distinct_rank`` (:mod:`spectheory.measure.noise`); the positions of different texts need
+    different ones, the default is those of a text with key 0.
 
     Examples
     --------

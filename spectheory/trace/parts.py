@@ -22,14 +22,8 @@ def concatenate(parts: list[Trace], provenance: Mapping[str, Any]) -> Trace:
 
 @dataclass(frozen=True)
 class PartStore:
-    """Finished texts of a running measurement, each a small trace file beside the final one.
-
-    Attributes
-    ----------
-    final : Path
-        Where the whole trace will stand.
-    fingerprint : str
-        Hash of everything that decides the numbers; parts of another fingerprint are refused.
+    """Finished texts of a running measurement, each a small trace file beside the final one; of one `fingerprint`
+    alone.
     """
 
     final: Path

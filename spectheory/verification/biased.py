@@ -19,12 +19,8 @@ class BiasedVerification(PositionRule):
 
     The output law of a position is the mixture :math:`\tilde p = (1-t)p + tq`, so the rule is token verification for
     that target: it rejects with probability (1-t) TV and is t TV away from the target, a point of the Pareto front of
-    Y6 (``yin2024``). Along a text every position pays; prefixes then follow the mixture.
-
-    Parameters
-    ----------
-    share : float
-        The over-acceptance t, in [0, 1]: 0 is token verification, 1 outputs the draft.
+    Y6 (``yin2024``). Along a text every position pays; prefixes then follow the mixture. `share` is t, in [0, 1]: 0 is
+    token verification, 1 outputs the draft.
 
     Examples
     --------

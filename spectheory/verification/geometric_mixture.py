@@ -38,13 +38,7 @@ def tolerance_in_nats(tolerance: float) -> None:
 
 @dataclass(frozen=True)
 class GeometricMixture:
-    r"""The law :math:`P(R=r) = \sum_x p_x g_x^{r-1}/(1+g_x)^r`, r = 1, 2, ..., of finite odds :math:`g_x \ge 0`.
-
-    Attributes
-    ----------
-    weights, odds : array ``[n]``
-        The weights p, and the odds g of not stopping.
-    """
+    r"""The law :math:`P(R=r) = \sum_x p_x g_x^{r-1}/(1+g_x)^r`, r = 1, 2, ..., of `weights` p and `odds` g >= 0."""
 
     weights: Floats
     odds: Floats

@@ -46,13 +46,8 @@ def optimal_rejections(target: Any, draft: Any, max_k: int) -> Array:
     r"""What even the best rule rejects, :math:`1-\alpha^*_k = \max_H [q(H)^k - p(H)]`, ``[..., max_k]`` (R4, exact).
 
     The maximum is on a prefix in ascending order of p/q, q = 0 last, so one sort serves every k; there can be several
-    local maxima, so every prefix is looked at. Each is evaluated on the smaller of its two sides: what is nearly
-    always accepted keeps the digits of its rejection.
-
-    Returns
-    -------
-    array ``[..., max_k]``
-        In [0, 1], falling in k; the first is the total variation distance.
+    local maxima, so every prefix is looked at. Each is evaluated on the smaller of its two sides, so small rejections
+    keep their digits. Falls in k; the first is the total variation distance.
 
     Examples
     --------

@@ -42,15 +42,9 @@ class HeaviestTree:
 class Method:
     """A rule and the shape of its drafts.
 
-    Parameters
-    ----------
-    rule : str
-        A name of :data:`spectheory.verification.PATH_RULES`; or ``toptree`` (a :class:`HeaviestTree`); or ``plain``.
-    shape : Shape or HeaviestTree, optional
-        What a call drafts. Without a shape nothing is drafted: plain sampling, or for ``race`` race sampling, with
-        the same text as every shape of that rule.
-    ngram : int
-        Longest suffix that ``lookup`` searches for.
+    `rule` is a name of :data:`spectheory.verification.PATH_RULES`, or ``toptree`` (a :class:`HeaviestTree`), or
+    ``plain``. Without a shape nothing is drafted: plain sampling, or for ``race`` race sampling, with the same text as
+    every shape of that rule. `ngram` is the longest suffix that ``lookup`` searches for.
 
     Examples
     --------
