@@ -21,11 +21,7 @@ Array = Any
 
 
 def sum_tolerance(dtype: Any, xp: Any) -> float:
-    """Largest allowed deviation of a pmf's sum from one: the square root of the precision.
-
-    Rounding V entries and adding them moves the sum by at most V times the precision. So every rounded pmf of up to ten
-    million tokens passes, and unnormalised weights do not.
-    """
+    """Largest deviation of a pmf's sum from one: the root of the precision, as rounding ten million tokens passes."""
     return math.sqrt(xp.finfo(dtype).eps)
 
 

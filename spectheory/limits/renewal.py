@@ -134,8 +134,7 @@ def _on_grid(law: StepLaw, grid: float, points: int, rounding: Rounding) -> Floa
 def _visits(step: Floats) -> Iterator[float]:
     """Expected visits m_0, m_1, ... of S_1, S_2, ... to the grid points; the last entry of `step` is beyond the grid.
 
-    The first step leads to j directly, or to some i before: m_j = f_j + sum_{i<=j} f_i m_{j-i}. Solved for m_j, with
-    1 - f_0 written as the sum of the other f_i, all terms are positive. (For j = 0: m_0 = f_0 + f_0 m_0.)
+    By the first step m_j = f_j + sum_{i<=j} f_i m_{j-i}; solved for m_j with positive terms alone.
     """
     moving = float(np.sum(step[1:]))
     if moving == 0:  # the walk never leaves 0
@@ -180,10 +179,10 @@ def _plain(visits: Iterator[float], capacity: float, grid: float) -> tuple[float
 
 
 def _influence(step: Floats, at: int, form: RenewalForm, grid: float) -> Floats:
-    r"""Derivative of the bound when mass is added to the law at each grid point up to `at`.
+    r"""Derivative of the bound when mass is added to the law at each grid point up to `at`; t is optimal and stays
+    fixed.
 
-    :math:`\sum_{n\ge 1} F^{*n}` changes by R * dF * R with :math:`R = \sum_{n\ge 0} F^{*n}`. The bound sums it against
-    :math:`1 - e^{s-t}` (dual) or 1 (plain) on [0, t]. The derivative in t is zero at the optimum, so t stays fixed.
+    :math:`\sum_{n\ge 1} F^{*n}` changes by R * dF * R with :math:`R = \sum_{n\ge 0} F^{*n}`.
     """
     from scipy.signal import fftconvolve
 

@@ -64,9 +64,8 @@ def distinct_ranks(
 ) -> Tensor:
     """P(R = r | token), ``[rows, 4]``, of recursive rejection over distinct candidates (R3; unbiased estimate).
 
-    Rank 1 is exact. The first rejected tokens of a position's sequences are stratified, the later ones independent. The
-    noise of a position depends only on its key and its pmfs. `tokens` is ``[rows, 1]``; a `log_target` ``[rows]`` of
-    -inf gives no rank. The draft is changed and restored; `scratch` ``[2, rows, V]`` of float32 is overwritten.
+    Rank 1 is exact. The noise of a position depends only on its key and its pmfs; first rejections are stratified. The
+    draft is changed and restored; `scratch` ``[2, rows, V]`` of float32 is overwritten.
     """
     out = _Output(tokens, log_target[:, None], log_draft[:, None])
     heights = _heights(keys).to(log_target)
@@ -93,10 +92,8 @@ def _heights(keys: Keys) -> Tensor:
 
 
 def _rejected(heights: Tensor, scratch: Tensor) -> tuple[Tensor, Tensor]:
-    """Tokens drawn by the positive entries of ``scratch[0]``, and their mass, both ``[rows, n]``.
-
-    The mass is 0, and the sequence ends, where no entry is positive or rounding of the cumulative sums points to a
-    token without mass: such a token is never rejected.
+    """Tokens drawn by the positive entries of ``scratch[0]``, and their mass, 0 where the sequence ends, both ``[rows,
+    n]``.
     """
     density, cumulative = scratch
     density.clamp_(min=0.0)
@@ -108,9 +105,8 @@ def _rejected(heights: Tensor, scratch: Tensor) -> tuple[Tensor, Tensor]:
 def _sequence(
     p: Tensor, q: Tensor, out: _Output, token: Tensor, mass: Tensor, heights: Tensor, scratch: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """One sequence's law ``[rows, 4]``, and the rows ``[rows]`` where single precision has no draft left.
-
-    Rejected tokens are removed from `q` and restored at the end.
+    """One sequence's law ``[rows, 4]``, and the rows where single precision has no draft left; `q` is restored at the
+    end.
     """
     ratio = out.ratio
     accepted = ratio.clamp(max=1.0)
@@ -163,9 +159,8 @@ def _from_logarithms(p: Pmf, q: Pmf, out: _Output, heights: Tensor, rows: Tensor
 
 
 def _shortened(kept: Tensor, open_: Tensor, token: Tensor) -> tuple[Tensor, Tensor]:
-    """The draft from the logarithms of what is left of it, and its logarithm at one token, ``[n, 1]``.
-
-    Uniform over the tokens not yet rejected if nothing is left.
+    """The draft from the logarithms of what is left of it (uniform if nothing), and its logarithm at one token, ``[n,
+    1]``.
     """
     best = kept.amax(dim=-1, keepdim=True)
     draft = torch.softmax(kept, dim=-1)

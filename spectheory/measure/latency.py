@@ -109,11 +109,7 @@ def _round(draft: _Filled, target: _Filled, sizes: Sequence[int], number: int) -
 
 
 def _in_a_row(seconds: Sequence[float]) -> float:
-    """Mean of passes in bursts: the median first pass of a burst, which follows another model's, and the median of the
-    others.
-
-    A plain mean would grow with every interruption, and medians over rounds do not help once most rounds have one.
-    """
+    """Median of the bursts' first passes, which follow another model's, averaged with the median of the others."""
     first, others = seconds[::BURST], [taken for i, taken in enumerate(seconds) if i % BURST]
     return (statistics.median(first) + (BURST - 1) * statistics.median(others)) / BURST
 

@@ -59,16 +59,7 @@ def with_loop(
 
 
 def fit_loop(shapes: Sequence[Shape], seconds: Sequence[float], plain: float) -> LoopTime:
-    """The non-negative loop times that fit these seconds per call of these shapes best (least squares).
-
-    Examples
-    --------
-    >>> loop = LoopTime(plain=0.1, call=0.3, draft_pass=0.1, node=0.01, tree=0.5)
-    >>> shapes = [Chain(1), Chain(5), KAry((2, 1)), KAry((3, 2))]
-    >>> fitted = fit_loop(shapes, [loop.of(shape) for shape in shapes], 0.1)
-    >>> {name: round(value, 6) for name, value in dataclasses.asdict(fitted).items()}
-    {'plain': 0.1, 'call': 0.3, 'draft_pass': 0.1, 'node': 0.01, 'tree': 0.5}
-    """
+    """The non-negative loop times that fit these seconds per call of these shapes best (least squares)."""
     names = ("call", "draft_pass", "node", "tree")
     units = [LoopTime(plain=0.0, **{other: float(other == name) for other in names}) for name in names]
     system = np.array([[one.of(shape) for one in units] for shape in shapes])

@@ -178,9 +178,7 @@ def _finished_trace(out: Path, fingerprint: str) -> Trace:
 
 
 def fingerprint_of_run(pair: ModelPair, prompts: Sequence[Prompt], settings: MeasureSettings) -> str:
-    """Hash of everything that decides the numbers, except device, library versions and `chunk`, which change only
-    rounding.
-    """
+    """Hash of everything that decides the numbers; device, library versions and `chunk` change only rounding."""
     if not prompts:
         raise TextError("there is no prompt", limit="needs at least one", remedy="pass a prompt file")
     # The token ids represent the tokenizer and its chat template.

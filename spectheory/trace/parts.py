@@ -22,9 +22,7 @@ def concatenate(parts: list[Trace], provenance: Mapping[str, Any]) -> Trace:
 
 @dataclass(frozen=True)
 class PartStore:
-    """Finished texts of a running measurement, each a small trace file beside the final one; of one `fingerprint`
-    alone.
-    """
+    """Finished texts of one running measurement (`fingerprint`), each a small trace file beside the final one."""
 
     final: Path
     fingerprint: str

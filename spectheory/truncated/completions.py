@@ -113,10 +113,7 @@ def _mass_outside(a: float, s: float, b: float, t: float, parts: Overlap) -> tup
 
 
 def _ratio_outside(a: float, s: float, b: float, t: float, parts: Overlap) -> tuple[float, float]:
-    """The ratio q/p on tokens known to none, and their q-mass; if there is none, the smallest ratio that keeps it so.
-
-    The ratio is good to the last digits, the mass only to those of s and t.
-    """
+    """The ratio q/p on tokens known to none (the least that keeps it so if there is none), and their q-mass."""
     n = parts.outside
 
     def offered(rho: float) -> float:
@@ -179,11 +176,7 @@ def best_log_ratios(parts: Overlap, a: float, s: float, b: float, t: float) -> F
 
 
 def farthest_ratios(target: TopLogProbs, draft: TopLogProbs) -> tuple[Floats, Floats]:
-    """Target masses and ratios p/q, so large that no completion exceeds the sum of mass times f(ratio), f increasing.
-
-    A token the draft does not know has at least its least unseen probability; if that is 0 the ratio is infinite,
-    and so is the supremum of KL. Finite values are certain but loose.
-    """
+    """Target masses and ratios p/q that no completion exceeds; infinite where the draft may give a token nothing."""
     parts = overlap(target, draft)
     least = draft.least_unseen
     under_tail = min([least] * (parts.outside > 0) + parts.draft_only.tolist(), default=1.0)

@@ -91,9 +91,8 @@ def _leaves_known(q: Floats, other: float, k: int) -> float:
 
 
 def _passed_by_fewer(rates: Floats, k: int, even: Floats | None = None, tokens: int = 0) -> Floats:
-    """P(fewer than k tokens come before the winner) ``[winners]``, from their rates ``[winners, tokens]``.
-
-    `tokens` more tokens share the rate `even` ``[winners]`` equally.
+    """P(fewer than k tokens come before the winner), from their rates; `tokens` more tokens share the rate `even`
+    equally.
     """
     found = np.zeros(len(rates))
     for start in range(0, len(rates), _ROWS):

@@ -63,10 +63,7 @@ def remainders(target: TopLogProbs, draft: TopLogProbs, k: int) -> Remainders:
 
 
 def remainder_scale(k: int) -> float:
-    """How much a change of either pmf by a total variation distance of d moves these ranges, in units of d.
-
-    E(s) moves by max(1, s) d, so s by a sum of these, and G falls in s with a slope of -1 at most.
-    """
+    """How much a change of either pmf by a distance of d moves these ranges, in units of d; E(s) by max(1, s)."""
     return 2.0 * (k + 1) ** 2
 
 

@@ -49,9 +49,8 @@ _LAST_STEPS = 16 * EPS
 
 
 class _Side(NamedTuple):
-    """Masses of one side on tokens known to both, to the target, to the draft, and on all known to none (one entry).
-
-    They are fixed, or from 0 to `room`, which is `cap` per token, with a sum from `least` to `most`.
+    """Masses of one side, fixed, or of `cap` per token up to `room`, with a sum in `least`..`most`; one entry for
+    unknown ones.
     """
 
     fixed: Floats

@@ -115,9 +115,8 @@ def _unbounded(
 ) -> Interval:
     """Interval of a divergence: `whole` of two known pmfs, `value` of target masses and ratios, at the far end.
 
-    `order` is that of the Rényi divergence it goes with, `squared` says that it is chi-square. From order 1 on, a sum
-    of p^a q^(1-a) falls in q and (beyond x log x, which the slack covers) rises in p; below order 1 it rises in both,
-    and the divergence is largest at the disjoint tails.
+    From order 1 on, a sum of p^a q^(1-a) falls in q and (beyond x log x, which the slack covers) rises in p; below
+    order 1 it rises in both, and the divergence is largest at the disjoint tails.
     """
     slack = rounding_slack(target, draft)
     farthest = _ratios(*disjoint_tails(target, draft)) if order < 1 else farthest_ratios(target, draft)

@@ -60,10 +60,7 @@ def distinct_ranks(p: Array, q: Array, max_rank: int, xp: Any) -> Iterator[Array
 
 
 def _visit(law: list[Array], p: Array, q: Array, open_: Array, weight: Array, rank: int, xp: Any) -> None:
-    """Add what the orders ``[n]`` give at this rank, then go on to every order one rejection longer.
-
-    `p`, `q` are target and draft ``[n, V]`` after the rejections, `open_` the tokens not rejected.
-    """
+    """Add what the orders ``[n]`` give at this rank, then go on to every order one rejection longer."""
     law[rank] += xp.sum(weight[:, None] * xp.minimum(p, q), axis=0)
     if rank + 1 == len(law):
         return

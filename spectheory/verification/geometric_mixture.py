@@ -44,9 +44,8 @@ class GeometricMixture:
     odds: Floats
 
     def mean_of(self, what: Literal["log rank", "surprisal"], tolerance: float) -> Interval:
-        """E log R, or the entropy E[-log P(R)], nats: certain up to rounding, `tolerance` wide at the most.
-
-        A million blocks are the most that is tried; only laws far heavier than any pmf of a model end wider.
+        """E log R, or the entropy E[-log P(R)], nats: certain up to rounding; at most `tolerance` wide below a million
+        blocks.
         """
         tolerance_in_nats(tolerance)
         if not np.any(self.odds > 0):

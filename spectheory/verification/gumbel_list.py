@@ -115,9 +115,8 @@ def _given(p: Array, q: Array, k: int, xp: Any) -> Array:
 
 
 def _sorted_race(p: Array, q: Array, k: int, xp: Any) -> tuple[Array, Array, Array]:
-    """Rates g/k and draft masses Q in ascending order of p/q, and that order, all ``[..., V]``.
-
-    g is summed up from its increments, so that the steps between neighbours are positive and keep their digits.
+    """Rates g/k (summed from positive steps) and draft masses Q in ascending order of p/q, and that order, ``[...,
+    V]``.
     """
     order = xp.argsort(ratio(p, q, xp), axis=-1)
     p, q = (xp.take_along_axis(pmf, order, axis=-1) for pmf in (p, q))
@@ -133,8 +132,7 @@ def _sorted_race(p: Array, q: Array, k: int, xp: Any) -> tuple[Array, Array, Arr
 def _others(rates: Array, below: Array, q: Array, k: int, xp: Any) -> Array:
     """The integral of e^{-w} (1 - e^{-w a_x}) (1 - (1 - h_x(w))^{k-1}) over w, a = g/k, in the order of p/q.
 
-    It lives where w (1 + a_x) is of order one: the times reach from the largest a to a = 0. As h_x is at most 1/g_x, it
-    is below the last digit of 1/(1 + a_x) where a is above 1e18.
+    It lives where w (1 + a_x) is of order one. As h_x <= 1/g_x, it is below the last digit where a is above 1e18.
     """
     finite = xp.where(rates == math.inf, xp.zeros_like(rates), rates)
     first = _LOG_TIMES[0] - math.log1p(min(float(xp.max(finite)), _LARGEST_RATE))

@@ -101,8 +101,8 @@ def _any_of(beta: Array, missed: Array, k: int, xp: Any) -> Array:
 def _root(p: Array, q: Array, k: int, xp: Any) -> Array:
     """The root of 1 - (1-beta)^k = rho beta by bisection: the left side falls, the right one grows.
 
-    At p = q it is a root of order k. There the two sides are told apart by what they lack to one, (1-beta)^k and the
-    sum of (p - rho q)+, which are small sums without rounding of the one.
+    Near p = q, a root of order k, both sides are compared by what they lack to one, (1-beta)^k and the sum of (p - rho
+    q)+.
     """
     low = xp.ones_like((p * q)[..., 0])
 

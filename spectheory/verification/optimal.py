@@ -66,11 +66,7 @@ def optimal_rejections(target: Any, draft: Any, max_k: int) -> Array:
 
 
 def _distance(target: Array, draft: Array, xp: Any) -> Array:
-    """The case k = 1, TV, as a sum of differences over the tokens with p > q or with p < q.
-
-    Both say the same of exact pmfs. A side with most of the mass carries the rounding of its large entries and is left
-    out; of two light sides the larger one is right, since the other lacks the tokens that rounding made ties.
-    """
+    """TV (k = 1) over the tokens with p > q or p < q: the lighter side, or the larger of two light ones."""
     sides = []
     for excess in (target - draft, draft - target):
         zero = xp.zeros_like(excess)

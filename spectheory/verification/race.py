@@ -157,11 +157,7 @@ class RaceVerification(RankRule):
 
 
 def _rate_blocks(p: Array, q: Array, own_p: Array, own_q: Array, rows: int, xp: Any) -> Iterator[Array]:
-    """The rates ``[rows, V]`` of the winners `own_p`, `own_q` ``[...]``, so many at a time, in order.
-
-    The leading dimensions of the pmfs `p`, `q` ``[..., V]`` broadcast to the winners'. All rates together would be V
-    times as many as winners.
-    """
+    """The rates ``[rows, V]`` of the winners `own_p`, `own_q` ``[...]``, so many at a time, in order."""
     size, leading = p.shape[-1], tuple(p.shape[:-1])
     places = xp.reshape(xp.arange(math.prod(leading), device=p.device), leading)
     places = xp.reshape(xp.broadcast_to(places, tuple(own_p.shape)), (-1,))

@@ -179,9 +179,8 @@ class RecursiveRejection(RankRule):
 
 
 def iid_ranks(p: Array, q: Array, xp: Any) -> Iterator[Array]:
-    r"""P(R = r, X = x) :math:`= \min((p_x - s_r q_x)_+, G_{r-1} q_x)`, ``[..., V]``, for r = 1, 2, ... without end.
-
-    What is left is carried from rank to rank, not taken off p anew: small remainders keep their digits.
+    r"""P(R = r, X = x) :math:`= \min((p_x - s_r q_x)_+, G_{r-1} q_x)`, ``[..., V]``, r = 1, 2, ...; small rests keep
+    digits.
     """
     left, mass = p, xp.ones_like(p[..., :1])
     while True:

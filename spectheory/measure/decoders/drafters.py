@@ -59,13 +59,7 @@ def most_probable(pmf: Floats, count: int, tree: DraftTree, node: int, source: S
 
 
 def first_of(values: Floats, count: int) -> list[int]:
-    """Indices of the `count` smallest values in ascending order, O(V); ties go to the lowest index.
-
-    Examples
-    --------
-    >>> first_of(np.array([3.0, 1.0, 2.0, 1.0]), 3)
-    [1, 3, 2]
-    """
+    """Indices of the `count` smallest values in ascending order, O(V); ties go to the lowest index."""
     if count == 1:
         return [int(values.argmin())]
     if count >= len(values):

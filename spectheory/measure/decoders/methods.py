@@ -25,9 +25,7 @@ OWN = (TOPTREE, PLAIN)
 
 @dataclass(frozen=True)
 class HeaviestTree:
-    """The tree of the `nodes` most probable prefixes under the draft, at most `max_depth` deep, grown at each call
-    (§5).
-    """
+    """The `nodes` most probable prefixes under the draft, at most `max_depth` deep, grown at each call (§5)."""
 
     nodes: int
     max_depth: int | None = None

@@ -20,15 +20,6 @@ NEGLIGIBLE = 1e-15
 def law_of_calls(survival: Floats) -> Floats:
     """P(calls = t), t = 0..N, of one text (exact), from P(tau >= i) ``[N, depth]`` of a call that starts at each
     position.
-
-    Survival beyond the end of the text is ignored.
-
-    Examples
-    --------
-    One draft, accepted with probability 1/2, and a text of two tokens:
-
-    >>> law_of_calls(np.full((2, 1), 0.5))
-    array([0. , 0.5, 0.5])
     """
     tokens, depth = survival.shape
     laws = np.zeros((tokens + 1, tokens + 1))
