@@ -15,7 +15,7 @@ from spectheory.checks import whole
 from spectheory.cost import LatencyTable
 from spectheory.errors import SettingError
 from spectheory.intervals import CONFIDENCE, Interval
-from spectheory.measure.clock import wait_for
+from spectheory.measure.devices import wait_for
 from spectheory.measure.machine import hardware, versions
 from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.reading import Reading

@@ -1,4 +1,4 @@
-"""C2: the time our decoding loop takes outside the models' passes, from a few short decodings."""
+"""C2: the time our decoding loop takes outside the models' passes, and whether a table with it may be used again."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from spectheory.cost import LatencyTable, LoopTime
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, KAry, Shape
 from spectheory.measure.decoders import Call, Method, decode
+from spectheory.measure.machine import hardware, versions
 from spectheory.measure.pair import ModelPair
 
 CALIBRATION: tuple[tuple[str, Shape], ...] = (
@@ -83,3 +84,18 @@ def _calls(pair: ModelPair, prompt: torch.Tensor, method: Method, sampling: Samp
 def _outside(calls: Sequence[Call]) -> float:
     """Median seconds of a call outside both models' passes."""
     return statistics.median(call.seconds - call.draft_seconds - call.target_seconds for call in calls)
+
+
+def differences(
+    table: LatencyTable, pair: ModelPair, *, context: int, longest: int, sampling: Sampling
+) -> tuple[str, ...]:
+    """Names of what differs between a kept table and one of this run, such as ``hardware``."""
+    described = {**pair.describe(), "hardware": hardware(), "versions": versions()}
+    same = {name: table.provenance.get(name) == value for name, value in described.items()}
+    same["context"] = table.context == context
+    same["tokens of a pass"] = max(table.target) >= longest
+    same["loop"] = table.loop is not None
+    same["sampling"] = table.provenance.get(LOOP_SAMPLING, dataclasses.asdict(AS_MODELS_DO)) == dataclasses.asdict(
+        sampling
+    )
+    return tuple(name for name, equal in same.items() if not equal)

@@ -24,8 +24,7 @@ import math
 import numpy as np
 
 from spectheory.intervals import Interval
-from spectheory.truncated.acceptance import poisson_race_acceptance
-from spectheory.truncated.candidates import reachable
+from spectheory.truncated.candidates import poisson_race_acceptance, reachable
 from spectheory.truncated.completions import all_known, best_completion, overlap
 from spectheory.truncated.masses import Floats
 from spectheory.truncated.outward import outward, rounding_slack, settled

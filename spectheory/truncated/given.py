@@ -7,7 +7,7 @@ import math
 import spectheory.divergences as exact
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
-from spectheory.truncated.acceptance import RACE_SCALE
+from spectheory.truncated.candidates import RACE_SCALE
 from spectheory.truncated.completions import all_known, best_completion, disjoint_tails, overlap
 from spectheory.truncated.outward import outward, rounding_slack, settled
 from spectheory.truncated.top import TopLogProbs

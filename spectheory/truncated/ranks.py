@@ -8,8 +8,7 @@ import numpy as np
 
 import spectheory.divergences as exact
 from spectheory.intervals import Interval
-from spectheory.truncated.acceptance import RACE_SCALE, poisson_race_acceptance
-from spectheory.truncated.candidates import reachable, recursive_ends
+from spectheory.truncated.candidates import RACE_SCALE, poisson_race_acceptance, reachable, recursive_ends
 from spectheory.truncated.completions import all_known, best_completion, disjoint_tails, overlap
 from spectheory.truncated.given import race_acceptance_given, token_acceptance_given
 from spectheory.truncated.masses import Floats

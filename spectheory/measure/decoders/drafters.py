@@ -11,6 +11,7 @@ from spectheory.drafting import Shape
 from spectheory.measure.decoders.drafted import ROOT, DraftTree, Floats
 from spectheory.measure.decoders.randomness import Source
 from spectheory.measure.decoders.verifiers import arrivals, without
+from spectheory.measure.lookup import continuation
 from spectheory.verification.base import Drafts
 
 Drafting: TypeAlias = Generator[list[int], Sequence[Floats], None]
@@ -110,3 +111,10 @@ def levels_of(shape: Shape) -> Levels:
         for children in level.values():
             children.sort()
     return levels
+
+
+def looked_up(tree: DraftTree, text: Sequence[int], k: int, ngram: int, ends: frozenset[int]) -> None:
+    """Draft the :func:`~spectheory.measure.lookup.continuation` of the text as a chain of at most k tokens."""
+    parent = ROOT
+    for token in continuation(np.asarray(text), k, ngram, ends).tolist():
+        parent = tree.add(parent, 1, token)

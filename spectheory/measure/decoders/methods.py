@@ -9,9 +9,8 @@ from spectheory.drafting import Chain, Shape
 from spectheory.drafting.shapes import at_least_one
 from spectheory.errors import SettingError
 from spectheory.measure.decoders.drafted import DraftTree
-from spectheory.measure.decoders.drafters import CANDIDATES, Drafting, Levels, levels_of, shaped
+from spectheory.measure.decoders.drafters import CANDIDATES, Drafting, Levels, levels_of, looked_up, shaped
 from spectheory.measure.decoders.heaviest import heaviest
-from spectheory.measure.decoders.lookup import looked_up
 from spectheory.measure.decoders.randomness import Source
 from spectheory.measure.decoders.verifiers import VERIFIERS, Verifier, matched, verifier_of
 from spectheory.verification import RankRule, Rule

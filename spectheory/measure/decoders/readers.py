@@ -14,8 +14,8 @@ from torch import Tensor
 
 from spectheory.errors import ModelError
 from spectheory.measure.causality import cache_of_causal
-from spectheory.measure.clock import wait_for
 from spectheory.measure.decoders.drafted import DraftTree, Floats
+from spectheory.measure.devices import wait_for
 from spectheory.measure.pair import Model
 
 Requests: TypeAlias = Mapping[int, tuple[DraftTree, list[int]]]
