@@ -77,9 +77,7 @@ def validate_pmf(values: Any, name: str = "pmf") -> Array:
     if not bool(xp.all(off <= tolerance)):
         worst = float(xp.reshape(total, (-1,))[int(xp.argmax(xp.reshape(off, (-1,))))])
         raise PmfError(
-            f"{name} sums to {worst:.10g}",
-            limit=f"must sum to 1 within {tolerance:.1e}",
-            remedy="normalise it first",
+            f"{name} sums to {worst:.10g}", limit=f"must sum to 1 within {tolerance:.1e}", remedy="normalise it first"
         )
     return pmf
 

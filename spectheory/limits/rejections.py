@@ -226,16 +226,7 @@ def rejections_of_text(
 
 
 def validate_distances(total_variation: Any) -> Array:
-    """Check that all values are total variation distances and return them as a floating array.
-
-    Traces sum pmfs in single precision, so a value may exceed 1 by its :func:`~spectheory.distributions.sum_tolerance`.
-
-    Examples
-    --------
-    >>> validate_distances([0.5, 1.5])
-    Traceback (most recent call last):
-    spectheory.errors.SettingError: total_variation[1] is 1.5: must be in [0, 1]; TV is half the L1 distance
-    """
+    """Check total variation distances, as a floating array; single precision may exceed 1 by its tolerance."""
     values = as_floats(total_variation, "total_variation", SettingError)
     xp = array_namespace(values)
     wrong = ~((values >= 0) & (values <= 1 + sum_tolerance(xp.float32, xp)))

@@ -1,22 +1,17 @@
 r"""The law of the rank of recursive rejection over distinct candidates, estimated at every position (R3).
 
-**What is estimated.** Let :math:`P^1 = p, W_1 = 1` and, with candidate m drawn from :math:`q^m`,
+With candidate m drawn from :math:`q^m` and :math:`P^1 = p, W_1 = 1`,
 
 .. math:: P^{m+1} = (P^m - W_m q^m)_+, \qquad W_{m+1} = \sum_x P^{m+1}_x,
 
-so that :math:`P^m = W_m p^m` is the residual before normalisation. After y is rejected, :math:`q^{m+1}` is :math:`q^m`
-without y, normalised; if nothing is left, it is uniform over the tokens not yet rejected. The rule rejects y at rank m
-with probability :math:`(q^m_y - p^m_y)_+`. The estimator draws rejected tokens directly, :math:`y_m \sim (W_m q^m -
-P^m)_+ / W_{m+1}` (the mass is :math:`W_{m+1}`, since :math:`q^m` and :math:`p^m` have equal sums): a sequence is
-:math:`W_r` times as likely under the rule as here. So :math:`E[W_r \min(p^r_x, q^r_x)] = P(R = r, X = x)`, without
-bias, and rank 1 has no error.
+so that :math:`P^m = W_m p^m` is the residual before normalisation. A rejected y leaves :math:`q^m`; if nothing is left,
+it is uniform over the tokens not yet rejected. The estimator draws rejected tokens directly, :math:`y_m \sim (W_m q^m -
+P^m)_+ / W_{m+1}`: a sequence is :math:`W_r` times as likely under the rule as here. So :math:`E[W_r \min(p^r_x, q^r_x)]
+= P(R = r, X = x)`, without bias, and rank 1 has no error. As :math:`W_r \min(p^r_x, q^r_x) = P^r_x - P^{r+1}_x`, the
+ranks of a sequence, and means over sequences, sum to at most 1 given x.
 
-**The estimate is a law.** :math:`W_r \min(p^r_x, q^r_x) = P^r_x - P^{r+1}_x`: the terms of one sequence telescope to at
-most :math:`p_x`, so its ranks, and means over sequences, sum to at most 1 given x.
-
-**One pass per rank.** A rejected token has no residual left. On the other tokens :math:`q^m = q/Z_m`, and :math:`(v_+ -
-a)_+ = (v - a)_+` for :math:`a \ge 0` gives :math:`P^m = (p - s_m q)_+`, :math:`s_{m+1} = s_m + W_m/Z_m`, :math:`s_1 =
-0`. Only :math:`s_m` and :math:`W_m` are kept.
+**One pass per rank.** A rejected token has no residual left. On the others :math:`q^m = q/Z_m`, and :math:`P^m = (p -
+s_m q)_+`, :math:`s_{m+1} = s_m + W_m/Z_m`, :math:`s_1 = 0`: only :math:`s_m` and :math:`W_m` are kept.
 
 **In a text.** Expected calls are affine in the law at each single position, since a path of calls passes it once (§7).
 So independent estimates at the positions of a text give an unbiased number of expected calls.

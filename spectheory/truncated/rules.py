@@ -37,8 +37,7 @@ class Known(NamedTuple):
 
 _MANY = float("inf")
 _TOKEN = Known(
-    lambda p, q, k: candidates.token_acceptance(p, q),
-    lambda p, q, x, k: given.token_acceptance_given(p, q, x),
+    lambda p, q, k: candidates.token_acceptance(p, q), lambda p, q, x, k: given.token_acceptance_given(p, q, x)
 )
 _RECURSIVE = Known(
     candidates.recursive_acceptance,

@@ -16,12 +16,7 @@ import spectheory.divergences as exact
 from spectheory.distributions import ratio
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
-from spectheory.truncated.completions import (
-    Value,
-    all_known,
-    disjoint_tails,
-    farthest_ratios,
-)
+from spectheory.truncated.completions import Value, all_known, disjoint_tails, farthest_ratios
 from spectheory.truncated.masses import EPS, Floats
 from spectheory.truncated.outward import outward, rounding_slack, settled
 from spectheory.truncated.tangents import least_renyi_divergence

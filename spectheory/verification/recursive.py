@@ -127,10 +127,9 @@ class RecursiveRejection(RankRule):
     def rank_law(self, columns: Columns, max_rank: int) -> NDArray[np.float64]:
         """P(R = r | text), ``[N, max_rank]``, as recorded; one rank needs the two log-probabilities alone (R3, exact).
 
-        Exact with i.i.d. candidates. With distinct ones ranks from 2 on are recorded as unbiased estimates, independent
-        from position to position. Expected calls are affine in the law of each single position, since a path of calls
-        passes a position once: the next call starts behind the position where the last one ended (§7). So calls
-        computed from such estimates are unbiased. They would not be if positions of one text shared their noise.
+        With distinct candidates ranks from 2 on are unbiased estimates, independent from position to position. Expected
+        calls are affine in the law of each single position, since a path of calls passes it once (§7), so they are
+        unbiased too.
         """
         if max_rank == 1:
             return TokenVerification().accepted_at(columns)[:, None]
