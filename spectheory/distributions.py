@@ -132,11 +132,10 @@ class Sampling:
     Each filter sees the renormalised pmf that the filters before it leave.
 
     - `temperature` divides the logits; 0 is greedy (the largest logit, lowest index first).
-    - `top_k` keeps the k most probable tokens and all tokens tied with the k-th, as transformers and vLLM do. Ties are
-      those of the logits; transformers looks for them after the temperature, where close logits may become equal.
+    - `top_k` keeps the k most probable tokens and all tokens tied with the k-th, by their logits before the
+      temperature.
     - `top_p` keeps the smallest set of most probable tokens whose probability reaches `top_p`. Of tied tokens at the
-      cut, those of lowest index stay. The sort of transformers promises no order, so it may keep other tokens there,
-      with the same probabilities.
+      cut, those of lowest index stay (transformers may keep others, with the same probabilities).
     - `min_p` keeps the tokens of at least `min_p` times the largest probability.
 
     Examples

@@ -1,14 +1,13 @@
-"""Y1-Y4: expected rejections along a text, exactly, on Markov chains (yin2024).
+"""Y1-Y4: expected rejections along a text, exactly, on Markov chains (yin2024, with P the target and Q the draft).
 
-P is the target and Q the draft; yin2024 writes p for the draft and q for the target. `target` and `draft` are
-row-stochastic arrays ``[T, V, V]``, or ``[V, V]`` for every step: entry ``[n, x, y]`` is the probability of y after x
-at step n. `initial` ``[V]`` is the pmf of the token before the first step, which is not counted. `horizon` is T, needed
-where neither array has a step axis. The cost is the number of *rejections* among T tokens, and every position has a
-draft: each round drafts to the horizon T. A text takes 1 + (rejections before its last token) target calls.
+`target` and `draft` are row-stochastic arrays ``[T, V, V]``, or ``[V, V]`` for every step: entry ``[n, x, y]`` is the
+probability of y after x at step n. `initial` ``[V]`` is the pmf of the token before the first step, which is not
+counted. `horizon` is T, needed where neither array has a step axis. The cost is the number of *rejections* among T
+tokens; each round drafts to the horizon. A text takes 1 + (rejections before its last token) target calls.
 
-Y2: no unbiased algorithm rejects less than Y1 **in the class** that accepts the drafted token n with a probability
-that depends only on that token and the tokens before it, and otherwise samples a recovery law. Two algorithms outside
-the class reject less: block verification (its decision looks at later drafts) and the batch of several drafts (Y3).
+Y2: no unbiased algorithm rejects less than Y1 **in the class** that accepts the drafted token n with a probability that
+depends only on that token and the tokens before it, and otherwise samples a recovery law. Block verification (its
+decision looks at later drafts) and the batch of several drafts (Y3) are outside the class and reject less.
 """
 
 from __future__ import annotations

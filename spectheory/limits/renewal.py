@@ -1,8 +1,7 @@
 r"""B3, B3': the branching bound from the whole law of a step, by a renewal recursion on a grid.
 
 S_n is the walk whose steps are i.i.d. from the law, :math:`U(t) = \sum_{n \ge 1} \Pr(S_n \le t)`. The expected weight
-of the prefixes of length n with a property of their surprisal is the probability of that property for S_n
-(many-to-one: each prefix weighs its own probability), and their expected number is :math:`E[e^{S_n}; \cdot]`.
+of the prefixes of length n with a property of their surprisal is its probability for S_n (many-to-one).
 
 - B3. Of P prefixes, those more probable than e^-t weigh at most U(t-) in all, the others at most e^-t each.
 - B3'. For weights w and any t, :math:`\sum_{v \in T} w_v \le \sum_v (w_v - e^{-t})_+ + P e^{-t}`, and the mean of the
@@ -10,8 +9,7 @@ of the prefixes of length n with a property of their surprisal is the probabilit
 
 On a grid of span h let m_j be the expected visits to jh. The slope of B3' in t is :math:`e^{-t}(G(t) - P)` with
 :math:`G(t) = \sum_{ih \le t} m_i e^{ih}`, the expected number of prefixes of probability >= e^-t. So the smallest value
-is at the first jh where G reaches P, and is :math:`U((j-1)h) + (P - G((j-1)h)) e^{-jh}`: the P heaviest prefixes of the
-*mean* tree, which for one pmf at every prefix is the best tree itself.
+is at the first jh where G reaches P: :math:`U((j-1)h) + (P - G((j-1)h)) e^{-jh}`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""The record of a measured pair: per-position statistics of texts, with provenance; no torch.
-
-A trace holds one row per output token of each text. Two columns are always there (the log-probabilities of the
-text's token under target and draft); the others need full pmfs and are absent from a trace made of log-probabilities
-alone.
-"""
+"""The record of a measured pair: statistics of texts, a row per output token, with provenance; no torch."""
 
 from __future__ import annotations
 

@@ -73,11 +73,10 @@ class BiasedVerification(PositionRule):
         .. math:: t^i + (1-t)\sum_{l\le i} t^{i-l} w_1 \cdots w_{l-1} \min(1, \rho_l),\quad
             w = \min((1-t) + t\rho, \rho),\quad \rho = q/p,
 
-        positions counted from the start, l the last draft accepted with min(1, p/q) and not by the share t, and w the
-        likelihood ratio of mixture and target times a(x). Its mean over continuations drawn from the target is
-        P(tau >= i) of the biased rule but for the calls that accept a draft the target cannot output and later one
-        with min(1, p/q): no text of the target has their prefixes. So it is unbiased where supp q lies in supp p, at
-        i = 1, and at shares 0 and 1; elsewhere its mean is too low. At one text it may exceed 1.
+        with l the last draft accepted with min(1, p/q) and not by the share t. Its mean over continuations of the
+        target is P(tau >= i) of the biased rule but for calls that accept a draft the target cannot output and later
+        one with min(1, p/q). So it is unbiased where supp q lies in supp p, at i = 1, and at shares 0 and 1. At one
+        text it may exceed 1.
         """
         before, kept = self._log_windows(columns, k)
         with np.errstate(over="ignore"):  # a weight beyond the floats is infinite
