@@ -86,12 +86,12 @@ class BiasedVerification(PositionRule):
         return survival + self.share ** np.arange(1, k + 1)
 
     def weighted_survival_above(self, columns: Columns, k: int) -> NDArray[np.float64]:
-        r"""Survival ``[N, k]`` as :meth:`weighted_survival`, from the other side: an upper estimate.
+        r"""Survival ``[N, k]`` as :meth:`weighted_survival`, from the other side: an upper estimate, maybe negative at
+        one text.
 
-        .. math:: 1 - (1-t)\sum_{l\le i} w_1 \cdots w_{l-1} (1 - \rho_l)_+,
+        .. math:: 1 - (1-t)\sum_{l\le i} w_1 \cdots w_{l-1} (1 - \rho_l)_+
 
-        what is left after the rejections at prefixes the target can output. Unbiased where the lower estimate is;
-        elsewhere its mean is too high. At one text it may be negative.
+        Unbiased where the lower one is. At one text it may be negative.
         """
         before, kept = self._log_windows(columns, k)
         with np.errstate(divide="ignore", over="ignore"):  # log 0 where no draft is rejected

@@ -20,13 +20,7 @@ _BLOCK = 1 << 20
 
 
 def most_ranks(tokens: int, max_rank: int) -> int:
-    """The highest rank up to `max_rank` whose enumeration is not refused.
-
-    Examples
-    --------
-    >>> most_ranks(10, 8), most_ranks(200_000, 8), most_ranks(3, 8)
-    (7, 1, 8)
-    """
+    """The highest rank up to `max_rank` whose enumeration is not refused."""
     if tokens == 1:
         return max_rank
     rank = 1

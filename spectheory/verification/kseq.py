@@ -99,11 +99,7 @@ def _any_of(beta: Array, missed: Array, k: int, xp: Any) -> Array:
 
 
 def _root(p: Array, q: Array, k: int, xp: Any) -> Array:
-    """The root of 1 - (1-beta)^k = rho beta by bisection: the left side falls, the right one grows.
-
-    Near p = q, a root of order k, both sides are compared by what they lack to one, (1-beta)^k and the sum of (p - rho
-    q)+.
-    """
+    """The root of 1 - (1-beta)^k = rho beta by bisection; near p = q by what the sides lack to one."""
     low = xp.ones_like((p * q)[..., 0])
 
     def short(rho: Array) -> Array:

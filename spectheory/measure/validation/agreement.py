@@ -43,8 +43,7 @@ def z_value(runs: Sequence[Run]) -> float:
 def p_value(runs: Sequence[Run]) -> float:
     """Two-sided probability of calls this far from those expected (§7; exact, or an upper estimate for estimated laws).
 
-    For an estimated law it is the tail of the mean law, with the count moved towards the expectation by the assumed
-    largest error of that mean, plus the probability of a larger error.
+    Estimated: the tail of the mean law beyond its assumed largest error, plus the probability of a larger error.
     """
     known = [run.expected for run in runs if run.expected is not None]
     count, calls = sum(run.count for run in runs), sum(one.calls for one in known)

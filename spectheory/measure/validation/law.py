@@ -33,13 +33,7 @@ def law_of_calls(survival: Floats) -> Floats:
 
 
 def trimmed(law: Floats) -> tuple[int, Floats]:
-    """The first index of a law that is not negligible, and the entries from there to the last such one.
-
-    Examples
-    --------
-    >>> trimmed(np.array([0.0, 0.5, 0.5, 0.0]))
-    (1, array([0.5, 0.5]))
-    """
+    """The first index of a law that is not negligible, and the entries from there to the last such one."""
     (kept,) = (law > NEGLIGIBLE).nonzero()
     return int(kept[0]), law[kept[0] : kept[-1] + 1]
 
