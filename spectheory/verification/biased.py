@@ -86,8 +86,7 @@ class BiasedVerification(PositionRule):
         return survival + self.share ** np.arange(1, k + 1)
 
     def weighted_survival_above(self, columns: Columns, k: int) -> NDArray[np.float64]:
-        r"""Survival ``[N, k]`` as :meth:`weighted_survival`, from the other side: an upper estimate, maybe negative at
-        one text.
+        r"""Survival ``[N, k]`` as :meth:`weighted_survival`, from the other side: an upper estimate.
 
         .. math:: 1 - (1-t)\sum_{l\le i} w_1 \cdots w_{l-1} (1 - \rho_l)_+
 
