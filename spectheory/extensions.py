@@ -45,7 +45,13 @@ def load(address: str, kind: type[T]) -> T:
 
 @cache
 def installed(group: str, kind: type[T]) -> tuple[T, ...]:
-    """Instances of the classes that installed packages register under a group of entry points."""
+    """Instances of the classes that installed packages register under a group of entry points.
+
+    Raises
+    ------
+    SettingError
+        If one of them cannot be loaded.
+    """
     return tuple(load(entry.value, kind) for entry in entry_points(group=group))
 
 
