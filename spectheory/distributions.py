@@ -21,11 +21,7 @@ Array = Any
 
 
 def sum_tolerance(dtype: Any, xp: Any) -> float:
-    """Largest allowed deviation of a pmf's sum from one: the square root of the precision.
-
-    Rounding V entries and adding them moves the sum by at most V times the precision. So every rounded pmf of up to ten
-    million tokens passes, and unnormalised weights do not.
-    """
+    """Largest deviation of a pmf's sum from one: the root of the precision, as rounding ten million tokens passes."""
     return math.sqrt(xp.finfo(dtype).eps)
 
 
@@ -81,9 +77,7 @@ def validate_pmf(values: Any, name: str = "pmf") -> Array:
     if not bool(xp.all(off <= tolerance)):
         worst = float(xp.reshape(total, (-1,))[int(xp.argmax(xp.reshape(off, (-1,))))])
         raise PmfError(
-            f"{name} sums to {worst:.10g}",
-            limit=f"must sum to 1 within {tolerance:.1e}",
-            remedy="normalise it first",
+            f"{name} sums to {worst:.10g}", limit=f"must sum to 1 within {tolerance:.1e}", remedy="normalise it first"
         )
     return pmf
 
@@ -138,11 +132,10 @@ class Sampling:
     Each filter sees the renormalised pmf that the filters before it leave.
 
     - `temperature` divides the logits; 0 is greedy (the largest logit, lowest index first).
-    - `top_k` keeps the k most probable tokens and all tokens tied with the k-th, as transformers and vLLM do. Ties are
-      those of the logits; transformers looks for them after the temperature, where close logits may become equal.
+    - `top_k` keeps the k most probable tokens and all tokens tied with the k-th, by their logits before the
+      temperature.
     - `top_p` keeps the smallest set of most probable tokens whose probability reaches `top_p`. Of tied tokens at the
-      cut, those of lowest index stay. The sort of transformers promises no order, so it may keep other tokens there,
-      with the same probabilities.
+      cut, those of lowest index stay (transformers may keep others, with the same probabilities).
     - `min_p` keeps the tokens of at least `min_p` times the largest probability.
 
     Examples

@@ -20,13 +20,7 @@ def is_address(name: str) -> bool:
 
 
 def load_class(address: str, kind: type[T]) -> type[T]:
-    """The class at ``module:Class``; modules of the working folder are found too.
-
-    Raises
-    ------
-    SettingError
-        If it cannot be imported, or is of another kind.
-    """
+    """The class at ``module:Class``; modules of the working folder are found too."""
     module, _, name = address.partition(":")
     if str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))
@@ -42,13 +36,7 @@ def load_class(address: str, kind: type[T]) -> type[T]:
 
 
 def load(address: str, kind: type[T]) -> T:
-    """An instance of the class at ``module:Class``.
-
-    Raises
-    ------
-    SettingError
-        If it cannot be imported, is of another kind, or is not made without arguments.
-    """
+    """An instance of the class at ``module:Class``, which is made without arguments."""
     try:
         return load_class(address, kind)()
     except TypeError as error:

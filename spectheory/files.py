@@ -19,10 +19,8 @@ _FIRST = 1 << 16
 
 
 def read_text(path: Path, *, encoding: str = "utf-8", most: int = MOST_BYTES) -> str:
-    """The text of a file, or an ``OSError`` if it has more than `most` bytes.
-
-    A file that starts with zero bytes (``/dev/zero``, ``/dev/urandom``) is refused after the first block: neither JSON
-    nor a list of numbers has any.
+    """The text of a file; an ``OSError`` if it has more than `most` bytes, or zero bytes in the first block
+    (``/dev/zero``).
     """
     with path.open("rb") as file:
         content = file.read(min(_FIRST, most + 1))
@@ -35,9 +33,8 @@ def read_text(path: Path, *, encoding: str = "utf-8", most: int = MOST_BYTES) ->
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` make a file under a temporary name; rename it to `path` when it is complete and on the disk.
-
-    Folders are made as needed.
+    """Let `write` make a file under a temporary name; rename it to `path` when complete and on the disk; folders are
+    made.
     """
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:

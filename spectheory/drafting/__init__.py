@@ -1,8 +1,7 @@
 """Draft shapes, what they give, and the best of them (S1-S3).
 
-The contract that all share: a shape is checked when it is made. A `SettingError` says that a number of nodes, depths or
-candidates is no whole number >= 1 or too large, a `ShapeError` that a tree is none, a `PmfError` that the law of a rank
-has a negative entry or a sum above 1.
+A shape is checked when it is made: a ``ShapeError`` says that a tree is none; a ``PmfError`` that the law of a rank has
+a negative entry or a sum above 1.
 """
 
 from spectheory.drafting.copied import Copied

@@ -62,10 +62,8 @@ def _sizes(first: NDArray[np.int64], below: int) -> list[int]:
 
 
 def _table(law: Floats, budget: int, above: Floats | None) -> tuple[Floats, NDArray[np.int64]]:
-    """W_d(r, n) ``[A + 1, budget + 1]`` and the size of the first subtree there.
-
-    `above` is V_{d-1}(1), V_{d-1}(2), ... as far as there are so many nodes; without a limit on depth (None) V is the
-    table's own.
+    """W_d(r, n) ``[A + 1, budget + 1]`` and the size of the first subtree there, from `above` = V_{d-1} (None: no
+    limit).
     """
     values = np.zeros((len(law) + 1, budget + 1))
     values[:, 1:] = -np.inf

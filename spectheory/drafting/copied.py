@@ -18,14 +18,7 @@ class Copied(Chain):
     """At most k tokens copied from the text (prompt lookup): a chain to the target that costs no draft pass.
 
     Where the text has nothing or less to copy, a call verifies fewer tokens than k + 1. What it costs is the mean over
-    calls.
-
-    Parameters
-    ----------
-    k : int
-        The most drafted tokens per call, at least 1.
-    shares : tuple of float
-        Share of calls that copy 0, 1, ..., k tokens; empty: every call copies k.
+    calls. `shares` are the shares of calls that copy 0, 1, ..., k tokens; empty: every call copies k.
 
     Examples
     --------

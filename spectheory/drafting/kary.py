@@ -18,11 +18,6 @@ from spectheory.errors import SettingError
 class KAry(Shape):
     """Every node of depth d - 1 has ``branching[d - 1]`` children: SpecInfer's expansion (S1; ``miao2024specinfer``).
 
-    Parameters
-    ----------
-    branching : sequence of int
-        Children per node at each depth, at least 1 each.
-
     Examples
     --------
     >>> shape = KAry((1, 1, 3, 1))

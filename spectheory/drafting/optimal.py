@@ -27,35 +27,14 @@ def optimal_tree(
 
     The heaviest nodes, weight :math:`\pi(v) = \prod_j P(R = r_j(v))`: a child is never heavier than its parent, so they
     form a tree, which is Tunstall's (``tunstall1967``). Ranks need not be in order of probability: races and top-k
-    drafts may leave out a rank. A limit on depth or width keeps the heaviest nodes of each depth, which is a tree too.
+    drafts may leave out a rank. `max_depth` (draft passes per call) and `max_width` (tokens of one draft pass) keep the
+    heaviest nodes of each depth, which is a tree too. The tree has fewer nodes only if no further node has positive
+    weight within the limits. What `rank_pmf` ``[A]`` misses to 1 is never drafted.
 
-    Parameters
-    ----------
-    rank_pmf : array ``[A]``
-        P(R = r), r = 1..A; what is missing to 1 is never drafted.
-    budget : int
-        Nodes, at least 1. The tree has fewer only if no further node has positive weight within the limits.
-    max_depth : int, optional
-        Largest depth of a node, at least 1: draft passes per call.
-    max_width : int, optional
-        Most nodes of one depth, at least 1: tokens of one draft pass.
-    consecutive : bool
-        Whether the children of a node must have ranks 1..m, as recursive rejection tries them in order. It matters
-        only where P(R = r) grows with r (without replacement); then a dynamic programme, quadratic in the budget,
-        finds the tree, and there is no limit on width.
-
-    Returns
-    -------
-    Tree
-        Nodes by weight, the heaviest first (of equal ones the shallowest), so that its first k nodes are the optimal
-        tree of k nodes; a tree of the dynamic programme is in no such order.
-
-    Raises
-    ------
-    PmfError
-        If `rank_pmf` is no law of a rank, or no rank has positive probability.
-    SettingError
-        If a number is no integer or out of range, or `max_width` is asked for where the dynamic programme is needed.
+    `consecutive` says that the children of a node must have ranks 1..m, as recursive rejection tries them in order. It
+    matters only where P(R = r) grows with r (without replacement); then a dynamic programme, quadratic in the budget,
+    finds the tree, and `max_width` is refused. Otherwise the heaviest node comes first (of equal ones the shallowest),
+    so that the first k nodes are the optimal tree of k nodes.
 
     Examples
     --------

@@ -48,13 +48,7 @@ def written(*more: str) -> str:
 
 
 def sized_shape(text: str) -> type[Shape] | None:
-    """The shape that is written by its name and made from its size; None for others.
-
-    Examples
-    --------
-    >>> sized_shape("batch"), sized_shape("2x2")
-    (<class 'spectheory.drafting.batch.Batch'>, None)
-    """
+    """The shape that is written by its name and made from its size; None for others."""
     known = (load_class(text, Shape),) if is_address(text) else SHAPES  # type: ignore[type-abstract]
     return next((shape for shape in known if shape.sized and (is_address(text) or shape.name == text)), None)
 

@@ -30,14 +30,8 @@ _PATHS_SHOWN = 8
 class Shape(ABC):
     """What a call drafts: a tree of ranks whose root, the text so far, is no node.
 
-    Attributes
-    ----------
-    name : str
-        What it is called, and how a shape that has a size alone is written on the command line.
-    form : str
-        How other shapes are written, with an example.
-    sized : bool
-        Whether it is made from its size alone: ``Shape(k)``.
+    `name` is what it is called, and how a shape made from its size alone (`sized`) is written on the command line;
+    `form` says how other shapes are written, with an example.
     """
 
     name: ClassVar[str]
@@ -90,18 +84,8 @@ class Shape(ABC):
 class Tree(Shape):
     """Any draft tree, by the parent and the rank of each node (S1).
 
-    Parameters
-    ----------
-    parents : array ``[nodes]`` of int
-        Number of each node's parent, -1 for the root; a parent comes before its children.
-    ranks : array ``[nodes]`` of int
-        Rank of each node among the candidates at its position, counted from 1; siblings differ.
-
-    Raises
-    ------
-    ShapeError
-        If there is no node, the lengths differ, an entry is no 32-bit integer, a parent does not come first, a rank is
-        below 1, or siblings agree.
+    `parents` ``[nodes]`` is each node's parent, -1 for the root; a parent comes before its children. `ranks`
+    ``[nodes]`` counts from 1 among the candidates at a position; siblings differ.
 
     Examples
     --------

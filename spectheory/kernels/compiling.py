@@ -27,9 +27,8 @@ def compiled(function: F) -> F:
 
 
 def compiled_in_any_order(function: F) -> F:
-    """Compile an addition whose order does not matter, so that a loop of it can be vectorised.
-
-    Only for a function that adds two numbers: an exponential compiled with this freedom would be silently wrong.
+    """Compile an addition of two numbers (nothing else: it would be wrong) so that a loop of it is vectorised in any
+    order.
     """
     return _compiled(function, {"reassoc"})
 
@@ -44,9 +43,8 @@ def _compiled(function: F, freedoms: set[str]) -> F:
 
 
 def scratch(name: str, size: int, dtype: Any = np.float64) -> NDArray[Any]:
-    """Uninitialised memory of this thread, valid until the same name is requested again.
-
-    It is kept, about 60 bytes per token of the largest vocabulary: fresh pages would cost more time than the sort.
+    """Uninitialised memory of this thread, valid until the same name is requested again; kept, as fresh pages cost
+    time.
     """
     array = getattr(_held, name, None)
     if array is None or array.size < size:

@@ -60,10 +60,7 @@ def exponentials(values: Floats) -> Floats:
 
 @compiled
 def _exp(x: float) -> float:
-    """exp(x) for x <= 0 within one unit in the last place; 0 below LOWEST.
-
-    x = n log 2 + r with |r| <= log(2)/2; the series of exp(r); then n is added to the bits of the exponent.
-    """
+    """exp(x) for x <= 0 within one unit in the last place, by x = n log 2 + r; 0 below LOWEST."""
     shifted = x * _LOG2_E + _TO_INTEGER
     n = shifted - _TO_INTEGER
     r = (x - n * _LOG2_HIGH) - n * _LOG2_LOW

@@ -72,10 +72,8 @@ def _block_ends(ratios: Floats, mass: Floats, below: float, never: float, ends: 
 
 @compiled
 def _gaps(ratios: Floats, mass: Floats, ends: Floats, found: Floats) -> None:
-    """Write the largest gap of any prefix for each k.
-
-    From one token to the next the gap grows by about (k q^(k-1) - r) times the token's mass. Inside a block where the
-    sign of that is constant no prefix beats both ends.
+    """Write the largest gap of any prefix for each k; inside a block whose increments have one sign an end is the
+    largest.
     """
     blocks = ends.shape[1] - 1
     power, missed, rest = np.ones(blocks + 1), np.zeros(blocks + 1), np.empty((2, BLOCK))

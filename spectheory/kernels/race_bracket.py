@@ -22,10 +22,10 @@ BLOCK = 128
 
 
 def race_bracket(target: Floats, draft: Floats, width: float) -> tuple[float, float, int]:
-    r"""Lower and upper end of :math:`\sum_x 1/\sum_y\max(p_y/p_x, q_y/q_x)` before rounding, ``[V]`` (A2, bounds).
+    r"""Ends of :math:`\sum_x 1/\sum_y\max(p_y/p_x, q_y/q_x)` before rounding (A2, bounds), and the longest chain of
+    additions.
 
-    The widest cells are summed exactly until the others are at most `width` wide in total. The third number is the
-    longest chain of plain additions behind any sum, from which the rounding can be bounded.
+    The widest cells are summed exactly until the others are at most `width` wide in total.
     """
     place = scratch("place", target.size, np.uint32)
     cells, before = scratch("cells", CELLS, np.complex128), scratch("before", CELLS, np.complex128)

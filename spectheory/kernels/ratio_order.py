@@ -23,10 +23,9 @@ SAMPLE = 2048
 
 
 def ratio_order(target: Floats, draft: Floats, carried: Floats) -> tuple[Floats, Floats, NDArray[np.complex128]]:
-    """Sort tokens by p/q: the ratios, their `carried` numbers, and separately (ratio + i carried) where 0, inf or 0/0.
+    """Sort tokens by p/q: ratios, their `carried` numbers, and separately (ratio + i carried) where 0, inf or 0/0.
 
-    All ``[V]``, contiguous float64. Ties come in any order. The results are scratch memory: use them before the next
-    call.
+    The results are scratch memory: use them before the next call.
     """
     tokens = target.size
     ratios = scratch("ratios", tokens)
@@ -68,10 +67,7 @@ def _distribute(
     ends: NDArray[np.uint32],
     pairs: NDArray[np.complex128],
 ) -> int:
-    """Write (ratio, carried) bucket by bucket, and the end of each bucket; return the size of the largest.
-
-    Bucket 0 holds the ratios 0, inf and 0/0; bucket 1 and the last hold what is outside the sampled range.
-    """
+    """Write (ratio, carried) by buckets, 0 for ratios 0, inf, 0/0, and their ends; return the size of the largest."""
     bits = ratios.view(np.int64)
     above = ends.size - 3
     for i in range(ratios.size):

@@ -29,11 +29,7 @@ def _compiled() -> Any:
 
 
 def _grow(law, budget, max_depth, max_width):  # type: ignore[no-untyped-def]
-    """One queue per rank: the children of that rank of the nodes found so far, in descending weight.
-
-    A queue is a pointer to the node whose child is next and the weight of that child; the heaviest is the
-    next node. So each node costs one look at the queues in use, and no sort.
-    """
+    """One queue per rank, of the children of that rank in descending weight; the heaviest head is the next node."""
     weights = np.empty(budget + 1)  # the root comes first, as node 0
     depths = np.zeros(budget + 1, np.int32)
     parents = np.empty(budget, np.int32)

@@ -1,13 +1,11 @@
-"""Y5, Y6: what fewer rejections cost in bias, at one position (yin2024).
+"""Y5, Y6: what fewer rejections cost in bias, at one position (yin2024, with P the target and Q the draft).
 
-P is the target and Q the draft; yin2024 uses the letters the other way round. The drafted token x is accepted with
-probability b_x (`accept`), between the unbiased min(1, p_x/q_x) and 1; any value >= 0 is allowed where q = 0. After a
-rejection the output is drawn from a recovery law. The *loss* is TV(output law, p). OPT recovers from a best law, UNO
-from p itself.
+The drafted token x is accepted with probability b_x (`accept`), between the unbiased min(1, p_x/q_x) and 1; any value
+>= 0 is allowed where q = 0. After a rejection the output is drawn from a recovery law. The *loss* is TV(output law, p).
+OPT recovers from a best law, UNO from p itself.
 
-Everything here is per position. In a sequence the prefixes follow the *biased* output law. For the family of
-:func:`bias_frontier` that law is the chain of :func:`mixture_target`, so the rejections of a whole sequence are
-``expected_rejections(mixture_target(P, Q, theta), Q, initial)``.
+In a sequence the prefixes follow the *biased* output law, for :func:`bias_frontier` the chain of
+:func:`mixture_target`: its rejections are ``expected_rejections(mixture_target(P, Q, theta), Q, initial)``.
 """
 
 from __future__ import annotations
@@ -62,9 +60,8 @@ def optimal_recovery(target: Any, draft: Any, accept: Any) -> Array:
     r"""Recovery law ``[..., V]`` that reaches the least loss; p where p = q (Y5, exact; ``yin2024``).
 
     With :math:`A = (p - bq)/\sum(1-b)q` a recovery law is optimal if and only if it is 0 on {A < 0} and between 0 and A
-    elsewhere. This function returns the one proportional to :math:`A_+`. As b is 1 where p > q, and b q at least p
-    elsewhere, :math:`A_+` is proportional to :math:`(p-q)_+`: the standard recovery law of token verification is
-    optimal for every b, and `accept` is only checked. It is the only optimal one if b = min(1, p/q).
+    elsewhere. This is the one proportional to :math:`A_+`, so to :math:`(p-q)_+` for every b: the standard recovery law
+    of token verification, and `accept` is only checked. It is the only optimal one if b = min(1, p/q).
 
     Examples
     --------
@@ -100,9 +97,8 @@ def mixture_target(target: Any, draft: Any, theta: Any) -> Array:
     `theta` is a number or an array ``[...]``, from 0 (unbiased) to 1 (accept everything). With :math:`b =
     (1-\theta)\min(1, p/q) + \theta = \min(1, p^\theta/q)` and the standard recovery law :math:`\mathrm{norm}(p-q)_+ =
     \mathrm{norm}(p^\theta-q)_+`, over-acceptance **is** lossless token verification for the target :math:`p^\theta`: it
-    rejects with probability (1-theta) TV and loses theta TV. This holds at every prefix, so a sequence follows the
-    chain of these mixtures exactly, and results on token verification (Y1; the path theorem, on texts sampled from the
-    mixture) hold with this target.
+    rejects with probability (1-theta) TV and loses theta TV. So results on token verification hold for sequences with
+    this target (Y1; the path theorem, on texts sampled from the mixture).
 
     Examples
     --------

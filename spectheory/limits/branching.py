@@ -1,9 +1,8 @@
 """B1-B3', B5: limits of deterministic drafts (pankratov2026), conditional pmfs i.i.d. across prefixes.
 
-X counts the correctly predicted tokens of a call, *without* the recovered or bonus token: tokens per call is X + 1.
-A deterministic drafter verifies P prefixes per call, chosen without looking at the target's sampling. A drafter that
-samples may exceed these limits (B4): with draft = target token verification accepts everything. The limit of
-sampled rank trees is T1 (:func:`spectheory.limits.tunstall_bound`), under its own assumptions.
+X counts the correctly predicted tokens of a call, *without* the recovered or bonus token: tokens per call is X + 1. A
+deterministic drafter verifies P prefixes per call, chosen without looking at the target's sampling. A drafter that
+samples may exceed these limits (B4): with draft = target token verification accepts everything.
 """
 
 from __future__ import annotations

@@ -103,10 +103,8 @@ def _sorted_rows(sample_pmf: SamplePmf, rows: int, rng: np.random.Generator) -> 
 
 
 def _heaviest(rows: Iterator[Floats], capacity: int) -> Floats:
-    """Weights of the P heaviest prefixes in descending order, ``[P]``, in O(P log P) plus the rows.
-
-    A prefix enters the heap once its parent and its next heavier sibling have left it. Its pmf is drawn when it leaves
-    the heap: a fresh draw, as nothing before depended on it.
+    """Weights of the P heaviest prefixes in descending order; a pmf is drawn when its prefix leaves the heap: O(P log
+    P).
     """
     weights = np.zeros(capacity)
     siblings = next(rows)

@@ -1,14 +1,13 @@
-"""Y1-Y4: expected rejections along a text, exactly, on Markov chains (yin2024).
+"""Y1-Y4: expected rejections along a text, exactly, on Markov chains (yin2024, with P the target and Q the draft).
 
-P is the target and Q the draft; yin2024 writes p for the draft and q for the target. `target` and `draft` are
-row-stochastic arrays ``[T, V, V]``, or ``[V, V]`` for every step: entry ``[n, x, y]`` is the probability of y after x
-at step n. `initial` ``[V]`` is the pmf of the token before the first step, which is not counted. `horizon` is T, needed
-where neither array has a step axis. The cost is the number of *rejections* among T tokens, and every position has a
-draft: each round drafts to the horizon T. A text takes 1 + (rejections before its last token) target calls.
+`target` and `draft` are row-stochastic arrays ``[T, V, V]``, or ``[V, V]`` for every step: entry ``[n, x, y]`` is the
+probability of y after x at step n. `initial` ``[V]`` is the pmf of the token before the first step, which is not
+counted. `horizon` is T, needed where neither array has a step axis. The cost is the number of *rejections* among T
+tokens; each round drafts to the horizon. A text takes 1 + (rejections before its last token) target calls.
 
-Y2: no unbiased algorithm rejects less than Y1 **in the class** that accepts the drafted token n with a probability
-that depends only on that token and the tokens before it, and otherwise samples a recovery law. Two algorithms outside
-the class reject less: block verification (its decision looks at later drafts) and the batch of several drafts (Y3).
+Y2: no unbiased algorithm rejects less than Y1 **in the class** that accepts the drafted token n with a probability that
+depends only on that token and the tokens before it, and otherwise samples a recovery law. Block verification (its
+decision looks at later drafts) and the batch of several drafts (Y3) are outside the class and reject less.
 """
 
 from __future__ import annotations
@@ -226,16 +225,7 @@ def rejections_of_text(
 
 
 def validate_distances(total_variation: Any) -> Array:
-    """Check that all values are total variation distances and return them as a floating array.
-
-    Traces sum pmfs in single precision, so a value may exceed 1 by its :func:`~spectheory.distributions.sum_tolerance`.
-
-    Examples
-    --------
-    >>> validate_distances([0.5, 1.5])
-    Traceback (most recent call last):
-    spectheory.errors.SettingError: total_variation[1] is 1.5: must be in [0, 1]; TV is half the L1 distance
-    """
+    """Check total variation distances, as a floating array; single precision may exceed 1 by its tolerance."""
     values = as_floats(total_variation, "total_variation", SettingError)
     xp = array_namespace(values)
     wrong = ~((values >= 0) & (values <= 1 + sum_tolerance(xp.float32, xp)))

@@ -1,8 +1,7 @@
 r"""B3, B3': the branching bound from the whole law of a step, by a renewal recursion on a grid.
 
 S_n is the walk whose steps are i.i.d. from the law, :math:`U(t) = \sum_{n \ge 1} \Pr(S_n \le t)`. The expected weight
-of the prefixes of length n with a property of their surprisal is the probability of that property for S_n
-(many-to-one: each prefix weighs its own probability), and their expected number is :math:`E[e^{S_n}; \cdot]`.
+of the prefixes of length n with a property of their surprisal is its probability for S_n (many-to-one).
 
 - B3. Of P prefixes, those more probable than e^-t weigh at most U(t-) in all, the others at most e^-t each.
 - B3'. For weights w and any t, :math:`\sum_{v \in T} w_v \le \sum_v (w_v - e^{-t})_+ + P e^{-t}`, and the mean of the
@@ -10,8 +9,7 @@ of the prefixes of length n with a property of their surprisal is the probabilit
 
 On a grid of span h let m_j be the expected visits to jh. The slope of B3' in t is :math:`e^{-t}(G(t) - P)` with
 :math:`G(t) = \sum_{ih \le t} m_i e^{ih}`, the expected number of prefixes of probability >= e^-t. So the smallest value
-is at the first jh where G reaches P, and is :math:`U((j-1)h) + (P - G((j-1)h)) e^{-jh}`: the P heaviest prefixes of the
-*mean* tree, which for one pmf at every prefix is the best tree itself.
+is at the first jh where G reaches P: :math:`U((j-1)h) + (P - G((j-1)h)) e^{-jh}`.
 """
 
 from __future__ import annotations
@@ -59,30 +57,20 @@ def renewal_bound(
     .. math:: \text{dual (B3'):}\ \min_t \int_0^t U(s) e^{-(t-s)} ds + P e^{-t}
               \qquad \text{plain (B3):}\ \min_t U(t-) + P e^{-t}, \qquad \text{both at most } P.
 
-    The interval holds the numerical value of the bound for the law as given. Use ``high``: it is never below the bound,
-    so it is itself an upper bound on E[X] (``best = high`` for a known law). ``low`` is the other end of the
-    *numerical* error, no lower bound on E[X]. ``low`` takes every step rounded up to the grid. ``high`` takes it
-    rounded down (plain), or (dual) split between both neighbouring points with the mean of :math:`e^{step}` kept:
-    :math:`(1 - e^{-t} \prod e^{step})_+` is convex in each factor, so by Jensen's inequality this raises the bound, but
-    not above rounding down; for a law of many atoms by the square of the grid only. Both ends are then moved outwards
-    by 1e-13 of themselves, for float rounding; without this they agree if all steps lie on the grid.
+    P is `capacity`, the draft nodes per call, root excluded. The interval holds the numerical value of the bound for
+    the law as given. Use ``high``: it is never below the bound, so it is itself an upper bound on E[X] (``best = high``
+    for a known law). ``low`` is the other end of the *numerical* error, no lower bound on E[X]. ``low`` takes every
+    step rounded up to the grid, of span `grid` nats. ``high`` takes it rounded down (plain), or (dual) split between
+    both neighbouring points with the mean of :math:`e^{step}` kept: :math:`(1 - e^{-t} \prod e^{step})_+` is convex in
+    each factor, so by Jensen's inequality this raises the bound, but not above rounding down; for a law of many atoms
+    by the square of the grid only. Both ends are then moved outwards by 1e-13 of themselves, for float rounding;
+    without this they agree if all steps lie on the grid. `max_t` is the largest t tried, by default log P + 40; every t
+    gives a bound, so a small one only widens the interval.
 
-    Assumes conditional pmfs i.i.d. across prefixes and drafts that do not sample (B4).
-
-    Parameters
-    ----------
-    law : StepLaw
-        Law of a step. If it is an estimate, the interval is *statistical*: the 95% interval of the bound (delta method
-        over independent draws, Student) joined to the numerical one. The estimate itself tends to be low, by a
-        second-order amount, as t is fitted to the sample.
-    capacity : float
-        Draft nodes P per call, root excluded, at least 1.
-    form : {"dual", "plain"}
-        B3' or B3.
-    grid : float
-        Span h of the grid, nats.
-    max_t : float, optional
-        Largest t tried; default log P + 40. Every t gives a bound, so a small one only widens the interval.
+    If the law is an estimate, the interval is *statistical*: the 95% interval of the bound (delta method over
+    independent draws, Student) joined to the numerical one. The estimate itself tends to be low, by a second-order
+    amount, as t is fitted to the sample. Assumes conditional pmfs i.i.d. across prefixes and drafts that do not sample
+    (B4).
 
     Examples
     --------
@@ -144,8 +132,7 @@ def _on_grid(law: StepLaw, grid: float, points: int, rounding: Rounding) -> Floa
 def _visits(step: Floats) -> Iterator[float]:
     """Expected visits m_0, m_1, ... of S_1, S_2, ... to the grid points; the last entry of `step` is beyond the grid.
 
-    The first step leads to j directly, or to some i before: m_j = f_j + sum_{i<=j} f_i m_{j-i}. Solved for m_j, with
-    1 - f_0 written as the sum of the other f_i, all terms are positive. (For j = 0: m_0 = f_0 + f_0 m_0.)
+    By the first step m_j = f_j + sum_{i<=j} f_i m_{j-i}; solved for m_j with positive terms alone.
     """
     moving = float(np.sum(step[1:]))
     if moving == 0:  # the walk never leaves 0
@@ -190,10 +177,10 @@ def _plain(visits: Iterator[float], capacity: float, grid: float) -> tuple[float
 
 
 def _influence(step: Floats, at: int, form: RenewalForm, grid: float) -> Floats:
-    r"""Derivative of the bound when mass is added to the law at each grid point up to `at`.
+    r"""Derivative of the bound when mass is added to the law at each grid point up to `at`; t is optimal and stays
+    fixed.
 
-    :math:`\sum_{n\ge 1} F^{*n}` changes by R * dF * R with :math:`R = \sum_{n\ge 0} F^{*n}`. The bound sums it against
-    :math:`1 - e^{s-t}` (dual) or 1 (plain) on [0, t]. The derivative in t is zero at the optimum, so t stays fixed.
+    :math:`\sum_{n\ge 1} F^{*n}` changes by R * dF * R with :math:`R = \sum_{n\ge 0} F^{*n}`.
     """
     from scipy.signal import fftconvolve
 

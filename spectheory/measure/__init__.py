@@ -24,10 +24,9 @@ from spectheory.measure.assisted import Generated, count_assisted_calls, generat
 from spectheory.measure.comparison import AssistedComparison, compare_with_assisted, predict_calls
 from spectheory.measure.decoders import Decoded, HeaviestTree, Method, decode
 from spectheory.measure.forward import teacher_forced
-from spectheory.measure.kept_latencies import differences
 from spectheory.measure.latency import measure_latency
 from spectheory.measure.load import load_pair
-from spectheory.measure.loop_time import with_loop
+from spectheory.measure.loop_time import differences, with_loop
 from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.run import MeasureSettings, Progress, fingerprint_of_run, measure
 from spectheory.measure.sampling import sample_continuations

@@ -1,17 +1,13 @@
 """Calls of an independent decoder: transformers' assisted generation, with its target calls counted.
 
-How transformers 5.x works, from its source, and what is done about it:
+How transformers 5.x works, from its source:
 
 - The number of drafts per call comes from the *draft's* generation settings; "constant" and a confidence threshold of 0
-  keep it at k. Near the length limit fewer are drafted, which changes no call.
+  keep it at k. Near the length limit, and after a draft that ends the text, fewer are drafted, which changes no call.
 - There is no separate pass for the prompt: the first target call carries prompt and drafts, so calls are C(0).
-- A draft that ends the text stops the drafting. If it is accepted, the text ends there; if it is rejected, later drafts
-  would not have counted.
-- Settings left open are filled from the model's own file and then with defaults (such as top-k 50), and the draft
-  applies temperature and filters twice: with the processors passed on by the target, and with its own. At temperature T
-  it therefore drafts at T^2; outputs stay correct, but fewer drafts are accepted. So both models get blank settings
-  here, and processors that run once: one that turns logits into the log-probabilities of `Sampling`, or transformers'
-  own.
+- Open settings are filled with defaults (such as top-k 50), and the draft applies temperature and filters twice: with
+  the target's processors and with its own, so at temperature T it drafts at T^2. So both models get blank settings
+  here, and processors that run once: the log-probabilities of `Sampling`, or transformers' own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The devices of this machine."""
+"""The devices of this machine, and waiting for them."""
 
 from __future__ import annotations
 
@@ -27,3 +27,11 @@ def find_device(name: str | None) -> torch.device:
         there = [kind if counts[kind] == 1 else f"{kind}:{i}" for kind in kinds for i in range(counts[kind])]
         raise ModelError(f"device is {name!r}", limit=f"this machine has {', '.join(there)}", remedy="use one of them")
     return device
+
+
+def wait_for(device: torch.device) -> None:
+    """Wait until a device has finished all its work; a CPU has when a call returns."""
+    if device.type == "mps":
+        torch.mps.synchronize()
+    elif device.type in ("cuda", "xpu"):
+        getattr(torch, device.type).synchronize(device)

@@ -1,22 +1,17 @@
 r"""The law of the rank of recursive rejection over distinct candidates, estimated at every position (R3).
 
-**What is estimated.** Let :math:`P^1 = p, W_1 = 1` and, with candidate m drawn from :math:`q^m`,
+With candidate m drawn from :math:`q^m` and :math:`P^1 = p, W_1 = 1`,
 
 .. math:: P^{m+1} = (P^m - W_m q^m)_+, \qquad W_{m+1} = \sum_x P^{m+1}_x,
 
-so that :math:`P^m = W_m p^m` is the residual before normalisation. After y is rejected, :math:`q^{m+1}` is :math:`q^m`
-without y, normalised; if nothing is left, it is uniform over the tokens not yet rejected. The rule rejects y at rank m
-with probability :math:`(q^m_y - p^m_y)_+`. The estimator draws rejected tokens directly, :math:`y_m \sim (W_m q^m -
-P^m)_+ / W_{m+1}` (the mass is :math:`W_{m+1}`, since :math:`q^m` and :math:`p^m` have equal sums): a sequence is
-:math:`W_r` times as likely under the rule as here. So :math:`E[W_r \min(p^r_x, q^r_x)] = P(R = r, X = x)`, without
-bias, and rank 1 has no error.
+so that :math:`P^m = W_m p^m` is the residual before normalisation. A rejected y leaves :math:`q^m`; if nothing is left,
+it is uniform over the tokens not yet rejected. The estimator draws rejected tokens directly, :math:`y_m \sim (W_m q^m -
+P^m)_+ / W_{m+1}`: a sequence is :math:`W_r` times as likely under the rule as here. So :math:`E[W_r \min(p^r_x, q^r_x)]
+= P(R = r, X = x)`, without bias, and rank 1 has no error. As :math:`W_r \min(p^r_x, q^r_x) = P^r_x - P^{r+1}_x`, the
+ranks of a sequence, and means over sequences, sum to at most 1 given x.
 
-**The estimate is a law.** :math:`W_r \min(p^r_x, q^r_x) = P^r_x - P^{r+1}_x`: the terms of one sequence telescope to at
-most :math:`p_x`, so its ranks, and means over sequences, sum to at most 1 given x.
-
-**One pass per rank.** A rejected token has no residual left. On the other tokens :math:`q^m = q/Z_m`, and :math:`(v_+ -
-a)_+ = (v - a)_+` for :math:`a \ge 0` gives :math:`P^m = (p - s_m q)_+`, :math:`s_{m+1} = s_m + W_m/Z_m`, :math:`s_1 =
-0`. Only :math:`s_m` and :math:`W_m` are kept.
+**One pass per rank.** A rejected token has no residual left. On the others :math:`q^m = q/Z_m`, and :math:`P^m = (p -
+s_m q)_+`, :math:`s_{m+1} = s_m + W_m/Z_m`, :math:`s_1 = 0`: only :math:`s_m` and :math:`W_m` are kept.
 
 **In a text.** Expected calls are affine in the law at each single position, since a path of calls passes it once (§7).
 So independent estimates at the positions of a text give an unbiased number of expected calls.
@@ -64,9 +59,8 @@ def distinct_ranks(
 ) -> Tensor:
     """P(R = r | token), ``[rows, 4]``, of recursive rejection over distinct candidates (R3; unbiased estimate).
 
-    Rank 1 is exact. The first rejected tokens of a position's sequences are stratified, the later ones independent. The
-    noise of a position depends only on its key and its pmfs. `tokens` is ``[rows, 1]``; a `log_target` ``[rows]`` of
-    -inf gives no rank. The draft is changed and restored; `scratch` ``[2, rows, V]`` of float32 is overwritten.
+    Rank 1 is exact. The noise of a position depends only on its key and its pmfs; first rejections are stratified. The
+    draft is changed and restored; `scratch` ``[2, rows, V]`` of float32 is overwritten.
     """
     out = _Output(tokens, log_target[:, None], log_draft[:, None])
     heights = _heights(keys).to(log_target)
@@ -93,10 +87,8 @@ def _heights(keys: Keys) -> Tensor:
 
 
 def _rejected(heights: Tensor, scratch: Tensor) -> tuple[Tensor, Tensor]:
-    """Tokens drawn by the positive entries of ``scratch[0]``, and their mass, both ``[rows, n]``.
-
-    The mass is 0, and the sequence ends, where no entry is positive or rounding of the cumulative sums points to a
-    token without mass: such a token is never rejected.
+    """Tokens drawn by the positive entries of ``scratch[0]``, and their mass, 0 where the sequence ends, both ``[rows,
+    n]``.
     """
     density, cumulative = scratch
     density.clamp_(min=0.0)
@@ -108,9 +100,8 @@ def _rejected(heights: Tensor, scratch: Tensor) -> tuple[Tensor, Tensor]:
 def _sequence(
     p: Tensor, q: Tensor, out: _Output, token: Tensor, mass: Tensor, heights: Tensor, scratch: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """One sequence's law ``[rows, 4]``, and the rows ``[rows]`` where single precision has no draft left.
-
-    Rejected tokens are removed from `q` and restored at the end.
+    """One sequence's law ``[rows, 4]``, and the rows where single precision has no draft left; `q` is restored at the
+    end.
     """
     ratio = out.ratio
     accepted = ratio.clamp(max=1.0)
@@ -163,9 +154,8 @@ def _from_logarithms(p: Pmf, q: Pmf, out: _Output, heights: Tensor, rows: Tensor
 
 
 def _shortened(kept: Tensor, open_: Tensor, token: Tensor) -> tuple[Tensor, Tensor]:
-    """The draft from the logarithms of what is left of it, and its logarithm at one token, ``[n, 1]``.
-
-    Uniform over the tokens not yet rejected if nothing is left.
+    """The draft from the logarithms of what is left of it (uniform if nothing), and its logarithm at one token, ``[n,
+    1]``.
     """
     best = kept.amax(dim=-1, keepdim=True)
     draft = torch.softmax(kept, dim=-1)

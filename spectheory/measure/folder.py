@@ -90,10 +90,8 @@ _WHOLE, _PIECE, _PIECES = 1 << 26, 1 << 14, 64
 
 
 def fingerprint_of(source: str | Path, config: Any) -> str:
-    """Hash that changes with configuration or weights; equal for copies of a folder unless files are large.
-
-    A folder: its configuration and the contents of its weights; for files beyond 64 MiB, pieces of them and the time of
-    their last change, since the pieces may miss a change. A hub model: its commit.
+    """Hash of configuration and weights (of files beyond 64 MiB pieces, and the time of their last change); a hub's
+    commit.
     """
     if is_local(source):
         folder = Path(source)

@@ -35,14 +35,11 @@ def teacher_forced(
     """Statistics ``[n]`` at every output token of one text, by the names of :data:`spectheory.trace.COLUMNS`.
 
     Both models read prompt ``[m]`` and output ``[n]`` (m, n >= 1) with their caches, `chunk` tokens at a time; a
-    chunk's logits are reduced before the next are computed. Memory above the weights: both caches, about chunk · V
-    entries per model in its precision, and a dozen arrays of 2 MB on a CPU (elsewhere of 128 MB or chunk · V · 4
-    bytes, whichever is less).
+    chunk's logits are reduced before the next are computed: about chunk · V entries per model above weights and caches.
 
     `race` and `sampled` are those of :func:`~spectheory.measure.statistics.position_statistics`. With `stop_at_end`,
     prompt lookup drafts nothing after an end-of-text token. `key` is the randomness of the estimated column
-    (:func:`~spectheory.measure.noise.text_key`): each text needs its own, and its numbers do not depend on `chunk`.
-    Errors call the text `name`, and give the position.
+    (:func:`~spectheory.measure.noise.text_key`), one for each text. Errors call the text `name`, and give the position.
     """
     check_window(name, len(prompt_ids), len(output_ids), pair.window)
     ids = torch.cat([prompt_ids, output_ids[:-1]])

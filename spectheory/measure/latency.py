@@ -15,7 +15,7 @@ from spectheory.checks import whole
 from spectheory.cost import LatencyTable
 from spectheory.errors import SettingError
 from spectheory.intervals import CONFIDENCE, Interval
-from spectheory.measure.clock import wait_for
+from spectheory.measure.devices import wait_for
 from spectheory.measure.machine import hardware, versions
 from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.reading import Reading
@@ -42,17 +42,15 @@ def measure_latency(
     """Measure seconds per pass: the target on each of `tokens`, the draft on these and on 1 and 2, at batch 1.
 
     Passes start with `context` tokens in the cache; sizes beyond the window are left out, and 1 is always measured.
-    `warm_up` rounds run unmeasured before `repeats` measured ones. Every round measures each size, so that a slow phase
-    of the machine affects all sizes equally. Within a round passes follow each other as in decoding, since the
-    processor's caches matter for small models: draft passes in a row, as for a chain; a draft pass on many tokens, as
-    for the last level of a tree; a verifying pass of the target. The target's plain step is timed after another target
-    pass. Caches are cropped between passes, outside the measured time. A model without such a cache reads `context`
-    again in every pass, as it does when decoding.
+    After `warm_up` rounds, each of `repeats` rounds measures every size, so that a slow phase of the machine affects
+    all equally. Passes follow each other as in decoding, since the processor's caches matter for small models. Caches
+    are cropped between passes, outside the measured time; a model without such a cache reads `context` again in every
+    pass.
 
     Each pass is divided by the plain step of its own round, so that a slow round cancels. An entry is the median of
     these ratios times the median plain step, with the 95% interval of the median ratio from order statistics
     (distribution-free, assuming independent rounds; statistical). The plain step is the unit and has no interval; its
-    quartiles are in the provenance. Speed-ups need only these ratios.
+    quartiles are in the provenance.
     """
     sizes = _sizes(context, tokens, pair.window, repeats, warm_up)
     draft, target = (_Filled(model, pair.vocabulary, context) for model in (pair.draft, pair.target))
@@ -109,11 +107,7 @@ def _round(draft: _Filled, target: _Filled, sizes: Sequence[int], number: int) -
 
 
 def _in_a_row(seconds: Sequence[float]) -> float:
-    """Mean of passes in bursts: the median first pass of a burst, which follows another model's, and the median of the
-    others.
-
-    A plain mean would grow with every interruption, and medians over rounds do not help once most rounds have one.
-    """
+    """Median of the bursts' first passes, which follow another model's, averaged with the median of the others."""
     first, others = seconds[::BURST], [taken for i, taken in enumerate(seconds) if i % BURST]
     return (statistics.median(first) + (BURST - 1) * statistics.median(others)) / BURST
 

@@ -32,19 +32,11 @@ def load_pair(
 ) -> ModelPair:
     """Load target and draft, each a local folder or a name on the Hugging Face hub.
 
-    Code that comes with a model is never run; of pickled weights only tensors are read.
-
-    Parameters
-    ----------
-    dtype : str
-        ``auto`` keeps the precision of the weights, except that float16 becomes float32 on a CPU, where it is slow and
-        rounds differently from a GPU; else ``float32``, ``bfloat16`` or ``float16``.
-    device : str, optional
-        For both models: ``cpu``, ``mps``, ``cuda`` or ``cuda:1``; by default the best one of this machine.
-    device_map : optional
-        Spreads the models over devices (needs accelerate), in place of `device`; passed to transformers.
-    target_revision, draft_revision : str, optional
-        Branch, tag or commit on the hub; folders have none.
+    Code that comes with a model is never run; of pickled weights only tensors are read. The `dtype` ``auto`` keeps the
+    precision of the weights, except that float16 becomes float32 on a CPU, where it is slow and rounds differently from
+    a GPU. Both models are on `device` (``cpu``, ``mps``, ``cuda``, ``cuda:1``; by default the best one of this
+    machine), or spread by a `device_map` of transformers (needs accelerate). A revision is a branch, tag or commit on
+    the hub.
     """
     if device is not None and device_map is not None:
         raise ModelError("device and device map are given", limit="use one of them", remedy="leave out the device")

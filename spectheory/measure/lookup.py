@@ -34,12 +34,10 @@ def continuation(text: Ids, k: int, ngram: int, ends: Collection[int] = ()) -> I
 def lookup_columns(
     prompt_ids: Any, output_ids: Any, ends: Collection[int] = (), ngram: int = LOOKUP_NGRAM
 ) -> dict[str, NDArray[np.int16]]:
-    """Per output token: the length of the draft copied from the text before it, and how much of it the output repeats
-    (§7, exact).
+    """``lookup_drafted`` and ``lookup_match`` ``[n]``: tokens copied at each output token, and how many of them repeat
+    (§7).
 
-    Returns ``lookup_drafted`` and ``lookup_match``, ``[n]``, at most
-    :data:`~spectheory.verification.lookup.LONGEST_COPY`, for a prompt ``[m]``, m >= 1, and an output ``[n]``. A token
-    of `ends` that the output continues after did not end it.
+    A token of `ends` that the output continues after did not end it.
     """
     prompt, output = (np.asarray(ids, dtype=np.int64) for ids in (prompt_ids, output_ids))
     text = np.concatenate([prompt, output])

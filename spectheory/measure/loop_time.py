@@ -1,4 +1,4 @@
-"""C2: the time our decoding loop takes outside the models' passes, from a few short decodings."""
+"""C2: the time our decoding loop takes outside the models' passes, and whether a table with it may be used again."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from spectheory.cost import LatencyTable, LoopTime
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, KAry, Shape
 from spectheory.measure.decoders import Call, Method, decode
+from spectheory.measure.machine import hardware, versions
 from spectheory.measure.pair import ModelPair
 
 CALIBRATION: tuple[tuple[str, Shape], ...] = (
@@ -59,16 +60,7 @@ def with_loop(
 
 
 def fit_loop(shapes: Sequence[Shape], seconds: Sequence[float], plain: float) -> LoopTime:
-    """The non-negative loop times that fit these seconds per call of these shapes best (least squares).
-
-    Examples
-    --------
-    >>> loop = LoopTime(plain=0.1, call=0.3, draft_pass=0.1, node=0.01, tree=0.5)
-    >>> shapes = [Chain(1), Chain(5), KAry((2, 1)), KAry((3, 2))]
-    >>> fitted = fit_loop(shapes, [loop.of(shape) for shape in shapes], 0.1)
-    >>> {name: round(value, 6) for name, value in dataclasses.asdict(fitted).items()}
-    {'plain': 0.1, 'call': 0.3, 'draft_pass': 0.1, 'node': 0.01, 'tree': 0.5}
-    """
+    """The non-negative loop times that fit these seconds per call of these shapes best (least squares)."""
     names = ("call", "draft_pass", "node", "tree")
     units = [LoopTime(plain=0.0, **{other: float(other == name) for other in names}) for name in names]
     system = np.array([[one.of(shape) for one in units] for shape in shapes])
@@ -92,3 +84,18 @@ def _calls(pair: ModelPair, prompt: torch.Tensor, method: Method, sampling: Samp
 def _outside(calls: Sequence[Call]) -> float:
     """Median seconds of a call outside both models' passes."""
     return statistics.median(call.seconds - call.draft_seconds - call.target_seconds for call in calls)
+
+
+def differences(
+    table: LatencyTable, pair: ModelPair, *, context: int, longest: int, sampling: Sampling
+) -> tuple[str, ...]:
+    """Names of what differs between a kept table and one of this run, such as ``hardware``."""
+    described = {**pair.describe(), "hardware": hardware(), "versions": versions()}
+    same = {name: table.provenance.get(name) == value for name, value in described.items()}
+    same["context"] = table.context == context
+    same["tokens of a pass"] = max(table.target) >= longest
+    same["loop"] = table.loop is not None
+    same["sampling"] = table.provenance.get(LOOP_SAMPLING, dataclasses.asdict(AS_MODELS_DO)) == dataclasses.asdict(
+        sampling
+    )
+    return tuple(name for name, equal in same.items() if not equal)

@@ -19,13 +19,7 @@ _SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
 
 
 def text_key(seed: int, *place: int) -> int:
-    """The key of a text from the root seed and the text's place, such as prompt and continuation.
-
-    Examples
-    --------
-    >>> text_key(0, 1, 0) == text_key(0, 1, 0), text_key(0, 1, 0) == text_key(0, 0, 1)
-    (True, False)
-    """
+    """The key of a text from the root seed and the text's place, such as prompt and continuation."""
     return int(np.random.SeedSequence(seed, spawn_key=place).generate_state(1, np.uint64)[0])
 
 
@@ -35,14 +29,7 @@ def position_keys(key: int, first: int, count: int) -> Keys:
 
 
 def uniforms(keys: Keys, count: int) -> NDArray[np.float64]:
-    """Independent uniform numbers in [0, 1) at each position, ``[n, count]``, multiples of 2^-53.
-
-    Examples
-    --------
-    >>> whole = uniforms(position_keys(DEFAULT_KEY, 0, 5), 3)
-    >>> bool((uniforms(position_keys(DEFAULT_KEY, 3, 2), 3) == whole[3:]).all())
-    True
-    """
+    """Independent uniform numbers in [0, 1) at each position, ``[n, count]``, multiples of 2^-53."""
     bits = _hashed(keys[:, None], np.arange(count, dtype=np.uint64))
     return np.asarray((bits >> np.uint64(11)) * 2.0**-53)
 

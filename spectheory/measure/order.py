@@ -7,10 +7,8 @@ from torch import Tensor
 
 
 def order_statistics(target: Tensor, draft: Tensor, at: Tensor, buffers: Tensor) -> dict[str, Tensor]:
-    """``target_rank`` and ``draft_rank`` of a token (1 the most probable), and ``greedy_agreement``, ``[rows]`` each.
-
-    `target` and `draft` ``[rows, V]`` are in the order of the probabilities, `at` ``[rows, 1]`` is the token, `buffers`
-    ``[2, rows, V]`` of float32 are overwritten.
+    """``target_rank``, ``draft_rank`` (1 the most probable) and ``greedy_agreement`` ``[rows]`` of the token `at`
+    ``[rows, 1]``.
     """
     before, scratch = buffers
     torch.lt(torch.arange(target.shape[1], device=at.device, dtype=torch.float32), at.float(), out=before)

@@ -30,9 +30,7 @@ class Pmf:
         return own if self.cut is None else own.masked_fill_(self.cut.gather(1, at)[:, 0], -math.inf)
 
     def order(self) -> Tensor:
-        """Values ``[rows, V]`` in the order of the probabilities: logarithms, which differ where probabilities round to
-        one value.
-        """
+        """Values ``[rows, V]`` in the order of the probabilities: logarithms, which round together less often."""
         return self.log if self.cut is None else self.log.masked_fill(self.cut, -math.inf)
 
     def order_of(self, rows: Tensor) -> Tensor:
@@ -49,12 +47,7 @@ def token_at(cumulative: Tensor, heights: Tensor) -> Tensor:
 
 
 def make_pmf(logits: Tensor, sampling: Sampling, buffers: Tensor, admitted: Tensor | None = None) -> Pmf:
-    """The pmfs of a block of logits ``[rows, V]``; one exponential per entry. The result lies in `buffers` ``[2, rows,
-    V]``.
-
-    `admitted` ``[rows, 1]`` is one token per row that is never cut
-    (:func:`~spectheory.measure.statistics.position_statistics`).
-    """
+    """The pmfs of logits ``[rows, V]``, in `buffers` ``[2, rows, V]``; `admitted` ``[rows, 1]`` is never cut."""
     pmf, log = buffers
     best = logits.amax(dim=-1, keepdim=True).float()
     torch.sub(logits, best, out=log)

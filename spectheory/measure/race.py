@@ -11,9 +11,8 @@ from spectheory.measure.devices import widest
 def race_acceptance(p: Tensor, q: Tensor, scratch: Tensor) -> Tensor:
     r"""Acceptance rate of the race, :math:`\sum_x p_x / (1 + g(p_x/q_x))`, ``[rows, V]`` to ``[rows]`` (A2, exact).
 
-    With tokens in ascending order of r = p/q, :math:`g(r) = r \sum_{y \le x} q_y - \sum_{y \le x} p_y`. Each pair
-    (ratio, q) is packed into one 64-bit word, so that one sort needs no indices: the bits of non-negative floats are
-    ordered as the floats are. Sums run in float64. `scratch` ``[rows, V]`` is overwritten.
+    Each pair (ratio p/q, q) is packed into one 64-bit word, so that one sort needs no indices: the bits of non-negative
+    floats are ordered as the floats are. `scratch` ``[rows, V]`` is overwritten.
     """
     ratio, q = _sorted_pairs(p, q, scratch)
     below = q.cumsum(dim=-1, dtype=widest(p)).mul_(ratio)

@@ -27,8 +27,7 @@ def race_ranks(p: Tensor, q: Tensor, log_target: Tensor, log_draft: Tensor, scra
     Given the token and its time u ~ Exp(1), R - 1 counts independent arrivals of probability :math:`1-e^{-u\lambda_y}`,
     :math:`\lambda_y = (c q_y - p_y)_+`, c = p/q of the token. The largest rates enter exactly, as a product of
     polynomials; the others by four terms of the logarithm of their generating function, whose error is of fifth order
-    in the largest of them. `p`, `q` are ``[rows, V]``, the logarithms at the token ``[rows]``; -inf in the draft gives
-    no rank. `scratch` ``[rows, V]`` of float32 is overwritten.
+    in the largest of them. `scratch` ``[rows, V]`` of float32 is overwritten.
     """
     c = torch.exp(log_target - log_draft).clamp_(max=torch.finfo(torch.float32).max).to(torch.float32)
     torch.addcmul(p, q, c[:, None], value=-1, out=scratch).neg_().clamp_(min=0.0, max=_LARGEST_RATE)

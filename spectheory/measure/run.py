@@ -33,16 +33,9 @@ from spectheory.trace.parts import PartStore, concatenate
 class MeasureSettings:
     """What is measured; equal settings, prompts and models give the same trace.
 
-    Parameters
-    ----------
-    count : int
-        Texts sampled per prompt.
-    seed : int
-        Each prompt has its own random stream, and each text its own key for estimated columns.
-    given_text : bool
-        Measure on the `output` of each prompt in place of texts sampled from the target.
-    race : bool
-        Whether to compute the expensive columns: the race's, those of distinct candidates and of biased rules.
+    `count` texts are sampled per prompt. With `given_text` the `output` of each prompt is measured instead. `race` says
+    whether to compute the expensive columns: the race's, those of distinct candidates and of biased rules. Each prompt
+    has its own random stream, and each text its own key for estimated columns.
 
     Examples
     --------
@@ -185,9 +178,7 @@ def _finished_trace(out: Path, fingerprint: str) -> Trace:
 
 
 def fingerprint_of_run(pair: ModelPair, prompts: Sequence[Prompt], settings: MeasureSettings) -> str:
-    """Hash of everything that decides the numbers, except device, library versions and `chunk`, which change only
-    rounding.
-    """
+    """Hash of everything that decides the numbers; device, library versions and `chunk` change only rounding."""
     if not prompts:
         raise TextError("there is no prompt", limit="needs at least one", remedy="pass a prompt file")
     # The token ids represent the tokenizer and its chat template.

@@ -52,9 +52,7 @@ def sample_continuations(
 
 
 def draw(logits: Tensor, uniforms: Tensor, sampling: Sampling) -> Tensor:
-    """One token ``[rows]`` (int64, CPU) per row of logits ``[rows, V]``, by inversion of the cdf at `uniforms`
-    ``[rows]``.
-    """
+    """One token ``[rows]`` (int64, CPU) per row of logits ``[rows, V]``, by inversion at `uniforms` ``[rows]``."""
     pmf = log_pmf(logits.float(), sampling).cpu().double().exp_()
     return token_at(pmf.cumsum_(dim=1), uniforms[:, None])[:, 0]
 

@@ -44,18 +44,11 @@ def position_statistics(
     integers. Exact up to float32 rounding, except ``distinct_rank``, an unbiased estimate. ``log_target`` is -inf where
     the target cannot output the token.
 
-    Parameters
-    ----------
-    tokens : tensor ``[n]`` of int
-        The output token at each position.
-    race : bool
-        Whether to compute the expensive columns: ``race_acceptance``, ``race_rank``, ``distinct_rank``, ``uno_loss``.
-    sampled : bool
-        Whether the tokens were drawn from the target with these settings. Each was then possible when drawn; where
-        recomputed logits round it just outside a cut (top-k, top-p, greedy), it is re-admitted.
-    keys : array ``[n]`` of uint64, optional
-        Randomness of ``distinct_rank`` at each position (:mod:`spectheory.measure.noise`). The positions of different
-        texts need different keys; the default is the first n positions of a text with key 0.
+    `race` says whether to compute the expensive columns: ``race_acceptance``, ``race_rank``, ``distinct_rank``,
+    ``uno_loss``. `sampled` says whether the `tokens` ``[n]`` were drawn from the target with these settings: where
+    recomputed logits round one just outside a cut (top-k, top-p, greedy), it is re-admitted. `keys` ``[n]`` (uint64)
+    are the randomness of ``distinct_rank`` (:mod:`spectheory.measure.noise`); the positions of different texts need
+    different ones, the default is those of a text with key 0.
 
     Examples
     --------
@@ -101,9 +94,7 @@ def _statistics(
     keys: Keys | None,
     sampled: bool,
 ) -> dict[str, Tensor]:
-    """All columns of one block; without keys, the expensive ones are skipped. `buffers` ``[6, rows, V]`` are
-    overwritten.
-    """
+    """All columns of one block; without keys no expensive ones. `buffers` ``[6, rows, V]`` are overwritten."""
     at, wide, scratch = tokens[:, None], widest(target), buffers[5]
     p = make_pmf(target, sampling, buffers[:2], at if sampled else None)
     q = make_pmf(draft, sampling, buffers[2:4])
@@ -181,9 +172,8 @@ def _uno_loss(p: Tensor, q: Tensor, total_variation: Tensor, scratch: Tensor) ->
 def _rejection_ranks(p: Tensor, q: Tensor, log_rho: Tensor, scratch: Tensor) -> tuple[Tensor, Tensor]:
     r"""P(R = r | token), ``[rows, 8]``, of recursive rejection with i.i.d. drafts (R3), and TV.
 
-    The unnormalised residual after m rejections is :math:`(p - s_{m+1} q)_+` with mass :math:`G_m = P(R > m)`, where
-    :math:`s_1 = 0, G_0 = 1, s_{m+1} = s_m + G_{m-1}`: a rejection at rank m subtracts :math:`G_{m-1} q`. So each rank
-    takes one pass, and :math:`P(R = r, X = x) = \min((p_x - s_r q_x)_+, G_{r-1} q_x)`.
+    With :math:`s_1 = 0, G_0 = 1, s_{m+1} = s_m + G_{m-1}`, m rejections leave :math:`(p - s_{m+1} q)_+` of mass
+    :math:`G_m`, and :math:`P(R = r, X = x) = \min((p_x - s_r q_x)_+, G_{r-1} q_x)`: one pass a rank.
     """
     left, taken = [torch.ones_like(p[:, :1])], [torch.zeros_like(p[:, :1])]
     for _ in range(RECORDED_RANKS - 1):

@@ -24,9 +24,8 @@ _QUOTAS = (
 def use_threads(asked: int | None = None) -> str:
     """Set torch's threads and return a sentence that says how many and why.
 
-    By default torch's own number (one per core, or ``OMP_NUM_THREADS``), at most the number of free cores. Only cores
-    that this process may use count. The load is the CPU time of all processes in a quarter of a second, or the load
-    average where the system does not report it.
+    By default torch's own number (one per core, or ``OMP_NUM_THREADS``), at most the number of free cores that this
+    process may use, from the CPU time of all processes in a quarter of a second, or the load average.
     """
     allowed = _allowed_cores()
     cores = math.ceil(min(len(allowed), _quota()))

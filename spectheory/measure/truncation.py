@@ -15,13 +15,7 @@ _FIRST_GUESS = 512
 
 
 def log_pmf(logits: Tensor, sampling: Sampling) -> Tensor:
-    """Log-probabilities ``[rows, V]`` (nats, -inf where cut), equal to those of :meth:`Sampling.log_pmf` but faster.
-
-    Examples
-    --------
-    >>> log_pmf(torch.log(torch.tensor([[0.5, 0.3, 0.2]])), Sampling(top_k=2)).exp()
-    tensor([[0.6250, 0.3750, 0.0000]])
-    """
+    """Log-probabilities ``[rows, V]`` (nats, -inf where cut), equal to those of :meth:`Sampling.log_pmf` but faster."""
     if logits.dtype in (torch.float16, torch.bfloat16):
         return log_pmf(logits.float(), sampling).to(logits.dtype)
     best = logits.amax(dim=-1, keepdim=True)
@@ -57,11 +51,7 @@ def _log_min_p(sampling: Sampling) -> float:
 
 
 def _largest(logits: Tensor, scaled: Tensor, sampling: Sampling) -> tuple[Tensor, Tensor, Tensor]:
-    """The largest logits of each row in descending order, their scaled values, and how many top-k and top-p keep
-    ``[rows, 1]``.
-
-    Ties are decided on the logits, since scaled values may round together.
-    """
+    """The largest logits of each row in descending order, their scaled values, and how many of them are kept."""
     top_p = 1.0 if sampling.top_p is None else sampling.top_p
     if sampling.top_k is None or sampling.top_k >= logits.shape[-1]:
         return _nucleus(logits, scaled, top_p)

@@ -30,9 +30,7 @@ class SourceFile:
 
 
 def standard_library(root: Path | None = None) -> list[SourceFile]:
-    """Every UTF-8 ``.py`` file of the standard library, by path; without third-party packages and ``encodings``
-    (tables).
-    """
+    """Every UTF-8 ``.py`` file of the standard library, by path; no third-party packages and tables (``encodings``)."""
     root = root or Path(sysconfig.get_paths()["stdlib"])
     files = []
     for path in sorted(root.rglob("*.py")):

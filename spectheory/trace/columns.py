@@ -30,26 +30,11 @@ _DTYPES: dict[Kind, str] = {"number": "f", "integer": "iu", "truth value": "b"}
 
 @dataclass(frozen=True)
 class Column:
-    """What a column holds.
+    """What a column holds: an array ``[N]``, or ``[N, r]`` with `widths` as the range of r.
 
-    Parameters
-    ----------
-    meaning : str
-        What it says of a token.
-    kind : {"number", "integer", "truth value"}
-        Type of an entry; any precision.
-    unit : str
-        Unit of an entry; empty for counts and probabilities.
-    low, high : float
-        Least and largest entry.
-    finite : bool
-        Whether infinite entries are refused.
-    rounding : float
-        How far an entry may lie outside its range.
-    widths : (int, int), optional
-        Least and most entries of a row, for a column ``[N, r]``; otherwise it is ``[N]``.
-    law : bool
-        Whether a row holds probabilities that sum to at most 1.
+    `meaning` says what it says of a token, `kind` is the type of an entry in any precision, `unit` is empty for counts
+    and probabilities. Entries are in `low`..`high`, up to `rounding`; `finite` refuses infinite ones; the rows of a
+    `law` sum to at most 1.
 
     Examples
     --------

@@ -22,15 +22,7 @@ def concatenate(parts: list[Trace], provenance: Mapping[str, Any]) -> Trace:
 
 @dataclass(frozen=True)
 class PartStore:
-    """Finished texts of a running measurement, each a small trace file beside the final one.
-
-    Attributes
-    ----------
-    final : Path
-        Where the whole trace will stand.
-    fingerprint : str
-        Hash of everything that decides the numbers; parts of another fingerprint are refused.
-    """
+    """Finished texts of one running measurement (`fingerprint`), each a small trace file beside the final one."""
 
     final: Path
     fingerprint: str

@@ -22,11 +22,6 @@ def read_any(path: Path) -> Trace:
     """A trace from a folder of ``spectheory measure``, a Parquet file, or a log of any format in ``FORMATS``.
 
     A log is recognised by its content, whatever its name.
-
-    Raises
-    ------
-    TraceError, TextError
-        If there is nothing at the path, or it is of no readable kind, or damaged.
     """
     file = trace_file(Path(path))
     try:

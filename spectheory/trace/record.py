@@ -1,9 +1,4 @@
-"""The record of a measured pair: per-position statistics of texts, with provenance; no torch.
-
-A trace holds one row per output token of each text. Two columns are always there (the log-probabilities of the
-text's token under target and draft); the others need full pmfs and are absent from a trace made of log-probabilities
-alone.
-"""
+"""The record of a measured pair: statistics of texts, a row per output token, with provenance; no torch."""
 
 from __future__ import annotations
 
@@ -34,20 +29,10 @@ SOURCES = "sources"
 
 @dataclass(frozen=True)
 class TextInfo:
-    """One text of a trace: where it came from and how many output tokens it has.
+    """One text of a trace: its name, and its number of output tokens, the end-of-text token included.
 
-    Attributes
-    ----------
-    id : str
-        Name of the text.
-    tokens : int
-        Number of output tokens, the end-of-text token included.
-    prompt : str
-        Name of the prompt it continues; texts of one prompt are dependent. Empty: the text's own name.
-    category : str
-        Category of the prompt.
-    ended : bool
-        Whether the text ended by itself (an end-of-text token), so that nothing follows it.
+    Texts that continue one `prompt` are dependent; empty: the text's own name. `ended` says that the text ended by
+    itself (an end-of-text token), so that nothing follows it.
     """
 
     id: str
@@ -73,24 +58,10 @@ class TextInfo:
 class Trace:
     """Per-position statistics of texts, concatenated.
 
-    Attributes
-    ----------
-    columns : mapping of str to array ``[N]`` or ``[N, r]``
-        Statistics by the names of :data:`COLUMNS`.
-    texts : tuple of TextInfo
-        The texts in order; their token counts add up to N.
-    provenance : mapping
-        Models, sampling settings, seed, origin of the text, versions, machine.
-    lists : sequence of (TopLogProbs, TopLogProbs)
-        Of target and draft, the most probable tokens at each position, if the trace comes from such lists; ``token``
-        then names the text's tokens. They are kept in memory alone.
-
-    Raises
-    ------
-    TraceError
-        If a required column is missing, lengths disagree, or a column does not hold what :data:`COLUMNS` says of it.
-    TextError
-        If a log-probability is positive or NaN, or a token is impossible under the target.
+    `columns` are arrays ``[N]`` or ``[N, r]`` by the names of :data:`COLUMNS`; the token counts of `texts` add up to N;
+    `provenance` has models, sampling settings, seed, origin of the text, versions, machine. A trace of the most
+    probable tokens has `lists` (target, draft) by position, in memory alone; ``token`` then names the text's tokens. A
+    ``TraceError`` says which column is missing or does not hold what :data:`COLUMNS` says.
 
     Examples
     --------
@@ -196,22 +167,10 @@ class Trace:
         ended: Iterable[bool] | None = None,
         provenance: Mapping[str, Any] | None = None,
     ) -> Trace:
-        """A trace from two numbers per token: log p and log q of the chosen tokens (§7).
+        """A trace from two numbers per token: log p and log q of the chosen tokens, two lists for each text (§7).
 
-        Enough for token and block verification, exactly, and for estimates of the one-call bound and B6.
-
-        Parameters
-        ----------
-        texts : iterable of (target, draft)
-            Two equally long lists of log-probabilities (nats) per text.
-        ids : iterable of str, optional
-            Names of the texts; numbered from 1 otherwise.
-        ended : iterable of bool, optional
-            Whether each text ended by itself; none did otherwise.
-        provenance : mapping, optional
-            Where they come from.
-
-        Lists that differ in length, are empty or hold impossible values are a ``TextError``.
+        Enough for token and block verification, exactly, and for estimates of the one-call bound and B6. Texts are
+        numbered unless there are `ids`, and did not end by themselves unless `ended` says so.
         """
         pairs = [(np.atleast_1d(np.asarray(t, float)), np.atleast_1d(np.asarray(d, float))) for t, d in texts]
         names = [str(i + 1) for i in range(len(pairs))] if ids is None else list(ids)

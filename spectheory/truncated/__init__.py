@@ -13,8 +13,7 @@ at a time; :func:`mean_interval` averages over positions. All of them share one 
   loose. :mod:`spectheory.truncated.completions` defines both and proves it. Ends are rounded outward.
 """
 
-from spectheory.truncated.acceptance import optimal_acceptance
-from spectheory.truncated.candidates import gumbel_list_acceptance_bound
+from spectheory.truncated.candidates import gumbel_list_acceptance_bound, optimal_acceptance
 from spectheory.truncated.divergences import (
     harmonic_mean_distance,
     harmonic_mean_similarity,

@@ -1,4 +1,4 @@
-"""Several i.i.d. candidates and two truncated pmfs, as certified intervals: R3, R5, R6."""
+"""Acceptance rates of two truncated pmfs as certified intervals: A1, A2, R1, R3 to R6."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import math
 import numpy as np
 
 from spectheory.intervals import Interval
-from spectheory.truncated.acceptance import RACE_SCALE
 from spectheory.truncated.completions import all_known, best_completion, between, disjoint_tails, overlap
 from spectheory.truncated.outward import outward, rounding_slack, settled
 from spectheory.truncated.remainder import Remainders, remainder_scale, remainders
@@ -16,17 +15,45 @@ from spectheory.verification import optimal
 from spectheory.verification.base import at_least_one
 from spectheory.verification.gumbel_list import GumbelList
 from spectheory.verification.kseq import KSeq
+from spectheory.verification.poisson import PoissonRace
 from spectheory.verification.recursive import RecursiveRejection
 
+RACE_SCALE = 2.0
+"""Races of P and P' have different winners with probability at most 1 - (1-d)/(1+d) <= 2d, d their distance (A3)."""
 _INTEGRAL = 1e-12
 """Error of R6's integral over the winning time."""
 
 
-def recursive_acceptance(target: TopLogProbs, draft: TopLogProbs, k: int) -> Interval:
-    r"""P(R <= k) of recursive rejection with i.i.d. candidates, :math:`1-G_k` (R3, §9; certified bound).
+def token_acceptance(target: TopLogProbs, draft: TopLogProbs) -> Interval:
+    r"""Acceptance rate of token verification :math:`\sum_x\min(p_x,q_x)` (A1, §9; certified)."""
+    return between(target, draft, lambda p, q: float(np.minimum(p, q).sum()))
 
-    One candidate is token verification. For k > 1 it is not monotone in the order of channels:
-    :mod:`spectheory.truncated.remainder` proves its ends, which are not attained. The high one is at most R4's.
+
+def poisson_race_acceptance(target: TopLogProbs, draft: TopLogProbs, k: int) -> Interval:
+    r"""P(R <= k) of the Poisson race, :math:`1-\sum_x p_x\big(\tfrac{g_x}{1+g_x}\big)^k` (R1, §9; certified)."""
+    at_least_one("k", k)
+    return between(target, draft, lambda p, q: float(PoissonRace().acceptance(p, q, k)), scale=RACE_SCALE * k)
+
+
+def optimal_acceptance(target: TopLogProbs, draft: TopLogProbs, k: int) -> Interval:
+    r"""Best acceptance of any lossless rule with k i.i.d. drafts, :math:`1+\min_H[p(H)-q(H)^k]` (R4, §9; certified).
+
+    See ``khisti2025`` and ``hu2025``.
+
+    Examples
+    --------
+    >>> p, q = TopLogProbs.from_pmf([0.5, 0.25, 0.125, 0.125], 2), TopLogProbs.from_pmf([0.25, 0.5, 0.125, 0.125], 2)
+    >>> print(optimal_acceptance(p, q, 2))
+    0.812 [0.687, 0.938]
+    """
+    at_least_one("k", k)
+    return between(target, draft, lambda p, q: float(optimal.optimal_acceptance(p, q, k)), scale=1.0 + k)
+
+
+def recursive_acceptance(target: TopLogProbs, draft: TopLogProbs, k: int) -> Interval:
+    """P(R <= k) of recursive rejection with i.i.d. candidates, :math:`1-G_k` (R3, §9; certified bound, at most R4's).
+
+    For k > 1 :mod:`spectheory.truncated.remainder` proves its ends, which are not attained.
     """
     at_least_one("k", k)
     if all_known(target, draft):
@@ -45,20 +72,19 @@ def recursive_ends(target: TopLogProbs, draft: TopLogProbs, left: Remainders, k:
 def kseq_acceptance(target: TopLogProbs, draft: TopLogProbs, k: int) -> Interval:
     r"""Acceptance of k-SEQ (R5, §9; certified bound; ``sun2023spectr``).
 
-    With :math:`\rho\beta(\rho) = \rho-g(\rho)` it is :math:`\max_{1\le\rho\le k}\min\big(1-(g(\rho)/\rho)^k,
-    \rho-g(\rho)\big)`: the first falls in :math:`\rho`, the second rises, and they cross at the root. Both fall in g,
-    so the acceptance is largest at the best completion, where every g is least, and least at the disjoint tails.
+    It is :math:`\max_{1\le\rho\le k}\min\big(1-(g(\rho)/\rho)^k, \rho-g(\rho)\big)`: both fall in g, which is least at
+    the best completion and largest at the disjoint tails.
     """
     at_least_one("k", k)
     return between(target, draft, lambda p, q: float(KSeq().acceptance(p, q, k)), scale=float(k))
 
 
 def gumbel_list_acceptance_bound(target: TopLogProbs, draft: TopLogProbs, k: int) -> Interval:
-    r"""The printed lower bound of Gumbel list sampling, :math:`\sum_x p_x/(1+g_x/k)` (R6, §9; certified bound).
+    r"""The printed lower bound of Gumbel list sampling, :math:`\sum_x p_x/(1+g_x/k)` (R6, §9; certified bound;
+    ``rowan2025``).
 
-    An interval of the *bound*, which lies below the list's acceptance (:func:`gumbel_list_acceptance`; ``rowan2025``).
-    It is monotone in the order of channels for the reason that the race is: 1 + g(r)/k is the largest of lines A + B r,
-    A and B >= 0, r/(A + B r) is concave in r, and a merger lowers g.
+    It is monotone in the order of channels as the race is: 1 + g(r)/k is the largest of lines A + B r, A and B >= 0,
+    r/(A + B r) is concave in r, and a merger lowers g.
 
     Examples
     --------
@@ -74,14 +100,11 @@ def gumbel_list_acceptance_bound(target: TopLogProbs, draft: TopLogProbs, k: int
 def gumbel_list_acceptance(target: TopLogProbs, draft: TopLogProbs, k: int) -> Interval:
     r"""Acceptance of Gumbel list sampling with k races (R6, §9; certified bound; ``rowan2025``).
 
-    It is not monotone in the order of channels for k > 1: a split token is a poorer match, since the output may be one
-    half and the candidate of another race the other half. (Halve the first token of p = (1/2, 1/2), q = (1/4, 3/4):
-    .844 instead of .854 for k = 2.) The acceptance given x depends on the other tokens through sums
-    :math:`\sum_{y\ne x}(\alpha q_y-\beta p_y)_+` alone and falls in them. For an x known to both each sum is least at
-    the best completion and largest at the disjoint tails. The low end counts these outputs at the disjoint tails, so it
-    is at least :func:`gumbel_list_acceptance_bound`. The high end counts them at the best completion, and adds the
-    lesser of two probabilities: that of any other output, and that of a candidate not known to both. It is at most R4's
-    and not attained. k = 1 is the exponential race.
+    It is not monotone in the order of channels for k > 1: halve the first token of p = (1/2, 1/2), q = (1/4, 3/4), and
+    .854 becomes .844 for k = 2. The acceptance given x falls in sums :math:`\sum_{y\ne x}(\alpha q_y-\beta p_y)_+`,
+    which for an x known to both are least at the best completion and largest at the disjoint tails: there the ends
+    count these outputs. The high end adds the lesser of the probabilities of any other output and of a candidate not
+    known to both. It is at most R4's and not attained. k = 1 is the exponential race.
     """
     at_least_one("k", k)
     rule, scale = GumbelList(), 2 * RACE_SCALE * k

@@ -82,16 +82,12 @@ def disjoint_tails(target: TopLogProbs, draft: TopLogProbs) -> tuple[Floats, Flo
 
 
 def best_completion(target: TopLogProbs, draft: TopLogProbs) -> tuple[Floats, Floats]:
-    r"""Pmfs of the completion with the least g(c) for every c, equal tokens merged.
+    """Pmfs of the completion with the least g(c) for every c, equal tokens merged; good to rounding in total variation.
 
-    On tokens that one side alone knows, the other follows it in proportion up to its cap: min(b, lambda p), or
-    min(a, kappa q). What is left lies outside both with ratio q/p = rho: the n tokens there take the q-mass
-    min(n b, t - Qa(rho)) and the p-mass min(n a, s - Pb(1/rho)), rho solving q-mass = rho p-mass. These are the
-    optimality conditions of every f-divergence at once: an uncapped token has the common ratio of its side, a capped
-    one less. They hold with the caps of the n tokens too, which bind when n is small.
-
-    It is good to rounding in total variation; divergences that are steep in the draft's small masses must not be taken
-    of it, but of its ratios (:func:`best_log_ratios`).
+    On tokens that one side alone knows, the other follows it in proportion up to its cap: min(b, lambda p), or min(a,
+    kappa q). What is left lies outside both with ratio q/p = rho: the n tokens there take the q-mass min(n b, t -
+    Qa(rho)) and the p-mass min(n a, s - Pb(1/rho)), rho solving q-mass = rho p-mass. These are the optimality
+    conditions of every f-divergence at once. Steep divergences need :func:`best_log_ratios`.
     """
     parts, s, t = overlap(target, draft), target.unseen, draft.unseen
     p_out, q_out = _mass_outside(target.cap, s, draft.cap, t, parts)
@@ -113,10 +109,7 @@ def _mass_outside(a: float, s: float, b: float, t: float, parts: Overlap) -> tup
 
 
 def _ratio_outside(a: float, s: float, b: float, t: float, parts: Overlap) -> tuple[float, float]:
-    """The ratio q/p on tokens known to none, and their q-mass; if there is none, the smallest ratio that keeps it so.
-
-    The ratio is good to the last digits, the mass only to those of s and t.
-    """
+    """The ratio q/p on tokens known to none (the least that keeps it so if there is none), and their q-mass."""
     n = parts.outside
 
     def offered(rho: float) -> float:
@@ -160,10 +153,8 @@ def _level(mass: float, cap: float, like: Floats) -> float:
 def best_log_ratios(parts: Overlap, a: float, s: float, b: float, t: float) -> Floats:
     """Logarithms of p/q at the best completion: tokens known to both, to the target, to the draft, to none (one entry).
 
-    They come from the common ratios of the uncapped tokens, not from masses: those outside are differences, and where
-    the other side has next to nothing no digit of their quotient is right. The ratio of a side's uncapped tokens is at
-    most what all of its unseen mass gives them, at least what is left with the outside tokens at their cap, and in
-    between that of the outside tokens.
+    They come from the common ratios of the uncapped tokens, not from masses, which are differences without right digits
+    where the other side has next to nothing.
     """
     rho = _ratio_outside(a, s, b, t, parts)[0] if parts.outside else 1.0
     kappa, lam = (
@@ -179,11 +170,7 @@ def best_log_ratios(parts: Overlap, a: float, s: float, b: float, t: float) -> F
 
 
 def farthest_ratios(target: TopLogProbs, draft: TopLogProbs) -> tuple[Floats, Floats]:
-    """Target masses and ratios p/q, so large that no completion exceeds the sum of mass times f(ratio), f increasing.
-
-    A token the draft does not know has at least its least unseen probability; if that is 0 the ratio is infinite,
-    and so is the supremum of KL. Finite values are certain but loose.
-    """
+    """Target masses and ratios p/q that no completion exceeds; infinite where the draft may give a token nothing."""
     parts = overlap(target, draft)
     least = draft.least_unseen
     under_tail = min([least] * (parts.outside > 0) + parts.draft_only.tolist(), default=1.0)

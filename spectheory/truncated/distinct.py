@@ -2,19 +2,16 @@ r"""The race over distinct tokens (R2) when only the largest probabilities are k
 
 Given the winner i and its time u, R - 1 counts independent events of probability :math:`1-e^{-u\lambda_y}`,
 :math:`\lambda_y = (cq_y-p_y)_+`, c = p_i/q_i. For a winner known to both, the rates of the tokens known to both are
-known. Of the others only ranges are, and the sum of their rates. With a given sum the count is the larger (in the
-stochastic order) the more evenly it is spread: between two tokens, P(neither) = exp(-u sum) stays and
-P(both) = (1-e^{-ua})(1-e^{-ub}) grows as a and b approach each other; any spread is reached from a less even one by
-such steps. So
+known; of the others only ranges, and the sum. With a given sum the count is the larger the more evenly it is spread:
+between two tokens, P(neither) stays and P(both) = (1-e^{-ua})(1-e^{-ub}) grows as a and b approach each other. So
 
 - *latest* R: a token with draft probability q has at most the rate c q, and the unseen mass t on N tokens at most N
   equal rates c t/N;
-- *earliest* R: the sum is at least that of the best completion, sum of (c q_y - p_y)_+ over these tokens, and is
-  heaped on as few tokens as their largest rates allow, c q_y or c b; any of them taken together count less still.
+- *earliest* R: the sum is at least that of the best completion, and is heaped on as few tokens as their largest rates
+  allow, c q_y or c b; any of them taken together count less still.
 
-Hence **P(R2 <= k) is not monotone in the order of channels** for k > 1: tokens that are split in proportion, which no
-f-divergence can tell from the whole, are more tokens to be passed, and P(R2 <= k) falls towards the Poisson race's
-P(R1 <= k) as the splits get finer. That makes P(R1 <= k) a lower bound, and the best completion no upper one by itself.
+Hence **P(R2 <= k) is not monotone in the order of channels** for k > 1: tokens split in proportion are more tokens to
+be passed, and it falls towards the Poisson race's P(R1 <= k), a lower bound; the best completion is no upper one.
 """
 
 from __future__ import annotations
@@ -24,8 +21,7 @@ import math
 import numpy as np
 
 from spectheory.intervals import Interval
-from spectheory.truncated.acceptance import poisson_race_acceptance
-from spectheory.truncated.candidates import reachable
+from spectheory.truncated.candidates import poisson_race_acceptance, reachable
 from spectheory.truncated.completions import all_known, best_completion, overlap
 from spectheory.truncated.masses import Floats
 from spectheory.truncated.outward import outward, rounding_slack, settled
@@ -45,12 +41,11 @@ _HEAPS = 64
 
 
 def distinct_race_acceptance(target: TopLogProbs, draft: TopLogProbs, k: int) -> Interval:
-    r"""P(R <= k) of the race over distinct tokens (R2, §9; certified bound; ``kobus2025``): O(k m^2) integrals.
+    """P(R <= k) of the race over distinct tokens (R2, §9; certified bound; ``kobus2025``): O(k m^2) integrals.
 
-    One candidate is the exponential race. For k > 1 an output known to both counts with its latest rank at the low end
-    and with its earliest at the high one, as the module proves. Any other output adds nothing to the low end; to the
-    high end it adds at most its probability where the draft may draw it, and at most P(k candidates are not all known
-    to both). The low end is at least the Poisson race's. Neither is attained.
+    An output known to both counts with its latest rank at the low end, with its earliest at the high one. Any other
+    adds nothing to the low end; to the high end at most its probability where the draft may draw it, and at most P(k
+    candidates are not all known to both). The low end is at least the Poisson race's. Neither is attained for k > 1.
     """
     at_least_one("k", k)
     if k == 1:
@@ -91,9 +86,8 @@ def _leaves_known(q: Floats, other: float, k: int) -> float:
 
 
 def _passed_by_fewer(rates: Floats, k: int, even: Floats | None = None, tokens: int = 0) -> Floats:
-    """P(fewer than k tokens come before the winner) ``[winners]``, from their rates ``[winners, tokens]``.
-
-    `tokens` more tokens share the rate `even` ``[winners]`` equally.
+    """P(fewer than k tokens come before the winner), from their rates; `tokens` more tokens share the rate `even`
+    equally.
     """
     found = np.zeros(len(rates))
     for start in range(0, len(rates), _ROWS):

@@ -7,7 +7,7 @@ import math
 import spectheory.divergences as exact
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
-from spectheory.truncated.acceptance import RACE_SCALE
+from spectheory.truncated.candidates import RACE_SCALE
 from spectheory.truncated.completions import all_known, best_completion, disjoint_tails, overlap
 from spectheory.truncated.outward import outward, rounding_slack, settled
 from spectheory.truncated.top import TopLogProbs
@@ -26,11 +26,10 @@ def token_acceptance_given(target: TopLogProbs, draft: TopLogProbs, token: int) 
 
 
 def race_acceptance_given(target: TopLogProbs, draft: TopLogProbs, token: int) -> Interval:
-    r"""Acceptance by the exponential race given the output x, :math:`1/(1+g(p_x/q_x))` (A2, §9; certified bound).
+    """Acceptance by the exponential race given the output x, :math:`1/(1+g(p_x/q_x))` (A2, §9; certified bound).
 
-    The high end has the least g at the least ratio p_x/q_x of the token. It is attained: at that ratio the token adds
-    nothing to g, and moving it there takes mass from tokens that add. The low end has the disjoint tails and the
-    largest ratio; it is 0 if the draft may give the token nothing.
+    The high end, attained, has the least g at the least ratio p_x/q_x: there the token adds nothing to g. The low end
+    has the disjoint tails and the largest ratio; it is 0 if the draft may give the token nothing.
     """
     (p_low, p_high), (q_low, q_high) = _ranges(target, draft, token)
     known = (p_low, q_low) == (p_high, q_high)
@@ -48,9 +47,8 @@ def race_acceptance_given(target: TopLogProbs, draft: TopLogProbs, token: int) -
 
 
 def poisson_race_acceptance_given(target: TopLogProbs, draft: TopLogProbs, token: int, k: int) -> Interval:
-    r"""P(R <= k | x) of the Poisson race, :math:`1-(g_x/(1+g_x))^k` (R1, §9; certified bound).
-
-    R is geometric with the success of :func:`race_acceptance_given`, and grows with it.
+    """P(R <= k | x) of the Poisson race, :math:`1-(g_x/(1+g_x))^k` (R1, §9; certified): see
+    :func:`race_acceptance_given`.
     """
     at_least_one("k", k)
     one = race_acceptance_given(target, draft, token)

@@ -17,9 +17,8 @@ from spectheory.verification.base import at_least_one
 def independent_acceptance(target: TopLogProbs, draft: TopLogProbs) -> Interval:
     r"""Acceptance of an independent match :math:`\sum_x p_xq_x` over all completions (A4, §9; certified bound).
 
-    At the high end each tail fills the other side's tokens from the largest down, and the rest of both meets on the
-    same outside tokens. It is attained unless one side alone knows an extra token, which counts here as large as the
-    cap. (A listed token has at least the cap, so mass there earns no less than outside.)
+    At the high end each tail fills the other side's tokens from the largest down, and the rest of both meets outside.
+    It is attained unless one side alone knows an extra token, which counts here as large as the cap.
     """
     parts = overlap(target, draft)
     low = float(np.sum(parts.both_target * parts.both_draft))
@@ -49,8 +48,7 @@ def _meet(p_mass: float, p_cap: float, q_mass: float, q_cap: float) -> float:
 def top_k_acceptance(target: TopLogProbs, draft: TopLogProbs, k: int) -> Interval:
     r"""P(R <= k) of top-k drafts against a sampled target, :math:`p(\text{top}_k(q))` (R7, §9).
 
-    Exact if k <= m and the target knows those tokens; else a certified bound, both ends attained for k <= m. Ranks
-    are those of the draft's list, ties in it to the lowest index; a tie at the cap belongs to the list.
+    Exact if k <= m and the target knows those tokens; else a certified bound, both ends attained for k <= m.
     """
     at_least_one("k", k)
     overlap(target, draft)

@@ -1,11 +1,9 @@
-r"""Entropy and second log-moment of one truncated pmf: the mu and mu2 of the branching bounds (§9, B2').
+"""Entropy and second log-moment of one truncated pmf: the mu and mu2 of the branching bounds (§9, B2').
 
 Both are the known tokens' sum and the sum of some h over N unseen tokens with mass s and cap a. Spreading mass evenly
-makes it largest, N h(s/N); filling one token after the other to the cap makes it smallest. For the entropy,
-h = -x log x is concave. For the second moment h = x log^2 x is concave only up to 1/e; yet moving mass from a smaller
-x to a larger y lowers h(x) + h(y) whenever x + y <= 2/e: h' = log x (log x + 2) falls up to 1/e and rises after, more
-slowly (h''' = -2 log(x)/x^2 > 0 falls), so h'(x) > h'(y). And x + y <= 2/e always: a cap up to 1/e gives it, a larger
-one leaves s <= 1 - a < 1 - 1/e < 2/e.
+makes it largest, N h(s/N); filling one token after the other to the cap makes it smallest, if h is concave. h = x log^2
+x is so only up to 1/e; yet moving mass from a smaller x to a larger y lowers h(x) + h(y) as x + y <= 2/e: h' falls up
+to 1/e and rises after, more slowly. A cap up to 1/e gives x + y <= 2/e, a larger one leaves s < 2/e.
 """
 
 from __future__ import annotations

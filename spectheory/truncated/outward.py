@@ -25,10 +25,7 @@ def settled(value: float, scale: float, *tops: TopLogProbs, relative: bool = Fal
 def outward(
     low: float, high: float, slack: float, *, relative: bool = False, floor: float = 0.0, ceiling: float = math.inf
 ) -> Interval:
-    """The interval [low, high] widened by `slack` (times 1 + the end, if relative), cut to the possible range.
-
-    ``best`` is the middle, or the low end where the high one is infinite; it claims nothing.
-    """
+    """The interval [low, high] widened by `slack` (times 1 + the end, if relative), cut to the possible range."""
     low -= 0.0 if math.isinf(low) else slack * (1 + relative * abs(low))
     high += 0.0 if math.isinf(high) else slack * (1 + relative * abs(high))
     low, high = min(max(low, floor), ceiling), max(min(high, ceiling), floor)

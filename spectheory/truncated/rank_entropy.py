@@ -9,13 +9,7 @@ import numpy as np
 import spectheory.divergences as exact
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
-from spectheory.truncated.completions import (
-    all_known,
-    best_completion,
-    disjoint_tails,
-    farthest_ratios,
-    overlap,
-)
+from spectheory.truncated.completions import all_known, best_completion, disjoint_tails, farthest_ratios, overlap
 from spectheory.truncated.masses import Floats
 from spectheory.truncated.outward import outward, rounding_slack
 from spectheory.truncated.top import TopLogProbs

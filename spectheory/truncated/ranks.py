@@ -8,8 +8,7 @@ import numpy as np
 
 import spectheory.divergences as exact
 from spectheory.intervals import Interval
-from spectheory.truncated.acceptance import RACE_SCALE, poisson_race_acceptance
-from spectheory.truncated.candidates import reachable, recursive_ends
+from spectheory.truncated.candidates import RACE_SCALE, poisson_race_acceptance, reachable, recursive_ends
 from spectheory.truncated.completions import all_known, best_completion, disjoint_tails, overlap
 from spectheory.truncated.given import race_acceptance_given, token_acceptance_given
 from spectheory.truncated.masses import Floats
@@ -22,13 +21,12 @@ from spectheory.verification.recursive import RecursiveRejection
 
 
 def poisson_rank_pmf(target: TopLogProbs, draft: TopLogProbs, max_rank: int) -> tuple[Interval, ...]:
-    r"""P(R = r), r = 1..max_rank, of the Poisson race, one interval each (R1, §9; certified bound; ``li2018``).
+    """P(R = r), r = 1..max_rank, of the Poisson race, one interval each (R1, §9; certified bound; ``li2018``).
 
-    Given an output known to both, it is :math:`f(g) = g^{r-1}/(1+g)^r` with g between its values at the best
-    completion and at the disjoint tails; f has one peak, at g = r - 1, so its range is known. Any other output adds at
-    most the peak times its probability, and at most the draft's probability of a candidate not known to both. The law
-    falls in r and is a difference of P(R <= r); the tightest of these ends is taken. Only those of the first rank, the
-    exponential race, are attained.
+    Given an output known to both, it is :math:`f(g) = g^{r-1}/(1+g)^r` with g between its values at the best completion
+    and at the disjoint tails; f has one peak, at g = r - 1. Any other output adds at most the peak times its
+    probability, and at most the draft's probability of a candidate not known to both. The law falls in r and is a
+    difference of P(R <= r); the tightest of these ends is taken.
     """
     at_least_one("max_rank", max_rank)
     if all_known(target, draft):
@@ -51,11 +49,10 @@ def poisson_rank_pmf(target: TopLogProbs, draft: TopLogProbs, max_rank: int) -> 
 def recursive_rank_pmf(target: TopLogProbs, draft: TopLogProbs, max_rank: int) -> tuple[Interval, ...]:
     r"""P(R = r), r = 1..max_rank, of recursive rejection with i.i.d. candidates (R3, §9; certified bound).
 
-    It is :math:`\sum_x\min\big((p_x-s_rq_x)_+, G_{r-1}q_x\big)`. Every term falls in s and rises in G, whose ranges
-    :mod:`spectheory.truncated.remainder` gives. Tokens not known to both add at least 0 and at most G times their draft
-    mass. They add at most the share G/(s+G) of their target mass T too: by convexity it is at most what they have left,
-    t, and at most :math:`G(T-t)/s`. The law falls in r and is a difference of P(R <= r); the tightest of these ends is
-    taken. Only those of the first rank, token verification, are attained.
+    It is :math:`\sum_x\min\big((p_x-s_rq_x)_+, G_{r-1}q_x\big)`, falling in s and rising in G, whose ranges
+    :mod:`spectheory.truncated.remainder` gives. Tokens not known to both add at most G times their draft mass, and at
+    most the share G/(s+G) of their target mass T: by convexity at most what they have left, t, and at most
+    :math:`G(T-t)/s`. The law falls in r and is a difference of P(R <= r); the tightest of these ends is taken.
     """
     at_least_one("max_rank", max_rank)
     scale = 2 * remainder_scale(max_rank)
@@ -95,8 +92,7 @@ def recursive_rank_pmf_given(
 ) -> tuple[Interval, ...]:
     r"""P(R = r | x), r = 1..max_rank, of recursive rejection with i.i.d. candidates (R3, §9; certified bound).
 
-    With a = min(1, q_x/p_x) it is :math:`\min\big((1-s_ra)_+, G_{r-1}a\big)`: it falls in s, rises in G, and has one
-    peak in a, at 1/(s + G). Ranges as in :func:`recursive_rank_pmf` and :func:`token_acceptance_given`.
+    With a = min(1, q_x/p_x) it is :math:`\min\big((1-s_ra)_+, G_{r-1}a\big)`, with one peak in a, at 1/(s + G).
     """
     at_least_one("max_rank", max_rank)
     one, left = token_acceptance_given(target, draft, token), remainders(target, draft, max_rank)
@@ -113,10 +109,10 @@ def recursive_rank_pmf_given(
 
 
 def recursive_acceptance_given(target: TopLogProbs, draft: TopLogProbs, token: int, k: int) -> Interval:
-    r"""P(R <= k | x) of recursive rejection with i.i.d. candidates, :math:`\min(1, s_{k+1}q_x/p_x)` (R3, §9).
+    r"""P(R <= k | x) of recursive rejection with i.i.d. candidates, :math:`\min(1, s_{k+1}q_x/p_x)` (R3, §9;
+    certified).
 
-    A certified bound: s is largest at the disjoint tails and least at the best completion, q_x/p_x is that of
-    :func:`token_acceptance_given`. Both ends are attained where the token is known to both and those are.
+    s is largest at the disjoint tails and least at the best completion.
     """
     at_least_one("k", k)
     one, left = token_acceptance_given(target, draft, token), remainders(target, draft, k)

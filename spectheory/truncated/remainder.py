@@ -1,23 +1,20 @@
 r"""What recursive rejection leaves over (R3) when only the largest probabilities are known.
 
 With :math:`E(s) = \sum_x(p_x-sq_x)_+ = 1-s+g(s)` the mass left after m rejections is :math:`G_m = P(R>m) = E(s_{m+1})`,
-:math:`s_1 = 0`, :math:`s_{r+1} = s_r + E(s_r)`. For every s at once E(s) is largest at the disjoint tails and least at
-the best completion. It falls with a slope of -1 at most, so s + E(s) never falls in s: by induction each :math:`s_r` is
-monotone in the order of channels, and lies between its values at these two.
+:math:`s_1 = 0`, :math:`s_{r+1} = s_r + E(s_r)`. E is largest at the disjoint tails and least at the best completion,
+and s + E(s) never falls in s: by induction each :math:`s_r` lies between its values at these two.
 
-**G is not, for m > 1**: where more is left at first, s goes further. Of p = (.8, .15, .05, 0), q = (.2, .1, .1, .6) the
-merger of the second and third token lowers every g, and yet P(R <= 2) falls, from .53 to .52. So G is enclosed.
-E(s) is a known sum over the tokens known to both, C(s), and a *tail* of mass T and draft mass U, which falls in s, is
-convex, and lies between the tail of the best completion, t(s), and T.
+**G does not, for m > 1**: where more is left at first, s goes further. Of p = (.8, .15, .05, 0), q = (.2, .1, .1, .6)
+the merger of the second and third token lowers every g, and yet P(R <= 2) falls, from .53 to .52. So G is enclosed.
+E(s) is C(s), over the tokens known to both, and a *tail* of mass T and draft mass U, which falls in s, is convex, and
+lies between the tail of the best completion, t(s), and T.
 
-- *Low*. Let the tail at s_{m+1} have fallen by a slope of u in the mean, to :math:`T-us_{m+1}`. Before, convexity
-  keeps it below T - us; so every s_r is at most what C(s) + T - us makes it, S(u), and G_m at least
-  :math:`C + T - us` at s = S(u). It is also at least C + t there.
+- *Low*. Let the tail at s_{m+1} have fallen by a slope of u in the mean, to :math:`T-us_{m+1}`. Before, it is below T -
+  us; so every s_r is at most what C(s) + T - us makes it, S(u), and G_m at least C + T - us at S(u), and C + t.
 - *High*. Let the tail at s_{m+1} be v. Before, it is at least v, and t; so every s_r is at least what C + max(t, v)
   makes it, S(v), and G_m is at most C + v at s = S(v).
 
-u in [0, U] and v in [0, T] are not known: each range is cut into cells, and of a cell the worse end is taken at each
-place, so the least (largest) over the cells is certain, whatever their number.
+The ranges [0, U] of u and [0, T] of v are cut into cells, and of each the worse end is taken: the result is certain.
 """
 
 from __future__ import annotations
@@ -63,10 +60,7 @@ def remainders(target: TopLogProbs, draft: TopLogProbs, k: int) -> Remainders:
 
 
 def remainder_scale(k: int) -> float:
-    """How much a change of either pmf by a total variation distance of d moves these ranges, in units of d.
-
-    E(s) moves by max(1, s) d, so s by a sum of these, and G falls in s with a slope of -1 at most.
-    """
+    """How much a change of either pmf by a distance of d moves these ranges, in units of d; E(s) by max(1, s)."""
     return 2.0 * (k + 1) ** 2
 
 

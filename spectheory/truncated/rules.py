@@ -7,9 +7,7 @@ from typing import Any, NamedTuple
 
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
-from spectheory.truncated import acceptance as one
-from spectheory.truncated import candidates as several
-from spectheory.truncated import given, matching, ranks
+from spectheory.truncated import candidates, given, matching, ranks
 from spectheory.truncated.distinct import distinct_race_acceptance
 from spectheory.truncated.top import TopLogProbs
 from spectheory.verification.base import Rule, at_least_one
@@ -39,11 +37,10 @@ class Known(NamedTuple):
 
 _MANY = float("inf")
 _TOKEN = Known(
-    lambda p, q, k: one.token_acceptance(p, q),
-    lambda p, q, x, k: given.token_acceptance_given(p, q, x),
+    lambda p, q, k: candidates.token_acceptance(p, q), lambda p, q, x, k: given.token_acceptance_given(p, q, x)
 )
 _RECURSIVE = Known(
-    several.recursive_acceptance,
+    candidates.recursive_acceptance,
     ranks.recursive_acceptance_given,
     ranks.recursive_rank_pmf,
     ranks.recursive_rank_pmf_given,
@@ -58,7 +55,7 @@ TABLE: dict[Rule, Known] = {
         distinct_race_acceptance, lambda p, q, x, k: given.race_acceptance_given(p, q, x), most=_MANY
     ),
     PoissonRace(): Known(
-        one.poisson_race_acceptance,
+        candidates.poisson_race_acceptance,
         given.poisson_race_acceptance_given,
         ranks.poisson_rank_pmf,
         ranks.poisson_rank_pmf_given,
@@ -67,8 +64,8 @@ TABLE: dict[Rule, Known] = {
     ),
     RecursiveRejection(): _RECURSIVE,
     RecursiveRejection(replacement=False): _TOKEN,
-    KSeq(): Known(several.kseq_acceptance, most=_MANY),
-    GumbelList(): Known(several.gumbel_list_acceptance, most=_MANY),
+    KSeq(): Known(candidates.kseq_acceptance, most=_MANY),
+    GumbelList(): Known(candidates.gumbel_list_acceptance, most=_MANY),
     IndependentMatch(): Known(
         lambda p, q, k: matching.independent_acceptance(p, q),
         lambda p, q, x, k: given.independent_acceptance_given(q, x),

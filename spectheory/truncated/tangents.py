@@ -1,28 +1,25 @@
-r"""Low ends of KL, chi-square and Rényi divergence by tangents: certain however small the draft's masses are.
+"""Low ends of KL, chi-square and Rényi divergence by tangents: certain however small the draft's masses are.
 
 A completion found in floating point is off by some 1e-17 of mass, and p^2/q on a token with q = 1e-36 makes anything of
-that. So no completion is evaluated; of the best one only the ratios r = p/q are taken, as places of tangents. For
-convex f, each r >= 0 and all p, q >= 0,
+that. So of the best completion only the ratios r = p/q are taken, as places of tangents. For convex f, each r >= 0 and
+all p, q >= 0,
 
     q f(p/q) >= f'(r) p - (r f'(r) - f(r)) q,                   equal at p = r q.
 
-With f(r) = (r^a - 1 - a(r-1))/(a-1), at a = 1 r log r - r + 1, the left sides add up to (M - 1)/(a - 1),
-M = sum p^a q^(1-a), of which KL (a = 1), chi-square (a = 2) and Rényi divergences are increasing functions, and the
-right sides are A p - B q, A = a(r^(a-1) - 1)/(a-1), at a = 1 log r, B = r^a - 1. Therefore, *whatever the r*,
+With f(r) = (r^a - 1 - a(r-1))/(a-1), at a = 1 r log r - r + 1, the left sides add up to (M - 1)/(a - 1), M = sum p^a
+q^(1-a), of which the divergences are increasing functions, and the right sides are A p - B q, A = a(r^(a-1) - 1)/(a-1),
+at a = 1 log r, B = r^a - 1. Therefore, *whatever the r*,
 
     (M - 1)/(a - 1), least over all (P, Q)  >=  least sum of A p  -  largest sum of B q:
 
-two linear programs, one per side, of fixed masses and of masses with a cap and a sum in a range, each solved by filling
-up in the order of cost. Rounding: all of the sums' range is used, and the caps are raised by more than their error and
-that of the filling. Fixed masses, A and B are known up to a relative error w, so A is at least A - w|A|, which has the
-sign and the order of A: the same filling solves it, and takes off w times the sum of |A| p; likewise B + w|B|. Nothing
-else is rounded, and nothing depends on how good the r are: poor ones lower the end, they cannot falsify it. At the
-ratios of the best completion it is attained (they make the two programs the dual of the convex one). Where M is far
-from 1, f = r^a serves likewise.
+two linear programs, each solved by filling up in the order of cost. Rounding: all of the sums' range is used, and the
+caps are raised by more than their error. Fixed masses, A and B are known up to a relative error w, which takes off w
+times the sum of |A| p, and likewise for B. Poor ratios lower the end, they cannot falsify it; those of the best
+completion attain it. Where M is far from 1, f = r^a serves likewise.
 
-Order infinity has no tangents. There, and where the order is so large that it makes no difference, the bound is that
-of a set S and all else merged: M >= P(S)^a Q(S)^(1-a), log max p/q >= log(P(S)/Q(S)). The sets {r >= c} are tried, each
-with its least P(S) and largest Q(S); at order infinity one of them attains the end at the best completion.
+Order infinity has no tangents. There, and where the order is so large that it makes no difference, the sets S = {r >=
+c} are tried, all else merged: M >= P(S)^a Q(S)^(1-a), log max p/q >= log(P(S)/Q(S)), with the least P(S) and largest
+Q(S).
 """
 
 from __future__ import annotations
@@ -49,9 +46,8 @@ _LAST_STEPS = 16 * EPS
 
 
 class _Side(NamedTuple):
-    """Masses of one side on tokens known to both, to the target, to the draft, and on all known to none (one entry).
-
-    They are fixed, or from 0 to `room`, which is `cap` per token, with a sum from `least` to `most`.
+    """Masses of one side, fixed, or of `cap` per token up to `room`, with a sum in `least`..`most`; one entry for
+    unknown ones.
     """
 
     fixed: Floats

@@ -22,46 +22,17 @@ ROUNDING_ULPS = 16
 class TopLogProbs:
     r"""The m largest log-probabilities of one pmf, and perhaps those of a few tokens more (§9).
 
-    Every token that is not known has at most the m-th largest probability, the *cap*; together they have the
-    *unseen* mass :math:`1 - \sum_{known} p`. A separately returned token (the sampled one) joins the known ones but
-    does not lower the cap. The unseen mass is known up to rounding only: a sum of one does not say that all other
-    tokens are impossible, -inf in the list does. Masses that miss what is possible by at most
-    :data:`MASS_TOLERANCE`, and what `error` explains, are scaled to fit, and ``miss`` tells by how much.
+    `tokens` ``[m]`` are the most probable ones in any order, `log_probs` ``[m]`` theirs in nats with the sampling
+    settings in use. Every token that is not known has at most the m-th largest probability, the `cap`; together they
+    have the `unseen` mass :math:`1 - \sum_{known} p`. A separately returned token (an extra one, such as the sampled
+    one) joins the `known` ones but does not lower the cap. The unseen mass is known up to rounding only: a sum of one
+    does not say that all other tokens are impossible, -inf in the list does.
 
-    Parameters
-    ----------
-    tokens : ids ``[m]``
-        The m most probable tokens, in any order; m at least 1.
-    log_probs : array ``[m]``
-        Their log-probabilities in nats, with the sampling settings in use; -inf says that all unseen are impossible.
-    vocabulary : int
-        Tokens V.
-    extra_tokens, extra_log_probs : ``[e]``, optional
-        Known tokens beyond the top m.
-    error : float
-        By how much the server may have rounded a log-probability, nats; it widens every interval. 0 takes them as
-        they are, 1e-6 is right for a softmax in single precision.
-
-    Attributes
-    ----------
-    known, probabilities : ``[K]``
-        The known tokens in ascending order and their probabilities.
-    cap, unseen : float
-        Largest possible probability of an unseen token, and the mass of all of them.
-    miss : float
-        Relative change of the probabilities by the scaling, 0 as a rule.
-    slack : float
-        How far the completions may be from those of the unrounded data, as a total variation distance.
-
-    Raises
-    ------
-    ShapeError
-        If tokens and log-probabilities do not fit, or there is none.
-    SettingError
-        If the vocabulary has no token, a token is outside it, or the error is not in [0, 1e-2].
-    PmfError
-        If a token comes twice; a log-probability is positive, NaN or below :data:`LOWEST` but not -inf; an extra one
-        exceeds the cap; the known mass exceeds 1; or the unseen mass is more than V - K tokens can hold.
+    `error` is by how much the server may have rounded a log-probability, in nats, at most 1e-2; it widens every
+    interval (1e-6 is right for a softmax in single precision). Masses that miss what is possible by at most
+    :data:`MASS_TOLERANCE`, and what `error` explains, are scaled to fit, and `miss` tells by how much. `slack` is how
+    far the completions may be from those of the unrounded data, in total variation. Lists that no pmf agrees with are a
+    ``PmfError``.
 
     Examples
     --------

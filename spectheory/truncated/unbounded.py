@@ -16,12 +16,7 @@ import spectheory.divergences as exact
 from spectheory.distributions import ratio
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
-from spectheory.truncated.completions import (
-    Value,
-    all_known,
-    disjoint_tails,
-    farthest_ratios,
-)
+from spectheory.truncated.completions import Value, all_known, disjoint_tails, farthest_ratios
 from spectheory.truncated.masses import EPS, Floats
 from spectheory.truncated.outward import outward, rounding_slack, settled
 from spectheory.truncated.tangents import least_renyi_divergence
@@ -115,9 +110,8 @@ def _unbounded(
 ) -> Interval:
     """Interval of a divergence: `whole` of two known pmfs, `value` of target masses and ratios, at the far end.
 
-    `order` is that of the Rényi divergence it goes with, `squared` says that it is chi-square. From order 1 on, a sum
-    of p^a q^(1-a) falls in q and (beyond x log x, which the slack covers) rises in p; below order 1 it rises in both,
-    and the divergence is largest at the disjoint tails.
+    From order 1 on, a sum of p^a q^(1-a) falls in q and (beyond x log x, which the slack covers) rises in p; below
+    order 1 it rises in both, and the divergence is largest at the disjoint tails.
     """
     slack = rounding_slack(target, draft)
     farthest = _ratios(*disjoint_tails(target, draft)) if order < 1 else farthest_ratios(target, draft)

@@ -1,11 +1,8 @@
 """Verification rules, one file each, and what their ranks say (A, R, block; §2, §3 and §7 of the theory).
 
-The contract that every function here shares: pmfs are arrays ``[..., V]`` over one vocabulary of numpy, torch or
-another library of the array API; leading dimensions broadcast, and the answer is of the same library. A `PmfError` says
-that an array is no pmf, a `ShapeError` that two do not fit, a `SettingError` that a number of candidates or ranks is no
-whole number >= 1. Tokens without probability are decided, not patched: a token that the draft cannot draw is never
-accepted; given an output that cannot occur, acceptance is 1 where the draft can draw it. A `tolerance` is the largest
-width of an interval, in nats, from 1e-11 to 1.
+Beside the contract of the package: a token that the draft cannot draw is never accepted; given an output that cannot
+occur, acceptance is 1 where the draft can draw it. A number of candidates or ranks is a whole number >= 1. A
+`tolerance` is the largest width of an interval, in nats, from 1e-11 to 1.
 """
 
 from spectheory.verification.base import Columns, PathRule, PositionRule, RankRule, Rule

@@ -1,9 +1,7 @@
 """What a verification rule is: what it states about two pmfs, and about the positions of a text.
 
-A rule is a small frozen dataclass. Every rule answers :meth:`Rule.acceptance` for two pmfs. A :class:`PathRule` has a
-path form (§7): from the columns of a trace it names in ``needs`` follows the survival of a call's drafts. A
-:class:`RankRule` has a law of the rank R besides, so that it takes any draft shape. Everything else (predictor, plots,
-CLI) asks only these.
+Every :class:`Rule` has an acceptance for two pmfs. A :class:`PathRule` also has a path form (§7), a :class:`RankRule` a
+law of the rank R, so that it takes any draft shape. Predictor, figures and commands ask only these.
 """
 
 from __future__ import annotations
@@ -49,24 +47,13 @@ class Accepted(NamedTuple):
 class Rule(ABC):
     """A verification rule: how a call decides which drafted tokens are output.
 
-    Attributes
-    ----------
-    name : str
-        The name on the command line, in reports and in JSON.
-    statement : str
-        Where the theory states its law, as ``A1``; rules are listed in this order.
-    title : str
-        What figures call it, where that is not its name.
-    colour : str
-        Its colour in figures, a name of :data:`spectheory.plots.style.PALETTE`; without one a free colour.
-    drafts : {"drawn", "distinct", "chosen", "copied"}
-        How its candidates come.
-    by_arrival : bool
-        Whether candidates stand in the order of a race's arrivals, whose clocks the output shares.
-    several : bool
-        Whether it judges several candidates at one position.
-    output : {"sample", "first choice", "biased"}
-        What it outputs: a sample of the target (lossless), the target's most probable token, or neither.
+    - `name`: on the command line, in reports and in JSON; `title` in figures, if it differs.
+    - `statement`: where the theory states its law, as ``A1``; rules are listed in this order.
+    - `colour`: in figures, a name of :data:`spectheory.plots.style.PALETTE`; without one a free colour.
+    - `drafts`: how its candidates come.
+    - `by_arrival`: whether candidates stand in the order of a race's arrivals, whose clocks the output shares.
+    - `several`: whether it judges several candidates at one position.
+    - `output`: a sample of the target (lossless), the target's most probable token, or neither.
     """
 
     name: ClassVar[str]
@@ -116,12 +103,8 @@ class Rule(ABC):
 class PathRule(Rule):
     """A rule with a path form: given the text, the accepted drafts of a call have a known law (§7).
 
-    Attributes
-    ----------
-    needs : tuple of str
-        Columns of a trace that :meth:`path_survival` reads.
-    missing : tuple of str
-        Why a trace may lack them, and what to do.
+    `needs` are the columns of a trace that :meth:`path_survival` reads, `missing` why a trace may lack them, and the
+    remedy.
     """
 
     needs: ClassVar[tuple[str, ...]]
@@ -174,15 +157,9 @@ class RankRule(PositionRule):
 
     The rank laws of different positions are independent given the text, so any draft tree has a survival (§4, §7).
 
-    Attributes
-    ----------
-    consecutive : bool
-        Whether candidates must be tried in order, so that a rank needs all lower ones drafted; otherwise ranks may be
-        skipped.
-    recorded_in : str
-        Column of a trace that the law of several ranks is read from.
-    estimated : bool
-        Whether that column holds unbiased estimates, independent from position to position, in place of the law.
+    - `consecutive`: whether a rank needs all lower ones drafted; otherwise ranks may be skipped.
+    - `recorded_in`: the column of a trace with the law of several ranks.
+    - `estimated`: whether that column holds unbiased estimates, independent from position to position.
     """
 
     several: ClassVar[bool] = True

@@ -19,12 +19,8 @@ class BiasedVerification(PositionRule):
 
     The output law of a position is the mixture :math:`\tilde p = (1-t)p + tq`, so the rule is token verification for
     that target: it rejects with probability (1-t) TV and is t TV away from the target, a point of the Pareto front of
-    Y6 (``yin2024``). Along a text every position pays; prefixes then follow the mixture.
-
-    Parameters
-    ----------
-    share : float
-        The over-acceptance t, in [0, 1]: 0 is token verification, 1 outputs the draft.
+    Y6 (``yin2024``). Along a text every position pays; prefixes then follow the mixture. `share` is t, in [0, 1]: 0 is
+    token verification, 1 outputs the draft.
 
     Examples
     --------
@@ -77,11 +73,10 @@ class BiasedVerification(PositionRule):
         .. math:: t^i + (1-t)\sum_{l\le i} t^{i-l} w_1 \cdots w_{l-1} \min(1, \rho_l),\quad
             w = \min((1-t) + t\rho, \rho),\quad \rho = q/p,
 
-        positions counted from the start, l the last draft accepted with min(1, p/q) and not by the share t, and w the
-        likelihood ratio of mixture and target times a(x). Its mean over continuations drawn from the target is
-        P(tau >= i) of the biased rule but for the calls that accept a draft the target cannot output and later one
-        with min(1, p/q): no text of the target has their prefixes. So it is unbiased where supp q lies in supp p, at
-        i = 1, and at shares 0 and 1; elsewhere its mean is too low. At one text it may exceed 1.
+        with l the last draft accepted with min(1, p/q) and not by the share t. Its mean over continuations of the
+        target is P(tau >= i) of the biased rule but for calls that accept a draft the target cannot output and later
+        one with min(1, p/q). So it is unbiased where supp q lies in supp p, at i = 1, and at shares 0 and 1. At one
+        text it may exceed 1.
         """
         before, kept = self._log_windows(columns, k)
         with np.errstate(over="ignore"):  # a weight beyond the floats is infinite
@@ -93,10 +88,9 @@ class BiasedVerification(PositionRule):
     def weighted_survival_above(self, columns: Columns, k: int) -> NDArray[np.float64]:
         r"""Survival ``[N, k]`` as :meth:`weighted_survival`, from the other side: an upper estimate.
 
-        .. math:: 1 - (1-t)\sum_{l\le i} w_1 \cdots w_{l-1} (1 - \rho_l)_+,
+        .. math:: 1 - (1-t)\sum_{l\le i} w_1 \cdots w_{l-1} (1 - \rho_l)_+
 
-        what is left after the rejections at prefixes the target can output. Unbiased where the lower estimate is;
-        elsewhere its mean is too high. At one text it may be negative.
+        Unbiased where the lower one is. At one text it may be negative.
         """
         before, kept = self._log_windows(columns, k)
         with np.errstate(divide="ignore", over="ignore"):  # log 0 where no draft is rejected

@@ -20,16 +20,7 @@ from spectheory.verification.recursive_entropy import recursive_rank_entropies
 
 @dataclass(frozen=True)
 class RankInformation:
-    """The three quantities of channel simulation, nats, in the order of the theorem.
-
-    Attributes
-    ----------
-    kl : float
-        KL(P||Q), what no code can beat.
-    conditional : Interval
-        H(R|X): the rank when the output is known.
-    entropy : Interval
-        H(R), of the whole rank.
+    """KL(P||Q), H(R|X) and H(R) of the whole rank, nats, in ascending order.
 
     Examples
     --------
@@ -44,26 +35,14 @@ class RankInformation:
 
 
 def entropy_at_least_kl(rule: Rule, target: Any, draft: Any, *, tolerance: float = 1e-6) -> RankInformation:
-    r"""KL(P||Q) <= H(R|X) <= H(R), all in nats, for a rule of which it holds (§3; ``li2018``).
+    """KL(P||Q) <= H(R|X) <= H(R), all in nats, for a rule of which it holds (§3; ``li2018``).
 
     Assumes that the candidates are i.i.d. from Q and that R is almost surely finite and not cut: the Poisson race (R1)
     and recursive rejection with i.i.d. candidates (R3), of which the draft lacks no token of the target. Then the rank
-    picks the output out of a list that knows nothing of P, and is a code for it. **It is false otherwise**: distinct
-    tokens at p = (.999, .001), q = (.001, .999) have KL = 6.893 and H(R) = .0144 (R2); one cut candidate at
-    p = (.999, .001), q = (.01, .99) has 4.59 and .06.
-
-    Parameters
-    ----------
-    rule : Rule
-        PoissonRace or RecursiveRejection with replacement.
-    tolerance : float
-        Width of H(R) of the Poisson race, nats, in [1e-11, 1]; all else is exact.
-
-    Raises
-    ------
-    SettingError
-        If the rule has distinct candidates or a law that depends on k, or the draft lacks a token of the target; the
-        message says why.
+    picks the output out of a list that knows nothing of P, and is a code for it. **It is false otherwise**, and other
+    rules are refused: distinct tokens at p = (.999, .001), q = (.001, .999) have KL = 6.893 and H(R) = .0144 (R2); one
+    cut candidate at p = (.999, .001), q = (.01, .99) has 4.59 and .06. H(R) of the Poisson race is at most `tolerance`
+    wide; all else is exact.
 
     Examples
     --------

@@ -20,13 +20,7 @@ _BLOCK = 1 << 20
 
 
 def most_ranks(tokens: int, max_rank: int) -> int:
-    """The highest rank up to `max_rank` whose enumeration is not refused.
-
-    Examples
-    --------
-    >>> most_ranks(10, 8), most_ranks(200_000, 8), most_ranks(3, 8)
-    (7, 1, 8)
-    """
+    """The highest rank up to `max_rank` whose enumeration is not refused."""
     if tokens == 1:
         return max_rank
     rank = 1
@@ -60,10 +54,7 @@ def distinct_ranks(p: Array, q: Array, max_rank: int, xp: Any) -> Iterator[Array
 
 
 def _visit(law: list[Array], p: Array, q: Array, open_: Array, weight: Array, rank: int, xp: Any) -> None:
-    """Add what the orders ``[n]`` give at this rank, then go on to every order one rejection longer.
-
-    `p`, `q` are target and draft ``[n, V]`` after the rejections, `open_` the tokens not rejected.
-    """
+    """Add what the orders ``[n]`` give at this rank, then go on to every order one rejection longer."""
     law[rank] += xp.sum(weight[:, None] * xp.minimum(p, q), axis=0)
     if rank + 1 == len(law):
         return

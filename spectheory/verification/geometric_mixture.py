@@ -38,21 +38,14 @@ def tolerance_in_nats(tolerance: float) -> None:
 
 @dataclass(frozen=True)
 class GeometricMixture:
-    r"""The law :math:`P(R=r) = \sum_x p_x g_x^{r-1}/(1+g_x)^r`, r = 1, 2, ..., of finite odds :math:`g_x \ge 0`.
-
-    Attributes
-    ----------
-    weights, odds : array ``[n]``
-        The weights p, and the odds g of not stopping.
-    """
+    r"""The law :math:`P(R=r) = \sum_x p_x g_x^{r-1}/(1+g_x)^r`, r = 1, 2, ..., of `weights` p and `odds` g >= 0."""
 
     weights: Floats
     odds: Floats
 
     def mean_of(self, what: Literal["log rank", "surprisal"], tolerance: float) -> Interval:
-        """E log R, or the entropy E[-log P(R)], nats: certain up to rounding, `tolerance` wide at the most.
-
-        A million blocks are the most that is tried; only laws far heavier than any pmf of a model end wider.
+        """E log R, or the entropy E[-log P(R)], nats: certain up to rounding; at most `tolerance` wide below a million
+        blocks.
         """
         tolerance_in_nats(tolerance)
         if not np.any(self.odds > 0):

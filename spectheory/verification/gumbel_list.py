@@ -27,22 +27,21 @@ _BLOCK = 1 << 18
 class GumbelList(Rule):
     r"""k races with clocks :math:`E^{(j)}_y` draft a winner each; the output wins them all as one (R6; ``rowan2025``).
 
-    Candidates :math:`X^{(j)} = \arg\min_y E^{(j)}_y/q_y`, i.i.d. from the draft; output
-    :math:`Y = \arg\min_y \min_j E^{(j)}_y/p_y`, accepted if it is among them. The output does not depend on the draft.
-    Given the output x the winning time is w/k with w ~ Exp(1), the race it comes from drafts x with probability
-    :math:`e^{-w g_x/k}`, :math:`g_x = g(p_x/q_x)`, and each other race with probability :math:`h_x(w)`:
+    Candidates :math:`X^{(j)} = \arg\min_y E^{(j)}_y/q_y`, i.i.d. from the draft; output :math:`Y = \arg\min_y \min_j
+    E^{(j)}_y/p_y`, accepted if it is among them. The output does not depend on the draft. Given the output x the
+    winning time is w/k with w ~ Exp(1), the race it comes from drafts x with probability :math:`e^{-w g_x/k}`,
+    :math:`g_x = g(p_x/q_x)`, and each other race with probability :math:`h_x(w)`:
 
     .. math:: P(\text{miss} \mid x) = \int_0^\infty e^{-w}\,(1 - e^{-w g_x/k})\,(1 - h_x(w))^{k-1}\,dw .
 
-    In another race x rings at a time :math:`s \ge t = w p_x/k` and wins if no y rings before :math:`s q_y/q_x`; with
-    :math:`r = s/q_x` the exponents add up to :math:`g(r)`, which is linear of slope :math:`Q` (the draft's mass of
-    ratio p/q below) between neighbouring ratios. Over the tokens in ascending order of p/q,
+    In another race x rings at a time :math:`s \ge t = w p_x/k` and wins if no y rings before :math:`s q_y/q_x`. Over
+    the tokens in ascending order of p/q, :math:`Q` the draft's mass of ratio p/q below,
 
     .. math:: h_x(w) = q_x \sum_{i \ge x} \big(e^{-w g_i/k} - e^{-w g_{i+1}/k}\big)/Q_i, \qquad g_{V+1} = \infty,
 
-    so one sort and one pass serve all x at each w, for any V. The integral is computed by quadrature; that it is the
-    law of the rule is checked numerically (fractions, simulation) and not proved in steps. The law of a rank would
-    depend on k: this is no :class:`RankRule`.
+    so one sort and one pass serve all x at each w. The integral is computed by quadrature; that it is the law of the
+    rule is checked numerically and not proved in steps. The law of a rank would depend on k: this is no
+    :class:`RankRule`.
 
     Examples
     --------
@@ -115,9 +114,8 @@ def _given(p: Array, q: Array, k: int, xp: Any) -> Array:
 
 
 def _sorted_race(p: Array, q: Array, k: int, xp: Any) -> tuple[Array, Array, Array]:
-    """Rates g/k and draft masses Q in ascending order of p/q, and that order, all ``[..., V]``.
-
-    g is summed up from its increments, so that the steps between neighbours are positive and keep their digits.
+    """Rates g/k (summed from positive steps) and draft masses Q in ascending order of p/q, and that order, ``[...,
+    V]``.
     """
     order = xp.argsort(ratio(p, q, xp), axis=-1)
     p, q = (xp.take_along_axis(pmf, order, axis=-1) for pmf in (p, q))
@@ -133,8 +131,7 @@ def _sorted_race(p: Array, q: Array, k: int, xp: Any) -> tuple[Array, Array, Arr
 def _others(rates: Array, below: Array, q: Array, k: int, xp: Any) -> Array:
     """The integral of e^{-w} (1 - e^{-w a_x}) (1 - (1 - h_x(w))^{k-1}) over w, a = g/k, in the order of p/q.
 
-    It lives where w (1 + a_x) is of order one: the times reach from the largest a to a = 0. As h_x is at most 1/g_x, it
-    is below the last digit of 1/(1 + a_x) where a is above 1e18.
+    It lives where w (1 + a_x) is of order one. As h_x <= 1/g_x, it is below the last digit where a is above 1e18.
     """
     finite = xp.where(rates == math.inf, xp.zeros_like(rates), rates)
     first = _LOG_TIMES[0] - math.log1p(min(float(xp.max(finite)), _LARGEST_RATE))

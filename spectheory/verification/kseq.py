@@ -99,11 +99,7 @@ def _any_of(beta: Array, missed: Array, k: int, xp: Any) -> Array:
 
 
 def _root(p: Array, q: Array, k: int, xp: Any) -> Array:
-    """The root of 1 - (1-beta)^k = rho beta by bisection: the left side falls, the right one grows.
-
-    At p = q it is a root of order k. There the two sides are told apart by what they lack to one, (1-beta)^k and the
-    sum of (p - rho q)+, which are small sums without rounding of the one.
-    """
+    """The root of 1 - (1-beta)^k = rho beta by bisection; near p = q by what the sides lack to one."""
     low = xp.ones_like((p * q)[..., 0])
 
     def short(rho: Array) -> Array:

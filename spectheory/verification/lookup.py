@@ -72,18 +72,8 @@ class LookupMatch(PathRule):
         """Calls of each text that copy 0, 1, ..., k tokens, ``[texts, k + 1]`` (exact).
 
         A call that starts at n outputs one token more than it has accepted, and the next one starts there. It never
-        drafts the last token that a text has room for: the call outputs one of its own.
-
-        Parameters
-        ----------
-        columns : mapping
-            Those of the trace, texts concatenated.
-        lengths, most : array ``[texts]``
-            Tokens that each text has, and could have had.
-        k : int
-            Most tokens of a draft.
-        first : int
-            Where the first call starts.
+        drafts the last token that a text has room for: the call outputs one of its own. Texts are concatenated, of
+        `lengths` tokens each where `most` would have fitted; the first call of each starts at `first`.
 
         Examples
         --------

@@ -46,13 +46,8 @@ def optimal_rejections(target: Any, draft: Any, max_k: int) -> Array:
     r"""What even the best rule rejects, :math:`1-\alpha^*_k = \max_H [q(H)^k - p(H)]`, ``[..., max_k]`` (R4, exact).
 
     The maximum is on a prefix in ascending order of p/q, q = 0 last, so one sort serves every k; there can be several
-    local maxima, so every prefix is looked at. Each is evaluated on the smaller of its two sides: what is nearly
-    always accepted keeps the digits of its rejection.
-
-    Returns
-    -------
-    array ``[..., max_k]``
-        In [0, 1], falling in k; the first is the total variation distance.
+    local maxima, so every prefix is looked at. Each is evaluated on the smaller of its two sides, so small rejections
+    keep their digits. Falls in k; the first is the total variation distance.
 
     Examples
     --------
@@ -71,11 +66,7 @@ def optimal_rejections(target: Any, draft: Any, max_k: int) -> Array:
 
 
 def _distance(target: Array, draft: Array, xp: Any) -> Array:
-    """The case k = 1, TV, as a sum of differences over the tokens with p > q or with p < q.
-
-    Both say the same of exact pmfs. A side with most of the mass carries the rounding of its large entries and is left
-    out; of two light sides the larger one is right, since the other lacks the tokens that rounding made ties.
-    """
+    """TV (k = 1) over the tokens with p > q or p < q: the lighter side, or the larger of two light ones."""
     sides = []
     for excess in (target - draft, draft - target):
         zero = xp.zeros_like(excess)

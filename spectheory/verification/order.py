@@ -21,26 +21,10 @@ from spectheory.verification.registry import BUILT_IN
 class RuleStanding:
     """What one rule gives with k candidates, beside the largest acceptance of any rule with i.i.d. candidates.
 
-    Attributes
-    ----------
-    rule : str
-        Name of the rule; ``optimal`` is R4 itself.
-    k : int
-        Candidates it was given.
-    acceptance : Interval, optional
-        Probability that the output is among them; None where it was not computed.
-    side : {"exact", "lower bound", "estimate", "none"}
-        What ``acceptance.best`` is; the interval of an estimate is a 95% one.
-    optimum : float, optional
-        alpha*_k (R4) for as many candidates; None of a rule whose output is no sample of the target.
-    drafts : {"drawn", "distinct", "chosen", "copied"}
-        How the rule's candidates come.
-    rank_entropy : Interval, optional
-        H(R) of the whole rank, nats; None where it depends on k, is infinite or was not computed.
-    above_kl : float, optional
-        The best value of `rank_entropy` less KL; it may be negative unless candidates are i.i.d.
-    note : str
-        Why something is missing, or what the bound is.
+    `acceptance` is the probability that the output is among the candidates, `side` what it is (the interval of an
+    estimate is a 95% one), `optimum` alpha*_k (R4), None for a rule whose output is no sample of the target.
+    `rank_entropy` is H(R) of the whole rank in nats, `above_kl` its best value less KL, negative only if candidates are
+    not i.i.d. `note` says why something is missing, or what the bound is. The rule ``optimal`` is R4 itself.
 
     Examples
     --------
@@ -85,23 +69,14 @@ def rule_order(
 ) -> list[RuleStanding]:
     r"""Every rule at one pair: acceptance, gap to R4, rank entropy against KL (R8, exact); of several pairs the means.
 
-    With as many candidates, :math:`\alpha_{R1}, \alpha_{R3}, \alpha_{R5}, \alpha_{R6} \le \alpha^*_k` (R3 i.i.d.)
-    and :math:`\alpha_{R2} \ge \alpha_{R1}`; R2, R7 and R3 with distinct candidates may exceed R4. A rule that would
-    take much more than ten seconds is bounded from below, estimated or left out, and the note says so. H(R) of R2
-    and of R3 with distinct candidates is given at small V alone (a pair of 64 and 8 tokens).
+    With as many candidates, :math:`\alpha_{R1}, \alpha_{R3}, \alpha_{R5}, \alpha_{R6} \le \alpha^*_k` (R3 i.i.d.) and
+    :math:`\alpha_{R2} \ge \alpha_{R1}`; R2, R7 and R3 with distinct candidates may exceed R4. A rule that would take
+    much more than ten seconds is bounded from below, estimated (R3 with distinct candidates, if there is an `rng`) or
+    left out, and the note says so. H(R) of R2 and of R3 with distinct candidates is given at small V alone (a pair of
+    64 and 8 tokens).
 
-    Parameters
-    ----------
-    rules : sequence of Rule, optional
-        The rules to compare; without, all that read a draft model.
-    rng : numpy.random.Generator, optional
-        For an estimate of R3 with distinct candidates where it is too long to enumerate; without, there is none.
-
-    Returns
-    -------
-    list of RuleStanding
-        R4, the rules that judge k candidates in the order of their statements (R1 to R7), then those that judge one,
-        which are compared with alpha*_1.
+    `rules` are by default all that read a draft model. The result begins with R4 and the rules that judge k candidates,
+    in the order of their statements, then those that judge one, which are compared with alpha*_1.
 
     Examples
     --------

@@ -85,13 +85,8 @@ class RaceVerification(RankRule):
         return xp.sum(p / (1 + hockey_stick_at_ratios(p, q, xp)), axis=-1)
 
     def acceptance_given(self, target: Any, draft: Any) -> Array:
-        """Acceptance of one draft given the output, a(x) = 1/(1 + g(p_x/q_x)), ``[..., V]`` (A2, exact).
-
-        1 by convention where the target has no mass and the draft has: an output that does not occur.
-        """
-        p, q, xp = validate_pair(target, draft)
-        given = 1 / (1 + hockey_stick_at_ratios(p, q, xp))
-        return xp.where(q > 0, given, xp.zeros_like(given))
+        """Acceptance of one draft given the output, a(x) = 1/(1 + g(p_x/q_x)), ``[..., V]`` (A2, exact)."""
+        return PoissonRace().acceptance_given(target, draft)
 
     def rank_pmf(self, target: Any, draft: Any, max_rank: int) -> Array:
         """P(R = r), r = 1..max_rank, ``[..., max_rank]`` (R2, exact to rounding; ``kobus2025``): O(V^2) integrals.
@@ -157,11 +152,7 @@ class RaceVerification(RankRule):
 
 
 def _rate_blocks(p: Array, q: Array, own_p: Array, own_q: Array, rows: int, xp: Any) -> Iterator[Array]:
-    """The rates ``[rows, V]`` of the winners `own_p`, `own_q` ``[...]``, so many at a time, in order.
-
-    The leading dimensions of the pmfs `p`, `q` ``[..., V]`` broadcast to the winners'. All rates together would be V
-    times as many as winners.
-    """
+    """The rates ``[rows, V]`` of the winners `own_p`, `own_q` ``[...]``, so many at a time, in order."""
     size, leading = p.shape[-1], tuple(p.shape[:-1])
     places = xp.reshape(xp.arange(math.prod(leading), device=p.device), leading)
     places = xp.reshape(xp.broadcast_to(places, tuple(own_p.shape)), (-1,))

@@ -8,20 +8,10 @@ from spectheory.distributions import Array, validate_pair
 
 
 class RaceInequalities(NamedTuple):
-    """Bounds ``[...]`` on the race's acceptance rate: three from below, two from above (A3).
+    """Bounds ``[...]`` on the race's acceptance rate (A3): three from below, then two from above.
 
-    Attributes
-    ----------
-    half_similarity : array
-        Half the harmonic-mean similarity, lower bound.
-    reciprocals : array
-        Sum of 1/(1/p + 1/q - 1), lower bound, never below `half_similarity`.
-    from_total_variation : array
-        (1 - TV)/(1 + TV), lower bound.
-    token : array
-        1 - TV, upper bound.
-    similarity : array
-        Harmonic-mean similarity, upper bound, never below `token`.
+    In order: half the harmonic-mean similarity; the sum of 1/(1/p + 1/q - 1), never below the first; (1 - TV)/(1 + TV);
+    1 - TV; the harmonic-mean similarity, never below the fourth.
 
     Examples
     --------

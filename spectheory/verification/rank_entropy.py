@@ -22,12 +22,8 @@ def rank_entropy(rank_pmf: Any) -> Array:
     .. math:: H = -\sum_{r \le B} \pi_r \log \pi_r - \pi_\infty \log \pi_\infty, \qquad \pi_\infty = 1 - \sum_r \pi_r .
 
     This is the H(R) of T1 with an alphabet of A = max_rank + 1 letters. It never exceeds the entropy of the whole rank,
-    and it may lie far below KL: it is no H(R) of channel simulation (:func:`poisson_rank_entropy`).
-
-    Parameters
-    ----------
-    rank_pmf : array ``[..., max_rank]``
-        P(R = r), r = 1..max_rank; the sum may be below 1.
+    and it may lie far below KL: it is no H(R) of channel simulation (:func:`poisson_rank_entropy`). `rank_pmf` ``[...,
+    max_rank]`` may sum to less than 1.
 
     Examples
     --------
@@ -53,13 +49,8 @@ def rank_entropy(rank_pmf: Any) -> Array:
 def poisson_rank_entropy(target: Any, draft: Any, *, tolerance: float = 1e-6) -> Interval:
     """H(R) of the whole, untruncated rank of the Poisson race, nats (R1, bound: certain up to rounding).
 
-    Never below KL (``li2018``); the law is a mixture of geometric ones, summed in blocks of ranks.
-
-    Raises
-    ------
-    SettingError
-        If the draft lacks a token of the target (R is then infinite with positive probability: cut it and use
-        :func:`rank_entropy`), or the tolerance is out of range.
+    Never below KL (``li2018``); the law is a mixture of geometric ones, summed in blocks of ranks. A draft that lacks a
+    token of the target is refused, as R is then infinite: cut the rank and use :func:`rank_entropy`.
 
     Examples
     --------

@@ -29,20 +29,15 @@ _BATCHES = 20
 class RecursiveRejection(RankRule):
     r"""Judge the candidates one after another, each by token verification against what the last left over (R3, exact).
 
-    Candidate m is accepted with probability :math:`\min(1, p^m_x/q^m_x)`; after a rejection
-    :math:`p^{m+1} = \mathrm{norm}(p^m - q^m)_+`. Candidates are i.i.d. (:math:`q^m = q`, ``miao2024specinfer``), or
-    distinct (``chen2024sequoia``): a rejected token is taken out of q, and when nothing is left of q candidates are
-    uniform over the tokens not yet rejected. The output law is p either way.
+    Candidate m is accepted with probability :math:`\min(1, p^m_x/q^m_x)`; after a rejection :math:`p^{m+1} =
+    \mathrm{norm}(p^m - q^m)_+`. With `replacement` candidates are i.i.d. (:math:`q^m = q`, ``miao2024specinfer``).
+    Without it they are distinct (``chen2024sequoia``): a rejected token is taken out of q, and when nothing is left of
+    q candidates are uniform over the tokens not yet rejected. The output law is p either way.
 
     With i.i.d. candidates and without normalising, after m rejections :math:`(p - s_{m+1} q)_+` is left, of mass
     :math:`G_m = P(R > m)`, with :math:`s_1 = 0`, :math:`G_0 = 1`, :math:`s_{m+1} = s_m + G_{m-1}`. So a rank costs
     O(V), and R is almost surely finite if the draft lacks no token of the target. Distinct candidates are no i.i.d.
     rule: they may accept more than R4, and H(R) may fall below KL.
-
-    Parameters
-    ----------
-    replacement : bool
-        Whether candidates are i.i.d.; if not they are distinct.
 
     Examples
     --------
@@ -73,13 +68,10 @@ class RecursiveRejection(RankRule):
         return TokenVerification().acceptance_given(target, draft)
 
     def rank_pmf(self, target: Any, draft: Any, max_rank: int) -> Array:
-        """P(R = r), r = 1..max_rank, ``[..., max_rank]`` (R3, exact): O(V) a rank; distinct candidates: O(V^max_rank).
+        """P(R = r), r = 1..max_rank, ``[..., max_rank]`` (R3, exact): O(V) a rank.
 
-        Raises
-        ------
-        SettingError
-            If max_rank < 1, or V^max_rank is beyond :data:`spectheory.verification.means.MOST_WORK` and candidates
-            are distinct; :meth:`rank_pmf_estimate` serves there.
+        Distinct candidates take O(V^max_rank); beyond :data:`spectheory.verification.means.MOST_WORK` they are refused
+        (:meth:`rank_pmf_estimate` serves there).
         """
         p, q, xp = self._door(target, draft, max_rank)
         return xp.stack([xp.sum(share, axis=-1) for share in self._ranks(p, q, max_rank, xp)], axis=-1)
@@ -109,16 +101,12 @@ class RecursiveRejection(RankRule):
     def rank_pmf_estimate(
         self, target: Any, draft: Any, max_rank: int, trials: int, *, rng: np.random.Generator
     ) -> tuple[Array, Array]:
-        r"""Unbiased estimate of P(R = r) with distinct candidates, for vocabularies too large to enumerate (R3).
+        r"""Unbiased estimate of P(R = r) with distinct candidates, and its standard error, both ``[..., max_rank]``
+        (R3).
 
         Each trial draws the rejected tokens alone, :math:`x_m \sim \mathrm{norm}(q^m - p^m)_+`; rank r contributes
         :math:`\sum_x \min(p^r_x, q^r_x) \prod_{m<r} TV(p^m, q^m)`, so rank 1 has no error. Time and memory O(V) a trial
-        and rank.
-
-        Returns
-        -------
-        mean, error : array ``[..., max_rank]``
-            The estimate, and its standard error (itself estimated from the trials).
+        and rank. For vocabularies too large to enumerate.
 
         Examples
         --------
@@ -139,10 +127,9 @@ class RecursiveRejection(RankRule):
     def rank_law(self, columns: Columns, max_rank: int) -> NDArray[np.float64]:
         """P(R = r | text), ``[N, max_rank]``, as recorded; one rank needs the two log-probabilities alone (R3, exact).
 
-        Exact with i.i.d. candidates. With distinct ones ranks from 2 on are recorded as unbiased estimates, independent
-        from position to position. Expected calls are affine in the law of each single position, since a path of calls
-        passes a position once: the next call starts behind the position where the last one ended (§7). So calls
-        computed from such estimates are unbiased. They would not be if positions of one text shared their noise.
+        With distinct candidates ranks from 2 on are unbiased estimates, independent from position to position. Expected
+        calls are affine in the law of each single position, since a path of calls passes it once (§7), so they are
+        unbiased too.
         """
         if max_rank == 1:
             return TokenVerification().accepted_at(columns)[:, None]
@@ -191,9 +178,8 @@ class RecursiveRejection(RankRule):
 
 
 def iid_ranks(p: Array, q: Array, xp: Any) -> Iterator[Array]:
-    r"""P(R = r, X = x) :math:`= \min((p_x - s_r q_x)_+, G_{r-1} q_x)`, ``[..., V]``, for r = 1, 2, ... without end.
-
-    What is left is carried from rank to rank, not taken off p anew: small remainders keep their digits.
+    r"""P(R = r, X = x) :math:`= \min((p_x - s_r q_x)_+, G_{r-1} q_x)`, ``[..., V]``, r = 1, 2, ...; small rests keep
+    digits.
     """
     left, mass = p, xp.ones_like(p[..., :1])
     while True:

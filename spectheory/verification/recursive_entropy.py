@@ -25,17 +25,7 @@ Floats = NDArray[np.float64]
 def recursive_rank_entropies(target: Any, draft: Any) -> tuple[float, float]:
     """H(R|X) and H(R) of the whole rank of recursive rejection with i.i.d. candidates, nats (R3, exact): O(V log V).
 
-    Never below KL: candidates are i.i.d. and R is finite (§3).
-
-    Returns
-    -------
-    conditional, entropy : float
-        H(R|X) and H(R).
-
-    Raises
-    ------
-    SettingError
-        If the draft lacks a token of the target.
+    Never below KL: candidates are i.i.d. and R is finite (§3). A draft that lacks a token of the target is refused.
 
     Examples
     --------
@@ -61,17 +51,9 @@ def recursive_rank_entropies(target: Any, draft: Any) -> tuple[float, float]:
 
 @dataclass
 class _Sweep:
-    """One pass over the ratios in ascending order, rank by rank or many ranks at a time.
+    """One pass over the ratios p/q in ascending order; `s`, `weighted`: sums of the masses G and of G log G so far.
 
-    Attributes
-    ----------
-    p, q : array ``[n]``
-        The tokens of the target in ascending order of p/q.
-    s, left : float
-        Sum of the masses G before the current rank, and the current one.
-    weighted : float
-        Sum of G log G before the current rank: with s all that a token's own ranks need, as P(R = r, X = x) = G q_x
-        until its ratio is passed.
+    `left` is the current G. Until a token's ratio is passed, P(R = r, X = x) = G q_x: so these sums give its ranks.
     """
 
     p: Floats

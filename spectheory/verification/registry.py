@@ -88,18 +88,7 @@ def names(rules: Iterable[Rule], kind: type = PathRule) -> str:
 
 
 def find_rule(name: str) -> Rule:
-    """The rule of a name, or of a class written as ``module:Class``.
-
-    Raises
-    ------
-    SettingError
-        If there is none, it cannot be loaded, or it has the name of a built-in rule.
-
-    Examples
-    --------
-    >>> find_rule("race")
-    RaceVerification()
-    """
+    """The rule of a name, or of a class written as ``module:Class`` whose name is not that of a built-in rule."""
     if name in PATH_RULES:
         return PATH_RULES[name]
     if not is_address(name):

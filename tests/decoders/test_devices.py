@@ -16,7 +16,7 @@ from transformers.masking_utils import flash_attention_mask
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, KAry
 from spectheory.errors import ModelError
-from spectheory.measure import Model, ModelPair, clock, latency, measure_latency, teacher_forced
+from spectheory.measure import Model, ModelPair, devices, latency, measure_latency, teacher_forced
 from spectheory.measure.decoders import HeaviestTree, Method, decode, kept, readers
 from spectheory.measure.decoders.drafted import ROOT, DraftTree
 from spectheory.measure.decoders.kept import KeptReader
@@ -148,7 +148,7 @@ def test_waiting_is_for_the_device_named(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(torch.cuda, "synchronize", lambda device: waited.append(str(device)))
     monkeypatch.setattr(torch.mps, "synchronize", lambda: waited.append("mps"))
     for name in ("cuda:1", "cpu", "mps"):
-        clock.wait_for(torch.device(name))
+        devices.wait_for(torch.device(name))
     assert waited == ["cuda:1", "mps"]
 
 

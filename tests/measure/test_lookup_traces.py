@@ -13,7 +13,7 @@ from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TraceError
 from spectheory.measure import MeasureSettings, ModelPair, measure, teacher_forced
 from spectheory.measure.decoders.drafted import DraftTree
-from spectheory.measure.decoders.lookup import looked_up
+from spectheory.measure.decoders.drafters import looked_up
 from spectheory.prediction import plan, predict
 from spectheory.prompts import Prompt
 from spectheory.trace import COLUMNS, Trace

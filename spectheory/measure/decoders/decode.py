@@ -47,18 +47,10 @@ def decode(
     than m - 1, and none follows an end of text. At temperature 0 every method gives the target's greedy text. Pmfs are
     computed on the CPU in float64, so target and draft may be on different devices.
 
-    The randomness of a text is fixed by `seed` and its number, not by the batch it is in: texts depend on `batch`,
-    device and precision only by rounding. With the rule ``race`` they depend on the shape and the draft only by
-    rounding too: a pass on more tokens rounds logits differently.
-
-    Parameters
-    ----------
-    sampling : Sampling, optional
-        By default the models' own pmfs.
-    batch : int
-        Texts decoded in step. They share forward passes and times; a text that ends leaves the batch.
-    verifier : callable, optional
-        Replaces the method's own, e.g. by a biased one for comparison.
+    `batch` texts are decoded in step: they share passes and times, and a text that ends leaves the batch. The
+    randomness of a text is fixed by `seed` and its number: texts depend on `batch`, device and precision only by
+    rounding. With the rule ``race`` they depend on the shape and the draft only by rounding too. `verifier` replaces
+    the method's own, e.g. by a biased one for comparison.
     """
     sampling = sampling or Sampling()
     _check_numbers(method, sampling, seed, {"tokens": tokens, "batch": batch, "chunk": chunk})

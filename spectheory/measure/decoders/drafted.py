@@ -11,11 +11,8 @@ ROOT = -1
 
 
 class DraftTree:
-    """Drafted tokens, each below its parent; a chain is a tree without siblings.
-
-    `tokens`, `parents`, `ranks` and `depths` have one entry per node. Parents come before their children, :data:`ROOT`
-    is the text so far, ranks and depths are counted from 1. `pmfs` are the draft's ``[V]`` after the nodes it has read.
-    `is_chain` says whether every node is the child of the node before it.
+    """Drafted tokens, each below its parent (:data:`ROOT`: the text so far); `pmfs` are the draft's after nodes it has
+    read.
     """
 
     def __init__(self) -> None:

@@ -11,6 +11,7 @@ from spectheory.drafting import Shape
 from spectheory.measure.decoders.drafted import ROOT, DraftTree, Floats
 from spectheory.measure.decoders.randomness import Source
 from spectheory.measure.decoders.verifiers import arrivals, without
+from spectheory.measure.lookup import continuation
 from spectheory.verification.base import Drafts
 
 Drafting: TypeAlias = Generator[list[int], Sequence[Floats], None]
@@ -59,13 +60,7 @@ def most_probable(pmf: Floats, count: int, tree: DraftTree, node: int, source: S
 
 
 def first_of(values: Floats, count: int) -> list[int]:
-    """Indices of the `count` smallest values in ascending order, O(V); ties go to the lowest index.
-
-    Examples
-    --------
-    >>> first_of(np.array([3.0, 1.0, 2.0, 1.0]), 3)
-    [1, 3, 2]
-    """
+    """Indices of the `count` smallest values in ascending order, O(V); ties go to the lowest index."""
     if count == 1:
         return [int(values.argmin())]
     if count >= len(values):
@@ -116,3 +111,10 @@ def levels_of(shape: Shape) -> Levels:
         for children in level.values():
             children.sort()
     return levels
+
+
+def looked_up(tree: DraftTree, text: Sequence[int], k: int, ngram: int, ends: frozenset[int]) -> None:
+    """Draft the :func:`~spectheory.measure.lookup.continuation` of the text as a chain of at most k tokens."""
+    parent = ROOT
+    for token in continuation(np.asarray(text), k, ngram, ends).tolist():
+        parent = tree.add(parent, 1, token)

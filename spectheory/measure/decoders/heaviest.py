@@ -10,8 +10,7 @@ def heaviest(tree: DraftTree, nodes: int, depth: int, ends: frozenset[int]) -> D
     """Draft the `nodes` prefixes of largest probability under the draft, of at most `depth` tokens (the best-first
     tree).
 
-    To save passes, each pass reads all prefixes that are among the heaviest known so far and not read yet, until none
-    is left. Among equal probabilities, parents come first, then the prefix found first.
+    Each pass reads all prefixes that are among the heaviest known so far and not read yet, until none is left.
     """
     weights = {ROOT: 1.0}
     top: list[int] = []

@@ -43,13 +43,12 @@ class _New:
 
 
 class KeptReader:
-    """A :class:`~spectheory.measure.decoders.readers.Reader` with a cache: one pass for texts and trees of any
+    """A reader with a cache (:func:`~spectheory.measure.decoders.readers.why_uncached`): one pass for texts of any
     progress.
 
-    A pass adds to every text as many slots as the text with most new tokens needs; the others are padded in front. A
-    mask over slots says what a token sees (its text, and its ancestors in the tree), and its position is passed
-    explicitly, so the order of the slots does not matter. One text with a chain needs no mask. The model's cache must
-    be usable (:func:`~spectheory.measure.decoders.readers.why_uncached`).
+    Texts with fewer new tokens are padded in front. A mask over slots says what a token sees (its text, and its
+    ancestors in the tree), and positions are explicit, so the order of the slots does not matter. A chain needs no
+    mask.
     """
 
     def __init__(self, model: Model, vocabulary: int, sampling: Sampling, texts: Sequence[list[int]]) -> None:
@@ -109,9 +108,8 @@ class KeptReader:
         return new[0].tree.is_chain and new[0].nodes == list(range(first, first + len(new[0].nodes)))
 
     def _seen(self, new: Sequence[_New], width: int) -> dict[str, torch.Tensor]:
-        """Positions and additive mask of a pass.
-
-        Padding sees itself: a fully masked row becomes NaN in float16, and no mask keeps a NaN from other rows.
+        """Positions and mask of a pass; padding sees itself, since a fully masked row becomes NaN in float16 and
+        spreads.
         """
         slots = self._of_text.shape[1]
         seen = np.zeros((len(new), width, slots + width), dtype=bool)

@@ -9,9 +9,8 @@ from spectheory.drafting import Chain, Shape
 from spectheory.drafting.shapes import at_least_one
 from spectheory.errors import SettingError
 from spectheory.measure.decoders.drafted import DraftTree
-from spectheory.measure.decoders.drafters import CANDIDATES, Drafting, Levels, levels_of, shaped
+from spectheory.measure.decoders.drafters import CANDIDATES, Drafting, Levels, levels_of, looked_up, shaped
 from spectheory.measure.decoders.heaviest import heaviest
-from spectheory.measure.decoders.lookup import looked_up
 from spectheory.measure.decoders.randomness import Source
 from spectheory.measure.decoders.verifiers import VERIFIERS, Verifier, matched, verifier_of
 from spectheory.verification import RankRule, Rule
@@ -25,9 +24,7 @@ OWN = (TOPTREE, PLAIN)
 
 @dataclass(frozen=True)
 class HeaviestTree:
-    """The tree of the `nodes` most probable prefixes under the draft, at most `max_depth` deep, grown at each call
-    (§5).
-    """
+    """The `nodes` most probable prefixes under the draft, at most `max_depth` deep, grown at each call (§5)."""
 
     nodes: int
     max_depth: int | None = None
@@ -42,15 +39,9 @@ class HeaviestTree:
 class Method:
     """A rule and the shape of its drafts.
 
-    Parameters
-    ----------
-    rule : str
-        A name of :data:`spectheory.verification.PATH_RULES`; or ``toptree`` (a :class:`HeaviestTree`); or ``plain``.
-    shape : Shape or HeaviestTree, optional
-        What a call drafts. Without a shape nothing is drafted: plain sampling, or for ``race`` race sampling, with
-        the same text as every shape of that rule.
-    ngram : int
-        Longest suffix that ``lookup`` searches for.
+    `rule` is a name of :data:`spectheory.verification.PATH_RULES`, or ``toptree`` (a :class:`HeaviestTree`), or
+    ``plain``. Without a shape nothing is drafted: plain sampling, or for ``race`` race sampling, with the same text as
+    every shape of that rule. `ngram` is the longest suffix that ``lookup`` searches for.
 
     Examples
     --------

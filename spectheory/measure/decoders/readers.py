@@ -14,8 +14,8 @@ from torch import Tensor
 
 from spectheory.errors import ModelError
 from spectheory.measure.causality import cache_of_causal
-from spectheory.measure.clock import wait_for
 from spectheory.measure.decoders.drafted import DraftTree, Floats
+from spectheory.measure.devices import wait_for
 from spectheory.measure.pair import Model
 
 Requests: TypeAlias = Mapping[int, tuple[DraftTree, list[int]]]
@@ -36,9 +36,8 @@ class Rows(Protocol):
 
 
 class Reader(Protocol):
-    """A model in the middle of the texts of a batch; the texts are lists that grow outside the reader.
-
-    `seconds` is the time in forward passes since it was last set to 0.
+    """A model in the middle of the texts of a batch, lists that grow outside; `seconds` is the time in passes since set
+    to 0.
     """
 
     seconds: float

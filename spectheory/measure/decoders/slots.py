@@ -16,11 +16,7 @@ _FEW = 32
 
 
 def move_to(cache: Any, tails: Sequence[Sequence[int]], settled: int, slots: int) -> None:
-    """Move the slots ``tails[b]`` of text b to the places from `settled` on, and crop the cache behind them.
-
-    The layers of `cache` (a DynamicCache of transformers) hold keys and values ``[batch, heads, slots, size]``. The
-    first `settled` of its `slots` slots stay as they are; no tail contains one of them.
-    """
+    """Move the slots ``tails[b]`` of text b to the places from `settled` on, and crop the cache behind them."""
     longest = max(map(len, tails))
     with torch.inference_mode():
         if any(list(tail) != list(range(settled, settled + len(tail))) for tail in tails):

@@ -43,8 +43,7 @@ def z_value(runs: Sequence[Run]) -> float:
 def p_value(runs: Sequence[Run]) -> float:
     """Two-sided probability of calls this far from those expected (§7; exact, or an upper estimate for estimated laws).
 
-    For an estimated law it is the tail of the mean law, with the count moved towards the expectation by the assumed
-    largest error of that mean, plus the probability of a larger error.
+    Estimated: the tail of the mean law beyond its assumed largest error, plus the probability of a larger error.
     """
     known = [run.expected for run in runs if run.expected is not None]
     count, calls = sum(run.count for run in runs), sum(one.calls for one in known)
@@ -59,14 +58,9 @@ def p_value(runs: Sequence[Run]) -> float:
 def largest_error(noises: Sequence[float], beyond: float = _BEYOND) -> float:
     r"""The bound that the error of a sum of estimated expectations exceeds with probability `beyond` (Student).
 
-    Each expectation is the mean of a few readings, and its noise v is estimated from these, with f degrees of freedom.
-    The sum gets the mean of f and Satterthwaite's :math:`(\sum v)^2 / \sum (v^2 / f)`, which alone is too large where a
-    few texts have nearly all the noise.
-
-    Examples
-    --------
-    >>> [round(largest_error([1.0] * n) / n**0.5, 1) for n in (1, 16, 1000)]
-    [154.3, 6.6, 5.0]
+    Each noise v is estimated from a few readings, with f degrees of freedom. The sum gets the mean of f and
+    Satterthwaite's :math:`(\sum v)^2 / \sum (v^2 / f)`, too large by itself where a few texts have nearly all the
+    noise.
     """
     total = sum(noises)
     if total == 0:

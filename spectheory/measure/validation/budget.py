@@ -1,14 +1,13 @@
 r"""The error budget: which parts of a call cause the error of a predicted speed-up.
 
-Times are in plain steps (forward passes of the target during plain decoding). With N tokens per call, drafting d,
-verifying v and all other time o per call, measured and predicted speed-ups are
+Times are in plain steps. With N tokens per call, drafting d, verifying v, all other time o per call, and p the time of
+plain decoding outside its passes, measured and predicted speed-ups are
 
 .. math:: S = \frac{N (1 + p)}{d + v + o}, \qquad \hat S = \frac{\hat N (1 + \hat p)}{\hat d + \hat v + \hat o},
 
-where p is the time of plain decoding outside its passes. So :math:`\log(S / \hat S)` is :math:`\log(N / \hat N)` plus
-:math:`\log(1 + p) - \log(1 + \hat p)` minus :math:`\log(t / \hat t)` for the time t of a call. The last term is
-:math:`(t - \hat t) / L` with the logarithmic mean L of t and :math:`\hat t`, and splits over the terms of :math:`t -
-\hat t` without a remainder, in any order.
+so :math:`\log(S / \hat S)` is :math:`\log(N / \hat N)` plus :math:`\log(1 + p) - \log(1 + \hat p)` minus :math:`\log(t
+/ \hat t)` for the time t of a call. That is :math:`(t - \hat t) / L` with the logarithmic mean L, and splits over the
+terms of :math:`t - \hat t` without a remainder.
 """
 
 from __future__ import annotations

@@ -8,9 +8,8 @@ from pathlib import Path
 from spectheory.cost import LatencyTable
 from spectheory.distributions import Sampling
 from spectheory.errors import SettingError, TraceError
-from spectheory.measure.kept_latencies import differences
 from spectheory.measure.latency import measure_latency
-from spectheory.measure.loop_time import with_loop
+from spectheory.measure.loop_time import differences, with_loop
 from spectheory.measure.pair import ModelPair
 from spectheory.measure.run import MeasureSettings, Progress
 from spectheory.measure.tokens import encode_prompt

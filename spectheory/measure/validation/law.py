@@ -20,15 +20,6 @@ NEGLIGIBLE = 1e-15
 def law_of_calls(survival: Floats) -> Floats:
     """P(calls = t), t = 0..N, of one text (exact), from P(tau >= i) ``[N, depth]`` of a call that starts at each
     position.
-
-    Survival beyond the end of the text is ignored.
-
-    Examples
-    --------
-    One draft, accepted with probability 1/2, and a text of two tokens:
-
-    >>> law_of_calls(np.full((2, 1), 0.5))
-    array([0. , 0.5, 0.5])
     """
     tokens, depth = survival.shape
     laws = np.zeros((tokens + 1, tokens + 1))
@@ -42,13 +33,7 @@ def law_of_calls(survival: Floats) -> Floats:
 
 
 def trimmed(law: Floats) -> tuple[int, Floats]:
-    """The first index of a law that is not negligible, and the entries from there to the last such one.
-
-    Examples
-    --------
-    >>> trimmed(np.array([0.0, 0.5, 0.5, 0.0]))
-    (1, array([0.5, 0.5]))
-    """
+    """The first index of a law that is not negligible, and the entries from there to the last such one."""
     (kept,) = (law > NEGLIGIBLE).nonzero()
     return int(kept[0]), law[kept[0] : kept[-1] + 1]
 

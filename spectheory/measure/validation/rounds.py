@@ -34,10 +34,10 @@ def decoded_rounds(
     *,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> list[Round]:
-    """One round per prompt, kept at `path`: plain decoding and every setting, one after the other.
+    """One round per prompt, kept at `path`: plain decoding and every setting, so that a slow phase affects all equally.
 
-    A slow phase of the machine affects all settings of a round equally. The tokens depend only on seed, setting and
-    prompt, so a resumed run has the texts and counts of an uninterrupted one. At least two prompts are needed.
+    The tokens depend only on seed, setting and prompt, so a resumed run has the texts and counts of an uninterrupted
+    one.
     """
     report = on_progress or (lambda _: None)
     every = with_plain(settings)

@@ -91,9 +91,7 @@ PLAINLY = Setting(PLAIN)
 
 
 def settings_for(rules: Sequence[str], shapes: Sequence[Shape], temperature: float) -> list[Setting]:
-    """Every rule (by default the usual ones) with every shape it takes; one that goes with none of the others is
-    refused.
-    """
+    """Every rule (by default the usual ones) with every shape it takes; one that goes with none is refused."""
     for rule in rules:
         if rule not in JUDGES:
             check_temperature(path_rule(rule), temperature)

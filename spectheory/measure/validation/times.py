@@ -16,10 +16,7 @@ from spectheory.prediction.over_prompts import left_out
 
 @dataclass(frozen=True)
 class Timed:
-    """Sums ``[1 + prompts]`` over the runs of one setting: over all prompts, then without each.
-
-    Output tokens and target calls; seconds in the draft's passes, in the target's, and in all.
-    """
+    """Sums over the runs of one setting, over all prompts, then without each: ``[1 + prompts]``."""
 
     tokens: Floats
     calls: Floats
@@ -52,10 +49,8 @@ def timed(runs: Sequence[Run]) -> Timed:
 
 @dataclass(frozen=True)
 class Known:
-    """What a trace predicts of a setting's calls, ``[1 + prompts]`` each.
-
-    `full_share` is the share of calls after a call with every draft accepted; `verified` the share of calls by the
-    number of tokens in the target's pass.
+    """What a trace predicts of a setting's calls, ``[1 + prompts]`` each; `verified`: shares by the tokens of a target
+    pass.
     """
 
     shape: Shape

@@ -13,14 +13,8 @@ from spectheory.trace.record import Trace
 class Format:
     """A log format that is read as a trace.
 
-    Attributes
-    ----------
-    name : str
-        What it is, as errors list it: "JSON lines of log-probabilities".
-    recognises : callable
-        Whether the first bytes of a file (64 KiB at most) are of this format.
-    read : callable
-        The trace in a file; what is wrong with the file is an error of one line.
+    `name` is how errors list it ("JSON lines of log-probabilities"), `recognises` says whether the first bytes of a
+    file (64 KiB at most) are of this format, `read` returns the trace in a file, or raises an error of one line.
     """
 
     name: str

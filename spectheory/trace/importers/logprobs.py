@@ -24,15 +24,11 @@ MOST_BYTES = 1 << 31
 def read_log_probabilities(path: Path) -> Trace:
     """Read one text per line: ``{"target": [...], "draft": [...], "id": "optional"}``, natural logarithms.
 
-    Each list holds the log-probabilities of the text's own tokens under that model, with the sampling settings in
-    use and on one tokenisation. Token and block verification follow exactly; the one-call bound and B6 are estimates.
+    Each list holds the log-probabilities of the text's own tokens under that model, with the sampling settings in use
+    and on one tokenisation. Token and block verification follow exactly; the one-call bound and B6 are estimates.
     ``"ended": true`` says that the text ended by itself and was not cut at a length. Blank lines are skipped. With the
-    lists of :mod:`spectheory.trace.importers.top_lists` the trace has ``token`` and :attr:`Trace.lists` besides.
-
-    Raises
-    ------
-    TextError
-        If the file is missing or empty, or a line is malformed (the line is named).
+    lists of :mod:`spectheory.trace.importers.top_lists` the trace has ``token`` and :attr:`Trace.lists` besides. A
+    ``TextError`` names the line that is malformed.
     """
     try:
         # Splitting at "\n" alone: JSON strings may hold other line separators of Unicode.
