@@ -71,10 +71,7 @@ def place_given(p: Pmf, q: Pmf, token: int, candidates: int) -> list[Fraction]:
 
 @dataclass(frozen=True)
 class RankTwin:
-    """A rule with ranks: its call by any tree, and the law of the rank given the output.
-
-    call: a tree and what is told of the node at which a call ends, to the algorithm.
-    """
+    """A rule with ranks: its call by any tree and the node it ends at, and the law of the rank given the output."""
 
     call: Callable[[Tree, Report], Rule]
     given: RankLaw
@@ -116,10 +113,7 @@ def survival_by_tree(given: RankLaw, tree: Tree) -> SurvivalOf:
 
 @dataclass(frozen=True)
 class PathTwin:
-    """A rule for a chain of drafts: its call, and the survival stated for it.
-
-    greedy: whether the target decodes greedily: its text is then certain.
-    """
+    """A rule for a chain of drafts: its call, the survival stated for it, and whether the target decodes greedily."""
 
     algorithm: Rule
     survival: SurvivalOf

@@ -39,16 +39,7 @@ RoundLaw = dict[tuple[Prefix, bool], Fraction]
 def batch_decoding(
     target: Model, draft: Model, length: int, drafts: int, *, prompt: Prefix = (), printed: bool = False
 ) -> OutcomeLaw:
-    """Law of the text of `length` tokens after `prompt`, with the rejections and calls it took.
-
-    Examples
-    --------
-    >>> fair, sure = (Fraction(1, 2),) * 2, (Fraction(1), Fraction(0))
-    >>> for outcome, share in batch_decoding(lambda _: fair, lambda _: sure, 1, 2).items():
-    ...     print(*outcome, share)
-    (0,) () 1 1/2
-    (1,) (1,) 1 1/2
-    """
+    """Law of the text of `length` tokens after `prompt`, with the rejections and calls it took."""
 
     @cache
     def one_round(text: Prefix) -> RoundLaw:

@@ -155,13 +155,6 @@ def race_coupling(p: Pmf, q: Pmf) -> dict[tuple[int, int], Fraction]:
 
     G is linear between neighbouring ratios a < b, where the integral is (b - a)/((1 + G(a))(1 + G(b))); for q_j = 0
     the last piece runs to infinity and is 1/(1 + G(a)), as G has slope 1 there.
-
-    Examples
-    --------
-    >>> third = Fraction(1, 3)
-    >>> law = race_coupling((third, 2 * third), (2 * third, third))
-    >>> {pair: str(share) for pair, share in law.items()}
-    {(0, 0): '1/3', (0, 1): '1/3', (1, 1): '1/3'}
     """
     support = [y for y in range(len(p)) if p[y] > 0 or q[y] > 0]
     law: dict[tuple[int, int], Fraction] = {}
@@ -252,13 +245,7 @@ class Decoding:
 
 
 def text_law(model: Model, length: int) -> dict[Prefix, Fraction]:
-    """Law of the next `length` tokens when each is drawn from `model`.
-
-    Examples
-    --------
-    >>> [str(share) for share in text_law(lambda _: (Fraction(1, 3), Fraction(2, 3)), 2).values()]
-    ['1/9', '2/9', '2/9', '4/9']
-    """
+    """Law of the next `length` tokens when each is drawn from `model`."""
     return dict(draft_paths(model, (), length))
 
 

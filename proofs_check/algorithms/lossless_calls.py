@@ -24,14 +24,6 @@ def most_accepted(target: Model, draft: Model, k: int) -> dict[tuple[Prefix, int
     """Largest P(tau >= depth | text of k + 1 tokens) of a lossless call after which the target goes on by itself.
 
     Each text and depth is asked for by itself: one call need not attain them all.
-
-    Examples
-    --------
-    >>> third = Fraction(1, 3)
-    >>> p, q = (third, 2 * third), (2 * third, third)
-    >>> most = most_accepted(lambda _: p, lambda _: q, 2)
-    >>> [str(most[(1, 0, 0), depth]) for depth in (1, 2)]
-    ['1/2', '1/2']
     """
     law, paths = text_law(target, k + 1), list(draft_paths(draft, (), k))
     possible = {each[:n] for each in law for n in range(1, k + 2)}

@@ -67,13 +67,6 @@ def race_list(p: Pmf, q: Pmf, candidates: int) -> JointLaw:
 
     .. math:: \int e^{-u} \prod_{y \in S} (1 - e^{-u l_y}) \prod_{y \notin S} e^{-u l_y}\,du
         = \sum_{T \subseteq S} \frac{(-1)^{|T|}}{1 + \sum_{y \in T \cup S^c} l_y}.
-
-    Examples
-    --------
-    >>> third = Fraction(1, 3)
-    >>> law = race_list((third, 2 * third), (2 * third, third), 2)
-    >>> {pair: str(share) for pair, share in law.items() if share}
-    {(1, 0): '1/3', (1, 1): '1/3', (2, 1): '1/3'}
     """
     law: JointLaw = {}
     for i in range(len(p)):
@@ -131,15 +124,6 @@ def tree_walk(joint: Joint, tree: Tree, report: Report = len) -> Rule:
     At every node the pair (rank, output) is drawn from `joint`. A rank that no child has ends the call with that
     output, the recovered token; at a leaf the output is drawn from the target, the bonus token. The number k of drafts
     is the depth to which the tree is cut.
-
-    Examples
-    --------
-    >>> from proofs_check.algorithms.rank_laws import top_k
-    >>> half = Fraction(1, 2)
-    >>> call = tree_walk(top_k, frozenset({(1,), (2,)}))
-    >>> law = call(lambda _: (half, half), lambda _: (half, half), (), 1)
-    >>> {outcome: str(share) for outcome, share in law.items()}
-    {((1, 0), 1): '1/4', ((1, 1), 1): '1/4', ((0, 0), 1): '1/4', ((0, 1), 1): '1/4'}
     """
 
     def call(target: Model, draft: Model, prefix: Prefix, k: int) -> CallLaw:

@@ -41,14 +41,6 @@ def stated(*statements: str, kind: str = "", **other: Any) -> Reading:
     """What these statements say of a setting; or of another `kind` or with other parameters, as if it were that one.
 
     A parameter may be given as a function of the setting's own.
-
-    Examples
-    --------
-    >>> pair = {"target": [0.5, 0.5], "draft": [0.75, 0.25], "max_rank": 2}
-    >>> [round(each.value, 3) for each in stated("R1")("poisson", pair)]
-    [0.75, 0.125]
-    >>> [round(each.value, 3) for each in stated("R2", kind="race")("poisson", pair)]
-    [0.75, 0.25]
     """
 
     def read(asked: str, parameters: Parameters) -> list[Predicted]:

@@ -61,11 +61,6 @@ def is_zero(value: Real) -> bool:
     ------
     TypeError
         Of a term where nothing collects.
-
-    Examples
-    --------
-    >>> is_zero(Fraction(0)), is_zero(1e-300)
-    (True, False)
     """
     if not is_term(value):
         return bool(value == 0)
@@ -77,13 +72,7 @@ def is_zero(value: Real) -> bool:
 
 
 def larger(a: Real, b: Real) -> Real:
-    """The larger of two numbers.
-
-    Examples
-    --------
-    >>> larger(Fraction(1, 2), 1)
-    1
-    """
+    """The larger of two numbers."""
     if is_term(a) or is_term(b):
         import z3
 
@@ -137,14 +126,7 @@ _mode: ContextVar[Mode] = ContextVar("mode", default="exact")
 
 @contextmanager
 def evaluated_in(mode: Mode) -> Iterator[None]:
-    """What the logarithm of a number that a claim writes down, as 2, is: none, an interval, or a float.
-
-    Examples
-    --------
-    >>> with evaluated_in("float"):
-    ...     log(2)
-    0.6931471805599453
-    """
+    """What the logarithm of a number that a claim writes down, as 2, is: none, an interval, or a float."""
     token = _mode.set(mode)
     try:
         yield
@@ -165,13 +147,7 @@ def _transcendental(name: Literal["log", "exp"], a: Real, *, trivial: int, value
 
 
 def every(conditions: Iterable[Any]) -> Any:
-    """Whether all conditions hold, of numbers or of a solver's terms.
-
-    Examples
-    --------
-    >>> every(share > 0 for share in (Fraction(1, 2), Fraction(0)))
-    False
-    """
+    """Whether all conditions hold, of numbers or of a solver's terms."""
     listed = list(conditions)
     if any(is_term(condition) for condition in listed):
         import z3
@@ -181,24 +157,12 @@ def every(conditions: Iterable[Any]) -> Any:
 
 
 def shares(*values: Real) -> list[Any]:
-    """The conditions 0 <= v <= 1 of each value, for the steps of a proof.
-
-    Examples
-    --------
-    >>> shares(Fraction(1, 3), 2)
-    [True, True, True, False]
-    """
+    """The conditions 0 <= v <= 1 of each value, for the steps of a proof."""
     return [bound for value in values for bound in (value >= 0, value <= 1)]
 
 
 def product(values: Iterable[Real]) -> Real:
-    """The product; an exact one of none.
-
-    Examples
-    --------
-    >>> product([Fraction(1, 2), 4])
-    Fraction(2, 1)
-    """
+    """The product; an exact one of none."""
     result: Real = 1
     for value in values:
         result = result * value
@@ -206,13 +170,7 @@ def product(values: Iterable[Real]) -> Real:
 
 
 def floats(values: Iterable[Real]) -> NDArray[np.float64]:
-    """Fractions or intervals rounded to double precision, for the library's calculators.
-
-    Examples
-    --------
-    >>> floats([Fraction(1, 2), 1])
-    array([0.5, 1. ])
-    """
+    """Fractions or intervals rounded to double precision, for the library's calculators."""
     return np.array([float(value.mid.a) if is_interval(value) else float(value) for value in values])
 
 

@@ -39,13 +39,7 @@ class Effort:
             raise SettingError(f"seed is {self.seed!r}", limit="must be an integer >= 0", remedy="0 is the default")
 
     def pick(self, default: T, deep: T) -> T:
-        """One value for the default run, one for the deep one.
-
-        Examples
-        --------
-        >>> Effort(deep=True).pick(4, 6)
-        6
-        """
+        """One value for the default run, one for the deep one."""
         return deep if self.deep else default
 
 

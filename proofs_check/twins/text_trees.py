@@ -38,13 +38,7 @@ def accepted(text: Text, tree: Nodes) -> Real:
 
 
 def greedy_tree(text: Text, nodes: int) -> Nodes:
-    """The heaviest nodes by their averages, from a heap.
-
-    Examples
-    --------
-    >>> greedy_tree(((Fraction(0), Fraction(1)), (Fraction(1), Fraction(0)), (Fraction(1), Fraction(0))), 2)
-    ((1,), (2,))
-    """
+    """The heaviest nodes by their averages, from a heap."""
     found: list[Path] = []
     heap: list[tuple[Real, int, Path]] = [(-1, 0, ())]
     while len(found) <= nodes:

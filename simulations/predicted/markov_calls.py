@@ -58,16 +58,6 @@ def markov_calls(
     - ``initial``, ``[V]`` or ``[S]``: pmf of the token, or state, before the text.
     - ``tree``: what each call drafts; that the last calls draft less changes no call.
     - ``following``, ``[S, V]``: state after a token in a state, as of an n-gram; None: the token is the state.
-
-    Examples
-    --------
-    Nothing is accepted on one step in two, and one draft saves a call where it is accepted:
-
-    >>> from spectheory.drafting import Chain
-    >>> from spectheory.verification import TokenVerification
-    >>> half, one = np.full((2, 2), 0.5), np.array([[1.0, 0.0], [1.0, 0.0]])
-    >>> markov_calls(TokenVerification(), half, one, [1, 0], length=2, tree=Chain(1).tree())
-    MarkovCalls(expected=1.5, variance=0.25)
     """
     models = _models(rule, target, draft, following)
     if isinstance(rule, BlockVerification):

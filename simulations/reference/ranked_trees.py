@@ -24,14 +24,7 @@ class Exit(NamedTuple):
 
 
 def walk(paths: Iterable[Path], read_rank: Callable[[], int]) -> Exit:
-    """One call: accept drafts as long as the output's rank is that of a drafted child.
-
-    Examples
-    --------
-    >>> ranks = iter([1, 2, 1])
-    >>> walk([(1,), (1, 2)], lambda: next(ranks))
-    Exit(node=(1, 2), rank=1)
-    """
+    """One call: accept drafts as long as the output's rank is that of a drafted child."""
     drafted, node = set(paths), Path()
     while (*node, rank := read_rank()) in drafted:
         node = (*node, rank)

@@ -47,13 +47,7 @@ def paths_of(shape: Shape) -> str:
 
 
 def tree_of(paths: str | Sequence[Sequence[int]]) -> Tree:
-    """The tree of paths, its nodes depth by depth.
-
-    Examples
-    --------
-    >>> tree_of("1 1-1 2").paths == tree_of([[2], [1], [1, 1]]).paths
-    True
-    """
+    """The tree of paths, its nodes depth by depth."""
     if not isinstance(paths, str):
         return Tree.from_paths(paths)
     try:

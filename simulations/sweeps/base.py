@@ -29,11 +29,6 @@ class Scale:
     """How much is simulated.
 
     - ``full``: the setting of the docs; if not, a quick one.
-
-    Examples
-    --------
-    >>> Scale(full=False).pick(10, 1000)
-    10
     """
 
     full: bool

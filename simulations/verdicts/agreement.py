@@ -70,14 +70,6 @@ def agrees(
     - ``predicted``: the prediction, or the range it is certain to lie in.
     - ``variance``: that of a sample, if the prediction states it too: a mean with a range is then judged by Bernstein's
       inequality with it, which sees smaller errors.
-
-    Examples
-    --------
-    >>> fair = Tally.of(10_000, counts={"heads": [5_010]})
-    >>> bool(agrees(fair, Share("heads"), 0.5, alarm=1e-9)), bool(agrees(fair, Share("heads"), 0.6, alarm=1e-9))
-    (True, False)
-    >>> print(agrees(fair, Share("heads"), 0.5, alarm=1e-9))
-    0.501 agrees with 0.5 (z = 0.20, false alarm 1e-09; errors of -0.042 and +0.042 would be seen)
     """
     if not 0 < alarm < 1:
         raise SettingError(f"alarm is {alarm}", limit="must lie in (0, 1)", remedy="use 1e-9")
@@ -113,11 +105,6 @@ def accepted_counts(trials: int, predicted: tuple[float, float], alarm: float) -
     """The fewest and the most successes that agree: each tail beyond them has probability alarm/2 or less.
 
     By bisection on the tails themselves: quantile functions round.
-
-    Examples
-    --------
-    >>> accepted_counts(10, (0.5, 0.5), 0.05)
-    (2, 8)
     """
     low, high = predicted
     counts = range(trials + 1)
