@@ -18,12 +18,7 @@ from proofs_check.algorithms.enumeration import Model, Pmf, Prefix, draft_paths,
 
 
 class Outcome(NamedTuple):
-    """What decoding a text came to.
-
-    text: the T output tokens.
-    rejected: positions, 1 to T, whose output was recovered after a rejection (of all M drafts, where a round starts).
-    calls: rounds it took; each is one target call.
-    """
+    """A decoded text: its tokens, the positions (from 1) recovered after a rejection, and the rounds it took."""
 
     text: Prefix
     rejected: tuple[int, ...]

@@ -115,10 +115,7 @@ def _block_mark(running: Fraction, excess: Fraction) -> Fraction:
 
 
 def coupled_verification(coupling: Coupling) -> Rule:
-    """The rule whose every position draws (draft, output) from `coupling` and goes on while they agree.
-
-    What is drafted after a disagreement is thrown away, so the enumeration stops there.
-    """
+    """The rule whose every position draws (draft, output) from `coupling` and goes on while they agree."""
 
     def call(target: Model, draft: Model, prefix: Prefix, k: int) -> CallLaw:
         law: CallLaw = {}

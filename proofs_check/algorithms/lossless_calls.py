@@ -50,10 +50,7 @@ def most_accepted(target: Model, draft: Model, k: int) -> dict[tuple[Prefix, int
 
 
 def most_agreement(target: Model, draft: Model, k: int) -> Fraction:
-    """Largest mean number of leading tokens on which a text of the target and k drafts agree, jointly drawn anyhow.
-
-    That is the most a single call can accept if what follows it need not be drawn afresh.
-    """
+    """Largest mean number of leading tokens on which a text of the target and k drafts agree, over all couplings."""
     paths, texts = text_law(draft, k), text_law(target, k)
     pairs = list(product(paths, texts))
     ones = Fraction(1)

@@ -35,11 +35,7 @@ WALL = 1e30
 
 @dataclass(frozen=True)
 class Space:
-    """Where the optimiser walks.
-
-    weights: a vector of reals to a case of unnormalised or free floats: how the walk is read.
-    case: the same vector to the exact case of fractions, which is what gets judged.
-    """
+    """Where the optimiser walks: a vector to a case of floats, and the same vector to the exact case that is judged."""
 
     dimension: int
     weights: Callable[[NDArray[np.float64]], Case]
@@ -66,11 +62,7 @@ def rational(pmf: Sequence[float], denominator: int | None = None) -> tuple[Frac
 
 
 def search_claim(claim: Claim, strategy: Any, effort: Effort, spaces: Sequence[Space] = ()) -> Finding:
-    """Look for a counterexample and for the tightest case.
-
-    strategy: draws cases (dictionaries) of fractions.
-    spaces: where the optimiser starts, after the draws.
-    """
+    """Look for a counterexample and the tightest case: draws of the strategy, then the optimiser in each space."""
     best = _drawn(claim, strategy, effort)
     if best.status != "held":
         return best

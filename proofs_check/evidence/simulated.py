@@ -186,10 +186,7 @@ def _note(compared: list[Compared], trials: int, alarm: float) -> str:
 
 
 def against_kl(side: Side) -> Reading:
-    """That the entropy of simulated ranks lies on one side of KL.
-
-    The estimate lacks at most (ranks told apart)/(draws) in the mean, which is left as room.
-    """
+    """That the entropy of simulated ranks lies on one side of KL, less the most that the estimate lacks in the mean."""
 
     def read(_: str, given: Parameters) -> Iterator[Predicted]:
         room = (given["max_rank"] + 1) / given["draws"]

@@ -33,11 +33,8 @@ AS_WRITTEN = "the two sides are the same as soon as they are written: the formul
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a proof.
+    """One step of a proof: what it shows, how (algebra, solver, words or the citation), and seconds to a `Finding`.
 
-    says: what the step shows, in words and formulas.
-    how: the checker: algebra, solver, words, or the citation.
-    check: seconds to a :class:`Finding`.
     as_written: whether the formula is an identity as soon as it is written. A step that carries the argument is none.
     """
 

@@ -29,14 +29,9 @@ Key = tuple[str, int]
 
 @dataclass(frozen=True)
 class Checked:
-    """One piece of evidence that was run.
+    """One piece of evidence that was run, with the findings of the statement and of its control; None if it broke.
 
-    id: the entry.
-    place: which of its evidence, from 0.
-    finding, control: of the statement and of its negative control; None if the check broke.
-    expected: what the finding must be; the control must be the other.
-    seconds: wall-clock time of both.
-    error: why the check broke.
+    `expected` is what the finding must be; the control must be the other. `seconds` is the wall-clock time of both.
     """
 
     id: str

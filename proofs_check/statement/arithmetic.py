@@ -55,13 +55,7 @@ def nonzero_terms() -> Iterator[list[Any]]:
 
 
 def is_zero(value: Real) -> bool:
-    """Whether a number is exactly zero; a solver's term is taken not to be, which :func:`nonzero_terms` collects.
-
-    Raises
-    ------
-    TypeError
-        Of a term where nothing collects.
-    """
+    """Whether a number is exactly zero; a solver's term is taken not to be, and :func:`nonzero_terms` collects it."""
     if not is_term(value):
         return bool(value == 0)
     terms = _taken_nonzero.get()
@@ -98,24 +92,12 @@ def absolute(a: Real) -> Real:
 
 
 def log(a: Real) -> Real:
-    """The natural logarithm.
-
-    Raises
-    ------
-    Transcendental
-        Of a fraction or an integer but 1, where exact values are asked for; judges then go on with intervals.
-    """
+    """The natural logarithm; of an exact number but 1 it raises Transcendental, and judges go on with intervals."""
     return _transcendental("log", a, trivial=1, value=0)
 
 
 def exp(a: Real) -> Real:
-    """The exponential.
-
-    Raises
-    ------
-    Transcendental
-        Of a fraction or an integer but 0, where exact values are asked for.
-    """
+    """The exponential; of an exact number but 0 it raises Transcendental."""
     return _transcendental("exp", a, trivial=0, value=1)
 
 
@@ -175,10 +157,7 @@ def floats(values: Iterable[Real]) -> NDArray[np.float64]:
 
 
 def interval(value: Any) -> Any:
-    """The same value with every fraction in it enclosed by an interval at the precision in force.
-
-    Tuples, lists and dictionaries keep their shape; integers, being exact in any arithmetic, stay.
-    """
+    """The value with every fraction in it enclosed by an interval; tuples, lists, dictionaries and integers stay."""
     if isinstance(value, Fraction):
         return enclosures().mpf(value)
     if isinstance(value, tuple | list):

@@ -20,15 +20,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Effort:
-    """How long a check may look.
-
-    Attributes
-    ----------
-    deep : bool
-        Whether larger grids, more starts and other random cases are tried.
-    seed : int
-        Root of every random case; without `deep` the cases are the same in every run of a seed.
-    """
+    """How long a check may look: `deep` tries larger grids and more starts; `seed` is the root of every random case."""
 
     deep: bool = False
     seed: int = 0
@@ -45,13 +37,10 @@ class Effort:
 
 @dataclass(frozen=True)
 class Finding:
-    """The outcome of one check.
+    """The outcome of one check: whether every case held, one failed, or neither could be shown.
 
-    status: whether every case held, one failed, or neither could be shown.
     cases: cases judged; steps that carry the argument, for a proof.
-    gap: the least right side minus left side of an inequality; None where nothing was compared by ``<=``.
-    at: the case that attains the gap; of a refutation, the counterexample.
-    note: what a reader should know besides.
+    gap: the least right side minus left side of an inequality, attained `at`; of a refutation, at the counterexample.
     values: the counterexample by name, where a solver found it.
     """
 

@@ -28,10 +28,7 @@ LONGEST = 400
 
 
 def mean_rank(p: Pmf, q: Pmf) -> Real | None:
-    """E[R], the sum of the products of TVs: until the residual repeats itself, then a geometric series.
-
-    None where it repeats itself and is never accepted.
-    """
+    """E[R], the sum of the products of TVs, ending in a geometric series; None where that never accepts."""
     total, alive, before = 0 * p[0], 1 + 0 * p[0], None
     for _, (residual, tv) in zip(range(LONGEST), residuals(p, q), strict=False):
         if residual == before:

@@ -107,10 +107,7 @@ def full_acceptances(survival: Survival, k: int, length: int) -> Fraction:
 
 
 def all_calls_law(survival: Survival, k: int, length: int, *, prefill: bool = False) -> dict[tuple[int, ...], Fraction]:
-    """Law of the accepted drafts of every call, given the text: calls are independent, each with its survival.
-
-    The last call is cut to the drafts inside the text, as :func:`proofs_check.algorithms.enumeration.given_text` does.
-    """
+    """Law of the accepted drafts of every call, given the text: independent calls, the last cut to the text."""
     done: dict[tuple[int, ...], Fraction] = {}
     running: dict[tuple[int, tuple[int, ...]], Fraction] = {(0, ()): Fraction(1)}
     while running:

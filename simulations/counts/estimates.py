@@ -19,10 +19,7 @@ from spectheory.intervals import CONFIDENCE, Interval
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its confidence interval.
-
-    - ``confidence``: how often such an interval holds the true value.
-    """
+    """A number with its confidence interval, and how often such an interval holds the true value."""
 
     low: float
     best: float

@@ -18,11 +18,7 @@ Tokens = NDArray[np.int32]
 
 
 class Alias(NamedTuple):
-    """Tables of one pmf ``[V]`` or of several ``[..., V]``.
-
-    - ``keep``, ``[..., V]``: probability that a column gives its own token.
-    - ``other``, ``[..., V]``: the token it gives else.
-    """
+    """Tables of pmfs ``[..., V]``: the probability that a column gives its own token, and the token it gives else."""
 
     keep: Floats
     other: Tokens

@@ -48,11 +48,7 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Task:
-    """One experiment; make it with :func:`task`.
-
-    - ``text``: its parameters as canonical JSON.
-    - ``trials``: trials of one batch; another batch size draws other numbers.
-    """
+    """One experiment; make it with :func:`task`. `text` is its parameters as JSON, `trials` those of one batch."""
 
     kind: str
     text: str

@@ -53,10 +53,7 @@ def token_calls(target: Any, draft: Any, initial: Any, *, length: int, k: int, t
 
 
 def calls_of_rows(rows: Rows, start: Alias, lanes: Words, *, length: int, k: int, texts: int) -> CallCounts:
-    """Calls of token verification by the tables of every state, the table of the first state and a stream per lane.
-
-    An outcome of the tables is twice the next state, plus one if its token is accepted.
-    """
+    """Calls of token verification by tables whose outcomes are twice the next state, plus one if accepted."""
     accepted, by_calls = np.zeros((lanes.shape[1], k + 1), np.int64), np.zeros(length + 1, np.int64)
     _token_calls(rows, *start, lanes, length, texts, accepted, by_calls)
     return CallCounts(accepted.sum(axis=0), by_calls)

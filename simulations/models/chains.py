@@ -37,11 +37,7 @@ class Chains:
 
 @dataclass(frozen=True)
 class RejectionCounts:
-    """Where the drafts of many texts were rejected; counts of separate runs add up.
-
-    - ``positions``, ``[T]``: texts with a rejection at each position.
-    - ``texts``, ``[T + 1]``: texts by their number of rejections.
-    """
+    """Texts with a rejection at each position ``[T]``, and texts by their number of rejections ``[T + 1]``."""
 
     positions: Counts
     texts: Counts

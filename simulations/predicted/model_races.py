@@ -28,10 +28,7 @@ from spectheory.verification import RaceVerification
 
 
 def path_theorem(recipe: Mapping[str, Any]) -> Tally:
-    """The expected counts of "model-races" (§7, exact), a sample for each text, by the names of the counts.
-
-    Samples ``P(R = r)`` are the mean law of the rank along each text. A recipe is worked out once.
-    """
+    """The expected counts of "model-races" (§7, exact), a sample for each text, by the names of the counts."""
     return _path_theorem(canonical(recipe))
 
 

@@ -56,10 +56,7 @@ def _softmax(logits: Floats) -> Floats:
 def numpy_race(
     target: Any, draft: Any, *, trials: int, state: Words, max_rank: int = 1, by_output: bool = False
 ) -> Counts:
-    """Dense exponential races in plain numpy, whole arrays at a time, counted as the kernels count (A2, R2).
-
-    Same parameters and counts as :func:`simulations.kernels.dense_race.dense_race`; the stream seeds numpy's generator.
-    """
+    """Dense races in plain numpy, counted as :func:`simulations.kernels.dense_race.dense_race` does (A2, R2)."""
     race = enter_race(target, draft, trials=trials, max_rank=max_rank, state=state, by_output=by_output)
     p, q, _, counts = race
     rng = np.random.default_rng(state)

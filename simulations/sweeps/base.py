@@ -46,10 +46,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Ask:
-    """A simulation that a figure needs.
-
-    - ``trials``: how many; fixed beforehand, so that verdicts hold.
-    """
+    """A simulation that a figure needs; the trials are fixed beforehand, so that verdicts hold."""
 
     label: str
     task: Task
