@@ -59,21 +59,17 @@ def for_trees(effort: Effort) -> Iterator[Case]:
 
 RECURSION = "C(n) = 1 + sum_i P(tau=i) C(n+i+1) and the second moment's recursion give mean and variance of the calls"
 
-
 CHAIN_CALLS = Claim(
     f"chains of every rule: {RECURSION}, 1 + C(1) with a prefill that emits a token; drafting less at the end changes "
     "no call; full acceptances and the starts' expected numbers",
     partial(chains, path_theorem.calls),
 )
 
-
 CALLED = {"chains": "yin2024", "length": 20}
 """The paper's test bed: texts of 20 tokens."""
 
-
 TREED = ("race", "recursive-distinct", "topk")
 """Rules that take trees."""
-
 
 CALLS = (
     proof(

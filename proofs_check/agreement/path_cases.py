@@ -92,7 +92,6 @@ RANKED: dict[str, RankTwin] = {
 }
 """Rules that take any tree, by the library's names. Recursive rejection draws all candidates of a tree beforehand."""
 
-
 TREES: tuple[Tree, ...] = (
     frozenset({(1,), (2,)}),
     frozenset({(1,), (2,), (1, 1), (1, 2)}),

@@ -25,7 +25,6 @@ MOST_TOKENS = 8
 SOLVER_SECONDS = (10.0, 300.0)
 """Time the solver has for each number of tokens, in a default and a deep trial."""
 
-
 Verdict = Literal["refuted", "undecided", "proved for some V", "not refuted"]
 
 

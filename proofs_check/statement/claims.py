@@ -180,10 +180,8 @@ def further(claim: Claim, one: Assumption | None, other: Assumption | None) -> A
 POSITIVE = Assumption("p and q are positive everywhere", lambda p, q: every(share > 0 for share in (*p, *q)))
 """Both pmfs have full support."""
 
-
 LONG = 10**4
 """Denominators above this are shown as decimals where brevity is asked for."""
-
 
 MANY = 16
 """Of a tuple with more entries than this, three and the last are shown where brevity is asked for."""

@@ -76,7 +76,6 @@ PUBLISHED: tuple[Step, ...] = (
 )
 """B1 with its constant, and without."""
 
-
 TRUE_SLOPE: tuple[Step, ...] = (
     same("B2' is log P/mu to first order, B1's slope 1 + mu2/mu times that", growth),
     valid(
@@ -92,7 +91,6 @@ TRUE_SLOPE: tuple[Step, ...] = (
     ),
 )
 """The slope 1/mu is attained by every target with i.i.d. pmfs."""
-
 
 LESS_CERTAIN = Assumption(
     "no token is certain, nor nearly so",

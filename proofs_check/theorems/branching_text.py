@@ -44,7 +44,6 @@ Chances = Sequence[Fraction]
 
 Texts = Sequence[Chances]
 
-
 ANY_TEXT: tuple[Step, ...] = (
     ANY_TARGET,
     DUALITY[0],

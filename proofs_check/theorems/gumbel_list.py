@@ -104,7 +104,6 @@ A_RACE_WITHIN_RACES: tuple[Step, ...] = (
 )
 """For every number of races and tokens."""
 
-
 BOUND = Claim(
     "the printed sum is at most the acceptance, k = 2", lambda p, q: at_most(printed(p, q, 2), listed(p, q, 2))
 )

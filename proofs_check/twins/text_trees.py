@@ -101,9 +101,7 @@ def certain_text(ranks: Sequence[int]) -> Text:
 
 AVERAGE = Claim("the heaviest nodes by average weight are the best tree for a uniform start", best_on_average)
 
-
 FEWEST = Claim("a tree of the k heaviest average weights takes as few calls as any tree of k nodes", fewest_calls)
-
 
 NEVER_COSTS = Claim(
     "one more node never costs calls", lambda text, tree, node: at_most(calls(text, (*tree, node)), calls(text, tree))

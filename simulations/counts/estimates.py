@@ -14,7 +14,7 @@ from scipy import optimize, special, stats
 
 from simulations.counts.moments import Moments
 from spectheory.errors import SettingError
-from spectheory.intervals import CONFIDENCE, Interval
+from spectheory.intervals import CONFIDENCE
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,6 @@ class Estimate:
     def relative_width(self) -> float:
         """Width over the observed value; infinite where that is 0."""
         return (self.high - self.low) / abs(self.best) if self.best else math.inf
-
-    def as_interval(self) -> Interval:
-        """The same as an Interval, whose level is 95%."""
-        if self.confidence != CONFIDENCE:
-            raise SettingError(
-                f"confidence is {self.confidence}", limit=f"an Interval has {CONFIDENCE}", remedy="estimate at that"
-            )
-        return Interval(self.low, self.best, self.high, "statistical")
 
 
 # Probabilities

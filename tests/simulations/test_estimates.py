@@ -128,10 +128,7 @@ def test_samples_outside_their_range_are_noticed() -> None:
     assert bernstein(Moments.of([0.0, 1.0, 0.0, 1.0]), 0.0, 1.0).best == 0.5
 
 
-def test_an_interval_of_the_library_has_its_level() -> None:
-    assert exact(1, 2).as_interval().kind == "statistical"
-    with pytest.raises(SettingError, match=r"an Interval has 0\.95"):
-        exact(1, 2, 0.9).as_interval()
+def test_the_width_of_nothing_seen_is_infinite() -> None:
     assert exact(0, 5).relative_width == math.inf
 
 
