@@ -56,12 +56,7 @@ class Run:
     """A run of several tasks."""
 
     def __init__(
-        self,
-        advances: list[Advance],
-        pool: Pool,
-        in_flight: int,
-        file: ResultsWriter | None,
-        progress: Progress | None,
+        self, advances: list[Advance], pool: Pool, in_flight: int, file: ResultsWriter | None, progress: Progress | None
     ) -> None:
         self.advances, self.pool, self.in_flight, self.file = advances, pool, in_flight, file
         self.progress: Progress = progress or (lambda task, tally: None)

@@ -118,14 +118,7 @@ def _uniforms(streams: Words, u: Floats) -> None:
 
 @compiled
 def _token_calls(
-    rows: Rows,
-    keep: Floats,
-    other: Tokens,
-    streams: Words,
-    length: int,
-    texts: int,
-    counts: Counts,
-    by_calls: Counts,
+    rows: Rows, keep: Floats, other: Tokens, streams: Words, length: int, texts: int, counts: Counts, by_calls: Counts
 ) -> None:
     lanes, k = counts.shape[0], counts.shape[1] - 1
     last, depth, u = np.zeros(lanes, np.int64), np.zeros(lanes, np.int64), np.zeros(lanes)
@@ -154,14 +147,7 @@ def _token_calls(
 
 @compiled
 def _horizon_rejections(
-    rows: Rows,
-    keep: Floats,
-    other: Tokens,
-    streams: Words,
-    length: int,
-    texts: int,
-    positions: Counts,
-    totals: Counts,
+    rows: Rows, keep: Floats, other: Tokens, streams: Words, length: int, texts: int, positions: Counts, totals: Counts
 ) -> None:
     lanes = streams.shape[1]
     last, rejected, u = np.zeros(lanes, np.int64), np.zeros(lanes, np.int64), np.zeros(lanes)

@@ -39,10 +39,7 @@ def _parameters(family: str) -> dict[str, Any]:
 
 def data(scale: Scale, tallies: Tallies) -> Data:
     """E[X] and its bounds, for every family and for the built-in target."""
-    return {
-        "families": [_family(name, tallies) for name in FAMILIES],
-        "target": _target(tallies),
-    }
+    return {"families": [_family(name, tallies) for name in FAMILIES], "target": _target(tallies)}
 
 
 def _family(name: str, tallies: Tallies) -> Data:
