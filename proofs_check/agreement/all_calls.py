@@ -52,11 +52,6 @@ def few(effort: Effort) -> Iterator[Case]:
     yield from random_chains(effort, ((2, 3, 1), (2, 3, 2), (2, 3, 3), (3, 2, 2)), 3)
 
 
-def for_trees(effort: Effort) -> Iterator[Case]:
-    """The same, with room for two levels of drafts."""
-    return random_chains(effort, ((2, 3, 2), (3, 2, 2)), 3)
-
-
 RECURSION = "C(n) = 1 + sum_i P(tau=i) C(n+i+1) and the second moment's recursion give mean and variance of the calls"
 
 CHAIN_CALLS = Claim(
@@ -87,7 +82,7 @@ CALLS = (
         Claim(
             f"trees of every rule with ranks: {RECURSION}; calls that end at a leaf", partial(trees, path_theorem.calls)
         ),
-        for_trees,
+        lambda effort: random_chains(effort, ((2, 3, 2), (3, 2, 2)), 3),
         over="against whole decodings of random models",
         wrong=Claim("the calls are N/(1 + mean survival over starts)", partial(trees, mean_over_starts)),
     ),

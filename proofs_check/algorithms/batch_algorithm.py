@@ -31,14 +31,12 @@ RoundLaw = dict[tuple[Prefix, bool], Fraction]
 """Law of one round: (output tokens, whether the last one was recovered) to probability."""
 
 
-def batch_decoding(
-    target: Model, draft: Model, length: int, drafts: int, *, prompt: Prefix = (), printed: bool = False
-) -> OutcomeLaw:
-    """Law of the text of `length` tokens after `prompt`, with the rejections and calls it took."""
+def batch_decoding(target: Model, draft: Model, length: int, drafts: int, *, printed: bool = False) -> OutcomeLaw:
+    """Law of the text of `length` tokens, with the rejections and calls it took."""
 
     @cache
     def one_round(text: Prefix) -> RoundLaw:
-        return batch_round(target, draft, prompt + text, length - len(text), drafts, printed=printed)
+        return batch_round(target, draft, text, length - len(text), drafts, printed=printed)
 
     done: OutcomeLaw = {}
     running: OutcomeLaw = {Outcome((), (), 0): Fraction(1)}

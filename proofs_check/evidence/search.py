@@ -42,14 +42,14 @@ class Space:
     case: Callable[[NDArray[np.float64]], Case]
 
 
-def pair_space(tokens: int, denominator: int | None = None) -> Space:
+def pair_space(tokens: int) -> Space:
     """Pairs of pmfs on `tokens` tokens, as the softmax of a vector; of fractions as the floats' own exact values."""
 
     def floats(x: NDArray[np.float64]) -> Case:
         return {"p": _softmax(x[:tokens]), "q": _softmax(x[tokens:])}
 
     def fractions(x: NDArray[np.float64]) -> Case:
-        return {name: rational(pmf, denominator) for name, pmf in floats(x).items()}
+        return {name: rational(pmf) for name, pmf in floats(x).items()}
 
     return Space(2 * tokens, floats, fractions)
 

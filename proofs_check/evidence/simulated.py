@@ -65,7 +65,6 @@ def simulated(
     *,
     wrong: tuple[str, Reading],
     trials: tuple[int, int] = TRIALS,
-    alarm: float = ALARM,
 ) -> Evidence:
     """Kernels at these settings against what is said of their tallies, and the same tallies against wrong numbers.
 
@@ -76,7 +75,6 @@ def simulated(
     said: the statement's numbers, as by :func:`stated`.
     wrong: the wrong numbers in words, and the same for them.
     trials: of a setting, by default and deep; fixed beforehand, so that the verdict holds.
-    alarm: probability of a false alarm, shared by all comparisons.
 
     Examples
     --------
@@ -87,7 +85,7 @@ def simulated(
     """
 
     def check(reading: Reading, effort: Effort) -> Finding:
-        return _finding(_compared(settings, reading, effort, effort.pick(*trials), alarm), effort.pick(*trials), alarm)
+        return _finding(_compared(settings, reading, effort, effort.pick(*trials)), effort.pick(*trials))
 
     control = Control(wrong[0], lambda effort: check(wrong[1], effort))
     made = f"{trials[0]:,} trials" + (f" in each of {len(settings)} settings" if len(settings) > 1 else "")
@@ -97,9 +95,7 @@ def simulated(
 Compared = tuple[Setting, Comparison]
 
 
-def _compared(
-    settings: Sequence[Setting], reading: Reading, effort: Effort, trials: int, alarm: float
-) -> list[Compared]:
+def _compared(settings: Sequence[Setting], reading: Reading, effort: Effort, trials: int) -> list[Compared]:
     """Every number said of every setting beside what was counted; the alarm is shared equally."""
     import simulations.simulators  # noqa: F401  registers the kernels; it needs numba
 
@@ -116,7 +112,7 @@ def _compared(
         (setting, each)
         for setting, numbers in said
         for each in compare(
-            _tally(task(*setting, seed=effort.seed, trials=trials)), numbers, alarm * len(numbers) / number
+            _tally(task(*setting, seed=effort.seed, trials=trials)), numbers, ALARM * len(numbers) / number
         )
     ]
 
@@ -130,15 +126,13 @@ def _tally(asked: Task) -> Tally:
     return found
 
 
-def _finding(compared: list[Compared], trials: int, alarm: float) -> Finding:
+def _finding(compared: list[Compared], trials: int) -> Finding:
     """The first number that disagrees; or that which is farthest off, of bounds that which is nearest."""
     for number, (setting, each) in enumerate(compared, start=1):
         if not each:
-            return Finding("refuted", number, None, _place(setting, each), f"{_counted(each)}, false alarm {alarm:.0e}")
+            return Finding("refuted", number, None, _place(setting, each), f"{_counted(each)}, false alarm {ALARM:.0e}")
     setting, each = max(compared, key=lambda pair: _closeness(pair[1]))
-    return Finding(
-        "held", len(compared), None, f"{_place(setting, each)}: {_counted(each)}", _note(compared, trials, alarm)
-    )
+    return Finding("held", len(compared), None, f"{_place(setting, each)}: {_counted(each)}", _note(compared, trials))
 
 
 def _closeness(each: Comparison) -> float:
@@ -175,14 +169,14 @@ def _counted(each: Comparison) -> str:
     return f"{observed.best:.6g} ({interval}), said {value[side]}{off}"
 
 
-def _note(compared: list[Compared], trials: int, alarm: float) -> str:
+def _note(compared: list[Compared], trials: int) -> str:
     """Trials, false alarms, and the smallest errors that would have been seen, in whichever direction is worse."""
     both = [(each.agreement.below, each.agreement.above) for _, each in compared]
     sizes = [max(finite) for pair in both if (finite := [error for error in pair if math.isfinite(error)])]
     ends = dict.fromkeys(f"{size:.2g}" for size in (min(sizes), max(sizes))) if sizes else ()
     seen = f"errors of {' to '.join(ends)} would be seen" if ends else "no error would be seen"
     hidden = f", in {len(both) - len(sizes)} of {len(both)} numbers none" if sizes and len(sizes) < len(both) else ""
-    return f"{trials:,} trials each, false alarm {alarm:.0e} in all; {seen}{hidden}"
+    return f"{trials:,} trials each, false alarm {ALARM:.0e} in all; {seen}{hidden}"
 
 
 def against_kl(side: Side) -> Reading:

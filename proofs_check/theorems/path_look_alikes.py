@@ -55,11 +55,6 @@ def in_the_recursion(stated: SurvivalOf, p: Any, q: Any) -> Iterator[Compared]:
         yield equal(path_theorem.calls(stated(target, draft, text), 2, 3)[0], mean)
 
 
-def single_mode(p: Pmf, q: Pmf) -> bool:
-    """Whether the draft has one most probable token."""
-    return q.count(max(q)) == 1
-
-
 def first_choice(q: Pmf) -> Pmf:
     """The law of the argmax draft."""
     return greedy(constant(q))(())
@@ -70,7 +65,7 @@ def argmax_accepts(p: Pmf, q: Pmf, k: int) -> Fraction:
     return accepted(CHAINS["argmax"].algorithm, constant(p), constant(q), k)
 
 
-NO_TIES = (Assumption("q has one most probable token, so that no tie decides", single_mode),)
+NO_TIES = (Assumption("q has one most probable token, so that no tie decides", lambda p, q: q.count(max(q)) == 1),)
 
 STATED, TRUE = path_theorem.one_call_terms, path_theorem.block_survival
 

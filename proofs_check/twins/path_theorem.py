@@ -106,15 +106,14 @@ def full_acceptances(survival: Survival, k: int, length: int) -> Fraction:
     return expected[0]
 
 
-def all_calls_law(survival: Survival, k: int, length: int, *, prefill: bool = False) -> dict[tuple[int, ...], Fraction]:
+def all_calls_law(survival: Survival, k: int, length: int) -> dict[tuple[int, ...], Fraction]:
     """Law of the accepted drafts of every call, given the text: independent calls, the last cut to the text."""
     done: dict[tuple[int, ...], Fraction] = {}
     running: dict[tuple[int, tuple[int, ...]], Fraction] = {(0, ()): Fraction(1)}
     while running:
         following: dict[tuple[int, tuple[int, ...]], Fraction] = {}
         for (n, accepted), weight in running.items():
-            drafts = 0 if prefill and n == 0 else k
-            for i, share in enumerate(accepted_law(survival, n, drafts, length)):
+            for i, share in enumerate(accepted_law(survival, n, k, length)):
                 if weight * share == 0:
                     continue
                 key = (*accepted, i)
