@@ -158,10 +158,7 @@ SPREADS = (8, 3)
 
 
 def random_chains(effort: Effort, sizes: tuple[tuple[int, int, int], ...], rounds: int = 1) -> Iterator[Case]:
-    """Random pairs of models {target, draft, k, length}, for each (tokens, length, k).
-
-    The tables reach as far as a call may: past the end of the text by its drafts and the token after them.
-    """
+    """Random pairs of models {target, draft, k, length}, for each (tokens, length, k), as far as a call may reach."""
     rng = random.Random(f"paths {effort.seed}")
     for number in range(effort.pick(rounds, 8 * rounds)):
         for tokens, length, k in sizes:

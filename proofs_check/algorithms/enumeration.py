@@ -65,11 +65,7 @@ def _add(law: CallLaw, accepted: Prefix, last: Pmf, weight: Fraction) -> None:
 
 
 def token_verification(target: Model, draft: Model, prefix: Prefix, k: int) -> CallLaw:
-    """Token verification as in leviathan2023 and chen2023, every draft run and every coin.
-
-    Draft k tokens; accept them one by one with probability min(1, p/q); at the first rejection recover from
-    norm (p - q)+; after none draw the bonus token from p.
-    """
+    """Token verification as in leviathan2023 and chen2023, every draft run and every coin."""
     law: CallLaw = {}
     for path, alive in draft_paths(draft, prefix, k):
         for i, token in enumerate(path):
@@ -201,13 +197,10 @@ argmax_draft = coupled_verification(argmax_coupling)
 
 @dataclass(frozen=True)
 class Decoding:
-    """How whole texts are decoded: which rule, how many drafts, how long, and what happens at both ends.
+    """How whole texts are decoded: `rule` is one call of k drafts, surplus tokens of the last call are cut.
 
-    rule: one call.
-    k: drafts per call.
-    length: tokens of the text; surplus tokens of the last call are cut.
-    spare: None: every call drafts k tokens. Else a call with m tokens to go drafts at most m - spare of them.
-    prefill: whether the prompt's own pass emits one token without drafts, as a call of its own.
+    With `spare` a call with m tokens to go drafts at most m - spare of them. With `prefill` the prompt's own pass emits
+    one token without drafts, as a call of its own.
     """
 
     rule: Rule
@@ -255,10 +248,7 @@ def output_law(law: TextLaw) -> dict[Prefix, Fraction]:
 
 
 def given_text(law: TextLaw, text: Prefix) -> dict[tuple[int, ...], Fraction]:
-    """Law of the accepted drafts of every call, given the whole text; drafts past its end are not counted.
-
-    The last call is cut to the drafts that stand inside the text: with m tokens to go, at most m.
-    """
+    """Law of the accepted drafts of every call, given the whole text; drafts past its end are not counted."""
     cut: dict[tuple[int, ...], Fraction] = {}
     for (output, accepted), weight in law.items():
         if output == text:

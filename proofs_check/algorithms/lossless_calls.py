@@ -21,10 +21,7 @@ Row = tuple[Terms, Fraction]
 
 
 def most_accepted(target: Model, draft: Model, k: int) -> dict[tuple[Prefix, int], Fraction]:
-    """Largest P(tau >= depth | text of k + 1 tokens) of a lossless call after which the target goes on by itself.
-
-    Each text and depth is asked for by itself: one call need not attain them all.
-    """
+    """Largest P(tau >= depth | text of k + 1 tokens) of a lossless call, each text and depth asked for by itself."""
     law, paths = text_law(target, k + 1), list(draft_paths(draft, (), k))
     possible = {each[:n] for each in law for n in range(1, k + 2)}
     acts = [

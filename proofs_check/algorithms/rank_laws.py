@@ -66,10 +66,7 @@ def _without(q: Pmf, gone: frozenset[int]) -> Pmf:
 
 
 def k_seq(p: Pmf, q: Pmf, k: int, rho: Fraction) -> JointLaw:
-    """k-SEQ (R5, sun2023spectr): every list of k i.i.d. candidates, each accepted with probability min(1, p/(rho q)).
-
-    After k rejections the output is drawn from norm (p - the law of what was accepted), which needs to be a pmf.
-    """
+    """k-SEQ (R5, sun2023spectr): every list of k i.i.d. candidates, accepted with probability min(1, p/(rho q))."""
     joint: JointLaw = {}
     for drawn in product([x for x, share in enumerate(q) if share > 0], repeat=k):
         weight = Fraction(1)

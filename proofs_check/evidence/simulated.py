@@ -38,10 +38,7 @@ share the 1e-6 of the whole."""
 
 
 def stated(*statements: str, kind: str = "", **other: Any) -> Reading:
-    """What these statements say of a setting; or of another `kind` or with other parameters, as if it were that one.
-
-    A parameter may be given as a function of the setting's own.
-    """
+    """What these statements say of a setting; as if it were of another `kind` or had other parameters, if given."""
 
     def read(asked: str, parameters: Parameters) -> list[Predicted]:
         changed = {name: value(parameters[name]) if callable(value) else value for name, value in other.items()}

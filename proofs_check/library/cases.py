@@ -21,10 +21,7 @@ def grid(tokens: int, denominator: int) -> Iterator[Pmf]:
 
 
 def pairs(tokens: int, denominator: int) -> Iterator[Case]:
-    """Every pair of pmfs whose entries are multiples of 1/1, 1/2, ..., 1/denominator, the simplest first, each once.
-
-    Both pmfs share the denominator, so the first counterexample met has the smallest one on this many tokens.
-    """
+    """Every pair of pmfs in multiples of 1/d, d = 1 to `denominator`, the simplest first, each once."""
     for d in range(1, denominator + 1):
         rows = list(_compositions(tokens, d))
         for p, q in product(rows, rows):

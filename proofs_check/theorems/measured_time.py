@@ -45,10 +45,7 @@ AROUND = {
 
 
 def played_out(k: int, accepted: Sequence[int]) -> tuple[Fraction, Fraction]:
-    """Seconds of plain and of speculative decoding for the tokens that these calls of a chain give.
-
-    After a full acceptance the draft has not read its own last token yet: its first pass then is on two.
-    """
+    """Seconds of plain and speculative decoding; after a full acceptance the draft's first pass is on two tokens."""
     clock, output, unread = Fraction(0), 0, 1
     for right in accepted:
         for _ in range(k):

@@ -55,11 +55,7 @@ def assignments(pmfs: Ensemble, depth: int) -> Iterator[dict[Prefix, Pmf]]:
 
 
 def mean_best(pmfs: Ensemble, capacity: int) -> Fraction:
-    """E[X] of the best tree, over the ensemble: what every form of B bounds.
-
-    A prefix shows its pmf once it is in the tree, fresh, as nothing before depended on it; the states of the search are
-    the weights that wait.
-    """
+    """E[X] of the best tree, over the ensemble: what every form of B bounds; states are the weights that wait."""
     states = _shown({(): Fraction(1)}, pmfs, Fraction(1), capacity)
     total = Fraction(0)
     for left in range(capacity - 1, -1, -1):

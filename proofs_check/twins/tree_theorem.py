@@ -72,11 +72,7 @@ def tree_survival(laws: RankLaws, tree: Tree) -> Survival:
 
 
 def all_ends_law(laws: RankLaws, tree: Tree, length: int, *, prefill: bool = False) -> dict[tuple[Path, ...], Fraction]:
-    """Law of the nodes at which the calls end, given the text: calls are independent, positions too.
-
-    A call ends at node v if it accepts v and the rank at the next position is no child's; the last call is cut as in
-    :func:`given_text`.
-    """
+    """Law of the nodes at which the calls end, given the text: calls are independent, the last cut to the text."""
     done: dict[tuple[Path, ...], Fraction] = {}
     running: dict[tuple[int, tuple[Path, ...]], Fraction] = {(0, ()): Fraction(1)}
     while running:

@@ -99,8 +99,8 @@ def text_of(parameters: Mapping[str, Any]) -> str:
 def ngram_pair_of(parameters: Mapping[str, Any]) -> Automaton:
     """The pair a task asks for, as :func:`ngram_pair` makes it; kept for the next time.
 
-    - ``parameters``: a recipe of the target's text, ``order`` and ``draft_order``; optionally ``weight``,
-      ``draft_weight`` and, as ``draft``, a recipe of another text for the draft. Others are not read.
+    Read are a recipe of the target's text, ``order``, ``draft_order``, ``weight``, ``draft_weight``, and as ``draft`` a
+    recipe of another text for the draft.
     """
     if missing := [name for name in ("order", "draft_order") if name not in parameters]:
         raise SettingError(f"no {missing[0]} is given", limit="the models have an order each", remedy="state it")

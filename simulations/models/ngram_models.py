@@ -60,12 +60,8 @@ class Ngram:
 
 
 def ngram(tokens: ArrayLike, vocabulary: int, *, order: int, weight: float = 0.9) -> Ngram:
-    """Count the grams of a text.
+    """Count the grams of a text ``[N]`` of tokens 0 to V - 1, V the `vocabulary` and N >= `order` >= 1.
 
-    - ``tokens``, ``[N]``: the text: bytes (:func:`simulations.models.ngram.byte_tokens`), or word pieces of any
-      tokenizer; N >= `order`.
-    - ``vocabulary``: V; tokens are 0 to V - 1.
-    - ``order``: n, at least 1: one token is modelled without context.
     - ``weight``: what every order keeps for itself, from 0 (uniform) to 1 (counts alone).
     """
     n, v = whole_number("order", order), whole_number("vocabulary", vocabulary)
@@ -122,10 +118,7 @@ def contexts_of(target: Ngram, draft: Ngram) -> list[Context]:
 
 
 def automaton(target: Ngram, draft: Ngram) -> Automaton:
-    """Both models as one automaton: its state is the longest suffix of the tokens so far that either text has.
-
-    Neither model depends on more of the tokens so far, so texts have the probabilities that the models give them.
-    """
+    """Both models as one automaton: its state is the longest suffix of the tokens so far that either text has."""
     if draft.order > target.order:
         raise SettingError(
             f"the draft has order {draft.order}", limit=f"at most {target.order}, the target's", remedy="lower it"

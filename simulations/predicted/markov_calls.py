@@ -28,11 +28,7 @@ class MarkovCalls(NamedTuple):
 
 
 class Models(NamedTuple):
-    """Target and draft over states.
-
-    - ``target``, ``draft``, ``[T, S, V]``: pmf of the next token in each state; T = 1 serves every position.
-    - ``following``, ``[S, V]``: the state after a token in a state.
-    """
+    """Pmfs of the next token in each state, ``[T, S, V]``, T = 1 for all positions; the next state, ``[S, V]``."""
 
     target: Floats
     draft: Floats
@@ -81,10 +77,7 @@ def _models(rule: PathRule, target: Any, draft: Any, following: Any) -> Models:
 def mean_acceptance(
     rule: PathRule, target: Any, draft: Any, initial: Any, *, length: int, following: Any = None
 ) -> float:
-    """Acceptance rate of one draft at a position of a text, on the mean over positions and texts (A1, A2, A4, exact).
-
-    The i.i.d. formula C1 uses this number alone. Parameters are those of :func:`markov_calls`.
-    """
+    """Acceptance rate of one draft, averaged over positions and texts (A1, A2, A4, exact): all that C1 knows."""
     models = _models(rule, target, draft, following)
     rates = np.broadcast_to(np.asarray(rule.acceptance(models.target, models.draft)), models.target.shape[:2])
     state, total = np.asarray(initial, dtype=np.float64), 0.0

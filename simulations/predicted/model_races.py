@@ -72,10 +72,7 @@ OFTEN = 1000
 
 
 def path_predictions(theorem: Tally, runs: int) -> tuple[Predicted, ...]:
-    """What the theorem says of a run through all texts: the sums over the texts.
-
-    Judged are counts of which it expects :data:`OFTEN` or more in all `runs`, so that they are nearly normal.
-    """
+    """Sums over the texts of what the theorem expects of a run, if it is :data:`OFTEN` or more in all `runs`."""
     return tuple(
         Predicted(name, "§7", Mean(name), float(moments.total))
         for name, moments in theorem.moments.items()

@@ -37,11 +37,7 @@ def rank_from_law(law: Floats, stream: Stream) -> int:
 
 
 def rank_from_race(target: Floats, draft: Floats, most: int, stream: Stream) -> int:
-    """The rank of the target's winner in the draft's race (kobus2025), at a position that draws a pair of rows.
-
-    Times are compared by their logarithms, so that none overflows: the Gumbel form of the race. Tokens that the draft
-    cannot draw have no rank: `most` + 1, as all ranks above `most`.
-    """
+    """The rank of the target's winner in the draft's race (kobus2025), in Gumbel form; `most` + 1 if none or higher."""
     row = math.floor(stream.uniform() * len(target))
     with np.errstate(divide="ignore"):
         gumbels = -np.log([stream.exponential() for _ in target[row]])

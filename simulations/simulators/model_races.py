@@ -75,10 +75,9 @@ def children_of(shape: Tree) -> Children:
 
 
 def decoded(children: Children, ranks: Sequence[int]) -> list[int]:
-    """Calls that a text takes, and how often each node is accepted, ``[nodes + 1]``.
+    """Calls that a text takes, and how often each node is accepted, ``[nodes + 1]``; a call ends where the text ends.
 
-    A call goes down the tree as long as the next rank is drafted. The token that leaves the tree is recovered, or a
-    bonus token below a leaf, and the next call starts after it. A call ends where the text ends.
+    The token that leaves the tree is recovered, or a bonus token below a leaf; the next call starts after it.
     """
     accepted = [0] * len(children)
     at, end = 0, len(ranks)

@@ -32,11 +32,7 @@ Pair = tuple[Floats, Floats]
 
 
 def language_pair(vocabulary: int, noise: float, worst_ratio: float | None = None) -> Pair:
-    """Pmfs as language models have them: softmax of normal logits, and of the same with normal noise.
-
-    With `worst_ratio`, the draft's probability of some tokens, a hundredth of the target's mass, is the target's
-    divided by that ratio.
-    """
+    """Softmax of normal logits and of the same with noise; tokens of 1% of the target's mass have the `worst_ratio`."""
     rng = np.random.default_rng(vocabulary)
     logits = SPREAD * rng.standard_normal(vocabulary)
     p, q = (_softmax(row) for row in (logits, logits + noise * rng.standard_normal(vocabulary)))

@@ -26,10 +26,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is simulated.
-
-    - ``full``: the setting of the docs; if not, a quick one.
-    """
+    """How much is simulated: the full setting of the docs, or a quick one."""
 
     full: bool
     seed: int = 0
