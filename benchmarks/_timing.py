@@ -87,3 +87,9 @@ def language_logits(tokens: int, count: int) -> list[tuple[np.ndarray, np.ndarra
     rng = np.random.default_rng(0)
     targets = [3 * rng.standard_normal(tokens) for _ in range(count)]
     return [(target, target + rng.standard_normal(tokens)) for target in targets]
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    """The pmf of a row of logits."""
+    grown = np.exp(logits - logits.max())
+    return grown / grown.sum()

@@ -13,17 +13,7 @@ from typing import Any
 
 import numpy as np
 from _machine import print_machine
-from _prompt_families import (
-    DRAFTS,
-    Family,
-    heterogeneous,
-    jackknife,
-    mild,
-    percentile,
-    redrawn,
-    skewed,
-    truth,
-)
+from _prompt_families import DRAFTS, Family, heterogeneous, jackknife, mild, percentile, redrawn, skewed, truth
 from _prompt_families import covered as count
 
 from spectheory.cost import LatencyTable

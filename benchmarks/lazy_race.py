@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from _timing import Row, language_logits, nanoseconds, run
+from _timing import Row, language_logits, nanoseconds, run, softmax
 from scipy.stats import hypergeom
 
 from simulations.draws.alias import Tokens, alias, drawn
@@ -33,12 +33,6 @@ STARVED = 0.01
 """Share of the target whose p/q is 1e10 in the pair with heavy ratios."""
 
 Pair = tuple[np.ndarray, np.ndarray]
-
-
-def softmax(logits: np.ndarray) -> np.ndarray:
-    """The pmf of a row of logits."""
-    grown = np.exp(logits - logits.max())
-    return grown / grown.sum()
 
 
 def pairs() -> dict[str, Pair]:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from itertools import chain
 
 import numpy as np
-from _timing import Row, language_logits, nanoseconds, run
+from _timing import Row, language_logits, nanoseconds, run, softmax
 from numpy.typing import NDArray
 
 from simulations.draws.alias import alias, drawn
@@ -35,12 +35,6 @@ LAW = np.array([0.6, 0.2, 0.1, 0.05])
 SHAPE = KAry((4, 2, 2, 1))
 APART = 6.0
 """Standard deviations that two honest samples do not lie apart."""
-
-
-def softmax(logits: Floats) -> Floats:
-    """The pmf of a row of logits."""
-    grown = np.exp(logits - logits.max())
-    return grown / grown.sum()
 
 
 @compiled

@@ -6,13 +6,12 @@ Equality with numpy in float64 is asserted first.
 
 from __future__ import annotations
 
-import statistics
-import time
 from collections.abc import Callable
 
 import numpy as np
 import torch
 from _machine import print_machine
+from _timing import nanoseconds
 from numpy.typing import NDArray
 
 from spectheory.distributions import Sampling
@@ -62,14 +61,9 @@ def numpy_statistics(
     return columns
 
 
-def nanoseconds(work: Callable[[], object]) -> float:
-    """Median thread CPU time per position and entry."""
-    times = []
-    for _ in range(REPEATS):
-        started = time.thread_time()
-        work()
-        times.append(time.thread_time() - started)
-    return statistics.median(times) * 1e9 / (POSITIONS * VOCABULARY)
+def time_of(work: Callable[[int], object]) -> float:
+    """Nanoseconds per position and entry."""
+    return nanoseconds(work, [0], POSITIONS * VOCABULARY, REPEATS)
 
 
 def main() -> None:
@@ -87,14 +81,14 @@ def main() -> None:
     ours = position_statistics(target, draft, tokens, Sampling())
     for name, values in expected.items():
         np.testing.assert_allclose(ours[name].numpy(), values, rtol=TOLERANCE, atol=TOLERANCE, err_msg=name)
-    floor = nanoseconds(lambda: (torch.exp(target), torch.exp(draft)))
+    floor = time_of(lambda _: (torch.exp(target), torch.exp(draft)))
     print(f"{'columns':<28}{'ours':>8}{'numpy':>8}{'exp':>8}{'numpy/ours':>12}{'ours/exp':>10}   (ns per entry)")
     for race, label in ((False, "without race acceptance"), (True, "all")):
-        own = nanoseconds(lambda race=race: position_statistics(target, draft, tokens, Sampling(), race=race))
-        peer = nanoseconds(lambda race=race: numpy_statistics(target.numpy(), draft.numpy(), tokens.numpy(), race))
+        own = time_of(lambda _, race=race: position_statistics(target, draft, tokens, Sampling(), race=race))
+        peer = time_of(lambda _, race=race: numpy_statistics(target.numpy(), draft.numpy(), tokens.numpy(), race))
         print(f"{label:<28}{own:>8.1f}{peer:>8.1f}{floor:>8.1f}{peer / own:>12.1f}{own / floor:>10.1f}")
     for sampling in (Sampling(temperature=0.7), Sampling(top_k=50), Sampling(top_p=0.9), Sampling(temperature=0)):
-        own = nanoseconds(lambda s=sampling: position_statistics(target, draft, tokens, s, race=False))
+        own = time_of(lambda _, s=sampling: position_statistics(target, draft, tokens, s, race=False))
         print(f"{sampling!s:<60}{own:>8.1f}")
 
 

@@ -8,7 +8,7 @@ array that is sorted again and again, so there is one pair, and eight in turn.
 from __future__ import annotations
 
 import numpy as np
-from _timing import Row, language_logits, nanoseconds, run
+from _timing import Row, language_logits, nanoseconds, run, softmax
 
 from spectheory.verification import RaceVerification, optimal_rejections, race_enclosure
 
@@ -18,12 +18,6 @@ EQUAL = 1e-12
 """The peer adds V terms one after another, each rounded by 1e-16."""
 
 Pair = tuple[np.ndarray, np.ndarray]
-
-
-def softmax(logits: np.ndarray) -> np.ndarray:
-    """The pmf of a row of logits."""
-    grown = np.exp(logits - logits.max())
-    return grown / grown.sum()
 
 
 def numpy_race(pair: Pair) -> float:

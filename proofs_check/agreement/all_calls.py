@@ -52,13 +52,7 @@ def few(effort: Effort) -> Iterator[Case]:
     yield from random_chains(effort, ((2, 3, 1), (2, 3, 2), (2, 3, 3), (3, 2, 2)), 3)
 
 
-def for_trees(effort: Effort) -> Iterator[Case]:
-    """The same, with room for two levels of drafts."""
-    return random_chains(effort, ((2, 3, 2), (3, 2, 2)), 3)
-
-
 RECURSION = "C(n) = 1 + sum_i P(tau=i) C(n+i+1) and the second moment's recursion give mean and variance of the calls"
-
 
 CHAIN_CALLS = Claim(
     f"chains of every rule: {RECURSION}, 1 + C(1) with a prefill that emits a token; drafting less at the end changes "
@@ -66,14 +60,11 @@ CHAIN_CALLS = Claim(
     partial(chains, path_theorem.calls),
 )
 
-
 CALLED = {"chains": "yin2024", "length": 20}
 """The paper's test bed: texts of 20 tokens."""
 
-
 TREED = ("race", "recursive-distinct", "topk")
 """Rules that take trees."""
-
 
 CALLS = (
     proof(
@@ -91,7 +82,7 @@ CALLS = (
         Claim(
             f"trees of every rule with ranks: {RECURSION}; calls that end at a leaf", partial(trees, path_theorem.calls)
         ),
-        for_trees,
+        lambda effort: random_chains(effort, ((2, 3, 2), (3, 2, 2)), 3),
         over="against whole decodings of random models",
         wrong=Claim("the calls are N/(1 + mean survival over starts)", partial(trees, mean_over_starts)),
     ),

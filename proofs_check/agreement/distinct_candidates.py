@@ -82,25 +82,20 @@ DISTINCT: tuple[Step, ...] = (
 )
 """Losslessness, the factors of an order of rejection, and the end."""
 
-
 ORDERS = Claim(
     "without replacement the algorithm's law of rank and output = the sum over orders of rejection, R <= V, and the "
     "output law is p",
     run_through,
 )
 
-
 PRODUCT = Claim("without replacement P(R > k) = prod TV(p^m, q)", lambda p, q: product_form(p, q, replacement=False))
-
 
 LIBRARY = Claim(
     "the library's rank_pmf, rank_pmf_given and acceptance without replacement are the sum over orders",
     lambda p, q: orders_calculated(p, q, replacement=False),
 )
 
-
 OTHER = Claim("those with replacement are the sum over orders", lambda p, q: orders_calculated(p, q, replacement=True))
-
 
 WITHOUT_REPLACEMENT = (
     proof(

@@ -71,10 +71,7 @@ def place_given(p: Pmf, q: Pmf, token: int, candidates: int) -> list[Fraction]:
 
 @dataclass(frozen=True)
 class RankTwin:
-    """A rule with ranks: its call by any tree, and the law of the rank given the output.
-
-    call: a tree and what is told of the node at which a call ends, to the algorithm.
-    """
+    """A rule with ranks: its call by any tree and the node it ends at, and the law of the rank given the output."""
 
     call: Callable[[Tree, Report], Rule]
     given: RankLaw
@@ -94,7 +91,6 @@ RANKED: dict[str, RankTwin] = {
     "topk": RankTwin(_walk(top_k), place_given),
 }
 """Rules that take any tree, by the library's names. Recursive rejection draws all candidates of a tree beforehand."""
-
 
 TREES: tuple[Tree, ...] = (
     frozenset({(1,), (2,)}),
@@ -116,10 +112,7 @@ def survival_by_tree(given: RankLaw, tree: Tree) -> SurvivalOf:
 
 @dataclass(frozen=True)
 class PathTwin:
-    """A rule for a chain of drafts: its call, and the survival stated for it.
-
-    greedy: whether the target decodes greedily: its text is then certain.
-    """
+    """A rule for a chain of drafts: its call, the survival stated for it, and whether the target decodes greedily."""
 
     algorithm: Rule
     survival: SurvivalOf
@@ -165,10 +158,7 @@ SPREADS = (8, 3)
 
 
 def random_chains(effort: Effort, sizes: tuple[tuple[int, int, int], ...], rounds: int = 1) -> Iterator[Case]:
-    """Random pairs of models {target, draft, k, length}, for each (tokens, length, k).
-
-    The tables reach as far as a call may: past the end of the text by its drafts and the token after them.
-    """
+    """Random pairs of models {target, draft, k, length}, for each (tokens, length, k), as far as a call may reach."""
     rng = random.Random(f"paths {effort.seed}")
     for number in range(effort.pick(rounds, 8 * rounds)):
         for tokens, length, k in sizes:

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache
-
-import numpy as np
 
 from proofs_check.evidence.entries import Control, Evidence
 from proofs_check.evidence.judge import judge_all
 from proofs_check.forms.branching_forms import best_t_form, leading, lorden_form, sharp_form
 from proofs_check.statement.claims import Case, Claim, Compared, at_least, at_most
 from proofs_check.statement.findings import Effort
-from simulations.models.families import CAPACITIES, FAMILIES, MIXED, Floats, population
+from simulations.models.families import CAPACITIES, FAMILIES, MIXED, population
 from spectheory.limits import StepLaw, random_tree_value
-
-
-def sampler(pmfs: Floats) -> Callable[[np.random.Generator, int], Floats]:
-    """Draws pmfs of a population."""
-    return lambda rng, n: pmfs[rng.integers(len(pmfs), size=n)]
-
 
 PMFS, TOKENS = 256, 32
 """Size of the populations of the ledger; those of the figure are larger."""
@@ -30,7 +22,9 @@ PMFS, TOKENS = 256, 32
 def _simulated(name: str, capacity: int, trees: int) -> Fraction:
     """The upper end of the 95% interval of E[X]."""
     pmfs = population(name, PMFS, TOKENS)
-    return Fraction(random_tree_value(sampler(pmfs), capacity, trees, rng=capacity).high)
+    return Fraction(
+        random_tree_value(lambda rng, n: pmfs[rng.integers(len(pmfs), size=n)], capacity, trees, rng=capacity).high
+    )
 
 
 def family_cases(effort: Effort) -> Iterator[Case]:

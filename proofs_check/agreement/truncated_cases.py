@@ -37,10 +37,7 @@ SETTINGS: tuple[tuple[Lengths, Extras], ...] = (
 
 @lru_cache(maxsize=4)
 def grid(most: int, four: int) -> tuple[Case, ...]:
-    """Every pair on three tokens of denominator up to `most` and on four up to `four`, each with one setting.
-
-    Relabelling tokens changes nothing else, so p falls; settings are dealt out at random.
-    """
+    """Pairs, p falling, on 3 tokens of denominator up to `most` and on 4 up to `four`, each with a random setting."""
     rng = random.Random(9)
     found: list[Case] = []
     for pair in (*cases.pairs(3, most), *cases.pairs(4, four)):

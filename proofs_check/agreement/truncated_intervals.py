@@ -62,9 +62,8 @@ RANKS = 3
 class Quantity(NamedTuple):
     """One calculator of §9: the library's interval, and the value or values of full pmfs that it is to contain.
 
-    bound: takes the two lists.
-    value: takes two pmfs; None is infinite, a pair is a range that holds the value.
-    rises: whether the best completion has the largest value of all, or the least; None where it has neither.
+    A value None is infinite, a pair is a range that holds the value. `rises` says whether the best completion has the
+    largest value of all, or the least; None where it has neither.
     """
 
     bound: Callable[[TopLogProbs, TopLogProbs], Interval]

@@ -18,12 +18,7 @@ from proofs_check.algorithms.enumeration import Model, Pmf, Prefix, draft_paths,
 
 
 class Outcome(NamedTuple):
-    """What decoding a text came to.
-
-    text: the T output tokens.
-    rejected: positions, 1 to T, whose output was recovered after a rejection (of all M drafts, where a round starts).
-    calls: rounds it took; each is one target call.
-    """
+    """A decoded text: its tokens, the positions (from 1) recovered after a rejection, and the rounds it took."""
 
     text: Prefix
     rejected: tuple[int, ...]
@@ -36,23 +31,12 @@ RoundLaw = dict[tuple[Prefix, bool], Fraction]
 """Law of one round: (output tokens, whether the last one was recovered) to probability."""
 
 
-def batch_decoding(
-    target: Model, draft: Model, length: int, drafts: int, *, prompt: Prefix = (), printed: bool = False
-) -> OutcomeLaw:
-    """Law of the text of `length` tokens after `prompt`, with the rejections and calls it took.
-
-    Examples
-    --------
-    >>> fair, sure = (Fraction(1, 2),) * 2, (Fraction(1), Fraction(0))
-    >>> for outcome, share in batch_decoding(lambda _: fair, lambda _: sure, 1, 2).items():
-    ...     print(*outcome, share)
-    (0,) () 1 1/2
-    (1,) (1,) 1 1/2
-    """
+def batch_decoding(target: Model, draft: Model, length: int, drafts: int, *, printed: bool = False) -> OutcomeLaw:
+    """Law of the text of `length` tokens, with the rejections and calls it took."""
 
     @cache
     def one_round(text: Prefix) -> RoundLaw:
-        return batch_round(target, draft, prompt + text, length - len(text), drafts, printed=printed)
+        return batch_round(target, draft, text, length - len(text), drafts, printed=printed)
 
     done: OutcomeLaw = {}
     running: OutcomeLaw = {Outcome((), (), 0): Fraction(1)}

@@ -65,11 +65,7 @@ def _add(law: CallLaw, accepted: Prefix, last: Pmf, weight: Fraction) -> None:
 
 
 def token_verification(target: Model, draft: Model, prefix: Prefix, k: int) -> CallLaw:
-    """Token verification as in leviathan2023 and chen2023, every draft run and every coin.
-
-    Draft k tokens; accept them one by one with probability min(1, p/q); at the first rejection recover from
-    norm (p - q)+; after none draw the bonus token from p.
-    """
+    """Token verification as in leviathan2023 and chen2023, every draft run and every coin."""
     law: CallLaw = {}
     for path, alive in draft_paths(draft, prefix, k):
         for i, token in enumerate(path):
@@ -115,10 +111,7 @@ def _block_mark(running: Fraction, excess: Fraction) -> Fraction:
 
 
 def coupled_verification(coupling: Coupling) -> Rule:
-    """The rule whose every position draws (draft, output) from `coupling` and goes on while they agree.
-
-    What is drafted after a disagreement is thrown away, so the enumeration stops there.
-    """
+    """The rule whose every position draws (draft, output) from `coupling` and goes on while they agree."""
 
     def call(target: Model, draft: Model, prefix: Prefix, k: int) -> CallLaw:
         law: CallLaw = {}
@@ -155,13 +148,6 @@ def race_coupling(p: Pmf, q: Pmf) -> dict[tuple[int, int], Fraction]:
 
     G is linear between neighbouring ratios a < b, where the integral is (b - a)/((1 + G(a))(1 + G(b))); for q_j = 0
     the last piece runs to infinity and is 1/(1 + G(a)), as G has slope 1 there.
-
-    Examples
-    --------
-    >>> third = Fraction(1, 3)
-    >>> law = race_coupling((third, 2 * third), (2 * third, third))
-    >>> {pair: str(share) for pair, share in law.items()}
-    {(0, 0): '1/3', (0, 1): '1/3', (1, 1): '1/3'}
     """
     support = [y for y in range(len(p)) if p[y] > 0 or q[y] > 0]
     law: dict[tuple[int, int], Fraction] = {}
@@ -211,13 +197,10 @@ argmax_draft = coupled_verification(argmax_coupling)
 
 @dataclass(frozen=True)
 class Decoding:
-    """How whole texts are decoded: which rule, how many drafts, how long, and what happens at both ends.
+    """How whole texts are decoded: `rule` is one call of k drafts, surplus tokens of the last call are cut.
 
-    rule: one call.
-    k: drafts per call.
-    length: tokens of the text; surplus tokens of the last call are cut.
-    spare: None: every call drafts k tokens. Else a call with m tokens to go drafts at most m - spare of them.
-    prefill: whether the prompt's own pass emits one token without drafts, as a call of its own.
+    With `spare` a call with m tokens to go drafts at most m - spare of them. With `prefill` the prompt's own pass emits
+    one token without drafts, as a call of its own.
     """
 
     rule: Rule
@@ -252,13 +235,7 @@ class Decoding:
 
 
 def text_law(model: Model, length: int) -> dict[Prefix, Fraction]:
-    """Law of the next `length` tokens when each is drawn from `model`.
-
-    Examples
-    --------
-    >>> [str(share) for share in text_law(lambda _: (Fraction(1, 3), Fraction(2, 3)), 2).values()]
-    ['1/9', '2/9', '2/9', '4/9']
-    """
+    """Law of the next `length` tokens when each is drawn from `model`."""
     return dict(draft_paths(model, (), length))
 
 
@@ -271,10 +248,7 @@ def output_law(law: TextLaw) -> dict[Prefix, Fraction]:
 
 
 def given_text(law: TextLaw, text: Prefix) -> dict[tuple[int, ...], Fraction]:
-    """Law of the accepted drafts of every call, given the whole text; drafts past its end are not counted.
-
-    The last call is cut to the drafts that stand inside the text: with m tokens to go, at most m.
-    """
+    """Law of the accepted drafts of every call, given the whole text; drafts past its end are not counted."""
     cut: dict[tuple[int, ...], Fraction] = {}
     for (output, accepted), weight in law.items():
         if output == text:

@@ -21,18 +21,7 @@ Row = tuple[Terms, Fraction]
 
 
 def most_accepted(target: Model, draft: Model, k: int) -> dict[tuple[Prefix, int], Fraction]:
-    """Largest P(tau >= depth | text of k + 1 tokens) of a lossless call after which the target goes on by itself.
-
-    Each text and depth is asked for by itself: one call need not attain them all.
-
-    Examples
-    --------
-    >>> third = Fraction(1, 3)
-    >>> p, q = (third, 2 * third), (2 * third, third)
-    >>> most = most_accepted(lambda _: p, lambda _: q, 2)
-    >>> [str(most[(1, 0, 0), depth]) for depth in (1, 2)]
-    ['1/2', '1/2']
-    """
+    """Largest P(tau >= depth | text of k + 1 tokens) of a lossless call, each text and depth asked for by itself."""
     law, paths = text_law(target, k + 1), list(draft_paths(draft, (), k))
     possible = {each[:n] for each in law for n in range(1, k + 2)}
     acts = [
@@ -58,10 +47,7 @@ def most_accepted(target: Model, draft: Model, k: int) -> dict[tuple[Prefix, int
 
 
 def most_agreement(target: Model, draft: Model, k: int) -> Fraction:
-    """Largest mean number of leading tokens on which a text of the target and k drafts agree, jointly drawn anyhow.
-
-    That is the most a single call can accept if what follows it need not be drawn afresh.
-    """
+    """Largest mean number of leading tokens on which a text of the target and k drafts agree, over all couplings."""
     paths, texts = text_law(draft, k), text_law(target, k)
     pairs = list(product(paths, texts))
     ones = Fraction(1)

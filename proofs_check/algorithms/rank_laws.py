@@ -36,12 +36,6 @@ def recursive_rejection(p: Pmf, q: Pmf, candidates: int, *, replacement: bool) -
     Draw a candidate, accept it with probability min(1, p/q), else go on with norm (p - q)+; without replacement the
     rejected token is taken out of q, and an empty q becomes uniform over the tokens not yet rejected. After the last
     candidate the output is drawn from what is left.
-
-    Examples
-    --------
-    >>> half, one, none = Fraction(1, 2), Fraction(1), Fraction(0)
-    >>> recursive_rejection((half, half), (one, none), 2, replacement=False)
-    {(1, 0): Fraction(1, 2), (2, 1): Fraction(1, 2)}
     """
     joint: JointLaw = {}
     states = [(p, q, frozenset[int](), Fraction(1))]
@@ -72,16 +66,7 @@ def _without(q: Pmf, gone: frozenset[int]) -> Pmf:
 
 
 def k_seq(p: Pmf, q: Pmf, k: int, rho: Fraction) -> JointLaw:
-    """k-SEQ (R5, sun2023spectr): every list of k i.i.d. candidates, each accepted with probability min(1, p/(rho q)).
-
-    After k rejections the output is drawn from norm (p - the law of what was accepted), which needs to be a pmf.
-
-    Examples
-    --------
-    >>> third = Fraction(1, 3)
-    >>> k_seq((third, 2 * third), (2 * third, third), 1, Fraction(1))
-    {(1, 0): Fraction(1, 3), (1, 1): Fraction(1, 3), (0, 1): Fraction(1, 3)}
-    """
+    """k-SEQ (R5, sun2023spectr): every list of k i.i.d. candidates, accepted with probability min(1, p/(rho q))."""
     joint: JointLaw = {}
     for drawn in product([x for x, share in enumerate(q) if share > 0], repeat=k):
         weight = Fraction(1)
@@ -110,12 +95,6 @@ def poisson_race(p: Pmf, q: Pmf, max_rank: int) -> JointLaw:
 
     .. math:: P(R = r, X = x) = q_x A^{r-1}\int_0^\infty \frac{t^{r-1}e^{-t}}{(r-1)!}e^{-tB}\,dt
         = q_x\,\frac{A^{r-1}}{(1+B)^r} .
-
-    Examples
-    --------
-    >>> half = Fraction(1, 2)
-    >>> poisson_race((half, half), (half / 2, 3 * half / 2), 2)
-    {(1, 0): Fraction(1, 4), (1, 1): Fraction(1, 2), (2, 0): Fraction(1, 8)}
     """
     joint: JointLaw = {}
     for rank, x in product(range(1, max_rank + 1), range(len(p))):
@@ -150,12 +129,6 @@ def gumbel_list_hit(p: Pmf, q: Pmf, x: int, k: int) -> Fraction:
 
     The exponent is linear in s between the points where a term sets in, each a multiple of t: so h is a sum of
     exponentials in w, as is :math:`(1 - e^{-wa})(1-h)^{k-1}`, and the integral over w a sum of fractions.
-
-    Examples
-    --------
-    >>> third = Fraction(1, 3)
-    >>> gumbel_list_hit((third, 2 * third), (2 * third, third), 1, 1)
-    Fraction(1, 2)
     """
     others = [y for y in range(len(p)) if y != x]
     t = p[x] / k  # times and bends are multiples of w

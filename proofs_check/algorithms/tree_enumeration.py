@@ -60,20 +60,11 @@ def independent_list(p: Pmf, q: Pmf, candidates: int) -> JointLaw:
 def race_list(p: Pmf, q: Pmf, candidates: int) -> JointLaw:
     r"""R2: the candidates are the first arrivals of the draft race E_y/q_y, the output wins the target race E_y/p_y.
 
-    The winner i and its time u = E_i/p_i ~ Exp(1) are independent, and every other clock is u p_y plus a fresh
-    exponential, so y arrives before i in the draft race with probability 1 - exp(-u l_y), l_y = (q_y p_i/q_i - p_y)+,
-    independently. With S the set of those that do, the integral over u of its probability is that of a sum of
-    exponentials:
+    The winner i and its time u ~ Exp(1) are independent, and y arrives before i with probability 1 - exp(-u l_y),
+    l_y = (q_y p_i/q_i - p_y)+, independently; S is the set of those that do:
 
     .. math:: \int e^{-u} \prod_{y \in S} (1 - e^{-u l_y}) \prod_{y \notin S} e^{-u l_y}\,du
         = \sum_{T \subseteq S} \frac{(-1)^{|T|}}{1 + \sum_{y \in T \cup S^c} l_y}.
-
-    Examples
-    --------
-    >>> third = Fraction(1, 3)
-    >>> law = race_list((third, 2 * third), (2 * third, third), 2)
-    >>> {pair: str(share) for pair, share in law.items() if share}
-    {(1, 0): '1/3', (1, 1): '1/3', (2, 1): '1/3'}
     """
     law: JointLaw = {}
     for i in range(len(p)):
@@ -126,20 +117,9 @@ def poisson_list(p: Pmf, q: Pmf, candidates: int) -> JointLaw:
 
 
 def tree_walk(joint: Joint, tree: Tree, report: Report = len) -> Rule:
-    """A call walks down the tree: while the output of a position has the rank of a child, it is accepted.
+    """A call walks down the tree, cut to depth k: an output that has the rank of a child is accepted.
 
-    At every node the pair (rank, output) is drawn from `joint`. A rank that no child has ends the call with that
-    output, the recovered token; at a leaf the output is drawn from the target, the bonus token. The number k of drafts
-    is the depth to which the tree is cut.
-
-    Examples
-    --------
-    >>> from proofs_check.algorithms.rank_laws import top_k
-    >>> half = Fraction(1, 2)
-    >>> call = tree_walk(top_k, frozenset({(1,), (2,)}))
-    >>> law = call(lambda _: (half, half), lambda _: (half, half), (), 1)
-    >>> {outcome: str(share) for outcome, share in law.items()}
-    {((1, 0), 1): '1/4', ((1, 1), 1): '1/4', ((0, 0), 1): '1/4', ((0, 1), 1): '1/4'}
+    At every node the pair (rank, output) is drawn from `joint`; at a leaf the bonus token is drawn from the target.
     """
 
     def call(target: Model, draft: Model, prefix: Prefix, k: int) -> CallLaw:
@@ -166,11 +146,9 @@ def tree_walk(joint: Joint, tree: Tree, report: Report = len) -> Rule:
 def drawn_tree(tree: Tree, report: Report = len, *, replacement: bool = True) -> Rule:
     """SpecInfer's call as miao2024specinfer writes it (without replacement: as chen2024sequoia does).
 
-    First the whole tree is drafted: below every node its children are drawn one by one, i.i.d. from the draft or,
-    without replacement, each from the draft without its older siblings' tokens. Then, from the root on, the siblings
-    are tried in order: accepted with probability min(1, residual/draft), else the residual becomes
-    norm (residual - draft)+. The first accepted sibling is the next node; after none the residual gives the recovered
-    token, at a leaf the bonus token.
+    First the whole tree is drafted, without replacement each child from the draft without its older siblings' tokens.
+    Then the siblings are tried in order, from the root on: accepted with probability min(1, residual/draft), else the
+    residual becomes norm (residual - draft)+; after none it gives the recovered token, at a leaf the bonus token.
     """
 
     def call(target: Model, draft: Model, prefix: Prefix, k: int) -> CallLaw:
@@ -239,10 +217,7 @@ def _verified(
 
 
 def given_text(law: TextLaw, text: Prefix, tree: Tree) -> dict[tuple[Path, ...], Fraction]:
-    """Law of the nodes at which the calls end, given the whole text, from a law that reports :func:`node_number`.
-
-    The last call is cut to the drafts that stand inside the text: with m tokens to go, at its ancestor of depth m.
-    """
+    """Law of the nodes at which the calls end, given the whole text; the last call is cut to the text."""
     nodes = nodes_of(tree)
     cut: dict[tuple[Path, ...], Fraction] = {}
     for (output, numbers), weight in law.items():

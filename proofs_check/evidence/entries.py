@@ -16,10 +16,7 @@ Check = Callable[[Effort], Finding]
 
 @dataclass(frozen=True)
 class Control:
-    """A wrong variant of the statement, given to the same check, which must reject it.
-
-    Of a refuted entry: the true neighbour, which the same check must not reject.
-    """
+    """A wrong variant that the same check must reject; of a refuted entry, the true neighbour that it must accept."""
 
     says: str
     check: Check
@@ -27,13 +24,9 @@ class Control:
 
 @dataclass(frozen=True)
 class Evidence:
-    """One check of a statement.
+    """One check of a statement: what is checked over which cases, effort to finding, and its control.
 
-    kind: symbolic, exact, certified, search or simulation.
-    says: what is checked, and over which cases.
-    check: effort to finding.
-    steps: of a proof: its steps, to be read in the docs.
-    tokens: of a proof for some vocabularies alone: their numbers of tokens. Empty where the steps hold for any number.
+    A proof has steps, and the numbers of tokens it is for; none where the steps hold for any number.
     """
 
     kind: Kind
@@ -57,14 +50,10 @@ class Entry:
     """A statement with its evidence.
 
     id: as in the theory page; a refuted look-alike is named after the statement it resembles, ``A3/look-alike``.
-    kind: identity, upper bound, lower bound, bounds (both sides), optimality, asymptotic or refuted.
-    plain: the statement in words and plain formulas.
-    latex: the statement in LaTeX, without dollar signs.
-    source: BibTeX keys; none where it was derived for this project.
-    number: the theorem or section in the first source, where it is known.
+    plain, latex: the statement in words and plain formulas, and in LaTeX without dollar signs.
+    source, number: BibTeX keys, none where it was derived for this project; the theorem in the first source.
     calculators: public names of the library that compute it, as ``spectheory.total_variation``.
-    without: kinds of evidence that do not apply, each with the reason; of a refuted entry, where it is not
-        :data:`SETTLED`.
+    without: kinds of evidence that do not apply, each with the reason, beside those of :data:`SETTLED`.
     """
 
     id: str

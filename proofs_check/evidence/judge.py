@@ -35,14 +35,7 @@ class Judged:
 
 
 def judge(claim: Claim, case: Case) -> Judged:
-    """Judge a claim at one case of fractions.
-
-    Examples
-    --------
-    >>> from proofs_check.statement.claims import at_most
-    >>> judge(Claim("x <= 1/2", lambda x: at_most(2 * x, 1)), {"x": Fraction(1, 3)})
-    Judged(status='held', gap=0.3333333333333333, exact=True)
-    """
+    """Judge a claim at one case of fractions."""
     try:
         return _together([_exactly(each, claim, case) for each in claim.compare(case)], exact=True)
     except Transcendental:

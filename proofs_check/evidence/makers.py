@@ -42,10 +42,7 @@ def solved(claim: Claim, tokens: Sequence[int], *, wrong: Claim) -> Evidence:
 
 
 def exact(claim: Claim, cases: Cases, *, over: str = "", wrong: Claim) -> Evidence:
-    """The claim in fractions at every case: identities with ==, inequalities without slack.
-
-    `over` describes the cases, unless they are :class:`~proofs_check.statement.claims.Described`.
-    """
+    """The claim in fractions at every case; `over` describes the cases, unless they are `Described`."""
     return _judged("exact", claim, cases, over, wrong)
 
 

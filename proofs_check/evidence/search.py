@@ -35,25 +35,21 @@ WALL = 1e30
 
 @dataclass(frozen=True)
 class Space:
-    """Where the optimiser walks.
-
-    weights: a vector of reals to a case of unnormalised or free floats: how the walk is read.
-    case: the same vector to the exact case of fractions, which is what gets judged.
-    """
+    """Where the optimiser walks: a vector to a case of floats, and the same vector to the exact case that is judged."""
 
     dimension: int
     weights: Callable[[NDArray[np.float64]], Case]
     case: Callable[[NDArray[np.float64]], Case]
 
 
-def pair_space(tokens: int, denominator: int | None = None) -> Space:
+def pair_space(tokens: int) -> Space:
     """Pairs of pmfs on `tokens` tokens, as the softmax of a vector; of fractions as the floats' own exact values."""
 
     def floats(x: NDArray[np.float64]) -> Case:
         return {"p": _softmax(x[:tokens]), "q": _softmax(x[tokens:])}
 
     def fractions(x: NDArray[np.float64]) -> Case:
-        return {name: rational(pmf, denominator) for name, pmf in floats(x).items()}
+        return {name: rational(pmf) for name, pmf in floats(x).items()}
 
     return Space(2 * tokens, floats, fractions)
 
@@ -66,11 +62,7 @@ def rational(pmf: Sequence[float], denominator: int | None = None) -> tuple[Frac
 
 
 def search_claim(claim: Claim, strategy: Any, effort: Effort, spaces: Sequence[Space] = ()) -> Finding:
-    """Look for a counterexample and for the tightest case.
-
-    strategy: draws cases (dictionaries) of fractions.
-    spaces: where the optimiser starts, after the draws.
-    """
+    """Look for a counterexample and the tightest case: draws of the strategy, then the optimiser in each space."""
     best = _drawn(claim, strategy, effort)
     if best.status != "held":
         return best

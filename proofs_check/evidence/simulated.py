@@ -38,18 +38,7 @@ share the 1e-6 of the whole."""
 
 
 def stated(*statements: str, kind: str = "", **other: Any) -> Reading:
-    """What these statements say of a setting; or of another `kind` or with other parameters, as if it were that one.
-
-    A parameter may be given as a function of the setting's own.
-
-    Examples
-    --------
-    >>> pair = {"target": [0.5, 0.5], "draft": [0.75, 0.25], "max_rank": 2}
-    >>> [round(each.value, 3) for each in stated("R1")("poisson", pair)]
-    [0.75, 0.125]
-    >>> [round(each.value, 3) for each in stated("R2", kind="race")("poisson", pair)]
-    [0.75, 0.25]
-    """
+    """What these statements say of a setting; as if it were of another `kind` or had other parameters, if given."""
 
     def read(asked: str, parameters: Parameters) -> list[Predicted]:
         changed = {name: value(parameters[name]) if callable(value) else value for name, value in other.items()}
@@ -73,7 +62,6 @@ def simulated(
     *,
     wrong: tuple[str, Reading],
     trials: tuple[int, int] = TRIALS,
-    alarm: float = ALARM,
 ) -> Evidence:
     """Kernels at these settings against what is said of their tallies, and the same tallies against wrong numbers.
 
@@ -84,7 +72,6 @@ def simulated(
     said: the statement's numbers, as by :func:`stated`.
     wrong: the wrong numbers in words, and the same for them.
     trials: of a setting, by default and deep; fixed beforehand, so that the verdict holds.
-    alarm: probability of a false alarm, shared by all comparisons.
 
     Examples
     --------
@@ -95,7 +82,7 @@ def simulated(
     """
 
     def check(reading: Reading, effort: Effort) -> Finding:
-        return _finding(_compared(settings, reading, effort, effort.pick(*trials), alarm), effort.pick(*trials), alarm)
+        return _finding(_compared(settings, reading, effort, effort.pick(*trials)), effort.pick(*trials))
 
     control = Control(wrong[0], lambda effort: check(wrong[1], effort))
     made = f"{trials[0]:,} trials" + (f" in each of {len(settings)} settings" if len(settings) > 1 else "")
@@ -105,9 +92,7 @@ def simulated(
 Compared = tuple[Setting, Comparison]
 
 
-def _compared(
-    settings: Sequence[Setting], reading: Reading, effort: Effort, trials: int, alarm: float
-) -> list[Compared]:
+def _compared(settings: Sequence[Setting], reading: Reading, effort: Effort, trials: int) -> list[Compared]:
     """Every number said of every setting beside what was counted; the alarm is shared equally."""
     import simulations.simulators  # noqa: F401  registers the kernels; it needs numba
 
@@ -124,7 +109,7 @@ def _compared(
         (setting, each)
         for setting, numbers in said
         for each in compare(
-            _tally(task(*setting, seed=effort.seed, trials=trials)), numbers, alarm * len(numbers) / number
+            _tally(task(*setting, seed=effort.seed, trials=trials)), numbers, ALARM * len(numbers) / number
         )
     ]
 
@@ -138,15 +123,13 @@ def _tally(asked: Task) -> Tally:
     return found
 
 
-def _finding(compared: list[Compared], trials: int, alarm: float) -> Finding:
+def _finding(compared: list[Compared], trials: int) -> Finding:
     """The first number that disagrees; or that which is farthest off, of bounds that which is nearest."""
     for number, (setting, each) in enumerate(compared, start=1):
         if not each:
-            return Finding("refuted", number, None, _place(setting, each), f"{_counted(each)}, false alarm {alarm:.0e}")
+            return Finding("refuted", number, None, _place(setting, each), f"{_counted(each)}, false alarm {ALARM:.0e}")
     setting, each = max(compared, key=lambda pair: _closeness(pair[1]))
-    return Finding(
-        "held", len(compared), None, f"{_place(setting, each)}: {_counted(each)}", _note(compared, trials, alarm)
-    )
+    return Finding("held", len(compared), None, f"{_place(setting, each)}: {_counted(each)}", _note(compared, trials))
 
 
 def _closeness(each: Comparison) -> float:
@@ -183,21 +166,18 @@ def _counted(each: Comparison) -> str:
     return f"{observed.best:.6g} ({interval}), said {value[side]}{off}"
 
 
-def _note(compared: list[Compared], trials: int, alarm: float) -> str:
+def _note(compared: list[Compared], trials: int) -> str:
     """Trials, false alarms, and the smallest errors that would have been seen, in whichever direction is worse."""
     both = [(each.agreement.below, each.agreement.above) for _, each in compared]
     sizes = [max(finite) for pair in both if (finite := [error for error in pair if math.isfinite(error)])]
     ends = dict.fromkeys(f"{size:.2g}" for size in (min(sizes), max(sizes))) if sizes else ()
     seen = f"errors of {' to '.join(ends)} would be seen" if ends else "no error would be seen"
     hidden = f", in {len(both) - len(sizes)} of {len(both)} numbers none" if sizes and len(sizes) < len(both) else ""
-    return f"{trials:,} trials each, false alarm {alarm:.0e} in all; {seen}{hidden}"
+    return f"{trials:,} trials each, false alarm {ALARM:.0e} in all; {seen}{hidden}"
 
 
 def against_kl(side: Side) -> Reading:
-    """That the entropy of simulated ranks lies on one side of KL.
-
-    The estimate lacks at most (ranks told apart)/(draws) in the mean, which is left as room.
-    """
+    """That the entropy of simulated ranks lies on one side of KL, less the most that the estimate lacks in the mean."""
 
     def read(_: str, given: Parameters) -> Iterator[Predicted]:
         room = (given["max_rank"] + 1) / given["draws"]

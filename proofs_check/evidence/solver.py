@@ -22,14 +22,7 @@ SECONDS = 60
 
 
 def prove_claim(claim: Claim, tokens: int, seconds: float = SECONDS) -> Finding:
-    """Ask the solver whether a claim about p and q holds for every pair of pmfs on this many tokens.
-
-    Examples
-    --------
-    >>> from proofs_check.statement.claims import at_most
-    >>> prove_claim(Claim("p.q <= 1", lambda p, q: at_most(sum(a * b for a, b in zip(p, q)), 1)), 2, 5).status
-    'held'
-    """
+    """Ask the solver whether a claim about p and q holds for every pair of pmfs on this many tokens."""
     found = _asked(claim, tokens, seconds)
     if found.note not in (DIVIDES, VANISHES):
         return found

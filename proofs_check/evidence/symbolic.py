@@ -33,11 +33,8 @@ AS_WRITTEN = "the two sides are the same as soon as they are written: the formul
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a proof.
+    """One step of a proof: what it shows, how (algebra, solver, words or the citation), and seconds to a `Finding`.
 
-    says: what the step shows, in words and formulas.
-    how: the checker: algebra, solver, words, or the citation.
-    check: seconds to a :class:`Finding`.
     as_written: whether the formula is an identity as soon as it is written. A step that carries the argument is none.
     """
 
@@ -160,13 +157,13 @@ def cited(says: str, source: str) -> Step:
     return Step(says, f"cited: {source}", lambda _: Finding("held", 0), "cited")
 
 
-def prove(steps: Sequence[Step], effort: Effort, seconds: float = SECONDS) -> Finding:
+def prove(steps: Sequence[Step], effort: Effort) -> Finding:
     """Check every step; the first that is not shown decides. The cases are the steps that carry the argument."""
     counted = parts(steps)
     if not counted["argument"]:
         raise ValueError("a proof without steps that carry the argument")
     for step in steps:
-        found = step.check(effort.pick(seconds, 10 * seconds))
+        found = step.check(effort.pick(SECONDS, 10 * SECONDS))
         if found.status != "held":
             return Finding(found.status, len(steps), at=found.at, note=f"{step.says} ({found.note or step.how})")
     besides = ((counted["words"], "in words"), (counted["cited"], "cited"))

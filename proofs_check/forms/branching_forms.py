@@ -77,12 +77,12 @@ def small_ensembles() -> Iterator[Ensemble]:
         yield from (list(pair) for pair in combinations_with_replacement(sorted_pmfs, 2) if pair[0] != pair[1])
 
 
-def random_ensembles(seed: int, count: int, most: int = 3, tokens: int = 4, spread: int = 9) -> Iterator[Ensemble]:
+def random_ensembles(seed: int, count: int, most: int = 3, tokens: int = 4) -> Iterator[Ensemble]:
     """Random ensembles of up to `most` pmfs on 2 to `tokens` tokens, peaked ones and zeros among them."""
     rng = random.Random(seed)
     for _ in range(count):
         size = rng.randint(2, tokens)
-        yield [random_pmf(rng, size, spread) for _ in range(rng.randint(1, most))]
+        yield [random_pmf(rng, size, 9) for _ in range(rng.randint(1, most))]
 
 
 def ensemble_cases(effort: Effort) -> Iterator[Case]:

@@ -131,11 +131,7 @@ def poisson_beyond(pair: Pair, ranks: int) -> list[tuple[Real, Real]]:
 
 
 def poisson_entropy(pair: Pair, ranks: int) -> tuple[Real, Real]:
-    """R1: two ends around H(R), the closer the more ranks.
-
-    H(R) is the entropy of the rank with what is beyond lumped, and P(beyond) times that of R there: at least its mean
-    given the output too, at most that of the one geometric law of the same mean.
-    """
+    """R1: two ends around H(R), closer with more ranks: beyond them, H(R|X) and the geometric law of the same mean."""
     law, tail = poisson_law(pair, ranks), poisson_beyond(pair, ranks)
     beyond = sum(mass for mass, _ in tail)
     lumped = entropy([*law, beyond])

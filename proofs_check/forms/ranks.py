@@ -28,10 +28,7 @@ def rates(p: Pmf, q: Pmf, winner: int) -> list[Real]:
 
 
 def rank_of(overtaking: Sequence[Real]) -> tuple[Real, ...]:
-    """P(R = r | winner), r = 1..V, from its rates, by inclusion and exclusion over who stays behind.
-
-    The tokens of a set T all stay with probability 1/(1 + sum of their rates); rank r means that exactly V - r stay.
-    """
+    """P(R = r | winner), r = 1..V, from its rates, by inclusion and exclusion over who stays behind."""
     size = len(overtaking)
     staying = [1, *(sum(1 / (1 + sum(some)) for some in combinations(overtaking, n)) for n in range(1, size + 1))]
     return tuple(

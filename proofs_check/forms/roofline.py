@@ -11,13 +11,10 @@ from spectheory.cost import Accelerator, ModelShape
 Sizes = tuple[int, int, int, int, int, int, int]
 """Layers, hidden, intermediate, heads, heads of keys and values, their width, vocabulary."""
 
-
 CARD = Accelerator("made up", {"bf16": 20_000.0}, bandwidth=1_000.0, overhead=0.125)
 """So slow that tiny models meet both of its limits."""
 
-
 TARGET: Sizes = (2, 4, 8, 2, 1, 2, 11)
-
 
 DRAFT: Sizes = (1, 4, 4, 2, 2, 2, 11)
 

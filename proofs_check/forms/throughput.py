@@ -31,10 +31,7 @@ def knee(time: Times, tokens: int) -> Any:
 
 
 def end(target: Times, draft: Times, k: int, tokens: Real) -> Any:
-    """The upper end of the batches that pay: None if none does, infinite if there is no end.
-
-    The gain is linear between knees, so its sign is known from those and from one batch beyond the last.
-    """
+    """The upper end of the batches that pay: None if none does, infinite if there is no end; linear between knees."""
     knees = {knee(target, 1), knee(target, k + 1), *([knee(draft, 1)] if draft else [])} - {None}
     corners = [Fraction(1), *sorted(at for at in knees if at > 1)]
     corners.append(2 * corners[-1])

@@ -15,27 +15,13 @@ Pmf = tuple[Fraction, ...]
 
 
 def grid(tokens: int, denominator: int) -> Iterator[Pmf]:
-    """Every pmf on `tokens` tokens whose entries are multiples of 1/denominator.
-
-    Examples
-    --------
-    >>> [tuple(map(str, pmf)) for pmf in grid(2, 2)]
-    [('0', '1'), ('1/2', '1/2'), ('1', '0')]
-    """
+    """Every pmf on `tokens` tokens whose entries are multiples of 1/denominator."""
     for weights in _compositions(tokens, denominator):
         yield tuple(Fraction(weight, denominator) for weight in weights)
 
 
 def pairs(tokens: int, denominator: int) -> Iterator[Case]:
-    """Every pair of pmfs whose entries are multiples of 1/1, 1/2, ..., 1/denominator, the simplest first, each once.
-
-    Both pmfs share the denominator, so the first counterexample met has the smallest one on this many tokens.
-
-    Examples
-    --------
-    >>> len(list(pairs(2, 3)))
-    21
-    """
+    """Every pair of pmfs in multiples of 1/d, d = 1 to `denominator`, the simplest first, each once."""
     for d in range(1, denominator + 1):
         rows = list(_compositions(tokens, d))
         for p, q in product(rows, rows):

@@ -118,14 +118,14 @@ def exact_pairs(max_tokens: int = 5, min_tokens: int = 2) -> st.SearchStrategy[d
     return st.integers(min_tokens, max_tokens).flatmap(of)
 
 
-def pairs_at(distance: Fraction, max_tokens: int = 5) -> st.SearchStrategy[dict[str, Pmf]]:
+def pairs_at(distance: Fraction) -> st.SearchStrategy[dict[str, Pmf]]:
     """A case {p, q} whose total variation is exactly `distance`: a common part and two parts on disjoint tokens."""
 
     def of(tokens: int) -> st.SearchStrategy[dict[str, Pmf]]:
         parts = st.tuples(exact_pmfs(tokens), exact_pmfs(tokens), exact_pmfs(tokens), st.integers(1, tokens - 1))
         return parts.map(lambda drawn: _apart(distance, *drawn))
 
-    return st.integers(2, max_tokens).flatmap(of)
+    return st.integers(2, 5).flatmap(of)
 
 
 def rank_laws(max_letters: int = 5) -> st.SearchStrategy[Pmf]:

@@ -70,7 +70,6 @@ ANY_TARGET: Step = same(
 )
 """Many-to-one without any independence."""
 
-
 MANY_TO_ONE: tuple[Step, ...] = (
     ANY_TARGET,
     same(

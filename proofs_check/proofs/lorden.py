@@ -10,7 +10,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -27,11 +26,6 @@ from proofs_check.statement.findings import Effort
 
 REACH = 12
 """Lattice points looked at."""
-
-
-def area_under_a_step(x: Any, u: Any) -> tuple[Any, Any]:
-    """The integral of x - u over 0 < u < x, and x^2/2."""
-    return integral(x - u, u, 0, x), x**2 / 2
 
 
 PROOF: tuple[Step, ...] = (
@@ -69,7 +63,7 @@ PROOF: tuple[Step, ...] = (
     same(
         "within a step x the overshoot falls from x to 0, with area x^2/2; so the area of R over [0, S_N] is sum "
         "X_i^2/2, in the mean mu2 E N/2 (Wald), of which R(t)^2/2 lies beyond t",
-        area_under_a_step,
+        lambda x, u: (integral(x - u, u, 0, x), x**2 / 2),
     ),
     valid(
         "E R^2 >= r^2, here for two values: (sv + (1-s)w)^2 <= sv^2 + (1-s)w^2; so the area of r over [0, t] is at "

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from proofs_check.evidence.symbolic import Step, in_words, same, valid
 from proofs_check.statement.arithmetic import larger, positive_part, shares, smaller
 from proofs_check.statement.calculus import exp, integral
 from proofs_check.statement.claims import at_most, equal
-
-
-def arrives_first(g: Any, u: Any) -> tuple[Any, Any]:
-    """The chance that clocks of total rate g stay silent for a time u ~ Exp(1), as an integral."""
-    return integral(exp(-u) * exp(-u * g), u, 0, math.inf), 1 / (1 + g)
-
 
 TELESCOPE: tuple[Step, ...] = (
     same(
@@ -67,7 +60,7 @@ POSITIONS: tuple[Step, ...] = (
     same(
         "clocks have no memory, so that has e^(-u g), g = sum_y (c q_y - p_y)+; u ~ Exp(1) is independent of x (R2), "
         "so a(x) = J(x, x)/p = 1/(1+g)",
-        arrives_first,
+        lambda g, u: (integral(exp(-u) * exp(-u * g), u, 0, math.inf), 1 / (1 + g)),
     ),
     same(
         "a tree: M is a sum over the nodes of depth i. One more node, accepted with w on the text's tokens, whose "

@@ -22,7 +22,6 @@ WINNER = same(
 )
 """Winner and winning time of a race."""
 
-
 LOSSLESS = in_words(
     "x's clock of race j wins the output if all others, of k races, are beyond t p_y/p_x: D = k/p_x, and over the k "
     "races p_x: the output has law p. Within one race D = 1/q_x: drafts have law q, and are independent",

@@ -29,7 +29,6 @@ ROUND: tuple[Step, ...] = (
 )
 """One round, of any draft that the rejections so far may have led to."""
 
-
 BELOW_EVERY_CUT = valid(
     "for a set H take the events A: accepted, D: all k candidates in H, O: the output in H. What is accepted is a "
     "candidate, so A and D without O cannot be; whatever law the seven other cases have, P(A) <= 1 - P(D) + P(O)",
@@ -41,14 +40,12 @@ BELOW_EVERY_CUT = valid(
 )
 """What every rule of i.i.d. candidates obeys, whatever it does."""
 
-
 ALL_INSIDE = same(
     "P(D) = q(H)^k, the sum over the lists inside H; here of two tokens at k = 3. And P(O) = p(H), the rule being "
     "lossless: P(A) <= 1 + p(H) - q(H)^k",
     lambda q1, q2: (sum(lists((q1, q2), 3).values()), (q1 + q2) ** 3),
 )
 """The law of the candidates, and that of the output."""
-
 
 CONVEX = same(
     "(Q+h)^k >= Q^k + k Q^(k-1) h for Q, Q + h >= 0, by induction: multiplied by Q + h, the right side exceeds the "

@@ -13,7 +13,6 @@ ADD_A_NODE: Step = same(
     lambda w, c, x, d: (w * (1 - c - x) * (d + 1) + w * x * (d + 2) - w * (1 - c) * (d + 1), w * x),
 )
 
-
 EXCHANGE: tuple[Step, ...] = (
     valid(
         "w <= (w - t)+ + t for every t, so k nodes weigh at most the sum of (w - t)+ over them, hence over all nodes, "

@@ -32,13 +32,7 @@ def ledger() -> dict[str, Entry]:
 
 
 def select(names: list[str], paper: str | None = None) -> list[Entry]:
-    """The entries named, with the refuted look-alikes of each; all of them if none is named.
-
-    Examples
-    --------
-    >>> [entry.id for entry in select(["a3"])]
-    ['A3', 'A3/look-alike']
-    """
+    """The entries named, with the refuted look-alikes of each; all of them if none is named."""
     entries = list(ledger().values())
     if names:
         wanted = {_known(name) for name in names}

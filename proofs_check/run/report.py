@@ -26,12 +26,7 @@ WORDS = {"symbolic": "proof", "exact": "exact", "certified": "certified", "searc
 
 @dataclass(frozen=True)
 class Report:
-    """The entries that were asked for, and their checks as far as they ran.
-
-    keys: the checks that were asked for.
-    checks: those that ran.
-    seconds: wall-clock time of the run.
-    """
+    """The entries that were asked for, the keys of their checks, those that ran, and wall-clock seconds."""
 
     entries: Sequence[Entry]
     keys: Sequence[Key]

@@ -25,28 +25,15 @@ MOST_TOKENS = 8
 SOLVER_SECONDS = (10.0, 300.0)
 """Time the solver has for each number of tokens, in a default and a deep trial."""
 
-
 Verdict = Literal["refuted", "undecided", "proved for some V", "not refuted"]
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What came out.
+    """What came out: the solver's findings by number of tokens, the grid, the searches.
 
-    Attributes
-    ----------
-    claim : Claim
-    proofs : dict
-        Number of tokens to the solver's finding; empty if the claim is no term of a solver.
-    no_proof : str
-        Why no proof was attempted.
-    grid : Finding
-        Every pair of a grid on 2 and 3 tokens.
-    search, wide : Finding or None
-        Draws and optimiser on up to 5 tokens; pmfs of named shapes on 4 tokens and more. None once the claim is
-        refuted, and where no pair meets the assumptions.
-    largest : int
-        The largest vocabulary V of which at least one pair of the grid or of the named shapes was judged.
+    `no_proof` says why no proof was attempted. `search` and `wide` are None once the claim is refuted, and where no
+    pair meets the assumptions. `largest` is the largest vocabulary of which a pair was judged.
     """
 
     claim: Claim

@@ -7,12 +7,9 @@ also looks at the constants of the modules that are loaded, so a run inside anot
 from __future__ import annotations
 
 import multiprocessing
-import os
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, as_completed
+from concurrent.futures import BrokenExecutor, Executor, as_completed
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Literal
@@ -20,6 +17,7 @@ from typing import Literal
 from proofs_check.evidence.entries import Entry, Evidence
 from proofs_check.run.ledger import ledger
 from proofs_check.statement.findings import Effort, Finding, Kind
+from simulations.experiments.pools import process_pool
 
 Outcome = Literal["proved", "holds", "refuted", "undecided", "failed"]
 
@@ -29,14 +27,9 @@ Key = tuple[str, int]
 
 @dataclass(frozen=True)
 class Checked:
-    """One piece of evidence that was run.
+    """One piece of evidence that was run, with the findings of the statement and of its control; None if it broke.
 
-    id: the entry.
-    place: which of its evidence, from 0.
-    finding, control: of the statement and of its negative control; None if the check broke.
-    expected: what the finding must be; the control must be the other.
-    seconds: wall-clock time of both.
-    error: why the check broke.
+    `expected` is what the finding must be; the control must be the other. `seconds` is the wall-clock time of both.
     """
 
     id: str
@@ -135,7 +128,7 @@ def verify(
 def workers(count: int) -> Iterator[Executor]:
     """A pool of fresh processes, which share nothing with this one but its files, and do not outlive it."""
     others = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"), initializer=_depend)
+    pool = process_pool(count)
     try:
         yield pool
     except BaseException:
@@ -144,19 +137,6 @@ def workers(count: int) -> Iterator[Executor]:
             process.terminate()
         raise
     pool.shutdown()
-
-
-def _depend() -> None:
-    """Leave interruptions to the parent, and end when it ends, however it does."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-    def watch() -> None:
-        parent = multiprocessing.parent_process()
-        if parent is not None:
-            parent.join()
-            os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 def _shared(

@@ -55,18 +55,7 @@ def nonzero_terms() -> Iterator[list[Any]]:
 
 
 def is_zero(value: Real) -> bool:
-    """Whether a number is exactly zero; a solver's term is taken not to be, which :func:`nonzero_terms` collects.
-
-    Raises
-    ------
-    TypeError
-        Of a term where nothing collects.
-
-    Examples
-    --------
-    >>> is_zero(Fraction(0)), is_zero(1e-300)
-    (True, False)
-    """
+    """Whether a number is exactly zero; a solver's term is taken not to be, and :func:`nonzero_terms` collects it."""
     if not is_term(value):
         return bool(value == 0)
     terms = _taken_nonzero.get()
@@ -77,13 +66,7 @@ def is_zero(value: Real) -> bool:
 
 
 def larger(a: Real, b: Real) -> Real:
-    """The larger of two numbers.
-
-    Examples
-    --------
-    >>> larger(Fraction(1, 2), 1)
-    1
-    """
+    """The larger of two numbers."""
     if is_term(a) or is_term(b):
         import z3
 
@@ -109,24 +92,12 @@ def absolute(a: Real) -> Real:
 
 
 def log(a: Real) -> Real:
-    """The natural logarithm.
-
-    Raises
-    ------
-    Transcendental
-        Of a fraction or an integer but 1, where exact values are asked for; judges then go on with intervals.
-    """
+    """The natural logarithm; of an exact number but 1 it raises Transcendental, and judges go on with intervals."""
     return _transcendental("log", a, trivial=1, value=0)
 
 
 def exp(a: Real) -> Real:
-    """The exponential.
-
-    Raises
-    ------
-    Transcendental
-        Of a fraction or an integer but 0, where exact values are asked for.
-    """
+    """The exponential; of an exact number but 0 it raises Transcendental."""
     return _transcendental("exp", a, trivial=0, value=1)
 
 
@@ -137,14 +108,7 @@ _mode: ContextVar[Mode] = ContextVar("mode", default="exact")
 
 @contextmanager
 def evaluated_in(mode: Mode) -> Iterator[None]:
-    """What the logarithm of a number that a claim writes down, as 2, is: none, an interval, or a float.
-
-    Examples
-    --------
-    >>> with evaluated_in("float"):
-    ...     log(2)
-    0.6931471805599453
-    """
+    """What the logarithm of a number that a claim writes down, as 2, is: none, an interval, or a float."""
     token = _mode.set(mode)
     try:
         yield
@@ -165,13 +129,7 @@ def _transcendental(name: Literal["log", "exp"], a: Real, *, trivial: int, value
 
 
 def every(conditions: Iterable[Any]) -> Any:
-    """Whether all conditions hold, of numbers or of a solver's terms.
-
-    Examples
-    --------
-    >>> every(share > 0 for share in (Fraction(1, 2), Fraction(0)))
-    False
-    """
+    """Whether all conditions hold, of numbers or of a solver's terms."""
     listed = list(conditions)
     if any(is_term(condition) for condition in listed):
         import z3
@@ -181,24 +139,12 @@ def every(conditions: Iterable[Any]) -> Any:
 
 
 def shares(*values: Real) -> list[Any]:
-    """The conditions 0 <= v <= 1 of each value, for the steps of a proof.
-
-    Examples
-    --------
-    >>> shares(Fraction(1, 3), 2)
-    [True, True, True, False]
-    """
+    """The conditions 0 <= v <= 1 of each value, for the steps of a proof."""
     return [bound for value in values for bound in (value >= 0, value <= 1)]
 
 
 def product(values: Iterable[Real]) -> Real:
-    """The product; an exact one of none.
-
-    Examples
-    --------
-    >>> product([Fraction(1, 2), 4])
-    Fraction(2, 1)
-    """
+    """The product; an exact one of none."""
     result: Real = 1
     for value in values:
         result = result * value
@@ -206,21 +152,12 @@ def product(values: Iterable[Real]) -> Real:
 
 
 def floats(values: Iterable[Real]) -> NDArray[np.float64]:
-    """Fractions or intervals rounded to double precision, for the library's calculators.
-
-    Examples
-    --------
-    >>> floats([Fraction(1, 2), 1])
-    array([0.5, 1. ])
-    """
+    """Fractions or intervals rounded to double precision, for the library's calculators."""
     return np.array([float(value.mid.a) if is_interval(value) else float(value) for value in values])
 
 
 def interval(value: Any) -> Any:
-    """The same value with every fraction in it enclosed by an interval at the precision in force.
-
-    Tuples, lists and dictionaries keep their shape; integers, being exact in any arithmetic, stay.
-    """
+    """The value with every fraction in it enclosed by an interval; tuples, lists, dictionaries and integers stay."""
     if isinstance(value, Fraction):
         return enclosures().mpf(value)
     if isinstance(value, tuple | list):

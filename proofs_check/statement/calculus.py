@@ -12,72 +12,6 @@ from typing import Any
 from proofs_check.statement.arithmetic import Real
 
 
-def log(x: Real) -> Real:
-    """The natural logarithm."""
-    import sympy
-
-    return sympy.log(x)
-
-
-def exp(x: Real) -> Real:
-    """The exponential."""
-    import sympy
-
-    return sympy.exp(x)
-
-
-def integral(integrand: Real, variable: Real, low: Real, high: Real) -> Real:
-    """The integral from `low` to `high`, which may be ``math.inf``.
-
-    Examples
-    --------
-    >>> import sympy
-    >>> s = sympy.Symbol("s", positive=True)
-    >>> integral(exp(-2 * s), s, 0, math.inf).doit()
-    1/2
-    """
-    import sympy
-
-    return sympy.Integral(integrand, (variable, low, sympy.oo if high == math.inf else high))
-
-
-def limit(expression: Real, variable: Real, at: Real) -> Real:
-    """The limit from above; ``math.inf`` from below.
-
-    Examples
-    --------
-    >>> import sympy
-    >>> s = sympy.Symbol("s", positive=True)
-    >>> limit(1 + 1 / s, s, math.inf).doit()
-    1
-    """
-    import sympy
-
-    return sympy.Limit(expression, variable, sympy.oo if at == math.inf else at)
-
-
-def slope(expression: Real, variable: Real) -> Real:
-    """The derivative."""
-    import sympy
-
-    return sympy.Derivative(expression, variable)
-
-
-def some_function(name: str, variable: Real) -> Real:
-    """A differentiable function of which nothing else is known.
-
-    Examples
-    --------
-    >>> import sympy
-    >>> x = sympy.Symbol("x")
-    >>> slope(some_function("f", x) ** 2, x).doit()
-    2*f(x)*Derivative(f(x), x)
-    """
-    import sympy
-
-    return sympy.Function(name)(variable)
-
-
 def algebra() -> Any:
     """Sympy, loaded when a proof runs."""
     import sympy
@@ -85,8 +19,36 @@ def algebra() -> Any:
     return sympy
 
 
+def log(x: Real) -> Real:
+    """The natural logarithm."""
+    return algebra().log(x)
+
+
+def exp(x: Real) -> Real:
+    """The exponential."""
+    return algebra().exp(x)
+
+
+def integral(integrand: Real, variable: Real, low: Real, high: Real) -> Real:
+    """The integral from `low` to `high`, which may be ``math.inf``."""
+    return algebra().Integral(integrand, (variable, low, algebra().oo if high == math.inf else high))
+
+
+def limit(expression: Real, variable: Real, at: Real) -> Real:
+    """The limit from above; ``math.inf`` from below."""
+    return algebra().Limit(expression, variable, algebra().oo if at == math.inf else at)
+
+
+def slope(expression: Real, variable: Real) -> Real:
+    """The derivative."""
+    return algebra().Derivative(expression, variable)
+
+
+def some_function(name: str, variable: Real) -> Real:
+    """A differentiable function of which nothing else is known."""
+    return algebra().Function(name)(variable)
+
+
 def factorial(number: Any) -> Any:
     """The factorial of a symbol."""
-    import sympy
-
-    return sympy.factorial(number)
+    return algebra().factorial(number)

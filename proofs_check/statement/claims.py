@@ -42,11 +42,7 @@ class AssumptionError(SpectheoryError):
 
 @dataclass(frozen=True)
 class Compared:
-    """Two sides and how they are said to stand.
-
-    left, right: tuples and dictionaries stand for ``==`` alone.
-    relation: ``"~"`` says that a double-precision number (left) is the exact one (right) but for its rounding.
-    """
+    """Two sides and their relation; ``~``: a double-precision number (left) is the exact one (right), rounded."""
 
     left: Any
     relation: Relation
@@ -86,15 +82,7 @@ def computed(value: Any, exact: Any) -> Compared:
 
 @dataclass(frozen=True)
 class Assumption:
-    """What a claim needs of its case.
-
-    Attributes
-    ----------
-    says : str
-        In words.
-    met : callable
-        Takes the entries of the case by name; must work on fractions, and on a solver's terms for a proof attempt.
-    """
+    """What a claim needs of its case: in words, and as a function that works on fractions and a solver's terms."""
 
     says: str
     met: Callable[..., Any]
@@ -192,10 +180,8 @@ def further(claim: Claim, one: Assumption | None, other: Assumption | None) -> A
 POSITIVE = Assumption("p and q are positive everywhere", lambda p, q: every(share > 0 for share in (*p, *q)))
 """Both pmfs have full support."""
 
-
 LONG = 10**4
 """Denominators above this are shown as decimals where brevity is asked for."""
-
 
 MANY = 16
 """Of a tuple with more entries than this, three and the last are shown where brevity is asked for."""

@@ -20,15 +20,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Effort:
-    """How long a check may look.
-
-    Attributes
-    ----------
-    deep : bool
-        Whether larger grids, more starts and other random cases are tried.
-    seed : int
-        Root of every random case; without `deep` the cases are the same in every run of a seed.
-    """
+    """How long a check may look: `deep` tries larger grids and more starts; `seed` is the root of every random case."""
 
     deep: bool = False
     seed: int = 0
@@ -39,25 +31,16 @@ class Effort:
             raise SettingError(f"seed is {self.seed!r}", limit="must be an integer >= 0", remedy="0 is the default")
 
     def pick(self, default: T, deep: T) -> T:
-        """One value for the default run, one for the deep one.
-
-        Examples
-        --------
-        >>> Effort(deep=True).pick(4, 6)
-        6
-        """
+        """One value for the default run, one for the deep one."""
         return deep if self.deep else default
 
 
 @dataclass(frozen=True)
 class Finding:
-    """The outcome of one check.
+    """The outcome of one check: whether every case held, one failed, or neither could be shown.
 
-    status: whether every case held, one failed, or neither could be shown.
     cases: cases judged; steps that carry the argument, for a proof.
-    gap: the least right side minus left side of an inequality; None where nothing was compared by ``<=``.
-    at: the case that attains the gap; of a refutation, the counterexample.
-    note: what a reader should know besides.
+    gap: the least right side minus left side of an inequality, attained `at`; of a refutation, at the counterexample.
     values: the counterexample by name, where a solver found it.
     """
 

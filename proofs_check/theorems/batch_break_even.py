@@ -26,7 +26,6 @@ from spectheory.drafting import Chain
 BATCHES = (1, 2, 5, 13, 55, 987)
 """Batches at which searches compare."""
 
-
 LAST = 50
 """The last batch of those tried one by one."""
 

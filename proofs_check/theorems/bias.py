@@ -53,10 +53,6 @@ def _recoveries(p: Pmf, q: Pmf, b: Pmf, r: Pmf, strict: bool = False) -> Iterato
     yield equal(int(loss == least), int(standard if strict else within))
 
 
-def _at_least(p: Pmf, q: Pmf, b: Pmf, r: Pmf) -> Compared:
-    return at_least(loss_of(p, q, b, r), stated_loss(p, q, b))
-
-
 def _computed(p: Pmf, q: Pmf, b: Pmf, uno_keeps: int = 1) -> Iterator[Compared]:
     given = floats(p), floats(q), floats(b)
     rejected, _ = outcome(q, b, q)
@@ -112,16 +108,12 @@ PROOF = (
 
 LOSS = Claim("Loss* = sum |p-bq|/2 - sum (1-b)q/2 = sum (bq-p)+, reached; Loss* <= UNO = ... <= TV", _loss)
 LAWS = Claim("loss >= Loss*, and = if and only if c r <= (p - bq)+", _recoveries)
-LEAST = Claim("loss >= Loss* for any b and r", _at_least)
+LEAST = Claim("loss >= Loss* for any b and r", lambda p, q, b, r: at_least(loss_of(p, q, b, r), stated_loss(p, q, b)))
 UNO = "recovery from p itself loses no more than the best recovery law"
 
 
 def _uno(p: Pmf, q: Pmf, b: Pmf) -> Compared:
     return at_most(loss_of(p, q, b, p), stated_loss(p, q, b))
-
-
-def _standard(p: Pmf, q: Pmf, b: Pmf) -> Compared:
-    return at_most(loss_of(p, q, b, normed(excess(p, q), p)), stated_loss(p, q, b))
 
 
 def by_denominator(effort: Effort) -> Iterator[Case]:
@@ -212,7 +204,10 @@ ENTRIES = (
                 Claim(UNO, _uno),
                 by_denominator,
                 over="first among pairs on 2 tokens by denominator, from the unbiased acceptance up",
-                true=Claim("recovery from norm (p - q)+ loses no more", _standard),
+                true=Claim(
+                    "recovery from norm (p - q)+ loses no more",
+                    lambda p, q, b: at_most(loss_of(p, q, b, normed(excess(p, q), p)), stated_loss(p, q, b)),
+                ),
             ),
         ),
     ),

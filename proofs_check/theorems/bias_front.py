@@ -55,11 +55,6 @@ from spectheory.limits import bias_frontier, expected_rejections, mean_bias_fron
 from spectheory.verification import BiasedVerification
 
 
-def _price(p: Pmf, q: Pmf, b: Pmf) -> Compared:
-    """P(reject) + Loss* = TV."""
-    return equal(outcome(q, b, q)[0] + stated_loss(p, q, b), distance(p, q))
-
-
 def _no_cheaper(p: Pmf, q: Pmf, b: Pmf, r: Pmf, factor: int = 1) -> Compared:
     """P(reject) + loss >= TV, any acceptance and recovery."""
     return at_least(outcome(q, b, r)[0] + factor * loss_of(p, q, b, r), distance(p, q))
@@ -174,7 +169,10 @@ PROOF = (
     ),
 )
 
-PRICE = Claim("P(reject) + Loss*(b) = TV for every over-acceptance", _price)
+PRICE = Claim(
+    "P(reject) + Loss*(b) = TV for every over-acceptance",
+    lambda p, q, b: equal(outcome(q, b, q)[0] + stated_loss(p, q, b), distance(p, q)),
+)
 LINE = Claim("P(reject) + loss >= TV for any acceptance and recovery law", _no_cheaper)
 FAMILY = Claim("b = (1-t) min(1, p/q) + t outputs (1-t)p + tq, rejects (1-t) TV, loses t TV", _mixture)
 WHOLE = Claim("whole texts follow the mixtures and reject as Y1 says for them", _sequence)

@@ -40,7 +40,6 @@ LEFT_LIMITS: tuple[Step, ...] = (
 )
 """From many-to-one to B3 and the recursion for U."""
 
-
 BELOW_B3 = Claim("E[X] <= B3", lambda pmfs, capacity, value: at_most(value, plain_bound(pmfs, capacity, value)), WALKED)
 BELOW_B3_WRONG = Claim(
     "E[X] <= B3 with P - 1",

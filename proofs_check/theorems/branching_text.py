@@ -44,7 +44,6 @@ Chances = Sequence[Fraction]
 
 Texts = Sequence[Chances]
 
-
 ANY_TEXT: tuple[Step, ...] = (
     ANY_TARGET,
     DUALITY[0],
@@ -237,11 +236,6 @@ def reading(mu: Real, mu2: Real, capacity: Real, bonus: int = 1) -> Compared:
     return computed(found, sharp_form(mu, mu2, capacity) + bonus)
 
 
-def reading_cases(effort: Effort) -> Iterator[Case]:
-    """Moments, with P up to 8."""
-    return (case for case in setting_cases(effort) if case["capacity"] <= 8)
-
-
 ENTRIES = (
     Entry(
         id="B6",
@@ -291,7 +285,7 @@ ENTRIES = (
             ),
             agreement(
                 Claim("the idealised value of a trace is B2' plus one", reading),
-                reading_cases,
+                lambda effort: (case for case in setting_cases(effort) if case["capacity"] <= 8),
                 over="mu from 0.001 to 20, mu2/mu^2 up to 90, P up to 8",
                 wrong=Claim("it is B2'", lambda **case: reading(**case, bonus=0)),
             ),

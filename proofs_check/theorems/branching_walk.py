@@ -81,7 +81,6 @@ EVERY_T_WRONG = Claim(
     (UNCERTAIN, MODERATE),
 )
 
-
 BY_DEPTH = Claim(
     "the same where all prefixes of one length share their pmf, drawn anew for each length",
     lambda pmfs, capacity, c: above(pmfs, capacity, mean_best_by_depth(pmfs, capacity), c),

@@ -47,10 +47,7 @@ def by_odds(p: Pmf, q: Pmf, k: int) -> Real:
 
 
 def races(p: Pmf, q: Pmf, k: int) -> dict[tuple[int, int], Fraction]:
-    """Joint law of the first race's draft and of (race, token) that the output comes from, numbered race by race.
-
-    All k races are one race over their clocks for the output, of which the first V are the draft's.
-    """
+    """Joint law of the first race's draft and of (race, token) that the output comes from, numbered race by race."""
     return race_coupling(tuple(a / k for _ in range(k) for a in p), (*q, *[Fraction(0)] * ((k - 1) * len(q))))
 
 
@@ -106,7 +103,6 @@ A_RACE_WITHIN_RACES: tuple[Step, ...] = (
     ),
 )
 """For every number of races and tokens."""
-
 
 BOUND = Claim(
     "the printed sum is at most the acceptance, k = 2", lambda p, q: at_most(printed(p, q, 2), listed(p, q, 2))

@@ -64,10 +64,7 @@ def rates(alpha: Fraction, c: Fraction) -> Iterator[Compared]:
 
 
 def inverses(alpha: Fraction, c: Fraction) -> Iterator[Compared]:
-    """What is required for the speed-up that alpha and c give, at one k and at the best one, is alpha and c.
-
-    At c = 0 a speed-up rounded up is out of reach: there the ratio is not asked for.
-    """
+    """What the speed-up of alpha and c requires is alpha and c, at one k and the best one; c = 0 asks no ratio."""
     best = max(speedup(alpha, k, c) for k in range(1, LONGEST + 1))
     for k in (1, 3, LONGEST):
         wanted = float(speedup(alpha, k, c))

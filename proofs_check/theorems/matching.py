@@ -34,11 +34,6 @@ def one_hot(token: int, tokens: int) -> tuple[Real, ...]:
     return tuple(Fraction(int(x == token)) for x in range(tokens))
 
 
-def greedy_coupling(p: ExactPmf, q: ExactPmf) -> Law:
-    """First choice against first choice: an argmax draft against a target that is certain."""
-    return argmax_coupling(one_hot(first(p), len(p)), q)
-
-
 def matched(joint: Law, p: Pmf, acceptance: Real, given: Sequence[Real]) -> Iterator[Compared]:
     """The joint law of (draft, output) has this output law, this diagonal, and this diagonal given the output."""
     everyone = range(len(p))
@@ -53,7 +48,7 @@ def enumerated(p: ExactPmf, q: ExactPmf) -> Iterator[Compared]:
     agree = int(first(p) == draft)
     yield from matched(independent_coupling(p, q), p, independent(p, q), q)
     yield from matched(argmax_coupling(p, q), p, p[draft], one_hot(draft, len(q)))
-    yield from matched(greedy_coupling(p, q), output, agree, [agree] * len(p))
+    yield from matched(argmax_coupling(one_hot(first(p), len(p)), q), output, agree, [agree] * len(p))
 
 
 def library(choice: Callable[[Pmf], int]) -> Callable[[Pmf, Pmf], Iterator[Compared]]:

@@ -164,7 +164,6 @@ BY_ANOTHER_KEY = Claim(
     ),
 )
 
-
 ENTRIES = (
     Entry(
         id="R4",

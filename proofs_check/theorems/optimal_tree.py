@@ -120,7 +120,6 @@ PARENTS_FIRST: Step = valid(
     lambda w, x: [w >= 0, x >= 0, x <= 1],
 )
 
-
 LIMITED: tuple[Step, ...] = (
     valid(
         "of two nodes of one depth the heavier has, rank by rank, the heavier children: the heaviest of the next depth "

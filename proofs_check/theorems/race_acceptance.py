@@ -58,10 +58,7 @@ def library(p: Pmf, q: Pmf) -> Iterator[Compared]:
 
 
 def enclosed(p: ExactPmf, q: ExactPmf, parts: int = 1) -> Iterator[Compared]:
-    """The ends of the library around both forms of the value, each token split into equal parts.
-
-    The entries are taken as the doubles they are. Splitting changes no form: the parts of a token share its ratio.
-    """
+    """The ends of the library around both forms of the value, each token split into equal parts of its ratio."""
     target, draft = floats(p), floats(q)
     found = race_enclosure(np.repeat(target / parts, parts), np.repeat(draft / parts, parts))
     low, high = Fraction(found.low), Fraction(found.high)

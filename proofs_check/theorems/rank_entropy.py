@@ -62,7 +62,6 @@ from spectheory.verification import (
 WIDTH = 1e-6
 """Width asked of the library's intervals, nats."""
 
-
 MANY = 60
 """The same where an interval of the library's has to be met; of small denominators less than 1e-7 is beyond."""
 

@@ -28,10 +28,7 @@ LONGEST = 400
 
 
 def mean_rank(p: Pmf, q: Pmf) -> Real | None:
-    """E[R], the sum of the products of TVs: until the residual repeats itself, then a geometric series.
-
-    None where it repeats itself and is never accepted.
-    """
+    """E[R], the sum of the products of TVs, ending in a geometric series; None where that never accepts."""
     total, alive, before = 0 * p[0], 1 + 0 * p[0], None
     for _, (residual, tv) in zip(range(LONGEST), residuals(p, q), strict=False):
         if residual == before:
@@ -73,10 +70,7 @@ def mean_is(form: Callable[[list[tuple[Real, Real]]], Real]) -> Callable[[Pmf, P
 
 
 def closing_in(p: Pmf, q: Pmf, *, start: Real | None = None) -> Iterator[Compared]:
-    """What of E[R] = c is still to come after m rejections, c - s, falls by 1 - q each, q of the largest ratio.
-
-    It never comes to an end where the draft lacks a token of the target: that much is always left.
-    """
+    """What of E[R] = c is still to come after m rejections, c - s, falls by 1 - q each, q of the largest ratio."""
     lacked = sum(a for a, b in zip(p, q, strict=True) if is_zero(b))
     c, share = max((a / b, b) for a, b in zip(p, q, strict=True) if not is_zero(b))
     for m, (s, mass) in enumerate(levels(p, q, CANDIDATES)):

@@ -169,7 +169,6 @@ GAIN: tuple[Step, ...] = (
 )
 """C(0) - C'(0) = sum of f(n) w(n) (C'(n+i) - C'(n+i+1))."""
 
-
 NO_TREE_BEATS = Claim(
     "no tree accepts more from a uniform start than the heaviest nodes by average weight",
     lambda text, tree: at_most(accepted(text, tree), accepted(text, greedy_tree(text, len(tree)))),

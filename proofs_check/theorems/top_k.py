@@ -40,11 +40,6 @@ def places(q: Pmf, sign: int = 1) -> list[int]:
     return [1 + sum(before(b, sign * j, a, sign * i) for j, b in enumerate(q)) for i, a in enumerate(q)]
 
 
-def shared_places(q: Pmf) -> list[int]:
-    """The places when equals share one."""
-    return [1 + sum(holds_as_number(b > a) for b in q) for a in q]
-
-
 def first_choices(q: Pmf) -> Iterator[int]:
     """The tokens as the draft picks them: again and again the most probable one that is left, lowest index first."""
     left = list(range(len(q)))
@@ -118,7 +113,10 @@ LAST_FIRST = Claim("the same with the highest index first among equals", lambda 
 
 ENTROPY = Claim("H(R) = H(p)", lambda p, q: information(p, places(q)))
 
-SHARED = Claim("H(R) = H(p) when equals share a place", lambda p, q: information(p, shared_places(q)))
+SHARED = Claim(
+    "H(R) = H(p) when equals share a place",
+    lambda p, q: information(p, [1 + sum(holds_as_number(b > a) for b in q) for a in q]),
+)
 
 LIBRARY = Claim("the library's rank_pmf, rank_pmf_given and acceptance are R7's", calculated)
 

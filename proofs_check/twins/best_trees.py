@@ -16,13 +16,7 @@ RANKS = 3
 
 
 def heaviest_tree(pi: RankPmf, nodes: int, depth: int | None = None, width: int | None = None) -> Nodes:
-    """The heaviest nodes of positive weight from a heap, of equal ones the shallowest, within the limits on the tree.
-
-    Examples
-    --------
-    >>> heaviest_tree((Fraction(1, 4), Fraction(3, 4)), 3)
-    ((2,), (2, 2), (2, 2, 2))
-    """
+    """The heaviest nodes of positive weight from a heap, of equal ones the shallowest, within the tree's limits."""
     found: list[Path] = []
     heap: list[tuple[Real, int, Path]] = [(-1, 0, ())]
     while heap and len(found) <= nodes:

@@ -49,16 +49,7 @@ def listed(pmf: Pmf, m: int, extra: Sequence[int] = ()) -> tuple[list[int], list
 
 
 def seen(p: Pmf, q: Pmf, m: Lengths, extra: Extras = NO_EXTRAS) -> Seen:
-    """What the lists of a pair tell.
-
-    Examples
-    --------
-    >>> from fractions import Fraction
-    >>> half, quarter = Fraction(1, 2), Fraction(1, 4)
-    >>> found = seen((half, quarter, quarter), (quarter, half, quarter), (1, 1))
-    >>> found.ours, found.theirs, found.outside, found.s
-    ([Fraction(1, 2)], [Fraction(1, 2)], 1, Fraction(1, 2))
-    """
+    """What the lists of a pair tell."""
     (top, more), (other_top, other_more) = listed(p, m[0], extra[0]), listed(q, m[1], extra[1])
     known, others = {*top, *more}, {*other_top, *other_more}
     return Seen(

@@ -27,15 +27,7 @@ def sets(tokens: int) -> list[tuple[int, ...]]:
 
 
 def optimum(p: Pmf, q: Pmf, k: int) -> Real:
-    """R4: 1 + min over every set H of p(H) - q(H)^k.
-
-    Examples
-    --------
-    >>> from fractions import Fraction
-    >>> half = Fraction(1, 2)
-    >>> optimum((0, 1), (half, half), 2)
-    Fraction(3, 4)
-    """
+    """R4: 1 + min over every set H of p(H) - q(H)^k."""
     return _least_over(p, q, k, sets(len(p)))
 
 
@@ -64,15 +56,7 @@ def lists(q: Pmf, k: int) -> dict[Drawn, Real]:
 
 
 def largest_flow(p: Pmf, weights: Mapping[Drawn, Real]) -> Flow:
-    """The largest flow from lists of known weights to the tokens they hold, of capacity p, by augmenting paths.
-
-    Examples
-    --------
-    >>> from fractions import Fraction
-    >>> half = Fraction(1, 2)
-    >>> sum(largest_flow((0, 1), lists((half, half), 2)).values())
-    Fraction(3, 4)
-    """
+    """The largest flow from lists of known weights to the tokens they hold, of capacity p, by augmenting paths."""
     flow = {(drawn, x): 0 * p[0] for drawn in weights for x in sorted(set(drawn))}
     while True:
         spare = {drawn: weight - sum(flow[drawn, x] for x in set(drawn)) for drawn, weight in weights.items()}

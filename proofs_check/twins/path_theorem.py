@@ -76,26 +76,14 @@ def _product(values: Sequence[Fraction]) -> Fraction:
 
 
 def accepted_law(survival: Survival, n: int, k: int, length: int) -> list[Fraction]:
-    """P(tau = i) for i = 0..min(k, length - n), the last entry counting every tau from there on.
-
-    Examples
-    --------
-    >>> [str(share) for share in accepted_law(lambda n, i: Fraction(1, 2**i), 0, 3, 2)]
-    ['1/2', '1/4', '1/4']
-    """
+    """P(tau = i) for i = 0..min(k, length - n), the last entry counting every tau from there on."""
     most = min(k, length - n)
     alive = [survival(n, i) for i in range(most + 1)]
     return [alive[i] - (alive[i + 1] if i < most else 0) for i in range(most + 1)]
 
 
 def calls(survival: Survival, k: int, length: int, *, prefill: bool = False) -> tuple[Fraction, Fraction]:
-    """Mean and variance of the calls a text takes: C(n) = 1 + sum_i P(tau=i|n) C(n+i+1), C = 0 from the end on.
-
-    Examples
-    --------
-    >>> [str(value) for value in calls(lambda n, i: Fraction(1, 2**i), 1, 2)]
-    ['3/2', '1/4']
-    """
+    """Mean and variance of the calls a text takes: C(n) = 1 + sum_i P(tau=i|n) C(n+i+1), C = 0 from the end on."""
     mean = [Fraction(0)] * (length + k + 2)
     square = list(mean)
     for n in range(length - 1, -1, -1):
@@ -108,13 +96,7 @@ def calls(survival: Survival, k: int, length: int, *, prefill: bool = False) -> 
 
 
 def full_acceptances(survival: Survival, k: int, length: int) -> Fraction:
-    """Expected number of calls, the one that ends the text left out, that accept all k drafts.
-
-    Examples
-    --------
-    >>> full_acceptances(lambda n, i: Fraction(1), 1, 4)
-    Fraction(1, 1)
-    """
+    """Expected number of calls, the one that ends the text left out, that accept all k drafts."""
     expected = [Fraction(0)] * (length + k + 2)
     for n in range(length - 1, -1, -1):
         law = accepted_law(survival, n, k, length)
@@ -124,18 +106,14 @@ def full_acceptances(survival: Survival, k: int, length: int) -> Fraction:
     return expected[0]
 
 
-def all_calls_law(survival: Survival, k: int, length: int, *, prefill: bool = False) -> dict[tuple[int, ...], Fraction]:
-    """Law of the accepted drafts of every call, given the text: calls are independent, each with its survival.
-
-    The last call is cut to the drafts inside the text, as :func:`proofs_check.algorithms.enumeration.given_text` does.
-    """
+def all_calls_law(survival: Survival, k: int, length: int) -> dict[tuple[int, ...], Fraction]:
+    """Law of the accepted drafts of every call, given the text: independent calls, the last cut to the text."""
     done: dict[tuple[int, ...], Fraction] = {}
     running: dict[tuple[int, tuple[int, ...]], Fraction] = {(0, ()): Fraction(1)}
     while running:
         following: dict[tuple[int, tuple[int, ...]], Fraction] = {}
         for (n, accepted), weight in running.items():
-            drafts = 0 if prefill and n == 0 else k
-            for i, share in enumerate(accepted_law(survival, n, drafts, length)):
+            for i, share in enumerate(accepted_law(survival, n, k, length)):
                 if weight * share == 0:
                     continue
                 key = (*accepted, i)

@@ -17,15 +17,7 @@ Real = Any
 
 
 def rank_given(p: Sequence[Real], q: Sequence[Real], winner: int) -> list[Real]:
-    """P(R = r | output `winner`), r = 1..V; all zero where the draft cannot draw it.
-
-    Examples
-    --------
-    >>> from fractions import Fraction
-    >>> third = Fraction(1, 3)
-    >>> rank_given((third, 2 * third), (2 * third, third), 1)
-    [Fraction(1, 2), Fraction(1, 2)]
-    """
+    """P(R = r | output `winner`), r = 1..V; all zero where the draft cannot draw it."""
     tokens, zero = len(p), p[0] * 0
     law = [zero] * tokens
     if q[winner] == 0:

@@ -55,17 +55,7 @@ def assignments(pmfs: Ensemble, depth: int) -> Iterator[dict[Prefix, Pmf]]:
 
 
 def mean_best(pmfs: Ensemble, capacity: int) -> Fraction:
-    """E[X] of the best tree, over the ensemble: what every form of B bounds.
-
-    A prefix shows its pmf once it is in the tree, fresh, as nothing before depended on it; the states of the search are
-    the weights that wait.
-
-    Examples
-    --------
-    >>> half, one = Fraction(1, 2), Fraction(1)
-    >>> [str(mean_best([(half, half), (one, 0 * one)], capacity)) for capacity in (1, 2)]
-    ['3/4', '11/8']
-    """
+    """E[X] of the best tree, over the ensemble: what every form of B bounds; states are the weights that wait."""
     states = _shown({(): Fraction(1)}, pmfs, Fraction(1), capacity)
     total = Fraction(0)
     for left in range(capacity - 1, -1, -1):
@@ -130,13 +120,6 @@ def walk(pmfs: Ensemble) -> Iterator[tuple[Fraction, Fraction]]:
     """The values w of W_1, W_2, ... from 1 downwards, each with the expected number of n >= 1 at which W_n = w.
 
     By the renewal equation; without end. If every token is certain there is no such number.
-
-    Examples
-    --------
-    >>> from itertools import islice
-    >>> half = Fraction(1, 2)
-    >>> [(str(w), str(number)) for w, number in islice(walk([(half, half), (2 * half, 0 * half)]), 3)]
-    [('1', '1'), ('1/2', '2'), ('1/4', '2')]
     """
     law = one_step(pmfs)
     still = law.pop(Fraction(1), Fraction(0))

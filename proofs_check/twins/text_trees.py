@@ -38,13 +38,7 @@ def accepted(text: Text, tree: Nodes) -> Real:
 
 
 def greedy_tree(text: Text, nodes: int) -> Nodes:
-    """The heaviest nodes by their averages, from a heap.
-
-    Examples
-    --------
-    >>> greedy_tree(((Fraction(0), Fraction(1)), (Fraction(1), Fraction(0)), (Fraction(1), Fraction(0))), 2)
-    ((1,), (2,))
-    """
+    """The heaviest nodes by their averages, from a heap."""
     found: list[Path] = []
     heap: list[tuple[Real, int, Path]] = [(-1, 0, ())]
     while len(found) <= nodes:
@@ -107,9 +101,7 @@ def certain_text(ranks: Sequence[int]) -> Text:
 
 AVERAGE = Claim("the heaviest nodes by average weight are the best tree for a uniform start", best_on_average)
 
-
 FEWEST = Claim("a tree of the k heaviest average weights takes as few calls as any tree of k nodes", fewest_calls)
-
 
 NEVER_COSTS = Claim(
     "one more node never adds calls", lambda text, tree, node: at_most(calls(text, (*tree, node)), calls(text, tree))

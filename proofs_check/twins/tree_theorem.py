@@ -42,14 +42,7 @@ def conditional(joint: Joint) -> RankLaw:
 
 
 def rejection_given(p: Pmf, q: Pmf, token: int, candidates: int) -> list[Fraction]:
-    """R3 with replacement in closed form: the product of TV(p^m, q), m < r, times min(p^r, q) at the token, over p.
-
-    Examples
-    --------
-    >>> third = Fraction(1, 3)
-    >>> [str(share) for share in rejection_given((third, 2 * third), (2 * third, third), 1, 2)]
-    ['1/2', '1/6']
-    """
+    """R3 with replacement in closed form: the product of TV(p^m, q), m < r, times min(p^r, q) at the token, over p."""
     law, residual, alive = [], p, Fraction(1)
     for _ in range(candidates):
         law.append(alive * min(residual[token], q[token]) / p[token])
@@ -68,14 +61,7 @@ def node_probability(laws: RankLaws, n: int, node: Path) -> Fraction:
 
 
 def tree_survival(laws: RankLaws, tree: Tree) -> Survival:
-    """P(tau >= i) of a call that starts at n: the sum over the nodes of depth i, for n + i up to the text's end.
-
-    Examples
-    --------
-    >>> half = Fraction(1, 2)
-    >>> tree_survival([[half, half / 2], [half, half]], frozenset({(1,), (2,), (2, 1)}))(0, 2)
-    Fraction(1, 8)
-    """
+    """P(tau >= i) of a call that starts at n: the sum over the nodes of depth i, for n + i up to the text's end."""
 
     def survival(n: int, i: int) -> Fraction:
         if i == 0:
@@ -86,11 +72,7 @@ def tree_survival(laws: RankLaws, tree: Tree) -> Survival:
 
 
 def all_ends_law(laws: RankLaws, tree: Tree, length: int, *, prefill: bool = False) -> dict[tuple[Path, ...], Fraction]:
-    """Law of the nodes at which the calls end, given the text: calls are independent, positions too.
-
-    A call ends at node v if it accepts v and the rank at the next position is no child's; the last call is cut as in
-    :func:`given_text`.
-    """
+    """Law of the nodes at which the calls end, given the text: calls are independent, the last cut to the text."""
     done: dict[tuple[Path, ...], Fraction] = {}
     running: dict[tuple[int, tuple[Path, ...]], Fraction] = {(0, ()): Fraction(1)}
     while running:
@@ -131,13 +113,7 @@ def leaf_calls(laws: RankLaws, tree: Tree, length: int, *, start: int = 0) -> Fr
 
 
 def visits(survival: Survival, most: int, length: int) -> list[Fraction]:
-    """Expected number of calls that start at each position.
-
-    Examples
-    --------
-    >>> [str(share) for share in visits(lambda n, i: Fraction(1, 2**i), 1, 3)]
-    ['1', '1/2', '3/4']
-    """
+    """Expected number of calls that start at each position."""
     expected = [Fraction(1)] + [Fraction(0)] * (length + most)
     for n in range(length):
         for i, share in enumerate(accepted_law(survival, n, most, length)):

@@ -36,13 +36,7 @@ class Rows(NamedTuple):
 
 
 def acceptance_law(target: Floats, draft: Floats) -> Floats:
-    """Joint mass ``[..., 2V]`` of output and mark: 2x is token x recovered, 2x + 1 is token x accepted.
-
-    Examples
-    --------
-    >>> acceptance_law(np.array([0.75, 0.25]), np.array([0.25, 0.75]))
-    array([0.5 , 0.25, 0.  , 0.25])
-    """
+    """Joint mass ``[..., 2V]`` of output and mark: 2x is token x recovered, 2x + 1 is token x accepted."""
     mass = np.stack([np.maximum(target - draft, 0.0), np.minimum(target, draft)], axis=-1)
     return mass.reshape(*target.shape[:-1], -1)
 

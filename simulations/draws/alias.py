@@ -18,11 +18,7 @@ Tokens = NDArray[np.int32]
 
 
 class Alias(NamedTuple):
-    """Tables of one pmf ``[V]`` or of several ``[..., V]``.
-
-    - ``keep``, ``[..., V]``: probability that a column gives its own token.
-    - ``other``, ``[..., V]``: the token it gives else.
-    """
+    """Tables of pmfs ``[..., V]``: the probability that a column gives its own token, and the token it gives else."""
 
     keep: Floats
     other: Tokens
@@ -37,14 +33,7 @@ class Alias(NamedTuple):
 
 
 def alias(pmf: Floats) -> Alias:
-    """The tables of pmfs ``[..., V]``; weights need not sum to one.
-
-    Examples
-    --------
-    >>> table = alias(np.array([0.5, 0.3, 0.2]))
-    >>> table.pmf().round(12)
-    array([0.5, 0.3, 0.2])
-    """
+    """The tables of pmfs ``[..., V]``; weights need not sum to one."""
     weights = np.ascontiguousarray(pmf, dtype=np.float64)
     keep, other = np.empty(weights.shape), np.empty(weights.shape, dtype=np.int32)
     tables = Alias(keep, other)
@@ -91,14 +80,7 @@ def _build(weights: Floats, keep: Floats, other: Tokens) -> None:
 
 @compiled
 def drawn(keep: Floats, other: Tokens, u: float) -> int:
-    """The token that a uniform draws: its integer part picks the column, its fraction decides within.
-
-    Examples
-    --------
-    >>> table = alias(np.array([0.25, 0.75]))
-    >>> [drawn(table.keep, table.other, u) for u in (0.1, 0.3, 0.9)]
-    [0, 1, 1]
-    """
+    """The token that a uniform draws: its integer part picks the column, its fraction decides within."""
     scaled = u * keep.size
     column = int(scaled)
     return column if scaled - column < keep[column] else int(other[column])

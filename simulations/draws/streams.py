@@ -25,13 +25,7 @@ _MASK = (1 << 64) - 1
 
 
 def words(seed: int, *child: int) -> Words:
-    """The words of a fresh stream; streams of different seeds, or of different children of a seed, are independent.
-
-    Examples
-    --------
-    >>> words(1, 2, 0).shape
-    (4,)
-    """
+    """The words of a fresh stream; streams of different seeds, or of different children of a seed, are independent."""
     sequence = np.random.SeedSequence(seed, spawn_key=child)
     return np.asarray(sequence.generate_state(4, np.uint64), dtype=np.uint64)
 

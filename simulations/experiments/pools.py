@@ -49,10 +49,7 @@ def _end_with_parent() -> None:
 
 
 class Pool:
-    """An executor that is made anew when it breaks.
-
-    - ``executor``: one that stays the caller's, a function that makes them, or None for processes.
-    """
+    """An executor that is made anew when it breaks: the caller's own, one from a function, or None for processes."""
 
     def __init__(self, executor: Executor | Maker | None, workers: int | None) -> None:
         if workers is not None and executor is not None:

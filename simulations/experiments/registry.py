@@ -11,12 +11,7 @@ S = TypeVar("S", bound=Callable[..., Any])
 
 
 class Simulator(NamedTuple):
-    """A registered simulator.
-
-    - ``run``: ``run(parameters, trials, state)`` simulates `trials` trials with the stream `state` and returns a
-      :class:`~simulations.counts.tally.Tally`.
-    - ``version``: version of its draws and counts; numbers of different versions never mix.
-    """
+    """``run(parameters, trials, state)`` returns a tally; numbers of different versions never mix."""
 
     run: Callable[..., Any]
     version: str

@@ -26,11 +26,7 @@ DEATHS = 3
 
 @dataclass
 class Advance:
-    """How far a task is.
-
-    - ``ready``: finished batches that are not counted yet, by number.
-    - ``tally``: batches 0, 1, ... up to the first that is missing, or to where the rule stops.
-    """
+    """How far a task is: finished batches `ready` to be counted, and the `tally` of the first ones without a gap."""
 
     task: Task
     stop: Stop
@@ -56,12 +52,7 @@ class Run:
     """A run of several tasks."""
 
     def __init__(
-        self,
-        advances: list[Advance],
-        pool: Pool,
-        in_flight: int,
-        file: ResultsWriter | None,
-        progress: Progress | None,
+        self, advances: list[Advance], pool: Pool, in_flight: int, file: ResultsWriter | None, progress: Progress | None
     ) -> None:
         self.advances, self.pool, self.in_flight, self.file = advances, pool, in_flight, file
         self.progress: Progress = progress or (lambda task, tally: None)

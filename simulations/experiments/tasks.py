@@ -25,11 +25,6 @@ def canonical(value: Any) -> str:
     """The one JSON text of a value: keys sorted, no spaces, finite numbers; numpy scalars and arrays as lists.
 
     1 and 1.0 differ, as they may to a simulator.
-
-    Examples
-    --------
-    >>> canonical({"k": (1, 2.5), "a": np.int64(3)})
-    '{"a":3,"k":[1,2.5]}'
     """
     try:
         return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -53,11 +48,7 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Task:
-    """One experiment; make it with :func:`task`.
-
-    - ``text``: its parameters as canonical JSON.
-    - ``trials``: trials of one batch; another batch size draws other numbers.
-    """
+    """One experiment; make it with :func:`task`. `text` is its parameters as JSON, `trials` those of one batch."""
 
     kind: str
     text: str

@@ -29,15 +29,7 @@ def residuals(target: Floats, draft: Floats, drafts: int) -> Floats:
 
 
 def batch_rejections(
-    target: Any,
-    draft: Any,
-    initial: Any,
-    *,
-    length: int,
-    drafts: int,
-    texts: int,
-    state: Words,
-    printed: bool = False,
+    target: Any, draft: Any, initial: Any, *, length: int, drafts: int, texts: int, state: Words, printed: bool = False
 ) -> RejectionCounts:
     """Rejections along texts decoded with a batch of M i.i.d. drafts: positions whose token was recovered.
 

@@ -50,10 +50,7 @@ def lazy_race(
 
 
 def _table(pmf: Floats, ratios: Floats) -> Floats:
-    """The alias table ``[V, 4]``: the probability to keep a column, its own p/q, the other token and that one's p/q.
-
-    A draw and its ratio are then one line of memory.
-    """
+    """The alias table ``[V, 4]``, a line of memory each: probability to keep, own p/q, the other token, its p/q."""
     table = alias(pmf)
     return np.stack([table.keep, ratios, table.other.astype(np.float64), ratios[table.other]], axis=1)
 

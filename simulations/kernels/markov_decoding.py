@@ -53,10 +53,7 @@ def token_calls(target: Any, draft: Any, initial: Any, *, length: int, k: int, t
 
 
 def calls_of_rows(rows: Rows, start: Alias, lanes: Words, *, length: int, k: int, texts: int) -> CallCounts:
-    """Calls of token verification by the tables of every state, the table of the first state and a stream per lane.
-
-    An outcome of the tables is twice the next state, plus one if its token is accepted.
-    """
+    """Calls of token verification by tables whose outcomes are twice the next state, plus one if accepted."""
     accepted, by_calls = np.zeros((lanes.shape[1], k + 1), np.int64), np.zeros(length + 1, np.int64)
     _token_calls(rows, *start, lanes, length, texts, accepted, by_calls)
     return CallCounts(accepted.sum(axis=0), by_calls)
@@ -121,14 +118,7 @@ def _uniforms(streams: Words, u: Floats) -> None:
 
 @compiled
 def _token_calls(
-    rows: Rows,
-    keep: Floats,
-    other: Tokens,
-    streams: Words,
-    length: int,
-    texts: int,
-    counts: Counts,
-    by_calls: Counts,
+    rows: Rows, keep: Floats, other: Tokens, streams: Words, length: int, texts: int, counts: Counts, by_calls: Counts
 ) -> None:
     lanes, k = counts.shape[0], counts.shape[1] - 1
     last, depth, u = np.zeros(lanes, np.int64), np.zeros(lanes, np.int64), np.zeros(lanes)
@@ -157,14 +147,7 @@ def _token_calls(
 
 @compiled
 def _horizon_rejections(
-    rows: Rows,
-    keep: Floats,
-    other: Tokens,
-    streams: Words,
-    length: int,
-    texts: int,
-    positions: Counts,
-    totals: Counts,
+    rows: Rows, keep: Floats, other: Tokens, streams: Words, length: int, texts: int, positions: Counts, totals: Counts
 ) -> None:
     lanes = streams.shape[1]
     last, rejected, u = np.zeros(lanes, np.int64), np.zeros(lanes, np.int64), np.zeros(lanes)

@@ -22,11 +22,7 @@ from spectheory.errors import ShapeError
 
 
 class Tables(NamedTuple):
-    """What a pair needs to be decoded.
-
-    - ``rows``: tables of every state; an outcome is twice the state that follows, plus one if its token is accepted.
-    - ``start``: table of the first state.
-    """
+    """Tables of every state, whose outcomes are twice the next state, plus one if accepted; and of the first state."""
 
     rows: Rows
     start: Alias

@@ -137,11 +137,7 @@ def _race_walks(p: Floats, q: Floats, children: Tokens, calls: int, exits: Count
 
 @compiled
 def _places_before(p: Floats, q: Floats, uniforms: Floats, beyond: int, state: Words) -> int:
-    """Tokens that the draft's race puts before the target's winner; `beyond` where it cannot draw the winner.
-
-    A clock -log(1-u) is at least u, so most tokens are passed over without a logarithm. Clocks are compared crosswise:
-    their quotients may overflow.
-    """
+    """Tokens before the target's winner in the draft's race (clocks compared crosswise); `beyond` if it has no rank."""
     first, x, clock_x = math.inf, 0, 0.0
     for y in range(p.size):
         u = uniform(state)

@@ -37,11 +37,7 @@ class Chains:
 
 @dataclass(frozen=True)
 class RejectionCounts:
-    """Where the drafts of many texts were rejected; counts of separate runs add up.
-
-    - ``positions``, ``[T]``: texts with a rejection at each position.
-    - ``texts``, ``[T + 1]``: texts by their number of rejections.
-    """
+    """Texts with a rejection at each position ``[T]``, and texts by their number of rejections ``[T + 1]``."""
 
     positions: Counts
     texts: Counts
@@ -52,13 +48,7 @@ class RejectionCounts:
 
 @dataclass(frozen=True)
 class CallCounts:
-    """Calls that decoded many texts; counts of separate runs add up.
-
-    - ``accepted``, ``[k + 1]``: calls by their accepted drafts; the recovered or bonus token is not among them. Tokens
-      are ``accepted @ arange(1, k + 2)``.
-    - ``texts``, ``[length + 1]``: texts by their number of calls, which are dependent within a text and not between
-      texts.
-    """
+    """Calls by their accepted drafts, ``[k + 1]``, and texts by their number of calls, ``[length + 1]``."""
 
     accepted: Counts
     texts: Counts

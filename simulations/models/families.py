@@ -53,13 +53,7 @@ FAMILIES: dict[str, Draw] = {
 
 
 def population(name: str, pmfs: int, tokens: int) -> Floats:
-    """The pmfs of a family, ``[pmfs, tokens]``; the same in every run.
-
-    Examples
-    --------
-    >>> population("Zipf, exponent 0.5 to 3", 2, 3).round(2).tolist()
-    [[0.85, 0.12, 0.04], [0.7, 0.2, 0.1]]
-    """
+    """The pmfs of a family, ``[pmfs, tokens]``; the same in every run."""
     if name not in FAMILIES:
         raise SettingError(f"the family is {name!r}", limit=f"there are {', '.join(FAMILIES)}", remedy="name one")
     weights = FAMILIES[name](np.random.default_rng(list(FAMILIES).index(name)), pmfs, tokens)

@@ -54,12 +54,6 @@ def ngram_pair(
     - ``order``, ``draft_order``: tokens of a gram, at least 1; the draft's at most the target's.
     - ``weight``, ``draft_weight``: what every order keeps for itself (:func:`simulations.models.ngram_models.ngram`);
       the draft's is the target's by default.
-
-    Examples
-    --------
-    >>> pair = ngram_pair("to be or not to be", order=3, draft_order=2)
-    >>> pair.target.shape == pair.draft.shape == pair.following.shape == (pair.initial.size, 256)
-    True
     """
     target = ngram(byte_tokens(target_text), BYTES, order=order, weight=weight)
     text = target_text if draft_text is None else draft_text
@@ -105,15 +99,8 @@ def text_of(parameters: Mapping[str, Any]) -> str:
 def ngram_pair_of(parameters: Mapping[str, Any]) -> Automaton:
     """The pair a task asks for, as :func:`ngram_pair` makes it; kept for the next time.
 
-    - ``parameters``: a recipe of the target's text, ``order`` and ``draft_order``; optionally ``weight``,
-      ``draft_weight`` and, as ``draft``, a recipe of another text for the draft. Others are not read.
-
-    Examples
-    --------
-    >>> parameters = text_parameters("json.decoder") | {"order": 2, "draft_order": 1}
-    >>> target, draft, following, initial = ngram_pair_of(parameters)
-    >>> target.shape == draft.shape == (initial.size, 256), following.dtype
-    (True, dtype('int32'))
+    Read are a recipe of the target's text, ``order``, ``draft_order``, ``weight``, ``draft_weight``, and as ``draft`` a
+    recipe of another text for the draft.
     """
     if missing := [name for name in ("order", "draft_order") if name not in parameters]:
         raise SettingError(f"no {missing[0]} is given", limit="the models have an order each", remedy="state it")

@@ -60,18 +60,9 @@ class Ngram:
 
 
 def ngram(tokens: ArrayLike, vocabulary: int, *, order: int, weight: float = 0.9) -> Ngram:
-    """Count the grams of a text.
+    """Count the grams of a text ``[N]`` of tokens 0 to V - 1, V the `vocabulary` and N >= `order` >= 1.
 
-    - ``tokens``, ``[N]``: the text: bytes (:func:`simulations.models.ngram.byte_tokens`), or word pieces of any
-      tokenizer; N >= `order`.
-    - ``vocabulary``: V; tokens are 0 to V - 1.
-    - ``order``: n, at least 1: one token is modelled without context.
     - ``weight``: what every order keeps for itself, from 0 (uniform) to 1 (counts alone).
-
-    Examples
-    --------
-    >>> ngram([0, 1, 0, 1], 4, order=2).pmf((0,)).round(4)
-    array([0.0475, 0.9475, 0.0025, 0.0025])
     """
     n, v = whole_number("order", order), whole_number("vocabulary", vocabulary)
     if not isinstance(weight, int | float) or not 0 <= weight <= 1:
@@ -127,18 +118,7 @@ def contexts_of(target: Ngram, draft: Ngram) -> list[Context]:
 
 
 def automaton(target: Ngram, draft: Ngram) -> Automaton:
-    """Both models as one automaton: its state is the longest suffix of the tokens so far that either text has.
-
-    Neither model depends on more of the tokens so far, so texts have the probabilities that the models give them.
-
-    Examples
-    --------
-    >>> model = ngram([0, 1, 0, 0], 2, order=2)
-    >>> automaton(model, model).following
-    array([[1, 2],
-           [1, 2],
-           [1, 2]], dtype=int32)
-    """
+    """Both models as one automaton: its state is the longest suffix of the tokens so far that either text has."""
     if draft.order > target.order:
         raise SettingError(
             f"the draft has order {draft.order}", limit=f"at most {target.order}, the target's", remedy="lower it"

@@ -17,13 +17,7 @@ MOST_OUTPUTS = 4096
 
 
 def one_pair(target: Any, draft: Any) -> tuple[Floats, Floats]:
-    """Check the pmfs ``[V]`` of one position.
-
-    Examples
-    --------
-    >>> one_pair([0.5, 0.5], [1, 0])[1]
-    array([1., 0.])
-    """
+    """Check the pmfs ``[V]`` of one position."""
     p, q, _ = validate_pair(np.asarray(target, dtype=np.float64), np.asarray(draft, dtype=np.float64))
     if p.ndim != 1 or q.ndim != 1:
         raise ShapeError(

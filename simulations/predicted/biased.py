@@ -31,13 +31,7 @@ def biased(parameters: dict[str, Any]) -> Iterator[Predicted]:
 
 
 def output_law(target: Any, draft: Any, accept: Any, recovery: str) -> NDArray[np.float64]:
-    """The output's law, b q + c r: what is accepted, and c = P(reject) times the recovery law r.
-
-    Examples
-    --------
-    >>> output_law([0.5, 0.5], [1.0, 0.0], [0.75, 1.0], "optimal")
-    array([0.75, 0.25])
-    """
+    """The output's law, b q + c r: what is accepted, and c = P(reject) times the recovery law r."""
     p, q, b = (np.asarray(each, dtype=np.float64) for each in (target, draft, accept))
     law = optimal_recovery(p, q, b) if recovery == "optimal" else p
     return np.asarray(b * q + float(rejection_probability(p, q, b)) * law)

@@ -25,15 +25,6 @@ def block_moves(target: Floats, draft: Floats, following: Ints, n: int, k: int) 
     - ``target``, ``draft``, ``[T, S, V]``: pmf of the next token in each state; T = 1 serves every position.
     - ``following``, ``[S, V]``: the state after a token in a state.
     - ``n``, ``k``: position of the first draft, number of drafts.
-
-    Examples
-    --------
-    The fixed numbers of §7: 11/9 drafts accepted.
-
-    >>> p, q = np.full((2, 2), [1 / 3, 2 / 3]), np.full((2, 2), [2 / 3, 1 / 3])
-    >>> moves = block_moves(p[None], q[None], np.array([[0, 1], [0, 1]]), 0, 2)
-    >>> round(9 * sum(i * float(move[0].sum()) for i, move in enumerate(moves)), 9)
-    11.0
     """
     states = target.shape[1]
     start = state = np.arange(states)

@@ -21,15 +21,7 @@ CHAINED = {"token": "token", "block": "block", "ngram": "token"}
 
 
 def calls_of(kind: str, parameters: Mapping[str, Any]) -> MarkovCalls:
-    """Mean and variance of the calls of a text that a simulator decodes (§7, exact); worked out once per setting.
-
-    Examples
-    --------
-    >>> same = [[0.5, 0.5], [0.5, 0.5]]
-    >>> pair = {"target": same, "draft": same, "initial": [1.0, 0.0]}
-    >>> calls_of("token", {**pair, "length": 6, "k": 2}).expected
-    2.0
-    """
+    """Mean and variance of the calls of a text that a simulator decodes (§7, exact); worked out once per setting."""
     return _calls_of(kind, canonical(parameters))
 
 

@@ -28,11 +28,7 @@ class MarkovCalls(NamedTuple):
 
 
 class Models(NamedTuple):
-    """Target and draft over states.
-
-    - ``target``, ``draft``, ``[T, S, V]``: pmf of the next token in each state; T = 1 serves every position.
-    - ``following``, ``[S, V]``: the state after a token in a state.
-    """
+    """Pmfs of the next token in each state, ``[T, S, V]``, T = 1 for all positions; the next state, ``[S, V]``."""
 
     target: Floats
     draft: Floats
@@ -58,16 +54,6 @@ def markov_calls(
     - ``initial``, ``[V]`` or ``[S]``: pmf of the token, or state, before the text.
     - ``tree``: what each call drafts; that the last calls draft less changes no call.
     - ``following``, ``[S, V]``: state after a token in a state, as of an n-gram; None: the token is the state.
-
-    Examples
-    --------
-    Nothing is accepted on one step in two, and one draft saves a call where it is accepted:
-
-    >>> from spectheory.drafting import Chain
-    >>> from spectheory.verification import TokenVerification
-    >>> half, one = np.full((2, 2), 0.5), np.array([[1.0, 0.0], [1.0, 0.0]])
-    >>> markov_calls(TokenVerification(), half, one, [1, 0], length=2, tree=Chain(1).tree())
-    MarkovCalls(expected=1.5, variance=0.25)
     """
     models = _models(rule, target, draft, following)
     if isinstance(rule, BlockVerification):
@@ -91,10 +77,7 @@ def _models(rule: PathRule, target: Any, draft: Any, following: Any) -> Models:
 def mean_acceptance(
     rule: PathRule, target: Any, draft: Any, initial: Any, *, length: int, following: Any = None
 ) -> float:
-    """Acceptance rate of one draft at a position of a text, on the mean over positions and texts (A1, A2, A4, exact).
-
-    The i.i.d. formula C1 uses this number alone. Parameters are those of :func:`markov_calls`.
-    """
+    """Acceptance rate of one draft, averaged over positions and texts (A1, A2, A4, exact): all that C1 knows."""
     models = _models(rule, target, draft, following)
     rates = np.broadcast_to(np.asarray(rule.acceptance(models.target, models.draft)), models.target.shape[:2])
     state, total = np.asarray(initial, dtype=np.float64), 0.0

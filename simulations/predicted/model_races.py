@@ -28,10 +28,7 @@ from spectheory.verification import RaceVerification
 
 
 def path_theorem(recipe: Mapping[str, Any]) -> Tally:
-    """The expected counts of "model-races" (§7, exact), a sample for each text, by the names of the counts.
-
-    Samples ``P(R = r)`` are the mean law of the rank along each text. A recipe is worked out once.
-    """
+    """The expected counts of "model-races" (§7, exact), a sample for each text, by the names of the counts."""
     return _path_theorem(canonical(recipe))
 
 
@@ -59,14 +56,7 @@ def _rank_laws(parameters: Mapping[str, Any]) -> Iterator[Floats]:
 
 
 def expected_counts(label: str, shape: Tree, law: Floats, *, nodes: bool) -> dict[str, float]:
-    """Expected calls of a text with a law ``[N, A]`` of ranks along it, and how many of them accept each node.
-
-    Examples
-    --------
-    >>> from spectheory.drafting import Chain
-    >>> expected_counts("chain 1", Chain(1).tree(), np.array([[0.5], [0.5]]), nodes=True)
-    {'chain 1: calls': 1.5, 'chain 1: node 1': 0.75}
-    """
+    """Expected calls of a text with a law ``[N, A]`` of ranks along it, and how many of them accept each node."""
     survival, _ = tree_survival(law, shape)
     calls, starts = calls_and_visits(survival, np.array([len(law)]))
     expected = {f"{label}: calls": float(calls[0])}
@@ -82,17 +72,7 @@ OFTEN = 1000
 
 
 def path_predictions(theorem: Tally, runs: int) -> tuple[Predicted, ...]:
-    """What the theorem says of a run through all texts: the sums over the texts.
-
-    Judged are counts of which it expects :data:`OFTEN` or more in all `runs`, so that they are nearly normal.
-
-    Examples
-    --------
-    >>> samples = {"batch 1: calls": [30.5, 40.0], "batch 1: node 1": [1.0, 2.0], "P(R = 1)": [0.5, 0.75]}
-    >>> said = path_predictions(Tally.of(2, samples=samples), runs=100)
-    >>> [(each.says, each.value) for each in said]
-    [('batch 1: calls', 70.5)]
-    """
+    """Sums over the texts of what the theorem expects of a run, if it is :data:`OFTEN` or more in all `runs`."""
     return tuple(
         Predicted(name, "§7", Mean(name), float(moments.total))
         for name, moments in theorem.moments.items()
@@ -101,28 +81,13 @@ def path_predictions(theorem: Tally, runs: int) -> tuple[Predicted, ...]:
 
 
 def all_texts(tallies: Iterable[Tally]) -> Tally:
-    """The theorem's tallies of several groups of texts as one.
-
-    Examples
-    --------
-    >>> one = Tally.of(2, samples={"P(R = 1)": [0.5, 0.75]}).as_batch(0)
-    >>> all_texts([one, one]).trials
-    4
-    """
+    """The theorem's tallies of several groups of texts as one."""
     parts = [Tally(tally.trials, tally.counts, tally.moments) for tally in tallies]
     return sum(parts[1:], parts[0])
 
 
 def side_by_side(tallies: Iterable[Tally]) -> Tally:
-    """Equally many runs through independent groups of texts, as runs through all texts: means and variances add up.
-
-    Examples
-    --------
-    >>> one, two = Tally.of(2, samples={"calls": [1.0, 3.0]}), Tally.of(2, samples={"calls": [5.0, 7.0]})
-    >>> both = side_by_side([one, two]).moments["calls"]
-    >>> both.mean, both.variance
-    (8.0, 4.0)
-    """
+    """Equally many runs through independent groups of texts, as runs through all texts: means and variances add up."""
     parts = list(tallies)
     runs = parts[0].trials
     made = {}

@@ -39,11 +39,7 @@ def random_trees(parameters: dict[str, Any]) -> Iterator[Predicted]:
         for name, statement, form in STATED:
             bound = branching_bound(mu, mu2, capacity, form)  # type: ignore[arg-type]
             yield Predicted(
-                f"E[X], P = {capacity}" + name.removeprefix(statement),
-                statement,
-                tokens,
-                bound,
-                "upper bound",
+                f"E[X], P = {capacity}" + name.removeprefix(statement), statement, tokens, bound, "upper bound"
             )
         yield Predicted(f"E[X], P = {capacity}", "B3'", tokens, numeric, "upper bound")
 

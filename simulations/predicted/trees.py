@@ -46,25 +46,13 @@ def raced(parameters: dict[str, Any]) -> Iterator[Predicted]:
 
 
 def raced_law(parameters: dict[str, Any], max_rank: int) -> Floats:
-    """P(R = r), r = 1..max_rank, where each position draws one of the pairs (R2, exact).
-
-    Examples
-    --------
-    >>> raced_law({"target": [0.5, 0.5], "draft": [[0.5, 0.5], [1, 0]]}, 2)
-    array([0.75, 0.  ])
-    """
+    """P(R = r), r = 1..max_rank, where each position draws one of the pairs (R2, exact)."""
     target, draft = (np.atleast_2d(np.asarray(pmf, dtype=np.float64)) for pmf in pair_of(parameters))
     return np.asarray(RaceVerification().rank_pmf(target, draft, max_rank)).mean(axis=0)
 
 
 def channel_limit(rank_pmf: Floats, max_rank: int, nodes: int) -> float:
-    """T1 for trees of so many nodes on ranks up to `max_rank`; higher ranks are one letter (upper bound).
-
-    Examples
-    --------
-    >>> round(channel_limit(np.array([0.5, 0.25, 0.125]), 1, 3), 6)
-    2.321928
-    """
+    """T1 for trees of so many nodes on ranks up to `max_rank`; higher ranks are one letter (upper bound)."""
     return tunstall_bound(float(rank_entropy(rank_pmf[:max_rank])), max_rank + 1, nodes)
 
 

@@ -87,16 +87,7 @@ ALGORITHMS: dict[str, Algorithm] = {
 
 
 def decoded_text(rule: str, tree: DraftTree, pair: Pair, start: int, length: int, stream: Stream) -> Iterator[Call]:
-    """The calls that decode `length` tokens after the token `start`; with m tokens to go they draft m - 1 deep at most.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from simulations.draws.streams import words
-    >>> same, chain = Pair(np.full((2, 2), 0.5), np.full((2, 2), 0.5)), DraftTree([(1,), (1, 1)])
-    >>> [call.accepted for call in decoded_text("block", chain, same, 0, 7, Stream(words(1)))]
-    [2, 2, 0]
-    """
+    """The calls that decode `length` tokens after `start`; with m tokens to go they draft at most m - 1 deep."""
     run = ALGORITHMS[rule].call
 
     def call(pair: Pair, n: int, last: int, depth: int, stream: Stream) -> Call:

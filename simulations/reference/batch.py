@@ -15,8 +15,7 @@ def batch_round(
 ) -> tuple[list[int], bool]:
     """One round from position n on: its output tokens, and whether the last of them was recovered.
 
-    The first tokens of the drafts are tried one after the other (as printed: the first alone); the accepted draft is
-    then verified to the horizon.
+    First tokens are tried one after the other (as printed: the first alone), the accepted draft goes to the horizon.
     """
     token, recovered = verified(pair.p(n, last), pair.q(n, last), 1 if printed else drafts, stream)
     tokens = [token]

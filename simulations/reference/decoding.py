@@ -22,10 +22,7 @@ def token_call(pair: Pair, n: int, last: int, k: int, stream: Stream) -> Call:
 
 
 def output_and_mark(p: Floats, q: Floats, stream: Stream) -> tuple[int, bool]:
-    """Output and whether it is accepted: mass min(p, q) accepted, (p - q)+ recovered; read without mark it has law p.
-
-    Outcome 2x is token x recovered, 2x + 1 is token x accepted; an outcome without mass has no column of the table.
-    """
+    """Output and mark: outcome 2x is token x recovered, mass (p - q)+, 2x + 1 token x accepted, mass min(p, q)."""
     recovered, accepted = np.maximum(p - q, 0.0), np.minimum(p, q)
     masses = np.stack([recovered, accepted], axis=1).ravel()
     possible = np.flatnonzero(masses)

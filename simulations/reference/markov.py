@@ -46,15 +46,7 @@ StreamCall = Callable[[Pair, int, int, int, Stream], Call]
 
 
 def decoded(call: StreamCall, pair: Pair, start: int, length: int, k: int, stream: Stream) -> Iterator[Call]:
-    """The calls that decode `length` tokens after the token `start`; with m tokens to go they draft m - 1 at most.
-
-    Examples
-    --------
-    >>> from simulations.draws.streams import words
-    >>> accept_all = lambda pair, n, last, k, stream: Call((0,) * (k + 1))
-    >>> [step.accepted for step in decoded(accept_all, None, 0, 7, 2, Stream(words(1)))]
-    [2, 2, 0]
-    """
+    """The calls that decode `length` tokens after the token `start`; with m tokens to go they draft m - 1 at most."""
     n, last = 0, start
     while n < length:
         step = call(pair, n, last, min(k, length - n - 1), stream)

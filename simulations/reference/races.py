@@ -28,27 +28,14 @@ def dense_race(target: Floats, draft: Floats, stream: Stream) -> Judged:
 
 
 def finish(clocks: list[float], pmf: Floats) -> list[int]:
-    """Tokens in the order in which their clocks, divided by their probabilities, ring.
-
-    Examples
-    --------
-    >>> finish([1.0, 1.5], np.array([0.3, 0.7]))
-    [1, 0]
-    """
+    """Tokens in the order in which their clocks, divided by their probabilities, ring."""
     times = [clock / mass if mass > 0 else math.inf for clock, mass in zip(clocks, pmf, strict=True)]
     order: list[int] = np.argsort(times, kind="stable").tolist()
     return order
 
 
 def kept_race(clocks: Floats) -> StreamCall:
-    """Calls of the race whose clocks ``[T, V]`` belong to the positions of a text and are kept from call to call.
-
-    Examples
-    --------
-    >>> pair = Pair(np.full((2, 2), 0.5), np.array([[0.1, 0.9], [0.9, 0.1]]))
-    >>> kept_race(np.array([[30.0, 2.0], [1.0, 2.0]]))(pair, 0, 0, 1, None).tokens
-    (1, 0)
-    """
+    """Calls of the race whose clocks ``[T, V]`` belong to the positions of a text and are kept from call to call."""
 
     def call(pair: Pair, n: int, last: int, k: int, stream: Stream) -> Call:
         tokens = [last]

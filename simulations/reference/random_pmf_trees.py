@@ -14,11 +14,7 @@ Floats = NDArray[np.float64]
 
 
 def heaviest_prefixes(pmfs: Floats, capacity: int, stream: Stream) -> list[float]:
-    """Weights of the heaviest prefixes of one random tree, in the order in which they are found.
-
-    A prefix draws its pmf when it is found; the children of all found prefixes wait. Prefixes of one weight have the
-    same future, so only weights are kept.
-    """
+    """Weights of the heaviest prefixes of one random tree, as found; each draws its pmf when it is found."""
     found: list[float] = []
     waiting: list[float] = []
     weight = 1.0

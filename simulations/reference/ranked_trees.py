@@ -24,14 +24,7 @@ class Exit(NamedTuple):
 
 
 def walk(paths: Iterable[Path], read_rank: Callable[[], int]) -> Exit:
-    """One call: accept drafts as long as the output's rank is that of a drafted child.
-
-    Examples
-    --------
-    >>> ranks = iter([1, 2, 1])
-    >>> walk([(1,), (1, 2)], lambda: next(ranks))
-    Exit(node=(1, 2), rank=1)
-    """
+    """One call: accept drafts as long as the output's rank is that of a drafted child."""
     drafted, node = set(paths), Path()
     while (*node, rank := read_rank()) in drafted:
         node = (*node, rank)
@@ -44,11 +37,7 @@ def rank_from_law(law: Floats, stream: Stream) -> int:
 
 
 def rank_from_race(target: Floats, draft: Floats, most: int, stream: Stream) -> int:
-    """The rank of the target's winner in the draft's race (kobus2025), at a position that draws a pair of rows.
-
-    Times are compared by their logarithms, so that none overflows: the Gumbel form of the race. Tokens that the draft
-    cannot draw have no rank: `most` + 1, as all ranks above `most`.
-    """
+    """The rank of the target's winner in the draft's race (kobus2025), in Gumbel form; `most` + 1 if none or higher."""
     row = math.floor(stream.uniform() * len(target))
     with np.errstate(divide="ignore"):
         gumbels = -np.log([stream.exponential() for _ in target[row]])

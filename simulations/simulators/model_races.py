@@ -54,12 +54,6 @@ def raced_ranks(target: Floats, draft: Floats, tokens: Any, rng: np.random.Gener
 
     The winner's clock is :math:`E_x = p_x u`, u ~ Exp(1). The others ring later, :math:`E_y > p_y u`, and the excess is
     Exp(1) again. The rank is the place of :math:`E_x/q_x` among all :math:`E_y/q_y`, compared by cross-multiplication.
-
-    Examples
-    --------
-    >>> same = np.array([[0.5, 0.5, 0.0]])
-    >>> raced_ranks(same, same, [1], np.random.default_rng(1))
-    array([1])
     """
     rows = np.arange(len(target))
     first = rng.standard_exponential(len(target))
@@ -81,15 +75,9 @@ def children_of(shape: Tree) -> Children:
 
 
 def decoded(children: Children, ranks: Sequence[int]) -> list[int]:
-    """Calls that a text takes, and how often each node is accepted, ``[nodes + 1]``.
+    """Calls that a text takes, and how often each node is accepted, ``[nodes + 1]``; a call ends where the text ends.
 
-    A call goes down the tree as long as the next rank is drafted. The token that leaves the tree is recovered, or a
-    bonus token below a leaf, and the next call starts after it. A call ends where the text ends.
-
-    Examples
-    --------
-    >>> decoded(children_of(tree_of("1 2 1-1")), [1, 1, 3, 2, 9, 1])
-    [3, 2, 1, 1]
+    The token that leaves the tree is recovered, or a bonus token below a leaf; the next call starts after it.
     """
     accepted = [0] * len(children)
     at, end = 0, len(ranks)

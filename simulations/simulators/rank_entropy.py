@@ -30,12 +30,6 @@ def seen_entropy(counts: Counts) -> tuple[float, float]:
     :math:`\hat H = \psi(n) - \frac1n \sum_i n_i \psi(n_i)` (``zhang2012``) lacks in the mean
     :math:`\sum_{v \ge n} \frac1v \sum_i p_i (1-p_i)^v`, at most :math:`M \log(1 + U/(nM))`: U letters and the mass M
     are yet unseen, and M is about the share of the letters seen once.
-
-    Examples
-    --------
-    >>> entropy, unseen = seen_entropy(np.array([500, 500]))
-    >>> round(entropy, 3), unseen
-    (0.694, 0.0)
     """
     n = int(counts.sum())
     seen = counts[counts > 0]

@@ -32,11 +32,7 @@ Pair = tuple[Floats, Floats]
 
 
 def language_pair(vocabulary: int, noise: float, worst_ratio: float | None = None) -> Pair:
-    """Pmfs as language models have them: softmax of normal logits, and of the same with normal noise.
-
-    With `worst_ratio`, the draft's probability of some tokens, a hundredth of the target's mass, is the target's
-    divided by that ratio.
-    """
+    """Softmax of normal logits and of the same with noise; tokens of 1% of the target's mass have the `worst_ratio`."""
     rng = np.random.default_rng(vocabulary)
     logits = SPREAD * rng.standard_normal(vocabulary)
     p, q = (_softmax(row) for row in (logits, logits + noise * rng.standard_normal(vocabulary)))
@@ -56,10 +52,7 @@ def _softmax(logits: Floats) -> Floats:
 def numpy_race(
     target: Any, draft: Any, *, trials: int, state: Words, max_rank: int = 1, by_output: bool = False
 ) -> Counts:
-    """Dense exponential races in plain numpy, whole arrays at a time, counted as the kernels count (A2, R2).
-
-    Same parameters and counts as :func:`simulations.kernels.dense_race.dense_race`; the stream seeds numpy's generator.
-    """
+    """Dense races in plain numpy, counted as :func:`simulations.kernels.dense_race.dense_race` does (A2, R2)."""
     race = enter_race(target, draft, trials=trials, max_rank=max_rank, state=state, by_output=by_output)
     p, q, _, counts = race
     rng = np.random.default_rng(state)

@@ -47,13 +47,7 @@ def paths_of(shape: Shape) -> str:
 
 
 def tree_of(paths: str | Sequence[Sequence[int]]) -> Tree:
-    """The tree of paths, its nodes depth by depth.
-
-    Examples
-    --------
-    >>> tree_of("1 1-1 2").paths == tree_of([[2], [1], [1, 1]]).paths
-    True
-    """
+    """The tree of paths, its nodes depth by depth."""
     if not isinstance(paths, str):
         return Tree.from_paths(paths)
     try:
@@ -66,11 +60,7 @@ def tree_of(paths: str | Sequence[Sequence[int]]) -> Tree:
 
 
 def pair_of(parameters: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Target and draft pmfs that a task asks for: given, or a recipe's.
-
-    The recipe: logits of the target are normal with a standard deviation of `spread`, the draft's are the same with
-    normal noise of a standard deviation of `noise`.
-    """
+    """Target and draft pmfs that a task asks for: given, or from normal logits of scale `spread` plus `noise`."""
     recipe = parameters.get("pair")
     if recipe is None:
         return parameters["target"], parameters["draft"]

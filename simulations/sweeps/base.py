@@ -26,15 +26,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is simulated.
-
-    - ``full``: the setting of the docs; if not, a quick one.
-
-    Examples
-    --------
-    >>> Scale(full=False).pick(10, 1000)
-    10
-    """
+    """How much is simulated: the full setting of the docs, or a quick one."""
 
     full: bool
     seed: int = 0
@@ -51,10 +43,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Ask:
-    """A simulation that a figure needs.
-
-    - ``trials``: how many; fixed beforehand, so that verdicts hold.
-    """
+    """A simulation that a figure needs; the trials are fixed beforehand, so that verdicts hold."""
 
     label: str
     task: Task

@@ -39,10 +39,7 @@ def _parameters(family: str) -> dict[str, Any]:
 
 def data(scale: Scale, tallies: Tallies) -> Data:
     """E[X] and its bounds, for every family and for the built-in target."""
-    return {
-        "families": [_family(name, tallies) for name in FAMILIES],
-        "target": _target(tallies),
-    }
+    return {"families": [_family(name, tallies) for name in FAMILIES], "target": _target(tallies)}
 
 
 def _family(name: str, tallies: Tallies) -> Data:
@@ -87,10 +84,7 @@ def _panel(name: str, mu: float, mu2: float, trials: int, capacities: Any, rows:
 
 
 def table(made: Data) -> str:
-    """The families of a figure's data as a Markdown table: P = 64 and the largest, and the slope of E[X] between them.
-
-    It stands in ``docs/branching_limits.md``.
-    """
+    """The families as the table of ``docs/branching_limits.md``: P = 64 and the largest, and the slope between them."""
     lines = [
         "| family | μ | μ₂ | P | B1 leading | B2 | B2′ | B3′ | E[X] | slope of E[X]·μ | slope of B1·μ |",
         "|---|---|---|---|---|---|---|---|---|---|---|",

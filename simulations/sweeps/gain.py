@@ -20,10 +20,7 @@ DRAFTS = (2, 4, 16)
 
 
 def uniform_gain(ratio: float, drafts: ArrayLike) -> NDArray[np.float64]:
-    """Fewer rejections at one position by M drafts instead of one: (1 - 1/r) - (1 - 1/r)^M (Y3, exact; yin2024).
-
-    The target is uniform on V' tokens, the draft uniform on r V' tokens, these among them.
-    """
+    """Rejections saved by M drafts, uniform on r V' tokens against V': (1 - 1/r) - (1 - 1/r)^M (Y3, exact; yin2024)."""
     miss = 1 - 1 / ratio
     return np.asarray(miss - miss ** np.asarray(drafts, dtype=np.float64))
 

@@ -132,10 +132,7 @@ def _errors(one: Setting, texts: int, tokens_per_call: float) -> float:
 
 
 def _iid(one: Setting) -> float:
-    """Tokens per call if every draft were accepted with the mean acceptance (C1), at this length.
-
-    The recursion of §7 with one constant: C1 itself, but for the end of the text.
-    """
+    """Tokens per call if every draft were accepted with the mean acceptance, by §7's recursion (C1 but for the end)."""
     length, k = one.parameters["length"], one.x
     alpha = acceptance_of(one.kind, one.parameters)
     survival = np.broadcast_to(alpha ** np.arange(1.0, k + 1), (length, k))

@@ -28,7 +28,6 @@ class Agreement:
 
     - ``z``: standard errors from the nearest predicted value to the observed one; of that value for a probability, of
       the samples for a mean.
-    - ``log_likelihood``: by how much the observed share has the higher log-likelihood, in nats; NaN for a mean.
     - ``alarm``: probability that a right prediction is rejected, at most (for a mean without a range: about).
     - ``below``, ``above``: the smallest errors that would be seen with probability `POWER`, were the true value that
       far below or above; infinite if none would. Exact for a share; for a mean about, from the spread that was
@@ -39,7 +38,6 @@ class Agreement:
     observed: float
     predicted: tuple[float, float]
     z: float
-    log_likelihood: float
     alarm: float
     below: float
     above: float
@@ -70,14 +68,6 @@ def agrees(
     - ``predicted``: the prediction, or the range it is certain to lie in.
     - ``variance``: that of a sample, if the prediction states it too: a mean with a range is then judged by Bernstein's
       inequality with it, which sees smaller errors.
-
-    Examples
-    --------
-    >>> fair = Tally.of(10_000, counts={"heads": [5_010]})
-    >>> bool(agrees(fair, Share("heads"), 0.5, alarm=1e-9)), bool(agrees(fair, Share("heads"), 0.6, alarm=1e-9))
-    (True, False)
-    >>> print(agrees(fair, Share("heads"), 0.5, alarm=1e-9))
-    0.501 agrees with 0.5 (z = 0.20, false alarm 1e-09; errors of -0.042 and +0.042 would be seen)
     """
     if not 0 < alarm < 1:
         raise SettingError(f"alarm is {alarm}", limit="must lie in (0, 1)", remedy="use 1e-9")
@@ -105,19 +95,13 @@ def _share(count: int, trials: int, predicted: tuple[float, float], alarm: float
     z = distance / spread if spread else (math.copysign(math.inf, distance) if distance else 0.0)
     below = low - float(special.betaincinv(fewest, trials - fewest + 1, 1 - POWER)) if fewest > 0 else math.inf
     above = float(special.betaincinv(most + 1, trials - most, POWER)) - high if most < trials else math.inf
-    evidence = trials * float(special.rel_entr(share, nearest) + special.rel_entr(1 - share, 1 - nearest))
-    return Agreement(fewest <= count <= most, share, predicted, z, evidence, alarm, below, above)
+    return Agreement(fewest <= count <= most, share, predicted, z, alarm, below, above)
 
 
 def accepted_counts(trials: int, predicted: tuple[float, float], alarm: float) -> tuple[int, int]:
     """The fewest and the most successes that agree: each tail beyond them has probability alarm/2 or less.
 
     By bisection on the tails themselves: quantile functions round.
-
-    Examples
-    --------
-    >>> accepted_counts(10, (0.5, 0.5), 0.05)
-    (2, 8)
     """
     low, high = predicted
     counts = range(trials + 1)
@@ -167,4 +151,4 @@ def _mean(
     seen = reach + float(stats.norm.ppf(POWER)) * error
     below = seen if low - seen >= least else math.inf
     above = seen if high + seen <= most else math.inf
-    return Agreement(abs(distance) <= reach, moments.mean, predicted, z, math.nan, alarm, below, above)
+    return Agreement(abs(distance) <= reach, moments.mean, predicted, z, alarm, below, above)

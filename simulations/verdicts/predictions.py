@@ -119,9 +119,7 @@ def predictions(kind: str, parameters: Mapping[str, Any]) -> tuple[Predicted, ..
     return tuple(predictor(dict(parameters))) if predictor else ()
 
 
-def compare(
-    tally: Tally, predicted: Iterable[Predicted], alarm: float = ALARM, confidence: float = 0.95
-) -> tuple[Comparison, ...]:
+def compare(tally: Tally, predicted: Iterable[Predicted], alarm: float = ALARM) -> tuple[Comparison, ...]:
     """Compare a tally with what is predicted of it; the alarm rate is shared by all predictions.
 
     The number of trials must have been fixed beforehand.
@@ -136,7 +134,7 @@ def compare(
     return tuple(
         Comparison(
             each,
-            each.quantity.estimate(tally, confidence),
+            each.quantity.estimate(tally),
             agrees(tally, each.quantity, each.range(), alarm / len(asked), each.variance),
         )
         for each in asked
