@@ -69,7 +69,7 @@ def _failed(error: Exception) -> int:
             _drop(sys.stdout)
         return _fail(f"{error}: the file system refuses; choose another file or folder", Status.BAD_INPUT)
     if _out_of_memory(error):
-        return _fail(f"memory is full ({error or 'no more to be had'}): ask for less at once", Status.BAD_INPUT)
+        return _fail(f"memory is full ({error or 'out of memory'}): ask for less at once", Status.BAD_INPUT)
     if os.environ.get(DEBUG):
         traceback.print_exc()
     return _fail(

@@ -76,7 +76,11 @@ def of_pmfs(target: Pmfs, draft: Pmfs, k: int, rules: Sequence[Rule], seed: int)
         rows = rule_order(p, q, k, rules=rules, rng=np.random.default_rng(seed))[1:]  # R4 stands beside each of them
     distance, divergence = (Interval.exact(float(np.mean(of(p, q)))) for of in (total_variation, kl_divergence))
     pairs = max(len(p), len(q))
-    notes = [*target.notes, *draft.notes, "Block verification judges a call's drafts together; at one it is token."]
+    notes = [
+        *target.notes,
+        *draft.notes,
+        "Block verification judges a call's drafts together; with one draft it equals token verification.",
+    ]
     if pairs > 1:
         notes.insert(0, f"Every number is the mean over {pairs} pairs of pmfs.")
     return RulesAnswer("pmfs", k, pairs, rows, distance, divergence, notes)

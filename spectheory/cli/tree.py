@@ -178,13 +178,14 @@ def _notes(trace: Trace, rule: RankRule, prompts: int, chain: Tree, question: Tr
         "A node's weight is the share of this tree's calls in which it is accepted.",
         "The tree was found on all texts. "
         + (
-            "Its tokens per call are those of trees that were found in the same way on other prompts than those they "
-            "are scored on; intervals take these trees as given."
+            "Its tokens per call are cross-validated: each prompt is scored with a tree found on other prompts. The "
+            "intervals treat these trees as fixed."
             if prompts > 1
             else "With one prompt it is scored on the text it was found on: too high."
         ),
-        "On the same texts: this tree where it was found (exact by the path theorem), higher than on fresh texts.",
-        "Greedy tree: best for a start drawn uniformly along the same texts, where the search begins.",
+        "On the same texts: this tree where it was found (exact by the path theorem), usually a little higher than on "
+        "fresh texts.",
+        "Greedy tree: the best tree for a call at a random position of the same texts, where the search begins.",
         f"T1 is from the mean law of ranks up to {rule.known_ranks(trace.columns, RECORDED_RANKS)}: an idealised value "
         "under i.i.d., which real text may exceed.",
         "Ranks in the paths are counted from 1.",

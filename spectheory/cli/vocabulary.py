@@ -60,7 +60,7 @@ CONSECUTIVE = option("--consecutive", "", SHAPES, "Siblings have ranks 1..m, as 
 BIAS = option("--bias", "SHARE", SHAPES, "Share of over-acceptance in [0, 1]; 0 is lossless.")
 RECOVERY = option("--recovery", "NAME", SHAPES, "What rejected tokens are recovered from: optimal or target.")
 DRAFTS = option("--drafts", "INT", SHAPES, "M, the number of drafts in a batch of yin2024.")
-PRINTED = option("--printed", "", SHAPES, "Algorithm 4 as printed.")
+PRINTED = option("--printed", "", SHAPES, "Run Algorithm 4 of yin2024 exactly as printed (Y3/printed).")
 PREFILL_TOKEN = option("--prefill-token", "", SHAPES, "The prompt's own pass emits a token, as a call of its own.")
 
 TARGET_PMF = option(
@@ -94,7 +94,7 @@ DRAFT_ARCHITECTURE = option(
 )
 PEAK = option("--peak", "TYPE", ROOFLINE, "The type computed in, bf16 or fp8.")
 WEIGHT_BYTES = option("--weight-bytes", "BYTES", ROOFLINE, "Bytes per weight as served.")
-OVERHEAD = option("--overhead", "SECONDS", ROOFLINE, "Time of a pass besides reading and computing.")
+OVERHEAD = option("--overhead", "SECONDS", ROOFLINE, "Fixed time added to each pass.")
 BATCH = option("--batch", "INT", ROOFLINE, "Sequences decoded together; the plan is for the first.")
 CONTEXT = option("--context", "INT", ROOFLINE, "Cached tokens of a sequence; the plan is for the first.")
 
@@ -110,7 +110,7 @@ DRAFT_REVISION = option("--draft-revision", "NAME", PAIR, "Hub revision of the d
 PROMPTS = option("--prompts", "FILE", TEXT, "Prompts as question.jsonl.")
 FIRST = option("--first", "INT", TEXT, "Number of prompts, from the first on.")
 TOKENS = option("--tokens", "INT", TEXT, "Most output tokens of a text.")
-CONTINUATIONS = option("--continuations", "INT", TEXT, "Texts of the trace per prompt.")
+CONTINUATIONS = option("--continuations", "INT", TEXT, "Texts sampled per prompt.")
 GIVEN_TEXT = option("--given-text", "", TEXT, "The text is each prompt's `output`; none is sampled.")
 CHAT_TEMPLATE = option("--chat-template", "", TEXT, "Wrap prompts in the chat template.")
 CHUNK = option("--chunk", "INT", TEXT, "Positions whose logits are in memory at a time.")
@@ -133,7 +133,7 @@ ALARM = option("--alarm", "PROBABILITY", RUN, "Probability that a correct theory
 FULL = option("--full", "", RUN, "As much work as for the docs: some ten times the default.")
 CHECK = option("--check", "", RUN, "Also count the calls of transformers' assisted generation.")
 SEED = option("--seed", "INT", RUN, "Root seed: the same seed draws the same numbers.")
-WORKERS = option("--workers", "INT", RUN, "Processes.")
+WORKERS = option("--workers", "INT", RUN, "Number of worker processes.")
 ALL_PROCESSORS = "all processors"
 
 OUT = option("--out", "FOLDER", OUTPUT, "Folder for all that is written; a stopped run continues from it.")

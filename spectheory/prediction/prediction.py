@@ -276,7 +276,7 @@ def _check(rules: Sequence[PathRule], shapes: Sequence[Wanted], cost: CostModel 
     for rule in rules:
         if not isinstance(rule, PathRule):
             raise SettingError(
-                f"{rule!r} is no rule with a path form",
+                f"{rule!r} has no path form",
                 limit="a text says nothing about others",
                 remedy="use one of spectheory.verification.PATH_RULES",
             )

@@ -121,7 +121,7 @@ def _break_even_table(needs: BreakEven) -> Table:
     if needs.least_acceptance is not None:
         rows.append([f"acceptance if i.i.d., chain of {needs.least_acceptance_k}", None, needs.least_acceptance])
     columns = [Column("what", kind="words"), Column("now", digits=3), Column("needed", digits=3)]
-    return Table("Where the best setting is as fast as plain decoding", columns, rows)
+    return Table("Break-even: values at which the speed-up is 1", columns, rows)
 
 
 def _distances_table(answer: DeploymentAnswer) -> Table:
@@ -139,7 +139,7 @@ def _distances_table(answer: DeploymentAnswer) -> Table:
     columns = [Column("limit", kind="words"), Column("side", kind="words"), Column("tokens per call")]
     columns += [Column("reached", "%", digits=0), Column("speed-up there", "x")]
     title = f"Limits and idealised values at {nodes} draft nodes"
-    others = ["* about other settings than the best"] if not all(each.binds for each in answer.distances) else []
+    others = ["* does not apply to the best setting"] if not all(each.binds for each in answer.distances) else []
     return Table(title, columns, rows, others)
 
 

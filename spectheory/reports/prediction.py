@@ -67,7 +67,7 @@ def _timed(plan: Plan) -> bool:
 def _headline(plan: Plan) -> str:
     best = plan.best
     shape = f"k = {best.shape.nodes}" if isinstance(best.shape, Chain) else str(best.shape)
-    setting = f"{best.rule.name} verification, {shape}"
+    setting = f"{best.rule.label}, {shape}"
     tokens = f"{best.tokens_per_call} tokens per target call"
     if best.speedup is None:
         return f"Most tokens per call: {setting}: {tokens}"
@@ -207,7 +207,7 @@ def _notes(plan: Plan, in_loop: bool) -> list[str]:
         lines.append(
             f"{', '.join(bounded)}: not exact, but from lists of the most probable tokens. The range that they allow "
             "(`certified`) is certain for these texts; intervals join the 95% ones over prompts at both of its ends "
-            "(with one prompt, the ends alone). Their middle claims nothing: settings are compared by the low end."
+            "(with one prompt, the ends alone). The middle is no estimate: settings are compared by the low end."
         )
     elif absent:
         absent = ["the race rule", *absent]
@@ -216,7 +216,7 @@ def _notes(plan: Plan, in_loop: bool) -> list[str]:
     if any(isinstance(p.wanted, BestTree) for p in plan.predictions):
         lines.append("Trees are the best that a local search found, one for each rule and size.")
         lines.append(
-            "Each text is scored by a tree found on other prompts; intervals take the trees as given."
+            "Each text is scored by a tree found on other prompts; the intervals treat the trees as fixed."
             if all(p.held_out for p in plan.predictions)
             else "With one prompt they are scored on the text they were found on: too high."
         )
@@ -234,7 +234,7 @@ def _claims(plan: Plan) -> list[str]:
     shown = [*ON_TRACES, IID_FORMULA] if plan.chains else [claim for claim in ON_TRACES if claim is not ONE_CALL]
     known = [claim for claim in shown if any(p.compared(claim) is not None for p in plan.predictions)]
     lumped = (
-        "T1 counts ranks beyond 8, or beyond those recorded, as one; for rules without ranks it is that of "
+        "T1 counts all ranks above 8 (or above those recorded) as one. For rules without ranks it uses the ranks of "
         "recursive rejection."
     )
     return [*footnotes(known), *([lumped] if IID_CHANNEL in known else [])]

@@ -103,7 +103,7 @@ def _notes(answer: RulesAnswer, rows: Sequence[RuleStanding]) -> list[str]:
         notes.append("Rules shown with k = 1 verify a single candidate.")
     if answer.source == "pmfs":
         notes.append(
-            "Gap to R4: what is missing to alpha*_k, the most that any lossless rule accepts with as many candidates "
+            "Gap to R4: alpha*_k minus the acceptance. alpha*_k is the maximum over lossless rules with k candidates "
             "drawn i.i.d. from the draft."
         )
         if any(not row.limited and row.gap is not None for row in rows):

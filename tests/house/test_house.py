@@ -43,9 +43,6 @@ ROOMS = (
 )
 """A file imports only from its own room and the rooms before it. A new room takes its place here."""
 
-THEORY = ROOMS[1 : ROOMS.index("deployment") + 1]
-"""Rooms whose contracts come with examples; the others need models, files or a terminal."""
-
 SCRIPTS = ("spectheory/cli", "spectheory/pairs/train.py", "spectheory/__main__.py")
 """What runs on a terminal may print."""
 
@@ -272,18 +269,6 @@ def undocumented(path: Path) -> list[str]:
 def test_everything_public_is_documented() -> None:
     """Files, public functions, classes and their public methods (an override of a documented one included)."""
     assert [name for path in sources(*PACKAGES) for name in undocumented(path)] == []
-
-
-def test_contracts_of_the_theory_have_an_example() -> None:
-    """What states its parameters shows a call; records of results, abstract bases and what reads a file need not."""
-    without = []
-    for path in LIBRARY:
-        if room_of(path) in THEORY and "importers" not in path.parts:
-            texts = {node.name: ast.get_docstring(node) or "" for node in public(path)}
-            without += [
-                f"{path}: {name}" for name, text in texts.items() if "Parameters\n" in text and ">>>" not in text
-            ]
-    assert without == []
 
 
 @pytest.mark.parametrize("package", ["verification", "limits", "drafting"])

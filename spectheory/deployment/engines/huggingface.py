@@ -23,7 +23,7 @@ MATCHED = Fact(
 )
 NUMBER = Fact(
     'num_assistant_tokens, num_assistant_tokens_schedule="constant", assistant_confidence_threshold=0',
-    "Drafts that many tokens; the defaults (20, stopped below a confidence of 0.4) draft another number in each call.",
+    "Drafts exactly num_assistant_tokens; the default (20, stopped below confidence 0.4) varies by call.",
     f"{_SOURCE}: settings of the draft's own `generation_config`",
 )
 OWN_LOOP = Fact(
