@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from spectheory.cli.console import answers, remarks
+from spectheory.cli.console import answers, ready_folder, remarks
 from spectheory.cli.inputs import check_seed, in_range
 from spectheory.cli.interrupts import Interrupted, interruptible
 from spectheory.cli.progress import progress
@@ -49,6 +49,8 @@ def _simulated(question: SettingOptions, run: RunOptions) -> int:
     setting = _setting(question.kind)
     load_extra("numba", extra="fast")
     _check(run)
+    if run.out is not None:
+        ready_folder(run.out)
     verdict = _judged(question, setting, run)
     for remark in verdict.remarks:
         remarks.print(remark, markup=False)
