@@ -15,6 +15,7 @@ from proofs_check.evidence.symbolic import Step, in_words, same
 from proofs_check.statement.claims import Case, Claim
 from proofs_check.statement.findings import Effort
 from proofs_check.twins import path_theorem
+from spectheory.verification.registry import VALIDATED_TREE_RULES
 
 STEPS: tuple[Step, ...] = (
     in_words(
@@ -63,7 +64,7 @@ CHAIN_CALLS = Claim(
 CALLED = {"chains": "yin2024", "length": 20}
 """The paper's test bed: texts of 20 tokens."""
 
-TREED = ("race", "recursive-distinct", "topk")
+TREED = tuple(rule.name for rule in VALIDATED_TREE_RULES)
 """Rules that take trees."""
 
 CALLS = (

@@ -21,6 +21,7 @@ from proofs_check.statement.arithmetic import Pmf, Real, absolute, smaller
 from proofs_check.statement.claims import Case, Claim, Compared, at_most, equal
 from proofs_check.statement.findings import Effort
 from proofs_check.twins import path_theorem
+from spectheory.verification import RULES
 
 STEPS: tuple[Step, ...] = (
     in_words(
@@ -121,7 +122,7 @@ def thirds(block: Fraction, p: Any, q: Any) -> Iterator[Compared]:
 
 # For models of any order
 
-DRAWN = ("token", "block", "race", "independent", "poisson", "recursive", "recursive-distinct")
+DRAWN = tuple(name for name in CHAINS if "one_call" in RULES[name].bound_by)
 """Rules whose chain of drafts is drawn from q."""
 
 
