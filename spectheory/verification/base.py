@@ -33,7 +33,7 @@ Drafts = Literal["drawn", "distinct", "chosen", "copied"]
 """How candidates come: i.i.d. draws of the draft, distinct tokens of which the first is a draw, the draft's most
 probable tokens, or tokens copied from the text."""
 Output = Literal["sample", "first choice", "biased"]
-Side = Literal["exact", "lower bound", "estimate", "none"]
+Side = Literal["exact", "lower bound", "bounds", "estimate", "none"]
 
 
 class Accepted(NamedTuple):

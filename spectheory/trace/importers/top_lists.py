@@ -90,7 +90,7 @@ def as_drawn(text: Text, where: str) -> Text:
         raise _refused(error, where, "its sampling has unknown settings") from error
     if sampling == Sampling():
         return text
-    columns = [text.get(f"{model}_top") for model in MODELS]
+    columns: list[Any] = [text.get(f"{model}_top") for model in MODELS]
     full = all(isinstance(tops, list) and tops and all(_holds_all(top, text) for top in tops) for tops in columns)
     if not full:
         raise TextError(
