@@ -129,7 +129,8 @@ def _standing(prompts: Prompts, trace: Trace, rule: Rule, k: int) -> RuleStandin
 
 def _trace_notes(trace: Trace, prompts: int, rules: Sequence[Rule]) -> list[str]:
     notes = [
-        f"Means over {len(trace)} positions of P(R <= k | text), exact for these texts; "
+        f"Means over {len(trace)} positions of P(R <= k | text), exact for these texts"
+        f"{' unless lists bound them' if trace.lists else ''}; "
         "intervals (95%) are over prompts."
     ]
     notes += [

@@ -108,7 +108,10 @@ class PathRule(Rule):
     """
 
     needs: ClassVar[tuple[str, ...]]
-    missing: ClassVar[tuple[str, str]] = ("it needs full pmfs", "measure the pair, or use token and block verification")
+    missing: ClassVar[tuple[str, str]] = (
+        "it needs full pmfs",
+        "measure the pair, or use token or block; lists of the most probable tokens bound rules in predict only",
+    )
 
     @abstractmethod
     def acceptance_given(self, target: Any, draft: Any) -> Array:

@@ -241,3 +241,5 @@ def test_one_text_with_lists_shows_its_certain_range(tmp_path: Path, capsys: pyt
     assert main([*command, "--candidates", "1"]) == 0
     low, high = (rows["race"]["acceptance"][end] for end in ("low", "high"))
     assert f"{low:.4f}..{high:.4f}" in capsys.readouterr().out
+    assert main(["tree", str(tmp_path / "log")]) == 2
+    assert "lists of the most probable tokens bound rules in predict only" in capsys.readouterr().err
