@@ -92,14 +92,19 @@ class Interval:
         return f"{self.best:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
     def short(self, digits: int = 2) -> str:
-        """The best value for a table; if statistical, with its longer side, or both ends if they differ.
+        """The best value for a table, with its longer side or both ends if statistical; of a two-sided bound both ends.
 
         Examples
         --------
         >>> Interval(1.0, 1.5, 2.1, "statistical").short(), Interval(1.4, 1.5, 2.0, "statistical").short()
         ('1.50±0.60', '1.50 [1.40, 2.00]')
+        >>> Interval(1.448, 1.571, 1.693, "bound").short()
+        '1.45..1.69'
         """
         best = f"{self.best:.{digits}f}"
+        if self.kind == "bound" and self.low < self.best < self.high:
+            ends = (f"{end:.{digits}f}" for end in (self.low, self.high))
+            return "..".join(dict.fromkeys(ends))
         if self.kind != "statistical":
             return best
         sides = sorted((self.best - self.low, self.high - self.best))

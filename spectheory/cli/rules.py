@@ -12,7 +12,7 @@ from spectheory.cli.progress import working
 from spectheory.cli.shapes import remark_left_out
 from spectheory.cli.theory_options import RulesOptions
 from spectheory.divergences import kl_divergence, total_variation
-from spectheory.drafting import Batch
+from spectheory.drafting import Batch, Chain
 from spectheory.errors import SettingError, ShapeError, SpectheoryError
 from spectheory.intervals import Interval
 from spectheory.prediction.certified import by_lists, ends_of, joined
@@ -115,13 +115,15 @@ def _standing(prompts: Prompts, trace: Trace, rule: Rule, k: int) -> RuleStandin
     if not isinstance(rule, PathRule):
         return RuleStanding(rule.name, k, None, "none", note="needs full pmfs, --target-pmf and --draft-pmf")
     try:
-        if by_lists(rule, trace, Batch(k)) and k <= bounds_given(rule):
+        first = k == 1 and not (isinstance(rule, RankRule) and rule.recorded_in in trace.columns)
+        if by_lists(rule, trace, Chain(1) if first else Batch(k)) and k <= bounds_given(rule):
             ends = [_mean(prompts, end.law.sum(axis=1), 1.0) for end in ends_of(rule, trace, k)]
-            return RuleStanding(rule.name, k, joined(ends), "estimate", note=FROM_LISTS)
+            found = joined(ends)
+            return RuleStanding(rule.name, k, found, "bounds" if found.kind == "bound" else "estimate", note=FROM_LISTS)
         rule.require(trace.columns)
         accepted = (
             rule.rank_law(trace.columns, k).sum(axis=1)
-            if isinstance(rule, RankRule)
+            if isinstance(rule, RankRule) and not first
             else rule.path_survival(trace.columns, 1)[:, 0]
         )
     except SpectheoryError as error:
@@ -131,7 +133,8 @@ def _standing(prompts: Prompts, trace: Trace, rule: Rule, k: int) -> RuleStandin
 
 def _trace_notes(trace: Trace, prompts: int, rules: Sequence[Rule]) -> list[str]:
     notes = [
-        f"Means over {len(trace)} positions of P(R <= k | text), exact for these texts; "
+        f"Means over {len(trace)} positions of P(R <= k | text), exact for these texts"
+        f"{' unless lists bound them' if trace.lists else ''}; "
         "intervals (95%) are over prompts."
     ]
     notes += [

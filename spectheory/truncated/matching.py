@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from spectheory.intervals import Interval
 from spectheory.truncated.completions import all_known, overlap
-from spectheory.truncated.masses import Floats
+from spectheory.truncated.masses import Floats, Ids
 from spectheory.truncated.outward import outward, rounding_slack, settled
 from spectheory.truncated.top import TopLogProbs
 from spectheory.verification.base import at_least_one
+
+_UNDECIDED = Interval(0.0, 0.5, 1.0, "bound")
+_ROUNDING = 1e-12
+"""Rounding of a difference of two printed log-probabilities, and of a quotient of masses."""
 
 
 def independent_acceptance(target: TopLogProbs, draft: TopLogProbs) -> Interval:
@@ -45,41 +50,101 @@ def _meet(p_mass: float, p_cap: float, q_mass: float, q_cap: float) -> float:
     return full * p_cap * q_cap + min(p_cap, p_mass - full * p_cap) * min(q_cap, q_mass - full * q_cap)
 
 
+class Places(NamedTuple):
+    """Of the known tokens `ids`, how many tokens surely and at most come before each in the draft's order.
+
+    `before_hidden` known tokens surely come before every token that is not known.
+    """
+
+    ids: Ids
+    surely: Ids
+    at_most: Ids
+    before_hidden: int
+
+
+def places(top: TopLogProbs, hidden_from: int | None = None) -> Places:
+    """The places of tokens by probability, lowest id first among equals, as far as the stated error and cap decide."""
+    ids, logs = np.append(top.tokens, top.extra_tokens), np.append(top.log_probs, top.extra_log_probs)
+    order = np.lexsort((ids, -logs))
+    ids, logs, cap = ids[order], logs[order], top.log_probs[-1]
+    margin = 2 * top.error + (_ROUNDING if top.error else 0.0)
+    surely = at_most = np.arange(len(ids))
+    if top.error:
+        possible = logs > -np.inf
+        surely = np.where(possible, np.searchsorted(-logs, -(logs + margin), "left"), surely)
+        at_most = np.where(possible, np.searchsorted(-logs, -(logs - margin), "right") - 1, at_most)
+    if not top.hidden:
+        return Places(ids, surely, at_most, len(ids))
+    # Tokens that are not known: at most the cap each, and the unseen mass together.
+    tie = (logs == cap) & ((top.error == 0) | (cap == -np.inf))
+    lower = ids - np.searchsorted(top.known, ids)
+    least, most = np.exp(logs - top.error), top.unseen_range[1] * (1 + _ROUNDING)
+    room = np.floor(np.divide(most, least, out=np.full(len(ids), np.inf), where=least > 0))
+    ahead = np.where(tie, lower, np.where(logs > cap + margin, 0, top.hidden))
+    if hidden_from is None:
+        hidden_from = int(np.argmax(np.append(top.known, -1) != np.arange(len(ids) + 1)))
+    below = (logs > cap + margin) | (tie & (ids < hidden_from)) | (least > most)
+    return Places(ids, surely, at_most + np.minimum(ahead, room).astype(np.int64), int(below.sum()))
+
+
 def top_k_acceptance(target: TopLogProbs, draft: TopLogProbs, k: int) -> Interval:
     r"""P(R <= k) of top-k drafts against a sampled target, :math:`p(\text{top}_k(q))` (R7, §9).
 
-    Exact if k <= m and the target knows those tokens; else a certified bound, both ends attained for k <= m.
+    Exact if the lists decide the draft's k first tokens and the target knows them; else a certified bound over all
+    orders that ties at the cap and the stated error allow.
     """
     at_least_one("k", k)
     overlap(target, draft)
     if k >= target.vocabulary:
         return Interval.exact(1.0)
-    candidates = draft.tokens[:k]
-    more = k - len(candidates)
-    chosen = np.isin(target.known, candidates, assume_unique=True)
+    order = places(draft)
+    sure = order.at_most < k
+    chosen = np.isin(target.known, order.ids[sure], assume_unique=True)
     mass = math.fsum(target.probabilities[chosen])
-    unknown = len(candidates) - int(chosen.sum())
+    more, unknown = k - int(sure.sum()), int(sure.sum() - chosen.sum())
     if not more and (target.complete or not unknown):
         return settled(mass, 1.0, target)
-    low = mass + max(0.0, target.unseen - target.cap * (target.hidden - unknown))
-    # Of the further candidates, r are the most probable known to the target and the rest are unseen.
-    known = np.sort(target.probabilities[~chosen])[::-1][:more]
-    sums = np.concatenate([[0.0], np.cumsum(known)])
-    unseen = np.minimum(target.unseen, target.cap * (unknown + more - np.arange(len(sums))))
-    return outward(low, mass + float(np.max(sums + unseen)), 2 * rounding_slack(target, draft), ceiling=1.0)
+    # Further candidates: tokens that may be among the k first, r of them known to the target.
+    others = order.ids[~sure & (order.surely < k)]
+    may, count = np.isin(target.known, others), len(others)
+    if draft.hidden and order.before_hidden < k:
+        may, count = may | ~np.isin(target.known, draft.known), count + draft.hidden
+    rates = np.sort(target.probabilities[may])
+    r = np.arange(max(0, more - (count - len(rates))), min(more, len(rates)) + 1)
+    unseen = target.cap * (unknown + more - r)
+    least = np.maximum(0.0, target.unseen - target.cap * target.hidden + unseen)
+    sums, tops = (np.append(0.0, np.cumsum(side))[r] for side in (rates, rates[::-1]))
+    low, high = float(np.min(sums + least)), float(np.max(tops + np.minimum(target.unseen, unseen)))
+    return outward(mass + low, mass + high, 2 * rounding_slack(target, draft), ceiling=1.0)
 
 
 def greedy_acceptance(target: TopLogProbs, draft: TopLogProbs) -> Interval:
-    """1 where the first choices of target and draft agree, else 0 (A4; always exact)."""
+    """1 where the first choices of target and draft agree, else 0 (A4; exact where both are decided)."""
     overlap(target, draft)
-    return Interval.exact(float(target.tokens[0] == draft.tokens[0]))
+    (ours, sure, hidden), (theirs, decided, others) = _first(target), _first(draft)
+    outside = hidden and bool(np.setdiff1d(theirs, target.known).size)
+    outside = outside or (others and bool(np.setdiff1d(ours, draft.known).size)) or (hidden and others)
+    if not (outside or np.intersect1d(ours, theirs).size):
+        return Interval.exact(0.0)
+    return Interval.exact(1.0) if sure and decided else _UNDECIDED
+
+
+def _first(top: TopLogProbs) -> tuple[Ids, bool, bool]:
+    """The known tokens that may be the most probable, whether one surely is, and whether an unknown one may be."""
+    order = places(top)
+    sure = bool(np.any(order.at_most == 0))
+    return order.ids[order.surely == 0], sure, bool(top.hidden) and not sure and order.before_hidden == 0
 
 
 def top_k_acceptance_given(draft: TopLogProbs, token: int, k: int) -> Interval:
-    """1 if the output is among the draft's k most probable tokens, else 0 (R7; exact if k <= m or it is listed)."""
+    """1 if the output is among the draft's k most probable tokens, else 0 (R7; exact where the lists decide it)."""
     at_least_one("k", k)
     draft.range(token)
-    if token in draft.tokens[:k] or k >= draft.vocabulary:
+    if k >= draft.vocabulary:
         return Interval.exact(1.0)
-    listed = len(draft.tokens)
-    return Interval.exact(0.0) if k <= listed or token in draft.tokens else Interval(0.0, 0.5, 1.0, "bound")
+    order = places(draft, token)
+    at = np.flatnonzero(order.ids == token)
+    if at.size and order.at_most[at[0]] < k:
+        return Interval.exact(1.0)
+    before = order.surely[at[0]] if at.size else order.before_hidden
+    return Interval.exact(0.0) if before >= k else _UNDECIDED

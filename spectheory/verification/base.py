@@ -33,7 +33,7 @@ Drafts = Literal["drawn", "distinct", "chosen", "copied"]
 """How candidates come: i.i.d. draws of the draft, distinct tokens of which the first is a draw, the draft's most
 probable tokens, or tokens copied from the text."""
 Output = Literal["sample", "first choice", "biased"]
-Side = Literal["exact", "lower bound", "estimate", "none"]
+Side = Literal["exact", "lower bound", "bounds", "estimate", "none"]
 
 
 class Accepted(NamedTuple):
@@ -108,7 +108,10 @@ class PathRule(Rule):
     """
 
     needs: ClassVar[tuple[str, ...]]
-    missing: ClassVar[tuple[str, str]] = ("it needs full pmfs", "measure the pair, or use token and block verification")
+    missing: ClassVar[tuple[str, str]] = (
+        "it needs full pmfs",
+        "measure the pair, or use token or block; lists of the most probable tokens bound rules in predict only",
+    )
 
     @abstractmethod
     def acceptance_given(self, target: Any, draft: Any) -> Array:

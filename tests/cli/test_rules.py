@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from spectheory.cli import main
 from spectheory.trace import GIVEN_TEXT, Trace
 from spectheory.verification import rule_order
 from tests.cli.theory_cases import EXACT, TABLE_P, Ask, P, full_trace, text_of
@@ -224,3 +225,21 @@ def test_a_trace_without_pmfs_or_of_one_prompt(ask: Ask, tmp_path: Path) -> None
     content = ask("rules", path)
     assert content["kl"] is None
     assert "KL is infinite" in " ".join(content["notes"])
+
+
+def test_one_text_with_lists_shows_its_certain_range(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No spread over prompts: both ends stand in the table. One candidate of recursive is exact from the text."""
+    half = -0.6931471805599453
+    line = {"target": [half] * 2, "draft": [-1.5] * 2, "token": [0, 0], "vocabulary": 9}
+    tops = {"target_top": [[[0, half]]] * 2, "draft_top": [[[1, -0.7], [0, -1.5]]] * 2}
+    (tmp_path / "log").write_text(json.dumps(line | tops))
+    command = ["rules", str(tmp_path / "log"), "--rule", "race", "--rule", "recursive", "--rule", "token"]
+    assert main([*command, "--candidates", "1", "--json"]) == 0
+    rows = {row["rule"]: row for row in json.loads(capsys.readouterr().out)["rules"]}
+    assert rows["recursive"]["acceptance"] == rows["token"]["acceptance"]
+    assert rows["race"]["side"] == "bounds"
+    assert main([*command, "--candidates", "1"]) == 0
+    low, high = (rows["race"]["acceptance"][end] for end in ("low", "high"))
+    assert f"{low:.4f}..{high:.4f}" in capsys.readouterr().out
+    assert main(["tree", str(tmp_path / "log")]) == 2
+    assert "lists of the most probable tokens bound rules in predict only" in capsys.readouterr().err

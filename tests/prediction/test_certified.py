@@ -272,6 +272,30 @@ def test_bad_lists_are_named(change: dict[str, Any], message: str, tmp_path: Pat
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        *(({"token": [0, wrong]}, "line 1, token 2: ") for wrong in (7, -1, 1.5, None, "a")),
+        *(({"token": wrong}, "of other lengths than 'target'") for wrong in ("ab", 5, [0])),
+        ({"draft_top": [[[x, -1.0986122886681098] for x in (5, 7, 9)]] * 2}, "token 1: tokens has token 5"),
+        ({"draft_top": [[[x, -1.0986122886681098] for x in (0, 0, 2)]] * 2}, "token 1: its lists are no lists"),
+        ({"target": [-3.0, -1.0986122886681098]}, "token 1: its own log-probability is -3"),
+    ],
+)
+def test_bad_full_lists_are_named_before_the_settings_are_applied(
+    change: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    third = -1.0986122886681098
+    tops = {f"{model}_top": [[[x, third] for x in range(3)]] * 2 for model in ("target", "draft")}
+    line = {"target": [third] * 2, "draft": [third] * 2, "token": [0, 1], "vocabulary": 3, **tops}
+    log = tmp_path / "log"
+    log.write_text(json.dumps({**line, "sampling": {"temperature": 0.5}}))
+    assert len(read_any(log)) == 2
+    log.write_text(json.dumps({**line, "sampling": {"temperature": 0.5}, **change}))
+    with pytest.raises(TextError, match=message):
+        read_any(log)
+
+
 def test_the_page_shows_a_line_that_is_read(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "measuring.md").read_text()
     (shown,) = (part.partition("```")[0] for part in page.split("```json\n") if '"target_top"' in part)

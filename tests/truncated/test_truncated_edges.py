@@ -98,25 +98,27 @@ def test_an_extra_token_counts_as_large_as_the_cap() -> None:
 
 
 def test_the_ends_of_top_k_are_attained() -> None:
-    """As long as all k drafts are listed."""
+    """Wherever the lists decide the k drafts; elsewhere every order of the completions is covered."""
     exact = 0
     for target, draft in SMALL:
         for k in range(1, target.vocabulary + 1):
             ends = truncated.acceptance(TopKMatch(), target, draft, k)
             exact += ends.kind == "exact"
-            listed = draft.tokens[:k]
-            if k <= len(draft.tokens):
-                for end, worst in ((ends.low, min), (ends.high, max)):
-                    assert near(end, worst(p[listed].sum() for p in corners(target)))
-    assert exact > 100
+            drafts = {tuple(np.argsort(-q.round(12), kind="stable")[:k]) for q in corners(draft)}
+            sums = [p[list(first)].sum() for first in drafts for p in corners(target)]
+            assert holds(ends, min(sums))
+            assert holds(ends, max(sums))
+            if k <= len(draft.tokens) and len({frozenset(first) for first in drafts}) == 1:
+                assert (near(ends.low, min(sums)), near(ends.high, max(sums))) == (True, True)
+    assert exact > 90
 
 
 def test_the_first_choices_are_known() -> None:
-    target = TopLogProbs([4, 2], np.log([0.25, 0.25]), 9)
-    draft = TopLogProbs([2, 7], np.log([0.3, 0.2]), 9)
-    assert target.tokens.tolist() == [2, 4], "ties to the lowest index"
+    target = TopLogProbs([4, 0], np.log([0.25, 0.25]), 9)
+    draft = TopLogProbs([0, 7], np.log([0.3, 0.2]), 9)
+    assert target.tokens.tolist() == [0, 4], "ties to the lowest index"
     assert truncated.acceptance(GreedyMatch(), target, draft) == Interval.exact(1.0)
-    assert truncated.acceptance(GreedyMatch(), TopLogProbs([4], [math.log(0.3)], 9), draft) == Interval.exact(0.0)
+    assert truncated.acceptance(GreedyMatch(), TopLogProbs([4], [math.log(0.6)], 9), draft) == Interval.exact(0.0)
     assert truncated.acceptance(ArgmaxDraft(), target, draft).kind == "exact"
     assert truncated.acceptance(ArgmaxDraft(), target, draft).best == pytest.approx(0.25)
 

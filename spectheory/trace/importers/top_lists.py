@@ -90,22 +90,29 @@ def as_drawn(text: Text, where: str) -> Text:
         raise _refused(error, where, "its sampling has unknown settings") from error
     if sampling == Sampling():
         return text
-    size, drawn = text.get("vocabulary"), dict(text)
-    for model in MODELS:
-        tops = text.get(f"{model}_top")
-        if not (isinstance(tops, list) and tops and all(isinstance(top, list) and len(top) == size for top in tops)):
-            raise TextError(
-                f"{where} holds raw log-probabilities of a text drawn with {text['sampling']}",
-                limit="they are valid at temperature 1 without cuts, or with lists of all tokens",
-                remedy="have the server apply the settings, or list all tokens",
-            )
+    columns: list[Any] = [text.get(f"{model}_top") for model in MODELS]
+    full = all(isinstance(tops, list) and tops and all(_holds_all(top, text) for top in tops) for tops in columns)
+    if not full:
+        raise TextError(
+            f"{where} holds raw log-probabilities of a text drawn with {text['sampling']}",
+            limit="they are valid at temperature 1 without cuts, or with lists of all tokens",
+            remedy="have the server apply the settings, or list all tokens",
+        )
+    for _ in positions(text, where):
+        pass  # the raw lists are checked like any others: from here on each holds every id once
+    drawn = dict(text)
+    for model, tops in zip(MODELS, columns, strict=True):
         try:
-            logs = sampling.log_pmf(np.array([[log for _, log in sorted(top)] for top in tops]))
+            logs = sampling.log_pmf(np.array([[log for _, log in sorted(top)] for top in tops])).tolist()
         except (SpectheoryError, TypeError, ValueError) as error:
             raise _refused(error, where, f"{model}_top holds no lists of [id, log-probability]") from error
-        drawn[f"{model}_top"] = [list(enumerate(row)) for row in logs.tolist()]
-        drawn[model] = [row[token] for row, token in zip(logs.tolist(), text.get("token", ()), strict=False)]
+        drawn[f"{model}_top"] = [list(enumerate(row)) for row in logs]
+        drawn[model] = [row[token] for row, token in zip(logs, text["token"], strict=True)]
     return drawn
+
+
+def _holds_all(top: Any, text: Text) -> bool:
+    return isinstance(top, list) and len(top) == text.get("vocabulary")
 
 
 def _refused(error: Exception, where: str, otherwise: str) -> TextError:
