@@ -22,7 +22,12 @@ def test_plan_of_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert main(["plan", str(folder), "--k-max", "4", "--nodes-max", "8"]) == 0
     out, err = capsys.readouterr()
     words = " ".join(out.split())
-    for piece in ("by speed-up", "values at which the speed-up is 1", "Limits and idealised values at", "engine's own rule"):
+    for piece in (
+        "by speed-up",
+        "values at which the speed-up is 1",
+        "Limits and idealised values at",
+        "engine's own rule",
+    ):
         assert piece in words
     for piece in ("Speculate: draft small", "runner-up", "Latencies are of batch 1 and context 64"):
         assert piece in words
