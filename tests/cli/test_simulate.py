@@ -276,7 +276,7 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "a family and pmfs": (("simulate", "random-trees", "--family", "x", "--target-pmf", "1"), "leave one out"),
     "no nodes": (("simulate", "random-trees", "--target-pmf", "1", "--nodes", "0"), "--nodes is 0"),
     "results that are a folder": (("simulate", "race", *PAIR, "--out", "FOLDERS"), "results.jsonl"),
-    "results on a device": (("simulate", "race", *PAIR, "--out", "/dev/full"), "cannot be written (Not a directory)"),
+    "results on a device": (("simulate", "race", *PAIR, "--out", "/dev/full"), "cannot be written (File exists)"),
     "results of another kind": (("simulate", "race", *PAIR, "--out", "FOLDER"), "holds no results"),
     "no such figure": (("figures", "mona-lisa"), "no figure is called 'mona-lisa'"),
     "no workers for figures": (("figures", "race", "--workers", "0"), "--workers is 0"),
