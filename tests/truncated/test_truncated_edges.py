@@ -110,7 +110,7 @@ def test_the_ends_of_top_k_are_attained() -> None:
             assert holds(ends, max(sums))
             if k <= len(draft.tokens) and len({frozenset(first) for first in drafts}) == 1:
                 assert (near(ends.low, min(sums)), near(ends.high, max(sums))) == (True, True)
-    assert exact > 90
+    assert exact > len(SMALL)  # and not vacuous: many of the ranges are points
 
 
 def test_the_first_choices_are_known() -> None:

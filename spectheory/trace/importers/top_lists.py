@@ -10,15 +10,18 @@ Beside ``target`` and ``draft`` a line then has
 
 ``sampling`` (optional, as ``{"temperature": 0.7, "top_p": 0.9}``) says that the log-probabilities are raw and how the
 text was drawn. Raw ones are those of the text's pmfs at temperature 1 without cuts alone; with other settings they are
-refused, unless the lists hold all tokens, from which the pmfs are worked out.
+refused, unless the lists hold all tokens, from which the pmfs are computed, with an error of 2 `error` / T.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spectheory.distributions import Sampling
 from spectheory.errors import SpectheoryError, TextError
@@ -100,15 +103,43 @@ def as_drawn(text: Text, where: str) -> Text:
         )
     for _ in positions(text, where):
         pass  # the raw lists are checked like any others: from here on each holds every id once
-    drawn = dict(text)
+    raw_error = text.get("error", SINGLE_PRECISION)
+    # Dividing by T divides the error, and the normaliser has as much again.
+    drawn = {**text, "error": 2 * raw_error / (sampling.temperature or 1.0)}
     for model, tops in zip(MODELS, columns, strict=True):
+        raw = np.array([[log for _, log in sorted(top)] for top in tops])
         try:
-            logs = sampling.log_pmf(np.array([[log for _, log in sorted(top)] for top in tops])).tolist()
+            array = sampling.log_pmf(raw)
         except (SpectheoryError, TypeError, ValueError) as error:
             raise _refused(error, where, f"{model}_top holds no lists of [id, log-probability]") from error
+        _check_cut(sampling, raw, raw_error, f"{where}, {model}_top")
+        logs = array.tolist()
         drawn[f"{model}_top"] = [list(enumerate(row)) for row in logs]
         drawn[model] = [row[token] for row, token in zip(logs, text["token"], strict=True)]
     return drawn
+
+
+def _check_cut(sampling: Sampling, raw: NDArray[np.float64], error: float, where: str) -> None:
+    """Refuse lists whose rounding leaves open which tokens the filters keep.
+
+    Every probability is off by a factor of at most exp(2 error / T). So the kept set is certain if it is the same with
+    both thresholds moved by that factor, and the least kept value is above the largest cut one by more than 2 error.
+    """
+    kept = np.isfinite(sampling.log_pmf(raw))
+    factor = math.exp(2 * error / (sampling.temperature or 1.0))
+    certain = True
+    for by in (factor, 1 / factor):
+        top_p = None if sampling.top_p is None else min(1.0, sampling.top_p * by)
+        min_p = None if sampling.min_p is None else min(1.0, sampling.min_p / by)
+        moved = replace(sampling, top_p=top_p, min_p=min_p)
+        certain &= bool(np.array_equal(np.isfinite(moved.log_pmf(raw)), kept))
+    least, most = np.where(kept, raw, np.inf).min(axis=1), np.where(kept, -np.inf, raw).max(axis=1)
+    if not (certain and bool(np.all((most == -np.inf) | (least - most > 2 * error)))):
+        raise TextError(
+            f"{where}: rounding by {error:g} leaves open which tokens the filters keep",
+            limit="the cut must be certain",
+            remedy="log more digits, or have the server apply the settings",
+        )
 
 
 def _holds_all(top: Any, text: Text) -> bool:
