@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spectheory.errors import TraceError
-from spectheory.trace.importers import FORMATS
+from spectheory.errors import SettingError, TraceError
+from spectheory.trace.calls import CALLS_FILE, CallLog
+from spectheory.trace.counters import COUNTERS_FILE
+from spectheory.trace.importers import FORMATS, Evidence, Format
 from spectheory.trace.record import TRACE_FILE, Trace
 
 _PARQUET = b"PAR1"
 _LOOKED_AT = 1 << 16
 """Bytes by which a format recognises its files."""
+
+
+def evidence_file(path: Path) -> Path:
+    """The file that holds what a folder of ``measure`` or ``import`` has; a file is itself."""
+    if not path.is_dir():
+        return path
+    found = [path / name for name in (TRACE_FILE, CALLS_FILE, COUNTERS_FILE) if (path / name).exists()]
+    return found[0] if found else path / TRACE_FILE
 
 
 def trace_file(path: Path) -> Path:
@@ -21,9 +31,23 @@ def trace_file(path: Path) -> Path:
 def read_any(path: Path) -> Trace:
     """A trace from a folder of ``spectheory measure``, a Parquet file, or a log of any format in ``FORMATS``.
 
-    A log is recognised by its content, whatever its name.
+    A log is recognised by its content, whatever its name. One that holds calls or totals alone is refused.
     """
-    file = trace_file(Path(path))
+    found = read_evidence(path)
+    if isinstance(found, Trace):
+        return found
+    raise TraceError(
+        f"{path} holds {'calls' if isinstance(found, CallLog) else 'totals'} of an engine",
+        limit="this needs a trace: statistics of texts",
+        remedy="pass it to spectheory judge or predict",
+    )
+
+
+def read_evidence(path: Path, format: str | None = None) -> Evidence:
+    """What a file holds, of the format named, or else recognised by its content."""
+    file = evidence_file(Path(path))
+    if format is not None:
+        return _named(format).read(file)
     try:
         with file.open("rb") as opened:
             head = opened.read(_LOOKED_AT)
@@ -42,3 +66,11 @@ def read_any(path: Path) -> Trace:
         limit=f"readable are a folder of spectheory measure, its Parquet file, {', '.join(FORMATS)}",
         remedy="check the path, or convert the log to one of these",
     )
+
+
+def _named(name: str) -> Format:
+    if name not in FORMATS:
+        raise SettingError(
+            f"format {name!r} is unknown", limit=f"there are {', '.join(FORMATS)}", remedy="name one, or leave it out"
+        )
+    return FORMATS[name]

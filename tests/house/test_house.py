@@ -33,6 +33,7 @@ ROOMS = (
     "trace",
     "prediction",
     "deployment",
+    "judging",
     "reports",
     "plots",
     "prompts",

@@ -1,7 +1,10 @@
-"""Other tools' logs read as traces: a file per format, and a line in :data:`FORMATS`."""
+"""Other tools' logs read as traces, calls or totals: a file per format, and a line in :data:`FORMATS`."""
 
-from spectheory.trace.importers.base import Format
+from spectheory.trace.importers.base import Evidence, Format
+from spectheory.trace.importers.call_log import CALL_LOG
 from spectheory.trace.importers.logprobs import LOG_PROBABILITIES
 
-FORMATS: dict[str, Format] = {each.name: each for each in (LOG_PROBABILITIES,)}
+__all__ = ["FORMATS", "Evidence", "Format"]
+
+FORMATS: dict[str, Format] = {each.name: each for each in (CALL_LOG, LOG_PROBABILITIES)}
 """Every format by its name, tried in this order."""

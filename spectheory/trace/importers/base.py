@@ -5,18 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
+from spectheory.trace.calls import CallLog
+from spectheory.trace.counters import Counters
 from spectheory.trace.record import Trace
+
+Evidence: TypeAlias = Trace | CallLog | Counters
+"""What a log holds: statistics of texts, calls of requests, or totals."""
 
 
 @dataclass(frozen=True)
 class Format:
-    """A log format that is read as a trace.
+    """A log format.
 
     `name` is how errors list it ("JSON lines of log-probabilities"), `recognises` says whether the first bytes of a
-    file (64 KiB at most) are of this format, `read` returns the trace in a file, or raises an error of one line.
+    file (64 KiB at most) are of this format, `read` returns what the file holds, or raises an error of one line.
+    `gives` says in a sentence what follows from such a log, `lacks` what does not.
     """
 
     name: str
     recognises: Callable[[bytes], bool]
-    read: Callable[[Path], Trace]
+    read: Callable[[Path], Evidence]
+    gives: str = ""
+    lacks: str = ""

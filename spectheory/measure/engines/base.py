@@ -1,0 +1,61 @@
+"""What an engine is asked, and what every engine can do."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from spectheory.distributions import Sampling
+from spectheory.trace.calls import Request
+
+
+@dataclass(frozen=True)
+class Job:
+    """Prompts as token ids under one setting.
+
+    `prompts` are names with ids; `tokens` the most of an output; without `k` there is no speculation; `drafts` are
+    sampled from the draft model or its first choices, None is what the engine does by default.
+    """
+
+    prompts: tuple[tuple[str, tuple[int, ...]], ...]
+    tokens: int
+    k: int | None = None
+    sampling: Sampling = field(default_factory=Sampling)
+    seed: int = 0
+    drafts: Literal["sampled", "argmax"] | None = None
+
+
+@dataclass(frozen=True)
+class Models:
+    """Folders of a target and a draft as transformers saves them, and one where an engine may keep its own form."""
+
+    target: Path
+    draft: Path
+    work: Path
+
+
+class Engine(ABC):
+    """An engine that runs on this machine.
+
+    - `name`: as ``--engine`` takes it.
+    - `prefill_emits_token`, `counts_past_end`: how its counts are meant (:class:`~spectheory.trace.calls.CallLog`).
+    """
+
+    name: ClassVar[str]
+    prefill_emits_token: ClassVar[bool] = True
+    counts_past_end: ClassVar[bool] = False
+
+    @abstractmethod
+    def version(self) -> str:
+        """Its version; a ``SettingError`` that says how to get it if it is not there."""
+
+    @abstractmethod
+    def requests(self, job: Job, models: Models) -> Iterator[Request]:
+        """Run the prompts; each request is yielded when it is finished."""
+
+    def settings(self, job: Job) -> Mapping[str, Any]:
+        """The engine's own settings for a job, by its names; they are recorded."""
+        return {}

@@ -1,0 +1,187 @@
+"""What an engine says of its calls, request by request; texts as token ids where they are known."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from spectheory.distributions import Sampling
+from spectheory.errors import TextError
+from spectheory.files import read_text, write_whole
+
+CALLS_FILE = "calls.jsonl"
+"""Name of a call log in a folder."""
+MARK = "spectheory calls"
+"""What the first line of a call log says of itself."""
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request: its prompt and output as token ids (empty where unknown), and what was counted.
+
+    A *call* is a target pass that verifies drafts; the prompt's own pass is none if it emits a token. `accepted` and
+    `drafted` have an entry per call in their order, without recovered and bonus tokens; `by_drafted` has for each
+    number of drafted tokens the calls by accepted tokens, 0 first. Totals (`calls`, `total_accepted`, `total_drafted`)
+    are filled in from these where they are not given; None is unknown. `tokens` counts the output's; `ended` says that
+    the text ended by itself.
+    """
+
+    id: str
+    prompt: tuple[int, ...] = ()
+    output: tuple[int, ...] = ()
+    tokens: int | None = None
+    ended: bool = False
+    accepted: tuple[int, ...] = ()
+    drafted: tuple[int, ...] = ()
+    by_drafted: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    calls: int | None = None
+    total_accepted: int | None = None
+    total_drafted: int | None = None
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.accepted and self.drafted and len(self.accepted) != len(self.drafted):
+            raise self._refused(f"{len(self.accepted)} calls accepted, {len(self.drafted)} drafted", "one entry a call")
+        if any(a > d for a, d in zip(self.accepted, self.drafted, strict=False)):
+            raise self._refused("a call accepted more tokens than it drafted", "accepted <= drafted")
+        for name, value in self._derived().items():
+            given = getattr(self, name)
+            if given is None:
+                object.__setattr__(self, name, value)
+            elif value is not None and given != value:
+                raise self._refused(f"{name} is {given}, its calls give {value}", "the two must agree")
+            elif type(given) is not int or given < 0:
+                raise self._refused(f"{name} is {given!r}", "must be an integer >= 0")
+
+    def _derived(self) -> dict[str, int | None]:
+        """The totals that texts and calls give."""
+        rows = self.by_drafted.items()
+        found: dict[str, int | None] = {"tokens": len(self.output) or None}
+        if self.accepted:
+            found |= {"calls": len(self.accepted), "total_accepted": sum(self.accepted)}
+        elif rows:
+            accepted = sum(i * count for _, row in rows for i, count in enumerate(row))
+            found |= {"calls": sum(sum(row) for _, row in rows), "total_accepted": accepted}
+        if self.drafted or rows:
+            found["total_drafted"] = sum(self.drafted) or sum(k * sum(row) for k, row in rows)
+        return found
+
+    def _refused(self, what: str, limit: str) -> TextError:
+        return TextError(f"request {self.id!r}: {what}", limit=limit, remedy="check the log for torn or mixed lines")
+
+
+@dataclass(frozen=True)
+class CallLog:
+    """Requests of one engine under one setting.
+
+    - `engine`, `version`: as the log says, else empty.
+    - `k`: the longest chain of a call; None if unknown.
+    - `temperature`, `top_k`, `top_p`, `min_p`: how tokens were drawn; None if unknown or not used.
+    - `prefill_emits_token`: whether the prompt's own pass emits the first token and is no call; None if unknown.
+    - `counts_past_end`: whether counts hold accepted tokens past the end of a text; None if unknown.
+    - `provenance`: all else (models, dtype, machine, date, the engine's own settings).
+    """
+
+    requests: tuple[Request, ...]
+    engine: str = ""
+    version: str = ""
+    k: int | None = None
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    prefill_emits_token: bool | None = None
+    counts_past_end: bool | None = None
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        """Number of requests."""
+        return len(self.requests)
+
+    @classmethod
+    def joined(cls, parts: Sequence[CallLog]) -> CallLog:
+        """One log of several files; they must be of one setting."""
+        first = parts[0]
+        for other in parts[1:]:
+            if differing := [name for name in SETTING if getattr(other, name) != getattr(first, name)]:
+                raise TextError(
+                    f"the logs differ in {', '.join(differing)}",
+                    limit="requests are judged under one setting",
+                    remedy="judge each log on its own",
+                )
+        return replace(first, requests=tuple(request for part in parts for request in part.requests))
+
+    @property
+    def sampling(self) -> Sampling | None:
+        """How tokens were drawn; None where the temperature is unknown."""
+        if self.temperature is None:
+            return None
+        return Sampling(self.temperature, top_k=self.top_k, top_p=self.top_p, min_p=self.min_p)
+
+    def header(self) -> dict[str, Any]:
+        """Everything but the requests, as the first line of a file has it."""
+        known = {name: getattr(self, name) for name in (*SETTING, "provenance")}
+        return {"spectheory": MARK, "schema": SCHEMA, **known}
+
+    def write(self, path: Path) -> None:
+        """Write as JSON lines; the file appears when whole."""
+        lines = [self.header(), *(request_line(request) for request in self.requests)]
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        write_whole(path, lambda partial: partial.write_text(text, encoding="utf-8"))
+
+    @classmethod
+    def read(cls, path: Path) -> CallLog:
+        """Read a file that :meth:`write` made, or one with a line less per request that is still missing."""
+        header, *lines = (_parse(line, path) for line in read_text(path).splitlines() if line.strip())
+        if header.get("schema") != SCHEMA:
+            raise TextError(
+                f"{path} has schema {header.get('schema')!r}",
+                limit=f"this version reads {SCHEMA}",
+                remedy="import the engine's log again",
+            )
+        try:
+            requests = tuple(_request(line) for line in lines)
+            return cls(requests, **{name: header[name] for name in (*SETTING, "provenance") if name in header})
+        except (TypeError, ValueError) as error:
+            raise TextError(
+                f"{path} is no call log ({error})", limit="needs lines of requests", remedy="import the log again"
+            ) from error
+
+
+SETTING = (
+    "engine",
+    "version",
+    "k",
+    "temperature",
+    "top_k",
+    "top_p",
+    "min_p",
+    "prefill_emits_token",
+    "counts_past_end",
+)
+"""Fields of a call log that every request shares."""
+
+
+def request_line(request: Request) -> dict[str, Any]:
+    """A request as a line of a file; what is unknown is left out."""
+    return {name: value for name, value in asdict(request).items() if value not in (None, (), {}, False)}
+
+
+def _request(line: Mapping[str, Any]) -> Request:
+    lists = {name: tuple(line.get(name, ())) for name in ("prompt", "output", "accepted", "drafted")}
+    counts = {int(k): tuple(row) for k, row in line.get("by_drafted", {}).items()}
+    return Request(**{**line, **lists, "by_drafted": counts})
+
+
+def _parse(line: str, path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise TextError(f"{path} has a line without an object", limit="one object per line", remedy="import it again")
+    return found
