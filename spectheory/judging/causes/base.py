@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from spectheory.trace import Trace
 from spectheory.trace.calls import CallLog
@@ -13,16 +13,8 @@ if TYPE_CHECKING:
     from spectheory.judging.standing import Counting, Standing
 
 
-class Change(NamedTuple):
-    """Another reading of the pair: a change of the draft's or the target's logits, by its name, and its number."""
-
-    model: str
-    name: str
-    value: float = 0.0
-
-
-Reread = Callable[[Change], Trace]
-"""Both models on the same texts, with one model's logits changed."""
+Reread = Callable[..., Trace]
+"""Both models on the same texts with changed logits: keywords `draft_change` and `target_change`."""
 
 
 @dataclass(frozen=True)
