@@ -39,6 +39,7 @@ WHY_POSITION_1 = (
 SHORTER = "At shorter k the same survival is summed: an estimate, as calls of another k start elsewhere."
 BEYOND = "Beyond the engine's k nothing was counted: the hazard of the last position is kept constant."
 FROM_MEAN = "Without counts by position the hazard is taken as constant: that of the mean."
+K_FROM_MEAN = "k is not in the log; calls drafted {mean:.2f} tokens on average, and k = {k} is taken."
 OVER_CALLS = "Intervals (95%) take calls as independent; calls of one text are not: the true noise is larger."
 OVER_REQUESTS = "Intervals (95%) are over requests."
 FIRST_CHOICES = (
@@ -67,33 +68,38 @@ class Reading:
 
 @dataclass(frozen=True)
 class Readings:
-    """What the counts say at every k: `rows` from 1 on; `assumptions` say what they rest on, a sentence each."""
+    """What the counts say at every k: `rows` from 1 on; `k` is the engine's.
+
+    `assumptions` say what the rows rest on, a sentence each.
+    """
 
     counters: Counters
+    k: int
     rows: tuple[Reading, ...]
     noise: Noise
     assumptions: tuple[str, ...] = field(default=())
 
     @property
-    def counted(self) -> Reading | None:
+    def counted(self) -> Reading:
         """The engine's own k."""
-        return next((row for row in self.rows if row.basis == "counted"), None)
+        return self.rows[self.k - 1]
 
     @property
     def best(self) -> Reading | None:
-        """The fastest k of those that rest on counts, or on a mean alone; None without a cost."""
-        return self._fastest([row for row in self.rows if row.basis != "constant hazard"] or self.rows)
+        """The fastest k up to the engine's; None without a cost."""
+        return _fastest(self.rows[: self.k])
 
     @property
     def best_beyond(self) -> Reading | None:
-        """A faster k that nothing was counted at; None if there is none."""
-        fastest, best = self._fastest(self.rows), self.best
-        return fastest if fastest and best and fastest.k != best.k else None
+        """A longer chain that would be faster; None if there is none."""
+        fastest = _fastest(self.rows)
+        return fastest if fastest and fastest.k > self.k else None
 
-    @staticmethod
-    def _fastest(rows: Sequence[Reading]) -> Reading | None:
-        known = [(row.speedup.best, -row.k, row) for row in rows if row.speedup]
-        return max(known)[2] if known else None
+
+def _fastest(rows: Sequence[Reading]) -> Reading | None:
+    """The shortest of the fastest chains."""
+    known = [row for row in rows if row.speedup]
+    return max(known, key=lambda row: row.speedup.best if row.speedup else 0.0, default=None)
 
 
 def readings(evidence: Counters | CallLog, cost: CostModel | None = None, *, k_max: int = 16) -> Readings:
@@ -114,10 +120,11 @@ def readings(evidence: Counters | CallLog, cost: CostModel | None = None, *, k_m
     cost, from_log = (cost, "") if cost else cost_in(counters)
     rows: list[Reading] = []
     below = 1.0
-    for k in range(1, max(k_max, found.counted) + 1):
-        survival, basis = found.at(k)
-        tokens = mean(k) if basis != "constant hazard" else Interval.estimate(found.tokens(k))
-        own = Interval.estimate(survival) if basis == "constant hazard" else _share(survival, counters.calls)
+    for k in range(1, max(k_max, found.k) + 1):
+        survival, basis = found.at(k), found.basis(k)
+        known = k <= len(found.known)
+        tokens = mean(k) if known else Interval.estimate(found.tokens(k))
+        own = _share(survival, counters.calls) if known else Interval.estimate(survival)
         rows.append(
             Reading(
                 k=k,
@@ -131,14 +138,16 @@ def readings(evidence: Counters | CallLog, cost: CostModel | None = None, *, k_m
         )
         below = survival
     lines = [
-        *([SHORTER] if found.counted > 1 else []),
-        *([BEYOND] if found.counted and len(rows) > found.counted else [] if found.counted else [FROM_MEAN]),
+        *([SHORTER] if len(found.known) > 1 else []),
+        *([] if found.known else [FROM_MEAN]),
+        *([K_FROM_MEAN.format(mean=counters.mean_drafted, k=found.k)] if counters.k is None else []),
+        *([BEYOND] if len(rows) > found.k else []),
         *({"requests": [OVER_REQUESTS], "calls": [OVER_CALLS], "unknown": []}[noise]),
         *([FIRST_CHOICES] if rows[0].first_choices else []),
         *([from_log] if from_log else []),
         WHY_POSITION_1,
     ]
-    return Readings(counters, tuple(rows), noise, tuple(lines))
+    return Readings(counters, found.k, tuple(rows), noise, tuple(lines))
 
 
 @dataclass(frozen=True)
@@ -147,41 +156,45 @@ class _Law:
 
     known: tuple[float, ...]
     hazard: float
+    k: int
 
     @classmethod
     def of(cls, counters: Counters) -> _Law:
         known = counters.survival
         if known:
             above = known[-2] if len(known) > 1 else 1.0
-            return cls(known, known[-1] / above if above else 0.0)
-        if counters.length is None or counters.k is None:
+            return cls(known, known[-1] / above if above else 0.0, len(known))
+        k = counters.k or (math.ceil(counters.mean_drafted) if counters.mean_drafted else None)
+        if counters.length is None or k is None:
             missing = "tokens per call" if counters.length is None else "k, the drafts of a call"
             raise TextError(
                 f"the counts of {counters.engine or 'the engine'} do not say {missing}",
                 limit="readings need calls with accepted tokens, and k",
                 remedy="import a log with counts by position",
             )
-        if counters.length > counters.k + 1:
+        if counters.length > k + 1:
             raise TextError(
-                f"{counters.length:.4g} tokens per call with k = {counters.k}",
+                f"{counters.length:.4g} tokens per call with k = {k}",
                 limit="at most k + 1",
                 remedy="check the log for mixed settings",
             )
-        return cls((), required_acceptance(counters.length, counters.k, 0.0))
+        return cls((), required_acceptance(counters.length, k, 0.0), k)
 
-    @property
-    def counted(self) -> int:
-        return len(self.known)
-
-    def at(self, k: int) -> tuple[float, Basis]:
-        """Survival of position k, and what tokens per call of chains of k rest on."""
-        if k <= self.counted:
-            return self.known[k - 1], "counted" if k == self.counted else "own starts"
+    def at(self, k: int) -> float:
+        """Survival of position k."""
+        if k <= len(self.known):
+            return self.known[k - 1]
         last = self.known[-1] if self.known else 1.0
-        return last * self.hazard ** (k - self.counted), "constant hazard"
+        return last * self.hazard ** (k - len(self.known))
+
+    def basis(self, k: int) -> Basis:
+        """What tokens per call of chains of k rest on."""
+        if k == self.k:
+            return "counted"
+        return "own starts" if k < len(self.known) else "constant hazard"
 
     def tokens(self, k: int) -> float:
-        return 1 + math.fsum(self.at(i)[0] for i in range(1, k + 1))
+        return 1 + math.fsum(self.at(i) for i in range(1, k + 1))
 
 
 def cost_in(counters: Counters) -> tuple[CostModel | None, str]:

@@ -50,12 +50,13 @@ def read_any(path: Path) -> Trace:
 def read_evidence(path: Path, format: str | None = None) -> Evidence:
     """What a file holds, of the format named, or else recognised by its content."""
     file = evidence_file(Path(path))
-    found = recognised(file) if format is None else _named(format)
-    return found.read(file)
+    return format_of(file, format).read(file)
 
 
-def recognised(path: Path) -> Format:
-    """The format of a file, by its content; a file of ours that cannot be read is left to its reader."""
+def format_of(path: Path, name: str | None = None) -> Format:
+    """The format of that name, or else that of the file's content; an unreadable file is left to the trace's reader."""
+    if name is not None:
+        return _named(name)
     file = evidence_file(path)
     try:
         with file.open("rb") as opened:

@@ -99,7 +99,7 @@ def _run(match: re.Match[str]) -> Counters:
 
 
 LLAMA_LOG = Format(
-    "llamacpp-log",
+    "llama.cpp-log",
     lambda head: re.search(rb"draft acceptance(?: rate)? = |statistics +\S+: #calls", head) is not None,
     read_llama_log,
     title="llama.cpp's log, lines of `draft acceptance`; requests are summed",

@@ -50,7 +50,7 @@ def _counts(timings: dict[str, Any], path: Path) -> dict[str, int]:
 
 
 LLAMA_TIMINGS = Format(
-    "llamacpp-timings",
+    "llama.cpp-timings",
     lambda head: b'"draft_n_accepted"' in head,
     read_llama_timings,
     title="responses of llama.cpp's server with `timings`, JSON or JSON lines",

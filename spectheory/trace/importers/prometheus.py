@@ -183,7 +183,7 @@ PROMETHEUS = Format(
     lambda head: _LINE.search(head) is not None,
     read_prometheus,
     title="a scrape of `/metrics`: vLLM, llama.cpp, TensorRT-LLM, SGLang; two scrapes give their difference",
-    gives="vLLM, llama.cpp: calls, drafted and accepted tokens, survival by position; TensorRT-LLM: drafted and "
-    "accepted tokens, the last tokens per call; SGLang: the last tokens per call, often k",
-    lacks="requests, texts; calls without drafts; survival of TensorRT-LLM and SGLang",
+    gives="calls, drafted and accepted tokens, survival by position (vLLM, llama.cpp); drafted and accepted tokens "
+    "(TensorRT-LLM); means of the last interval (TensorRT-LLM, SGLang)",
+    lacks="requests, texts, calls without drafts; survival by position (TensorRT-LLM, SGLang)",
 )

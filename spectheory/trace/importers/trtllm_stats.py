@@ -73,7 +73,7 @@ def _iteration(record: dict[str, Any], where: str) -> dict[str, Any]:
 
 
 TRTLLM_STATS = Format(
-    "trtllm-stats",
+    "tensorrt-llm-stats",
     lambda head: f'"{KEY}"'.encode() in head,
     read_trtllm_stats,
     title="TensorRT-LLM's iteration statistics, JSON or JSON lines",
