@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -65,13 +66,13 @@ def target_changed(name: str, meaning: str, model: Model) -> Cause:
 def _readings(context: Context, model: Model, changes: Sequence[LogitChange]) -> Iterator[tuple[LogitChange, Trace]]:
     """The pair read under each change that can matter; one under which the text is impossible is left out."""
     sampling = context.log.sampling or context.trace.sampling or Sampling()
-    for change in changes if context.reread else ():
+    if context.reread is None:
+        return
+    for change in changes:
         if change.differs(sampling):
             changed = {f"{one}_change": change for one in ("draft", "target") if one in model}
-            try:
+            with suppress(TextError):
                 yield change, context.reread(**changed)
-            except TextError:
-                continue
 
 
 def _fitting(context: Context, change: LogitChange, trace: Trace) -> list[Explained]:
