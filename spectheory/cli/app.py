@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import MISSING, fields
 from importlib import import_module
-from keyword import iskeyword
 from inspect import Parameter, Signature
+from keyword import iskeyword
 from typing import Annotated, Any, get_type_hints
 
 from typer import Exit, Option, Typer
@@ -55,7 +55,6 @@ def _root(
 
 def _add(name: str, *kinds: type) -> None:
     """Add a command that fills in the dataclasses `kinds` from its options; the first one's docstring is its help."""
-
     file = f"{name}_" if iskeyword(name) else name
 
     def run(**values: Any) -> None:

@@ -31,7 +31,7 @@ class Standing:
     """A rule against the counts.
 
     - `same`: other rules that accept the same on these texts, as token verification and recursive rejection do.
-    - `calls`, `positions`: totals against expectation over whole texts; `starts`: at the calls' own starts, where known.
+    - `calls`, `positions`: totals against expectation over whole texts; `starts`: at the calls' own known starts.
     - `likelihood`: p-value of the lengths of all calls against the other rules; None where starts are unknown.
     - `texts`: requests whose calls differ, where nothing is random given the texts.
     """

@@ -72,7 +72,8 @@ def headline(found: Judgement) -> str:
         said += f"; refuted: {refuted}"
     if not found.output:
         return said
-    return f"{said}. Output: {'REFUTED, no sample of the target' if found.output_refuted else 'as sampled from the target'}"
+    right = "REFUTED, no sample of the target" if found.output_refuted else "as sampled from the target"
+    return f"{said}. Output: {right}"
 
 
 def _rules(found: Judgement) -> Table:
