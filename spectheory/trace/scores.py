@@ -8,68 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from spectheory.distributions import Sampling
 from spectheory.errors import TextError, TraceError
 from spectheory.trace.columns import LARGEST_VOCABULARY
 from spectheory.trace.record import GIVEN_TEXT, Trace
+from spectheory.trace.scored_text import ScoredText, Top
 from spectheory.trace.texts import trace_of
-from spectheory.trace.top_lists import SINGLE_PRECISION, Text
-
-Top = Mapping[int, float]
-
-
-@dataclass(frozen=True)
-class ScoredText:
-    """One text, prompt included, under one model; every sequence has an entry per token or is empty.
-
-    - `tokens`: ids; `strings`: the tokens as strings. One of the two is known.
-    - `log_probs`: natural logarithms of the tokens' probabilities; None where the server gave none.
-    - `prompt`: leading tokens that are no output. `ended` says that the text ended by itself.
-    - `tops`: the m most probable ids with their log-probabilities; `ranks`: each token's place in the model's order.
-    - `sampling`: settings under which the text was drawn, if the log says so; the values are raw unless `processed`.
-    - `vocabulary`: number of tokens; None if unknown. `error`: rounding of a log-probability, nats.
-    """
-
-    id: str
-    log_probs: tuple[float | None, ...]
-    tokens: tuple[int, ...] = ()
-    strings: tuple[str, ...] = ()
-    prompt: int = 0
-    ended: bool = False
-    tops: tuple[Top | None, ...] = ()
-    ranks: tuple[int | None, ...] = ()
-    sampling: Mapping[str, Any] | None = None
-    processed: bool = False
-    vocabulary: int | None = None
-    error: float = SINGLE_PRECISION
-
-    def __post_init__(self) -> None:
-        for name in ("tokens", "strings", "tops", "ranks"):
-            if (have := len(getattr(self, name))) not in (0, len(self)):
-                raise self.refused(f"has {have} {name} for {len(self)} log-probabilities", "needs one per token")
-        if not (self.tokens or self.strings):
-            raise self.refused("has no tokens", "needs ids or strings")
-        outside = [token for token in self.tokens if not 0 <= token < (self.vocabulary or LARGEST_VOCABULARY)]
-        if outside:
-            limit = f"the vocabulary has {self.vocabulary or LARGEST_VOCABULARY} tokens"
-            raise self.refused(f"has token {outside[0]}", limit)
-        unknown = [i for i in range(self.first, len(self)) if self.log_probs[i] is None]
-        if unknown or self.first >= len(self):
-            what = f"has no log-probability of token {unknown[0] + 1}" if unknown else "has no scored output"
-            raise self.refused(what, "only the first tokens may lack one")
-
-    def __len__(self) -> int:
-        """Number of tokens, prompt included."""
-        return len(self.log_probs)
-
-    @property
-    def first(self) -> int:
-        """The first position that is output and has a value."""
-        unscored = next((i for i, each in enumerate(self.log_probs) if each is not None), len(self))
-        return max(self.prompt, unscored)
-
-    def refused(self, what: str, limit: str) -> TextError:
-        """The error of this text."""
-        return TextError(f"text {self.id!r} {what}", limit=limit, remedy="check the log for torn or mixed lines")
+from spectheory.trace.top_lists import Text
 
 
 @dataclass(frozen=True)
@@ -105,8 +50,9 @@ class Scores:
             )
         pairs = list(_pairs(*parts))
         firsts = [max(target.first, draft.first) for target, draft in pairs]
-        texts = {f"text {target.id!r}": _text(target, draft, n) for (target, draft), n in zip(pairs, firsts, strict=True)}
-        trace = trace_of(texts, _provenance(parts, pairs, firsts))
+        texts = [_text(target, draft, first) for (target, draft), first in zip(pairs, firsts, strict=True)]
+        numbered = {f"text {number} ({text['id']})": text for number, text in enumerate(texts, start=1)}
+        trace = trace_of(numbered, _provenance(parts, pairs, firsts))
         return replace(trace, columns={**trace.columns, **_columns(pairs, firsts)})
 
 
@@ -125,7 +71,7 @@ def _pairs(target: Scores, draft: Scores) -> Iterator[Pair]:
         ours, theirs = _keys(pair)
         if len(ours) != len(theirs):
             raise pair[0].refused(f"has {len(ours)} tokens in the target's log, {len(theirs)} in the draft's", SAME)
-        other = [i for i, (a, b) in enumerate(zip(ours, theirs, strict=True)) if a != b]
+        other = [i for i, (a, b) in enumerate(zip(ours, theirs, strict=True)) if a != b and None not in (a, b)]
         if other:
             i = other[0]
             raise pair[0].refused(
@@ -150,27 +96,27 @@ def _text(target: ScoredText, draft: ScoredText, first: int) -> Text:
     """The text's output as a line of log-probabilities."""
     text: dict[str, Any] = {"id": target.id, "ended": target.ended or draft.ended}
     text |= {"target": list(target.log_probs[first:]), "draft": list(draft.log_probs[first:])}
-    if settings := _raw_under(target, draft):
+    settings = _settings(target, draft)
+    if settings and not target.processed:
         text["sampling"] = dict(settings)
     if _lists(target, draft, first):
-        sizes = {each.vocabulary for each in (target, draft)} - {None}
-        if len(sizes) > 1:
+        sizes = [each.vocabulary for each in (target, draft) if each.vocabulary]
+        if len(set(sizes)) > 1:
             raise target.refused(f"has vocabularies of {min(sizes)} and {max(sizes)} tokens", SAME)
         tops = {f"{name}_top": _pairs_of(each, first) for name, each in (("target", target), ("draft", draft))}
-        text |= {"token": list(target.tokens[first:]), "vocabulary": next(iter(sizes), LARGEST_VOCABULARY), **tops}
+        text |= {"token": list(target.tokens[first:]), "vocabulary": sizes[0] if sizes else LARGEST_VOCABULARY, **tops}
         text["error"] = max(target.error, draft.error)
     return text
 
 
-def _raw_under(target: ScoredText, draft: ScoredText) -> Mapping[str, Any] | None:
-    """The settings under which raw values were drawn; None if unknown, or if the server applied them."""
+def _settings(target: ScoredText, draft: ScoredText) -> Mapping[str, Any] | None:
+    """The settings under which the text was drawn; None if neither log says."""
     known = [each.sampling for each in (target, draft) if each.sampling is not None]
     if any(other != known[0] for other in known):
         raise target.refused(f"was drawn with {known[0]} in one log, {known[1]} in the other", "one setting per text")
-    raw = [each for each in (target, draft) if not each.processed]
-    if len(raw) == 1 and known and known[0] not in ({}, {"temperature": 1.0}):
+    if known and target.processed != draft.processed and Sampling(**known[0]) != Sampling():
         raise target.refused("has raw values of one model, processed ones of the other", "both must be of one kind")
-    return known[0] if known and raw else None
+    return known[0] if known else None
 
 
 def _lists(target: ScoredText, draft: ScoredText, first: int) -> bool:
@@ -216,7 +162,7 @@ def _provenance(parts: Sequence[Scores], pairs: Sequence[Pair], firsts: Sequence
         "joined by": "token ids" if by_ids else "token strings",
         "text": "the output, as the logs say" if said else "all scored tokens: the logs do not say where output begins",
     }
-    settings = _raw_under(*pairs[0])
+    settings = _settings(*pairs[0])
     if settings is not None:
         return {**found, "settings": {"sampling": dict(settings)}}
     return {**found, "assumed": "values are those of the settings that the text was drawn with"}

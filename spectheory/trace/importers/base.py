@@ -10,9 +10,10 @@ from typing import TypeAlias
 from spectheory.trace.calls import CallLog
 from spectheory.trace.counters import Counters
 from spectheory.trace.record import Trace
+from spectheory.trace.scores import Scores
 
-Evidence: TypeAlias = Trace | CallLog | Counters
-"""What a log holds: statistics of texts, calls of requests, or totals."""
+Evidence: TypeAlias = Trace | CallLog | Counters | Scores
+"""What a log holds: statistics of texts, calls of requests, totals, or log-probabilities of one model."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,9 @@ def _requests(entry: Json) -> list[Request]:
     stats = entry["stats"]
     queued = stats["draft_tokens_accepted"] + stats["correction_tokens"] + stats["bonus_tokens"]
     if queued != stats["tokens_queued"]:
-        raise ValueError(f"accepted, recovered and bonus tokens are {queued}, tokens_queued is {stats['tokens_queued']}")
+        raise ValueError(
+            f"accepted, recovered and bonus tokens are {queued}, tokens_queued is {stats['tokens_queued']}"
+        )
     counts = {"total_accepted": stats["draft_tokens_accepted"], "total_drafted": stats["draft_tokens_proposed"]}
     return [request_of(entry, calls=stats["rounds"], **counts)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -54,6 +55,12 @@ def name_of(entry: Json) -> str:
     return "" if found is None else str(found)
 
 
+def distinct(names: Sequence[str]) -> list[str]:
+    """Names that differ: nameless entries get their number, and names that come again have it added."""
+    again = {name for name, count in Counter(names).items() if count > 1}
+    return [f"{name} ({i})" if name in again and name else name or str(i) for i, name in enumerate(names, start=1)]
+
+
 def content_ids(entry: Json) -> tuple[int, ...]:
     """Ids of the output where only its log-probabilities have them."""
     content = at(entry, "choices.0.logprobs.content")
@@ -104,7 +111,8 @@ def call_log(path: Path, name: str, read: Requests, *, k: Longest = lambda _: No
                 remedy="import each setting on its own",
             )
     listed = [request for requests, _, _ in found.values() for request in requests]
-    named = tuple(each if each.id else replace(each, id=str(i)) for i, each in enumerate(listed, 1))
+    names = distinct([each.id for each in listed])
+    named = tuple(replace(each, id=name) for each, name in zip(listed, names, strict=True))
     chain = max([longest(named), *(each or 0 for _, _, each in found.values())]) or None
     log = CallLog(named, k=chain, **settings[0], **known)
     for request in log.requests:
