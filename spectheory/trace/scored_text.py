@@ -22,7 +22,8 @@ class ScoredText:
     - `prompt`: leading tokens that are no output. `ended` says that the text ended by itself.
     - `tops`: the m most probable ids with their log-probabilities; `ranks`: each token's place in the model's order.
     - `sampling`: settings under which the text was drawn, if the log says so; the values are raw unless `processed`.
-    - `vocabulary`: number of tokens; None if unknown: ranges hold for every size then. `error`: rounding of a log-probability, nats.
+    - `vocabulary`: number of tokens; None if unknown: ranges hold for every size then.
+    - `error`: rounding of a log-probability, nats.
     """
 
     id: str

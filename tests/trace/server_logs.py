@@ -26,12 +26,15 @@ class Scored:
 
     @property
     def logs(self) -> list[float]:
+        """Log-probabilities of the tokens."""
         return [float(np.log(pmf[token])) for pmf, token in zip(self.pmfs, self.tokens, strict=True)]
 
     def top(self, i: int, m: int) -> list[int]:
+        """The m most probable tokens at a position."""
         return [int(token) for token in np.argsort(-self.pmfs[i], kind="stable")[:m]]
 
     def rank(self, i: int) -> int:
+        """Place of the text's token in the model's order."""
         return self.top(i, V).index(self.tokens[i]) + 1
 
 

@@ -19,7 +19,7 @@ from spectheory.trace.scores import Scores
 from spectheory.verification import PATH_RULES
 from tests.made_up import each, one_line
 from tests.trace import server_logs as servers
-from tests.trace.server_logs import V, Scored, Server, texts, write
+from tests.trace.server_logs import Scored, Server, V, texts, write
 
 PROMPT_SCORED = (servers.vllm, servers.sglang, servers.echoed)
 OUTPUT_SCORED = (servers.generated, servers.chat, servers.llama, servers.llama_after)
@@ -60,7 +60,7 @@ def test_the_trace_is_that_of_the_two_numbers(server: Server, tmp_path: Path) ->
 
 
 def test_ranks_and_first_choices_follow_from_lists(tmp_path: Path) -> None:
-    """vLLM's ranks are those of the pmfs, so argmax drafts are predicted as well; agreement from the lists' tops."""
+    """Ranks of vLLM are those of the pmfs, so argmax drafts are predicted as well; agreement from the lists' tops."""
     pair = texts(2)
     found = joined(tmp_path, servers.vllm, pair, m=1)
     for name, model in zip(("target_rank", "draft_rank"), pair, strict=True):
@@ -96,7 +96,7 @@ def test_ranges_from_lists_hold_the_truth(server: Server, tmp_path: Path) -> Non
 
 
 def test_a_token_beyond_the_list_does_not_lower_its_cap(tmp_path: Path) -> None:
-    """vLLM lists the text's own token beside the most probable ones: it is known, and no other is bounded by it."""
+    """The text's own token is listed by vLLM beside the most probable: no other is bounded by it."""
     pair = texts(5)
     found = joined(tmp_path, servers.vllm, pair, m=2)
     text = pair[0][0]

@@ -21,7 +21,7 @@ def counts_of(record: Json) -> dict[str, Any]:
         "by_drafted": _by_drafted(record),
     }
     pooled = histogram(record.get("acceptance_histogram"))
-    if counts["accepted"] and pooled and pooled != histogram(_tally(counts["accepted"])):
+    if len(counts["accepted"]) == counts["calls"] and pooled and pooled != histogram(_tally(counts["accepted"])):
         raise TextError(
             "per_step_accepted and acceptance_histogram differ",
             limit="both count the same calls",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from spectheory.trace.calls import CallLog, Request
 from spectheory.trace.importers.base import Format
-from spectheory.trace.importers.entries import Json, at
+from spectheory.trace.importers.entries import Json
 from spectheory.trace.importers.responses import call_log, request_of
 
 NAME = "llama.cpp-requests"

@@ -1,4 +1,4 @@
-"""Requests of onnxruntime-genai with the statistics of its speculative generator: ``{"ids": [...], "stats": {...}}``."""
+"""Requests of onnxruntime-genai with its speculative statistics: ``{"ids": [...], "stats": {...}}``."""
 
 from __future__ import annotations
 

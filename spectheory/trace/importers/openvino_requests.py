@@ -1,4 +1,4 @@
-"""Requests of OpenVINO GenAI with its extended performance metrics: ``{"ids": [...], "stats": ..., "main_raw": ...}``."""
+"""Requests of OpenVINO GenAI with its extended metrics: ``{"ids": [...], "stats": {...}, "main_raw": {...}}``."""
 
 from __future__ import annotations
 
