@@ -13,6 +13,7 @@ from typer import Exit, Option, Typer
 import spectheory
 from spectheory.cli.grammar import WIDTH, Command
 from spectheory.cli.options import (
+    ImportOptions,
     MeasureOptions,
     PairOptions,
     PlanOptions,
@@ -71,6 +72,7 @@ def _parameters(kind: type) -> Iterator[Parameter]:
 
 
 _add("measure", MeasureOptions, PairOptions, TextOptions)
+_add("import", ImportOptions)
 _add("predict", PredictOptions, PairOptions, TextOptions)
 _add("plan", PlanOptions)
 _add("validate", ValidateOptions, PairOptions)

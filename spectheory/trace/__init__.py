@@ -2,7 +2,7 @@
 
 from spectheory.trace.columns import COLUMNS, DISTINCT_RANKS, RECORDED_RANKS, REQUIRED, UNO_SHARES, Column
 from spectheory.trace.parquet import METADATA_KEY, SCHEMA_VERSION
-from spectheory.trace.reading import read_any, trace_file
+from spectheory.trace.reading import read_any, read_evidence, read_files, trace_file
 from spectheory.trace.record import GIVEN_TEXT, SAMPLED_TEXT, SOURCES, TRACE_FILE, TextInfo, Trace
 
 __all__ = [
@@ -21,5 +21,7 @@ __all__ = [
     "TextInfo",
     "Trace",
     "read_any",
+    "read_evidence",
+    "read_files",
     "trace_file",
 ]

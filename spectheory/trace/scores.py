@@ -157,8 +157,7 @@ def _provenance(parts: Sequence[Scores], pairs: Sequence[Pair], firsts: Sequence
     found: dict[str, Any] = {
         "source": f"log-probabilities ({', '.join(dict.fromkeys(part.source for part in parts))})",
         "origin": GIVEN_TEXT,
-        "target": parts[0].model,
-        "draft": parts[1].model,
+        **{who: {"name": part.model} for who, part in zip(("target", "draft"), parts, strict=True) if part.model},
         "joined by": "token ids" if by_ids else "token strings",
         "text": "the output, as the logs say" if said else "all scored tokens: the logs do not say where output begins",
     }

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from spectheory.errors import SpectheoryError, TextError
-from spectheory.files import read_text
+from spectheory.trace.importers.base import text_of
 
 Json: TypeAlias = Mapping[str, Any]
 Read = TypeVar("Read")
@@ -21,14 +21,7 @@ LISTS = ("requests", "responses", "results", "records")
 
 def entries(path: Path) -> dict[str, Json]:
     """The objects of a file by their places; what is no object, or torn, is named."""
-    try:
-        text = read_text(path, encoding="utf-8-sig", most=MOST_BYTES)
-    except (OSError, UnicodeDecodeError) as error:
-        raise TextError(
-            f"{path} cannot be read ({getattr(error, 'strerror', None) or 'not UTF-8 text'})",
-            limit="needs JSON",
-            remedy="check the path",
-        ) from error
+    text = text_of(path, most=MOST_BYTES)
     found = dict(_lines(text, path) if _first_line_is_whole(text) else _document(text, path))
     if not found:
         raise TextError(f"{path} holds no request", limit="needs at least one", remedy="log one object per line")

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from spectheory.errors import TextError
-from spectheory.files import read_text
-from spectheory.trace.importers.base import Format
+from spectheory.trace.importers.base import Format, text_of
 from spectheory.trace.record import Trace
 from spectheory.trace.texts import trace_of
 from spectheory.trace.top_lists import Text
 
 MOST_BYTES = 1 << 31
 """Of a file of log-probabilities: some hundred million tokens."""
+
+
+_KEY = re.compile(rb'"target"\s*:')
 
 
 def read_log_probabilities(path: Path) -> Trace:
@@ -25,15 +28,8 @@ def read_log_probabilities(path: Path) -> Trace:
     lists of :mod:`spectheory.trace.top_lists` the trace has ``token`` and :attr:`Trace.lists` besides. A ``TextError``
     names the line that is malformed.
     """
-    try:
-        # Splitting at "\n" alone: JSON strings may hold other line separators of Unicode.
-        lines = read_text(path, encoding="utf-8-sig", most=MOST_BYTES).split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise TextError(
-            f"{path} cannot be read ({getattr(error, 'strerror', None) or 'not UTF-8 text'})",
-            limit="needs a JSON-lines file",
-            remedy="check the path",
-        ) from error
+    # Splitting at "\n" alone: JSON strings may hold other line separators of Unicode.
+    lines = text_of(path, most=MOST_BYTES).split("\n")
     numbered = {number: line for number, line in enumerate(lines, 1) if line.strip()}
     if not numbered:
         raise TextError(f"{path} holds no text", limit="needs at least one line", remedy="write one text per line")
@@ -52,9 +48,10 @@ def _parse(line: str, where: str, name: str) -> Text:
 
 
 LOG_PROBABILITIES = Format(
-    "JSON lines of log-probabilities",
-    lambda head: head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{") and b'"target"' in head,
+    "log-probabilities",
+    lambda head: head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{") and _KEY.search(head) is not None,
     read_log_probabilities,
-    gives="token and block verification exactly; certified ranges for other rules where lists are given",
+    title='JSON lines `{"target": [...], "draft": [...]}`, two numbers per token',
+    gives="a trace: exact for token and block verification, ranges for other rules where lists are given",
     lacks="rules that need full pmfs, where no lists are given",
 )
