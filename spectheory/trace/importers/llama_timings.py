@@ -10,7 +10,10 @@ from spectheory.trace.counters import Counters
 from spectheory.trace.importers.base import Format, objects_of
 
 NAMES = ("predicted_n", "draft_n", "draft_n_accepted")
-CALLS = "Calls are output tokens less accepted ones less the prompt's own: calls without drafts are among them."
+CALLS = (
+    "Calls are output tokens less accepted ones less the prompt's own: calls without drafts are among them, and each "
+    "accepted token past the end of a text is a call too few."
+)
 
 
 def read_llama_timings(path: Path) -> Counters:
