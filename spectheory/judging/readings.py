@@ -2,9 +2,9 @@
 
 Accepted tokens by position are the survival S_i = P(accepted >= i) at the starts of the engine's own calls. At the
 engine's k, tokens per call are 1 + sum of S_i: exact for what was counted. At a shorter k' the same sum cut at k' is a
-*reading*: calls of k' drafts start at other positions, so it is an estimate without an interval. Beyond k nothing is known; the hazard of the last position,
-S_k / S_{k-1}, kept constant is a reading of less worth. Where only a mean is known, the constant hazard with that mean
-is used at every k.
+*reading*: calls of k' drafts start at other positions, so it is an estimate without an interval. Beyond k nothing is
+known; the hazard of the last position, S_k / S_{k-1}, kept constant is a reading of less worth. Where only a mean is
+known, the constant hazard with that mean is used at every k.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ Basis = Literal["counted", "own starts", "constant hazard"]
 """``counted``: the engine's own k. ``own starts``: a shorter k, survival at the starts of the engine's calls.
 ``constant hazard``: positions that were not counted."""
 Noise = Literal["requests", "calls", "unknown"]
-"""Intervals (95%) of the engine's own k are over requests, or binomial over calls as if these were independent: a lower bound of the noise."""
+"""Intervals (95%) of the engine's own k are over requests, or binomial over calls as if these were independent: a lower
+bound of the noise."""
 
 WHY_POSITION_1 = (
     "Acceptance at position 1 is that at the starts of this run's own calls. A longer chain passes over easy stretches "

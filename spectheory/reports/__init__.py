@@ -6,8 +6,8 @@ A `*_report` function turns an answer into a :class:`Report`; ``render`` writes 
 from spectheory.reports.base import Report
 from spectheory.reports.bounds import BoundsAnswer, bounds_report
 from spectheory.reports.deployment import DeploymentAnswer, deployment_report
-from spectheory.reports.prediction import prediction_report
 from spectheory.reports.imported import import_report
+from spectheory.reports.prediction import prediction_report
 from spectheory.reports.readings import readings_report
 from spectheory.reports.rules import RulesAnswer, rules_report
 from spectheory.reports.table import Cell, Column, Drawing, Table

@@ -157,7 +157,7 @@ def test_latencies_reach_as_far_as_they_were_measured() -> None:
 
 
 def test_the_times_of_a_log_give_its_cost() -> None:
-    """draftOverhead s of TensorRT-LLM is k c / (1 + k c)."""
+    """The draftOverhead s of TensorRT-LLM is k c / (1 + k c)."""
     found = readings(sample("trtllm_iterations.jsonl"))
     c = 2.2 / (9.1 - 2.2) / 3
     assert found.best is not None

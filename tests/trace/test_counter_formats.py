@@ -83,7 +83,11 @@ BAD = {
     "cut vLLM line": ("vllm-log", LINE[:180] + "\n", "line 1 has no accepted: needs a whole line"),
     "no vLLM line": ("vllm-log", "INFO started\n", "has no 'SpecDecoding metrics:'"),
     "percentages in vLLM's line": ("vllm-log", LINE.replace("0.906, 0.497, 0.203", "90.6, 49.7, 20.3"), "not percent"),
-    "other counts in vLLM's line": ("vllm-log", LINE.replace("length: 2.61", "length: 1.02"), "fits no number of calls"),
+    "other counts in vLLM's line": (
+        "vllm-log",
+        LINE.replace("length: 2.61", "length: 1.02"),
+        "fits no number of calls",
+    ),
     "another k in one log": ("vllm-log", LINE + text("vllm_specdecoding_log_line.txt"), "differ in k: 3 and 7"),
     "rising shares": ("vllm-log", LINE.replace("0.497", "0.950"), "rise with the position"),
     "shares of other counts": ("vllm-log", LINE.replace("0.203", "0.103"), "accepted, by position"),

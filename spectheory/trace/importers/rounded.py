@@ -40,7 +40,9 @@ def calls_of(accepted: int, length: float, digits: int, drafted: int, k: int | N
     return min(max(best, low), high), low == high
 
 
-def shares_of(shares: Sequence[float], digits: int, calls: int | None, accepted: int) -> tuple[tuple[float, ...], float]:
+def shares_of(
+    shares: Sequence[float], digits: int, calls: int | None, accepted: int
+) -> tuple[tuple[float, ...], float]:
     """Shares as counts over calls, and how far they may be off.
 
     They are exact where calls are so few that one count alone fits each share, and these give the accepted tokens.
@@ -58,7 +60,7 @@ def shares_of(shares: Sequence[float], digits: int, calls: int | None, accepted:
 
 
 def longest_of(length: float, rate: float, digits: int) -> tuple[int | None, bool]:
-    """k from tokens per call and an acceptance rate, and whether the rate counts the recovered or bonus token.
+    """The k that follows from tokens per call and an acceptance rate, and whether the rate counts the recovered or bonus token.
 
     The rate is (length - 1) / k, or length / (k + 1); None unless one k alone fits within rounding.
     """
