@@ -60,7 +60,7 @@ def shares_of(
 
 
 def longest_of(length: float, rate: float, digits: int) -> tuple[int | None, bool]:
-    """The k that follows from tokens per call and an acceptance rate, and whether the rate counts the recovered or bonus token.
+    """The k that follows from tokens per call and an acceptance rate, and whether the rate counts the bonus token.
 
     The rate is (length - 1) / k, or length / (k + 1); None unless one k alone fits within rounding.
     """
