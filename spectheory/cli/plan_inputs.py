@@ -14,7 +14,7 @@ from spectheory.cli.readings import Counts
 from spectheory.deployment import Draft
 from spectheory.errors import SettingError
 from spectheory.pairs import PREFIX
-from spectheory.trace import TRACE_FILE, Trace, read_any, read_evidence
+from spectheory.trace import TRACE_FILE, Trace, read_any, read_files
 from spectheory.trace.reading import evidence_file
 
 BUILT_IN = ("distilled", "draft")
@@ -54,7 +54,7 @@ def counted(named: Sequence[tuple[str, Path]]) -> dict[str, tuple[Path, Counts]]
 
 
 def _counts(path: Path) -> Counts | None:
-    found = read_evidence(path)
+    found = read_files([path])
     return None if isinstance(found, Trace) else found
 
 
