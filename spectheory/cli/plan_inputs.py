@@ -15,8 +15,7 @@ from spectheory.deployment import Draft
 from spectheory.errors import SettingError
 from spectheory.pairs import PREFIX
 from spectheory.trace import TRACE_FILE, Trace
-from spectheory.trace.importers import Evidence
-from spectheory.trace.reading import evidence_file, read_files
+from spectheory.trace.reading import Whole, evidence_file, read_files
 
 BUILT_IN = ("distilled", "draft")
 
@@ -60,10 +59,10 @@ def counted(named: Sequence[tuple[str, Path]], question: PlanOptions) -> dict[st
 
 def _counts(name: str, path: Path, question: PlanOptions) -> Counts | None:
     found = _read(name, path, question)
-    return found if isinstance(found, Counts) else None
+    return None if isinstance(found, Trace) else found
 
 
-def _read(name: str, path: Path, question: PlanOptions) -> Evidence:
+def _read(name: str, path: Path, question: PlanOptions) -> Whole:
     """What a named file holds; the nameless one is TRACE, with the draft's log if there is one."""
     return read_files([path] if name else [path, *recorded_files(question)[1:]])
 

@@ -62,12 +62,15 @@ def test_traces_and_calls_are_written_as_such(calls: Path, tmp_path: Path, capsy
     assert len(Trace.read(tmp_path / "trace" / TRACE_FILE)) == 2
 
 
-def test_a_trace_loses_its_lists_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    top = [[[0, -0.1], [1, -2.5]]]
-    line = {"target": [-0.1], "draft": [-0.1], "token": [0], "target_top": top, "draft_top": top, "vocabulary": 9}
-    (tmp_path / "log.txt").write_text(json.dumps(line))
-    found = answer(capsys, "import", tmp_path / "log.txt", "--out", tmp_path)
-    assert "pass the log itself to predict" in found["remarks"][0]
+def test_log_probabilities_of_two_models_make_a_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target, draft = tmp_path / "target", tmp_path / "draft"
+    for file, logs in ((target, (-0.5, -1.0)), (draft, (-0.7, -0.9))):
+        tokens = [None, *({str(i + 3): {"logprob": log, "rank": 1}} for i, log in enumerate(logs))]
+        file.write_text(json.dumps({"choices": [{"prompt_logprobs": tokens}]}))
+    found = answer(capsys, "import", target, draft, "--out", tmp_path / "out")
+    assert (found["format"], found["kind"], found["tokens"]) == ("vllm-logprobs", "trace", 2)
+    for command in (["import", target, "--out", tmp_path], ["predict", target], ["plan", draft], ["rules", draft]):
+        assert "holds log-probabilities of one model: a trace needs" in refused(command, capsys)
 
 
 def test_of_two_scrapes_the_difference_is_imported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -123,7 +123,7 @@ BAD = {
     "an iteration twice": ("tensorrt-llm-stats", ITERATION * 2, "iteration 12 twice"),
     "another length": ("tensorrt-llm-stats", ITERATION.replace("2.5,", "1.5,"), "says acceptanceLength 1.5"),
     "no drafts": ("tensorrt-llm-stats", '{"iter": 1}', "no iteration with drafts"),
-    "timings as a list of numbers": ("llama.cpp-timings", "[1, 2]", "other JSON than objects"),
+    "timings as a list of numbers": ("llama.cpp-timings", "[1, 2]", "is no object"),
     "timings in text": ("llama.cpp-timings", TIMES.replace("604", '"604"'), "needs whole numbers"),
     "more accepted than drafted": ("llama.cpp-timings", TIMES.replace("604", "504"), "accepted <= drafted"),
     "a plain response": ("llama.cpp-timings", '{"predicted_n": 3}', "has no draft_n"),

@@ -37,7 +37,7 @@ AIPERF = Format(
     NAME,
     lambda head: RECORD.encode() in head,
     read_aiperf,
-    title="AIPerf's `profile_export.jsonl`, of a server that reports acceptance per request",
+    title="AIPerf's `profile_export.jsonl`",
     gives="calls, accepted and drafted tokens of each request, of any engine; of each call where the engine gives them",
     lacks="token ids: which rule runs is not told from such a log alone",
 )

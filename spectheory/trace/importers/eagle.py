@@ -35,7 +35,7 @@ EAGLE = Format(
     NAME,
     lambda head: b'"idxs"' in head and b'"new_tokens"' in head,
     read_eagle,
-    title="answer files of EAGLE's evaluation",
+    title="EAGLE's answer files",
     gives="mean tokens per call of each turn",
     lacks="accepted tokens of single calls, drafted tokens, temperature and token ids",
 )

@@ -51,7 +51,7 @@ LLAMA_LOGPROBS = Format(
     NAME,
     lambda head: b'"completion_probabilities"' in head,
     read_llama_logprobs,
-    title="llama.cpp's `completion_probabilities`, without a draft model, one model per file",
+    title="llama.cpp's `completion_probabilities`",
     gives="with the log of the other model a trace: two numbers per token, and lists of top tokens",
     lacks="given texts: this server scores what it generates alone",
 )

@@ -36,7 +36,7 @@ LLAMA_REQUESTS = Format(
     NAME,
     lambda head: b'"draft_n"' in head and (b'"choices"' in head or b'"tokens_predicted"' in head),
     read_llama_requests,
-    title="llama.cpp's responses with drafts, of `/completion` or `/v1/completions`",
+    title="responses of llama.cpp's server with `timings`",
     gives="accepted and drafted tokens of each request, and its ids where log-probabilities were asked for",
     lacks="calls of each request, other than as tokens - 1 - accepted; log-probabilities: those of calls are set to 0",
 )

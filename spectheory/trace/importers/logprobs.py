@@ -52,6 +52,6 @@ LOG_PROBABILITIES = Format(
     lambda head: head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{") and _KEY.search(head) is not None,
     read_log_probabilities,
     title='JSON lines `{"target": [...], "draft": [...]}`, two numbers per token',
-    gives="a trace: exact for token and block verification, ranges for other rules where lists are given",
+    gives="token and block verification exactly; certified ranges for other rules where lists are given",
     lacks="rules that need full pmfs, where no lists are given",
 )

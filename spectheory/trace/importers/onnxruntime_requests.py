@@ -40,7 +40,7 @@ ONNXRUNTIME_REQUESTS = Format(
     NAME,
     lambda head: b'"draft_tokens_proposed"' in head,
     read_onnxruntime_requests,
-    title="onnxruntime-genai's speculative statistics with the text's ids",
+    title="onnxruntime-genai's statistics, as JSON",
     gives="calls, accepted and drafted tokens of each request, with its ids",
     lacks="calls by accepted tokens: its histogram stays zero; counts hold accepted tokens past the end",
 )

@@ -105,7 +105,7 @@ OPENAI_LOGPROBS = Format(
     NAME,
     lambda head: b'"token_logprobs"' in head or (b'"logprobs"' in head and b'"content"' in head),
     read_openai_logprobs,
-    title="completions with `logprobs` (and `echo`), or chat completions with `logprobs`, one model per file",
+    title="OpenAI's `logprobs`: completions with echo, and chats",
     gives="with the log of the other model a trace: two numbers per token; lists where tokens have ids",
     lacks="how the text was drawn, unless it is added; lists of tokens that are known as strings alone",
 )

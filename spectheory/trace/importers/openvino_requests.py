@@ -47,7 +47,7 @@ OPENVINO_REQUESTS = Format(
     NAME,
     lambda head: b'"m_batch_sizes"' in head,
     read_openvino_requests,
-    title="OpenVINO GenAI's extended performance metrics with the text's ids",
+    title="OpenVINO GenAI's extended metrics, as JSON",
     gives="calls and accepted tokens of each request, with its ids; at temperature 0 of each call",
     lacks="drafted tokens of the last call, and above temperature 0 accepted tokens of each call",
 )

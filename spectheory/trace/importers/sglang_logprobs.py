@@ -35,7 +35,7 @@ SGLANG_LOGPROBS = Format(
     NAME,
     lambda head: b'"input_token_logprobs"' in head,
     read_sglang_logprobs,
-    title="SGLang's `input_token_logprobs`, one model per file",
+    title="SGLang's `input_token_logprobs`",
     gives="with the log of the other model a trace: two numbers per token, and lists of top tokens",
     lacks="how the text was drawn, and where its output begins, unless it is added",
 )

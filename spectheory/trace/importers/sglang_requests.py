@@ -47,7 +47,7 @@ SGLANG_REQUESTS = Format(
     NAME,
     lambda head: CALLS.encode() in head,
     read_sglang_requests,
-    title="SGLang's responses with `meta_info`, or `sglext` in chat",
+    title="SGLang's responses with `meta_info`",
     gives="calls, accepted and drafted tokens of each request, and its calls by accepted tokens",
     lacks="drafts per call: an adaptive length or a tree is read as a chain of one length",
 )

@@ -60,7 +60,7 @@ SPEC_BENCH = Format(
     NAME,
     lambda head: b'"accept_lengths"' in head,
     read_spec_bench,
-    title="answer files of Spec-Bench",
+    title="Spec-Bench's answer files",
     gives="accepted tokens of every call, of each turn",
     lacks="drafted tokens, temperature and token ids",
 )

@@ -66,7 +66,7 @@ VLLM_LOGPROBS = Format(
     NAME,
     lambda head: b'"prompt_logprobs"' in head and _has_values(head),
     read_vllm_logprobs,
-    title="vLLM's `prompt_logprobs`, one model per file",
+    title="vLLM's `prompt_logprobs`",
     gives="with the log of the other model a trace: two numbers per token, their ranks, and lists of top tokens",
     lacks="how the text was drawn, and where its output begins, unless it is added",
 )

@@ -40,7 +40,7 @@ VLLM_REQUESTS = Format(
     NAME,
     lambda head: STEPS.encode() in head and b"spec_decode_acceptance" not in head,
     read_vllm_requests,
-    title="vLLM's responses with `--per-request-spec-decode-metrics summary` or `detailed`",
+    title="vLLM's responses, served with `--per-request-spec-decode-metrics`",
     gives="calls, accepted and drafted tokens of each request; with the setting detailed, of each call",
     lacks="calls without drafts (n-gram and suffix drafts count none); counts hold accepted tokens past the end",
 )
