@@ -63,6 +63,11 @@ class Standing:
         return self.p < FALSE_ALARMS
 
     @property
+    def closeness(self) -> tuple[float, int, float]:
+        """By which one of several that are not refuted is the best fit: p, then few rare calls, then a small z."""
+        return self.p, -self.rare.counted if self.rare else 0, -abs(self.calls.z)
+
+    @property
     def worst(self) -> Comparison:
         """The comparison that speaks most against it."""
         return min(self.every, key=lambda one: (one.p, -abs(one.z)))

@@ -173,8 +173,8 @@ def _terms(found: Judgement) -> Iterator[str]:
     rare = shown(found).rare
     if rare is not None and rare.counted:
         yield (
-            f"Calls of lengths that have a chance below {RARE:g} under rule {shown(found).rule}: {rare.counted}, expected "
-            f"{rare.low:.1f}; up to {ROUNDED:.1%} of calls are put down to rounding."
+            f"Calls of lengths that have a chance below {RARE:g} under rule {shown(found).rule}: {rare.counted}, "
+            f"expected {rare.low:.1f}; up to {ROUNDED:.1%} of calls are put down to rounding."
         )
     if shown(found).texts:
         names = ", ".join(shown(found).texts[:5])
