@@ -41,7 +41,7 @@ class OutputTest:
     - `name`, `asks`: what is compared, in a few words; `null`: the hypothesis that is tested.
     - `statistic`, `symbol`: what was computed; z is in standard deviations.
     - `p`: probability of a statistic at least so extreme under the null, or an upper bound of it.
-    - `side`: whether `p` is exact, a guaranteed bound at any number of tokens, or asymptotic.
+    - `side`: whether `p` is exact, a guaranteed bound at any number of tokens, asymptotic, or rests on an estimate.
     - `approximation`: what keeps it from being exact; empty if nothing does.
     - `smallest`: the smallest departure that this many tokens would show with probability :data:`POWER`, in `unit`.
     - `text`: the text it is about; empty: all.

@@ -73,8 +73,10 @@ def headline(found: Judgement) -> str:
         said += f"; refuted: {refuted}"
     if not found.output:
         return said
-    right = "REFUTED, no sample of the target" if found.output_refuted else "as sampled from the target"
-    return f"{said}. Output: {right}"
+    greedy = found.log.temperature == 0
+    wrong = "REFUTED, not the target's first choices" if greedy else "REFUTED, no sample of the target"
+    right = "the target's first choices" if greedy else "as sampled from the target"
+    return f"{said}. Output: {wrong if found.output_refuted else right}"
 
 
 def _rules(found: Judgement) -> Table:
@@ -152,10 +154,10 @@ def _output(found: Judgement) -> Iterator[Table]:
         Column("what is compared", kind="words", aside=True),
     ]
     rows = [
-        [t.name, f"{t.symbol} = {t.statistic:+.2f}", _p(t.p), ("as sampled", "REFUTED")[t.refuted], t.asks]
+        [t.name, f"{t.symbol} = {t.statistic:+.2f}", _p(t.p), ("passes", "REFUTED")[t.refuted], t.asks]
         for t in found.output
     ]
-    yield Table("Is sampled output right?", columns, rows)
+    yield Table("Is the output right?", columns, rows)
 
 
 def _terms(found: Judgement) -> Iterator[str]:

@@ -55,7 +55,7 @@ def test_the_answer_begins_with_the_rule(
     out = capsys.readouterr().out
     assert out.startswith("Counts fit rule token: ")
     assert max(map(len, out.splitlines())) <= 100
-    for words in ("refuted: race, block", "recursive-distinct", "at known starts", "Is sampled output right?"):
+    for words in ("refuted: race, block", "recursive-distinct", "at known starts", "Is the output right?"):
         assert words in " ".join(out.split()), words
 
 

@@ -59,13 +59,15 @@ class Cause:
     `explains` returns a finding where the hypothesis without the fault is refuted and the one with it is not. A right
     engine is blamed with at most the probability with which its rule is refuted
     (:data:`~spectheory.judging.standing.FALSE_ALARMS`): causes are looked for only after a refutation. A `structural`
-    one is looked for also where listed calls do not make up their texts, which is certain.
+    one is looked for also where listed calls do not make up their texts, which is certain, and one `of_output` also
+    where the output alone is refuted.
     """
 
     name: str
     meaning: str
     explains: Callable[[Context], Finding | None]
     structural: bool = False
+    of_output: bool = False
 
 
 def best_fit(

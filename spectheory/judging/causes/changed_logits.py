@@ -47,10 +47,11 @@ def target_changed(name: str, meaning: str, model: Model) -> Cause:
         wrong = min(output_tests(context.trace), key=lambda test: test.p, default=None)
         if wrong is None or not wrong.refuted:
             return None
+        unexplained = bool(context.refuted) and all(one.refuted for one in context.refuted)
         for change, trace in _readings(context, model, SETTINGS_CHANGES):
             least = min(output_tests(trace), key=lambda test: test.p)
             fitting = _fitting(context, change, trace)
-            if least.refuted or not (fitting or not context.refuted):
+            if least.refuted or (unexplained and not fitting):
                 continue
             sentence = (
                 f"the {model} {'are' if ' ' in model else 'is'} {change.says}: the output is then right "
@@ -60,7 +61,7 @@ def target_changed(name: str, meaning: str, model: Model) -> Cause:
             return Finding(name, sentence, fitting[0].after.rule if fitting else "", evidence)
         return None
 
-    return Cause(name, meaning, explains)
+    return Cause(name, meaning, explains, of_output=True)
 
 
 def _readings(context: Context, model: Model, changes: Sequence[LogitChange]) -> Iterator[tuple[LogitChange, Trace]]:
