@@ -87,7 +87,7 @@ class Expected:
 
     @cached_property
     def _rewards(self) -> NDArray[np.bool_]:
-        """What a call with 0..k accepted tokens adds to each count, ``[..., k + 1, k + 1]``, by start if that matters."""
+        """What a call with 0..k accepted tokens adds to each count, ``[..., k + 1, k + 1]``; by start if needed."""
         k = self.counting.k
         counts = np.arange(k + 1)[:, None] >= np.arange(k + 1)
         if not self.counting.skips_undrafted:

@@ -8,6 +8,7 @@ from typing import Any
 from spectheory.judging.comparison import Comparison
 from spectheory.judging.judgement import Judgement
 from spectheory.judging.standing import FALSE_ALARMS, Standing
+from spectheory.judging.starts import RARE, ROUNDED
 from spectheory.reports.base import Report
 from spectheory.reports.table import Column, Row, Table, Value
 
@@ -171,6 +172,12 @@ def _terms(found: Judgement) -> Iterator[str]:
     )
     if any(one.low != one.high for one in shown(found).positions):
         yield "Expected intervals: acceptance past the end of a text is unknown; z is from the nearer end."
+    rare = shown(found).rare
+    if rare is not None and rare.counted:
+        yield (
+            f"Calls of lengths that have a chance below {RARE:g} under rule {shown(found).rule}: {rare.counted}, "
+            f"expected {rare.low:.1f}; up to {ROUNDED:.1%} of calls are put down to rounding."
+        )
     if shown(found).texts:
         names = ", ".join(shown(found).texts[:5])
         yield f"Requests whose calls differ though nothing is random: {len(shown(found).texts)} ({names})."

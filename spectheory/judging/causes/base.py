@@ -76,7 +76,7 @@ def best_fit(
     """Of some rules (by the names of `survivals`) the one that fits best under a way of counting, if one fits."""
     tried = [(name, context.judge(survival, counting)) for name, survival in survivals.items()]
     fitting = [(name, one) for name, one in tried if not one.refuted]
-    return max(fitting, key=lambda found: found[1].p, default=None)
+    return max(fitting, key=lambda found: found[1].closeness, default=None)
 
 
 def by_counting(context: Context, counting: Counting, cause: str, sentence: str) -> Finding | None:

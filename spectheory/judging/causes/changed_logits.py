@@ -91,7 +91,7 @@ def _fitting(context: Context, change: LogitChange, trace: Trace) -> list[Explai
 
 def _finding(name: str, found: Sequence[Explained]) -> Finding:
     """The best fit in one sentence, with the calls before and after, and what else fits."""
-    best = max(found, key=lambda one: one.after.p)
+    best = max(found, key=lambda one: one.after.closeness)
     before, after = best.before.calls, best.after.calls
     others = [one.change.name for one in found if one.before is best.before and one is not best]
     sentence = (
