@@ -97,7 +97,12 @@ COLUMNS = (
     "tokens per call: of chains of k drafts.",
 )
 """What the columns mean."""
-RESTS_ON = {"counted": "counted", "own starts": "shorter: reading", "constant hazard": "constant hazard"}
+RESTS_ON = {
+    "counted": "counted",
+    "drafted so far": "drafted so far",
+    "own starts": "shorter: reading",
+    "constant hazard": "constant hazard",
+}
 
 
 def _cells(row: Reading, found: Readings, known: bool) -> Sequence[Cell | Interval | float | int | str | None]:
