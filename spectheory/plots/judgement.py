@@ -41,7 +41,7 @@ def draw(figure: Figure, answers: Sequence[Content]) -> None:
     _key(ax, colours)
     caption(
         figure,
-        "Line: counted.  Dot: expected of the same texts under a rule; bar: 95% of runs.  Crossed: refuted by all counts.",
+        "Line: counted.  Dot: expected of the same texts by rule; bar: 95% of runs.  Crossed: refuted by all counts.",
     )
 
 
