@@ -12,7 +12,7 @@ from spectheory.judging.causes import CAUSES
 from spectheory.judging.causes.base import Context, Finding, Reread
 from spectheory.judging.causes.early import stops_early
 from spectheory.judging.counting import Counting, counted, counting_of, past_end, torn
-from spectheory.judging.divergence import greedy_tests
+from spectheory.judging.divergence import engine_dtype, greedy_tests
 from spectheory.judging.matching import check_settings, matched
 from spectheory.judging.output import OutputTest, output_tests
 from spectheory.judging.standing import Bench, Floats, Standing
@@ -120,7 +120,7 @@ def judge(
     )
     stated = tuple(dict.fromkeys(GreedyMatch.name if greedy and rule.uses_draft else rule.name for rule in rules))
     ordered = tuple(sorted(standings, key=_order))
-    output = greedy_tests(trace, dtype=str(log.provenance.get("dtype", ""))) if greedy else output_tests(trace)
+    output = greedy_tests(trace, dtype=engine_dtype(log)) if greedy else output_tests(trace)
     made = Judgement(log, counting, ordered, stated, output, notes=tuple(_notes(log, bench)))
     tried = [
         cause
