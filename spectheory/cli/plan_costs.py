@@ -25,6 +25,7 @@ def check_costs(question: PlanOptions, drafts: int) -> None:
         "--c": question.c is not None,
         "--latency": bool(question.latency),
         "--hardware": question.hardware is not None,
+        "--bench": bool(question.bench),
     }
     sources = [name for name, here in given.items() if here]
     if len(sources) > 1:
@@ -33,7 +34,7 @@ def check_costs(question: PlanOptions, drafts: int) -> None:
         raise SettingError(
             f"--c is {question.c:g}", limit=f"at most {LARGEST_RATIO}", remedy="pass the draft's step over the target's"
         )
-    if drafts > 1 and sources and sources[0] != "--hardware":
+    if drafts > 1 and sources and sources[0] not in ("--hardware", "--bench"):
         raise SettingError(
             f"{sources[0]} is given with {drafts} drafts",
             limit="each has costs of its own",
@@ -42,13 +43,14 @@ def check_costs(question: PlanOptions, drafts: int) -> None:
     defaults = PlanOptions()
     names = ("target_architecture", "draft_architecture", "batch", "context", "peak", "weight_bytes", "overhead")
     idle = [f"--{n.replace('_', '-')}" for n in names if getattr(question, n) != getattr(defaults, n)]
+    idle = [name for name in idle if not (question.bench and name in ("--batch", "--context"))]
     if idle and question.hardware is None:
         raise SettingError(
             f"{', '.join(idle)} given without --hardware",
             limit="measured latencies are of one machine, batch 1 and one context",
-            remedy="name an accelerator with --hardware",
+            remedy="name an accelerator with --hardware, or time a server for --bench",
         )
-    if question.passes_alone and (question.hardware is not None or question.c is not None):
+    if question.passes_alone and sources and sources[0] != "--latency":
         raise SettingError(
             f"--passes-alone is given with {sources[0]}",
             limit="only measured latencies know a loop",
@@ -94,7 +96,7 @@ def cost_of(question: PlanOptions, name: str, trace_file: Path | None, trace: Tr
         raise SettingError(
             f"the costs of {name} are unknown",
             limit="a speed-up needs latencies, a ratio or hardware",
-            remedy="give --latency, --c or --hardware",
+            remedy="give --latency, --c, --hardware or --bench",
         )
     return read_latencies(file, trace)
 

@@ -43,7 +43,7 @@ class StepTime:
     A step of k = 0 is plain decoding; with k > 0 it is a whole call, drafting and verification.
     """
 
-    batch: float
+    batch: int
     context: float
     k: int
     seconds: float
@@ -91,7 +91,7 @@ class ServedFit:
         return min(of_runs), max(of_runs)
 
     @property
-    def batches(self) -> tuple[float, float]:
+    def batches(self) -> tuple[int, int]:
         """Smallest and largest batch that ran both with and without drafts."""
         sides = [[run.batch for run in self.runs if bool(run.k) is drafts] for drafts in (False, True)]
         return max(map(min, sides)), min(map(max, sides))
@@ -134,7 +134,7 @@ class ServedCost(CostModel):
     """
 
     fit: ServedFit
-    batch: float
+    batch: int
     context: float
 
     def __post_init__(self) -> None:
@@ -181,7 +181,8 @@ def fit_server(runs: Sequence[StepTime]) -> ServedFit:
     (0.01, 0.002, True, 4)
     """
     _require(runs)
-    design, seconds = np.array([_row(run.batch, run.context, run.k) for run in runs]), np.array([r.seconds for r in runs])
+    design = np.array([_row(run.batch, run.context, run.k) for run in runs])
+    seconds = np.array([run.seconds for run in runs])
     used = _used(runs)
     relative = design[:, used] / seconds[:, None]
     _require_determined(runs, relative, used)

@@ -67,7 +67,9 @@ class Export:
         """The options; a ``SettingError`` where the tool does not take them."""
         if self.by_batch and not acceptance.schedule:
             raise SettingError(
-                f"{self.name} needs k by batch size", limit="these costs know one batch", remedy="use --bench or --hardware"
+                f"{self.name} needs k by batch size",
+                limit="these costs know one batch",
+                remedy="use --bench or --hardware",
             )
         if self.most is not None and acceptance.k > self.most:
             raise SettingError(
@@ -130,7 +132,6 @@ _EVERY = (
         "aiconfigurator and AISimulate: k, and mean accepted drafts",
         lambda a: {"nextn": a.k, "nextn_accepted": _rounded([a.accepted])[0]},
         _yaml,
-        most=5,
     ),
     Export(
         "dynamo",

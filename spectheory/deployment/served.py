@@ -47,7 +47,7 @@ class ServedChoice:
     output tokens of all sequences. `reading` as in :class:`Tokens`.
     """
 
-    batch: float
+    batch: int
     context: float
     k: int
     tokens_per_call: float
@@ -122,13 +122,13 @@ def tokens_of_runs(runs: Sequence[BenchRun], ks: Sequence[int]) -> list[Tokens]:
 
 
 def served_choices(
-    fit: ServedFit, tokens: Sequence[Tokens], batches: Sequence[float], contexts: Sequence[float]
+    fit: ServedFit, tokens: Sequence[Tokens], batches: Sequence[int], contexts: Sequence[float]
 ) -> list[ServedChoice]:
     """The chain length of the largest speed-up at each context and batch; 0 where none exceeds 1."""
     return [_best(ServedCost(fit, batch, context), tokens) for context in contexts for batch in batches]
 
 
-def measured_at(runs: Sequence[StepTime], fit: ServedFit) -> tuple[list[float], list[float]]:
+def measured_at(runs: Sequence[StepTime], fit: ServedFit) -> tuple[list[int], list[float]]:
     """Concurrencies within the fit's range, and contexts, one for each group of nearly equal ones."""
     least, most = fit.batches
     contexts: list[list[float]] = []
@@ -148,9 +148,7 @@ def _best(cost: ServedCost, tokens: Sequence[Tokens]) -> ServedChoice:
         gained = each.speedup(cost)
         if gained.best > best.speedup.best:
             per_second = cost.batch * gained.best / plain
-            best = ServedChoice(
-                cost.batch, cost.context, each.k, each.per_call.best, gained, per_second, each.reading
-            )
+            best = ServedChoice(cost.batch, cost.context, each.k, each.per_call.best, gained, per_second, each.reading)
     return best
 
 

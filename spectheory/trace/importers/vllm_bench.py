@@ -239,5 +239,7 @@ def _printed(block: str, path: Path) -> dict[str, Any]:
 
 def _refused(path: Path, what: str) -> TextError:
     return TextError(
-        f"{path} {what}", limit="needs results of vllm bench serve", remedy="run it with --save-result, and name that file"
+        f"{path} {what}",
+        limit="needs results of vllm bench serve",
+        remedy="run it with --save-result, and name that file",
     )
