@@ -102,8 +102,7 @@ def _row(param: Any) -> tuple[str, str]:
 
 
 def _names_of_rules() -> dict[str, str]:
-    """Names of rules and exports, for the help that lists them."""
-    from spectheory.deployment.exports import EXPORTS
+    """Names of rules, for the help that lists them."""
     from spectheory.verification import registry as known
     from spectheory.verification.base import Rule
 
@@ -114,6 +113,5 @@ def _names_of_rules() -> dict[str, str]:
         "ranked": known.ranked_names(),
         "usual": f"{known.names(known.DEFAULT_RULES)}; with trees {trees}",
         "decoded": f"{known.names(known.VALIDATED_RULES)}, assisted; with trees {trees}",
-        "exports": ", ".join(EXPORTS),
         "first": known.VALIDATED_TREE_RULES[0].name,
     }

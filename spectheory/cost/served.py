@@ -32,6 +32,8 @@ _OF_CONTEXT = (2, 6)
 _OF_CALLS = 3
 _LEAST_SHARE = 0.01
 """At the end of an error no time falls below this share of the shortest measured one: logarithms need times > 0."""
+_MOST_ERROR = 0.25
+"""Residuals above it leave speed-ups unknown by a factor of more than 1.5 either way."""
 _SAME = 0.02
 """Contexts closer than this are one: a context is a mean over requests."""
 
@@ -189,8 +191,13 @@ def fit_server(runs: Sequence[StepTime]) -> ServedFit:
     found = _solved(relative)
     free = found > 0
     freedom = len(runs) - len(used)
-    residuals = relative @ found - 1
-    error = math.sqrt(float(residuals @ residuals) / freedom)
+    error = math.sqrt(float(np.sum((relative @ found - 1) ** 2)) / freedom)
+    if error > _MOST_ERROR:
+        raise SettingError(
+            f"the runs scatter by {error:.0%} about the fit",
+            limit=f"at most {_MOST_ERROR:.0%}",
+            remedy="time a quiet server, with longer outputs and more prompts",
+        )
     scale = relative[:, free].max(axis=0)
     values, vectors = np.linalg.eigh(np.linalg.inv((relative[:, free] / scale).T @ (relative[:, free] / scale)))
     directions = np.zeros((len(values), len(TERMS)))

@@ -137,7 +137,7 @@ def measured_at(runs: Sequence[StepTime], fit: ServedFit) -> tuple[list[int], li
             contexts[-1].append(context)
         else:
             contexts.append([context])
-    means = [min(max(round(sum(group) / len(group)), fit.contexts[0]), fit.contexts[1]) for group in contexts]
+    means = [sum(group) / len(group) for group in contexts]
     return sorted({run.batch for run in runs if least <= run.batch <= most}), means
 
 
