@@ -16,6 +16,7 @@ from spectheory.deployment.exports import Acceptance
 from spectheory.deployment.served import (
     ServedChoice,
     Tokens,
+    counted_survival,
     measured_at,
     served_choices,
     step_time,
@@ -46,10 +47,7 @@ class Served:
         """Survival at the starts of calls of k drafts; without a trace as the runs counted it."""
         if self.trace is not None:
             return tuple(survival_at_starts(self.trace, self.rule, k).tolist())
-        nearest = min(run.k for run in self.runs if run.k >= k)
-        same = [run for run in self.runs if run.k == nearest]
-        calls = sum(run.calls or 0 for run in same)
-        return tuple(sum(run.survival[i] * (run.calls or 0) for run in same) / calls for i in range(k))
+        return counted_survival(self.runs, k)
 
 
 def run_bench_plan(question: PlanOptions) -> None:

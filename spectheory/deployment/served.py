@@ -112,13 +112,25 @@ def tokens_of_runs(runs: Sequence[BenchRun], ks: Sequence[int]) -> list[Tokens]:
     """Tokens per call that the runs counted (§13); for a k that did not run, a reading of the next longer one."""
     found = []
     for k in ks:
-        nearest = min(run.k for run in runs if run.k >= k)
-        same = [run for run in runs if run.k == nearest]
-        calls = sum(run.calls or 0 for run in same)
-        survival = sum(np.array(run.survival) * (run.calls or 0) for run in same) / calls
-        per_call = sum(run.decoded for run in same) / calls if k == nearest else 1 + math.fsum(survival[:k])
-        found.append(Tokens(k, Interval.estimate(per_call), _gain_of(k, per_call), nearest != k))
+        same = counted_with(runs, k)
+        ran, calls = same[0].k, sum(run.calls or 0 for run in same)
+        survival = counted_survival(runs, k)
+        per_call = sum(run.decoded for run in same) / calls if k == ran else 1 + math.fsum(survival)
+        found.append(Tokens(k, Interval.estimate(per_call), _gain_of(k, per_call), k != ran))
     return found
+
+
+def counted_survival(runs: Sequence[BenchRun], k: int) -> tuple[float, ...]:
+    """P(accepted >= i), i = 1..k, pooled over the calls of :func:`counted_with`."""
+    same = counted_with(runs, k)
+    calls = sum(run.calls or 0 for run in same)
+    return tuple(sum(run.survival[i] * (run.calls or 0) for run in same) / calls for i in range(k))
+
+
+def counted_with(runs: Sequence[BenchRun], k: int) -> list[BenchRun]:
+    """The runs of this k, or of the next longer one."""
+    nearest = min(run.k for run in runs if run.k >= k)
+    return [run for run in runs if run.k == nearest]
 
 
 def served_choices(

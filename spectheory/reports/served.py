@@ -10,7 +10,7 @@ from typing import Any
 from spectheory.cost.served import TERMS, ServedFit
 from spectheory.deployment.served import ServedChoice, Tokens
 from spectheory.reports.base import Report
-from spectheory.reports.table import Cell, Column, Row, Table
+from spectheory.reports.table import Cell, Column, Row, Table, Value
 from spectheory.trace.importers.vllm_bench import BenchRun
 
 NOTES = (
@@ -114,7 +114,7 @@ def _runs(answer: ServedAnswer) -> Table:
     for run, time, left_out in zip(answer.runs, answer.fit.runs, answer.fit.left_out, strict=True):
         fitted = answer.fit.seconds(time.batch, time.context, time.k).best
         error = None if math.isnan(left_out) else 100 * left_out
-        row = [run.name, time.k, f"{time.batch:g}", run.in_flight, f"{time.context:.0f}"]
+        row: list[Value] = [run.name, time.k, f"{time.batch:g}", run.in_flight, f"{time.context:.0f}"]
         rows.append([*row, 1e3 * time.seconds, 1e3 * fitted, error])
     columns = [Column("run", kind="names"), Column("k"), Column("concurrency"), Column("decoding", digits=1)]
     columns += [Column("context"), Column("step, ms", digits=3), Column("fitted, ms", digits=3)]
@@ -122,7 +122,7 @@ def _runs(answer: ServedAnswer) -> Table:
 
 
 def _tokens(answer: ServedAnswer) -> Table:
-    counted = {}
+    counted: dict[int, tuple[int, int]] = {}
     for run in answer.runs:
         if run.calls:
             tokens, calls = counted.get(run.k, (0, 0))
