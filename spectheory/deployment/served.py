@@ -109,13 +109,17 @@ def tokens_of_trace(trace: Trace, rule: PathRule, ks: Sequence[int]) -> list[Tok
 
 
 def tokens_of_runs(runs: Sequence[BenchRun], ks: Sequence[int]) -> list[Tokens]:
-    """Tokens per call that the runs counted (§13); for a k that did not run, a reading of the next longer one."""
+    """Tokens per call that the runs counted (§13), those past the end of a text left out.
+
+    For a k that did not run it is a reading of the next longer one's counts, with the same share past the end.
+    """
     found = []
     for k in ks:
         same = counted_with(runs, k)
         ran, calls = same[0].k, sum(run.calls or 0 for run in same)
-        survival = counted_survival(runs, k)
-        per_call = sum(run.decoded for run in same) / calls if k == ran else 1 + math.fsum(survival)
+        # Of all tokens that calls gave, those past the end of a text are no output.
+        output = sum(run.decoded for run in same) / (calls + sum(run.accepted or 0 for run in same))
+        per_call = output * (1 + math.fsum(counted_survival(runs, k)))
         found.append(Tokens(k, Interval.estimate(per_call), _gain_of(k, per_call), k != ran))
     return found
 
