@@ -10,7 +10,8 @@ from spectheory.cli.answer import show, write
 from spectheory.cli.console import ready_folder
 from spectheory.cli.options import PlanOptions, recorded_at
 from spectheory.cli.shapes import read_rules
-from spectheory.cost.served import ServedFit, fit_server
+from spectheory.cost.served import ServedFit
+from spectheory.cost.server_fit import fit_server
 from spectheory.deployment import batch_ranges
 from spectheory.deployment.exports import Acceptance
 from spectheory.deployment.served import (

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spectheory.cost.served import ServedCost, fit_server
+from spectheory.cost.served import ServedCost
+from spectheory.cost.server_fit import fit_server
 from spectheory.deployment import batch_ranges
 from spectheory.deployment.served import served_choices, step_time, tokens_of_runs, tokens_of_trace
 from spectheory.drafting import Chain
