@@ -112,10 +112,10 @@ def _contexts(question: PlanOptions, served: Served) -> list[float]:
 
 
 def _files(path: Path) -> list[Path]:
-    """The results of a folder, or the file itself."""
+    """The results of a folder, printed blocks where it has no JSON; or the file itself."""
     if not path.is_dir():
         return [path]
-    found = sorted(each for each in path.iterdir() if each.suffix in (".json", ".txt"))
+    found = sorted(path.glob("*.json")) or sorted(path.glob("*.txt"))
     if not found:
         raise SettingError(f"{path} holds no results", limit="needs .json of --save-result", remedy="check the folder")
     return found

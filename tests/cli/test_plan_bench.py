@@ -90,6 +90,7 @@ def test_the_schedule_of_a_roofline(tmp_path: Path, ask: Callable[..., str]) -> 
     "arguments, words",
     [
         (["--bench", "EMPTY"], "holds no results"),
+        (["--bench", "CAPTURED"], "the runs scatter by 50% about the fit: at most 25%; time a quiet server"),
         (["--bench", "no-such-file"], "cannot be read (No such file"),
         (["--bench", "BENCH/k0_c1_in100.json"], "runs without speculation are missing (there are some at 1 alone)"),
         (["--bench", "BENCH", "--c", "0.1"], "--c and --bench are given: one source of costs"),
@@ -108,6 +109,7 @@ def test_bad_input_is_one_line(
 ) -> None:
     (tmp_path / "empty").mkdir(exist_ok=True)
     places = {"BENCH": bench, "TRACE": measured(tmp_path / "small"), "EMPTY": tmp_path / "empty"}
+    places["CAPTURED"] = Path(__file__).parents[2] / "benchmarks" / "results" / "bench_serve"
     for name, path in places.items():
         arguments = [argument.replace(name, str(path)) for argument in arguments]
     assert words in refused(["plan", *arguments], capsys)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,10 @@ Per-position acceptance (%):
   Position 2:                            20.00
 ==================================================
 """
+
+
+CAPTURES = sorted((Path(__file__).parents[2] / "benchmarks" / "results" / "bench_serve").glob("*.json"))
+"""Of vLLM 0.32.0, greedy, on the built-in pair."""
 
 
 def saved(tmp_path: Path, content: Any, name: str = "run.json") -> Path:
@@ -136,3 +141,29 @@ def test_wrong_numbers_are_one_line(change: dict[str, Any], words: str, tmp_path
 def test_torn_files_are_one_line(content: str, words: str, tmp_path: Path) -> None:
     with pytest.raises(TextError, match=words):
         read_runs(saved(tmp_path, content))
+
+
+def test_real_captures() -> None:
+    """Names say k and concurrency. Calls and accepted tokens hold the tokens past the end of texts, and no fewer."""
+    assert len(CAPTURES) == 18
+    for path in CAPTURES:
+        run, found = read_run(path), read_evidence(path)
+        assert path.stem.startswith(f"k{run.k}_c{run.concurrency}_")
+        assert isinstance(found, Counters)
+        assert (found.tokens, run.failed) == (64 * run.completed, 0)
+        if run.calls:
+            assert run.drafted == run.k * run.calls
+            assert found.length == pytest.approx(1 + math.fsum(run.survival))
+            beyond = run.calls + (run.accepted or 0) - run.decoded
+            assert 0 <= beyond <= run.k * run.completed
+
+
+def test_a_printed_block_is_its_json() -> None:
+    """To the digits that are printed."""
+    (path,) = CAPTURES[0].parent.glob("*.txt")
+    printed, saved_run = read_run(path), read_run(path.with_suffix(".json"))
+    same = ("concurrency", "completed", "calls", "drafted", "accepted", "input_tokens", "output_tokens")
+    assert [getattr(printed, name) for name in same] == [getattr(saved_run, name) for name in same]
+    assert printed.survival == pytest.approx(saved_run.survival, abs=5.1e-5)
+    assert (printed.tpot, printed.ttft) == pytest.approx((saved_run.tpot, saved_run.ttft), abs=5.1e-6)
+    assert printed.decoding == pytest.approx(saved_run.decoding, rel=1e-3), "outputs are of one length"
