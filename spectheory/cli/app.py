@@ -13,6 +13,8 @@ from typer import Exit, Option, Typer
 import spectheory
 from spectheory.cli.grammar import WIDTH, Command
 from spectheory.cli.options import (
+    ImportOptions,
+    JudgeOptions,
     MeasureOptions,
     PairOptions,
     PlanOptions,
@@ -71,9 +73,11 @@ def _parameters(kind: type) -> Iterator[Parameter]:
 
 
 _add("measure", MeasureOptions, PairOptions, TextOptions)
+_add("import", ImportOptions)
 _add("predict", PredictOptions, PairOptions, TextOptions)
 _add("plan", PlanOptions)
 _add("validate", ValidateOptions, PairOptions)
+_add("judge", JudgeOptions, PairOptions)
 _add("validations", ValidationsOptions)
 _add("rules", RulesOptions)
 _add("bounds", BoundsOptions)

@@ -69,11 +69,25 @@ class MeasureOptions:
 
 
 @dataclass(frozen=True)
+class ImportOptions:
+    """Read an engine's log: a trace, calls of requests, or counters.
+
+    The format is recognised by content. Says what follows from the log and what does not.
+    """
+
+    files: Annotated[list[Path], the.LOGS]
+    out: Annotated[Path, the.OUT]
+    format: Annotated[str | None, shown(the.FORMAT, "recognised by content")] = None
+    json: Annotated[bool, the.JSON] = False
+
+
+@dataclass(frozen=True)
 class Question:
     """What is asked of a trace with which costs, and where the answer goes."""
 
     trace: Annotated[Path | None, the.THE_TRACE] = None
     logprobs: Annotated[Path | None, the.LOGPROBS] = None
+    draft_log: Annotated[Path | None, the.DRAFT_LOG] = None
     rule: Annotated[list[str] | None, shown(the.RULE, "{usual}")] = None
     k_max: Annotated[int, the.K_MAX] = 16
     c: Annotated[float | None, the.C] = None
@@ -88,6 +102,16 @@ def recorded_at(question: Question) -> Path | None:
     if question.trace and question.logprobs:
         raise SettingError("a trace and --logprobs are both given", limit="one source", remedy="leave one out")
     return question.trace or question.logprobs
+
+
+def recorded_files(question: Question) -> list[Path]:
+    """The files of the recorded trace: one, or the logs of a target and of its draft."""
+    path = recorded_at(question)
+    if question.draft_log and not path:
+        raise SettingError(
+            "--draft-log is given alone", limit="it goes with the target's log", remedy="name that as the trace"
+        )
+    return [each for each in (path, question.draft_log) if each]
 
 
 @dataclass(frozen=True)
@@ -138,6 +162,25 @@ class ValidateOptions(SampledText):
     temperature: Annotated[list[float] | None, shown(the.TEMPERATURE, *TEMPERATURES)] = None
     first: Annotated[int | None, shown(the.FIRST, "all")] = None
     json: Annotated[bool, the.JSON] = False
+
+
+@dataclass(frozen=True)
+class JudgeOptions:
+    """Hold an engine's counts against what every rule expects of its own output.
+
+    Names the rule that runs and those that are refuted, says whether sampled output is right, and what explains counts
+    that are not. Status 0 if counts and output agree, 1 if not.
+    """
+
+    files: Annotated[list[Path], the.JUDGED]
+    rule: Annotated[list[str] | None, shown(the.RULE, "every one")] = None
+    k: Annotated[int | None, shown(the.K, "as the log says")] = None
+    temperature: Annotated[float | None, shown(the.TEMPERATURE, "as the log says")] = None
+    top_k: Annotated[int | None, the.TOP_K] = None
+    top_p: Annotated[float | None, the.TOP_P] = None
+    min_p: Annotated[float | None, the.MIN_P] = None
+    json: Annotated[bool, the.JSON] = False
+    out: Annotated[Path | None, the.OUT] = None
 
 
 @dataclass(frozen=True)

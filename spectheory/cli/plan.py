@@ -11,10 +11,11 @@ from spectheory.cli.console import answers, ready_folder
 from spectheory.cli.inputs import in_range
 from spectheory.cli.options import PlanOptions
 from spectheory.cli.plan_bench import run_bench_plan
-from spectheory.cli.plan_costs import DEFAULT_CONTEXT, check_costs
+from spectheory.cli.plan_costs import DEFAULT_CONTEXT, check_costs, check_shared
 from spectheory.cli.plan_export import run_export
-from spectheory.cli.plan_inputs import BUILT_IN, built_in, draft_at, sources
+from spectheory.cli.plan_inputs import BUILT_IN, built_in, counted, draft_at, sources
 from spectheory.cli.progress import working
+from spectheory.cli.readings import show_readings
 from spectheory.cli.shapes import read_rules, with_ranks
 from spectheory.cost import LatencyTable, LoopedTable, Roofline
 from spectheory.deployment import (
@@ -51,7 +52,7 @@ OF_ENGINES = (
 def run_plan(question: PlanOptions) -> None:
     """Answer the question and show the answer."""
     named = sources(question)
-    check_costs(question, len(named) or len(BUILT_IN))
+    check_costs(question)
     in_range("--k-max", question.k_max, LONGEST_CHAIN)
     in_range("--nodes-max", question.nodes, LARGEST_TREE)
     if question.export is not None:
@@ -61,6 +62,9 @@ def run_plan(question: PlanOptions) -> None:
     rules = read_rules(question.rule)
     if question.out:
         ready_folder(question.out)
+    if counts := counted(named, question):
+        return show_readings(question, counts, "plan")
+    check_shared(question, len(named) or len(BUILT_IN))
     drafts = [draft_at(name, path, question) for name, path in named]
     answer = _answer(question, drafts or list(built_in(question)), rules)
     report = deployment_report(answer)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from spectheory.cli.answer import show, write
 from spectheory.cli.console import ready_folder
-from spectheory.cli.options import PlanOptions, recorded_at
+from spectheory.cli.options import PlanOptions, recorded_files
 from spectheory.cli.shapes import read_rules
 from spectheory.cost.served import ServedFit
 from spectheory.cost.server_fit import fit_server
@@ -27,8 +27,9 @@ from spectheory.deployment.served import (
 from spectheory.errors import SettingError
 from spectheory.prediction.at_starts import survival_at_starts
 from spectheory.reports.served import ServedAnswer, served_report
-from spectheory.trace import Trace, read_any
+from spectheory.trace import Trace
 from spectheory.trace.importers.vllm_bench import BenchRun, read_runs
+from spectheory.trace.reading import evidence_file, read_files
 from spectheory.verification import PathRule, TokenVerification
 
 OF_RUNS = "counted by the runs themselves; the intervals leave their noise out"
@@ -76,10 +77,17 @@ def served_of(question: PlanOptions) -> Served:
     rules = read_rules(question.rule) or [TokenVerification()]
     if len(rules) > 1:
         raise SettingError(f"{len(rules)} rules are given", limit="a server has one", remedy="keep the server's --rule")
-    path = recorded_at(question)
-    if path is None:
+    files = recorded_files(question)
+    if not files:
         return Served(runs, fit, tokens_of_runs(runs, ks), None, rules[0])
-    trace = replace(read_any(path), lists=())
+    found = read_files([evidence_file(files[0]), *files[1:]])
+    if not isinstance(found, Trace):
+        raise SettingError(
+            f"{files[0]} holds counts of an engine",
+            limit="--bench has counts of its own",
+            remedy="name a trace, or none",
+        )
+    trace = replace(found, lists=())
     return Served(runs, fit, tokens_of_trace(trace, rules[0], ks), trace, rules[0])
 
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from spectheory.cli.console import remarks
 from spectheory.cli.options import PlanOptions
 from spectheory.cli.plan_bench import acceptance_of_server
-from spectheory.cli.plan_inputs import built_in, draft_at, sources
+from spectheory.cli.plan_costs import check_shared
+from spectheory.cli.plan_inputs import BUILT_IN, built_in, counted, draft_at, sources
+from spectheory.cli.readings import Counts
 from spectheory.cli.shapes import read_rules
 from spectheory.cost import AffineCost, Roofline
 from spectheory.deployment import BATCHES, Draft, batch_ranges, best_lengths, rank_drafts
 from spectheory.deployment.exports import Acceptance, export_named
+from spectheory.errors import SettingError
 from spectheory.prediction.at_starts import survival_at_starts
+from spectheory.trace.counters import Counters
 from spectheory.verification import TokenVerification
 
 
@@ -36,6 +40,9 @@ def run_export(question: PlanOptions) -> None:
 def _acceptance(question: PlanOptions, by_batch: bool) -> tuple[Acceptance, str]:
     """Acceptance of the fastest chain at the starts of its own calls, and k by batch where costs know batches."""
     named = sources(question)
+    if counts := counted(named, question):
+        return _of_counts({name: found for name, (_, found) in counts.items()})
+    check_shared(question, len(named) or len(BUILT_IN))
     drafts: Sequence[Draft] = [draft_at(name, path, question) for name, path in named] or list(built_in(question))
     rules = read_rules(question.rule) or [TokenVerification()]
     best = rank_drafts(drafts, rules=rules, k_max=question.k_max, nodes=1).best
@@ -46,3 +53,16 @@ def _acceptance(question: PlanOptions, by_batch: bool) -> tuple[Acceptance, str]
         schedule = tuple(batch_ranges(best_lengths(trace, rule, cost, k_max=question.k_max, batches=every)))
     words = f"draft {best.draft.name}, {rule.label}, k = {k} (speed-up {best.speedup}), exact for the trace's texts"
     return Acceptance(tuple(survival_at_starts(trace, rule, k).tolist()), schedule), words
+
+
+def _of_counts(counts: Mapping[str, Counts]) -> tuple[Acceptance, str]:
+    """Survival as one engine counted it, at its own k."""
+    (name, found), *others = counts.items()
+    survival = found.survival if isinstance(found, Counters) else ()
+    if others or not survival:
+        raise SettingError(
+            f"{', '.join(counts)} says no acceptance by position of one engine",
+            limit="an export needs totals with survival, or a trace",
+            remedy="name one log of totals, or a trace",
+        )
+    return Acceptance(tuple(survival)), f"{name}, as counted, k = {len(survival)}"

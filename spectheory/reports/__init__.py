@@ -6,7 +6,10 @@ A `*_report` function turns an answer into a :class:`Report`; ``render`` writes 
 from spectheory.reports.base import Report
 from spectheory.reports.bounds import BoundsAnswer, bounds_report
 from spectheory.reports.deployment import DeploymentAnswer, deployment_report
+from spectheory.reports.imported import import_report
+from spectheory.reports.judgement import judgement_report
 from spectheory.reports.prediction import prediction_report
+from spectheory.reports.readings import readings_report
 from spectheory.reports.rules import RulesAnswer, rules_report
 from spectheory.reports.table import Cell, Column, Drawing, Table
 from spectheory.reports.trees import TreeAnswer, tree_report
@@ -29,8 +32,11 @@ __all__ = [
     "bounds_report",
     "deployment_report",
     "headline",
+    "import_report",
+    "judgement_report",
     "page",
     "prediction_report",
+    "readings_report",
     "rules_report",
     "tree_report",
     "validation_report",

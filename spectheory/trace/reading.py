@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeAlias, cast
 
 from spectheory.errors import SettingError, TraceError
 from spectheory.trace.calls import CALLS_FILE, CallLog
-from spectheory.trace.counters import COUNTERS_FILE
+from spectheory.trace.counters import COUNTERS_FILE, Counters
 from spectheory.trace.importers import FORMATS, Evidence, Format
+from spectheory.trace.importers.measured import TRACE
 from spectheory.trace.record import TRACE_FILE, Trace
+from spectheory.trace.scores import Scores
 
-_PARQUET = b"PAR1"
-_LOOKED_AT = 1 << 16
+Whole: TypeAlias = Trace | CallLog | Counters
+"""Evidence that answers by itself."""
+KINDS: dict[type, str] = {
+    Trace: "a trace",
+    CallLog: "calls",
+    Counters: "totals",
+    Scores: "log-probabilities of one model",
+}
+"""What each kind of evidence is called."""
+_LOOKED_AT = 1 << 20
 """Bytes by which a format recognises its files."""
 
 
@@ -33,11 +45,11 @@ def read_any(path: Path) -> Trace:
 
     A log is recognised by its content, whatever its name. One that holds calls or totals alone is refused.
     """
-    found = read_evidence(path)
+    found = _whole(read_evidence(path), path)
     if isinstance(found, Trace):
         return found
     raise TraceError(
-        f"{path} holds {'calls' if isinstance(found, CallLog) else 'totals'} of an engine",
+        f"{path} holds {KINDS[type(found)]} of an engine",
         limit="this needs a trace: statistics of texts",
         remedy="pass it to spectheory judge or predict",
     )
@@ -46,26 +58,63 @@ def read_any(path: Path) -> Trace:
 def read_evidence(path: Path, format: str | None = None) -> Evidence:
     """What a file holds, of the format named, or else recognised by its content."""
     file = evidence_file(Path(path))
-    if format is not None:
-        return _named(format).read(file)
+    return format_of(file, format).read(file)
+
+
+def format_of(path: Path, name: str | None = None) -> Format:
+    """The format of that name, or else that of the file's content; an unreadable file is left to the trace's reader."""
+    if name is not None:
+        return _named(name)
+    file = evidence_file(path)
     try:
         with file.open("rb") as opened:
             head = opened.read(_LOOKED_AT)
     except OSError:
-        return Trace.read(file)  # says why it cannot be read
-    if head.startswith(_PARQUET):
-        return Trace.read(file)
+        return TRACE  # says why it cannot be read
     for each in FORMATS.values():
         if each.recognises(head):
-            return each.read(file)
+            return each
     if file.suffix == ".parquet":
-        return Trace.read(file)  # says that it is torn
+        return TRACE  # says that it is torn
     what = "is of an unknown format" if head else "is empty"
     raise TraceError(
         f"{file} {'holds zero bytes, which no text has' if bytes(1) in head else what}",
-        limit=f"readable are a folder of spectheory measure, its Parquet file, {', '.join(FORMATS)}",
+        limit=f"readable are a folder of spectheory measure, and files of the formats {', '.join(FORMATS)}",
         remedy="check the path, or convert the log to one of these",
     )
+
+
+def read_files(paths: Sequence[Path], format: str | None = None) -> Whole:
+    """What several files hold together; they must be of one kind.
+
+    Calls of several logs are joined and totals added; of two scrapes of a server the difference is taken, in the order
+    given; log-probabilities of the target and then of the draft are a trace. Traces are not joined.
+    """
+    parts = [read_evidence(path, format) for path in paths]
+    first = parts[0]
+    if len(parts) == 1:
+        return _whole(first, paths[0])
+    kinds = list(dict.fromkeys(type(part) for part in parts))
+    joined = getattr(first, "joined", None)
+    if len(kinds) > 1 or joined is None:
+        held = " and ".join(KINDS[kind] for kind in kinds)
+        raise TraceError(
+            f"{len(paths)} files hold {held}",
+            limit="several files are joined if all hold calls, all totals, or each one model's log-probabilities",
+            remedy="pass each on its own",
+        )
+    return cast(Whole, joined(parts))
+
+
+def _whole(found: Evidence, path: Path) -> Whole:
+    """What one file holds, if that is enough for an answer."""
+    if isinstance(found, Scores):
+        raise TraceError(
+            f"{path} holds {KINDS[Scores]}",
+            limit="a trace needs those of the target and of the draft on the same texts",
+            remedy="name the target's log first, then the draft's with --draft-log, or import both",
+        )
+    return found
 
 
 def _named(name: str) -> Format:

@@ -7,25 +7,41 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from spectheory.errors import TextError
+from spectheory.files import MOST_BYTES, read_text
 from spectheory.trace.calls import CallLog
 from spectheory.trace.counters import Counters
 from spectheory.trace.record import Trace
+from spectheory.trace.scores import Scores
 
-Evidence: TypeAlias = Trace | CallLog | Counters
-"""What a log holds: statistics of texts, calls of requests, or totals."""
+Evidence: TypeAlias = Trace | CallLog | Counters | Scores
+"""What a log holds: statistics of texts, calls of requests, totals, or log-probabilities of one model."""
 
 
 @dataclass(frozen=True)
 class Format:
     """A log format.
 
-    `name` is how errors list it ("JSON lines of log-probabilities"), `recognises` says whether the first bytes of a
-    file (64 KiB at most) are of this format, `read` returns what the file holds, or raises an error of one line.
-    `gives` says in a sentence what follows from such a log, `lacks` what does not.
+    `name` is how ``--format`` takes it (lower case, hyphens), `recognises` says whether the first bytes of a file (1
+    MiB at most) are of this format, `read` returns what the file holds, or raises an error of one line. `title` says
+    which tool writes it where, `gives` in a few words what follows from such a log, `lacks` what does not.
     """
 
     name: str
     recognises: Callable[[bytes], bool]
     read: Callable[[Path], Evidence]
+    title: str = ""
     gives: str = ""
     lacks: str = ""
+
+
+def text_of(path: Path, *, most: int = MOST_BYTES) -> str:
+    """The text of a log; an error of one line if it cannot be read."""
+    try:
+        return read_text(path, encoding="utf-8-sig", most=most)
+    except (OSError, UnicodeDecodeError) as error:
+        raise TextError(
+            f"{path} cannot be read ({getattr(error, 'strerror', None) or 'not UTF-8 text'})",
+            limit="needs a text file",
+            remedy="check the path",
+        ) from error

@@ -11,17 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from spectheory.errors import TextError, reason_of
-from spectheory.files import read_text
 from spectheory.trace.counters import Counters
-from spectheory.trace.importers.base import Format
+from spectheory.trace.importers.base import Format, text_of
+from spectheory.trace.importers.vllm_log import NO_DRAFTS, PAST_END
 
 _PREFIX = "spec_decode_"
 _BANNER = "Serving Benchmark Result"
 _ALL_DIGITS, _TWO_DIGITS = 1e-6, 0.005 + 1e-6
 """Rounding of percentages in JSON, and in the printed block (half a unit of the second decimal)."""
-
-PAST_END = "Accepted tokens past the end of a text are counted: the acceptance length overstates tokens per call."
-UNDRAFTED = "Steps without drafts are not counted as calls."
 
 
 @dataclass(frozen=True)
@@ -74,6 +71,7 @@ VLLM_BENCH = Format(
     "vllm-bench",
     lambda head: _looks_like(head),
     lambda path: counters_of(read_run(path)),
+    title="a result of `vllm bench serve`: `--save-result` or the printed block",
     gives="tokens per call and survival at the run's own call starts; with runs without speculation the time of calls",
     lacks="requests and texts; a trace or the pair tells which rule runs",
 )
@@ -81,10 +79,7 @@ VLLM_BENCH = Format(
 
 def read_runs(path: Path) -> list[BenchRun]:
     """All runs of a file: one object, a list of them, a line each (--append-result), or a printed block."""
-    try:
-        text = read_text(path)
-    except (OSError, UnicodeDecodeError) as error:
-        raise _refused(path, f"cannot be read ({reason_of(error)})") from error
+    text = text_of(path)
     if _BANNER in text:
         return [_run(_printed(block, path), path, _TWO_DIGITS) for block in text.split(_BANNER)[1:]]
     return [_run(entry, path, _ALL_DIGITS) for entry in _objects(text, path)]
@@ -104,9 +99,7 @@ def read_run(path: Path) -> BenchRun:
 
 def counters_of(run: BenchRun) -> Counters:
     """The run's totals; the bench's own numbers are in the provenance."""
-    remarks = [PAST_END, UNDRAFTED] if run.k else ["A run without speculation: no calls were counted."]
-    if run.calls and run.drafted is not None and run.drafted < run.k * run.calls:
-        remarks.append("Calls drafted fewer than k tokens at times: shares of later positions are biased down.")
+    remarks = [PAST_END, NO_DRAFTS] if run.k else ["A run without speculation: no calls were counted."]
     return Counters(
         calls=run.calls,
         drafted=run.drafted,
