@@ -112,7 +112,7 @@ def _add_tokens(writer: Any, gguf: Any, config: dict[str, Any], tokenizer: dict[
     model = tokenizer["model"]
     if model.get("type") != "BPE" or '"ByteLevel"' not in json.dumps(tokenizer.get("pre_tokenizer")):
         raise _refused(folder, f"has a tokenizer of type {model.get('type')}", "this writer knows byte-level BPE")
-    kinds = {each: gguf.TokenType.NORMAL for each in model["vocab"]}
+    kinds = dict.fromkeys(model["vocab"], gguf.TokenType.NORMAL)
     ids = dict(model["vocab"])
     for each in tokenizer.get("added_tokens", ()):
         ids[each["content"]] = each["id"]

@@ -11,20 +11,20 @@ LONGEST = 300.0
 
 
 class Http:
-    """A server by its URL. `timeout` is in seconds; the environment's proxies are not used."""
+    """A server by its URL. `timeout` is in seconds; the environment's proxies are not used.
+
+    No connection stays open between two calls, so there is nothing to close.
+    """
 
     def __init__(self, url: str, timeout: float = LONGEST) -> None:
         self.url = url.rstrip("/").removesuffix("/v1")
         self.timeout = timeout
         self._httpx = load_extra("httpx2", extra="engines")
         try:
-            self._client = self._httpx.Client(base_url=self.url, timeout=timeout, trust_env=False)
+            alone = self._httpx.Limits(max_keepalive_connections=0)
+            self._client = self._httpx.Client(base_url=self.url, timeout=timeout, trust_env=False, limits=alone)
         except Exception as error:
             raise self._refused(f"is no URL ({error})", "needs one as http://localhost:8000") from error
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._client.close()
 
     def get(self, path: str) -> str | None:
         """The text at `path`; None if the server has none."""

@@ -28,9 +28,7 @@ def output_of(engine: str, command: list[str], remedy: str) -> str:
     try:
         ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise SettingError(
-            f"{command[0]} does not run ({error})", limit=f"must run {engine}", remedy=remedy
-        ) from error
+        raise SettingError(f"{command[0]} does not run ({error})", limit=f"must run {engine}", remedy=remedy) from error
     if ran.returncode:
         said = (ran.stderr.strip() or "it said nothing").splitlines()[-1][-200:]
         raise SettingError(f"{command[0]} has no {engine} ({said})", limit=f"must run {engine}", remedy=remedy)

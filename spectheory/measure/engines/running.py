@@ -23,9 +23,7 @@ OnRequest = Callable[[int, int], None]
 """Told how many requests are finished, and of how many."""
 
 
-def run_job(
-    engine: Engine, job: Job, models: Models, out: Path, *, on_progress: OnRequest | None = None
-) -> CallLog:
+def run_job(engine: Engine, job: Job, models: Models, out: Path, *, on_progress: OnRequest | None = None) -> CallLog:
     """The calls of `engine` on the prompts of `job`, in their order; `out` gets ``calls.jsonl``.
 
     Each finished request is written and synced at once. A rerun of the same job asks for the missing ones alone;

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from typing import Any
 
-from spectheory.errors import EngineError, SettingError, SpectheoryError, TextError
+from spectheory.errors import EngineError, SettingError
 from spectheory.measure.engines.base import Engine, Job, Models
 from spectheory.measure.engines.dialects import LLAMA, Dialect, Reply, dialect_of
 from spectheory.measure.engines.http import LONGEST, Http
@@ -52,8 +52,6 @@ class ServerEngine(Engine):
 
 def said_version(http: Http) -> str:
     """The version that a server answers, or nothing."""
-    import json
-
     for path, name in (("/version", "version"), ("/props", "build_info")):
         try:
             return str(json.loads(http.get(path) or "")[name])
@@ -75,12 +73,21 @@ def asked(http: Http, job: Job) -> Iterator[Request]:
             after = _scraped(http)
             counts = _counted(before, after, counts, dialect, name)
             before = after
-        try:
-            yield Request(name, prompt, reply.output, ended=reply.ended, seconds=round(seconds, 6), **counts)
-        except TextError as error:
-            raise EngineError(
-                f"server {http.url}: {error.what}", limit=error.limit, remedy="other requests may run there: stop them"
-            ) from error
+        request = Request(name, prompt, reply.output, ended=reply.ended, seconds=round(seconds, 6), **counts)
+        _check_alone(request, job.k)
+        yield request
+
+
+def _check_alone(request: Request, k: int | None) -> None:
+    """Refuse counts that no single request can have: a call emits its accepted drafts and one token more."""
+    emitted = (request.calls or 0) + (request.total_accepted or 0)
+    most = len(request.output) + (k or 0)
+    if emitted > most:
+        raise EngineError(
+            f"request {request.id!r} has {len(request.output)} tokens, its calls emitted {emitted}",
+            limit=f"at most {most}, those past the end included",
+            remedy="other requests ran on the server: let it serve this job alone",
+        )
 
 
 def _scraped(http: Http) -> Scraped | None:
@@ -93,8 +100,6 @@ def _reply(http: Http, dialect: Dialect, body: dict[str, Any], name: str) -> Rep
     answer = http.post(dialect.path, body)
     try:
         reply = dialect.read(answer)
-    except SpectheoryError:
-        raise
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise EngineError(
             f"server {http.url} answered request {name!r} in an unknown form ({type(error).__name__}: {error})",

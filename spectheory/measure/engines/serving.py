@@ -46,7 +46,6 @@ def serving(
         _await(process, http, log, start)
         yield http
     finally:
-        http.close()
         _stop(process)
 
 

@@ -75,7 +75,7 @@ class VllmEngine(Engine):
 
 
 def _speculation(job: Job, draft: str) -> dict[str, Any] | None:
-    """vLLM's `speculative-config`."""
+    """VLLM's `speculative-config`."""
     if not job.k:
         return None
     drafts = {"draft_sample_method": SAMPLES[job.drafts]} if job.drafts else {}
