@@ -24,6 +24,7 @@ class ServerEngine(Engine):
 
     name = "server"
     counts_past_end = True
+    drafts = (None,)
 
     def __init__(self, program: str | None = None, timeout: float = LONGEST) -> None:
         super().__init__(program)

@@ -41,6 +41,7 @@ class VllmEngine(Engine):
 
     name = "vllm"
     counts_past_end = True
+    drafts = ("sampled", "argmax")
 
     def version(self) -> str:
         """Version of the package."""
