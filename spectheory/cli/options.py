@@ -69,6 +69,19 @@ class MeasureOptions:
 
 
 @dataclass(frozen=True)
+class ImportOptions:
+    """Read an engine's log: a trace, calls of requests, or counters.
+
+    The format is recognised by content. Says what follows from the log and what does not.
+    """
+
+    files: Annotated[list[Path], the.LOGS]
+    out: Annotated[Path, the.OUT]
+    format: Annotated[str | None, shown(the.FORMAT, "recognised by content")] = None
+    json: Annotated[bool, the.JSON] = False
+
+
+@dataclass(frozen=True)
 class Question:
     """What is asked of a trace with which costs, and where the answer goes."""
 

@@ -29,6 +29,8 @@ def shown(made: OptionInfo, *defaults: object) -> OptionInfo:
 
 
 THE_TRACE = Argument(metavar="TRACE", help="A trace: its folder, its file, or a log.", show_default=False)
+LOGS = Argument(metavar="FILE", help="Logs of one engine; two scrapes of a server give their difference.")
+FORMAT = option("--format", "NAME", TRACE, "Format of a log, as docs/formats.md lists them.")
 TRACES = option("--trace", "NAME=FOLDER", TRACE, "A named trace of `spectheory measure`: drafts of one target, ranked.")
 LOGPROBS = option("--logprobs", "FILE", TRACE, "Another spelling of TRACE, for a log of log-probabilities.")
 

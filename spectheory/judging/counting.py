@@ -36,19 +36,30 @@ def counting_of(log: CallLog, k: int | None = None) -> Counting:
     """The way of counting that a log states; where it does not say, its calls decide, or else the usual way."""
     prefill = log.prefill_emits_token
     if prefill is None:
-        fits = {way: sum(starts_of(r, way) is not None for r in log.requests) for way in (True, False)}
+        fits = {way: sum(starts_of(r, Counting(1, way)) is not None for r in log.requests) for way in (True, False)}
         prefill = fits[True] >= fits[False]
     return Counting(_longest(log, k), prefill, log.counts_past_end)
 
 
-def starts_of(request: Request, prefill: bool) -> NDArray[np.int64] | None:
+def starts_of(request: Request, counting: Counting) -> NDArray[np.int64] | None:
     """The position at which each call of a request starts; None if they are unknown or do not make up its text."""
+    tokens, first = len(request.output), int(counting.prefill)
     if not request.accepted:
-        return None
-    tokens = len(request.output)
-    ends = int(prefill) + np.cumsum(np.array(request.accepted, dtype=np.int64) + 1)
-    starts = np.concatenate([[int(prefill)], ends[:-1]])
-    return starts if starts[-1] < tokens <= ends[-1] else None
+        return np.zeros(0, np.int64) if request.calls == 0 and tokens <= first + counting.skips_undrafted else None
+    ends = first + np.cumsum(np.array(request.accepted, dtype=np.int64) + 1)
+    starts = np.concatenate([[first], ends[:-1]])
+    return starts if starts[-1] < tokens <= ends[-1] + counting.skips_undrafted else None
+
+
+def torn(log: CallLog, counting: Counting) -> tuple[str, ...]:
+    """Requests that list calls which do not make up their texts."""
+    return tuple(r.id for r in log.requests if r.accepted and starts_of(r, counting) is None)
+
+
+def past_end(log: CallLog, counting: Counting) -> int:
+    """Accepted tokens past the end of their texts, where calls are listed; certain."""
+    listed = [(r, starts) for r in log.requests if r.accepted and (starts := starts_of(r, counting)) is not None]
+    return sum(int(max(starts[-1] + r.accepted[-1] - len(r.output), 0)) for r, starts in listed)
 
 
 def _longest(log: CallLog, k: int | None) -> int:

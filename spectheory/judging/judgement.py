@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -11,7 +11,8 @@ import numpy as np
 from spectheory.errors import SettingError
 from spectheory.judging.causes import CAUSES
 from spectheory.judging.causes.base import Context, Finding, Reread
-from spectheory.judging.counting import Counting, counted, counting_of
+from spectheory.judging.causes.early import stops_early
+from spectheory.judging.counting import Counting, counted, counting_of, past_end, torn
 from spectheory.judging.matching import check_settings, matched
 from spectheory.judging.standing import Bench, Floats, Standing
 from spectheory.judging.starts import Calls
@@ -111,12 +112,21 @@ def judge(
     )
     stated = tuple(rule.name for rule in rules)
     made = Judgement(log, counting, tuple(sorted(standings, key=_order)), stated, notes=tuple(_notes(log, bench)))
-    if not made.refuted:
+    tried = [cause for cause in CAUSES if made.refuted or (cause.structural and torn(log, counting))]
+    if not tried:
         return made
-    others = [one for one in made.standings if one not in made.questioned]
-    again = partial(_again, log, trace, counters, greedy)
-    context = Context(log, trace, counting, made.questioned, others, again, reread)
-    return replace(made, causes=tuple(filter(None, (cause.explains(context) for cause in CAUSES))))
+    context = Context(
+        log,
+        trace,
+        counting,
+        made.questioned,
+        [one for one in made.standings if one not in made.questioned],
+        partial(_again, log, trace, counters, {rule.name: rule for rule in asked}),
+        lambda name: bench.survival(next(rule for rule in asked if rule.name == name), trace),
+        bench.calls,
+        reread,
+    )
+    return replace(made, causes=tuple(filter(None, (cause.explains(context) for cause in tried))))
 
 
 def _bench(log: CallLog, counting: Counting, counters: Counters | None, greedy: bool) -> Bench:
@@ -166,16 +176,16 @@ def _again(
     log: CallLog,
     trace: Trace,
     counters: Counters | None,
-    greedy: bool,
-    rule: PathRule | Floats,
+    rules: Mapping[str, PathRule],
+    rule: str | Floats,
     counting: Counting,
     other: Trace | None = None,
 ) -> Standing:
     """How a rule, or a survival of its own, stands under another way of counting or another reading of the pair."""
-    bench = _bench(log, counting, counters, greedy)
-    if isinstance(rule, np.ndarray):
-        return bench.standing("", rule)
-    return bench.standing(rule.name, bench.survival(rule, other or trace))
+    bench = _bench(log, counting, counters, log.temperature == 0)
+    if isinstance(rule, str):
+        return bench.standing(rule, bench.survival(rules[rule], other or trace))
+    return bench.standing("", rule)
 
 
 def _notes(log: CallLog, bench: Bench) -> Iterator[str]:
@@ -187,15 +197,16 @@ def _notes(log: CallLog, bench: Bench) -> Iterator[str]:
         yield f"The log does not say where the first token comes from; assumed: {first}."
     if log.temperature is None:
         yield "The log does not say its temperature; the trace's settings are assumed."
-    if bench.calls is not None and bench.calls.unfit:
-        names = ", ".join(bench.calls.unfit[:3])
+    if torn_ids := torn(log, bench.counting):
         yield (
-            f"The calls of {len(bench.calls.unfit)} requests do not make up their texts ({names}): "
-            "the starts of their calls are unknown."
+            f"The calls of {len(torn_ids)} requests do not make up their texts ({', '.join(torn_ids[:3])}): the starts "
+            "of calls are unknown, and totals alone are judged."
         )
-    k = bench.counting.k
-    short = [d for r in log.requests for d in r.drafted if d < k]
-    if bench.calls is not None and short:
-        yield f"{len(short)} calls drafted fewer than {k} tokens."
-
-
+    if past := past_end(log, bench.counting):
+        tokens, calls = sum(bench.lengths), bench.found.calls
+        yield (
+            f"Counts hold {past} accepted tokens past the end of texts: 1 + accepted / calls overstates the "
+            f"{(tokens - len(bench.lengths) * bench.counting.prefill) / calls:.3f} tokens per call."
+        )
+    if early := stops_early(log, bench.counting, bench.calls):
+        yield f"{early[0].upper()}{early[1:]}."

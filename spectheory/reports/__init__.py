@@ -8,6 +8,8 @@ from spectheory.reports.bounds import BoundsAnswer, bounds_report
 from spectheory.reports.deployment import DeploymentAnswer, deployment_report
 from spectheory.reports.engines import engines_report
 from spectheory.reports.prediction import prediction_report
+from spectheory.reports.imported import import_report
+from spectheory.reports.readings import readings_report
 from spectheory.reports.rules import RulesAnswer, rules_report
 from spectheory.reports.table import Cell, Column, Drawing, Table
 from spectheory.reports.trees import TreeAnswer, tree_report
@@ -31,8 +33,10 @@ __all__ = [
     "deployment_report",
     "engines_report",
     "headline",
+    "import_report",
     "page",
     "prediction_report",
+    "readings_report",
     "rules_report",
     "tree_report",
     "validation_report",
