@@ -22,7 +22,7 @@ _COLUMNS = (
 )
 _NOTES = (
     "expected: calls of the rule that fits, given the engine's own texts; if none fits, of the least refuted one.",
-    "output: whether sampled tokens are the target's; at temperature 0 calls and texts are judged together.",
+    "output: whether tokens are samples of the target; at temperature 0 its first choices, but for ties by rounding.",
 )
 
 
@@ -39,7 +39,7 @@ def engines_report(content: Content) -> Report:
 
 def _agrees(run: Content) -> bool:
     counts, output = run.get("counts"), run["output"]
-    return (counts is None or counts["as_stated"]) and (output is None or output["right"])
+    return bool((counts is None or counts["as_stated"]) and output["right"])
 
 
 def _table(engine: Content) -> Table:
@@ -62,11 +62,11 @@ def _counts(counts: Content | None) -> list[Value]:
     return [counts["rule"] if counts["fits"] else "none", calls["counted"], nearer, calls["z"]]
 
 
-def _said(output: Content | None) -> Value:
-    if output is None:
-        return None
-    worst = output["worst"]
-    return "right" if output["right"] else f"wrong ({worst['name']})"
+def _said(output: Content) -> str:
+    if "worst" in output:
+        return "right" if output["right"] else f"WRONG ({output['worst']['name']})"
+    ties = f" ({output['ties']} ties)" if output["ties"] else ""
+    return f"right{ties}" if output["right"] else f"WRONG ({output['faults']} tokens)"
 
 
 def _causes(content: Content) -> Iterator[str]:
@@ -80,6 +80,7 @@ def _causes(content: Content) -> Iterator[str]:
                 runs = counts["rule"] if counts["fits"] else "no rule"
                 yield f"{where}its calls refute {stated}; {runs} fits."
                 yield from (where + sentence for sentence in counts["causes"])
-            if output and not output["right"]:
+            if not output["right"] and "worst" in output:
                 worst = output["worst"]
-                yield f"{where}its output is no sample of the target: {worst['asks']}, p = {worst['p']:.1g}."
+                statistic = f"{worst['symbol']} = {worst['statistic']:.1f}"
+                yield f"{where}its output is no sample of the target: {worst['asks']}, {statistic}."
