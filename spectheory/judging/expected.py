@@ -65,9 +65,7 @@ class Expected:
         """Calls, and calls with at least i accepted tokens where they were counted, against expectation."""
         counts = (found.calls - self.counting.prompt_counted * len(self.lengths), *found.accepted)
         names = ("calls", *(f"accepted at {i}" for i in range(1, len(counts))))
-        return tuple(
-            self._compared(at, name, count) for at, (name, count) in enumerate(zip(names, counts, strict=True))
-        )
+        return tuple(self._compared(at, name, count) for at, (name, count) in enumerate(zip(names, counts, strict=True)))
 
     def _compared(self, at: int, name: str, count: int) -> Comparison:
         ends = self.low, self.high

@@ -15,7 +15,9 @@ from spectheory.trace.pooled import pooled
 from spectheory.trace.record import Trace
 
 
-def import_report(evidence: Evidence, formats: Sequence[Format], written: Path, remarks: Sequence[str] = ()) -> Report:
+def import_report(
+    evidence: Evidence, formats: Sequence[Format], written: Path, remarks: Sequence[str] = ()
+) -> Report:
     """What was imported from files of these formats, and where it was written."""
     names = ", ".join(dict.fromkeys(each.name for each in formats))
     facts, table, own = _held(evidence)

@@ -68,9 +68,7 @@ class Cause:
     structural: bool = False
 
 
-def best_fit(
-    context: Context, survivals: Mapping[str, str | Floats], counting: Counting
-) -> tuple[str, Standing] | None:
+def best_fit(context: Context, survivals: Mapping[str, str | Floats], counting: Counting) -> tuple[str, Standing] | None:
     """Of some rules (by the names of `survivals`) the one that fits best under a way of counting, if one fits."""
     tried = [(name, context.judge(survival, counting)) for name, survival in survivals.items()]
     fitting = [(name, one) for name, one in tried if not one.refuted]

@@ -154,15 +154,15 @@ def _judged(pair: ModelPair, log: CallLog, name: str, drafts: Drafts | None, out
 
 
 def _counts(judgement: Judgement) -> dict[str, Any]:
-    """Counted and expected calls of the rule that runs, or of the least refuted one if none fits."""
-    one = judgement.standings[0]
+    """Counted and expected calls of the stated rule, or without one of the rule that fits best."""
+    one = min(judgement.questioned, key=lambda standing: standing.refuted)
     others = [other for other in judgement.standings if other.refuted and other is not one]
     return {
         "rule": one.rule,
         "same": list(one.same),
         "fits": not one.refuted,
         "stated": list(judgement.stated),
-        "as_stated": not judgement.refuted,
+        "fitting": [other.rule for other in judgement.fitting],
         "calls": one.calls.as_dict(),
         "refuted": {other.rule: other.calls.as_dict() for other in others},
         "causes": [cause.sentence for cause in judgement.causes],

@@ -53,9 +53,7 @@ def objects_of(path: Path) -> list[dict[str, Any]]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
-        found = [
-            _parsed(line, f"{path} line {number}") for number, line in enumerate(text.split("\n"), 1) if line.strip()
-        ]
+        found = [_parsed(line, f"{path} line {number}") for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     objects = found if isinstance(found, list) else [found]
     if not all(isinstance(each, dict) for each in objects):
         raise TextError(f"{path} holds other JSON than objects", limit="needs objects", remedy="export the log again")

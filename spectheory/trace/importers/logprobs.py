@@ -83,7 +83,7 @@ LOG_PROBABILITIES = Format(
     "log-probabilities",
     lambda head: head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{") and b'"target"' in head,
     read_log_probabilities,
-    title='JSON lines `{"target": [...], "draft": [...]}`, two numbers per token',
+    title="JSON lines `{\"target\": [...], \"draft\": [...]}`, two numbers per token",
     gives="a trace: exact for token and block verification, ranges for other rules where lists are given",
     lacks="rules that need full pmfs, where no lists are given",
 )

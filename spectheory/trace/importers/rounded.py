@@ -39,9 +39,7 @@ def calls_of(accepted: int, length: float, digits: int, drafted: int, k: int | N
     return min(max(best, low), high), low == high
 
 
-def shares_of(
-    shares: Sequence[float], digits: int, calls: int | None, accepted: int
-) -> tuple[tuple[float, ...], float]:
+def shares_of(shares: Sequence[float], digits: int, calls: int | None, accepted: int) -> tuple[tuple[float, ...], float]:
     """Shares as counts over calls where these give the accepted tokens exactly, and how far they may be off."""
     if calls:
         counts = [round(share * calls) for share in shares]
