@@ -13,12 +13,11 @@ import torch
 
 from spectheory.cli import main
 from spectheory.drafting import Chain
-from spectheory.measure import ModelPair, load_pair
+from spectheory.measure import ModelPair
 from spectheory.measure.decoders import Method, decode
 from spectheory.measure.engines import Engine, Job, Models
 from spectheory.measure.engines.validation import JUDGEMENT_FILE, EngineValidation, validate_engines
-from spectheory.pairs import PROMPTS, resolve
-from spectheory.prompts import read_prompts
+from spectheory.prompts import Prompt
 from spectheory.reports import engines_report
 from spectheory.trace.calls import CALLS_FILE, Request
 from tests.commands import refused
@@ -51,13 +50,11 @@ class Ours(Engine):
             yield self.fault(made) if self.fault and job.k else made
 
 
-@pytest.fixture(scope="module")
-def pair() -> ModelPair:
-    return load_pair(resolve("builtin:target"), resolve("builtin:distilled"))
+TEXTS = tuple(Prompt(str(i), "", f"t{i + 3} t{2 * i + 5} t{i * i + 1}") for i in range(3))
 
 
 def asked(*temperatures: float) -> EngineValidation:
-    return EngineValidation(temperatures, (3,), tokens=24, count=2)
+    return EngineValidation(temperatures, (3,), tokens=60, count=2)
 
 
 def one_call_more(request: Request) -> Request:
@@ -65,13 +62,13 @@ def one_call_more(request: Request) -> Request:
 
 
 def another_token(request: Request) -> Request:
-    return replace(request, output=(*request.output[:-1], (request.output[-1] + 1) % 512))
+    return replace(request, output=(*request.output[:-1], (request.output[-1] + 1) % 64))
 
 
-def test_a_right_engine_agrees_and_runs_once(pair: ModelPair, tmp_path: Path) -> None:
+def test_a_right_engine_agrees_and_runs_once(tiny_pair: ModelPair, tmp_path: Path) -> None:
     """False alarms: 1e-3 for the counts of a run and 1e-3 for its text, here with one fixed seed."""
-    engine, prompts = Ours(pair), read_prompts(PROMPTS)[:3]
-    found = validate_engines([engine], pair, prompts, asked(0.0, 1.0), tmp_path)
+    engine = Ours(tiny_pair)
+    found = validate_engines([engine], tiny_pair, TEXTS, asked(0.0, 1.0), tmp_path)
     report = engines_report(found)
     assert report.content["agree"], report.notes
     assert report.headline == "ours 0: 4 runs, all as expected"
@@ -88,20 +85,19 @@ def test_a_right_engine_agrees_and_runs_once(pair: ModelPair, tmp_path: Path) ->
         assert (tmp_path / "ours" / name / CALLS_FILE).exists()
         assert (tmp_path / "ours" / name / JUDGEMENT_FILE).exists() == ("k" in name)
     ran = engine.ran
-    again = validate_engines([engine], pair, prompts, asked(0.0, 1.0), tmp_path)
+    again = validate_engines([engine], tiny_pair, TEXTS, asked(0.0, 1.0), tmp_path)
     assert (again, engine.ran) == (found, ran), "nothing runs twice"
 
 
-def test_wrong_engines_are_refuted(pair: ModelPair, tmp_path: Path) -> None:
+def test_wrong_engines_are_refuted(tiny_pair: ModelPair, tmp_path: Path) -> None:
     """Another rule, one call too many for each request, and another token than the target's first choice."""
-    prompts = read_prompts(PROMPTS)[:3]
     for fault, temperature, rule, where in (
         (None, 1.0, "independent", "counts"),
         (one_call_more, 0.0, "token", "counts"),
         (another_token, 0.0, "token", "output"),
     ):
-        engine = Ours(pair, rule, fault)
-        found = validate_engines([engine], pair, prompts, asked(temperature), tmp_path / f"{fault}-{rule}")
+        engine = Ours(tiny_pair, rule, fault)
+        found = validate_engines([engine], tiny_pair, TEXTS, asked(temperature), tmp_path / f"{fault}-{rule}")
         plain, run = found["engines"][0]["runs"]
         assert plain["output"]["right"]
         assert {"counts": run["counts"]["fits"], "output": run["output"]["right"]}[where] is False, fault
