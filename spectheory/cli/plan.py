@@ -56,7 +56,7 @@ def run_plan(question: PlanOptions) -> None:
     rules = read_rules(question.rule)
     if question.out:
         ready_folder(question.out)
-    if counts := counted(named):
+    if counts := counted(named, question):
         return show_readings(question, counts, "plan")
     drafts = [draft_at(name, path, question) for name, path in named]
     answer = _answer(question, drafts or list(built_in(question)), rules)

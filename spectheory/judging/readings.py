@@ -2,9 +2,9 @@
 
 Accepted tokens by position are the survival S_i = P(accepted >= i) at the starts of the engine's own calls. At the
 engine's k, tokens per call are 1 + sum of S_i: exact for what was counted. At a shorter k' the same sum cut at k' is a
-*reading*: calls of k' drafts start at other positions. Beyond k nothing is known; the hazard of the last position,
-S_k / S_{k-1}, kept constant is a reading of less worth. Where only a mean is known, the constant hazard with that mean
-is used at every k.
+*reading*: calls of k' drafts start at other positions, so it is an estimate without an interval. Beyond k nothing is
+known; the hazard of the last position, S_k / S_{k-1}, kept constant is a reading of less worth. Where only a mean is
+known, the constant hazard with that mean is used at every k.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ Basis = Literal["counted", "own starts", "constant hazard"]
 """``counted``: the engine's own k. ``own starts``: a shorter k, survival at the starts of the engine's calls.
 ``constant hazard``: positions that were not counted."""
 Noise = Literal["requests", "calls", "unknown"]
-"""Intervals (95%) are over requests, or binomial over calls as if these were independent: a lower bound of the noise."""
+"""Intervals (95%) of the engine's own k are over requests, or binomial over calls as if these were independent: a lower
+bound of the noise."""
 
 WHY_POSITION_1 = (
     "Acceptance at position 1 is that at the starts of this run's own calls. A longer chain passes over easy stretches "
@@ -123,7 +124,7 @@ def readings(evidence: Counters | CallLog, cost: CostModel | None = None, *, k_m
     for k in range(1, max(k_max, found.k) + 1):
         survival, basis = found.at(k), found.basis(k)
         known = k <= len(found.known)
-        tokens = mean(k) if known else Interval.estimate(found.tokens(k))
+        tokens = mean(k) if known and basis == "counted" else Interval.estimate(found.tokens(k))
         own = _share(survival, counters.calls) if known else Interval.estimate(survival)
         rows.append(
             Reading(
@@ -145,7 +146,7 @@ def readings(evidence: Counters | CallLog, cost: CostModel | None = None, *, k_m
         *({"requests": [OVER_REQUESTS], "calls": [OVER_CALLS], "unknown": []}[noise]),
         *([FIRST_CHOICES] if rows[0].first_choices else []),
         *([from_log] if from_log else []),
-        WHY_POSITION_1,
+        *([WHY_POSITION_1] if found.known else []),
     ]
     return Readings(counters, found.k, tuple(rows), noise, tuple(lines))
 
@@ -164,7 +165,7 @@ class _Law:
         if known:
             above = known[-2] if len(known) > 1 else 1.0
             return cls(known, known[-1] / above if above else 0.0, len(known))
-        k = counters.k or (math.ceil(counters.mean_drafted) if counters.mean_drafted else None)
+        k = counters.k or _nearest(counters)
         if counters.length is None or k is None:
             missing = "tokens per call" if counters.length is None else "k, the drafts of a call"
             raise TextError(
@@ -195,6 +196,13 @@ class _Law:
 
     def tokens(self, k: int) -> float:
         return 1 + math.fsum(self.at(i) for i in range(1, k + 1))
+
+
+def _nearest(counters: Counters) -> int | None:
+    """A k that the mean number of drafts allows: the nearest one that the accepted tokens fit in."""
+    if not counters.calls or counters.mean_drafted is None:
+        return None
+    return max(round(counters.mean_drafted), math.ceil((counters.accepted or 0) / counters.calls), 1)
 
 
 def cost_in(counters: Counters) -> tuple[CostModel | None, str]:

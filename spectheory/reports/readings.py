@@ -29,7 +29,9 @@ def readings_report(logs: Mapping[str, Readings]) -> Report:
     notes += dict.fromkeys(line for each in logs.values() for line in each.assumptions)
     notes += [f"{name}: {line}" if len(logs) > 1 else line for name, each in logs.items() for line in _notes(each)]
     notes += [found.sentence(names) for names, found in compared.items()]
-    headline = "; ".join(f"{name}: {_headline(each)}" if len(logs) > 1 else _headline(each) for name, each in logs.items())
+    headline = "; ".join(
+        f"{name}: {_headline(each)}" if len(logs) > 1 else _headline(each) for name, each in logs.items()
+    )
     return Report({**content, "comparisons": comparisons}, [_table(*each) for each in logs.items()], headline, notes)
 
 
