@@ -10,32 +10,33 @@ known, the constant hazard with that mean is used at every k.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
+from operator import mul
 from typing import Literal
-
-import numpy as np
 
 from spectheory.cost import ConstantRatio, CostModel, required_acceptance
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TextError
 from spectheory.intervals import Interval
 from spectheory.judging.matches import bounds_at
-from spectheory.prediction.over_prompts import left_out, ratio, reach
+from spectheory.judging.noise import Noise, share_of_calls, tokens_per_call
 from spectheory.trace.calls import CallLog
 from spectheory.trace.counters import Counters
-from spectheory.trace.pooled import by_accepted, pooled
+from spectheory.trace.pooled import pooled
 
-Basis = Literal["counted", "own starts", "constant hazard"]
+Basis = Literal["counted", "drafted so far", "own starts", "constant hazard"]
 """``counted``: the engine's own k. ``own starts``: a shorter k, survival at the starts of the engine's calls.
+``drafted so far``: where calls draft a variable number, hazards among those that drafted so far, multiplied.
 ``constant hazard``: positions that were not counted."""
-Noise = Literal["requests", "calls", "unknown"]
-"""Intervals (95%) of the engine's own k are over requests, or binomial over calls as if these were independent: a lower
-bound of the noise."""
-
 WHY_POSITION_1 = (
     "Acceptance at position 1 is that at the starts of this run's own calls. A longer chain passes over easy stretches "
     "in one call, so its calls start more often at hard tokens: position 1 differs between k without any fault."
+)
+VARIABLE = (
+    "Calls drafted a variable number of tokens: hazards are among the calls that drafted so far, and a chain of k "
+    "multiplies them. Where an engine stops drafting because it is unsure, these calls are a selected set."
 )
 SHORTER = "At shorter k the same survival is summed: an estimate, as calls of another k start elsewhere."
 BEYOND = "Beyond the engine's k nothing was counted: the hazard of the last position is kept constant."
@@ -117,7 +118,7 @@ def readings(evidence: Counters | CallLog, cost: CostModel | None = None, *, k_m
     log = evidence if isinstance(evidence, CallLog) else None
     counters = pooled(evidence) if isinstance(evidence, CallLog) else evidence
     found = _Law.of(counters)
-    mean, noise = _means(counters, log)
+    mean, noise = tokens_per_call(counters, log)
     cost, from_log = (cost, "") if cost else cost_in(counters)
     rows: list[Reading] = []
     below = 1.0
@@ -125,7 +126,7 @@ def readings(evidence: Counters | CallLog, cost: CostModel | None = None, *, k_m
         survival, basis = found.at(k), found.basis(k)
         known = k <= len(found.known)
         tokens = mean(k) if known and basis == "counted" else Interval.estimate(found.tokens(k))
-        own = _share(survival, counters.calls) if known else Interval.estimate(survival)
+        own = share_of_calls(survival, counters.calls) if known and not found.variable else Interval.estimate(survival)
         rows.append(
             Reading(
                 k=k,
@@ -139,7 +140,7 @@ def readings(evidence: Counters | CallLog, cost: CostModel | None = None, *, k_m
         )
         below = survival
     lines = [
-        *([SHORTER] if len(found.known) > 1 else []),
+        *([VARIABLE] if found.variable else [SHORTER] if len(found.known) > 1 else []),
         *([] if found.known else [FROM_MEAN]),
         *([K_FROM_MEAN.format(mean=counters.mean_drafted, k=found.k)] if counters.k is None else []),
         *([BEYOND] if len(rows) > found.k else []),
@@ -158,13 +159,15 @@ class _Law:
     known: tuple[float, ...]
     hazard: float
     k: int
+    variable: bool = False
 
     @classmethod
     def of(cls, counters: Counters) -> _Law:
-        known = counters.survival
+        variable = bool(counters.hazards) and (counters.drafted or 0) < (counters.k or 0) * (counters.calls or 0)
+        known = tuple(accumulate(counters.hazards, mul)) if variable else counters.survival
         if known:
             above = known[-2] if len(known) > 1 else 1.0
-            return cls(known, known[-1] / above if above else 0.0, len(known))
+            return cls(known, known[-1] / above if above else 0.0, len(known), variable)
         k = counters.k or _nearest(counters)
         if counters.length is None or k is None:
             missing = "tokens per call" if counters.length is None else "k, the drafts of a call"
@@ -190,6 +193,8 @@ class _Law:
 
     def basis(self, k: int) -> Basis:
         """What tokens per call of chains of k rest on."""
+        if self.variable and k <= self.k:
+            return "drafted so far"
         if k == self.k:
             return "counted"
         return "own starts" if k < len(self.known) else "constant hazard"
@@ -232,41 +237,3 @@ def _first_choices(log: CallLog | None, k: int) -> Interval | None:
     tokens = sum(sum(each.accepted) + len(each.accepted) for each in log.requests)
     low, high = tokens / float(calls[1].sum()), tokens / float(calls[0].sum())
     return Interval.exact(low) if low == high else Interval(low, (low + high) / 2, high, "bound")
-
-
-# Noise
-
-
-def _means(counters: Counters, log: CallLog | None) -> tuple[Callable[[int], Interval], Noise]:
-    """Tokens per call of chains of k with their 95% interval, and what that is over."""
-    if log is not None and len(log) > 1 and counters.survival:
-        counts = [by_accepted(each) for each in log.requests]
-        calls = left_out(np.array([sum(found.values()) for found in counts], dtype=float))
-
-        def over_requests(k: int) -> Interval:
-            tokens = [sum((1 + min(j, k)) * n for j, n in found.items()) for found in counts]
-            return ratio(left_out(np.array(tokens, dtype=float)), calls, limits=(1.0, k + 1.0))
-
-        return over_requests, "requests"
-
-    def over_calls(k: int) -> Interval:
-        depths = range(1, k + 1)
-        mean = math.fsum(counters.survival[:k])
-        if not counters.calls:
-            return Interval.estimate(1 + mean)
-        square = math.fsum((2 * i - 1) * counters.survival[i - 1] for i in depths)
-        half = reach(np.inf) * math.sqrt(max(square - mean**2, 0.0) / counters.calls)
-        return Interval(max(1 + mean - half, 1.0), 1 + mean, min(1 + mean + half, k + 1.0), "statistical")
-
-    return over_calls, "calls" if counters.calls and counters.survival else "unknown"
-
-
-def _share(share: float, calls: int | None) -> Interval:
-    """A share of calls with Wilson's 95% interval, which is valid near 0 and 1 too."""
-    if not calls:
-        return Interval.estimate(share)
-    z = reach(np.inf)
-    weight = 1 + z**2 / calls
-    centre = (share + z**2 / (2 * calls)) / weight
-    half = z / weight * math.sqrt(share * (1 - share) / calls + (z / (2 * calls)) ** 2)
-    return Interval(min(max(centre - half, 0.0), share), share, max(min(centre + half, 1.0), share), "statistical")

@@ -33,7 +33,7 @@ class Standing:
     - `same`: other rules that accept the same on these texts, as token verification and recursive rejection do.
     - `calls`, `positions`: totals against expectation over whole texts; `starts`: at the calls' own known starts.
     - `likelihood`: p-value of the lengths of all calls against the other rules; None where starts are unknown.
-    - `rare`: calls of lengths that have nearly no chance under the rule.
+    - `rare`: calls of lengths that have nearly no chance under the rule; `fit`: log-likelihood of all, in nats.
     - `texts`: requests whose calls differ, where nothing is random given the texts.
     """
 
@@ -44,6 +44,7 @@ class Standing:
     starts: tuple[Comparison, ...] = ()
     likelihood: float | None = None
     rare: Comparison | None = None
+    fit: float | None = None
     texts: tuple[str, ...] = ()
 
     @property
@@ -63,9 +64,9 @@ class Standing:
         return self.p < FALSE_ALARMS
 
     @property
-    def closeness(self) -> tuple[float, int, float]:
-        """By which one of several that are not refuted is the best fit: p, then few rare calls, then a small z."""
-        return self.p, -self.rare.counted if self.rare else 0, -abs(self.calls.z)
+    def closeness(self) -> tuple[float, float, float]:
+        """By which one of several that are not refuted is the best fit: the likelihood of listed calls, then p."""
+        return self.fit or 0.0, self.p, -abs(self.calls.z)
 
     @property
     def worst(self) -> Comparison:
@@ -121,7 +122,8 @@ class Bench:
             self.calls.comparisons(survival),
             self.calls.likelihood(survival, others) if others else None,
             self.calls.rarities(survival),
-            self._differing(expected),
+            self.calls.fit(survival),
+            texts=self._differing(expected),
         )
 
     def _differing(self, expected: Expected) -> tuple[str, ...]:

@@ -122,6 +122,10 @@ class Calls:
         sums = np.array([logs[~dropped].sum() for logs in each])
         return _bounded(float(logsumexp(sums) - sums[0]) - np.log(len(sums)) - _slack(own, excluded))
 
+    def fit(self, survival: Floats) -> float:
+        """Log-likelihood of the lengths of all calls, nats; a rare one counts as if it had the chance :data:`RARE`."""
+        return float(np.log(np.maximum(_at(self.laws(survival), self.accepted), RARE)).sum())
+
     def rarities(self, survival: Floats) -> Comparison | None:
         """Calls whose length has a chance below :data:`RARE`, against those expected; None if nothing is random.
 

@@ -136,6 +136,8 @@ def test_plan_compares_logs_at_position_1(capsys: pytest.CaptureFixture[str]) ->
     assert found["comparisons"][0]["differ"] is True
     assert "Acceptance at position 1: 0.202 in long, 0.767 in short" in found["notes"][-1]
     assert answer(capsys, "plan", SCRAPE, "--c", "0.05")["best"]["k"] == 3
+    two = answer(capsys, "plan", "--trace", f"long={LOG}", "--trace", f"short={SCRAPE}", "--c", "0.05")
+    assert [each["best"]["k"] for each in two["logs"].values()] == [5, 3]
 
 
 def test_traces_and_counts_are_not_ranked_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

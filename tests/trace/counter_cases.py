@@ -36,6 +36,15 @@ HELD: dict[str, dict[str, Any]] = {
         "format": "vllm-offline", "engine": "vllm", "calls": 4816, "drafted": 33712, "accepted": 12208, "k": 7,
         "tokens": 16990, "survival": (),
     },
+    "vllm_offline_list.txt": {
+        "format": "vllm-offline",
+        "engine": "vllm",
+        "calls": 50,
+        "drafted": 150,
+        "accepted": 75,
+        "k": 3,
+        "by_position": [40, 25, 10],
+    },
     "trtllm_iterations.jsonl": {
         "format": "tensorrt-llm-stats", "engine": "tensorrt-llm", "calls": 4, "drafted": 12, "accepted": 6, "k": 3,
         "seconds": 0.0091, "draft_seconds": 0.0022,

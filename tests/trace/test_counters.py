@@ -130,6 +130,7 @@ def test_calls_of_requests_are_pooled() -> None:
     found = pooled(log)
     assert (found.calls, found.drafted, found.accepted, found.k, found.tokens) == (4, 7, 4, 2, 9)
     assert found.survival == (0.5, 0.5)
+    assert found.hazards == (0.5, 1.0), "the call of one draft says nothing of the second"
     assert "past the end" in found.remarks[0]
     totals = CallLog((Request("a", calls=3, total_accepted=2),), k=2)
     assert (pooled(totals).length, pooled(totals).survival) == (1 + 2 / 3, ())

@@ -19,6 +19,7 @@ from spectheory.trace.importers.sglang_log import SGLANG_LOG
 from spectheory.trace.importers.sglang_logprobs import SGLANG_LOGPROBS
 from spectheory.trace.importers.sglang_requests import SGLANG_REQUESTS
 from spectheory.trace.importers.spec_bench import SPEC_BENCH
+from spectheory.trace.importers.specdecode_bench import SPECDECODE_BENCH, SPECDECODE_NGRAM
 from spectheory.trace.importers.speculators import SPECULATORS
 from spectheory.trace.importers.trtllm_stats import TRTLLM_STATS
 from spectheory.trace.importers.vllm_log import VLLM_LOG
@@ -39,6 +40,8 @@ FORMATS: dict[str, Format] = {
         SGLANG_REQUESTS,
         SPEC_BENCH,
         EAGLE,
+        SPECDECODE_BENCH,
+        SPECDECODE_NGRAM,
         OPENVINO_REQUESTS,
         ONNXRUNTIME_REQUESTS,
         LLAMA_REQUESTS,

@@ -50,11 +50,15 @@ def _by_drafted(record: Json) -> dict[int, tuple[int, ...]]:
     by_length = at(record, "acceptance_histogram_by_draft_length")
     if by_length:
         return {int(k): histogram(row) for k, row in by_length.items() if histogram(row)}
-    return one_length(record.get("acceptance_histogram"), record[STEPS], record[DRAFTED])
+    return one_length(record.get("acceptance_histogram"), record[STEPS], record[DRAFTED], record.get("num_spec_tokens"))
 
 
-def one_length(row: Any, calls: int, drafted: int) -> dict[int, tuple[int, ...]]:
-    """Calls by accepted tokens under the one number of drafts that every call had; empty if there were several."""
-    if not row or not calls or drafted % calls or len(histogram(row)) > drafted // calls + 1:
+def one_length(row: Any, calls: int, drafted: int, longest: int | None = None) -> dict[int, tuple[int, ...]]:
+    """Calls by accepted tokens under the one number of drafts that every call had; empty if there were several.
+
+    Without the `longest` chain, calls are taken to have had as many if their number divides the drafted tokens.
+    """
+    each, rest = divmod(drafted, calls) if calls else (0, 1)
+    if not row or rest or len(histogram(row)) > each + 1 or each != (longest or each):
         return {}
-    return {drafted // calls: histogram(row)}
+    return {each: histogram(row)}

@@ -35,7 +35,7 @@ def _requests(entry: Json) -> list[Request]:
 
 AIPERF = Format(
     NAME,
-    lambda head: RECORD.encode() in head,
+    lambda head: f'"{RECORD}"'.encode() in head,
     read_aiperf,
     title="AIPerf's `profile_export.jsonl`",
     gives="calls, accepted and drafted tokens of each request, of any engine; of each call where the engine gives them",

@@ -45,7 +45,7 @@ def _counts(info: Json) -> dict[str, Any]:
 
 SGLANG_REQUESTS = Format(
     NAME,
-    lambda head: CALLS.encode() in head,
+    lambda head: f'"{CALLS}"'.encode() in head,
     read_sglang_requests,
     title="SGLang's responses with `meta_info`",
     gives="calls, accepted and drafted tokens of each request, and its calls by accepted tokens",

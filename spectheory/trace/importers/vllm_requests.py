@@ -38,7 +38,7 @@ def _requests(entry: Json) -> list[Request]:
 
 VLLM_REQUESTS = Format(
     NAME,
-    lambda head: STEPS.encode() in head and b"spec_decode_acceptance" not in head,
+    lambda head: f'"{STEPS}"'.encode() in head,
     read_vllm_requests,
     title="vLLM's responses, served with `--per-request-spec-decode-metrics`",
     gives="calls, accepted and drafted tokens of each request; with the setting detailed, of each call",
