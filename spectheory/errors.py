@@ -67,6 +67,10 @@ class ModelError(SpectheoryError):
     """A model, tokenizer or pair that cannot be used."""
 
 
+class EngineError(SpectheoryError):
+    """An engine or a server that fails, or answers with what cannot be used."""
+
+
 class OutputError(SpectheoryError):
     """An output file or folder that cannot be written."""
 

@@ -152,10 +152,13 @@ class PlanOptions(Question):
 class ValidateOptions(SampledText):
     """Decode with a pair and compare with what was predicted.
 
-    An error budget says where wall-clock and prediction differ. Status 0 if counted and expected calls agree, 1 if not.
+    An error budget says where wall-clock and prediction differ. With --engine or --server, real engines run the
+    prompts, and their calls and texts are judged. Status 0 if counted and expected calls agree, 1 if not.
     """
 
     out: Annotated[Path, the.OUT]
+    engine: Annotated[list[str] | None, the.ENGINE] = None
+    server: Annotated[str | None, the.SERVER] = None
     rule: Annotated[list[str] | None, shown(the.DECODED_RULE, "{decoded}")] = None
     shape: Annotated[list[str] | None, shown(the.SHAPE, "chain, and 2x2x1 where a rule takes it")] = None
     k: Annotated[list[int] | None, shown(the.K, 1, 3, 5)] = None

@@ -128,6 +128,15 @@ GIVEN_TEXT = option("--given-text", "", TEXT, "The text is each prompt's `output
 CHAT_TEMPLATE = option("--chat-template", "", TEXT, "Wrap prompts in the chat template.")
 CHUNK = option("--chunk", "INT", TEXT, "Positions whose logits are in memory at a time.")
 
+ENGINE = option(
+    "--engine",
+    "NAME",
+    PAIR,
+    "Engine that runs the prompts, as NAME or NAME=PROGRAM: vllm and openvino, onnxruntime (PROGRAM is their Python), "
+    "llama.cpp (llama-server).",
+)
+SERVER = option("--server", "URL", PAIR, "Running OpenAI-compatible server of the pair, which takes token ids.")
+
 TEMPERATURE = option("--temperature", "REAL", SAMPLING, "Sampling temperature of both models; 0 is greedy.")
 TOP_K = option("--top-k", "INT", SAMPLING, "Keep the k most probable tokens, with ties.")
 TOP_P = option("--top-p", "SHARE", SAMPLING, "Keep the smallest set of this probability.")

@@ -6,6 +6,7 @@ A `*_report` function turns an answer into a :class:`Report`; ``render`` writes 
 from spectheory.reports.base import Report
 from spectheory.reports.bounds import BoundsAnswer, bounds_report
 from spectheory.reports.deployment import DeploymentAnswer, deployment_report
+from spectheory.reports.engines import engines_report
 from spectheory.reports.imported import import_report
 from spectheory.reports.judgement import judgement_report
 from spectheory.reports.prediction import prediction_report
@@ -31,6 +32,7 @@ __all__ = [
     "TreeAnswer",
     "bounds_report",
     "deployment_report",
+    "engines_report",
     "headline",
     "import_report",
     "judgement_report",

@@ -1,0 +1,62 @@
+"""JSON over HTTP; whatever goes wrong is one line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spectheory.errors import EngineError, load_extra
+
+LONGEST = 300.0
+"""Seconds that a server may take for one answer."""
+
+
+class Http:
+    """A server by its URL. `timeout` is in seconds; the environment's proxies are not used.
+
+    No connection stays open between two calls, so there is nothing to close.
+    """
+
+    def __init__(self, url: str, timeout: float = LONGEST) -> None:
+        self.url = url.rstrip("/").removesuffix("/v1")
+        self.timeout = timeout
+        self._httpx = load_extra("httpx2", extra="engines")
+        try:
+            alone = self._httpx.Limits(max_keepalive_connections=0)
+            self._client = self._httpx.Client(base_url=self.url, timeout=timeout, trust_env=False, limits=alone)
+        except Exception as error:
+            raise self._refused(f"is no URL ({error})", "needs one as http://localhost:8000") from error
+
+    def get(self, path: str) -> str | None:
+        """The text at `path`; None if the server has none."""
+        answer = self._sent("GET", path)
+        return answer.text if answer.status_code == 200 else None
+
+    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """The object that the server answers."""
+        answer = self._sent("POST", path, json=body)
+        if answer.status_code != 200:
+            said = " ".join(answer.text.split())[:200]
+            raise self._refused(f"answered {answer.status_code} to {path} ({said})", "needs an answer 200")
+        try:
+            found = answer.json()
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise self._refused(f"answered no JSON object to {path}", "needs an OpenAI-compatible server")
+        return found
+
+    def _sent(self, method: str, path: str, **content: Any) -> Any:
+        try:
+            return self._client.request(method, path, **content)
+        except self._httpx.TimeoutException as error:
+            raise self._refused(f"did not answer {path}", f"within {self.timeout:g} s") from error
+        except (self._httpx.HTTPError, self._httpx.InvalidURL, OSError) as error:
+            reason = str(error) or type(error).__name__
+            raise self._refused(f"cannot be reached or ended ({reason})", "must run until the last prompt") from error
+
+    def _refused(self, what: str, limit: str) -> EngineError:
+        return EngineError(
+            f"server {self.url} {what}",
+            limit=limit,
+            remedy="check the server and its log; finished prompts are kept, the same command continues",
+        )

@@ -1,0 +1,67 @@
+"""llama.cpp: its server, with a draft model; both as GGUF in single precision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from spectheory.errors import SettingError
+from spectheory.measure.engines.base import Engine, Job, Models
+from spectheory.measure.engines.gguf_export import export_gguf
+from spectheory.measure.engines.programs import find_program, output_of
+from spectheory.measure.engines.server import asked
+from spectheory.measure.engines.serving import serving
+from spectheory.trace.calls import Request
+
+PROGRAM = "llama-server"
+REMEDY = "install llama.cpp, or build it with cmake"
+SAMPLES = {"sampled": "probabilistic", "argmax": "greedy"}
+
+
+class LlamaEngine(Engine):
+    """llama.cpp's server, one request at a time, without prompt cache.
+
+    `program` is ``llama-server``. By its own default it drafts first choices (`greedy`).
+    """
+
+    name = "llama.cpp"
+    counts_past_end = True
+    drafts = ("sampled", "argmax")
+
+    def version(self) -> str:
+        """What the program says of its build."""
+        said = output_of(self.name, [self._program(), "--version"], REMEDY)
+        lines = [line.partition(":")[2].strip() for line in said.splitlines() if line.startswith("version:")]
+        if not lines:
+            raise SettingError(f"{PROGRAM} says no version", limit="needs llama.cpp's server", remedy=REMEDY)
+        return lines[0]
+
+    def _program(self) -> str:
+        return find_program(self.name, self.program, PROGRAM, REMEDY)
+
+    def settings(self, job: Job) -> Mapping[str, Any]:
+        """Arguments of the server, paths and port left out."""
+        return _options(job)
+
+    def requests(self, job: Job, models: Models) -> Iterator[Request]:
+        """Export the models, start the server for this job and run its prompts."""
+        named = {"model": models.target, "spec-draft-model": models.draft if job.k else None}
+        files = {
+            name: export_gguf(folder, models.work / f"{folder.name}.gguf") for name, folder in named.items() if folder
+        }
+        places = {"host": "127.0.0.1", "port": "{port}", **files}
+        command = [self._program(), "--metrics", "--no-webui"]
+        for name, value in (_options(job) | places).items():
+            command += [f"--{name}", str(value)]
+        with serving(command, models.work / "llama-server.log") as http:
+            yield from asked(http, job)
+
+
+def _options(job: Job) -> dict[str, Any]:
+    """Caches are in single precision like the weights; a request is alone in its batch."""
+    options: dict[str, Any] = {"parallel": 1, "cache-type-k": "f32", "cache-type-v": "f32", "flash-attn": "off"}
+    if not job.k:
+        return options
+    options |= {"spec-type": "draft-simple", "spec-draft-n-max": job.k}
+    options |= {f"spec-draft-type-{each}": "f32" for each in "kv"}
+    return options | ({"spec-draft-sampling": SAMPLES[job.drafts]} if job.drafts else {})

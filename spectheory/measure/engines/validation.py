@@ -1,0 +1,181 @@
+"""Real engines against expectation: prompts run with and without speculation, their output read back and judged."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from spectheory.distributions import Sampling
+from spectheory.errors import ModelError, SettingError
+from spectheory.files import write_whole
+from spectheory.judging.divergence import divergences
+from spectheory.judging.judgement import Judgement, judge
+from spectheory.judging.output import output_tests
+from spectheory.measure.engines.base import DTYPE, Drafts, Engine, Job, Models
+from spectheory.measure.engines.running import run_job
+from spectheory.measure.engines.server import ServerEngine
+from spectheory.measure.hub import file_of
+from spectheory.measure.judged import judged_trace
+from spectheory.measure.pair import Model, ModelPair
+from spectheory.measure.tokens import check_window, encode_prompt
+from spectheory.prompts import Prompt
+from spectheory.reports import judgement_report
+from spectheory.trace import Trace
+from spectheory.trace.calls import CallLog
+from spectheory.verification import ArgmaxDraft, PathRule, TokenVerification
+
+JUDGEMENT_FILE = "judgement.json"
+RULES: Mapping[Drafts | None, tuple[PathRule, ...]] = {
+    "sampled": (TokenVerification(),),
+    "argmax": (ArgmaxDraft(),),
+    None: (),
+}
+"""The rule that an engine should run, by how it drafts; without any, every rule is asked."""
+
+OnStep = Callable[[str, int, int], None]
+"""Told what runs, how many requests are finished, and of how many."""
+
+
+@dataclass(frozen=True)
+class EngineValidation:
+    """What engines are asked: every temperature, without drafts and with each k, in each way to draft.
+
+    `sampling` has the filters; `count` texts are drawn of a prompt above temperature 0.
+    """
+
+    temperatures: tuple[float, ...]
+    ks: tuple[int, ...]
+    tokens: int
+    sampling: Sampling = field(default_factory=Sampling)
+    count: int = 1
+    seed: int = 0
+    chat_template: bool = False
+
+
+def validate_engines(
+    engines: Sequence[Engine],
+    pair: ModelPair,
+    prompts: Sequence[Prompt],
+    asked: EngineValidation,
+    out: Path,
+    *,
+    on_progress: OnStep | None = None,
+) -> dict[str, Any]:
+    """Run and judge every engine under every setting; the answer as data.
+
+    `out` gets a folder per engine, in it one per setting with ``calls.jsonl`` and ``judgement.json``. A rerun runs
+    nothing that is finished. Raises :class:`~spectheory.errors.EngineError` where an engine fails, and what
+    :func:`~spectheory.measure.judged.judged_trace` and :func:`~spectheory.judging.judgement.judge` refuse.
+    """
+    versions = [engine.version() for engine in engines]  # one that is missing is named before any runs
+    ids = {p.id: tuple(encode_prompt(pair.tokenizer, p, chat_template=asked.chat_template).tolist()) for p in prompts}
+    for name, prompt in ids.items():
+        check_window(name, len(prompt), asked.tokens, pair.window)
+    found = []
+    for engine, version in zip(engines, versions, strict=True):
+        folder = out / engine.name
+        models = Models(_folder(pair.target), _folder(pair.draft), folder / "models")
+        runs = []
+        for name, job in jobs(engine, ids, asked):
+            told = _told(on_progress, f"{engine.name}, {name}")
+            log = run_job(engine, job, models, folder / name, on_progress=told)
+            runs.append(_judged(pair, log, name, job.drafts, folder / name))
+        about = {each: log.provenance[each] for each in ("hardware", "versions", "date")}
+        found.append({"engine": engine.name, "version": version, "runs": runs, **about})
+    return {"command": "validate", "models": pair.describe(), "prompts": len(prompts), "engines": found}
+
+
+def jobs(engine: Engine, ids: Mapping[str, tuple[int, ...]], asked: EngineValidation) -> Iterator[tuple[str, Job]]:
+    """Every setting by its name. A server that runs already drafts as it was started; it has no run without drafts."""
+    served = isinstance(engine, ServerEngine)
+    for temperature in asked.temperatures:
+        count = asked.count if temperature else 1
+        copies = [(f"{name} ({i + 1})" if i else name, prompt) for name, prompt in ids.items() for i in range(count)]
+        sampling = replace(asked.sampling, temperature=temperature)
+        plain_job = Job(tuple(copies), asked.tokens, None, sampling, asked.seed)
+        if not served:
+            yield f"T{temperature:g}-plain", plain_job
+        for k in _chains(engine, asked.ks) if served else asked.ks:
+            for drafts in engine.drafts if temperature else (None,):
+                name = f"T{temperature:g}-k{k}" + (f"-{drafts}" if drafts else "")
+                yield name, replace(plain_job, k=k, drafts=drafts)
+
+
+def _chains(engine: Engine, ks: tuple[int, ...]) -> tuple[int, ...]:
+    """The chain that a server drafts, by its counters; where they do not say, the one k that is asked for."""
+    chain = engine.chain() if isinstance(engine, ServerEngine) else None
+    if chain is None and len(ks) > 1:
+        raise SettingError(
+            "the server does not say how many tokens it drafts",
+            limit="needs spec_decode counters by position in /metrics, or one k",
+            remedy="give its --k",
+        )
+    return ks if chain is None else (chain,)
+
+
+def _told(on_progress: OnStep | None, what: str) -> Callable[[int, int], None] | None:
+    if on_progress is None:
+        return None
+    return lambda done, total: on_progress(what, done, total)
+
+
+def _folder(model: Model) -> Path:
+    """The folder of a model's files, in the hub's cache if it came from there."""
+    file = file_of(model.source, "config.json", model.revision)
+    if file is None:
+        raise ModelError(f"{model.name!r} has no folder", limit="engines load files", remedy="save it to a folder")
+    return file.parent
+
+
+def _judged(pair: ModelPair, log: CallLog, name: str, drafts: Drafts | None, out: Path) -> dict[str, Any]:
+    """What one run's counts and texts say."""
+    trace = judged_trace(pair, log)
+    record = {
+        "setting": name,
+        "temperature": log.temperature,
+        "k": log.k,
+        "drafts": drafts,
+        "requests": len(log),
+        "tokens": sum(len(request.output) for request in log.requests),
+        "settings": log.provenance["settings"],
+        "output": _output(log, trace),
+    }
+    if not log.k:
+        return record
+    rules = RULES[drafts] if log.temperature else ()
+    judgement = judge(log, trace, rules=rules, reread=partial(judged_trace, pair, log))
+    text = json.dumps(judgement_report(judgement).as_dict(), indent=1, allow_nan=False) + "\n"
+    write_whole(out / JUDGEMENT_FILE, lambda partial: partial.write_text(text))
+    return {**record, "counts": _counts(judgement)}
+
+
+def _counts(judgement: Judgement) -> dict[str, Any]:
+    """Counted and expected calls of the stated rule, or without one of the rule that fits best."""
+    one = min(judgement.questioned, key=lambda standing: standing.refuted)
+    others = [other for other in judgement.standings if other.refuted and other is not one]
+    return {
+        "rule": one.rule,
+        "same": list(one.same),
+        "fits": not one.refuted,
+        "stated": list(judgement.stated),
+        "fitting": [other.rule for other in judgement.fitting],
+        "calls": one.calls.as_dict(),
+        "refuted": {other.rule: other.calls.as_dict() for other in others},
+        "causes": [cause.sentence for cause in judgement.causes],
+        "notes": list(judgement.notes),
+    }
+
+
+def _output(log: CallLog, trace: Trace) -> dict[str, Any]:
+    """Whether the texts are the target's: at temperature 0 its first choices up to ties, else samples of it."""
+    if not log.temperature:
+        kinds = Counter(one.kind for one in divergences(trace, dtype=DTYPE))
+        return {"right": not kinds.keys() - {"tie"}, "ties": kinds["tie"], "faults": kinds.total() - kinds["tie"]}
+    tests = output_tests(trace)
+    worst = min(tests, key=lambda test: (test.p, -abs(test.statistic)))
+    return {"right": not any(test.refuted for test in tests), "tests": len(tests), "worst": worst.as_dict()}
