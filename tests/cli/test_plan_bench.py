@@ -21,6 +21,9 @@ from tests.toy_server import affine, sweep
 LAW = affine(8e-3, 2e-4, 2e-7, 4e-4, 6e-4, 2.5e-4, 2e-8)
 
 
+CAPTURED = Path(__file__).parents[2] / "benchmarks" / "results" / "bench_serve"
+
+
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return sweep(tmp_path_factory.mktemp("bench"), LAW, (0, 1, 3), survival=(0.8, 0.6, 0.4), output=33)
@@ -78,6 +81,16 @@ def test_exports_of_a_server(bench: Path, ask: Callable[..., str]) -> None:
     assert rates == pytest.approx([0.8, 0.6, 0.4][: len(rates)], abs=0.03)
 
 
+def test_exports_of_counts(ask: Callable[..., str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Survival as an engine counted it, at its own k; a run without speculation counted none."""
+    captured = CAPTURED / "k3_c8_in128.json"
+    rates = json.loads(ask(captured, "--export", "vllm-rates"))["synthetic_acceptance_rates"]
+    stated = json.loads(captured.read_text())["spec_decode_per_position_acceptance_rates"]
+    assert rates == pytest.approx(stated, abs=1e-6)
+    plain = CAPTURED / "k0_c8_in128.json"
+    assert "says no acceptance by position" in refused(["plan", plain, "--export", "vllm-rates"], capsys)
+
+
 def test_the_schedule_of_a_roofline(tmp_path: Path, ask: Callable[..., str]) -> None:
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
     sizes = ["--target-architecture", tmp_path, "--draft-architecture", tmp_path]
@@ -109,7 +122,7 @@ def test_bad_input_is_one_line(
 ) -> None:
     (tmp_path / "empty").mkdir(exist_ok=True)
     places = {"BENCH": bench, "TRACE": measured(tmp_path / "small"), "EMPTY": tmp_path / "empty"}
-    places["CAPTURED"] = Path(__file__).parents[2] / "benchmarks" / "results" / "bench_serve"
+    places["CAPTURED"] = CAPTURED
     for name, path in places.items():
         arguments = [argument.replace(name, str(path)) for argument in arguments]
     assert words in refused(["plan", *arguments], capsys)

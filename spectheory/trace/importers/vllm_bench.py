@@ -72,8 +72,8 @@ VLLM_BENCH = Format(
     lambda head: _looks_like(head),
     lambda path: counters_of(read_run(path)),
     title="a result of `vllm bench serve`: `--save-result` or the printed block",
-    gives="tokens per call and survival at the run's own call starts; with runs without speculation the time of calls",
-    lacks="requests and texts; a trace or the pair tells which rule runs",
+    gives="calls, drafted and accepted tokens, survival by position; several runs the time of steps (`plan --bench`)",
+    lacks="requests, texts; calls without drafts",
 )
 
 
