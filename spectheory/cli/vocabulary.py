@@ -32,6 +32,11 @@ THE_TRACE = Argument(metavar="TRACE", help="A trace: its folder, its file, or a 
 LOGS = Argument(
     metavar="FILE", help="Logs of one engine; of two scrapes of a server the difference, of two models' scores a trace."
 )
+JUDGED = Argument(
+    metavar="LOG",
+    help="Calls of requests with their token ids, as `import` reads them; a trace of the same texts, where the pair is "
+    "not to be run; an engine's totals over them.",
+)
 FORMAT = option("--format", "NAME", TRACE, "Format of a log, as docs/formats.md lists them.")
 TRACES = option("--trace", "NAME=FOLDER", TRACE, "A named trace of `spectheory measure`: drafts of one target, ranked.")
 LOGPROBS = option("--logprobs", "FILE", TRACE, "Another spelling of TRACE, for a log of log-probabilities.")

@@ -7,6 +7,7 @@ from spectheory.reports.base import Report
 from spectheory.reports.bounds import BoundsAnswer, bounds_report
 from spectheory.reports.deployment import DeploymentAnswer, deployment_report
 from spectheory.reports.imported import import_report
+from spectheory.reports.judgement import judgement_report
 from spectheory.reports.prediction import prediction_report
 from spectheory.reports.readings import readings_report
 from spectheory.reports.rules import RulesAnswer, rules_report
@@ -32,6 +33,7 @@ __all__ = [
     "deployment_report",
     "headline",
     "import_report",
+    "judgement_report",
     "page",
     "prediction_report",
     "readings_report",

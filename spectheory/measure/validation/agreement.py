@@ -8,10 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import stdtrit
 
-from spectheory.measure.comparison import in_deviations
 from spectheory.measure.validation.expected import READINGS
-from spectheory.measure.validation.law import tail
 from spectheory.measure.validation.runs import Run
+from spectheory.prediction.law import in_deviations, tail
 
 _CERTAIN = 1e-3
 """A smaller standard deviation is rounding error: nothing is random, and counted and expected calls must be equal."""
