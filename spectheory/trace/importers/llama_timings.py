@@ -56,7 +56,7 @@ def _counts(timings: dict[str, Any], path: Path) -> dict[str, int]:
 def _seconds(timings: list[dict[str, Any]]) -> float | None:
     """Time of all outputs; None where one does not say."""
     times = [each.get("predicted_ms") for each in timings]
-    known = [float(time) for time in times if type(time) in (int, float)]
+    known = [time for time in times if isinstance(time, int | float)]
     return sum(known) / 1000 if len(known) == len(times) else None
 
 
