@@ -9,14 +9,14 @@ from pathlib import Path
 from spectheory.errors import TextError
 from spectheory.trace.counters import Counters
 from spectheory.trace.importers.base import Format, text_of
-from spectheory.trace.importers.rounded import calls_of, shares_of
+from spectheory.trace.importers.rounded import NUMBER, calls_of, shares_of
 
-REQUEST = re.compile(r"draft acceptance(?: rate)? = ([\d.]+|nan) \( *(\d+) accepted / *(\d+) generated\)(.*)")
-LENGTH = re.compile(r"mean (?:acceptance )?len(?:gth)? = +([\d.]+)")
-SHARES = re.compile(r"acceptance rate per position = \(([\d., ]+)\)")
+REQUEST = re.compile(rf"draft acceptance(?: rate)? = ({NUMBER}|nan) \( *(\d+) accepted / *(\d+) generated\)(.*)")
+LENGTH = re.compile(rf"mean (?:acceptance )?len(?:gth)? = +({NUMBER})(?:,|\s|$)")
+SHARES = re.compile(rf"acceptance rate per position = \(({NUMBER}(?:, {NUMBER})*)\)")
 STATISTICS = re.compile(
     r"statistics +(\S+): .*#gen drafts = +(\d+).*#gen tokens = +(\d+), #acc tokens = +(\d+)"
-    r"(?:.*dur\(b,g,a\) = [\d.]+, ([\d.]+), [\d.]+ ms)?"
+    r"(?:.*dur\(b,g,a\) = [\d.]+, (\d+\.\d+), [\d.]+ ms)?"
 )
 LENGTH_DIGITS, SHARE_DIGITS, RATE_DIGITS = 2, 3, 5
 NO_DRAFTS = "llama.cpp does not count calls without drafts."
@@ -81,7 +81,7 @@ def _as_deep(counters: Counters, depth: int) -> Counters:
 def _run(match: re.Match[str]) -> Counters:
     """Statistics since the start of the server; a draft that was generated is a call."""
     calls, drafted, accepted = (int(match[i]) for i in (2, 3, 4))
-    shares = re.search(r"#acc rate/pos = \(([\d., ]+)\)", match.string)
+    shares = re.search(rf"#acc rate/pos = \(({NUMBER}(?:, {NUMBER})*)\)", match.string)
     printed = [float(share) for share in shares[1].split(",")] if shares else []
     survival, rounding = shares_of(printed, SHARE_DIGITS, calls, accepted)
     return Counters(

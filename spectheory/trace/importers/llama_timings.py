@@ -28,7 +28,7 @@ def read_llama_timings(path: Path) -> Counters:
     plain = len(timings) - len(drafted)
     return Counters(
         **totals,
-        seconds=sum(each.get("predicted_ms", 0.0) for each in drafted) / 1000 or None,
+        seconds=_seconds(drafted),
         engine="llama.cpp",
         remarks=(CALLS, *([f"{plain} responses without drafts are left out."] if plain else ())),
         provenance={"responses": len(drafted)},
@@ -51,6 +51,13 @@ def _counts(timings: dict[str, Any], path: Path) -> dict[str, int]:
             remedy="check the file for mixed responses",
         )
     return {"calls": max(tokens - accepted - 1, 0), "drafted": drafted, "accepted": accepted, "tokens": tokens}
+
+
+def _seconds(timings: list[dict[str, Any]]) -> float | None:
+    """Time of all outputs; None where one does not say."""
+    times = [each.get("predicted_ms") for each in timings]
+    known = [time for time in times if isinstance(time, int | float)]
+    return sum(known) / 1000 if len(known) == len(times) else None
 
 
 LLAMA_TIMINGS = Format(

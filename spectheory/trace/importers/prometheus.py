@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -139,12 +140,18 @@ def _series(path: Path) -> dict[str, Found]:
 
 def _total(own: Mapping[str, Found], name: str) -> float | None:
     """The sum over all engines of a server."""
-    return sum(value for _, value in own[name]) if name in own else None
+    return sum(_finite(value, name) for _, value in own[name]) if name in own else None
+
+
+def _finite(value: float, name: str) -> float:
+    if not math.isfinite(value):
+        raise TextError(f"{name} is {value}", limit="counts and means are finite", remedy="fetch /metrics again")
+    return value
 
 
 def _gauge(own: Mapping[str, Found], name: str, path: Path) -> float | None:
     """A mean that all ranks of a server agree on."""
-    values = {value for _, value in own.get(name, ())}
+    values = {_finite(value, name) for _, value in own.get(name, ())}
     if len(values) > 1:
         raise TextError(
             f"{path} has {len(values)} values of {name}",
@@ -171,7 +178,7 @@ def _by_position(found: Found, path: Path) -> list[float]:
         position = labels.get("position", "")
         if not position.isdigit():
             raise TextError(f"{path} counts at position {position!r}", limit="needs 0, 1, ...", remedy="scrape again")
-        counts[int(position)] = counts.get(int(position), 0.0) + value
+        counts[int(position)] = counts.get(int(position), 0.0) + _finite(value, "a position's count")
     if sorted(counts) != list(range(len(counts))):
         raise TextError(
             f"{path} counts at positions {', '.join(map(str, sorted(counts)))}",

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from spectheory.errors import TextError
 
+NUMBER = r"\d+(?:\.\d+)?"
+"""Pattern of a number as logs print it."""
 SLACK = 1e-9
 """Of halves in decimal that double precision cannot hold."""
 

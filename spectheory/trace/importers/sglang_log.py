@@ -9,12 +9,12 @@ from pathlib import Path
 from spectheory.errors import TextError
 from spectheory.trace.counters import Counters
 from spectheory.trace.importers.base import Format, text_of
-from spectheory.trace.importers.rounded import longest_of
+from spectheory.trace.importers.rounded import NUMBER, longest_of
 
 FIELDS = {
     "requests": r"#running-req: (\d+)",
-    "length": r"accept len: ([\d.]+)",
-    "rate": r"accept rate: ([\d.]+)",
+    "length": rf"accept len: ({NUMBER})(?![\d.]*\.)",
+    "rate": rf"accept rate: ({NUMBER})(?![\d.]*\.)",
 }
 DIGITS = 2
 WEIGHTED = "Each line is weighted by its running requests: the steps between two lines are taken as equally many."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from pathlib import Path
 
 from spectheory.errors import TextError
@@ -28,7 +29,9 @@ def _subset(row: dict[str, str], digits: int, where: str) -> Counters:
     try:
         calls, drafted, accepted = (int(float(row[name])) for name in TOTALS.values())
         length, shares = float(row[LENGTH]), [float(row[name]) for name in row if _is_share(name)]
-    except (KeyError, ValueError, TypeError) as error:
+        if not math.isfinite(length):
+            raise ValueError(length)
+    except (KeyError, ValueError, TypeError, OverflowError) as error:
         raise TextError(
             f"{where} is no whole row", limit=f"needs {', '.join(TOTALS.values())}, {LENGTH}", remedy="export it again"
         ) from error

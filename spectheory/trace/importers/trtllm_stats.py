@@ -22,7 +22,7 @@ ARGMAX = "TensorRT-LLM drafts first choices and accepts exact matches unless rej
 def read_trtllm_stats(path: Path) -> Counters:
     """The sum over the iterations that verified drafts."""
     records = list(entries(path).values())
-    seen: set[Any] = set()
+    seen: list[Any] = []
     for number in (record.get("iter") for record in records if KEY in record):
         if number is not None and number in seen:
             raise TextError(
@@ -30,7 +30,7 @@ def read_trtllm_stats(path: Path) -> Counters:
                 limit="an iteration counts once",
                 remedy="keep one run in a file",
             )
-        seen.add(number)
+        seen.append(number)
     found = [_iteration(record, f"{path}, iteration {record.get('iter', '?')}") for record in records if KEY in record]
     found = [each for each in found if each["calls"]]
     if not found:

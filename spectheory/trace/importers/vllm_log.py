@@ -8,15 +8,15 @@ from pathlib import Path
 from spectheory.errors import TextError
 from spectheory.trace.counters import Counters
 from spectheory.trace.importers.base import Format, text_of
-from spectheory.trace.importers.rounded import calls_of, shares_of
+from spectheory.trace.importers.rounded import NUMBER, calls_of, shares_of
 
 MARK = "SpecDecoding metrics:"
 FIELDS = {
-    "length": r"Mean acceptance length: ([\d.]+)",
+    "length": rf"Mean acceptance length: ({NUMBER}),",
     "accepted": r"Accepted: (\d+) tokens",
     "drafted": r"Drafted: (\d+) tokens",
-    "shares": r"Per-position acceptance rate: ([\d., ]+), Avg",
-    "rate": r"Avg Draft acceptance rate: ([\d.]+)%",
+    "shares": rf"Per-position acceptance rate: ({NUMBER}(?:, {NUMBER})*), Avg",
+    "rate": rf"Avg Draft acceptance rate: ({NUMBER})%",
 }
 LENGTH_DIGITS, SHARE_DIGITS = 2, 3
 PAST_END = "vLLM counts accepted tokens past the end of a text."

@@ -9,7 +9,7 @@ from typing import Any
 from spectheory.errors import TextError
 from spectheory.trace.counters import Counters
 from spectheory.trace.importers.base import Format, text_of
-from spectheory.trace.importers.rounded import shares_of
+from spectheory.trace.importers.rounded import NUMBER, shares_of
 from spectheory.trace.importers.vllm_log import NO_DRAFTS, PAST_END
 
 PRINTED = {"calls": "num_drafts", "drafted": "num_draft_tokens", "accepted": "num_accepted_tokens"}
@@ -26,7 +26,7 @@ def read_vllm_offline(path: Path) -> Counters:
     if vector and calls:
         survival, rounding = tuple(int(count) / calls for count in vector[1].split(",") if count.strip()), 0.0
     else:
-        shares = [float(share) for share in re.findall(r"acceptance at token \d+: ([\d.]+)", text)]
+        shares = [float(share) for share in re.findall(rf"acceptance at token \d+: ({NUMBER})", text)]
         survival, rounding = shares_of(shares, SHARE_DIGITS, calls, totals["accepted"])
     even = calls and totals["drafted"] % calls == 0
     return Counters(
