@@ -118,7 +118,7 @@ class InProcess(Engine):
                 process.wait()
 
     def _failed(self, what: str, said: str, remedy: str) -> EngineError:
-        reason = (said.strip() or "it said nothing").splitlines()[-1][-300:]
+        reason = (said.strip() or "it said nothing").splitlines()[-1][:300]
         return EngineError(f"{self.name} {what}", limit=reason, remedy=remedy)
 
 

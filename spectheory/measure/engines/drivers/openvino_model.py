@@ -1,7 +1,8 @@
 """Write a saved transformers model as OpenVINO's own format; a plain script for the interpreter that has OpenVINO.
 
 Usage: ``python openvino_model.py SAVED OUT``. Llama-like decoders of text only (Llama, Mistral, Qwen2, Qwen3), with
-weights in float32: OpenVINO GenAI's GGUF reader takes none, and its logits from float16 are off by 3e-3.
+weights in float32: OpenVINO GenAI's reader of GGUF files takes none, and its logits of the float16 pair are off by
+3e-3, those written here by 1e-5.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import openvino as ov
 from openvino import opset13 as ops
+from openvino import opset15
 
 KINDS = ("llama", "mistral", "qwen2", "qwen3")
 """Model types of these very layers."""
@@ -150,6 +152,17 @@ def _whole(number: int) -> Any:
     return ops.constant(np.int64(number))
 
 
+def unused_tokenizer() -> ov.Model:
+    """A tokenizer of one number per text: a pipeline with a draft asks for one, but ids go in and out."""
+    text = opset15.parameter([-1], ov.Type.string)
+    start = opset15.string_tensor_unpack(text).output(0)
+    ids = ops.unsqueeze(ops.convert(start, "i64"), _whole(1))
+    results = [ops.result(ids), ops.result(ops.add(ops.multiply(ids, _whole(0)), _whole(1)))]
+    for result, name in zip(results, ("input_ids", "attention_mask"), strict=True):
+        result.output(0).get_tensor().set_names({name})
+    return ov.Model(results, [text], "tokenizer")
+
+
 def refusal(config: dict[str, Any]) -> str:
     """Why a model cannot be written; empty if it can."""
     kind, rope = config.get("model_type"), config.get("rope_parameters") or config.get("rope_scaling") or {}
@@ -168,6 +181,7 @@ def write(saved: Path, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     model = Decoder(config, weights_of(saved)).model()
     ov.save_model(model, out / "openvino_model.xml", compress_to_fp16=False)
+    ov.save_model(unused_tokenizer(), out / "openvino_tokenizer.xml")
 
 
 if __name__ == "__main__":
