@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import MISSING, fields
 from importlib import import_module
+from keyword import iskeyword
 from inspect import Parameter, Signature
 from typing import Annotated, Any, get_type_hints
 
@@ -13,6 +14,7 @@ from typer import Exit, Option, Typer
 import spectheory
 from spectheory.cli.grammar import WIDTH, Command
 from spectheory.cli.options import (
+    ImportOptions,
     MeasureOptions,
     PairOptions,
     PlanOptions,
@@ -53,9 +55,11 @@ def _root(
 def _add(name: str, *kinds: type) -> None:
     """Add a command that fills in the dataclasses `kinds` from its options; the first one's docstring is its help."""
 
+    file = f"{name}_" if iskeyword(name) else name
+
     def run(**values: Any) -> None:
         filled = [kind(**{f.name: values[f.name] for f in fields(kind)}) for kind in kinds]
-        raise Exit(getattr(import_module(f"spectheory.cli.{name}"), f"run_{name}")(*filled) or 0)
+        raise Exit(getattr(import_module(f"spectheory.cli.{file}"), f"run_{name}")(*filled) or 0)
 
     parameters = [each for kind in kinds for each in _parameters(kind)]
     run.__annotations__ = {each.name: each.annotation for each in parameters}
@@ -71,6 +75,7 @@ def _parameters(kind: type) -> Iterator[Parameter]:
 
 
 _add("measure", MeasureOptions, PairOptions, TextOptions)
+_add("import", ImportOptions)
 _add("predict", PredictOptions, PairOptions, TextOptions)
 _add("plan", PlanOptions)
 _add("validate", ValidateOptions, PairOptions)

@@ -69,6 +69,19 @@ class MeasureOptions:
 
 
 @dataclass(frozen=True)
+class ImportOptions:
+    """Read an engine's log: a trace, calls of requests, or counters.
+
+    The format is recognised by content. Says what follows from the log and what does not.
+    """
+
+    files: Annotated[list[Path], the.LOGS]
+    out: Annotated[Path, the.OUT]
+    format: Annotated[str | None, shown(the.FORMAT, "recognised by content")] = None
+    json: Annotated[bool, the.JSON] = False
+
+
+@dataclass(frozen=True)
 class Question:
     """What is asked of a trace with which costs, and where the answer goes."""
 
@@ -126,10 +139,13 @@ class PlanOptions(Question):
 class ValidateOptions(SampledText):
     """Decode with a pair and compare with what was predicted.
 
-    An error budget says where wall-clock and prediction differ. Status 0 if counted and expected calls agree, 1 if not.
+    An error budget says where wall-clock and prediction differ. With --engine or --server, real engines run the
+    prompts, and their calls and texts are judged. Status 0 if counted and expected calls agree, 1 if not.
     """
 
     out: Annotated[Path, the.OUT]
+    engine: Annotated[list[str] | None, the.ENGINE] = None
+    server: Annotated[str | None, the.SERVER] = None
     rule: Annotated[list[str] | None, shown(the.DECODED_RULE, "{decoded}")] = None
     shape: Annotated[list[str] | None, shown(the.SHAPE, "chain, and 2x2x1 where a rule takes it")] = None
     k: Annotated[list[int] | None, shown(the.K, 1, 3, 5)] = None

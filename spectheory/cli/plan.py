@@ -11,8 +11,9 @@ from spectheory.cli.console import answers, ready_folder
 from spectheory.cli.inputs import in_range
 from spectheory.cli.options import PlanOptions
 from spectheory.cli.plan_costs import DEFAULT_CONTEXT, check_costs
-from spectheory.cli.plan_inputs import BUILT_IN, built_in, draft_at, sources
+from spectheory.cli.plan_inputs import BUILT_IN, built_in, counted, draft_at, sources
 from spectheory.cli.progress import working
+from spectheory.cli.readings import show_readings
 from spectheory.cli.shapes import read_rules, with_ranks
 from spectheory.cost import LatencyTable, LoopedTable, Roofline
 from spectheory.deployment import (
@@ -55,6 +56,8 @@ def run_plan(question: PlanOptions) -> None:
     rules = read_rules(question.rule)
     if question.out:
         ready_folder(question.out)
+    if counts := counted(named):
+        return show_readings(question, counts, "plan")
     drafts = [draft_at(name, path, question) for name, path in named]
     answer = _answer(question, drafts or list(built_in(question)), rules)
     report = deployment_report(answer)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,10 +10,12 @@ from spectheory.cli.console import ready_folder
 from spectheory.cli.inputs import cache_folder
 from spectheory.cli.options import LATENCY_FILE, PairOptions, PlanOptions, TextOptions, recorded_at
 from spectheory.cli.plan_costs import cost_of
+from spectheory.cli.readings import Counts
 from spectheory.deployment import Draft
 from spectheory.errors import SettingError
 from spectheory.pairs import PREFIX
-from spectheory.trace import TRACE_FILE, read_any, trace_file
+from spectheory.trace import TRACE_FILE, Trace, read_any, read_evidence
+from spectheory.trace.reading import evidence_file
 
 BUILT_IN = ("distilled", "draft")
 
@@ -33,10 +35,27 @@ def sources(question: PlanOptions) -> list[tuple[str, Path]]:
                 limit="names are of characters that print",
                 remedy="use letters and digits",
             )
-        found.append((name, trace_file(Path(folder))))
+        found.append((name, evidence_file(Path(folder))))
     if path := recorded_at(question):
-        found.insert(0, ("", trace_file(path)))
+        found.insert(0, ("", evidence_file(path)))
     return found
+
+
+def counted(named: Sequence[tuple[str, Path]]) -> dict[str, tuple[Path, Counts]]:
+    """The logs of counts by name, if all are such; traces and counts are not ranked together."""
+    found = {name or path.name: (path, counts) for name, path in named if (counts := _counts(path)) is not None}
+    if found and len(found) < len(named):
+        raise SettingError(
+            f"{', '.join(found)} holds counts of an engine, the others traces",
+            limit="traces are ranked with traces, and counts are read beside counts",
+            remedy="name one kind",
+        )
+    return found
+
+
+def _counts(path: Path) -> Counts | None:
+    found = read_evidence(path)
+    return None if isinstance(found, Trace) else found
 
 
 def draft_at(name: str, path: Path, question: PlanOptions) -> Draft:

@@ -12,6 +12,7 @@ from spectheory.cli.inputs import cache_folder
 from spectheory.cli.latencies import read_latencies
 from spectheory.cli.options import LATENCY_FILE, PairOptions, PredictOptions, TextOptions, recorded_at
 from spectheory.cli.progress import working
+from spectheory.cli.readings import show_readings
 from spectheory.cli.shapes import read_rules, read_shapes, tree_sizes, with_ranks
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable, LoopedTable
 from spectheory.drafting import Chain
@@ -22,7 +23,7 @@ from spectheory.prediction.bias_tradeoff import BiasPoint, bias_tradeoff
 from spectheory.prediction.certified import by_lists
 from spectheory.prediction.shape_calls import BestTree, Wanted
 from spectheory.reports import prediction_report
-from spectheory.trace import TRACE_FILE, Trace, read_any, trace_file
+from spectheory.trace import TRACE_FILE, Trace, read_any, read_evidence, trace_file
 from spectheory.verification import PathRule
 from spectheory.verification.biased import BiasedVerification
 from spectheory.verification.registry import DEFAULT_RULES
@@ -43,6 +44,8 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions) 
         BiasedVerification(share)
     if question.out:
         ready_folder(question.out)
+    if (path := recorded_at(question)) and not isinstance(found := read_evidence(path), Trace):
+        return show_readings(question, {path.name: (path, found)}, "prediction")
     trace, passes, session = _evidence(question, pair, text)
     if question.passes_alone and not isinstance(passes, LatencyTable):
         raise SettingError(

@@ -33,6 +33,11 @@ LONGEST_CHAIN = 1024
 def run_validate(question: ValidateOptions, pair: PairOptions) -> int:
     """Validate and show the answer; the status says whether counted and expected calls agree."""
     in_range("--continuations", question.continuations, MOST_TEXTS)
+    if question.engine or question.server:
+        in_range("--k", question.k, LONGEST_CHAIN)
+        from spectheory.cli.validate_engine import run_engines
+
+        return run_engines(question, pair, _prompts(question), question.temperature or TEMPERATURES, question.k or KS)
     asked, prompts = _asked(question), _prompts(question)
     ready_folder(question.out)
     threads = earlier_threads(_tables(question.out).values()) if pair.threads is None else pair.threads

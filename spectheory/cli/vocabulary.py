@@ -29,6 +29,8 @@ def shown(made: OptionInfo, *defaults: object) -> OptionInfo:
 
 
 THE_TRACE = Argument(metavar="TRACE", help="A trace: its folder, its file, or a log.", show_default=False)
+LOGS = Argument(metavar="FILE", help="Logs of one engine; two scrapes of a server give their difference.")
+FORMAT = option("--format", "NAME", TRACE, "Format of a log, as docs/formats.md lists them.")
 TRACES = option("--trace", "NAME=FOLDER", TRACE, "A named trace of `spectheory measure`: drafts of one target, ranked.")
 LOGPROBS = option("--logprobs", "FILE", TRACE, "Another spelling of TRACE, for a log of log-probabilities.")
 
@@ -114,6 +116,15 @@ CONTINUATIONS = option("--continuations", "INT", TEXT, "Texts sampled per prompt
 GIVEN_TEXT = option("--given-text", "", TEXT, "The text is each prompt's `output`; none is sampled.")
 CHAT_TEMPLATE = option("--chat-template", "", TEXT, "Wrap prompts in the chat template.")
 CHUNK = option("--chunk", "INT", TEXT, "Positions whose logits are in memory at a time.")
+
+ENGINE = option(
+    "--engine",
+    "NAME",
+    PAIR,
+    "Engine that runs the prompts, as NAME or NAME=PROGRAM: vllm and openvino, onnxruntime (PROGRAM is their Python), "
+    "llama.cpp (llama-server).",
+)
+SERVER = option("--server", "URL", PAIR, "Running OpenAI-compatible server of the pair, which takes token ids.")
 
 TEMPERATURE = option("--temperature", "REAL", SAMPLING, "Sampling temperature of both models; 0 is greedy.")
 TOP_K = option("--top-k", "INT", SAMPLING, "Keep the k most probable tokens, with ties.")

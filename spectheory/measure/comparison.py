@@ -14,19 +14,13 @@ from spectheory.measure.assisted import Generated, check_runs, generate, seeds_o
 from spectheory.measure.forward import teacher_forced
 from spectheory.measure.pair import ModelPair
 from spectheory.measure.tokens import encode_prompt
+from spectheory.prediction.law import in_deviations
 from spectheory.prediction.paths import TextCalls, calls_of_texts
 from spectheory.prompts import Prompt
 from spectheory.verification import PathRule, TokenVerification
 
 _WARM_UP = 8
 """Tokens of an unmeasured run before the timed ones."""
-
-
-def in_deviations(off: float, deviation: float, certain: float = 0.0) -> float:
-    """A difference of calls in standard deviations; up to `certain` nothing is random, and it is 0 or infinite."""
-    if deviation > certain:
-        return off / deviation
-    return 0.0 if abs(off) < 0.5 else math.copysign(math.inf, off)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -41,31 +43,44 @@ def teacher_forced(
     prompt lookup drafts nothing after an end-of-text token. `key` is the randomness of the estimated column
     (:func:`~spectheory.measure.noise.text_key`), one for each text. Errors call the text `name`, and give the position.
     """
-    check_window(name, len(prompt_ids), len(output_ids), pair.window)
-    ids = torch.cat([prompt_ids, output_ids[:-1]])
-    keep = len(output_ids)
-    readings = (read_last(Reading(model, pair.vocabulary), ids, keep, chunk) for model in (pair.target, pair.draft))
-    parts, done = [], 0
-    for target, draft in zip(*readings, strict=True):
-        tokens = output_ids[done : done + len(target)].to(target.device)
-        keys = position_keys(key, done, len(target))
-        try:
-            part = position_statistics(
-                target, draft.to(target.device), tokens, sampling, race=race, sampled=sampled, keys=keys
-            )
-        except LogitsError as error:
-            raise TextError(
-                f"text {name!r}, token {done + error.row + 1}: {error.what}", limit=error.limit, remedy=error.remedy
-            ) from error
+    parts = []
+    for target, draft, tokens, done in paired_logits(pair, prompt_ids, output_ids, chunk=chunk, name=name):
+        keys = position_keys(key, done, len(tokens))
+        with located(name, done):
+            part = position_statistics(target, draft, tokens, sampling, race=race, sampled=sampled, keys=keys)
         parts.append({column: values.cpu() for column, values in part.items()})
-        done += len(target)
     columns = {column: torch.cat([part[column] for part in parts]).numpy() for column in parts[0]}
-    _check_possible(columns, name)
+    check_possible(columns, name)
     ends = pair.end_of_text if stop_at_end else ()
     return {**columns, **lookup_columns(prompt_ids.cpu(), output_ids.cpu(), ends)}
 
 
-def _check_possible(columns: dict[str, NDArray[Any]], name: str) -> None:
+def paired_logits(
+    pair: ModelPair, prompt_ids: Tensor, output_ids: Tensor, *, chunk: int, name: str
+) -> Iterator[tuple[Tensor, Tensor, Tensor, int]]:
+    """Both models' logits ``[m, V]``, the tokens ``[m]`` they are about, and the number of output tokens before."""
+    check_window(name, len(prompt_ids), len(output_ids), pair.window)
+    ids, keep = torch.cat([prompt_ids, output_ids[:-1]]), len(output_ids)
+    readings = (read_last(Reading(model, pair.vocabulary), ids, keep, chunk) for model in (pair.target, pair.draft))
+    done = 0
+    for target, draft in zip(*readings, strict=True):
+        yield target, draft.to(target.device), output_ids[done : done + len(target)].to(target.device), done
+        done += len(target)
+
+
+@contextmanager
+def located(name: str, done: int) -> Iterator[None]:
+    """Errors about rows of logits name the text and the token, `done` tokens after its first."""
+    try:
+        yield
+    except LogitsError as error:
+        raise TextError(
+            f"text {name!r}, token {done + error.row + 1}: {error.what}", limit=error.limit, remedy=error.remedy
+        ) from error
+
+
+def check_possible(columns: Mapping[str, NDArray[Any]], name: str) -> None:
+    """Refuse a text with a token that the target cannot output."""
     impossible = columns["log_target"] == -math.inf
     if not impossible.any():
         return

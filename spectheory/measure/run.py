@@ -25,7 +25,7 @@ from spectheory.measure.pair import ModelPair
 from spectheory.measure.sampling import sample_continuations
 from spectheory.measure.tokens import check_window, encode_output, encode_prompt
 from spectheory.prompts import Prompt
-from spectheory.trace import COLUMNS, GIVEN_TEXT, SAMPLED_TEXT, SCHEMA_VERSION, SOURCES, TextInfo, Trace
+from spectheory.trace import GIVEN_TEXT, MEASURED, SAMPLED_TEXT, SCHEMA_VERSION, SOURCES, TextInfo, Trace
 from spectheory.trace.parts import PartStore, concatenate
 
 
@@ -185,7 +185,7 @@ def fingerprint_of_run(pair: ModelPair, prompts: Sequence[Prompt], settings: Mea
     encoded = [_encode(pair, prompt, settings) for prompt in prompts]
     content = {
         "schema": SCHEMA_VERSION,
-        "columns": sorted(COLUMNS),
+        "columns": sorted(MEASURED),
         "models": [[m.fingerprint, m.dtype] for m in (pair.target, pair.draft)],
         "prompts": _prompts_hash(prompts),
         "ids": [[ids.tolist(), None if given is None else given.tolist()] for ids, given in encoded],

@@ -17,6 +17,7 @@ from spectheory.measure.devices import widest
 from spectheory.measure.distinct_ranks import distinct_ranks
 from spectheory.measure.noise import DEFAULT_KEY, Keys, position_keys
 from spectheory.measure.order import order_statistics
+from spectheory.measure.output_columns import output_columns
 from spectheory.measure.pmf import Pmf, make_pmf
 from spectheory.measure.race import race_acceptance
 from spectheory.measure.race_ranks import race_ranks
@@ -37,6 +38,8 @@ def position_statistics(
     race: bool = True,
     sampled: bool = False,
     keys: Keys | None = None,
+    draft_sampling: Sampling | None = None,
+    judged: bool = False,
 ) -> dict[str, Tensor]:
     """Statistics of n positions by the names of :data:`spectheory.trace.COLUMNS`, from both models' logits ``[n, V]``.
 
@@ -48,7 +51,8 @@ def position_statistics(
     ``uno_loss``. `sampled` says whether the `tokens` ``[n]`` were drawn from the target with these settings: where
     recomputed logits round one just outside a cut (top-k, top-p, greedy), it is re-admitted. `keys` ``[n]`` (uint64)
     are the randomness of ``distinct_rank`` (:mod:`spectheory.measure.noise`); the positions of different texts need
-    different ones, the default is those of a text with key 0.
+    different ones, the default is those of a text with key 0. `draft_sampling` is that of the draft where it has its
+    own. `judged` adds the columns of :data:`spectheory.trace.JUDGED`.
 
     Examples
     --------
@@ -67,12 +71,12 @@ def position_statistics(
     rows = max(1, size // max(target_logits.shape[1], 1))
     buffers = torch.empty((6, min(rows, len(tokens)), target_logits.shape[1]), device=target_logits.device)
     keys = position_keys(DEFAULT_KEY, 0, len(tokens)) if keys is None else keys
-    parts = []
+    settings, parts = (sampling, draft_sampling or sampling), []
     for start in range(0, len(tokens), rows):
         target, draft, token = (x[start : start + rows] for x in (target_logits, draft_logits, tokens))
         own = keys[start : start + rows] if race else None
         try:
-            part = _statistics(target, draft, token, sampling, buffers[:, : len(token)], keys=own, sampled=sampled)
+            part = _statistics(target, draft, token, settings, buffers[:, : len(token)], own, sampled, judged)
         except LogitsError as error:
             raise LogitsError(
                 error.what.replace(f"row {error.row}", f"row {start + error.row}"),
@@ -88,16 +92,16 @@ def _statistics(
     target: Tensor,
     draft: Tensor,
     tokens: Tensor,
-    sampling: Sampling,
+    settings: tuple[Sampling, Sampling],
     buffers: Tensor,
-    *,
     keys: Keys | None,
     sampled: bool,
+    judged: bool,
 ) -> dict[str, Tensor]:
     """All columns of one block; without keys no expensive ones. `buffers` ``[6, rows, V]`` are overwritten."""
     at, wide, scratch = tokens[:, None], widest(target), buffers[5]
-    p = make_pmf(target, sampling, buffers[:2], at if sampled else None)
-    q = make_pmf(draft, sampling, buffers[2:4])
+    p = make_pmf(target, settings[0], buffers[:2], at if sampled else None)
+    q = make_pmf(draft, settings[1], buffers[2:4])
     log_target, log_draft = p.log_at(at).to(wide), q.log_at(at).to(wide)
     columns = {
         "token": tokens,
@@ -114,6 +118,8 @@ def _statistics(
     ranks = _rejection_ranks(p.pmf, q.pmf, log_draft - log_target, scratch)
     columns["rejection_rank"], columns["total_variation"] = ranks
     columns |= order_statistics(p.order(), q.order(), at, buffers[4:])
+    if judged:
+        columns |= output_columns(target, p, at, scratch)
     if keys is not None:
         columns["race_acceptance"] = race_acceptance(p.pmf, q.pmf, scratch).to(wide)
         columns["race_rank"] = race_ranks(p.pmf, q.pmf, log_target, log_draft, scratch)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from spectheory.drafting import Tree
+from spectheory.prediction.law import moves_of
 
 Floats = NDArray[np.float64]
 
@@ -140,6 +141,49 @@ def calls_and_visits(survival: Floats, lengths: NDArray[np.int64]) -> tuple[Floa
     return system.values(), system.visits()
 
 
+@dataclass(frozen=True)
+class TextSums:
+    """What the calls of each text add up to, conditional on the text (exact).
+
+    Several counts at once: `expected` ``[texts, counts]`` and their `covariance` ``[texts, counts, counts]``.
+    """
+
+    expected: Floats
+    covariance: Floats
+
+
+def sums_of_texts(survival: Floats, counted: NDArray[np.bool_], lengths: NDArray[np.int64]) -> TextSums:
+    r"""Means and covariances of counts over the calls of each text (§13, exact).
+
+    `counted` as in :func:`~spectheory.prediction.law.laws_of_counts`; entries of `survival` past the end of a text
+    decide what is counted there. With v(n) the expected calls that start at n and m(n) the counts expected from there
+    on, the parts by which a call moves them are uncorrelated:
+
+    .. math:: \mathrm{Cov} = \sum_n v(n)\, \mathrm{Cov}\big(f(n, \tau) + m(n + \tau + 1) \mid n\big).
+
+    Examples
+    --------
+    One draft, always accepted: six tokens are three calls and three accepted drafts.
+
+    >>> calls_and_accepted = np.array([[True, False], [True, True]])
+    >>> sums_of_texts(np.ones((6, 1)), calls_and_accepted, np.array([6])).expected
+    array([[3., 3.]])
+    """
+    system, moves = _system_of(survival, lengths, False), moves_of(survival)
+    rewards = np.broadcast_to(counted, (len(survival), *counted.shape[-2:]))
+    ahead = system.solved(np.einsum("nj,nja->an", moves, rewards)).T
+    weights = system.visits()[:, None] * moves
+    covariances, ends = [], np.cumsum(lengths)
+    for end, length in zip(ends.tolist(), lengths.tolist(), strict=True):
+        here = slice(end - length, end)
+        padded = np.concatenate([ahead[here], np.zeros((survival.shape[1] + 1, ahead.shape[1]))])
+        after = np.lib.stride_tricks.sliding_window_view(padded, survival.shape[1] + 1, axis=0)[1 : length + 1]
+        off = rewards[here] + after.transpose(0, 2, 1) - ahead[here][:, None]
+        flat = off.reshape(-1, ahead.shape[1])
+        covariances.append((weights[here].reshape(-1, 1) * flat).T @ flat)
+    return TextSums(system.at_start(ahead.T).T, np.array(covariances))
+
+
 def _system_of(
     survival: Floats, lengths: NDArray[np.int64], prefill_emits_token: bool, leaves: Floats | None = None
 ) -> _CallSystem:
@@ -177,29 +221,31 @@ class _CallSystem:
         self.band[step:, self.width - step] = -inside[: max(self.tokens - step, 0)]
 
     def solve(self, *, variance: bool) -> TextCalls:
-        calls, full = self._triangular(np.stack([np.ones(self.tokens), self.full]))
-        expected = self._at_start(calls)
+        calls, full = self.solved(np.stack([np.ones(self.tokens), self.full]))
+        expected = self.at_start(calls)
         spread = np.full_like(expected, np.nan)
         if variance:
             # E[T^2] = 1 + 2 A C + A E[T^2], and A C = C - 1.
-            (square,) = self._triangular((2 * calls - 1)[None])
-            spread = np.maximum(self._at_start(square) - expected**2, 0.0)
-        return TextCalls(expected + float(self.prefill_emits_token), self._at_start(full), spread)
+            (square,) = self.solved((2 * calls - 1)[None])
+            spread = np.maximum(self.at_start(square) - expected**2, 0.0)
+        return TextCalls(expected + float(self.prefill_emits_token), self.at_start(full), spread)
 
     def values(self) -> Floats:
         """Calls left from each position."""
-        return self._triangular(np.ones((1, self.tokens)))[0]
+        return self.solved(np.ones((1, self.tokens)))[0]
 
     def visits(self) -> Floats:
         """Expected calls that start at each position."""
         starts = np.zeros((1, self.tokens))
         starts[0, self.first[self.longer]] = 1.0
-        return self._triangular(starts, trans="T")[0]
+        return self.solved(starts, trans="T")[0]
 
-    def _at_start(self, values: Floats) -> Floats:
-        return np.where(self.longer, values[np.minimum(self.first, self.tokens - 1)], 0.0)
+    def at_start(self, values: Floats) -> Floats:
+        """Values ``[..., N]`` where each text's first call starts, ``[..., texts]``; 0 where there is none."""
+        return np.where(self.longer, values[..., np.minimum(self.first, self.tokens - 1)], 0.0)
 
-    def _triangular(self, rows: Floats, trans: str = "N") -> Floats:
+    def solved(self, rows: Floats, trans: str = "N") -> Floats:
+        """What rewards ``[rows, N]`` of the calls by their start add up to from each position."""
         solution, info = lapack.dtbtrs(self.band.T, rows.T, uplo="U", trans=trans, diag="U")
         if info != 0:
             raise AssertionError(f"the triangular solver reported {info}")

@@ -6,7 +6,10 @@ A `*_report` function turns an answer into a :class:`Report`; ``render`` writes 
 from spectheory.reports.base import Report
 from spectheory.reports.bounds import BoundsAnswer, bounds_report
 from spectheory.reports.deployment import DeploymentAnswer, deployment_report
+from spectheory.reports.engines import engines_report
 from spectheory.reports.prediction import prediction_report
+from spectheory.reports.imported import import_report
+from spectheory.reports.readings import readings_report
 from spectheory.reports.rules import RulesAnswer, rules_report
 from spectheory.reports.table import Cell, Column, Drawing, Table
 from spectheory.reports.trees import TreeAnswer, tree_report
@@ -28,9 +31,12 @@ __all__ = [
     "TreeAnswer",
     "bounds_report",
     "deployment_report",
+    "engines_report",
     "headline",
+    "import_report",
     "page",
     "prediction_report",
+    "readings_report",
     "rules_report",
     "tree_report",
     "validation_report",

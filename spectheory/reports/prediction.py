@@ -22,7 +22,7 @@ from spectheory.prediction.bias_tradeoff import BiasPoint
 from spectheory.prediction.over_prompts import few_prompts
 from spectheory.prediction.shape_calls import BestTree
 from spectheory.reports.base import Report
-from spectheory.reports.remarks import IN_LOOP, origin
+from spectheory.reports.remarks import IN_LOOP, NO_COST, origin
 from spectheory.reports.table import Cell, Column, Table
 from spectheory.verification import GreedyMatch, RankRule
 
@@ -221,7 +221,7 @@ def _notes(plan: Plan, in_loop: bool) -> list[str]:
             else "With one prompt they are scored on the text they were found on: too high."
         )
     if not _timed(plan):
-        lines.append("No speed-up without costs: give --c or a latency table.")
+        lines.append(NO_COST)
     elif in_loop:
         lines.append(IN_LOOP)
     if any(isinstance(p.rule, GreedyMatch) for p in plan.predictions) and not _greedy(provenance):

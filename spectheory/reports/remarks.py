@@ -11,6 +11,7 @@ IN_LOOP = (
     "Speed-ups include the measured time of our decoding loop around the passes; --passes-alone leaves it out. An "
     "engine has a loop of its own."
 )
+NO_COST = "No speed-up without costs: give --c or a latency table."
 GIVEN = "The text was given, not sampled from the target: the numbers are for that text as output."
 UNKNOWN = "The trace does not say where its text is from: limits assume that the target sampled it."
 

@@ -1,15 +1,28 @@
 """The record of a measured pair: its columns and their checks, its texts, its file."""
 
-from spectheory.trace.columns import COLUMNS, DISTINCT_RANKS, RECORDED_RANKS, REQUIRED, UNO_SHARES, Column
+from spectheory.trace.columns import (
+    COLUMNS,
+    DISTINCT_RANKS,
+    JUDGED,
+    MEASURED,
+    RECORDED_RANKS,
+    REQUIRED,
+    UNO_SHARES,
+    Column,
+)
 from spectheory.trace.parquet import METADATA_KEY, SCHEMA_VERSION
-from spectheory.trace.reading import read_any, trace_file
-from spectheory.trace.record import GIVEN_TEXT, SAMPLED_TEXT, SOURCES, TRACE_FILE, TextInfo, Trace
+from spectheory.trace.reading import read_any, read_evidence, read_files, trace_file
+from spectheory.trace.record import GIVEN_TEXT, LAYERS, READ, SAMPLED_TEXT, SOURCES, TRACE_FILE, TextInfo, Trace
 
 __all__ = [
     "COLUMNS",
     "DISTINCT_RANKS",
     "GIVEN_TEXT",
+    "JUDGED",
+    "LAYERS",
+    "MEASURED",
     "METADATA_KEY",
+    "READ",
     "RECORDED_RANKS",
     "REQUIRED",
     "SAMPLED_TEXT",
@@ -21,5 +34,7 @@ __all__ = [
     "TextInfo",
     "Trace",
     "read_any",
+    "read_evidence",
+    "read_files",
     "trace_file",
 ]

@@ -147,7 +147,19 @@ COLUMNS: dict[str, Column] = {
         high=LONGEST_COPY,
     ),
     "lookup_drafted": Column("tokens that prompt lookup drafts here (§7)", "integer", high=LONGEST_COPY),
+    "target_above": _share("probability p of the tokens more probable than the token (§13)"),
+    "target_tied": _share("probability p of the tokens as probable as the token, its own included (§13)"),
+    "target_top": _share("largest probability p (§13)"),
+    "target_gap": Column("largest logit of the target less that of the token", unit="nats", finite=False),
+    "target_margin": Column("largest logit of the target less the second largest", unit="nats", finite=False),
+    "target_scale": Column("largest absolute logit of the target", unit="nats"),
 }
 """What each column holds. A column ``[N]`` has an entry per token, a column ``[N, r]`` a row."""
 
 REQUIRED = ("log_target", "log_draft")
+
+JUDGED = ("target_above", "target_tied", "target_top", "target_gap", "target_margin", "target_scale")
+"""Columns by which an engine's output is judged; a measurement leaves them out. Logits are those before temperature
+and filters."""
+MEASURED = tuple(name for name in COLUMNS if name not in JUDGED)
+"""Columns of a measurement; together with the schema they decide whether an earlier run can be resumed."""

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
+
+from spectheory.errors import TextError, reason_of
+from spectheory.files import read_text, write_whole
 
 COUNTERS_FILE = "counters.json"
 """Name of counters in a folder."""
 MARK = "spectheory counters"
 SCHEMA = 1
+TOTALS = ("calls", "drafted", "accepted", "tokens", "seconds", "draft_seconds")
+"""Totals that add up."""
+_DOUBLE = 1e-9
+"""Rounding of shares that were divided in double precision: far above it, far below a count in a billion."""
 
 
 @dataclass(frozen=True)
@@ -17,11 +27,15 @@ class Counters:
     """Totals of an engine's calls with drafts, pooled over requests whose texts are unknown.
 
     - `calls`, `drafted`, `accepted`: calls that verified drafts, drafted tokens, accepted ones; None if unknown.
-    - `survival`: the share of calls that accepted at least i tokens, i = 1, 2, ...; empty if unknown.
+    - `survival`: the share of calls that accepted at least i tokens, i = 1, 2, ...; empty if unknown. Each is rounded
+      by at most `rounding`.
     - `k`: the longest chain of a call; `tokens`: output tokens; `seconds`, `draft_seconds`: time of all calls and of
       their drafting.
+    - `mean_length`: tokens per call as the source says it, where its totals are unknown.
     - `cumulative`: whether the totals count from the start of a server, so that two of them have a difference.
     - `remarks`: what the source leaves open or biases, one sentence each.
+
+    A ``TextError`` says which numbers contradict each other.
     """
 
     calls: int | None = None
@@ -32,15 +46,188 @@ class Counters:
     tokens: int | None = None
     seconds: float | None = None
     draft_seconds: float | None = None
+    mean_length: float | None = None
+    rounding: float = 0.0
     cumulative: bool = False
     engine: str = ""
     version: str = ""
     remarks: tuple[str, ...] = ()
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        for name in TOTALS:
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < math.inf:
+                raise _contradiction(f"{name} is {value}", "must be >= 0")
+        if self.accepted is not None and self.drafted is not None and self.accepted > self.drafted:
+            raise _contradiction(f"{self.accepted} tokens accepted, {self.drafted} drafted", "accepted <= drafted")
+        if self.k is not None and self.calls is not None and (self.drafted or 0) > self.k * self.calls:
+            raise _contradiction(
+                f"{self.drafted} tokens drafted in {self.calls} calls", f"at most k = {self.k} in a call"
+            )
+        self._check_survival()
+
+    def _check_survival(self) -> None:
+        """Shares in [0, 1] that fall, and that give the accepted tokens within their rounding."""
+        if outside := [share for share in self.survival if not 0 <= share <= 1]:
+            raise _contradiction(
+                f"a share of accepted calls is {outside[0]:g}",
+                "shares are in 0..1, not percentages" if outside[0] > 1 else "shares are in 0..1",
+            )
+        if any(later > earlier + _DOUBLE for earlier, later in zip(self.survival, self.survival[1:], strict=False)):
+            raise _contradiction("shares of accepted calls rise with the position", "P(accepted >= i) falls with i")
+        if self.survival and self.calls is not None and self.accepted is not None:
+            counted = self.calls * math.fsum(self.survival)
+            slack = self.calls * len(self.survival) * (self.rounding + _DOUBLE)
+            if abs(counted - self.accepted) > slack:
+                raise _contradiction(
+                    f"{self.accepted} tokens accepted, by position {counted:.0f}", f"must agree within {slack:.2g}"
+                )
+
     @property
     def length(self) -> float | None:
         """Tokens per call, recovered and bonus ones included: 1 + accepted / calls."""
         if self.calls and self.accepted is not None:
             return 1 + self.accepted / self.calls
-        return 1 + sum(self.survival) if self.survival else None
+        return 1 + math.fsum(self.survival) if self.survival else self.mean_length
+
+    @property
+    def mean_drafted(self) -> float | None:
+        """Drafted tokens per call."""
+        return self.drafted / self.calls if self.calls and self.drafted is not None else None
+
+    @property
+    def biases(self) -> tuple[str, ...]:
+        """What these numbers show to be biased, one sentence each."""
+        found = []
+        if self.k and self.calls and self.drafted is not None and self.drafted < self.k * self.calls:
+            found.append(
+                f"Calls drafted {self.drafted / self.calls:.2f} tokens on average, {self.k} at most: a position that "
+                "was not drafted counts as not accepted, so shares of later positions are biased down."
+            )
+        if self.tokens is not None and self.calls and self.accepted is not None:
+            beside = self.tokens - self.calls - self.accepted
+            if beside > 0:
+                found.append(
+                    f"{beside} of {self.tokens} output tokens came from no call counted here: from prompts' own passes "
+                    "and from calls without drafts."
+                )
+            elif beside < 0:
+                found.append(
+                    f"Calls and accepted tokens are {-beside} more than the {self.tokens} output tokens: at least so "
+                    "many lie past the end of a text, and tokens per call is biased up."
+                )
+        return tuple(found)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Counters]) -> Counters:
+        """The sum of several logs; of two scrapes of one server the second less the first."""
+        first = parts[0]
+        if len(parts) == 1:
+            return first
+        for name in ("engine", "k", "cumulative"):
+            if len({getattr(part, name) for part in parts}) > 1:
+                shown = " and ".join(dict.fromkeys(repr(getattr(part, name)) for part in parts))
+                raise TextError(
+                    f"the logs differ in {name}: {shown}",
+                    limit="totals are joined under one setting",
+                    remedy="import each log on its own",
+                )
+        if not first.cumulative:
+            return _sum(parts)
+        if len(parts) > 2:
+            raise TextError(
+                f"{len(parts)} scrapes of a server are given",
+                limit="a difference is of two: before and after",
+                remedy="name the first and the last",
+            )
+        return _difference(*parts)
+
+    def write(self, path: Path) -> None:
+        """Write as JSON; the file appears when whole."""
+        known = {name: value for name, value in asdict(self).items() if value not in (None, (), "", {})}
+        text = json.dumps({"spectheory": MARK, "schema": SCHEMA, **known}, indent=2) + "\n"
+        write_whole(path, lambda partial: partial.write_text(text, encoding="utf-8"))
+
+    @classmethod
+    def read(cls, path: Path) -> Counters:
+        """Read a file that :meth:`write` made."""
+        try:
+            content = json.loads(read_text(path))
+            if content.pop("spectheory") != MARK or content.pop("schema") != SCHEMA:
+                raise ValueError("another mark or schema")
+            lists = {name: tuple(content.get(name, ())) for name in ("survival", "remarks")}
+            return cls(**{**content, **lists})
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise TextError(
+                f"{path} holds no counters ({reason_of(error)})",
+                limit=f"needs JSON of schema {SCHEMA}, as spectheory import writes it",
+                remedy="import the engine's log again",
+            ) from error
+
+
+def _sum(parts: Sequence[Counters]) -> Counters:
+    """Totals added; shares and means weighted by calls."""
+    totals: dict[str, Any] = {name: _added([getattr(part, name) for part in parts]) for name in TOTALS}
+    calls = [part.calls for part in parts]
+    depth = max(len(part.survival) for part in parts)
+    known = all(part.survival or not part.calls for part in parts) and totals["calls"]
+    shares = (sum(part.survival[i] * (part.calls or 0) for part in parts if part.survival) for i in range(depth))
+    lengths = {part.mean_length for part in parts}
+    if len(lengths) > 1:
+        raise TextError(
+            "the logs hold means without counts",
+            limit="means of different logs have no weights",
+            remedy="import each log on its own",
+        )
+    return replace(
+        parts[0],
+        **totals,
+        survival=tuple(share / totals["calls"] for share in shares) if known else (),
+        rounding=max(part.rounding for part in parts),
+        mean_length=lengths.pop(),
+        remarks=tuple(dict.fromkeys(remark for part in parts for remark in part.remarks)),
+        provenance={**parts[0].provenance, "parts": len(calls)},
+    )
+
+
+def _difference(before: Counters, after: Counters) -> Counters:
+    """What was counted between two scrapes."""
+    starts = [part.provenance.get("started") for part in (before, after)]
+    totals: dict[str, Any] = {}
+    for name in TOTALS:
+        earlier, later = getattr(before, name), getattr(after, name)
+        totals[name] = None if earlier is None or later is None else later - earlier
+        if (totals[name] or 0) < 0:
+            raise _restarted(f"{name} went from {earlier:g} to {later:g}")
+    if starts[0] != starts[1]:
+        raise _restarted("the counters were created at another time")
+    calls = totals["calls"]
+    depth = max(len(before.survival), len(after.survival))
+    counts = [_count(after, i) - _count(before, i) for i in range(depth)]
+    if any(count < 0 for count in counts):
+        raise _restarted("the count of a position went back")
+    survival = tuple(count / calls for count in counts) if calls else ()
+    provenance = {**after.provenance, "difference": True}
+    return replace(after, **totals, survival=survival, mean_length=None, cumulative=False, provenance=provenance)
+
+
+def _count(counters: Counters, i: int) -> int:
+    """Calls that accepted more than i tokens: cumulative counters are whole, so their shares are exact."""
+    return round(counters.survival[i] * (counters.calls or 0)) if i < len(counters.survival) else 0
+
+
+def _added(values: Sequence[Any]) -> Any:
+    return None if any(value is None for value in values) else sum(values)
+
+
+def _restarted(what: str) -> TextError:
+    return TextError(
+        f"{what} between two scrapes",
+        limit="counters of one run only grow",
+        remedy="name the earlier scrape first; after a restart take a new first one",
+    )
+
+
+def _contradiction(what: str, limit: str) -> TextError:
+    return TextError(what, limit=limit, remedy="check the log for torn or mixed lines")

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 from spectheory.errors import SettingError, TraceError
 from spectheory.trace.calls import CALLS_FILE, CallLog
-from spectheory.trace.counters import COUNTERS_FILE
+from spectheory.trace.counters import COUNTERS_FILE, Counters
 from spectheory.trace.importers import FORMATS, Evidence, Format
+from spectheory.trace.importers.measured import TRACE
 from spectheory.trace.record import TRACE_FILE, Trace
 
-_PARQUET = b"PAR1"
-_LOOKED_AT = 1 << 16
+KINDS: dict[type, str] = {Trace: "a trace", CallLog: "calls", Counters: "totals"}
+"""What each kind of evidence is called."""
+_LOOKED_AT = 1 << 20
 """Bytes by which a format recognises its files."""
 
 
@@ -37,7 +41,7 @@ def read_any(path: Path) -> Trace:
     if isinstance(found, Trace):
         return found
     raise TraceError(
-        f"{path} holds {'calls' if isinstance(found, CallLog) else 'totals'} of an engine",
+        f"{path} holds {KINDS[type(found)]} of an engine",
         limit="this needs a trace: statistics of texts",
         remedy="pass it to spectheory judge or predict",
     )
@@ -46,26 +50,52 @@ def read_any(path: Path) -> Trace:
 def read_evidence(path: Path, format: str | None = None) -> Evidence:
     """What a file holds, of the format named, or else recognised by its content."""
     file = evidence_file(Path(path))
-    if format is not None:
-        return _named(format).read(file)
+    return format_of(file, format).read(file)
+
+
+def format_of(path: Path, name: str | None = None) -> Format:
+    """The format of that name, or else that of the file's content; an unreadable file is left to the trace's reader."""
+    if name is not None:
+        return _named(name)
+    file = evidence_file(path)
     try:
         with file.open("rb") as opened:
             head = opened.read(_LOOKED_AT)
     except OSError:
-        return Trace.read(file)  # says why it cannot be read
-    if head.startswith(_PARQUET):
-        return Trace.read(file)
+        return TRACE  # says why it cannot be read
     for each in FORMATS.values():
         if each.recognises(head):
-            return each.read(file)
+            return each
     if file.suffix == ".parquet":
-        return Trace.read(file)  # says that it is torn
+        return TRACE  # says that it is torn
     what = "is of an unknown format" if head else "is empty"
     raise TraceError(
         f"{file} {'holds zero bytes, which no text has' if bytes(1) in head else what}",
-        limit=f"readable are a folder of spectheory measure, its Parquet file, {', '.join(FORMATS)}",
+        limit=f"readable are a folder of spectheory measure, and files of the formats {', '.join(FORMATS)}",
         remedy="check the path, or convert the log to one of these",
     )
+
+
+def read_files(paths: Sequence[Path], format: str | None = None) -> Evidence:
+    """What several files hold together; they must be of one kind.
+
+    Calls of several logs are joined and totals added; of two scrapes of a server the difference is taken, in the order
+    given. Traces are not joined.
+    """
+    parts = [read_evidence(path, format) for path in paths]
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    kinds = list(dict.fromkeys(type(part) for part in parts))
+    joined = getattr(first, "joined", None)
+    if len(kinds) > 1 or joined is None:
+        held = " and ".join(KINDS[kind] for kind in kinds)
+        raise TraceError(
+            f"{len(paths)} files hold {held}",
+            limit="several files are joined if all hold calls, or all totals",
+            remedy="pass each on its own",
+        )
+    return cast(Evidence, joined(parts))
 
 
 def _named(name: str) -> Format:

@@ -25,6 +25,9 @@ GIVEN_TEXT, SAMPLED_TEXT = "given", "sampled from the target"
 """Origins of the text of a trace; limits over target samples hold for the second alone."""
 SOURCES = "sources"
 """Where the provenance keeps the folders or hub ids of the models, for settings to paste; answers leave them out."""
+READ, LAYERS = "read", "target_layers"
+"""Where the provenance of an engine's output says that texts of temperature 0 were read at another temperature, and how
+many layers the target has."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from spectheory.measure.decoders.drafted import DraftTree
 from spectheory.measure.decoders.drafters import looked_up
 from spectheory.prediction import plan, predict
 from spectheory.prompts import Prompt
-from spectheory.trace import COLUMNS, Trace
+from spectheory.trace import MEASURED, Trace
 from spectheory.verification import LookupMatch
 from spectheory.verification.lookup import LONGEST_COPY
 from tests.measure.lookup_cases import END, PROMPTS, by_hand, text_trace
@@ -80,8 +80,8 @@ def test_measured_matches(tiny_pair: ModelPair, tmp_path: Path, monkeypatch: pyt
         start += length
     ended = np.array([text.ended for text in trace.texts])
     assert trace.most_tokens.tolist() == np.where(ended, 20, trace.lengths).tolist()
-    before = {name: what for name, what in COLUMNS.items() if name != "lookup_drafted"}
-    monkeypatch.setattr("spectheory.measure.run.COLUMNS", before)
+    before = tuple(name for name in MEASURED if name != "lookup_drafted")
+    monkeypatch.setattr("spectheory.measure.run.MEASURED", before)
     with pytest.raises(TraceError, match="another measurement"):
         measure(tiny_pair, prompts, settings, tmp_path / "trace.parquet")
 

@@ -18,7 +18,7 @@ from spectheory.distributions import Sampling
 from spectheory.errors import ModelError, SettingError, TextError, TraceError
 from spectheory.measure import MeasureSettings, ModelPair, Progress, fingerprint_of_run, measure
 from spectheory.prompts import Prompt
-from spectheory.trace import COLUMNS, Trace
+from spectheory.trace import MEASURED, Trace
 
 PROMPTS = tuple(Prompt(f"q{i}", "even" if i % 2 == 0 else "odd", f"t{i} t{i + 1} t7") for i in range(1, 7))
 SETTINGS = MeasureSettings(tokens=25, count=2, seed=3)
@@ -39,7 +39,7 @@ def whole(tiny_pair: ModelPair, tmp_path_factory: pytest.TempPathFactory) -> Tra
 
 
 def test_what_a_trace_holds(whole: Trace) -> None:
-    assert set(whole.columns) == set(COLUMNS)
+    assert set(whole.columns) == set(MEASURED)
     assert [text.id for text in whole.texts[:3]] == ["q1#1", "q1#2", "q2#1"]
     assert [text.category for text in whole.texts[:3]] == ["odd", "odd", "even"]
     assert whole.texts[1].prompt == "q1"
@@ -218,3 +218,33 @@ def test_the_fingerprint_follows_the_token_ids_and_not_the_chunk(
     encode = measure_run.encode_prompt
     monkeypatch.setattr(measure_run, "encode_prompt", lambda *a, **k: encode(*a, **k).flip(0))
     assert fingerprint_of_run(tiny_pair, PROMPTS[:2], settings) != first
+
+
+HASHED_IN_SCHEMA = [
+    "distinct_rank",
+    "draft_entropy",
+    "draft_rank",
+    "greedy_agreement",
+    "harmonic_similarity",
+    "kl",
+    "log_draft",
+    "log_target",
+    "lookup_drafted",
+    "lookup_match",
+    "race_acceptance",
+    "race_g",
+    "race_rank",
+    "rejection_rank",
+    "target_entropy",
+    "target_rank",
+    "target_second_moment",
+    "token",
+    "total_variation",
+    "uno_loss",
+]
+"""Columns that earlier versions hashed into the fingerprint of a measured folder."""
+
+
+def test_columns_of_engines_outputs_leave_measured_folders_resumable() -> None:
+    """The fingerprint hashes what a measurement computes; another set of names needs another schema."""
+    assert sorted(MEASURED) == HASHED_IN_SCHEMA

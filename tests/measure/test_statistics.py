@@ -15,7 +15,7 @@ from spectheory.distributions import Sampling
 from spectheory.errors import LogitsError, ShapeError
 from spectheory.measure import statistics
 from spectheory.measure.statistics import position_statistics
-from spectheory.trace import COLUMNS, DISTINCT_RANKS, RECORDED_RANKS, UNO_SHARES
+from spectheory.trace import DISTINCT_RANKS, MEASURED, RECORDED_RANKS, UNO_SHARES
 from spectheory.verification import RaceVerification
 from tests.made_up import each
 
@@ -108,7 +108,7 @@ def possible_tokens(target: torch.Tensor, sampling: Sampling, seed: int) -> torc
 
 def assert_equal(ours: dict[str, torch.Tensor], expected: Arrays) -> None:
     """All columns of two pmfs but the estimated one, whose mean test_distinct_ranks.py checks; here: it is a law."""
-    assert set(ours) == {*expected, "distinct_rank"} == set(COLUMNS) - {"lookup_match", "lookup_drafted"}
+    assert set(ours) == {*expected, "distinct_rank"} == set(MEASURED) - {"lookup_match", "lookup_drafted"}
     law = ours["distinct_rank"].numpy()
     assert law.shape == (len(ours["token"]), DISTINCT_RANKS)
     assert law.min() >= 0
@@ -192,7 +192,7 @@ def test_without_the_race() -> None:
     target, draft = random_logits(3, 50, 1.0, 1.0, seed=12)
     columns = position_statistics(target, draft, torch.zeros(3, dtype=torch.int64), Sampling(), race=False)
     dear, copied = {"race_acceptance", "race_rank", "distinct_rank", "uno_loss"}, {"lookup_match", "lookup_drafted"}
-    assert set(columns) == set(COLUMNS) - dear - copied
+    assert set(columns) == set(MEASURED) - dear - copied
 
 
 @each("sampling", [Sampling(), Sampling(top_k=3), Sampling(temperature=0)])

@@ -25,7 +25,7 @@ def test_each_kind_is_read(tmp_path: Path) -> None:
     ("content", "message"),
     [
         (b"", "is empty: readable are a folder"),
-        (b"a,b\n1,2\n", "of an unknown format: readable are a folder .* JSON lines of log-probabilities"),
+        (b"a,b\n1,2\n", "of an unknown format: readable are a folder .* log-probabilities"),
         (b"\0\1", "zero bytes"),
         (b'{"accepted": 3}\n', "unknown format"),
         (b'{"target": [-1]}\n', "line 1 has no list of numbers 'draft'"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,10 @@ import torch
 from spectheory.distributions import Sampling
 from spectheory.errors import SpectheoryError, TraceError
 from spectheory.measure import MeasureSettings, ModelPair, measure, position_statistics
+from spectheory.measure.judged import judged_trace
 from spectheory.prompts import Prompt
-from spectheory.trace import COLUMNS, REQUIRED, Column, TextInfo, Trace
+from spectheory.trace import COLUMNS, JUDGED, MEASURED, REQUIRED, Column, TextInfo, Trace
+from spectheory.trace.calls import CallLog, Request
 from spectheory.trace.columns import ROUNDING
 from tests.made_up import each
 
@@ -27,11 +30,17 @@ ROW = 7
 
 @pytest.fixture(scope="module")
 def real(tiny_pair: ModelPair, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A measured trace with every column."""
+    """A measured trace, with the columns of an engine's output that has these texts."""
     path = tmp_path_factory.mktemp("real") / "trace.parquet"
     prompts = [Prompt("first", "c", "t1 t2"), Prompt("second", "c", "t3 t4")]
-    measure(tiny_pair, prompts, MeasureSettings(tokens=6, stop_at_end=False), path)
-    assert set(pq.read_schema(path).names) == set(COLUMNS)
+    measured = measure(tiny_pair, prompts, MeasureSettings(tokens=6, stop_at_end=False), path)
+    assert set(pq.read_schema(path).names) == set(MEASURED)
+    texts = measured.columns["token"].reshape(2, 6).tolist()
+    log = CallLog(
+        (Request("first", (1, 2), tuple(texts[0])), Request("second", (3, 4), tuple(texts[1]))), temperature=1.0
+    )
+    replace(measured, columns={**judged_trace(tiny_pair, log).columns, **measured.columns}).write(path)
+    assert set(pq.read_schema(path).names) == set(COLUMNS) == {*MEASURED, *JUDGED}
     return path
 
 

@@ -12,6 +12,8 @@ from typing import Any, ClassVar, Literal
 from spectheory.distributions import Sampling
 from spectheory.trace.calls import Request
 
+Drafts = Literal["sampled", "argmax"]
+
 
 @dataclass(frozen=True)
 class Job:
@@ -26,7 +28,7 @@ class Job:
     k: int | None = None
     sampling: Sampling = field(default_factory=Sampling)
     seed: int = 0
-    drafts: Literal["sampled", "argmax"] | None = None
+    drafts: Drafts | None = None
 
     def seed_of(self, name: str) -> int:
         """The seed of one prompt, in 0..2^31 - 1: it depends on the job's seed and the prompt's name alone."""
@@ -48,12 +50,14 @@ class Engine(ABC):
 
     - `name`: as ``--engine`` takes it.
     - `prefill_emits_token`, `counts_past_end`: how its counts are meant (:class:`~spectheory.trace.calls.CallLog`).
+    - `drafts`: the ways to draft above temperature 0 that it can be told; ``None`` is its own default.
     - `program`: the program that runs it, or the Python it is installed for; None is looked for.
     """
 
     name: ClassVar[str]
     prefill_emits_token: ClassVar[bool] = True
     counts_past_end: ClassVar[bool] = False
+    drafts: ClassVar[tuple[Drafts | None, ...]] = ("sampled",)
 
     def __init__(self, program: str | None = None) -> None:
         self.program = program

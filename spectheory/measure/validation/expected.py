@@ -13,7 +13,7 @@ from spectheory.drafting import Chain, Shape
 from spectheory.measure.forward import teacher_forced
 from spectheory.measure.noise import text_key
 from spectheory.measure.pair import ModelPair
-from spectheory.measure.validation.law import law_of_calls, trimmed
+from spectheory.prediction.law import law_of_calls, trimmed
 from spectheory.prediction.paths import TextCalls, calls_of_texts, calls_of_tree, tree_survival
 from spectheory.verification import Columns, PathRule, RankRule
 

@@ -6,9 +6,10 @@ from spectheory.trace.calls import MARK, CallLog
 from spectheory.trace.importers.base import Format
 
 CALL_LOG = Format(
-    "call log",
+    "calls",
     lambda head: MARK.encode() in head.partition(b"\n")[0],
     CallLog.read,
+    title="calls.jsonl of `spectheory import` or `validate`",
     gives="calls of each request, and its text where token ids are there",
     lacks="probabilities: the pair must read the text",
 )

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from spectheory.errors import TextError
-from spectheory.files import read_text
-from spectheory.trace.importers.base import Format
+from spectheory.trace.importers.base import Format, text_of
 from spectheory.trace.importers.top_lists import Text, as_drawn, has_lists, positions
 from spectheory.trace.record import Trace
 
@@ -30,15 +29,8 @@ def read_log_probabilities(path: Path) -> Trace:
     lists of :mod:`spectheory.trace.importers.top_lists` the trace has ``token`` and :attr:`Trace.lists` besides. A
     ``TextError`` names the line that is malformed.
     """
-    try:
-        # Splitting at "\n" alone: JSON strings may hold other line separators of Unicode.
-        lines = read_text(path, encoding="utf-8-sig", most=MOST_BYTES).split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise TextError(
-            f"{path} cannot be read ({getattr(error, 'strerror', None) or 'not UTF-8 text'})",
-            limit="needs a JSON-lines file",
-            remedy="check the path",
-        ) from error
+    # Splitting at "\n" alone: JSON strings may hold other line separators of Unicode.
+    lines = text_of(path, most=MOST_BYTES).split("\n")
     texts = {number: _parse(line, f"{path} line {number}") for number, line in enumerate(lines, 1) if line.strip()}
     if not texts:
         raise TextError(f"{path} holds no text", limit="needs at least one line", remedy="write one text per line")
@@ -88,7 +80,10 @@ def _check_value(value: Any, where: str) -> None:
 
 
 LOG_PROBABILITIES = Format(
-    "JSON lines of log-probabilities",
+    "log-probabilities",
     lambda head: head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{") and b'"target"' in head,
     read_log_probabilities,
+    title="JSON lines `{\"target\": [...], \"draft\": [...]}`, two numbers per token",
+    gives="a trace: exact for token and block verification, ranges for other rules where lists are given",
+    lacks="rules that need full pmfs, where no lists are given",
 )

@@ -1,0 +1,61 @@
+"""Counts of an engine in place of a trace: what `predict` and `plan` answer then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import TypeAlias
+
+from spectheory.cli.answer import show, write
+from spectheory.cli.inputs import in_range
+from spectheory.cli.latencies import read_latencies
+from spectheory.cli.options import LATENCY_FILE, Question
+from spectheory.cost import ConstantRatio, CostModel, LatencyTable
+from spectheory.errors import SettingError
+from spectheory.judging.readings import readings
+from spectheory.reports import readings_report
+from spectheory.trace.calls import CallLog
+from spectheory.trace.counters import Counters
+from spectheory.trace.reading import evidence_file
+
+Counts: TypeAlias = Counters | CallLog
+TAKEN = {"trace", "logprobs", "traces", "k_max", "c", "latency", "passes_alone", "json", "out"}
+LONGEST = 256
+
+
+def show_readings(question: Question, logs: Mapping[str, tuple[Path, Counts]], name: str) -> None:
+    """Readings of each log, by name; `name` is that of the JSON file in the folder asked for."""
+    _refuse_idle(question)
+    in_range("--k-max", question.k_max, LONGEST)
+    found = {
+        each: readings(counts, _cost(question, path, counts), k_max=question.k_max)
+        for each, (path, counts) in logs.items()
+    }
+    report = readings_report(found)
+    show(report, as_json=question.json)
+    if question.out:
+        write(report, question.out / f"{name}.json", list)
+
+
+def _refuse_idle(question: Question) -> None:
+    """Counts know no rules, shapes or hardware."""
+    given = [f.name for f in fields(question) if f.name not in TAKEN and getattr(question, f.name) != f.default]
+    if given:
+        raise SettingError(
+            f"{', '.join(f'--{n.replace(chr(95), chr(45))}' for n in given)} given with an engine's counts",
+            limit="these need a trace: statistics of texts",
+            remedy="leave it out, or measure the pair",
+        )
+
+
+def _cost(question: Question, path: Path, counts: Counts) -> CostModel | None:
+    if question.c is not None and question.latency:
+        raise SettingError("--c and --latency are both given", limit="one cost model", remedy="leave one out")
+    if question.c is not None:
+        return ConstantRatio(question.c)
+    beside = evidence_file(path).with_name(LATENCY_FILE)
+    if not (question.latency or beside.exists()):
+        return None
+    table: LatencyTable = read_latencies(question.latency or beside, counts)
+    return table if question.passes_alone else table.looped

@@ -1,0 +1,65 @@
+"""``spectheory validate --engine NAME | --server URL``: real engines run the prompts, and are judged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spectheory.cli.answer import show, write
+from spectheory.cli.console import ready_folder
+from spectheory.cli.loading import load_named
+from spectheory.cli.options import PairOptions, ValidateOptions
+from spectheory.cli.progress import progress
+from spectheory.cli.statuses import Status
+from spectheory.distributions import Sampling
+from spectheory.errors import SettingError
+from spectheory.measure.engines import Engine, find_engine
+from spectheory.measure.engines.server import ServerEngine
+from spectheory.measure.engines.validation import EngineValidation, validate_engines
+from spectheory.prompts import Prompt
+from spectheory.reports import engines_report
+
+ANSWER = "engines.json"
+
+
+def run_engines(
+    question: ValidateOptions,
+    pair: PairOptions,
+    prompts: Sequence[Prompt],
+    temperatures: Sequence[float],
+    ks: Sequence[int],
+) -> int:
+    """Run the engines and show the answer; the status says whether counts and texts are as they should be."""
+    for name, given in (("--rule", question.rule), ("--shape", question.shape)):
+        if given:
+            raise SettingError(
+                f"{name} and an engine are given", limit="engines run their own rules", remedy=f"leave {name} out"
+            )
+    engines: list[Engine] = [find_engine(name) for name in question.engine or ()]
+    engines += [ServerEngine(question.server)] if question.server else []
+    for engine in engines:
+        engine.version()
+    asked = EngineValidation(
+        tuple(dict.fromkeys(temperatures)),
+        tuple(dict.fromkeys(ks)),
+        question.tokens,
+        Sampling(1.0, question.top_k, question.top_p, question.min_p),
+        question.continuations,
+        question.seed,
+        question.chat_template,
+    )
+    ready_folder(question.out)
+    loaded = load_named(pair)
+    with progress() as bar:
+        task = bar.add_task("")
+        found = validate_engines(
+            engines,
+            loaded,
+            prompts,
+            asked,
+            question.out,
+            on_progress=lambda what, done, total: bar.update(task, description=what, completed=done, total=total),
+        )
+    report = engines_report(found)
+    show(report, as_json=question.json)
+    write(report, question.out / ANSWER, list)
+    return Status.DONE if report.content["agree"] else Status.DISAGREEMENT

@@ -1,0 +1,121 @@
+"""How an engine counts, and what it counted over all requests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectheory.errors import SettingError, TextError
+from spectheory.trace.calls import CallLog, Request
+from spectheory.trace.counters import Counters
+
+MOST_K = 1024
+
+
+@dataclass(frozen=True)
+class Counting:
+    """How calls and accepted tokens are counted.
+
+    - `k`: the longest chain of a call.
+    - `prefill`: the prompt's own pass emits the first token, without drafts, and is no call.
+    - `past_end`: counts hold accepted tokens past the end of a text (True), none (False), or it is unknown (None).
+    - `prompt_counted`: one call more is counted for each request; `skips_undrafted`: calls without drafts are not.
+    """
+
+    k: int
+    prefill: bool = True
+    past_end: bool | None = None
+    prompt_counted: bool = False
+    skips_undrafted: bool = False
+
+
+def counting_of(log: CallLog, k: int | None = None) -> Counting:
+    """The way of counting that a log states; where it does not say, its calls decide, or else the usual way."""
+    prefill = log.prefill_emits_token
+    if prefill is None:
+        fits = {way: sum(starts_of(r, Counting(1, way)) is not None for r in log.requests) for way in (True, False)}
+        prefill = fits[True] >= fits[False]
+    return Counting(_longest(log, k), prefill, log.counts_past_end)
+
+
+def starts_of(request: Request, counting: Counting) -> NDArray[np.int64] | None:
+    """The position at which each call of a request starts; None if they are unknown or do not make up its text."""
+    tokens, first = len(request.output), int(counting.prefill)
+    if not request.accepted:
+        return np.zeros(0, np.int64) if request.calls == 0 and tokens <= first + counting.skips_undrafted else None
+    ends = first + np.cumsum(np.array(request.accepted, dtype=np.int64) + 1)
+    starts = np.concatenate([[first], ends[:-1]])
+    return starts if starts[-1] < tokens <= ends[-1] + counting.skips_undrafted else None
+
+
+def torn(log: CallLog, counting: Counting) -> tuple[str, ...]:
+    """Requests that list calls which do not make up their texts."""
+    return tuple(r.id for r in log.requests if r.accepted and starts_of(r, counting) is None)
+
+
+def past_end(log: CallLog, counting: Counting) -> int:
+    """Accepted tokens past the end of their texts, where calls are listed; certain."""
+    listed = [(r, starts) for r in log.requests if r.accepted and (starts := starts_of(r, counting)) is not None]
+    return sum(int(max(starts[-1] + r.accepted[-1] - len(r.output), 0)) for r, starts in listed)
+
+
+def _longest(log: CallLog, k: int | None) -> int:
+    """Drafted tokens of the longest call."""
+    known = [log.k or 0, *(d for r in log.requests for d in (*r.drafted, *r.by_drafted))]
+    longest = k or max(known)
+    if not longest:
+        raise TextError("the log does not say k", limit="needs the drafted tokens of a call", remedy="give --k")
+    if not 1 <= longest <= MOST_K:
+        raise SettingError(f"k is {longest}", limit=f"must be in 1..{MOST_K}", remedy="give the longest chain of a call")
+    deepest = max((max(r.accepted, default=0) for r in log.requests), default=0)
+    if deepest > longest:
+        raise TextError(
+            f"a call accepted {deepest} tokens", limit=f"calls draft {longest} at most", remedy="check --k and the log"
+        )
+    return longest
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Totals over all requests: calls, and calls that accepted at least i tokens, i = 1..k, if these are known."""
+
+    calls: int
+    accepted: tuple[int, ...] = ()
+
+
+def counted(log: CallLog, k: int, counters: Counters | None = None) -> Counted:
+    """What was counted, request by request or by an engine in total."""
+    if counters is not None:
+        if counters.calls is None:
+            raise TextError("the counters hold no calls", limit="needs their number", remedy="import the whole scrape")
+        of_calls = tuple(round(share * counters.calls) for share in counters.survival[:k])
+        return Counted(counters.calls, of_calls if len(of_calls) == k else ())
+    known = [r.calls for r in log.requests if r.calls is not None]
+    if len(known) < len(log.requests):
+        lacking = next(r.id for r in log.requests if r.calls is None)
+        raise TextError(
+            f"request {lacking!r} has no number of calls",
+            limit="calls are what is judged",
+            remedy="log them, or give the engine's totals with --counters",
+        )
+    rows = [_by_accepted(r) for r in log.requests]
+    if any(row is None for row in rows):
+        return Counted(sum(known))
+    return Counted(sum(known), tuple(sum(_at_least(row, i) for row in rows if row) for i in range(1, k + 1)))
+
+
+def _by_accepted(request: Request) -> Sequence[int] | None:
+    """Calls by accepted tokens, 0 first."""
+    if request.accepted:
+        return np.bincount(request.accepted).tolist()
+    if request.by_drafted:
+        width = max(map(len, request.by_drafted.values()))
+        return [sum(row[i] for row in request.by_drafted.values() if i < len(row)) for i in range(width)]
+    return () if request.calls == 0 else None
+
+
+def _at_least(row: Sequence[int], i: int) -> int:
+    return sum(row[i:])

@@ -1,0 +1,212 @@
+"""Which verification rule an engine runs: its counts against what every rule expects of its own output (§13)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from spectheory.errors import SettingError
+from spectheory.judging.causes import CAUSES
+from spectheory.judging.causes.base import Context, Finding, Reread
+from spectheory.judging.causes.early import stops_early
+from spectheory.judging.counting import Counting, counted, counting_of, past_end, torn
+from spectheory.judging.matching import check_settings, matched
+from spectheory.judging.standing import Bench, Floats, Standing
+from spectheory.judging.starts import Calls
+from spectheory.trace import Trace
+from spectheory.trace.calls import CallLog
+from spectheory.trace.counters import Counters
+from spectheory.verification import PathRule
+from spectheory.verification.matching import GreedyMatch
+from spectheory.verification.registry import RULES
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What an engine's counts say of the rule that it runs.
+
+    - `standings`: every rule that the trace has columns for, the least refuted first.
+    - `stated`: names of the rules that the engine is said to run; empty if none is.
+    - `causes`: faults that explain what was refuted; `notes`: what biases the counts, one sentence each.
+    """
+
+    log: CallLog
+    counting: Counting
+    standings: tuple[Standing, ...]
+    stated: tuple[str, ...] = ()
+    causes: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def fitting(self) -> tuple[Standing, ...]:
+        """The rules that are not refuted."""
+        return tuple(one for one in self.standings if not one.refuted)
+
+    @property
+    def questioned(self) -> tuple[Standing, ...]:
+        """The standings of the stated rules; of all if none is stated."""
+        return tuple(s for s in self.standings if not self.stated or {s.rule, *s.same} & set(self.stated))
+
+    @property
+    def refuted(self) -> bool:
+        """Whether every stated rule, or without one every rule, is refuted."""
+        return all(one.refuted for one in self.questioned)
+
+
+def judge(
+    log: CallLog,
+    trace: Trace,
+    *,
+    rules: Sequence[PathRule] = (),
+    k: int | None = None,
+    counters: Counters | None = None,
+    reread: Reread | None = None,
+) -> Judgement:
+    """Hold an engine's counts against what every rule expects of the engine's own output (§13).
+
+    Expected counts are exact given the texts, for the log's k and its way of counting. A rule is refuted at a
+    false-alarm rate of :data:`~spectheory.judging.standing.FALSE_ALARMS` over all its comparisons: calls, and calls
+    with at least i accepted tokens, over whole texts and, where the log lists calls, at their own starts. Tokens past
+    the end of a text have unknown acceptance: what may hold them is compared with the nearer end of an interval.
+
+    At temperature 0 nothing is random: a draft is accepted where the draft's first choice is the text's token, and
+    counts must be equal.
+
+    Parameters
+    ----------
+    log
+        Requests with the token ids of their outputs.
+    trace
+        Both models' statistics of these texts, under the log's sampling settings (at temperature 0 under temperature
+        1 or 0). Texts are matched by token ids; there may be more of them.
+    rules
+        The rules that the engine is said to run. Without any, every rule is asked.
+    k
+        Drafted tokens of a full call, where the log does not say.
+    counters
+        The engine's totals over these requests, in place of what the requests counted.
+    reread
+        Reads the pair again with changed logits, for causes that need it.
+
+    Raises
+    ------
+    TextError
+        Output without token ids, calls that are not counted, or k that is unknown.
+    TraceError
+        A trace of other texts or settings, or one that lacks what the stated rules read.
+    """
+    check_settings(trace, log)
+    trace = matched(trace, log)
+    greedy = log.temperature == 0
+    counting = counting_of(log, k)
+    bench = _bench(log, counting, counters, greedy)
+    asked = _asked(trace, tuple(rules), greedy)
+    groups = list(_alike([(rule.name, bench.survival(rule, trace)) for rule in asked]))
+    every = [survival for _, survival in groups]
+    standings = tuple(
+        bench.standing(names[0], survival, [o for o in every if o is not survival], names[1:])
+        for names, survival in groups
+    )
+    stated = tuple(rule.name for rule in rules)
+    made = Judgement(log, counting, tuple(sorted(standings, key=_order)), stated, notes=tuple(_notes(log, bench)))
+    tried = [cause for cause in CAUSES if made.refuted or (cause.structural and torn(log, counting))]
+    if not tried:
+        return made
+    context = Context(
+        log,
+        trace,
+        counting,
+        made.questioned,
+        [one for one in made.standings if one not in made.questioned],
+        partial(_again, log, trace, counters, {rule.name: rule for rule in asked}),
+        lambda name: bench.survival(next(rule for rule in asked if rule.name == name), trace),
+        bench.calls,
+        reread,
+    )
+    return replace(made, causes=tuple(filter(None, (cause.explains(context) for cause in tried))))
+
+
+def _bench(log: CallLog, counting: Counting, counters: Counters | None, greedy: bool) -> Bench:
+    requests = log.requests
+    return Bench(
+        np.array([len(r.output) for r in requests], dtype=np.int64),
+        tuple(r.id for r in requests),
+        tuple(None if counters else r.calls for r in requests),
+        counted(log, counting.k, counters),
+        counting,
+        Calls.of(log, counting),
+        greedy,
+    )
+
+
+def _asked(trace: Trace, stated: tuple[PathRule, ...], greedy: bool) -> list[PathRule]:
+    """The stated rules, and all about two pmfs that the trace has columns for; greedy text has one rule."""
+    if greedy:
+        if any(rule.output == "biased" or not rule.uses_draft for rule in stated):
+            raise SettingError("the text is of temperature 0", limit="its rule is greedy", remedy="leave --rule out")
+        return [GreedyMatch()]
+    for rule in stated:
+        rule.require(trace.columns)
+    named = {rule.name for rule in stated}
+    others = [r for r in RULES.values() if r.name not in named and r.output == "sample"]
+    return [*stated, *(rule for rule in others if set(rule.needs) <= set(trace.columns))]
+
+
+def _alike(read: list[tuple[str, Floats]]) -> Iterator[tuple[tuple[str, ...], Floats]]:
+    """Rules with the same survival as one."""
+    groups: list[tuple[list[str], Floats]] = []
+    for name, survival in read:
+        same = next((names for names, known in groups if np.allclose(known, survival, rtol=0, atol=1e-12)), None)
+        if same is None:
+            groups.append(([name], survival))
+        else:
+            same.append(name)
+    for names, survival in groups:
+        yield tuple(names), survival
+
+
+def _order(one: Standing) -> tuple[bool, float, float]:
+    return one.refuted, -one.p, abs(one.worst.z)
+
+
+def _again(
+    log: CallLog,
+    trace: Trace,
+    counters: Counters | None,
+    rules: Mapping[str, PathRule],
+    rule: str | Floats,
+    counting: Counting,
+    other: Trace | None = None,
+) -> Standing:
+    """How a rule, or a survival of its own, stands under another way of counting or another reading of the pair."""
+    bench = _bench(log, counting, counters, log.temperature == 0)
+    if isinstance(rule, str):
+        return bench.standing(rule, bench.survival(rules[rule], other or trace))
+    return bench.standing("", rule)
+
+
+def _notes(log: CallLog, bench: Bench) -> Iterator[str]:
+    """What a reader must know of the counts."""
+    if bench.greedy:
+        yield "Temperature 0: nothing is random given the texts, and counts must be equal."
+    if log.prefill_emits_token is None:
+        first = "the prompt's own pass emits the first token" if bench.counting.prefill else "the first call drafts"
+        yield f"The log does not say where the first token comes from; assumed: {first}."
+    if log.temperature is None:
+        yield "The log does not say its temperature; the trace's settings are assumed."
+    if torn_ids := torn(log, bench.counting):
+        yield (
+            f"The calls of {len(torn_ids)} requests do not make up their texts ({', '.join(torn_ids[:3])}): the starts "
+            "of calls are unknown, and totals alone are judged."
+        )
+    if past := past_end(log, bench.counting):
+        tokens, calls = sum(bench.lengths), bench.found.calls
+        yield (
+            f"Counts hold {past} accepted tokens past the end of texts: 1 + accepted / calls overstates the "
+            f"{(tokens - len(bench.lengths) * bench.counting.prefill) / calls:.3f} tokens per call."
+        )
+    if early := stops_early(log, bench.counting, bench.calls):
+        yield f"{early[0].upper()}{early[1:]}."

@@ -1,0 +1,264 @@
+"""What an engine's counts say without its texts: tokens per call at every k, and the k that pays (§13).
+
+Accepted tokens by position are the survival S_i = P(accepted >= i) at the starts of the engine's own calls. At the
+engine's k, tokens per call are 1 + sum of S_i: exact for what was counted. At a shorter k' the same sum cut at k' is a
+*reading*: calls of k' drafts start at other positions. Beyond k nothing is known; the hazard of the last position,
+S_k / S_{k-1}, kept constant is a reading of less worth. Where only a mean is known, the constant hazard with that mean
+is used at every k.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from spectheory.cost import ConstantRatio, CostModel, required_acceptance
+from spectheory.drafting import Chain
+from spectheory.errors import SettingError, TextError
+from spectheory.intervals import Interval
+from spectheory.judging.matches import bounds_at
+from spectheory.prediction.over_prompts import left_out, ratio, reach
+from spectheory.trace.calls import CallLog
+from spectheory.trace.counters import Counters
+from spectheory.trace.pooled import by_accepted, pooled
+
+Basis = Literal["counted", "own starts", "constant hazard"]
+"""``counted``: the engine's own k. ``own starts``: a shorter k, survival at the starts of the engine's calls.
+``constant hazard``: positions that were not counted."""
+Noise = Literal["requests", "calls", "unknown"]
+"""Intervals (95%) are over requests, or binomial over calls as if these were independent: a lower bound of the noise."""
+
+WHY_POSITION_1 = (
+    "Acceptance at position 1 is that at the starts of this run's own calls. A longer chain passes over easy stretches "
+    "in one call, so its calls start more often at hard tokens: position 1 differs between k without any fault."
+)
+SHORTER = "At shorter k the same survival is summed: an estimate, as calls of another k start elsewhere."
+BEYOND = "Beyond the engine's k nothing was counted: the hazard of the last position is kept constant."
+FROM_MEAN = "Without counts by position the hazard is taken as constant: that of the mean."
+K_FROM_MEAN = "k is not in the log; calls drafted {mean:.2f} tokens on average, and k = {k} is taken."
+OVER_CALLS = "Intervals (95%) take calls as independent; calls of one text are not: the true noise is larger."
+OVER_REQUESTS = "Intervals (95%) are over requests."
+FIRST_CHOICES = (
+    "First choices: certain ends if the draft proposes its first choices and reads the text alone (argmax drafts, or "
+    "temperature 0); it follows from the accepted tokens of each call."
+)
+FROM_LOG = "c = {c:.3f} from the log's own times, a call's verification taken as one target step: an estimate."
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Chains of k drafts: `tokens_per_call` with the recovered or bonus token, and what it rests on.
+
+    `survival` and `hazard` are those of position k; `speedup` needs a cost; `first_choices` are certain ends of tokens
+    per call for a draft that proposes its first choices (:mod:`spectheory.judging.matches`).
+    """
+
+    k: int
+    survival: Interval
+    hazard: float | None
+    tokens_per_call: Interval
+    basis: Basis
+    speedup: Interval | None = None
+    first_choices: Interval | None = None
+
+
+@dataclass(frozen=True)
+class Readings:
+    """What the counts say at every k: `rows` from 1 on; `k` is the engine's.
+
+    `assumptions` say what the rows rest on, a sentence each.
+    """
+
+    counters: Counters
+    k: int
+    rows: tuple[Reading, ...]
+    noise: Noise
+    assumptions: tuple[str, ...] = field(default=())
+
+    @property
+    def counted(self) -> Reading:
+        """The engine's own k."""
+        return self.rows[self.k - 1]
+
+    @property
+    def best(self) -> Reading | None:
+        """The fastest k up to the engine's; None without a cost."""
+        return _fastest(self.rows[: self.k])
+
+    @property
+    def best_beyond(self) -> Reading | None:
+        """A longer chain that would be faster; None if there is none."""
+        fastest = _fastest(self.rows)
+        return fastest if fastest and fastest.k > self.k else None
+
+
+def _fastest(rows: Sequence[Reading]) -> Reading | None:
+    """The shortest of the fastest chains."""
+    known = [row for row in rows if row.speedup]
+    return max(known, key=lambda row: row.speedup.best if row.speedup else 0.0, default=None)
+
+
+def readings(evidence: Counters | CallLog, cost: CostModel | None = None, *, k_max: int = 16) -> Readings:
+    """Tokens per call at k = 1..k_max, and speed-ups where a cost is given or the log has times of its own.
+
+    A ``TextError`` says what is missing if no tokens per call follow from the counts.
+
+    Examples
+    --------
+    >>> found = readings(Counters(calls=100, drafted=200, accepted=90, survival=(0.6, 0.3), k=2), k_max=3)
+    >>> [(row.k, round(row.tokens_per_call.best, 3), row.basis) for row in found.rows]
+    [(1, 1.6, 'own starts'), (2, 1.9, 'counted'), (3, 2.05, 'constant hazard')]
+    """
+    log = evidence if isinstance(evidence, CallLog) else None
+    counters = pooled(evidence) if isinstance(evidence, CallLog) else evidence
+    found = _Law.of(counters)
+    mean, noise = _means(counters, log)
+    cost, from_log = (cost, "") if cost else cost_in(counters)
+    rows: list[Reading] = []
+    below = 1.0
+    for k in range(1, max(k_max, found.k) + 1):
+        survival, basis = found.at(k), found.basis(k)
+        known = k <= len(found.known)
+        tokens = mean(k) if known else Interval.estimate(found.tokens(k))
+        own = _share(survival, counters.calls) if known else Interval.estimate(survival)
+        rows.append(
+            Reading(
+                k=k,
+                survival=own,
+                hazard=survival / below if below else None,
+                tokens_per_call=tokens,
+                basis=basis,
+                speedup=_speedup(cost, tokens, k, survival),
+                first_choices=_first_choices(log, k),
+            )
+        )
+        below = survival
+    lines = [
+        *([SHORTER] if len(found.known) > 1 else []),
+        *([] if found.known else [FROM_MEAN]),
+        *([K_FROM_MEAN.format(mean=counters.mean_drafted, k=found.k)] if counters.k is None else []),
+        *([BEYOND] if len(rows) > found.k else []),
+        *({"requests": [OVER_REQUESTS], "calls": [OVER_CALLS], "unknown": []}[noise]),
+        *([FIRST_CHOICES] if rows[0].first_choices else []),
+        *([from_log] if from_log else []),
+        WHY_POSITION_1,
+    ]
+    return Readings(counters, found.k, tuple(rows), noise, tuple(lines))
+
+
+@dataclass(frozen=True)
+class _Law:
+    """Survival by position: `known` as counted, then a constant hazard; without counts the constant one alone."""
+
+    known: tuple[float, ...]
+    hazard: float
+    k: int
+
+    @classmethod
+    def of(cls, counters: Counters) -> _Law:
+        known = counters.survival
+        if known:
+            above = known[-2] if len(known) > 1 else 1.0
+            return cls(known, known[-1] / above if above else 0.0, len(known))
+        k = counters.k or (math.ceil(counters.mean_drafted) if counters.mean_drafted else None)
+        if counters.length is None or k is None:
+            missing = "tokens per call" if counters.length is None else "k, the drafts of a call"
+            raise TextError(
+                f"the counts of {counters.engine or 'the engine'} do not say {missing}",
+                limit="readings need calls with accepted tokens, and k",
+                remedy="import a log with counts by position",
+            )
+        if counters.length > k + 1:
+            raise TextError(
+                f"{counters.length:.4g} tokens per call with k = {k}",
+                limit="at most k + 1",
+                remedy="check the log for mixed settings",
+            )
+        return cls((), required_acceptance(counters.length, k, 0.0), k)
+
+    def at(self, k: int) -> float:
+        """Survival of position k."""
+        if k <= len(self.known):
+            return self.known[k - 1]
+        last = self.known[-1] if self.known else 1.0
+        return last * self.hazard ** (k - len(self.known))
+
+    def basis(self, k: int) -> Basis:
+        """What tokens per call of chains of k rest on."""
+        if k == self.k:
+            return "counted"
+        return "own starts" if k < len(self.known) else "constant hazard"
+
+    def tokens(self, k: int) -> float:
+        return 1 + math.fsum(self.at(i) for i in range(1, k + 1))
+
+
+def cost_in(counters: Counters) -> tuple[CostModel | None, str]:
+    """A ratio from the draft's share of the log's own time, and a sentence that says so."""
+    share = counters.provenance.get("draft_share")
+    if counters.seconds and counters.draft_seconds is not None:
+        share = counters.draft_seconds / counters.seconds
+    if not isinstance(share, float) or not 0 <= share < 1 or not counters.k:
+        return None, ""
+    c = share / (1 - share) / counters.k
+    return ConstantRatio(c), FROM_LOG.format(c=c)
+
+
+def _speedup(cost: CostModel | None, tokens: Interval, k: int, full: float) -> Interval | None:
+    """The speed-up; None where latencies were not measured that far."""
+    try:
+        return cost.speedup(tokens, Chain(k), full) if cost else None
+    except SettingError:
+        return None
+
+
+def _first_choices(log: CallLog | None, k: int) -> Interval | None:
+    """Certain ends of tokens per call: the tokens of all calls over their number."""
+    calls = bounds_at(log, k) if log else None
+    if log is None or calls is None:
+        return None
+    tokens = sum(sum(each.accepted) + len(each.accepted) for each in log.requests)
+    low, high = tokens / float(calls[1].sum()), tokens / float(calls[0].sum())
+    return Interval.exact(low) if low == high else Interval(low, (low + high) / 2, high, "bound")
+
+
+# Noise
+
+
+def _means(counters: Counters, log: CallLog | None) -> tuple[Callable[[int], Interval], Noise]:
+    """Tokens per call of chains of k with their 95% interval, and what that is over."""
+    if log is not None and len(log) > 1 and counters.survival:
+        counts = [by_accepted(each) for each in log.requests]
+        calls = left_out(np.array([sum(found.values()) for found in counts], dtype=float))
+
+        def over_requests(k: int) -> Interval:
+            tokens = [sum((1 + min(j, k)) * n for j, n in found.items()) for found in counts]
+            return ratio(left_out(np.array(tokens, dtype=float)), calls, limits=(1.0, k + 1.0))
+
+        return over_requests, "requests"
+
+    def over_calls(k: int) -> Interval:
+        depths = range(1, k + 1)
+        mean = math.fsum(counters.survival[:k])
+        if not counters.calls:
+            return Interval.estimate(1 + mean)
+        square = math.fsum((2 * i - 1) * counters.survival[i - 1] for i in depths)
+        half = reach(np.inf) * math.sqrt(max(square - mean**2, 0.0) / counters.calls)
+        return Interval(max(1 + mean - half, 1.0), 1 + mean, min(1 + mean + half, k + 1.0), "statistical")
+
+    return over_calls, "calls" if counters.calls and counters.survival else "unknown"
+
+
+def _share(share: float, calls: int | None) -> Interval:
+    """A share of calls with Wilson's 95% interval, which is valid near 0 and 1 too."""
+    if not calls:
+        return Interval.estimate(share)
+    z = reach(np.inf)
+    weight = 1 + z**2 / calls
+    centre = (share + z**2 / (2 * calls)) / weight
+    half = z / weight * math.sqrt(share * (1 - share) / calls + (z / (2 * calls)) ** 2)
+    return Interval(min(max(centre - half, 0.0), share), share, max(min(centre + half, 1.0), share), "statistical")

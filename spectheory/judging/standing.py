@@ -1,0 +1,127 @@
+"""How a verification rule stands against an engine's counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectheory.judging.comparison import Comparison
+from spectheory.judging.counting import Counted, Counting
+from spectheory.judging.expected import Expected
+from spectheory.judging.starts import Calls, against_others
+from spectheory.trace import Trace
+from spectheory.verification import PathRule
+from spectheory.verification.matching import ArgmaxDraft
+
+Floats = NDArray[np.float64]
+
+FALSE_ALARMS = 1e-3
+"""The rule that an engine runs is refuted at most this often, over all comparisons of it together.
+
+Of several rules one runs at most, so their number needs no correction.
+"""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A rule against the counts.
+
+    - `same`: other rules that accept the same on these texts, as token verification and recursive rejection do.
+    - `calls`, `positions`: totals against expectation over whole texts; `starts`: at the calls' own starts, where known.
+    - `likelihood`: p-value of the lengths of all calls against the other rules; None where starts are unknown.
+    - `texts`: requests whose calls differ, where nothing is random given the texts.
+    """
+
+    rule: str
+    same: tuple[str, ...]
+    calls: Comparison
+    positions: tuple[Comparison, ...] = ()
+    starts: tuple[Comparison, ...] = ()
+    likelihood: float | None = None
+    texts: tuple[str, ...] = ()
+
+    @property
+    def every(self) -> tuple[Comparison, ...]:
+        """All comparisons."""
+        return (self.calls, *self.positions, *self.starts)
+
+    @property
+    def p(self) -> float:
+        """The smallest p-value times their number (Bonferroni)."""
+        values = [one.p for one in self.every] + ([] if self.likelihood is None else [self.likelihood])
+        return min(1.0, len(values) * min(values))
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the counts refute the rule."""
+        return self.p < FALSE_ALARMS
+
+    @property
+    def worst(self) -> Comparison:
+        """The comparison that speaks most against it."""
+        return min(self.every, key=lambda one: (one.p, -abs(one.z)))
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "rule": self.rule,
+            "same": list(self.same),
+            "refuted": self.refuted,
+            "p": self.p,
+            "calls": self.calls.as_dict(),
+            "positions": [one.as_dict() for one in self.positions],
+            "starts": [one.as_dict() for one in self.starts],
+            "likelihood": self.likelihood,
+            "texts": list(self.texts),
+        }
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What every rule is held against: texts, counts, the way of counting, and the calls whose starts are known."""
+
+    lengths: NDArray[np.int64]
+    names: tuple[str, ...]
+    each: tuple[int | None, ...]
+    found: Counted
+    counting: Counting
+    calls: Calls | None
+    greedy: bool = False
+
+    def survival(self, rule: PathRule, trace: Trace) -> Floats:
+        """P(tau >= i) at every position; at temperature 0 drafts are the draft's first choices."""
+        read = ArgmaxDraft() if self.greedy else rule
+        return np.asarray(read.path_survival(trace.columns, self.counting.k), dtype=np.float64)
+
+    def standing(
+        self, rule: str, survival: Floats, others: Sequence[Floats] = (), same: tuple[str, ...] = ()
+    ) -> Standing:
+        """How a rule of this survival stands, beside others."""
+        expected = Expected(survival, self.lengths, self.counting)
+        calls, *positions = expected.comparisons(self.found)
+        if self.calls is None:
+            return Standing(rule, same, calls, tuple(positions), texts=self._differing(expected))
+        likelihoods = [self.calls.log_likelihood(each) for each in (survival, *others)]
+        return Standing(
+            rule,
+            same,
+            calls,
+            tuple(positions),
+            self.calls.comparisons(survival),
+            against_others(likelihoods[0], likelihoods[1:]) if others else None,
+            self._differing(expected),
+        )
+
+    def _differing(self, expected: Expected) -> tuple[str, ...]:
+        """Requests whose calls are not those that are certain."""
+        sums = expected.low
+        certain = sums.covariance[:, 0, 0] < 1e-6
+        return tuple(
+            name
+            for name, calls, mean, sure in zip(self.names, self.each, sums.expected[:, 0], certain, strict=True)
+            if sure and calls is not None and abs(calls - self.counting.prompt_counted - mean) > 0.5
+        )

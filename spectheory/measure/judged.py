@@ -1,0 +1,150 @@
+"""Read an engine's output with both models: the trace by which its counts and its texts are judged (§13)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from spectheory.distributions import Sampling
+from spectheory.errors import SettingError, TextError
+from spectheory.judging.changes import LogitChange, Steps
+from spectheory.measure.forward import check_possible, located, paired_logits
+from spectheory.measure.lookup import lookup_columns
+from spectheory.measure.machine import hardware, versions
+from spectheory.measure.pair import ModelPair
+from spectheory.measure.statistics import position_statistics
+from spectheory.measure.tokens import check_window
+from spectheory.measure.truncation import log_pmf
+from spectheory.trace import GIVEN_TEXT, LAYERS, READ, SOURCES, TextInfo, Trace
+from spectheory.trace.calls import CallLog, Request
+
+CUT_SLACK = 2**-4
+"""How far an engine's cuts may be off, in proportion: bfloat16 logits near 16 are rounded by up to 2^-4 nats. A cut by
+rank may be off by one."""
+
+
+def judged_trace(
+    pair: ModelPair,
+    log: CallLog,
+    *,
+    draft_change: LogitChange | None = None,
+    target_change: LogitChange | None = None,
+    chunk: int = 256,
+) -> Trace:
+    """The trace of an engine's outputs, one text per request in their order, by one pass of both models over each.
+
+    It has the cheap columns of a measurement, and those of :data:`~spectheory.trace.JUDGED`. Texts are read at the
+    log's sampling settings; those of temperature 0 at temperature 1 without filters, which ``read`` in the provenance
+    says. `draft_change` and `target_change` are other ways to sample (:mod:`spectheory.judging.changes`).
+
+    Raises :class:`~spectheory.errors.TextError` for a request without prompt or output ids, ids that the pair lacks, a
+    text that is too long for the models, or a token that the target cannot output under the settings, even if its
+    filters are off by :data:`CUT_SLACK`; and :class:`~spectheory.errors.SettingError` if the log says no temperature.
+    """
+    sampling = _read_at(log)
+    texts = [_ids(pair, request) for request in log.requests]
+    if not texts:
+        raise TextError("the log has no request", limit="needs at least one", remedy="run the engine on some prompts")
+    steps = tuple(change.steps(sampling) if change else (sampling,) for change in (target_change, draft_change))
+    read = [_columns(pair, request.id, *ids, *steps, chunk) for request, ids in zip(log.requests, texts, strict=True)]
+    return Trace(
+        {name: np.concatenate([text[name] for text in read]) for name in read[0]},
+        tuple(TextInfo(request.id, len(request.output), ended=request.ended) for request in log.requests),
+        _provenance(pair, log, sampling, {"target": target_change, "draft": draft_change}),
+    )
+
+
+def _read_at(log: CallLog) -> Sampling:
+    """The settings at which texts are read."""
+    if log.sampling is None:
+        raise SettingError(
+            "the log does not say its temperature", limit="pmfs depend on it", remedy="state the engine's settings"
+        )
+    return log.sampling if log.sampling.temperature else Sampling()
+
+
+def _ids(pair: ModelPair, request: Request) -> tuple[Tensor, Tensor]:
+    """Prompt and output of a request, checked before a model runs."""
+    for what, ids in (("prompt", request.prompt), ("output", request.output)):
+        if not ids:
+            raise TextError(
+                f"request {request.id!r} has no ids of its {what}",
+                limit="models read token ids, at least one",
+                remedy="let the engine return token ids, or leave the request out",
+            )
+        unknown = next((i for i, token in enumerate(ids) if not 0 <= token < pair.vocabulary), None)
+        if unknown is not None:
+            raise TextError(
+                f"request {request.id!r}, token {unknown + 1} of its {what} has id {ids[unknown]}",
+                limit=f"the pair has ids 0..{pair.vocabulary - 1}",
+                remedy="name the models that the engine ran",
+            )
+    check_window(request.id, len(request.prompt), len(request.output), pair.window)
+    return torch.tensor(request.prompt, dtype=torch.int64), torch.tensor(request.output, dtype=torch.int64)
+
+
+def _columns(
+    pair: ModelPair, name: str, prompt_ids: Tensor, output_ids: Tensor, target: Steps, draft: Steps, chunk: int
+) -> dict[str, NDArray[Any]]:
+    """The columns of one text, the models sampled by these steps."""
+    parts = []
+    for of_target, of_draft, tokens, done in paired_logits(pair, prompt_ids, output_ids, chunk=chunk, name=name):
+        with located(name, done):
+            logits = _applied(of_target, target[:-1])
+            part = position_statistics(
+                logits,
+                _applied(of_draft, draft[:-1]),
+                tokens,
+                target[-1],
+                race=False,
+                sampled=True,
+                draft_sampling=draft[-1],
+                judged=True,
+            )
+            if target[-1].truncates:
+                part["log_target"].masked_fill_(_cut_off(logits, tokens, target[-1]), -math.inf)
+        parts.append({column: values.cpu() for column, values in part.items()})
+    columns = {column: torch.cat([part[column] for part in parts]).numpy() for column in parts[0]}
+    check_possible(columns, name)
+    return {**columns, **lookup_columns(prompt_ids, output_ids, pair.end_of_text)}
+
+
+def _cut_off(logits: Tensor, tokens: Tensor, sampling: Sampling) -> Tensor:
+    """Which tokens ``[rows]`` are cut even by filters that keep a little more than the stated ones."""
+    looser = Sampling(
+        sampling.temperature,
+        top_k=sampling.top_k and sampling.top_k + 1,
+        top_p=sampling.top_p and min(1.0, sampling.top_p * (1 + CUT_SLACK)),
+        min_p=sampling.min_p and sampling.min_p * (1 - CUT_SLACK),
+    )
+    return log_pmf(logits.float(), looser).gather(1, tokens[:, None])[:, 0] == -math.inf
+
+
+def _applied(logits: Tensor, earlier: Steps) -> Tensor:
+    """Logits after all settings but the last."""
+    for sampling in earlier:
+        logits = log_pmf(logits.float(), sampling)
+    return logits
+
+
+def _provenance(
+    pair: ModelPair, log: CallLog, sampling: Sampling, changes: dict[str, LogitChange | None]
+) -> dict[str, Any]:
+    return {
+        **pair.describe(),
+        SOURCES: {"target": pair.target.source, "draft": pair.draft.source},
+        "settings": {"sampling": asdict(sampling)},
+        "origin": GIVEN_TEXT,
+        "engine": {"name": log.engine, "version": log.version},
+        "changes": {model: change.says for model, change in changes.items() if change},
+        **({READ: f"temperature {sampling.temperature:g}"} if log.temperature == 0 else {}),
+        LAYERS: getattr(pair.target.network.config, "num_hidden_layers", None),
+        "versions": versions(),
+        "hardware": hardware(),
+    }

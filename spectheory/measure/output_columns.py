@@ -1,0 +1,38 @@
+"""Columns by which an engine's output is judged: where the token stands in the target's pmf, and how close a tie is."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from spectheory.measure.devices import widest
+from spectheory.measure.pmf import Pmf
+
+
+def output_columns(logits: Tensor, p: Pmf, at: Tensor, scratch: Tensor) -> dict[str, Tensor]:
+    """The columns of :data:`spectheory.trace.JUDGED`, ``[rows]``, of the tokens `at` ``[rows, 1]``.
+
+    Masses are those of the pmf in use; gap, margin and scale those of the logits before temperature and filters.
+    """
+    wide, values = widest(logits), p.order()
+    own = values.gather(1, at)
+    above, tied = (
+        compare(values, own, out=scratch).mul_(p.pmf).sum(dim=-1).to(wide) for compare in (torch.gt, torch.eq)
+    )
+    first, second = _two_largest(logits).unbind(dim=-1)
+    return {
+        "target_above": above.clamp_(max=1.0),
+        "target_tied": tied.clamp_(max=1.0),
+        "target_top": p.pmf.amax(dim=-1).to(wide),
+        "target_gap": (first - logits.gather(1, at)[:, 0].to(wide)).clamp_(min=0.0),
+        "target_margin": first - second,
+        "target_scale": torch.nan_to_num(logits, posinf=0.0, neginf=0.0).abs().amax(dim=-1).to(wide),
+    }
+
+
+def _two_largest(logits: Tensor) -> Tensor:
+    """The two largest logits of each row in double precision; -inf where there is no second token."""
+    largest = logits.topk(min(2, logits.shape[1])).values.to(widest(logits))
+    return torch.nn.functional.pad(largest, (0, 2 - largest.shape[1]), value=-math.inf)

@@ -1,0 +1,75 @@
+"""What a log holds, what follows from it and what does not, and what to run next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from spectheory.reports.base import Report
+from spectheory.reports.table import Column, Row, Table
+from spectheory.trace.calls import CallLog
+from spectheory.trace.counters import Counters
+from spectheory.trace.importers import Evidence, Format
+from spectheory.trace.pooled import pooled
+from spectheory.trace.record import Trace
+
+
+def import_report(
+    evidence: Evidence, formats: Sequence[Format], written: Path, remarks: Sequence[str] = ()
+) -> Report:
+    """What was imported from files of these formats, and where it was written."""
+    names = ", ".join(dict.fromkeys(each.name for each in formats))
+    facts, table, own = _held(evidence)
+    remarks = [*remarks, *own]
+    lacks = [f"Does not follow: {each.lacks}." for each in dict.fromkeys(formats) if each.lacks]
+    gives = [f"Follows: {each.gives}." for each in dict.fromkeys(formats) if each.gives]
+    steps = _next(evidence, written.parent)
+    content = {
+        "format": names,
+        "kind": type(evidence).__name__.lower(),
+        **facts,
+        "gives": gives,
+        "lacks": lacks,
+        "remarks": remarks,
+        "written": str(written),
+        "next": steps,
+    }
+    said = ", ".join(f"{name} {value}" for name, value in facts.items() if value not in (None, "", [], ()))
+    notes = [*gives, *lacks, *remarks, f"Written: {written}. Next: {'; '.join(steps)}."]
+    return Report(content, [table] if table else [], f"{names}: {said}", notes)
+
+
+def _held(evidence: Evidence) -> tuple[dict[str, Any], Table | None, list[str]]:
+    """Facts in words and numbers, a table of positions, and remarks."""
+    if isinstance(evidence, Trace):
+        return {"texts": len(evidence.texts), "tokens": len(evidence), "columns": sorted(evidence.columns)}, None, []
+    counters = pooled(evidence) if isinstance(evidence, CallLog) else evidence
+    length = counters.length
+    facts: dict[str, Any] = {"engine": counters.engine, "version": counters.version}
+    if isinstance(evidence, CallLog):
+        facts |= {"requests": len(evidence), "with token ids": sum(bool(each.output) for each in evidence.requests)}
+        facts |= {"temperature": evidence.temperature}
+    facts |= {name: getattr(counters, name) for name in ("k", "calls", "drafted", "accepted", "tokens")}
+    facts["tokens per call"] = None if length is None else round(length, 4)
+    table = _positions(counters) if counters.survival else None
+    return facts, table, [*counters.remarks, *counters.biases]
+
+
+def _positions(counters: Counters) -> Table:
+    above = (1.0, *counters.survival)
+    rows: list[Row] = [
+        [i, None if counters.calls is None else round(share * counters.calls), share, share / over if over else None]
+        for i, (share, over) in enumerate(zip(counters.survival, above, strict=False), 1)
+    ]
+    columns = [Column("position"), Column("accepted"), Column("share of calls", digits=3), Column("hazard", digits=3)]
+    note = "hazard: the share over that of the position before."
+    return Table("Accepted by position", columns, rows, (note,))
+
+
+def _next(evidence: Evidence, folder: Path) -> list[str]:
+    if isinstance(evidence, Trace):
+        return [f"spectheory predict {folder}"]
+    texts = isinstance(evidence, CallLog) and any(each.output for each in evidence.requests)
+    judge = [f"spectheory judge {folder} with the pair"] if texts else []
+    return [*judge, f"spectheory predict {folder} --c RATIO"]

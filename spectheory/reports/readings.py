@@ -1,0 +1,120 @@
+"""What an engine's counts say without its texts: a row per k, the best k, and what each number rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+from spectheory.intervals import Interval
+from spectheory.judging.position import Comparison, compare
+from spectheory.judging.readings import Reading, Readings
+from spectheory.reports.base import Report
+from spectheory.reports.remarks import NO_COST
+from spectheory.reports.table import Cell, Column, Table
+
+TOKENS = "Tokens per call count the recovered or bonus token."
+
+
+def readings_report(logs: Mapping[str, Readings]) -> Report:
+    """The readings of one log or several, by name; several are compared at position 1."""
+    compared = {names: found for names in combinations(logs, 2) if (found := _compared(logs, names))}
+    first = next(iter(logs.values()))
+    content = _content(first) if len(logs) == 1 else {"logs": {name: _content(each) for name, each in logs.items()}}
+    comparisons = [
+        {"logs": list(names), "acceptance": [found.one, found.other], "z": found.z, "differ": found.differ}
+        for names, found in compared.items()
+    ]
+    notes = [TOKENS, *([NO_COST] if first.best is None else [])]
+    notes += dict.fromkeys(line for each in logs.values() for line in each.assumptions)
+    notes += [f"{name}: {line}" if len(logs) > 1 else line for name, each in logs.items() for line in _notes(each)]
+    notes += [found.sentence(names) for names, found in compared.items()]
+    headline = "; ".join(f"{name}: {_headline(each)}" if len(logs) > 1 else _headline(each) for name, each in logs.items())
+    return Report({**content, "comparisons": comparisons}, [_table(*each) for each in logs.items()], headline, notes)
+
+
+def _compared(logs: Mapping[str, Readings], names: tuple[str, str]) -> Comparison | None:
+    return compare(*(logs[name].counters for name in names))
+
+
+def _content(found: Readings) -> dict[str, Any]:
+    counters, at = found.counters, found.best or found.counted
+    return {
+        "source": "counts",
+        "engine": counters.engine,
+        "version": counters.version,
+        **{name: getattr(counters, name) for name in ("k", "calls", "drafted", "accepted", "tokens", "mean_drafted")},
+        "counted_tokens_per_call": counters.length,
+        "rule": None,
+        "shape": f"chain of {at.k}",
+        "tokens_per_call": at.tokens_per_call,
+        "accepted_length": at.tokens_per_call + -1.0,
+        "speedup": at.speedup,
+        "best": {"k": at.k, "by": "speedup" if at.speedup else "counted", "basis": at.basis},
+        "best_beyond": found.best_beyond and found.best_beyond.k,
+        "noise": found.noise,
+        "rows": [vars(row) for row in found.rows],
+        "remarks": [*counters.remarks, *counters.biases],
+        "provenance": dict(counters.provenance),
+    }
+
+
+def _headline(found: Readings) -> str:
+    length, best = found.counters.length, found.best
+    counted = "" if length is None else f"{length:.3f} tokens per call counted at k = {found.k}"
+    if best is None or best.speedup is None:
+        return counted
+    if best.speedup.best < 1:
+        return f"{counted}; no k pays: the best reading is {best.speedup}x at k = {best.k}"
+    kind = "counted" if best.basis == "counted" else "a reading"
+    return f"{counted}; best k = {best.k} ({kind}): speed-up {best.speedup}x, {best.tokens_per_call} tokens per call"
+
+
+def _table(name: str, found: Readings) -> Table:
+    """Positions up to the engine's k, and beyond it up to the best."""
+    last = max((row.k for row in (found.best, found.best_beyond) if row), default=0)
+    depth = max(last, found.k)
+    rows = [row for row in found.rows if row.k <= depth]
+    known = any(row.first_choices for row in rows)
+    columns = [
+        Column("k"),
+        Column("accepted at k", digits=3),
+        Column("hazard", digits=3),
+        Column("tokens per call", digits=3),
+        *([Column("first choices", digits=3)] if known else []),
+        *([Column("speed-up", "x", digits=3)] if found.best else []),
+        Column("rests on", kind="words"),
+    ]
+    cells = [_cells(row, found, known) for row in rows]
+    engine = " ".join(filter(None, (found.counters.engine, found.counters.version))) or name
+    return Table(f"{name}: counts of {engine}" if engine != name else f"Counts of {engine}", columns, cells, COLUMNS)
+
+
+COLUMNS = (
+    "accepted at k: share of calls that accepted at least k tokens. hazard: that share over the one of k - 1. "
+    "tokens per call: of chains of k drafts.",
+)
+"""What the columns mean."""
+RESTS_ON = {"counted": "counted", "own starts": "shorter: reading", "constant hazard": "constant hazard"}
+
+
+def _cells(row: Reading, found: Readings, known: bool) -> Sequence[Cell | Interval | float | int | str | None]:
+    return [
+        row.k,
+        row.survival,
+        row.hazard,
+        Cell(row.tokens_per_call, best=row is found.best),
+        *([row.first_choices] if known else []),
+        *([Cell(row.speedup, best=row is found.best)] if found.best else []),
+        RESTS_ON[row.basis],
+    ]
+
+
+def _notes(found: Readings) -> list[str]:
+    beyond = found.best_beyond
+    more = (
+        [f"With the hazard of the last position kept, k = {beyond.k} would give {beyond.speedup}x: not counted."]
+        if beyond and beyond.speedup
+        else []
+    )
+    return [*more, *found.counters.remarks, *found.counters.biases]

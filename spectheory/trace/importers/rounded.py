@@ -1,0 +1,66 @@
+"""Counts recovered from the rounded means and shares that logs print."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from spectheory.errors import TextError
+
+SLACK = 1e-9
+"""Of halves in decimal that double precision cannot hold."""
+
+
+def half_unit(digits: int) -> float:
+    """How far a number that is printed with so many digits after the point may be from its value."""
+    return 0.5 * 10.0**-digits
+
+
+def calls_of(accepted: int, length: float, digits: int, drafted: int, k: int | None) -> tuple[int | None, bool]:
+    """Calls from ``length = 1 + accepted / calls``, and whether they are certain; None if nothing was accepted.
+
+    Every call with all of its k drafts, drafted / k, is preferred where the rounded length allows it.
+    """
+    full = drafted // k if k and drafted % k == 0 else None
+    if accepted == 0:
+        return full, full is not None
+    unit = half_unit(digits)
+    low = math.ceil(accepted / (length - 1 + unit) - SLACK)
+    high = math.floor(accepted / (length - 1 - unit) + SLACK) if length - 1 > unit else drafted
+    if low > high:
+        raise TextError(
+            f"a mean length of {length:g} with {accepted} accepted tokens fits no number of calls",
+            limit="length = 1 + accepted / calls",
+            remedy="check the line for other counts",
+        )
+    if full is not None and low <= full <= high:
+        return full, True
+    best = round(accepted / (length - 1)) if length > 1 else high
+    return min(max(best, low), high), low == high
+
+
+def shares_of(shares: Sequence[float], digits: int, calls: int | None, accepted: int) -> tuple[tuple[float, ...], float]:
+    """Shares as counts over calls where these give the accepted tokens exactly, and how far they may be off."""
+    if calls:
+        counts = [round(share * calls) for share in shares]
+        fits = all(
+            abs(count / calls - share) <= half_unit(digits) + SLACK for count, share in zip(counts, shares, strict=True)
+        )
+        if fits and sum(counts) == accepted:
+            return tuple(count / calls for count in counts), 0.0
+    return tuple(shares), half_unit(digits)
+
+
+def longest_of(length: float, rate: float, digits: int) -> tuple[int | None, bool]:
+    """k from tokens per call and an acceptance rate, and whether the rate counts the recovered or bonus token.
+
+    The rate is (length - 1) / k, or length / (k + 1); None unless exactly one of them gives a whole k within rounding.
+    """
+    unit = half_unit(digits)
+    found = []
+    for counted, above in ((False, length - 1), (True, length)):
+        if rate > unit and above > unit:
+            low, high = (above - unit) / (rate + unit), (above + unit) / (rate - unit)
+            whole = [n for n in range(math.ceil(low - SLACK), math.floor(high + SLACK) + 1) if n > counted]
+            found += [(n - counted, counted) for n in whole]
+    return found[0] if len(found) == 1 else (None, False)

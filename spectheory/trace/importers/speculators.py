@@ -1,0 +1,63 @@
+"""The table of speculators' evaluation script: vLLM's counters, a row for each subset of the data."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from spectheory.errors import TextError
+from spectheory.trace.counters import Counters
+from spectheory.trace.importers.base import Format, text_of
+from spectheory.trace.importers.rounded import SLACK, half_unit, shares_of
+from spectheory.trace.importers.vllm_log import NO_DRAFTS, PAST_END
+
+TOTALS = {"calls": "num_drafts", "drafted": "num_draft_tokens", "accepted": "num_accepted_tokens"}
+LENGTH, SHARE = "acceptance_length", "acceptance_at_pos_"
+
+
+def read_speculators(path: Path) -> Counters:
+    """The sum of all subsets."""
+    rows = list(csv.DictReader(text_of(path).splitlines()))
+    if not rows:
+        raise TextError(f"{path} has no row", limit="needs a subset", remedy="run the evaluation again")
+    parts = [_subset(row, f"{path} line {number}") for number, row in enumerate(rows, 2)]
+    return Counters.joined(parts)
+
+
+def _subset(row: dict[str, str], where: str) -> Counters:
+    try:
+        calls, drafted, accepted = (int(float(row[name])) for name in TOTALS.values())
+        length, written = float(row[LENGTH]), [row[name] for name in row if name and name.startswith(SHARE)]
+        shares = [float(share) for share in written]
+    except (KeyError, ValueError, TypeError) as error:
+        raise TextError(
+            f"{where} is no whole row", limit=f"needs {', '.join(TOTALS.values())}, {LENGTH}", remedy="export it again"
+        ) from error
+    off = half_unit(min(_digits(row[LENGTH]), 6)) + SLACK
+    if calls and abs(1 + accepted / calls - length) > off:
+        raise TextError(
+            f"{where} has a length of {length:g}, its counts {1 + accepted / calls:.6g}",
+            limit="1 + accepted / drafts",
+            remedy="check the row for other counts",
+        )
+    digits = min((_digits(share) for share in written if float(share) not in (0.0, 1.0)), default=1)
+    survival, rounding = shares_of(shares, digits, calls, accepted)
+    return Counters(
+        calls, drafted, accepted, survival, len(shares) or None, rounding=rounding, engine="vllm",
+        remarks=(PAST_END, NO_DRAFTS),
+    )  # fmt: skip
+
+
+def _digits(number: str) -> int:
+    """Digits after the point as written."""
+    return len(number.partition(".")[2])
+
+
+SPECULATORS = Format(
+    "speculators",
+    lambda head: all(name.encode() in head.partition(b"\n")[0] for name in (*TOTALS.values(), LENGTH)),
+    read_speculators,
+    title="the CSV of speculators' evaluation of a draft in vLLM; subsets are summed",
+    gives="calls, drafted and accepted tokens, survival by position",
+    lacks="requests, texts; calls without drafts",
+)

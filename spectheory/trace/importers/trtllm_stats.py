@@ -1,0 +1,82 @@
+"""TensorRT-LLM's iteration statistics: what ``trtllm-serve`` gives at ``/metrics``, as JSON or JSON lines."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from spectheory.errors import TextError
+from spectheory.trace.counters import Counters
+from spectheory.trace.importers.base import Format, objects_of
+
+KEY = "specDecodingStats"
+COUNTS = {"calls": "numRequestsWithDraftTokens", "drafted": "numDraftTokens", "accepted": "numAcceptedTokens"}
+TOLERANCE = 5e-3
+"""How far `acceptanceLength` may be from 1 + accepted / requests: it may be printed with two digits."""
+PER_ITERATION = "Seconds are of iterations, which decode several requests at once."
+ARGMAX = "TensorRT-LLM drafts first choices and accepts exact matches unless rejection sampling is switched on."
+
+
+def read_trtllm_stats(path: Path) -> Counters:
+    """The sum over the iterations that verified drafts."""
+    records = objects_of(path)
+    seen: set[Any] = set()
+    for number in (record.get("iter") for record in records if KEY in record):
+        if number is not None and number in seen:
+            raise TextError(
+                f"{path} has iteration {number} twice",
+                limit="an iteration counts once",
+                remedy="keep one run in a file",
+            )
+        seen.add(number)
+    found = [_iteration(record, f"{path}, iteration {record.get('iter', '?')}") for record in records if KEY in record]
+    found = [each for each in found if each["calls"]]
+    if not found:
+        raise TextError(f"{path} has no iteration with drafts", limit=f"needs {KEY}", remedy="serve with speculation")
+    totals: dict[str, Any] = {name: sum(each[name] for each in found) for name in COUNTS}
+    for name in ("seconds", "draft_seconds"):
+        known = [each[name] for each in found if each[name] is not None]
+        totals[name] = math.fsum(known) if len(known) == len(found) else None
+    per_call = {each["drafted"] / each["calls"] for each in found}
+    most = max(per_call)
+    return Counters(
+        **totals,
+        k=int(most) if len(per_call) == 1 and most.is_integer() else None,
+        engine="tensorrt-llm",
+        remarks=(ARGMAX, *((PER_ITERATION,) if totals["seconds"] is not None else ())),
+        provenance={"iterations": len(found)},
+    )
+
+
+def _iteration(record: dict[str, Any], where: str) -> dict[str, Any]:
+    stats = record[KEY]
+    try:
+        found: dict[str, Any] = {name: stats[key] for name, key in COUNTS.items()}
+        if not all(type(value) is int and value >= 0 for value in found.values()):
+            raise TypeError
+        times = {"seconds": record.get("iterLatencyMS"), "draft_seconds": stats.get("iterLatencyMS")}
+        length = stats.get("acceptanceLength")
+        off = length is not None and found["calls"] and abs(1 + found["accepted"] / found["calls"] - length) > TOLERANCE
+        seconds = {name: None if value is None else value / 1000 for name, value in times.items()}
+    except (KeyError, TypeError) as error:
+        raise TextError(
+            f"{where} has no whole {KEY}", limit=f"needs counts {', '.join(COUNTS.values())}", remedy="export it again"
+        ) from error
+    if off:
+        raise TextError(
+            f"{where} says acceptanceLength {length}, its counts {1 + found['accepted'] / found['calls']:.4g}",
+            limit="1 + accepted / requests with drafts",
+            remedy="check the record for other counts",
+        )
+    return {**found, **seconds}
+
+
+TRTLLM_STATS = Format(
+    "tensorrt-llm-stats",
+    lambda head: f'"{KEY}"'.encode() in head,
+    read_trtllm_stats,
+    title="TensorRT-LLM's iteration statistics, JSON or JSON lines",
+    gives="calls, drafted and accepted tokens, k if every call drafts as much, the draft's share of the time",
+    lacks="survival by position, requests, texts",
+)

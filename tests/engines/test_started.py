@@ -1,0 +1,152 @@
+"""Engines that start a server of their own: ready, stopped however the work ends, and asked for what a job says."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spectheory.errors import EngineError, SettingError
+from spectheory.measure.engines import ENGINES, Job, find_engine
+from spectheory.measure.engines.running import run_job
+from spectheory.measure.engines.serving import serving
+from tests.engines import stub_server
+from tests.engines.stub_server import Stub
+from tests.engines.test_server import job, models
+from tests.made_up import each, one_line
+
+STUB = str(Path(stub_server.__file__))
+
+VLLM = """#!/bin/sh
+if [ "$1" = -c ]; then echo 9.9.9; exit; fi
+for each in "$@"; do echo "$each"; done > {arguments}
+shift 2
+exec {python} {stub} --owner vllm "$@"
+"""
+LLAMA = """#!/bin/sh
+if [ "$1" = --version ]; then echo "version: 9.9.9 (abc)" >&2; exit; fi
+for each in "$@"; do echo "$each"; done > {arguments}
+exec {python} {stub} --owner llamacpp "$@"
+"""
+
+
+def gone(process: int) -> bool:
+    """Whether a process has ended, within a second."""
+    for _ in range(50):
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def started(tmp_path: Path, *arguments: str, start: float = 20.0) -> Any:
+    command = ["/bin/sh", "-c", f'echo $$ > {tmp_path}/pid; exec "$@"', "-", sys.executable, STUB, *arguments]
+    return serving([*command, "--port", "{port}"], tmp_path / "server.log", start=start)
+
+
+@each("ending", [None, KeyboardInterrupt, EngineError("x", limit="y", remedy="z"), signal.SIGINT])
+def test_a_server_is_stopped_however_the_work_ends(ending: Any, tmp_path: Path) -> None:
+    def work() -> None:
+        with started(tmp_path) as http:
+            assert http.get("/version") == json.dumps({"version": stub_server.VERSION, "build_info": "1.2.3"})
+            if isinstance(ending, signal.Signals):
+                threading.Timer(0.1, os.kill, (os.getpid(), ending)).start()
+                time.sleep(5)
+            elif ending:
+                raise ending
+
+    if ending:
+        with pytest.raises((KeyboardInterrupt, EngineError)):
+            work()
+    else:
+        work()
+    assert gone(int((tmp_path / "pid").read_text()))
+
+
+@each(
+    "arguments, start, fragment",
+    [
+        (["--fail"], 20.0, "ended with status 1 (RuntimeError: no such model)"),
+        ([], 0.0, "does not answer /health: within 0 s"),
+    ],
+)
+def test_a_server_that_never_serves_is_one_line(
+    arguments: list[str], start: float, fragment: str, tmp_path: Path
+) -> None:
+    with pytest.raises(EngineError) as caught, started(tmp_path, *arguments, start=start):
+        pass
+    assert fragment in one_line(caught)
+
+
+def program(tmp_path: Path, text: str) -> Path:
+    file = tmp_path / "program"
+    file.write_text(text.format(arguments=tmp_path / "arguments", python=sys.executable, stub=STUB))
+    file.chmod(0o755)
+    return file
+
+
+def ran(tmp_path: Path, name: str, text: str, asked: Job) -> dict[str, str]:
+    """Run a job; the arguments that the engine's program was given."""
+    engine = find_engine(f"{name}={program(tmp_path, text)}")
+    log = run_job(engine, asked, models(tmp_path), tmp_path / f"{asked.k}-{asked.drafts}")
+    stub = Stub()
+    for request in log.requests:
+        assert request.calls == (len(stub.accepted(list(request.prompt), len(request.output))) if asked.k else None)
+    assert (log.engine, log.version.split()[0], log.prefill_emits_token) == (name, "9.9.9", True)
+    assert str(tmp_path) not in json.dumps(log.header()), "no paths of this machine"
+    lines = (tmp_path / "arguments").read_text().splitlines()
+    return {one: other for one, other in zip(lines, [*lines[1:], ""], strict=True) if one.startswith("--")}
+
+
+def test_vllm_is_started_as_the_job_says(tmp_path: Path) -> None:
+    plain = ran(tmp_path, "vllm", VLLM, job(k=None))
+    assert plain["--dtype"] == "float32"
+    assert "--speculative-config" not in plain
+    for drafts, method in (("sampled", "probabilistic"), ("argmax", "greedy"), (None, None)):
+        config = json.loads(ran(tmp_path, "vllm", VLLM, job(drafts=drafts))["--speculative-config"])
+        assert (config["num_speculative_tokens"], config.get("draft_sample_method")) == (3, method)
+        assert Path(config["model"]).name == "draft"
+
+
+def test_llama_is_started_as_the_job_says(tmp_path: Path) -> None:
+    assert "--spec-draft-model" not in ran(tmp_path, "llama.cpp", LLAMA, job(k=None))
+    for drafts, method in (("sampled", "probabilistic"), (None, None)):
+        given = ran(tmp_path, "llama.cpp", LLAMA, job(drafts=drafts))
+        assert (given["--spec-draft-n-max"], given.get("--spec-draft-sampling")) == ("3", method)
+        assert [Path(given[name]).name for name in ("--model", "--spec-draft-model")] == ["target.gguf", "draft.gguf"]
+
+
+def nothing(tmp_path: Path) -> str:
+    return str(tmp_path / "nothing")
+
+
+def failing(tmp_path: Path) -> str:
+    return str(program(tmp_path, "#!/bin/sh\necho 'no package' >&2; exit 3\n"))
+
+
+@each("name", ["vllm", "llama.cpp"])
+@each("made, fragment", [(nothing, "needs the program"), (failing, "has no")])
+def test_a_missing_engine_is_one_line_that_says_how_to_get_it(
+    name: str, made: Callable[[Path], str], fragment: str, tmp_path: Path
+) -> None:
+    with pytest.raises(SettingError) as caught:
+        find_engine(f"{name}={made(tmp_path)}").version()
+    assert fragment in one_line(caught)
+    assert "install" in str(caught.value)
+
+
+def test_an_unknown_engine_is_named() -> None:
+    with pytest.raises(SettingError) as caught:
+        find_engine("tgi")
+    assert one_line(caught).startswith("engine 'tgi' is unknown: there are vllm, llama.cpp")
+    assert all(place.startswith("spectheory.measure.engines.") for place in ENGINES.values())
