@@ -88,6 +88,7 @@ class InProcess(Engine):
                 command = [self._python(), str(self.writes), str(saved), str(partial)]
                 ran = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
                 if ran.returncode:
+                    shutil.rmtree(partial, ignore_errors=True)
                     raise self._failed(f"cannot write {saved.name} in its form", ran.stderr, "see docs/engines.md")
                 partial.rename(folder)
         return folder
@@ -95,14 +96,12 @@ class InProcess(Engine):
     def _answers(self, job: Mapping[str, Any], log: Path) -> Iterator[dict[str, Any]]:
         """Lines of the driver, as they come."""
         log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("w+", encoding="utf-8") as said:
-            process = subprocess.Popen(
-                [self._python(), str(DRIVERS / "driver.py"), str(self.runs)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=said,
-                text=True,
-            )
+        command = [self._python(), str(DRIVERS / "driver.py"), str(self.runs)]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        with (
+            log.open("w+", encoding="utf-8") as said,
+            subprocess.Popen(command, **pipes, stderr=said, text=True) as process,
+        ):
             try:
                 _tell(process.stdin, json.dumps(job))
                 for line in process.stdout or ():
@@ -110,12 +109,10 @@ class InProcess(Engine):
                         yield json.loads(line)
                 if process.wait():
                     said.seek(0)
-                    raise self._failed(
-                        "stopped", said.read() or f"exit status {process.returncode}", "finished requests are kept"
-                    )
+                    reason = said.read() or f"exit status {process.returncode}"
+                    raise self._failed("stopped", reason, "finished requests are kept")
             finally:
                 process.kill()
-                process.wait()
 
     def _failed(self, what: str, said: str, remedy: str) -> EngineError:
         reason = (said.strip() or "it said nothing").splitlines()[-1][:300]

@@ -30,9 +30,7 @@ class OnnxruntimeEngine(InProcess):
         """Search settings, by onnxruntime-genai's names."""
         sampling = job.sampling
         if sampling.min_p:
-            raise SettingError(
-                "onnxruntime takes no min-p", limit="it has top-k and top-p", remedy="leave --min-p out"
-            )
+            raise SettingError("onnxruntime takes no min-p", limit="it has top-k and top-p", remedy="leave --min-p out")
         if sampling.temperature == 0:
             return {"search": {"do_sample": False}}
         cut = {"top_k": sampling.top_k or 0, "top_p": sampling.top_p or 1.0}
