@@ -1,4 +1,4 @@
-"""Repairs one function of vLLM 0.32.0's CPU build while Python runs; put this folder on PYTHONPATH, for that Python only.
+"""Repairs one function of vLLM 0.32.0's CPU build while Python runs: put this folder on that Python's PYTHONPATH.
 
 `_expand_kernel_impl` of `vllm/utils/cpu_triton_utils.py` repeats a request's setting for each of its draft tokens. It
 hands int64 copies of its input and output to a C++ kernel and does not copy the output back, as its neighbours do. So
@@ -14,7 +14,7 @@ CHANGES = "expand_kernel repaired"
 MODULE = "vllm.utils.cpu_triton_utils"
 
 
-def expand(output, input_val, cu_num_tokens, replace_from, replace_to, MAX_NUM_TOKENS=None):  # noqa: N803
+def expand(output, input_val, cu_num_tokens, replace_from, replace_to, MAX_NUM_TOKENS=None):
     """Entry i of the input, `replace_to` where it is `replace_from`, for every token of request i."""
     import torch
 

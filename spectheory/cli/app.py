@@ -15,6 +15,7 @@ import spectheory
 from spectheory.cli.grammar import WIDTH, Command
 from spectheory.cli.options import (
     ImportOptions,
+    JudgeOptions,
     MeasureOptions,
     PairOptions,
     PlanOptions,
@@ -79,6 +80,7 @@ _add("import", ImportOptions)
 _add("predict", PredictOptions, PairOptions, TextOptions)
 _add("plan", PlanOptions)
 _add("validate", ValidateOptions, PairOptions)
+_add("judge", JudgeOptions, PairOptions)
 _add("validations", ValidationsOptions)
 _add("rules", RulesOptions)
 _add("bounds", BoundsOptions)

@@ -155,6 +155,25 @@ class ValidateOptions(SampledText):
 
 
 @dataclass(frozen=True)
+class JudgeOptions:
+    """Hold an engine's counts against what every rule expects of its own output.
+
+    Names the rule that runs and those that are refuted, says whether sampled output is right, and what explains counts
+    that are not. Status 0 if counts and output agree, 1 if not.
+    """
+
+    files: Annotated[list[Path], the.JUDGED]
+    rule: Annotated[list[str] | None, shown(the.RULE, "every one")] = None
+    k: Annotated[int | None, shown(the.K, "as the log says")] = None
+    temperature: Annotated[float | None, shown(the.TEMPERATURE, "as the log says")] = None
+    top_k: Annotated[int | None, the.TOP_K] = None
+    top_p: Annotated[float | None, the.TOP_P] = None
+    min_p: Annotated[float | None, the.MIN_P] = None
+    json: Annotated[bool, the.JSON] = False
+    out: Annotated[Path | None, the.OUT] = None
+
+
+@dataclass(frozen=True)
 class ValidationsOptions:
     """Show finished validations as one page with figures.
 

@@ -30,6 +30,11 @@ def shown(made: OptionInfo, *defaults: object) -> OptionInfo:
 
 THE_TRACE = Argument(metavar="TRACE", help="A trace: its folder, its file, or a log.", show_default=False)
 LOGS = Argument(metavar="FILE", help="Logs of one engine; two scrapes of a server give their difference.")
+JUDGED = Argument(
+    metavar="LOG",
+    help="Calls of requests with their token ids, as `import` reads them; a trace of the same texts, where the pair is "
+    "not to be run; an engine's totals over them.",
+)
 FORMAT = option("--format", "NAME", TRACE, "Format of a log, as docs/formats.md lists them.")
 TRACES = option("--trace", "NAME=FOLDER", TRACE, "A named trace of `spectheory measure`: drafts of one target, ranked.")
 LOGPROBS = option("--logprobs", "FILE", TRACE, "Another spelling of TRACE, for a log of log-probabilities.")

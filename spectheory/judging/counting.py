@@ -91,7 +91,8 @@ def counted(log: CallLog, k: int, counters: Counters | None = None) -> Counted:
     if counters is not None:
         if counters.calls is None:
             raise TextError("the counters hold no calls", limit="needs their number", remedy="import the whole scrape")
-        of_calls = tuple(round(share * counters.calls) for share in counters.survival[:k])
+        exact = counters.rounding * counters.calls < 1 / 2
+        of_calls = tuple(round(share * counters.calls) for share in counters.survival[:k] if exact)
         return Counted(counters.calls, of_calls if len(of_calls) == k else ())
     known = [r.calls for r in log.requests if r.calls is not None]
     if len(known) < len(log.requests):

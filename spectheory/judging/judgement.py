@@ -14,6 +14,7 @@ from spectheory.judging.causes.base import Context, Finding, Reread
 from spectheory.judging.causes.early import stops_early
 from spectheory.judging.counting import Counting, counted, counting_of, past_end, torn
 from spectheory.judging.matching import check_settings, matched
+from spectheory.judging.output import OutputTest, output_tests
 from spectheory.judging.standing import Bench, Floats, Standing
 from spectheory.judging.starts import Calls
 from spectheory.trace import Trace
@@ -30,6 +31,7 @@ class Judgement:
 
     - `standings`: every rule that the trace has columns for, the least refuted first.
     - `stated`: names of the rules that the engine is said to run; empty if none is.
+    - `output`: tests that the text is a sample of the target; none at temperature 0.
     - `causes`: faults that explain what was refuted; `notes`: what biases the counts, one sentence each.
     """
 
@@ -37,6 +39,7 @@ class Judgement:
     counting: Counting
     standings: tuple[Standing, ...]
     stated: tuple[str, ...] = ()
+    output: tuple[OutputTest, ...] = ()
     causes: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -54,6 +57,11 @@ class Judgement:
     def refuted(self) -> bool:
         """Whether every stated rule, or without one every rule, is refuted."""
         return all(one.refuted for one in self.questioned)
+
+    @property
+    def output_refuted(self) -> bool:
+        """Whether the text is no sample of the target under the settings."""
+        return any(test.refuted for test in self.output)
 
 
 def judge(
@@ -111,7 +119,9 @@ def judge(
         for names, survival in groups
     )
     stated = tuple(rule.name for rule in rules)
-    made = Judgement(log, counting, tuple(sorted(standings, key=_order)), stated, notes=tuple(_notes(log, bench)))
+    ordered = tuple(sorted(standings, key=_order))
+    output = () if greedy else output_tests(trace)
+    made = Judgement(log, counting, ordered, stated, output, notes=tuple(_notes(log, bench)))
     tried = [cause for cause in CAUSES if made.refuted or (cause.structural and torn(log, counting))]
     if not tried:
         return made

@@ -7,8 +7,9 @@ from spectheory.reports.base import Report
 from spectheory.reports.bounds import BoundsAnswer, bounds_report
 from spectheory.reports.deployment import DeploymentAnswer, deployment_report
 from spectheory.reports.engines import engines_report
-from spectheory.reports.prediction import prediction_report
 from spectheory.reports.imported import import_report
+from spectheory.reports.judgement import judgement_report
+from spectheory.reports.prediction import prediction_report
 from spectheory.reports.readings import readings_report
 from spectheory.reports.rules import RulesAnswer, rules_report
 from spectheory.reports.table import Cell, Column, Drawing, Table
@@ -34,6 +35,7 @@ __all__ = [
     "engines_report",
     "headline",
     "import_report",
+    "judgement_report",
     "page",
     "prediction_report",
     "readings_report",

@@ -1,4 +1,4 @@
-"""Engines that ran here: the rule that each runs, its calls against expectation, and whether its output is right."""
+"""Engines that ran here: the rule that each should run, its calls against expectation, and whether its output is right."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ _COLUMNS = (
     Column("T", digits=1),
     Column("k"),
     Column("drafts", kind="names"),
-    Column("rule that fits", kind="names"),
+    Column("rule", kind="names"),
     Column("calls"),
     Column("expected", digits=1),
     Column("z", signed=True),
+    Column("counts", kind="names"),
     Column("output", kind="names"),
 )
 _NOTES = (
-    "expected: calls of the rule that fits, given the engine's own texts; if none fits, of the least refuted one.",
-    "output: whether sampled tokens are the target's; at temperature 0 calls and texts are judged together.",
+    "rule: what the engine is told to run, or else the one that fits best; expected: its calls, given the engine's texts.",
+    "output: whether tokens are samples of the target; at temperature 0 its first choices, but for ties by rounding.",
 )
 
 
@@ -39,7 +40,7 @@ def engines_report(content: Content) -> Report:
 
 def _agrees(run: Content) -> bool:
     counts, output = run.get("counts"), run["output"]
-    return (counts is None or counts["as_stated"]) and (output is None or output["right"])
+    return bool((counts is None or counts["fits"]) and output["right"])
 
 
 def _table(engine: Content) -> Table:
@@ -55,18 +56,18 @@ def _row(run: Content) -> list[Value]:
 def _counts(counts: Content | None) -> list[Value]:
     """The rule with its calls, expected ones and deviations."""
     if counts is None:
-        return [None] * 4
+        return [None] * 5
     calls = counts["calls"]
     low, high = (calls["expected"][end] for end in ("low", "high"))
     nearer = min(max(calls["counted"], low), high)
-    return [counts["rule"] if counts["fits"] else "none", calls["counted"], nearer, calls["z"]]
+    return [counts["rule"], calls["counted"], nearer, calls["z"], "fit" if counts["fits"] else "REFUTED"]
 
 
-def _said(output: Content | None) -> Value:
-    if output is None:
-        return None
-    worst = output["worst"]
-    return "right" if output["right"] else f"wrong ({worst['name']})"
+def _said(output: Content) -> str:
+    if "worst" in output:
+        return "right" if output["right"] else f"WRONG ({output['worst']['name']})"
+    ties = f" ({output['ties']} ties)" if output["ties"] else ""
+    return f"right{ties}" if output["right"] else f"WRONG ({output['faults']} tokens)"
 
 
 def _causes(content: Content) -> Iterator[str]:
@@ -75,11 +76,11 @@ def _causes(content: Content) -> Iterator[str]:
         for run in engine["runs"]:
             where = f"{engine['engine']}, {run['setting']}: "
             counts, output = run.get("counts"), run["output"]
-            if counts and not counts["as_stated"]:
-                stated = " or ".join(counts["stated"]) or "any rule"
-                runs = counts["rule"] if counts["fits"] else "no rule"
-                yield f"{where}its calls refute {stated}; {runs} fits."
-                yield from (where + sentence for sentence in counts["causes"])
-            if output and not output["right"]:
+            if counts and not counts["fits"]:
+                fitting = " or ".join(counts["fitting"]) or "no rule"
+                yield f"{where}its calls refute {counts['rule']}; they are as expected of {fitting}."
+                yield from (f"{where}{sentence}." for sentence in counts["causes"])
+            if not output["right"] and "worst" in output:
                 worst = output["worst"]
-                yield f"{where}its output is no sample of the target: {worst['asks']}, p = {worst['p']:.1g}."
+                statistic = f"{worst['symbol']} = {worst['statistic']:.1f}"
+                yield f"{where}its output is no sample of the target: {worst['asks']}, {statistic}."

@@ -86,27 +86,35 @@ def judged(p: Floats, texts: Ids, *, ends: bool = False, draft: Floats | None = 
     kept = [list(text[: int(np.argmax(text == END)) + 1]) if ends and END in text else list(text) for text in texts]
     tokens = np.concatenate(kept)
     last = np.concatenate([[1, *text[:-1]] for text in kept])
-    rows, own = p[last], p[last, tokens]
     infos = tuple(TextInfo(str(i), len(text), ended=ends and text[-1] == END) for i, text in enumerate(kept))
-    return Trace(_columns(rows, own, tokens, (p if draft is None else draft)[last, tokens]), infos)
+    return Trace(columns_of(p[last], (p if draft is None else draft)[last], tokens), infos)
 
 
-def _columns(rows: Floats, own: Floats, tokens: Ids, q: Floats) -> dict[str, Any]:
-    logs = np.log(rows)
-    before = np.arange(TOKENS) < tokens[:, None]
-    above, tied = rows > own[:, None], rows == own[:, None]
-    first_two = np.sort(logs, axis=1)[:, -2:]
+def columns_of(p: Floats, q: Floats, tokens: Ids) -> dict[str, Any]:
+    """The columns of tokens ``[N]`` under pmfs ``[N, V]``; logits are log-probabilities."""
+    at = np.arange(len(tokens))
+    own = p[at, tokens]
+    with np.errstate(divide="ignore"):
+        log_target, log_draft, log_p = np.log(own), np.log(q[at, tokens]), np.log(p)
+    finite = np.where(p > 0, log_p, 0.0)
+    second, first = np.sort(log_p, axis=1)[:, -2:].T
     return {
         "token": tokens,
-        "log_target": np.log(own),
-        "log_draft": np.log(q),
-        "target_entropy": -(rows * logs).sum(axis=1),
-        "target_second_moment": (rows * logs**2).sum(axis=1),
-        "target_rank": 1 + above.sum(axis=1) + (tied & before).sum(axis=1),
-        "target_above": (rows * above).sum(axis=1),
-        "target_tied": (rows * tied).sum(axis=1),
-        "target_top": rows.max(axis=1),
-        "target_gap": first_two[:, 1] - np.log(own),
-        "target_margin": first_two[:, 1] - first_two[:, 0],
-        "target_scale": np.abs(logs).max(axis=1),
+        "log_target": log_target,
+        "log_draft": log_draft,
+        "target_entropy": -(p * finite).sum(axis=1),
+        "target_second_moment": (p * finite**2).sum(axis=1),
+        "target_rank": _rank(p, tokens),
+        "draft_rank": _rank(q, tokens),
+        "target_above": np.where(p > own[:, None], p, 0.0).sum(axis=1),
+        "target_tied": np.where(p == own[:, None], p, 0.0).sum(axis=1),
+        "target_top": p.max(axis=1),
+        "target_gap": first - log_target,
+        "target_margin": first - second,
+        "target_scale": np.abs(finite).max(axis=1),
     }
+
+
+def _rank(pmf: Floats, tokens: Ids) -> Ids:
+    order = np.argsort(-pmf, axis=1, kind="stable")
+    return np.asarray(1 + (order == tokens[:, None]).argmax(axis=1))

@@ -2,6 +2,7 @@
 
 from spectheory.judging.causes.argmax import ARGMAX
 from spectheory.judging.causes.base import Cause, Context, Finding
+from spectheory.judging.causes.changed_logits import DRAFT_CUT, DRAFT_SETTINGS, PAIR_SETTINGS, TARGET_SETTINGS
 from spectheory.judging.causes.decay import DECAY
 from spectheory.judging.causes.depth import DEPTH
 from spectheory.judging.causes.early import EARLY
@@ -11,5 +12,8 @@ from spectheory.judging.causes.undrafted import UNDRAFTED
 
 __all__ = ["CAUSES", "Cause", "Context", "Finding"]
 
-CAUSES: tuple[Cause, ...] = (ARGMAX, PROMPT_TOKEN, PAST_END, UNDRAFTED, DEPTH, DECAY, EARLY)
+CAUSES: tuple[Cause, ...] = (
+    *(ARGMAX, PROMPT_TOKEN, PAST_END, UNDRAFTED, DEPTH, DECAY, EARLY),
+    *(DRAFT_CUT, DRAFT_SETTINGS, TARGET_SETTINGS, PAIR_SETTINGS),
+)
 """Every cause, in the order in which they are tried and reported."""

@@ -13,6 +13,8 @@ from spectheory.distributions import Sampling
 from spectheory.trace.calls import Request
 
 Drafts = Literal["sampled", "argmax"]
+DTYPE = "float32"
+"""Precision that engines compute in, so that they and our own reading round alike."""
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from prometheus_client.parser import text_string_to_metric_families
+
 from spectheory.errors import EngineError
 
-_SAMPLE = re.compile(r"^(?P<name>[A-Za-z_:][\w:]*)(?:\{(?P<labels>.*)\})?\s+(?P<value>[^\s]+)", re.MULTILINE)
-_POSITION = re.compile(r'position="(\d+)"')
 _SPECULATIVE = re.compile(r":spec_decode_num_(drafts|draft_tokens|accepted_tokens|accepted_tokens_per_pos)_total$")
 _NAMES = {"drafts": "calls", "accepted_tokens": "total_accepted", "draft_tokens": "total_drafted"}
 
@@ -27,13 +27,20 @@ class Scraped:
         """The counters of a scrape in Prometheus' text format."""
         values: Counter[str] = Counter()
         positions = 0
-        for sample in _SAMPLE.finditer(text):
-            known = _SPECULATIVE.search(sample["name"])
+        try:
+            samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+        except (ValueError, KeyError, IndexError) as error:
+            raise EngineError(
+                f"/metrics are no counters ({str(error) or type(error).__name__})",
+                limit="needs Prometheus' text format",
+                remedy="check the server",
+            ) from error
+        for sample in samples:
+            known = _SPECULATIVE.search(sample.name)
             if known and known[1] == "accepted_tokens_per_pos":
-                place = _POSITION.search(sample["labels"] or "")
-                positions = max(positions, int(place[1]) + 1 if place else 0)
-            elif known or sample["name"].endswith("_total"):
-                values[_NAMES[known[1]] if known else sample["name"]] += round(float(sample["value"]))
+                positions = max(positions, int(sample.labels["position"]) + 1)
+            elif known or sample.name.endswith("_total"):
+                values[_NAMES[known[1]] if known else sample.name] += round(sample.value)
         return cls(values, positions)
 
     def since(self, before: Scraped, decodes: str) -> dict[str, Any]:

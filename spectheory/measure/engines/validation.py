@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from spectheory.distributions import Sampling
 from spectheory.errors import ModelError, SettingError
 from spectheory.files import write_whole
+from spectheory.judging.divergence import divergences
 from spectheory.judging.judgement import Judgement, judge
-from spectheory.judging.output import OutputTest, output_tests
-from spectheory.measure.engines.base import Drafts, Engine, Job, Models
+from spectheory.judging.output import output_tests
+from spectheory.measure.engines.base import DTYPE, Drafts, Engine, Job, Models
 from spectheory.measure.engines.running import run_job
 from spectheory.measure.engines.server import ServerEngine
 from spectheory.measure.hub import file_of
@@ -21,7 +24,7 @@ from spectheory.measure.judged import judged_trace
 from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.tokens import check_window, encode_prompt
 from spectheory.prompts import Prompt
-from spectheory.reports.base import plain
+from spectheory.reports import judgement_report
 from spectheory.trace import Trace
 from spectheory.trace.calls import CallLog
 from spectheory.verification import ArgmaxDraft, PathRule, TokenVerification
@@ -82,7 +85,8 @@ def validate_engines(
             told = _told(on_progress, f"{engine.name}, {name}")
             log = run_job(engine, job, models, folder / name, on_progress=told)
             runs.append(_judged(pair, log, name, job.drafts, folder / name))
-        found.append({"engine": engine.name, "version": version, "runs": runs, **_machine(log)})
+        about = {each: log.provenance[each] for each in ("hardware", "versions", "date")}
+        found.append({"engine": engine.name, "version": version, "runs": runs, **about})
     return {"command": "validate", "models": pair.describe(), "prompts": len(prompts), "engines": found}
 
 
@@ -130,8 +134,6 @@ def _folder(model: Model) -> Path:
 def _judged(pair: ModelPair, log: CallLog, name: str, drafts: Drafts | None, out: Path) -> dict[str, Any]:
     """What one run's counts and texts say."""
     trace = judged_trace(pair, log)
-    tests = output_tests(trace)
-    judgement = judge(log, trace, rules=RULES[drafts] if log.temperature else ()) if log.k else None
     record = {
         "setting": name,
         "temperature": log.temperature,
@@ -140,43 +142,39 @@ def _judged(pair: ModelPair, log: CallLog, name: str, drafts: Drafts | None, out
         "requests": len(log),
         "tokens": sum(len(request.output) for request in log.requests),
         "settings": log.provenance["settings"],
-        **_counts(judgement),
-        "output": _output(tests, trace),
+        "output": _output(log, trace),
     }
-    full = {**record, "standings": [one.as_dict() for one in judgement.standings] if judgement else []}
-    full["tests"] = [test.as_dict() for test in tests]
-    text = json.dumps(plain(full), indent=1, allow_nan=False) + "\n"
+    if not log.k:
+        return record
+    rules = RULES[drafts] if log.temperature else ()
+    judgement = judge(log, trace, rules=rules, reread=partial(judged_trace, pair, log))
+    text = json.dumps(judgement_report(judgement).as_dict(), indent=1, allow_nan=False) + "\n"
     write_whole(out / JUDGEMENT_FILE, lambda partial: partial.write_text(text))
-    return record
+    return {**record, "counts": _counts(judgement)}
 
 
-def _counts(judgement: Judgement | None) -> dict[str, Any]:
-    """Counted and expected calls of the rule that runs, or of the least refuted one if none fits."""
-    if judgement is None:
-        return {}
-    one = judgement.standings[0]
+def _counts(judgement: Judgement) -> dict[str, Any]:
+    """Counted and expected calls of the stated rule, or without one of the rule that fits best."""
+    one = min(judgement.questioned, key=lambda standing: standing.refuted)
+    others = [other for other in judgement.standings if other.refuted and other is not one]
     return {
-        "counts": {
-            "rule": one.rule,
-            "same": list(one.same),
-            "fits": not one.refuted,
-            "stated": list(judgement.stated),
-            "as_stated": not judgement.refuted,
-            "calls": one.calls.as_dict(),
-            "refuted": {other.rule: other.calls.z for other in judgement.standings if other.refuted},
-            "causes": [cause.sentence for cause in judgement.causes],
-            "notes": list(judgement.notes),
-        }
+        "rule": one.rule,
+        "same": list(one.same),
+        "fits": not one.refuted,
+        "stated": list(judgement.stated),
+        "fitting": [other.rule for other in judgement.fitting],
+        "calls": one.calls.as_dict(),
+        "refuted": {other.rule: other.calls.as_dict() for other in others},
+        "causes": [cause.sentence for cause in judgement.causes],
+        "notes": list(judgement.notes),
     }
 
 
-def _output(tests: Sequence[OutputTest], trace: Trace) -> dict[str, Any] | None:
-    """Whether sampled output is the target's; None at temperature 0."""
-    if not tests:
-        return None
+def _output(log: CallLog, trace: Trace) -> dict[str, Any]:
+    """Whether the texts are the target's: at temperature 0 its first choices up to ties, else samples of it."""
+    if not log.temperature:
+        kinds = Counter(one.kind for one in divergences(trace, dtype=DTYPE))
+        return {"right": not kinds.keys() - {"tie"}, "ties": kinds["tie"], "faults": kinds.total() - kinds["tie"]}
+    tests = output_tests(trace)
     worst = min(tests, key=lambda test: (test.p, -abs(test.statistic)))
-    return {"right": not any(test.refuted for test in tests), "worst": worst.as_dict(), "tests": len(tests)}
-
-
-def _machine(log: CallLog) -> dict[str, Any]:
-    return {name: log.provenance[name] for name in ("hardware", "versions", "date")}
+    return {"right": not any(test.refuted for test in tests), "tests": len(tests), "worst": worst.as_dict()}

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from spectheory.measure.engines.base import Engine, Job, Models
+from spectheory.measure.engines.base import DTYPE, Engine, Job, Models
 from spectheory.measure.engines.programs import find_program, output_of
 from spectheory.measure.engines.server import asked
 from spectheory.measure.engines.serving import serving
@@ -56,7 +56,7 @@ class VllmEngine(Engine):
 
     def settings(self, job: Job) -> Mapping[str, Any]:
         """Arguments of the server, paths and port left out."""
-        return {"dtype": "float32", "max-num-seqs": 1, "speculative-config": _speculation(job, "draft")}
+        return {"dtype": DTYPE, "max-num-seqs": 1, "speculative-config": _speculation(job, "draft")}
 
     def requests(self, job: Job, models: Models) -> Iterator[Request]:
         """Start the server for this job and run its prompts."""
@@ -66,7 +66,7 @@ class VllmEngine(Engine):
             "served-model-name": "target",
             "host": "127.0.0.1",
             "port": "{port}",
-            "dtype": "float32",
+            "dtype": DTYPE,
             "max-num-seqs": 1,
             "generation-config": "vllm",
         }

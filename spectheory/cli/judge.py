@@ -1,0 +1,93 @@
+"""``spectheory judge``: an engine's output and counts against expectation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from spectheory.cli.answer import show, write
+from spectheory.cli.console import ready_folder
+from spectheory.cli.inputs import in_range
+from spectheory.cli.loading import load_named
+from spectheory.cli.options import JudgeOptions, PairOptions
+from spectheory.cli.predict import LONGEST_CHAIN
+from spectheory.cli.shapes import read_rules
+from spectheory.cli.statuses import Status
+from spectheory.errors import SettingError, TextError
+from spectheory.judging.causes.base import Reread
+from spectheory.judging.judgement import judge
+from spectheory.judging.readings import readings
+from spectheory.reports import judgement_report, readings_report
+from spectheory.reports.base import Report
+from spectheory.trace import Trace, read_evidence
+from spectheory.trace.calls import CallLog
+from spectheory.trace.counters import Counters
+
+SETTINGS = ("temperature", "top_k", "top_p", "min_p")
+
+
+def run_judge(question: JudgeOptions, pair: PairOptions) -> int:
+    """Judge and show the answer; the status says whether counts and output agree with a rule."""
+    in_range("--k", question.k, LONGEST_CHAIN)
+    rules = tuple(read_rules(question.rule) or ())
+    if question.out:
+        ready_folder(question.out)
+    traces, log, counters = _evidence(question)
+    if log is None or not any(request.output for request in log.requests):
+        return _read_alone(question, traces, log, counters)
+    log = _stated(log, question)
+    trace, reread = (traces[0], None) if traces else _read(log, pair)
+    found = judge(log, trace, rules=rules, k=question.k, counters=counters, reread=reread)
+    _answer(judgement_report(found), question, "judgement")
+    return Status.DISAGREEMENT if found.refuted or found.output_refuted else Status.DONE
+
+
+def _evidence(question: JudgeOptions) -> tuple[list[Trace], CallLog | None, Counters | None]:
+    """The files by what they hold: a trace at most, all calls as one log, all totals as one."""
+    held = [read_evidence(path) for path in question.files]
+    traces = [each for each in held if isinstance(each, Trace)]
+    logs = [each for each in held if isinstance(each, CallLog)]
+    totals = [each for each in held if isinstance(each, Counters)]
+    if len(traces) > 1:
+        raise SettingError(f"{len(traces)} traces are given", limit="one of the same texts", remedy="leave one out")
+    return traces, CallLog.joined(logs) if logs else None, Counters.joined(totals) if totals else None
+
+
+def _read_alone(
+    question: JudgeOptions, traces: Sequence[Trace], log: CallLog | None, counters: Counters | None
+) -> int:
+    """Counts without texts give readings; nothing of them can be refuted."""
+    counts = counters or log
+    if counts is None:
+        raise TextError(
+            "there are no calls to judge", limit="a trace says what is expected alone", remedy="add the engine's log"
+        )
+    if traces or question.rule:
+        raise TextError(
+            "the counts come without the engine's texts",
+            limit="rules are judged on token ids of the output",
+            remedy="log them, or leave out the trace and --rule for readings of the counts alone",
+        )
+    _answer(readings_report({"counts": readings(counts)}), question, "readings")
+    return Status.DONE
+
+
+def _stated(log: CallLog, question: JudgeOptions) -> CallLog:
+    """The log under the settings that the options state."""
+    given = {name: getattr(question, name) for name in SETTINGS if getattr(question, name) is not None}
+    return replace(log, **given)
+
+
+def _read(log: CallLog, pair: PairOptions) -> tuple[Trace, Reread]:
+    """Both models on the engine's texts, and how to read them again."""
+    from spectheory.measure.judged import judged_trace
+
+    loaded = load_named(pair)
+    return judged_trace(loaded, log), partial(judged_trace, loaded, log)
+
+
+def _answer(report: Report, question: JudgeOptions, name: str) -> None:
+    show(report, as_json=question.json)
+    if question.out:
+        write(report, question.out / f"{name}.json", list)

@@ -1,0 +1,186 @@
+"""A judgement: the rule that an engine runs, what is refuted, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from spectheory.judging.comparison import Comparison
+from spectheory.judging.judgement import Judgement
+from spectheory.judging.standing import FALSE_ALARMS, Standing
+from spectheory.reports.base import Report
+from spectheory.reports.table import Column, Row, Table, Value
+
+SCHEMA = 1
+"""Version of ``judgement.json``."""
+_WORDS = ("fits", "REFUTED")
+
+
+def judgement_report(found: Judgement) -> Report:
+    """Rules against counts, the positions of the rule in question, causes, and the tests of the output."""
+    pieces = [_rules(found), *_positions(shown(found)), *_causes(found), *_output(found)]
+    return Report(content(found), pieces, headline(found), [*found.notes, *_terms(found)])
+
+
+def content(found: Judgement) -> dict[str, Any]:
+    """The judgement as data."""
+    log, counting = found.log, found.counting
+    return {
+        "schema": SCHEMA,
+        "engine": log.engine,
+        "version": log.version,
+        "requests": len(log),
+        "tokens": sum(len(request.output) for request in log.requests),
+        "k": counting.k,
+        "temperature": log.temperature,
+        "prefill_emits_token": counting.prefill,
+        "counts_past_end": counting.past_end,
+        "false_alarms": FALSE_ALARMS,
+        "stated": list(found.stated),
+        "fitting": [one.rule for one in found.fitting],
+        "refuted": found.refuted,
+        "output_refuted": found.output_refuted,
+        "rules": [one.as_dict() for one in found.standings],
+        "causes": [vars(cause) for cause in found.causes],
+        "output": [test.as_dict() for test in found.output],
+        "provenance": dict(log.provenance),
+    }
+
+
+def shown(found: Judgement) -> Standing:
+    """The rule whose positions are shown: a stated one, or the one that fits best, or that a cause is about."""
+    blamed = [cause.rule for cause in found.causes]
+    return min(found.questioned, key=lambda one: one.refuted and one.rule not in blamed)
+
+
+def headline(found: Judgement) -> str:
+    """Which rule runs, and whether the output is right, in a sentence."""
+    named = " and ".join(one.rule for one in found.questioned) if found.stated else ""
+    fitting = " or ".join(one.rule for one in found.fitting)
+    refuted = ", ".join(one.rule for one in found.standings if one.refuted)
+    calls = shown(found).calls
+    counts = f"{calls.counted} calls, expected {_expected(calls)} +- {calls.deviation:.1f}"
+    if not found.refuted and found.stated:
+        said = f"Counts agree with rule {named}: {counts}"
+    elif not found.refuted:
+        said = f"Counts fit rule {fitting}: {counts}"
+    elif found.stated:
+        said = f"Rule {named} is REFUTED: {counts}; {f'rule {fitting} fits' if fitting else 'no other rule fits'}"
+    else:
+        said = "NO rule fits the counts"
+    if not found.refuted and refuted:
+        said += f"; refuted: {refuted}"
+    if not found.output:
+        return said
+    return f"{said}. Output: {'REFUTED, no sample of the target' if found.output_refuted else 'as sampled from the target'}"
+
+
+def _rules(found: Judgement) -> Table:
+    """Every rule's calls."""
+    log, k = found.log, found.counting.k
+    at = "" if log.temperature is None else f", temperature {log.temperature:g}"
+    columns = [
+        Column("rule", kind="names"),
+        Column("calls", digits=0),
+        Column("expected", digits=1),
+        Column("sd", digits=1),
+        Column("z", signed=True, digits=1),
+        Column("p, all counts", kind="names"),
+        Column("verdict", kind="names"),
+        Column("accepts the same", kind="words", aside=True),
+    ]
+    rows: list[Row] = [
+        [
+            one.rule,
+            one.calls.counted,
+            one.calls.low,
+            one.calls.deviation,
+            _z(one.calls),
+            _p(one.p),
+            _WORDS[one.refuted],
+            ", ".join(one.same),
+        ]
+        for one in found.standings
+    ]
+    return Table(f"{len(log)} requests, k = {k}{at}: calls", columns, rows)
+
+
+def _positions(one: Standing) -> Iterator[Table]:
+    """Accepted tokens by position, over whole texts and at the calls' own starts."""
+    if not one.positions:
+        return
+    columns = [
+        Column("position", digits=0),
+        Column("accepted", digits=0),
+        Column("expected", kind="names"),
+        Column("z", signed=True, digits=1),
+        Column("at known starts", digits=0),
+        Column("expected", digits=1),
+        Column("z", signed=True, digits=1),
+    ]
+    starts: list[Comparison | None] = [*one.starts]
+    starts += [None] * (len(one.positions) - len(starts))
+    rows: list[Row] = [
+        [
+            number,
+            each.counted,
+            _expected(each),
+            _z(each),
+            *((None, None, None) if at is None else (at.counted, at.low, _z(at))),
+        ]
+        for number, (each, at) in enumerate(zip(one.positions, starts, strict=True), start=1)
+    ]
+    yield Table(f"Rule {one.rule}: calls that accept at least so many drafts", columns, rows)
+
+
+def _causes(found: Judgement) -> Iterator[Table]:
+    if found.causes:
+        columns = [Column("cause", kind="names"), Column("evidence", kind="words")]
+        yield Table("What explains it", columns, [[cause.cause, cause.sentence] for cause in found.causes])
+
+
+def _output(found: Judgement) -> Iterator[Table]:
+    if not found.output:
+        return
+    columns = [
+        Column("test of the output", kind="names"),
+        Column("statistic", kind="names"),
+        Column("p", kind="names"),
+        Column("verdict", kind="names"),
+        Column("what is compared", kind="words", aside=True),
+    ]
+    rows = [
+        [t.name, f"{t.symbol} = {t.statistic:+.2f}", _p(t.p), ("as sampled", "REFUTED")[t.refuted], t.asks]
+        for t in found.output
+    ]
+    yield Table("Is sampled output right?", columns, rows)
+
+
+def _terms(found: Judgement) -> Iterator[str]:
+    """What the columns mean."""
+    yield (
+        "expected: the path theorem for the engine's own texts, exact; z: counted minus expected calls in standard "
+        "deviations."
+    )
+    yield (
+        f"p, all counts: over calls and positions together, exact or an upper bound; below {FALSE_ALARMS:g} a rule is "
+        f"refuted, so the rule that runs is refuted at most this often."
+    )
+    if any(one.low != one.high for one in shown(found).positions):
+        yield "Expected intervals: acceptance past the end of a text is unknown; z is from the nearer end."
+    if shown(found).texts:
+        names = ", ".join(shown(found).texts[:5])
+        yield f"Requests whose calls differ though nothing is random: {len(shown(found).texts)} ({names})."
+
+
+def _expected(one: Comparison) -> str:
+    return f"{one.low:.1f}" if one.high - one.low < 0.05 else f"{one.low:.1f} to {one.high:.1f}"
+
+
+def _z(one: Comparison) -> Value:
+    return "inf" if abs(one.z) == float("inf") else float(one.z)
+
+
+def _p(p: float) -> str:
+    """A p-value; far below any false-alarm rate its size says nothing."""
+    return f"{p:.2g}" if p > 1e-12 else "< 1e-12"

@@ -1,0 +1,148 @@
+"""Greedy output: ties and faults by their gaps, the bound of rounding, and texts with and without speculation."""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from spectheory.errors import SettingError, TextError, TraceError
+from spectheory.judging.divergence import (
+    ROUNDINGS,
+    UNIT_ROUNDING,
+    against_plain,
+    divergences,
+    first_of_each,
+    in_words,
+    rounding_bound,
+)
+from spectheory.measure import ModelPair, load_pair
+from spectheory.pairs import resolve
+from spectheory.trace import LAYERS, TextInfo, Trace
+from spectheory.trace.calls import CallLog, Request
+from tests.made_up import all_refused
+
+
+def a_trace(gaps: list[float], margins: list[float] | None = None, **provenance: Any) -> Trace:
+    """Two texts of equal length, with these gaps; logits are at most 16."""
+    n = len(gaps)
+    columns = {
+        "token": np.arange(n),
+        "log_target": np.full(n, -1.0),
+        "log_draft": np.full(n, -1.0),
+        "target_rank": np.where(np.array(gaps) > 0, 2, 1),
+        "target_gap": np.array(gaps),
+        "target_margin": np.array(gaps if margins is None else margins),
+        "target_scale": np.full(n, 16.0),
+    }
+    return Trace(columns, (TextInfo("a", n // 2), TextInfo("b", n - n // 2)), provenance)
+
+
+def test_gaps_within_rounding_are_ties_and_larger_ones_faults() -> None:
+    bound = rounding_bound(16.0, "float32")
+    trace = a_trace([0, 0.9 * bound, 0, 1.1 * bound, 0, 2.0])
+    found = divergences(trace)
+    assert [(one.text, one.position, one.kind) for one in found] == [
+        ("a", 1, "tie"),
+        ("b", 0, "fault"),
+        ("b", 2, "fault"),
+    ]
+    assert [one.position for one in first_of_each(found)] == [1, 0]
+    assert [one.kind for one in divergences(trace, dtype="bfloat16")] == ["tie", "tie", "fault"]
+    half = replace(trace, provenance={"target": {"dtype": "bfloat16"}})  # the coarser precision counts
+    assert [one.bound for one in divergences(half, dtype="float32")] == [rounding_bound(16.0, "bfloat16")] * 3
+    assert found[2].as_dict()["kind"] == "fault"
+
+
+def test_sentences_begin_with_the_answer() -> None:
+    assert in_words((), 2) == "All 2 texts are the target's first choices."
+    tied = divergences(a_trace([0, 1e-5, 0, 0]))
+    assert in_words(tied, 2).startswith("1 of 2 texts leave the target's first choices, at ties alone: gaps of at most")
+    wrong = in_words(divergences(a_trace([0, 1e-5, 3.0, 0])), 2)
+    assert wrong.startswith("1 of 2 texts leave the target's first choices by more than rounding explains: text 'b'")
+
+
+def test_deeper_models_round_more() -> None:
+    """Up to the layers of the calibration the bound is the same; then it grows with their root."""
+    assert rounding_bound(8.0, "float16", 2) == rounding_bound(8.0, "float16", 12) == rounding_bound(8.0, "float16")
+    assert math.isclose(rounding_bound(8.0, "float16", 48), 2 * rounding_bound(8.0, "float16"))
+    deep = divergences(a_trace([0, 1.0], **{LAYERS: 48}))
+    assert deep[0].bound == rounding_bound(16.0, "float32", 48)
+
+
+@pytest.fixture(scope="module")
+def builtin_pair() -> ModelPair:
+    return load_pair(resolve("builtin:target"), resolve("builtin:draft"), device="cpu")
+
+
+@pytest.mark.parametrize("model", ["target", "draft"])
+def test_the_bound_covers_the_rounding_of_real_models(model: str, builtin_pair: ModelPair) -> None:
+    """Margins in each precision against float64: no error beyond the bound, and the largest not below a twentieth."""
+    network = getattr(builtin_pair, model).network
+    ids = torch.from_numpy(np.random.default_rng(1).integers(3, 500, (2, 96)))
+    exact = _logits(network, ids, torch.float64)
+    top = exact.topk(2).indices
+    scale, layers = exact.abs().amax(-1), network.config.num_hidden_layers
+    for dtype in ("float32", "float16", "bfloat16"):
+        margins = [
+            x.gather(-1, top).diff(dim=-1)[..., 0] for x in (_logits(network, ids, getattr(torch, dtype)), exact)
+        ]
+        off = (margins[0] - margins[1]).abs() / scale / rounding_bound(1.0, dtype, layers)
+        assert 1 / 20 < off.max() < 1, (dtype, off.max())
+
+
+def _logits(network: Any, ids: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    with torch.inference_mode():
+        return copy.deepcopy(network).to(dtype)(ids).logits.double()
+
+
+# With and without speculation
+
+
+def log(*outputs: tuple[int, ...], ended: tuple[bool, ...] = (False, False)) -> CallLog:
+    names = ("a", "b")
+    return CallLog(tuple(Request(n, (1,), out, ended=e) for n, out, e in zip(names, outputs, ended, strict=True)))
+
+
+def test_texts_are_compared_up_to_their_first_difference() -> None:
+    margins = [9.0, 9.0, 9.0, 9.0, 1e-6, 9.0]
+    trace = a_trace([0.0] * 6, margins)
+    ours = log((5, 6, 7), (5, 6, 7))
+    assert against_plain(ours, log((5, 6, 7), (5, 6, 7)), trace) == ()
+    (one,) = against_plain(ours, log((5, 6, 7), (5, 9, 1)), trace)
+    assert (one.text, one.position, one.token, one.other, one.kind) == ("b", 1, 6, 9, "tie")
+    (one,) = against_plain(ours, log((5, 6, 8), (5, 6, 7)), trace)
+    assert (one.text, one.position, one.kind) == ("a", 2, "fault")
+    # A small margin is no excuse for a token far below both.
+    (one,) = against_plain(ours, log((5, 6, 7), (5, 9, 1)), a_trace([0, 0, 0, 0, 2.0, 0], margins))
+    assert one.kind == "fault"
+
+
+def test_a_text_that_ends_early_differs_and_one_cut_at_its_limit_does_not() -> None:
+    trace = a_trace([0.0] * 6, [9.0] * 6)
+    ours = log((5, 6, 7), (5, 6, 7))
+    assert against_plain(ours, log((5, 6), (5, 6, 7, 8)), trace) == ()
+    (one,) = against_plain(ours, log((5, 6), (5, 6, 7), ended=(True, False)), trace)
+    assert (one.position, one.other, one.kind) == (2, -1, "fault")
+    stopped = replace(ours, requests=(replace(ours.requests[0], ended=True), ours.requests[1]))
+    (one,) = against_plain(stopped, log((5, 6, 7, 8), (5, 6, 7)), trace)
+    assert (one.position, one.token, one.kind) == (3, None, "unknown")
+
+
+def test_what_cannot_be_compared_is_refused() -> None:
+    trace = a_trace([0.0] * 4)
+    only = CallLog((Request("a", (1,), (5, 6)),))
+    plain = Trace({"log_target": np.full(2, -1.0), "log_draft": np.full(2, -1.0)}, (TextInfo("a", 2),))
+    all_refused(
+        {
+            "requests": (lambda: against_plain(log((5, 6), (5, 6)), only, trace), TextError, "request 'b' is not in"),
+            "columns": (lambda: divergences(plain), TraceError, "lacks target_gap, target_margin"),
+            "dtype": (lambda: rounding_bound(1.0, "int8"), SettingError, "dtype is 'int8'"),
+        }
+    )()
+    assert set(ROUNDINGS) == set(UNIT_ROUNDING)

@@ -1,0 +1,122 @@
+"""Counts expected of texts, their covariances and laws, against an enumeration of every way to decode a text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from spectheory.judging.counting import Counted, Counting
+from spectheory.judging.expected import Expected
+from spectheory.prediction.law import laws_of_counts, tails
+from spectheory.prediction.paths import sums_of_texts
+from tests.made_up import each
+
+Floats = NDArray[np.float64]
+K = 2
+ROUNDING = 1e-12
+"""Some hundred products and sums of numbers near one."""
+
+
+def survival_of(texts: tuple[int, ...], seed: int = 0) -> Floats:
+    """A survival at every position, falling along its row, also past the ends of texts."""
+    return np.minimum.accumulate(np.random.default_rng(seed).random((sum(texts), K)), axis=1)
+
+
+def decodings(survival: Floats, room: str, n: int = 0) -> Iterator[tuple[float, list[tuple[int, int]]]]:
+    """Every sequence of calls (start, accepted) of one text, with its probability.
+
+    With r tokens to go a call drafts r - 1 at most (`spare`), r (`exact`), or k, where those past the end are accepted
+    like the last one of the text (`beyond`).
+    """
+    left = len(survival) - n
+    if left <= 0:
+        yield 1.0, []
+        return
+    deepest = {"spare": min(K, left - 1), "exact": min(K, left), "beyond": K}[room]
+    reached = [1.0, *(survival[n, min(i, left) - 1] for i in range(1, deepest + 1)), 0.0]
+    for accepted in range(deepest + 1):
+        for chance, rest in decodings(survival, room, n + accepted + 1):
+            yield (reached[accepted] - reached[accepted + 1]) * chance, [(n, accepted), *rest]
+
+
+def counts(calls: list[tuple[int, int]]) -> list[int]:
+    """Calls, and calls that accept at least i tokens."""
+    return [len(calls), *(sum(accepted >= i for _, accepted in calls) for i in range(1, K + 1))]
+
+
+@each(
+    "past_end, low, high",
+    [(False, "spare", "exact"), (True, "exact", "beyond"), (None, "spare", "beyond")],
+)
+def test_counts_are_those_of_an_enumeration(past_end: bool | None, low: str, high: str) -> None:
+    """Means, covariances and laws, for the fewest and the most tokens counted at the end; the first from the prompt."""
+    texts = (5, 1, 4)
+    survival = survival_of(texts)
+    expected = Expected(survival, np.array(texts), Counting(K, True, past_end))
+    for sums, room in ((expected.low, low), (expected.high, high)):
+        for number, (end, length) in enumerate(zip(np.cumsum(texts), texts, strict=True)):
+            ways = list(decodings(survival[end - length + 1 : end], room))
+            chances, values = np.array([w for w, _ in ways]), np.array([counts(calls) for _, calls in ways])
+            assert chances.sum() == pytest.approx(1, abs=ROUNDING)
+            mean = chances @ values
+            off = values - mean
+            assert sums.expected[number] == pytest.approx(mean, abs=ROUNDING)
+            assert sums.covariance[number] == pytest.approx((chances[:, None] * off).T @ off, abs=ROUNDING)
+
+
+def test_p_values_are_tails_of_the_enumerated_law() -> None:
+    survival = survival_of((6,))
+    expected = Expected(survival, np.array([6]), Counting(K, False, False))
+    ends = [[(w, counts(calls)) for w, calls in decodings(survival, room)] for room in ("spare", "exact")]
+    for calls in range(2, 7):
+        (first, *others) = expected.comparisons(Counted(calls, (2, 1)))
+        below = sum(w for w, found in ends[0] if found[0] <= calls)
+        above = sum(w for w, found in ends[0] if found[0] >= calls)
+        assert first.p == pytest.approx(min(1, 2 * min(below, above)), abs=ROUNDING)
+        for at, (one, count) in enumerate(zip(others, (2, 1), strict=True), start=1):
+            below = sum(w for w, found in ends[0] if found[at] <= count)
+            above = sum(w for w, found in ends[1] if found[at] >= count)
+            assert one.p == pytest.approx(min(1, 2 * min(below, above)), abs=ROUNDING)
+
+
+def test_an_interval_is_left_on_its_nearer_side_alone() -> None:
+    expected = Expected(np.ones((5, K)), np.array([5]), Counting(K, False, None))
+    for accepted in (1, 2):  # of the second call, which has two tokens to go
+        assert [one.z for one in expected.comparisons(Counted(2, (2, accepted)))] == [0, 0, 0]
+    assert [one.z for one in expected.comparisons(Counted(3, (3, 3)))] == [np.inf] * 3
+    assert [one.z for one in expected.comparisons(Counted(2, (0, 0)))] == [0, -np.inf, -np.inf]
+
+
+def test_calls_without_drafts_are_left_out_where_they_are_not_counted() -> None:
+    """Nothing is accepted: the last of five calls has one token to go."""
+    expected = Expected(np.zeros((6, K)), np.array([6]), Counting(K, True, skips_undrafted=True))
+    assert expected.low.expected.tolist() == [[4, 0, 0]]
+
+
+def test_texts_of_any_lengths_have_their_own_laws() -> None:
+    """Many texts at a time, sorted or not, against each alone; a text that the prompt's pass ends has no call."""
+    texts = np.array([3, 0, 7, 1, 70])
+    survival, counted = survival_of(tuple(texts.tolist()), 4), np.arange(K + 1)[:, None] >= np.arange(K + 1)
+    together, ends = laws_of_counts(survival, counted, texts), np.cumsum(texts)
+    sums = sums_of_texts(survival, counted, texts)
+    assert together[1, :, 0].tolist() == [1.0] * 3
+    for number, (end, length) in enumerate(zip(ends, texts, strict=True)):
+        if not length:
+            continue
+        alone = laws_of_counts(survival[end - length : end], counted, np.array([length]))[0]
+        assert together[number, :, : length + 1] == pytest.approx(alone, abs=ROUNDING)
+        t = np.arange(length + 1)
+        # The last token of a text leaves nothing that its calls' entries past the end could move.
+        inside = survival[end - length : end]
+        mean = alone @ t
+        assert mean == pytest.approx(sums_of_texts(inside, counted, np.array([length])).expected[0], abs=1e-10)
+        assert np.diag(sums.covariance[number]) == pytest.approx(alone @ t**2 - mean**2, abs=1e-9)
+
+
+def test_tails_of_a_sum() -> None:
+    coin = (1, np.array([0.5, 0.5]))
+    assert tails([coin, coin], 3) == (0.75, 0.75)
+    assert tails([coin, coin], 5) == (1.0, 0.0)

@@ -1,0 +1,124 @@
+"""Toy engines are judged: the rule that runs stands, the others are refuted, at the stated rate."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from spectheory.judging.judgement import Judgement, judge
+from spectheory.judging.standing import FALSE_ALARMS, Standing
+from spectheory.trace.calls import CallLog
+from spectheory.trace.counters import Counters
+from spectheory.verification.registry import path_rule
+from tests.judging.toy_engines import ToyEngine, read, toy_pair
+from tests.made_up import each
+
+PAIR = toy_pair(3)
+RULES = ("token", "block", "race", "independent", "argmax")
+RIGHT = 1e-7
+"""False-fail rate of an assertion that a right rule stands."""
+
+
+def judged(engine: ToyEngine, log: CallLog, **how: object) -> Judgement:
+    return judge(log, read(engine.pair, log), **how)  # type: ignore[arg-type]
+
+
+def of(found: Judgement, rule: str) -> Standing:
+    return next(one for one in found.standings if rule in (one.rule, *one.same))
+
+
+@each("rule", RULES)
+def test_the_rule_that_runs_stands_and_others_are_refuted(rule: str) -> None:
+    """60 texts of 30 tokens tell the rules apart by totals and starts; 200 by totals of calls alone, but for a few."""
+    engine = ToyEngine(PAIR, rule)
+    found = judged(engine, engine.log(60, seed=1))
+    assert of(found, rule).p > RIGHT
+    assert [one.rule for one in found.fitting] == [of(found, rule).rule]
+    assert not found.refuted
+    stated = judged(engine, engine.log(60, seed=1), rules=[path_rule(rule)])
+    assert not stated.refuted
+    other = "block" if rule == "token" else "token"
+    assert judged(engine, engine.log(60, seed=1), rules=[path_rule(other)]).refuted
+    totals = judged(replace(engine, lists_calls=False), replace(engine, lists_calls=False).log(200))
+    assert of(totals, rule).p > RIGHT
+    assert {one.rule for one in totals.fitting} <= {of(totals, rule).rule, "race", "token"}
+    assert not of(totals, rule).positions
+
+
+@each("past_end, prefill", [(False, True), (False, False), (True, True), (True, False)])
+def test_every_way_of_counting_is_expected(past_end: bool, prefill: bool) -> None:
+    """Short texts, so that their ends matter: a third of the calls are cut."""
+    engine = ToyEngine(PAIR, prefill=prefill, past_end=past_end, k=4)
+    log = engine.log(300, length=8)
+    for said in (past_end, None):
+        found = judged(engine, replace(log, counts_past_end=said))
+        assert of(found, "token").p > RIGHT
+        assert of(found, "block").refuted
+    found = judged(engine, replace(log, prefill_emits_token=None))
+    assert found.counting.prefill == prefill, "its calls say which"
+
+
+def test_the_rate_of_false_alarms() -> None:
+    """p <= a in at most a share a of 150 logs; another rule's p is small far more often (the negative control)."""
+    engine, level = ToyEngine(PAIR), 0.05
+    logs = [engine.log(6, length=16, seed=seed) for seed in range(150)]
+    found = [judged(engine, log) for log in logs]
+    most = int(stats.binom.isf(RIGHT, len(found), level))
+    assert sum(of(one, "token").p <= level for one in found) <= most
+    assert sum(of(one, "independent").p <= level for one in found) > most
+    p = np.array([of(one, "token").calls.p for one in found])
+    assert all((p <= a).sum() <= stats.binom.isf(RIGHT, len(p), a) for a in (0.01, 0.05, 0.2, 0.5))
+
+
+def test_z_has_the_spread_it_states() -> None:
+    """Mean square of z, of calls and at known starts, over 150 logs: 1 within 5 deviations of a normal one's."""
+    engine = ToyEngine(PAIR, past_end=True)
+    found = [of(judged(engine, engine.log(3, seed=seed)), "token") for seed in range(150)]
+    for values in ([one.calls.z for one in found], *np.array([[s.z for s in one.starts] for one in found]).T):
+        squares = np.square(values)
+        assert abs(squares.mean() - 1) < 5 * np.sqrt(2 / len(squares))
+
+
+def test_temperature_0_demands_equality() -> None:
+    engine = ToyEngine(PAIR, "greedy")
+    log = engine.log(20)
+    found = judged(engine, log)
+    assert [(one.rule, one.p, one.calls.z) for one in found.standings] == [("greedy", 1, 0)]
+    assert found.output == ()
+    request = log.requests[4]
+    longer = {"accepted": (*request.accepted, 0), "drafted": (*request.drafted, 0)}
+    off = replace(request, calls=None, total_accepted=None, total_drafted=None, **longer)
+    one_more = replace(log, requests=(*log.requests[:4], off, *log.requests[5:]))
+    found = judged(engine, one_more)
+    assert found.refuted
+    assert found.standings[0].texts == ("4",)
+    assert found.standings[0].p == 0
+
+
+def test_totals_of_the_engine_are_judged_in_place_of_the_requests() -> None:
+    engine = ToyEngine(PAIR)
+    log = engine.log(60)
+    bare = replace(log, requests=tuple(replace(r, accepted=(), drafted=(), calls=None) for r in log.requests))
+    accepted = [a for r in log.requests for a in r.accepted]
+    survival = tuple(sum(a >= i for a in accepted) / len(accepted) for i in (1, 2, 3))
+    totals = Counters(calls=len(accepted), accepted=sum(accepted), survival=survival)
+    found = judged(engine, bare, counters=totals)
+    whole = judged(engine, log)
+    assert of(found, "token").calls == of(whole, "token").calls
+    assert of(found, "token").positions == of(whole, "token").positions
+    assert of(found, "independent").refuted
+    wrong = replace(totals, calls=len(accepted) + 200, survival=())
+    assert of(judged(engine, bare, counters=wrong), "token").refuted
+
+
+def test_texts_are_found_by_their_ids() -> None:
+    """A trace with more texts, in another order."""
+    engine = ToyEngine(PAIR)
+    log = engine.log(20)
+    some = replace(log, requests=tuple(reversed(log.requests[3:11])))
+    found = judge(some, read(PAIR, log))
+    assert found.standings == judge(some, read(PAIR, some)).standings
+    assert FALSE_ALARMS == pytest.approx(1e-3)

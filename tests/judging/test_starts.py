@@ -1,0 +1,108 @@
+"""Calls with known starts: p-values that hold at any size, by enumeration, and what becomes of the ends of texts."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from spectheory.judging.counting import Counting, past_end, starts_of, torn
+from spectheory.judging.starts import Calls, against_others, tilted
+from spectheory.trace.calls import CallLog, Request
+from tests.made_up import each
+
+LAW = np.array([0.5, 0.3, 0.2])
+
+
+def test_the_p_value_of_a_sum_is_one() -> None:
+    """P(p <= a) <= a for every a, over all outcomes of six counts; small where the counts are extreme."""
+    weights = np.linspace(-1, 1, 6)
+    outcomes = [np.array(counts) for counts in product(range(3), repeat=6)]
+    chances = np.array([LAW[counts].prod() for counts in outcomes])
+    for weight in (np.ones(6), weights):
+        p = np.array([tilted(counts, np.tile(LAW, (6, 1)), weight) for counts in outcomes])
+        assert all(chances[p <= level].sum() <= level for level in np.unique(p))
+    many = np.tile(LAW, (400, 1))
+    assert tilted(np.full(400, 1), many, np.ones(400)) < 1e-6, "expected 280, deviation 16"
+    assert tilted(np.repeat([0, 1, 2], [200, 120, 80]), many, np.ones(400)) == 1
+
+
+def test_the_p_value_against_other_rules_is_one() -> None:
+    """P(p <= a) <= a under each of three laws, over all outcomes of five calls; 0 for what a rule excludes."""
+    rules = [LAW, np.array([0.2, 0.2, 0.6]), np.array([0.8, 0.2, 0.0])]
+    outcomes = [np.array(counts) for counts in product(range(3), repeat=5)]
+    for number, rule in enumerate(rules):
+        with np.errstate(divide="ignore"):
+            logs = [[float(np.log(one[counts]).sum()) for one in rules] for counts in outcomes]
+        p = np.array([against_others(row[number], row[:number] + row[number + 1 :]) for row in logs])
+        chances = np.array([rule[counts].prod() for counts in outcomes])
+        assert all(chances[p <= level].sum() <= level + 1e-12 for level in np.unique(p))
+    assert against_others(-np.inf, [-3.0]) == 0
+
+
+def test_what_a_law_excludes_is_refuted() -> None:
+    for count, law in ((1, [1.0, 0.0]), (0, [0.0, 1.0])):
+        assert tilted(np.array([count]), np.array([law]), np.ones(1)) == 0
+        assert tilted(np.array([1 - count]), np.array([law]), np.ones(1)) == 1
+
+
+def log(output: int, accepted: tuple[int, ...], drafted: tuple[int, ...] = (), k: int = 2) -> CallLog:
+    return CallLog((Request("a", (1,), tuple(range(output)), accepted=accepted, drafted=drafted),), k=k)
+
+
+@each(
+    "output, accepted, prefill, starts",
+    [
+        (6, (1, 2), True, [1, 3]),
+        (6, (2, 2), False, [0, 3]),
+        (6, (2, 1), True, [1, 4]),  # the last accepted token ends the text
+        (6, (2, 2), True, [1, 4]),  # one lies past the end
+        (6, (1, 1), True, None),  # one token is missing
+        (6, (2, 2, 0), False, None),  # a call too many
+    ],
+)
+def test_starts_of_calls_that_make_up_a_text(
+    output: int, accepted: tuple[int, ...], prefill: bool, starts: list[int] | None
+) -> None:
+    found = log(output, accepted)
+    got = starts_of(found.requests[0], Counting(2, prefill))
+    assert (None if got is None else got.tolist()) == starts
+    assert torn(found, Counting(2, prefill)) == (("a",) if starts is None else ())
+
+
+def test_tokens_past_the_end_are_counted_and_not_judged() -> None:
+    found = log(6, (2, 2), (2, 2))
+    assert past_end(found, Counting(2)) == 0, "the text's last token is accepted"
+    found = log(5, (2, 2), (2, 2))
+    calls = Calls.of(found, Counting(2))
+    assert past_end(found, Counting(2)) == 1
+    assert calls is not None
+    assert (calls.accepted.tolist(), calls.judged.tolist(), calls.left.tolist()) == ([2, 1], [2, 1], [4, 1])
+
+
+def test_a_draft_that_may_not_have_been_made_is_left_out() -> None:
+    """Without drafted lengths, the last draft that a text has room for is not judged."""
+    calls = Calls.of(log(6, (1, 2)), Counting(2))
+    assert calls is not None
+    assert calls.judged.tolist() == [2, 2]
+    calls = Calls.of(log(5, (1, 1)), Counting(2))
+    assert calls is not None
+    assert calls.judged.tolist() == [2, 1]
+
+
+def test_the_likelihood_is_the_product_of_the_calls_laws() -> None:
+    survival = np.array([[0.9, 0.5], [0.8, 0.4], [0.7, 0.3], [0.6, 0.2], [0.5, 0.1], [0.4, 0.05]])
+    calls = Calls.of(log(6, (1, 2), (2, 2)), Counting(2))
+    assert calls is not None
+    assert calls.log_likelihood(survival) == pytest.approx(np.log((0.8 - 0.4) * 0.2))
+    (first, second) = calls.comparisons(survival)
+    assert (first.counted, first.low) == (2, pytest.approx(0.8 + 0.6))
+    assert (second.counted, second.low) == (1, pytest.approx(0.4 + 0.2))
+
+
+def test_one_request_that_does_not_fit_leaves_the_starts_of_all_unknown() -> None:
+    """Which requests fit depends on what was accepted, so judging them alone is biased."""
+    whole, lacking = log(6, (1, 2)).requests[0], log(6, (1, 1)).requests[0]
+    assert Calls.of(CallLog((whole, whole), k=2), Counting(2)) is not None
+    assert Calls.of(CallLog((whole, lacking), k=2), Counting(2)) is None
