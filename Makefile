@@ -37,5 +37,7 @@ $(VENV)/.openvino: $(VENV)/.test
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[openvino]'
 	touch $@
 
+include benchmarks/engines.mk
+
 clean:
 	rm -rf $(VENV) $(OUT) .mypy_cache .pytest_cache .ruff_cache
