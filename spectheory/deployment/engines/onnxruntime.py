@@ -36,8 +36,9 @@ BUILDER = Fact(
     "run on the built-in target, whose feed-forward layers are 512 wide as its vocabulary",
 )
 COUNTS = Fact("get_speculative_stats", "Accepted tokens include those past the end of the text.", "run")
+END = Fact("get_sequence", "Leaves out the token that ends the text; get_next_tokens has it.", "run")
 MIN_P = Fact("min_p", "Has no min-p: no settings for traces with it.", "run: refused as unknown")
-ONNXRUNTIME = Engine("onnxruntime", "0.18.0", (SAMPLED, MATCHED, MOST, PAIR, TOP_K, BUILDER, COUNTS, MIN_P))
+ONNXRUNTIME = Engine("onnxruntime", "0.18.0", (SAMPLED, MATCHED, MOST, PAIR, TOP_K, BUILDER, COUNTS, END, MIN_P))
 DRAFTS = 16
 """Most drafts of a call."""
 PRECISIONS = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}

@@ -25,7 +25,8 @@ def main() -> None:
             start = time.perf_counter()
             found = generate(prompt, seed)
             line = {"id": name, **found, "seconds": time.perf_counter() - start}
-            print(json.dumps(line), file=answers, flush=True)
+            answers.write(json.dumps(line) + "\n")
+            answers.flush()
     except Exception as error:  # an engine may fail in any way
         sys.exit(f"{type(error).__name__}: {' '.join(str(error).split())}")
 

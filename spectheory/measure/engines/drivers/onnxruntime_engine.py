@@ -24,13 +24,16 @@ def generator(job: dict[str, Any]) -> Callable[[list[int], int], dict[str, Any]]
             params.set_speculative_options(max_draft_tokens=job["k"])
         running = genai.Generator(model, params)
         running.append_tokens(np.array([prompt], np.int32))
+        output: list[int] = []
         calls: list[tuple[int, int, int]] = []
         while not running.is_done():
             running.generate_next_token()
+            output.append(int(running.get_next_tokens()[0]))  # its sequence lacks the end of text
             if job["k"]:
                 said = running.get_speculative_stats()
                 calls.append(tuple(said[name] for name in COUNTED))
-        output = [int(token) for token in running.get_sequence(0)[len(prompt) :]]
+        if (held := running.get_sequence(0)[len(prompt) :].tolist()) != output[: len(held)]:
+            raise RuntimeError("its sequence is not of the tokens that it handed out")
         return {"output": output, **(_by_call(calls) if job["k"] else {})}
 
     return generate
