@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import MISSING, fields
 from importlib import import_module
-from keyword import iskeyword
 from inspect import Parameter, Signature
 from typing import Annotated, Any, get_type_hints
 
@@ -56,11 +55,9 @@ def _root(
 def _add(name: str, *kinds: type) -> None:
     """Add a command that fills in the dataclasses `kinds` from its options; the first one's docstring is its help."""
 
-    file = f"{name}_" if iskeyword(name) else name
-
     def run(**values: Any) -> None:
         filled = [kind(**{f.name: values[f.name] for f in fields(kind)}) for kind in kinds]
-        raise Exit(getattr(import_module(f"spectheory.cli.{file}"), f"run_{name}")(*filled) or 0)
+        raise Exit(getattr(import_module(f"spectheory.cli.{name}"), f"run_{name}")(*filled) or 0)
 
     parameters = [each for kind in kinds for each in _parameters(kind)]
     run.__annotations__ = {each.name: each.annotation for each in parameters}

@@ -54,9 +54,7 @@ def _evidence(question: JudgeOptions) -> tuple[list[Trace], CallLog | None, Coun
     return traces, CallLog.joined(logs) if logs else None, Counters.joined(totals) if totals else None
 
 
-def _read_alone(
-    question: JudgeOptions, traces: Sequence[Trace], log: CallLog | None, counters: Counters | None
-) -> int:
+def _read_alone(question: JudgeOptions, traces: Sequence[Trace], log: CallLog | None, counters: Counters | None) -> int:
     """Counts without texts give readings; nothing of them can be refuted."""
     counts = counters or log
     if counts is None:

@@ -8,10 +8,10 @@ from typing import Any
 from spectheory.cli.console import remarks
 from spectheory.cost import LatencyTable
 from spectheory.deployment import other_machine
-from spectheory.trace.importers import Evidence
+from spectheory.trace.reading import Whole
 
 
-def read_latencies(file: Path, trace: Evidence) -> LatencyTable:
+def read_latencies(file: Path, trace: Whole) -> LatencyTable:
     """The table in a file; of another machine or of other models than the trace's it is used all the same."""
     table = LatencyTable.read(file)
     machine = other_machine(table.provenance.get("hardware"))

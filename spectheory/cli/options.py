@@ -87,6 +87,7 @@ class Question:
 
     trace: Annotated[Path | None, the.THE_TRACE] = None
     logprobs: Annotated[Path | None, the.LOGPROBS] = None
+    draft_log: Annotated[Path | None, the.DRAFT_LOG] = None
     rule: Annotated[list[str] | None, shown(the.RULE, "{usual}")] = None
     k_max: Annotated[int, the.K_MAX] = 16
     c: Annotated[float | None, the.C] = None
@@ -101,6 +102,16 @@ def recorded_at(question: Question) -> Path | None:
     if question.trace and question.logprobs:
         raise SettingError("a trace and --logprobs are both given", limit="one source", remedy="leave one out")
     return question.trace or question.logprobs
+
+
+def recorded_files(question: Question) -> list[Path]:
+    """The files of the recorded trace: one, or the logs of a target and of its draft."""
+    path = recorded_at(question)
+    if question.draft_log and not path:
+        raise SettingError(
+            "--draft-log is given alone", limit="it goes with the target's log", remedy="name that as the trace"
+        )
+    return [each for each in (path, question.draft_log) if each]
 
 
 @dataclass(frozen=True)

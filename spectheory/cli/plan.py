@@ -10,7 +10,7 @@ from spectheory.cli.answer import show, write
 from spectheory.cli.console import answers, ready_folder
 from spectheory.cli.inputs import in_range
 from spectheory.cli.options import PlanOptions
-from spectheory.cli.plan_costs import DEFAULT_CONTEXT, check_costs
+from spectheory.cli.plan_costs import DEFAULT_CONTEXT, check_costs, check_shared
 from spectheory.cli.plan_inputs import BUILT_IN, built_in, counted, draft_at, sources
 from spectheory.cli.progress import working
 from spectheory.cli.readings import show_readings
@@ -50,14 +50,15 @@ OF_ENGINES = (
 def run_plan(question: PlanOptions) -> None:
     """Answer the question and show the answer."""
     named = sources(question)
-    check_costs(question, len(named) or len(BUILT_IN))
+    check_costs(question)
     in_range("--k-max", question.k_max, LONGEST_CHAIN)
     in_range("--nodes-max", question.nodes, LARGEST_TREE)
     rules = read_rules(question.rule)
     if question.out:
         ready_folder(question.out)
-    if counts := counted(named):
+    if counts := counted(named, question):
         return show_readings(question, counts, "plan")
+    check_shared(question, len(named) or len(BUILT_IN))
     drafts = [draft_at(name, path, question) for name, path in named]
     answer = _answer(question, drafts or list(built_in(question)), rules)
     report = deployment_report(answer)

@@ -19,7 +19,18 @@ DEFAULT_CONTEXT = 1024
 MOST_SEQUENCES, MOST_TOKENS, LARGEST_RATIO = 10**6, 10**9, 1000
 
 
-def check_costs(question: PlanOptions, drafts: int) -> None:
+def check_shared(question: PlanOptions, drafts: int) -> None:
+    """Refuse one ratio or latency table for several drafts."""
+    given = [name for name in ("c", "latency") if getattr(question, name) is not None]
+    if drafts > 1 and given:
+        raise SettingError(
+            f"--{given[0]} is given with {drafts} drafts",
+            limit="each has costs of its own",
+            remedy="keep the latency.json beside each trace, or use --hardware",
+        )
+
+
+def check_costs(question: PlanOptions) -> None:
     """Refuse options of costs that contradict each other, before anything is read."""
     given = {
         "--c": question.c is not None,
@@ -32,12 +43,6 @@ def check_costs(question: PlanOptions, drafts: int) -> None:
     if question.c is not None and question.c > LARGEST_RATIO:
         raise SettingError(
             f"--c is {question.c:g}", limit=f"at most {LARGEST_RATIO}", remedy="pass the draft's step over the target's"
-        )
-    if drafts > 1 and sources and sources[0] != "--hardware":
-        raise SettingError(
-            f"{sources[0]} is given with {drafts} drafts",
-            limit="each has costs of its own",
-            remedy="keep the latency.json beside each trace, or use --hardware",
         )
     defaults = PlanOptions()
     names = ("target_architecture", "draft_architecture", "batch", "context", "peak", "weight_bytes", "overhead")

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from spectheory.cli.console import ready_folder
 from spectheory.cli.inputs import cache_folder
-from spectheory.cli.options import LATENCY_FILE, PairOptions, PlanOptions, TextOptions, recorded_at
+from spectheory.cli.options import LATENCY_FILE, PairOptions, PlanOptions, TextOptions, recorded_files
 from spectheory.cli.plan_costs import cost_of
 from spectheory.cli.readings import Counts
 from spectheory.deployment import Draft
 from spectheory.errors import SettingError
 from spectheory.pairs import PREFIX
-from spectheory.trace import TRACE_FILE, Trace, read_any, read_evidence
-from spectheory.trace.reading import evidence_file
+from spectheory.trace import TRACE_FILE, Trace
+from spectheory.trace.reading import Whole, evidence_file, read_files
 
 BUILT_IN = ("distilled", "draft")
 
@@ -36,14 +36,18 @@ def sources(question: PlanOptions) -> list[tuple[str, Path]]:
                 remedy="use letters and digits",
             )
         found.append((name, evidence_file(Path(folder))))
-    if path := recorded_at(question):
-        found.insert(0, ("", evidence_file(path)))
+    if files := recorded_files(question):
+        found.insert(0, ("", evidence_file(files[0])))
     return found
 
 
-def counted(named: Sequence[tuple[str, Path]]) -> dict[str, tuple[Path, Counts]]:
+def counted(named: Sequence[tuple[str, Path]], question: PlanOptions) -> dict[str, tuple[Path, Counts]]:
     """The logs of counts by name, if all are such; traces and counts are not ranked together."""
-    found = {name or path.name: (path, counts) for name, path in named if (counts := _counts(path)) is not None}
+    found = {
+        name or path.name: (path, counts)
+        for name, path in named
+        if (counts := _counts(name, path, question)) is not None
+    }
     if found and len(found) < len(named):
         raise SettingError(
             f"{', '.join(found)} holds counts of an engine, the others traces",
@@ -53,14 +57,21 @@ def counted(named: Sequence[tuple[str, Path]]) -> dict[str, tuple[Path, Counts]]
     return found
 
 
-def _counts(path: Path) -> Counts | None:
-    found = read_evidence(path)
+def _counts(name: str, path: Path, question: PlanOptions) -> Counts | None:
+    found = _read(name, path, question)
     return None if isinstance(found, Trace) else found
+
+
+def _read(name: str, path: Path, question: PlanOptions) -> Whole:
+    """What a named file holds; the nameless one is TRACE, with the draft's log if there is one."""
+    return read_files([path] if name else [path, *recorded_files(question)[1:]])
 
 
 def draft_at(name: str, path: Path, question: PlanOptions) -> Draft:
     """One draft with its trace and costs; without a name that of the trace."""
-    trace = replace(read_any(path), lists=())  # plans rest on exact predictions alone
+    read = _read(name, path, question)
+    assert isinstance(read, Trace), "counts are read elsewhere"
+    trace = replace(read, lists=())  # plans rest on exact predictions alone
     recorded = trace.provenance.get("draft")
     name = name or str((recorded.get("name") if isinstance(recorded, dict) else None) or "draft")
     return Draft(name, trace, cost_of(question, name, path, trace))

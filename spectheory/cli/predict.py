@@ -10,7 +10,7 @@ from spectheory.cli.answer import show, write
 from spectheory.cli.console import ready_folder, remarks
 from spectheory.cli.inputs import cache_folder
 from spectheory.cli.latencies import read_latencies
-from spectheory.cli.options import LATENCY_FILE, PairOptions, PredictOptions, TextOptions, recorded_at
+from spectheory.cli.options import LATENCY_FILE, PairOptions, PredictOptions, TextOptions, recorded_at, recorded_files
 from spectheory.cli.progress import working
 from spectheory.cli.readings import show_readings
 from spectheory.cli.shapes import read_rules, read_shapes, tree_sizes, with_ranks
@@ -23,7 +23,8 @@ from spectheory.prediction.bias_tradeoff import BiasPoint, bias_tradeoff
 from spectheory.prediction.certified import by_lists
 from spectheory.prediction.shape_calls import BestTree, Wanted
 from spectheory.reports import prediction_report
-from spectheory.trace import TRACE_FILE, Trace, read_any, read_evidence, trace_file
+from spectheory.trace import TRACE_FILE, Trace, trace_file
+from spectheory.trace.reading import read_files
 from spectheory.verification import PathRule
 from spectheory.verification.biased import BiasedVerification
 from spectheory.verification.registry import DEFAULT_RULES
@@ -44,9 +45,11 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions) 
         BiasedVerification(share)
     if question.out:
         ready_folder(question.out)
-    if (path := recorded_at(question)) and not isinstance(found := read_evidence(path), Trace):
-        return show_readings(question, {path.name: (path, found)}, "prediction")
-    trace, passes, session = _evidence(question, pair, text)
+    files = recorded_files(question)
+    found = read_files(files) if files else None
+    if found is not None and not isinstance(found, Trace):
+        return show_readings(question, {files[0].name: (files[0], found)}, "prediction")
+    trace, passes, session = _evidence(question, pair, text, found)
     if question.passes_alone and not isinstance(passes, LatencyTable):
         raise SettingError(
             "--passes-alone is given without latencies",
@@ -139,15 +142,15 @@ def _changed(options: Any, defaults: Any) -> list[str]:
 
 
 def _evidence(
-    question: PredictOptions, pair: PairOptions, text: TextOptions
+    question: PredictOptions, pair: PairOptions, text: TextOptions, recorded: Trace | None
 ) -> tuple[Trace, CostModel | None, Session | None]:
     """The trace to predict from, the cost model, and the loaded pair if there is one."""
     cost: CostModel | None = ConstantRatio(question.c) if question.c is not None else None
-    if path := recorded_at(question):
-        trace, beside = read_any(path), trace_file(path).with_name(LATENCY_FILE)
+    if recorded:
+        beside = trace_file(recorded_files(question)[0]).with_name(LATENCY_FILE)
         if cost is None and (question.latency or beside.exists()):
-            cost = read_latencies(question.latency or beside, trace)
-        return trace, cost, None
+            cost = read_latencies(question.latency or beside, recorded)
+        return recorded, cost, None
     from spectheory.cli.measure import Session
 
     session = Session.load(pair, text)

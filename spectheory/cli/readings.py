@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, get_type_hints
 
 from spectheory.cli.answer import show, write
 from spectheory.cli.inputs import in_range
@@ -20,7 +20,7 @@ from spectheory.trace.counters import Counters
 from spectheory.trace.reading import evidence_file
 
 Counts: TypeAlias = Counters | CallLog
-TAKEN = {"trace", "logprobs", "traces", "k_max", "c", "latency", "passes_alone", "json", "out"}
+TAKEN = {"trace", "logprobs", "draft_log", "traces", "k_max", "c", "latency", "passes_alone", "json", "out"}
 LONGEST = 256
 
 
@@ -40,10 +40,12 @@ def show_readings(question: Question, logs: Mapping[str, tuple[Path, Counts]], n
 
 def _refuse_idle(question: Question) -> None:
     """Counts know no rules, shapes or hardware."""
-    given = [f.name for f in fields(question) if f.name not in TAKEN and getattr(question, f.name) != f.default]
-    if given:
+    hints = get_type_hints(type(question), include_extras=True)
+    idle = [f.name for f in fields(question) if f.name not in TAKEN and getattr(question, f.name) != f.default]
+    if idle:
+        named = ", ".join(hints[name].__metadata__[0].default for name in idle)  # how it is written
         raise SettingError(
-            f"{', '.join(f'--{n.replace(chr(95), chr(45))}' for n in given)} given with an engine's counts",
+            f"{named} given with an engine's counts",
             limit="these need a trace: statistics of texts",
             remedy="leave it out, or measure the pair",
         )

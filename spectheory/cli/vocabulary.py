@@ -29,7 +29,9 @@ def shown(made: OptionInfo, *defaults: object) -> OptionInfo:
 
 
 THE_TRACE = Argument(metavar="TRACE", help="A trace: its folder, its file, or a log.", show_default=False)
-LOGS = Argument(metavar="FILE", help="Logs of one engine; two scrapes of a server give their difference.")
+LOGS = Argument(
+    metavar="FILE", help="Logs of one engine; of two scrapes of a server the difference, of two models' scores a trace."
+)
 JUDGED = Argument(
     metavar="LOG",
     help="Calls of requests with their token ids, as `import` reads them; a trace of the same texts, where the pair is "
@@ -38,6 +40,7 @@ JUDGED = Argument(
 FORMAT = option("--format", "NAME", TRACE, "Format of a log, as docs/formats.md lists them.")
 TRACES = option("--trace", "NAME=FOLDER", TRACE, "A named trace of `spectheory measure`: drafts of one target, ranked.")
 LOGPROBS = option("--logprobs", "FILE", TRACE, "Another spelling of TRACE, for a log of log-probabilities.")
+DRAFT_LOG = option("--draft-log", "FILE", TRACE, "The draft's log, where TRACE is a log of the target alone.")
 
 RULE = option("--rule", "RULE", SHAPES, "Verification rule: {rules}, or module:Class of your own.")
 RANKED_RULE = option("--rule", "RULE", SHAPES, "Verification rule with ranks: {ranked}, or module:Class of your own.")

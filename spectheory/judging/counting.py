@@ -69,7 +69,9 @@ def _longest(log: CallLog, k: int | None) -> int:
     if not longest:
         raise TextError("the log does not say k", limit="needs the drafted tokens of a call", remedy="give --k")
     if not 1 <= longest <= MOST_K:
-        raise SettingError(f"k is {longest}", limit=f"must be in 1..{MOST_K}", remedy="give the longest chain of a call")
+        raise SettingError(
+            f"k is {longest}", limit=f"must be in 1..{MOST_K}", remedy="give the longest chain of a call"
+        )
     deepest = max((max(r.accepted, default=0) for r in log.requests), default=0)
     if deepest > longest:
         raise TextError(

@@ -11,7 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+import numpy as np
+
 from spectheory.errors import SettingError, TextError, TraceError
+from spectheory.judging.output import OutputTest
 from spectheory.trace import LAYERS, Trace
 from spectheory.trace.calls import CallLog
 
@@ -27,6 +30,12 @@ largest error seen at 1264 positions of two built-in models of 2 and 12 layers: 
 """
 CALIBRATED_LAYERS = 12
 """Errors of deeper models are taken to grow with the root of their layers, as independent roundings add."""
+
+
+GREEDY = "each token is the target's first choice given the text before it, up to rounding"
+"""The null hypothesis at temperature 0."""
+_NEEDED = {"target_rank", "target_gap", "target_margin", "target_scale"}
+_OTHER_NAMES = {"half": "float16", "fp16": "float16", "f16": "float16", "bf16": "bfloat16", "f32": "float32"}
 
 
 @dataclass(frozen=True)
@@ -89,7 +98,7 @@ def divergences(trace: Trace, *, dtype: str = "") -> tuple[Divergence, ...]:
     counts.
     """
     columns = trace.columns
-    if lacking := {"target_rank", "target_gap", "target_margin", "target_scale"} - set(columns):
+    if lacking := _NEEDED - set(columns):
         raise TraceError(
             f"the trace lacks {', '.join(sorted(lacking))}",
             limit="gaps are read from the target's logits",
@@ -97,6 +106,38 @@ def divergences(trace: Trace, *, dtype: str = "") -> tuple[Divergence, ...]:
         )
     off = (columns["target_rank"] != 1).nonzero()[0]
     return tuple(_at(trace, int(row), _coarser(trace, dtype)) for row in off)
+
+
+def greedy_tests(trace: Trace, *, dtype: str = "") -> tuple[OutputTest, ...]:
+    """Whether texts of temperature 0 are the target's first choices up to ties: one test, or none without the columns.
+
+    Nothing is random: a fault is certain up to the estimate of rounding, so that p is 0 or 1. A precision that is
+    unknown here, as that of quantised weights, counts as that of the trace.
+    """
+    if not set(trace.columns) >= _NEEDED:
+        return ()
+    short = dtype.removeprefix("torch.")
+    known = _OTHER_NAMES.get(short, short)
+    used = known if known in UNIT_ROUNDING else ""
+    found = divergences(trace, dtype=used)
+    faults = sum(one.kind == "fault" for one in found)
+    scale = float(np.median(trace.columns["target_scale"]))
+    return (
+        OutputTest(
+            name="first choices",
+            asks=in_words(found, len(trace.texts)),
+            statistic=float(faults),
+            symbol="tokens off",
+            p=float(faults == 0),
+            side="estimate",
+            approximation="what rounding explains is estimated from built-in models",
+            smallest=rounding_bound(scale, _coarser(trace, used), trace.provenance.get(LAYERS)),
+            unit="nats below the first choice, at a token",
+            tokens=len(trace),
+            text=next((one.text for one in found if one.kind == "fault"), ""),
+            null=GREEDY,
+        ),
+    )
 
 
 def first_of_each(found: Sequence[Divergence]) -> tuple[Divergence, ...]:
@@ -177,7 +218,7 @@ def _against(
 
 
 def _coarser(trace: Trace, dtype: str) -> str:
-    """The coarser precision of the engine and of the trace."""
+    """The coarser precision of the engine and of the trace, by its error."""
     target = trace.provenance.get("target")
     own = str(target.get("dtype", "float32")) if isinstance(target, Mapping) else "float32"
     return max((dtype or own, own), key=lambda name: UNIT_ROUNDING.get(name, math.inf))

@@ -65,7 +65,9 @@ class Expected:
         """Calls, and calls with at least i accepted tokens where they were counted, against expectation."""
         counts = (found.calls - self.counting.prompt_counted * len(self.lengths), *found.accepted)
         names = ("calls", *(f"accepted at {i}" for i in range(1, len(counts))))
-        return tuple(self._compared(at, name, count) for at, (name, count) in enumerate(zip(names, counts, strict=True)))
+        return tuple(
+            self._compared(at, name, count) for at, (name, count) in enumerate(zip(names, counts, strict=True))
+        )
 
     def _compared(self, at: int, name: str, count: int) -> Comparison:
         ends = self.low, self.high
@@ -85,7 +87,7 @@ class Expected:
 
     @cached_property
     def _rewards(self) -> NDArray[np.bool_]:
-        """What a call with 0..k accepted tokens adds to each count, ``[k + 1, k + 1]``, by its start if that matters."""
+        """What a call with 0..k accepted tokens adds to each count, ``[..., k + 1, k + 1]``; by start if needed."""
         k = self.counting.k
         counts = np.arange(k + 1)[:, None] >= np.arange(k + 1)
         if not self.counting.skips_undrafted:

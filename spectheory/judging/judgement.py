@@ -13,6 +13,7 @@ from spectheory.judging.causes import CAUSES
 from spectheory.judging.causes.base import Context, Finding, Reread
 from spectheory.judging.causes.early import stops_early
 from spectheory.judging.counting import Counting, counted, counting_of, past_end, torn
+from spectheory.judging.divergence import greedy_tests
 from spectheory.judging.matching import check_settings, matched
 from spectheory.judging.output import OutputTest, output_tests
 from spectheory.judging.standing import Bench, Floats, Standing
@@ -31,7 +32,7 @@ class Judgement:
 
     - `standings`: every rule that the trace has columns for, the least refuted first.
     - `stated`: names of the rules that the engine is said to run; empty if none is.
-    - `output`: tests that the text is a sample of the target; none at temperature 0.
+    - `output`: tests that the text is a sample of the target, or at temperature 0 its first choices.
     - `causes`: faults that explain what was refuted; `notes`: what biases the counts, one sentence each.
     """
 
@@ -120,9 +121,13 @@ def judge(
     )
     stated = tuple(rule.name for rule in rules)
     ordered = tuple(sorted(standings, key=_order))
-    output = () if greedy else output_tests(trace)
+    output = greedy_tests(trace, dtype=str(log.provenance.get("dtype", ""))) if greedy else output_tests(trace)
     made = Judgement(log, counting, ordered, stated, output, notes=tuple(_notes(log, bench)))
-    tried = [cause for cause in CAUSES if made.refuted or (cause.structural and torn(log, counting))]
+    tried = [
+        cause
+        for cause in CAUSES
+        if made.refuted or (cause.structural and torn(log, counting)) or (cause.of_output and made.output_refuted)
+    ]
     if not tried:
         return made
     context = Context(

@@ -32,13 +32,17 @@ def bounds_at(log: CallLog, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64
 
 
 def matches(request: Request, k: int | None) -> tuple[Bools, Bools]:
-    """Whether each token of the request's calls matches the draft, at least and at most."""
+    """Whether each token of the request's calls matches the draft, at least and at most.
+
+    A last call that accepted tokens may end with the text, without a token of its own: fewest calls leave it out.
+    """
     least: list[bool] = []
     most: list[bool] = []
     for accepted, drafted in zip(request.accepted, request.drafted or [k or 0] * len(request.accepted), strict=True):
         least += [True] * accepted + [False]
         most += [True] * accepted + [accepted >= drafted]
-    return np.array(least), np.array(most)
+    whole = len(most) - (request.accepted[-1] > 0)
+    return np.array(least), np.array(most[:whole])
 
 
 def calls_of(match: Bools | Sequence[bool], k: int) -> int:

@@ -26,7 +26,9 @@ def matched(trace: Trace, log: CallLog) -> Trace:
                 remedy="log them (vLLM: return_token_ids), or judge the counters alone",
             )
     if "token" not in trace.columns:
-        raise TraceError("the trace has no token ids", limit="texts are matched by them", remedy="measure the pair again")
+        raise TraceError(
+            "the trace has no token ids", limit="texts are matched by them", remedy="measure the pair again"
+        )
     places: dict[tuple[int, ...], int] = {}
     ends = np.cumsum(trace.lengths)
     for number, (end, length) in enumerate(zip(ends.tolist(), trace.lengths.tolist(), strict=True)):

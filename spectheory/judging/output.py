@@ -19,7 +19,7 @@ from scipy import special, stats
 from spectheory.trace import READ, Trace
 
 Floats = NDArray[np.float64]
-Side = Literal["exact", "guaranteed", "asymptotic"]
+Side = Literal["exact", "guaranteed", "asymptotic", "estimate"]
 
 FALSE_ALARM = 1e-4
 """Probability that one test refutes a right output."""
@@ -38,10 +38,10 @@ _EDGE = 2.0**-23
 class OutputTest:
     """One test of sampled output.
 
-    - `name`, `asks`: what is compared, in a few words; the null hypothesis is :data:`NULL`.
+    - `name`, `asks`: what is compared, in a few words; `null`: the hypothesis that is tested.
     - `statistic`, `symbol`: what was computed; z is in standard deviations.
     - `p`: probability of a statistic at least so extreme under the null, or an upper bound of it.
-    - `side`: whether `p` is exact, a guaranteed bound at any number of tokens, or asymptotic.
+    - `side`: whether `p` is exact, a guaranteed bound at any number of tokens, asymptotic, or rests on an estimate.
     - `approximation`: what keeps it from being exact; empty if nothing does.
     - `smallest`: the smallest departure that this many tokens would show with probability :data:`POWER`, in `unit`.
     - `text`: the text it is about; empty: all.
@@ -59,6 +59,7 @@ class OutputTest:
     tokens: int
     text: str = ""
     false_alarm: float = FALSE_ALARM
+    null: str = NULL
 
     @property
     def refuted(self) -> bool:
@@ -67,11 +68,12 @@ class OutputTest:
 
     def as_dict(self) -> dict[str, Any]:
         """All fields and the verdict."""
-        return {**asdict(self), "null": NULL, "refuted": self.refuted}
+        return {**asdict(self), "refuted": self.refuted}
 
 
 def output_tests(trace: Trace) -> tuple[OutputTest, ...]:
-    """Every test for which the trace has the columns; none where temperature is 0, or the trace was read at another.
+    """Every test for which the trace has the columns; none of texts of temperature 0, which have one of their own
+    (:func:`spectheory.judging.divergence.greedy_tests`).
 
     A measured trace gives the first test alone; :func:`spectheory.measure.judged.judged_trace` gives all.
 

@@ -2,39 +2,41 @@
 
 Accepted tokens by position are the survival S_i = P(accepted >= i) at the starts of the engine's own calls. At the
 engine's k, tokens per call are 1 + sum of S_i: exact for what was counted. At a shorter k' the same sum cut at k' is a
-*reading*: calls of k' drafts start at other positions. Beyond k nothing is known; the hazard of the last position,
-S_k / S_{k-1}, kept constant is a reading of less worth. Where only a mean is known, the constant hazard with that mean
-is used at every k.
+*reading*: calls of k' drafts start at other positions, so it is an estimate without an interval. Beyond k nothing is
+known; the hazard of the last position, S_k / S_{k-1}, kept constant is a reading of less worth. Where only a mean is
+known, the constant hazard with that mean is used at every k.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
+from operator import mul
 from typing import Literal
-
-import numpy as np
 
 from spectheory.cost import ConstantRatio, CostModel, required_acceptance
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TextError
 from spectheory.intervals import Interval
 from spectheory.judging.matches import bounds_at
-from spectheory.prediction.over_prompts import left_out, ratio, reach
+from spectheory.judging.noise import Noise, share_of_calls, tokens_per_call
 from spectheory.trace.calls import CallLog
 from spectheory.trace.counters import Counters
-from spectheory.trace.pooled import by_accepted, pooled
+from spectheory.trace.pooled import pooled
 
-Basis = Literal["counted", "own starts", "constant hazard"]
+Basis = Literal["counted", "drafted so far", "own starts", "constant hazard"]
 """``counted``: the engine's own k. ``own starts``: a shorter k, survival at the starts of the engine's calls.
+``drafted so far``: where calls draft a variable number, hazards among those that drafted so far, multiplied.
 ``constant hazard``: positions that were not counted."""
-Noise = Literal["requests", "calls", "unknown"]
-"""Intervals (95%) are over requests, or binomial over calls as if these were independent: a lower bound of the noise."""
-
 WHY_POSITION_1 = (
     "Acceptance at position 1 is that at the starts of this run's own calls. A longer chain passes over easy stretches "
     "in one call, so its calls start more often at hard tokens: position 1 differs between k without any fault."
+)
+VARIABLE = (
+    "Calls drafted a variable number of tokens: hazards are among the calls that drafted so far, and a chain of k "
+    "multiplies them. Where an engine stops drafting because it is unsure, these calls are a selected set."
 )
 SHORTER = "At shorter k the same survival is summed: an estimate, as calls of another k start elsewhere."
 BEYOND = "Beyond the engine's k nothing was counted: the hazard of the last position is kept constant."
@@ -116,15 +118,15 @@ def readings(evidence: Counters | CallLog, cost: CostModel | None = None, *, k_m
     log = evidence if isinstance(evidence, CallLog) else None
     counters = pooled(evidence) if isinstance(evidence, CallLog) else evidence
     found = _Law.of(counters)
-    mean, noise = _means(counters, log)
+    mean, noise = tokens_per_call(counters, log)
     cost, from_log = (cost, "") if cost else cost_in(counters)
     rows: list[Reading] = []
     below = 1.0
     for k in range(1, max(k_max, found.k) + 1):
         survival, basis = found.at(k), found.basis(k)
         known = k <= len(found.known)
-        tokens = mean(k) if known else Interval.estimate(found.tokens(k))
-        own = _share(survival, counters.calls) if known else Interval.estimate(survival)
+        tokens = mean(k) if known and basis == "counted" else Interval.estimate(found.tokens(k))
+        own = share_of_calls(survival, counters.calls) if known and not found.variable else Interval.estimate(survival)
         rows.append(
             Reading(
                 k=k,
@@ -138,14 +140,14 @@ def readings(evidence: Counters | CallLog, cost: CostModel | None = None, *, k_m
         )
         below = survival
     lines = [
-        *([SHORTER] if len(found.known) > 1 else []),
+        *([VARIABLE] if found.variable else [SHORTER] if len(found.known) > 1 else []),
         *([] if found.known else [FROM_MEAN]),
         *([K_FROM_MEAN.format(mean=counters.mean_drafted, k=found.k)] if counters.k is None else []),
         *([BEYOND] if len(rows) > found.k else []),
         *({"requests": [OVER_REQUESTS], "calls": [OVER_CALLS], "unknown": []}[noise]),
         *([FIRST_CHOICES] if rows[0].first_choices else []),
         *([from_log] if from_log else []),
-        WHY_POSITION_1,
+        *([WHY_POSITION_1] if found.known else []),
     ]
     return Readings(counters, found.k, tuple(rows), noise, tuple(lines))
 
@@ -157,14 +159,16 @@ class _Law:
     known: tuple[float, ...]
     hazard: float
     k: int
+    variable: bool = False
 
     @classmethod
     def of(cls, counters: Counters) -> _Law:
-        known = counters.survival
+        variable = bool(counters.hazards) and (counters.drafted or 0) < (counters.k or 0) * (counters.calls or 0)
+        known = tuple(accumulate(counters.hazards, mul)) if variable else counters.survival
         if known:
             above = known[-2] if len(known) > 1 else 1.0
-            return cls(known, known[-1] / above if above else 0.0, len(known))
-        k = counters.k or (math.ceil(counters.mean_drafted) if counters.mean_drafted else None)
+            return cls(known, known[-1] / above if above else 0.0, len(known), variable)
+        k = counters.k or _nearest(counters)
         if counters.length is None or k is None:
             missing = "tokens per call" if counters.length is None else "k, the drafts of a call"
             raise TextError(
@@ -189,12 +193,21 @@ class _Law:
 
     def basis(self, k: int) -> Basis:
         """What tokens per call of chains of k rest on."""
+        if self.variable and k <= self.k:
+            return "drafted so far"
         if k == self.k:
             return "counted"
         return "own starts" if k < len(self.known) else "constant hazard"
 
     def tokens(self, k: int) -> float:
         return 1 + math.fsum(self.at(i) for i in range(1, k + 1))
+
+
+def _nearest(counters: Counters) -> int | None:
+    """A k that the mean number of drafts allows: the nearest one that the accepted tokens fit in."""
+    if not counters.calls or counters.mean_drafted is None:
+        return None
+    return max(round(counters.mean_drafted), math.ceil((counters.accepted or 0) / counters.calls), 1)
 
 
 def cost_in(counters: Counters) -> tuple[CostModel | None, str]:
@@ -224,41 +237,3 @@ def _first_choices(log: CallLog | None, k: int) -> Interval | None:
     tokens = sum(sum(each.accepted) + len(each.accepted) for each in log.requests)
     low, high = tokens / float(calls[1].sum()), tokens / float(calls[0].sum())
     return Interval.exact(low) if low == high else Interval(low, (low + high) / 2, high, "bound")
-
-
-# Noise
-
-
-def _means(counters: Counters, log: CallLog | None) -> tuple[Callable[[int], Interval], Noise]:
-    """Tokens per call of chains of k with their 95% interval, and what that is over."""
-    if log is not None and len(log) > 1 and counters.survival:
-        counts = [by_accepted(each) for each in log.requests]
-        calls = left_out(np.array([sum(found.values()) for found in counts], dtype=float))
-
-        def over_requests(k: int) -> Interval:
-            tokens = [sum((1 + min(j, k)) * n for j, n in found.items()) for found in counts]
-            return ratio(left_out(np.array(tokens, dtype=float)), calls, limits=(1.0, k + 1.0))
-
-        return over_requests, "requests"
-
-    def over_calls(k: int) -> Interval:
-        depths = range(1, k + 1)
-        mean = math.fsum(counters.survival[:k])
-        if not counters.calls:
-            return Interval.estimate(1 + mean)
-        square = math.fsum((2 * i - 1) * counters.survival[i - 1] for i in depths)
-        half = reach(np.inf) * math.sqrt(max(square - mean**2, 0.0) / counters.calls)
-        return Interval(max(1 + mean - half, 1.0), 1 + mean, min(1 + mean + half, k + 1.0), "statistical")
-
-    return over_calls, "calls" if counters.calls and counters.survival else "unknown"
-
-
-def _share(share: float, calls: int | None) -> Interval:
-    """A share of calls with Wilson's 95% interval, which is valid near 0 and 1 too."""
-    if not calls:
-        return Interval.estimate(share)
-    z = reach(np.inf)
-    weight = 1 + z**2 / calls
-    centre = (share + z**2 / (2 * calls)) / weight
-    half = z / weight * math.sqrt(share * (1 - share) / calls + (z / (2 * calls)) ** 2)
-    return Interval(min(max(centre - half, 0.0), share), share, max(min(centre + half, 1.0), share), "statistical")

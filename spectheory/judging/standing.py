@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from spectheory.judging.comparison import Comparison
 from spectheory.judging.counting import Counted, Counting
 from spectheory.judging.expected import Expected
-from spectheory.judging.starts import Calls, against_others
+from spectheory.judging.starts import Calls
 from spectheory.trace import Trace
 from spectheory.verification import PathRule
 from spectheory.verification.matching import ArgmaxDraft
@@ -31,8 +31,9 @@ class Standing:
     """A rule against the counts.
 
     - `same`: other rules that accept the same on these texts, as token verification and recursive rejection do.
-    - `calls`, `positions`: totals against expectation over whole texts; `starts`: at the calls' own starts, where known.
+    - `calls`, `positions`: totals against expectation over whole texts; `starts`: at the calls' own known starts.
     - `likelihood`: p-value of the lengths of all calls against the other rules; None where starts are unknown.
+    - `rare`: calls of lengths that have nearly no chance under the rule; `fit`: log-likelihood of all, in nats.
     - `texts`: requests whose calls differ, where nothing is random given the texts.
     """
 
@@ -42,12 +43,14 @@ class Standing:
     positions: tuple[Comparison, ...] = ()
     starts: tuple[Comparison, ...] = ()
     likelihood: float | None = None
+    rare: Comparison | None = None
+    fit: float | None = None
     texts: tuple[str, ...] = ()
 
     @property
     def every(self) -> tuple[Comparison, ...]:
         """All comparisons."""
-        return (self.calls, *self.positions, *self.starts)
+        return (self.calls, *self.positions, *self.starts, *([self.rare] if self.rare else []))
 
     @property
     def p(self) -> float:
@@ -59,6 +62,11 @@ class Standing:
     def refuted(self) -> bool:
         """Whether the counts refute the rule."""
         return self.p < FALSE_ALARMS
+
+    @property
+    def closeness(self) -> tuple[float, float, float]:
+        """By which one of several that are not refuted is the best fit: the likelihood of listed calls, then p."""
+        return self.fit or 0.0, self.p, -abs(self.calls.z)
 
     @property
     def worst(self) -> Comparison:
@@ -76,6 +84,7 @@ class Standing:
             "positions": [one.as_dict() for one in self.positions],
             "starts": [one.as_dict() for one in self.starts],
             "likelihood": self.likelihood,
+            "rare": None if self.rare is None else self.rare.as_dict(),
             "texts": list(self.texts),
         }
 
@@ -105,15 +114,16 @@ class Bench:
         calls, *positions = expected.comparisons(self.found)
         if self.calls is None:
             return Standing(rule, same, calls, tuple(positions), texts=self._differing(expected))
-        likelihoods = [self.calls.log_likelihood(each) for each in (survival, *others)]
         return Standing(
             rule,
             same,
             calls,
             tuple(positions),
             self.calls.comparisons(survival),
-            against_others(likelihoods[0], likelihoods[1:]) if others else None,
-            self._differing(expected),
+            self.calls.likelihood(survival, others) if others else None,
+            self.calls.rarities(survival),
+            self.calls.fit(survival),
+            texts=self._differing(expected),
         )
 
     def _differing(self, expected: Expected) -> tuple[str, ...]:

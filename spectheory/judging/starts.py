@@ -6,7 +6,9 @@ expected at the calls' own starts is a martingale, and the likelihood of all cal
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +24,13 @@ Integers = NDArray[np.int64]
 
 TILTS = np.concatenate([-(2.0 ** np.arange(-8, 4)), 2.0 ** np.arange(-8, 4)])
 """Exponents of the alternatives that a sum is tested against: log-odds from 1/256 to 8, each up to a factor two."""
+
+RARE = 1e-3
+"""An outcome of smaller chance may be an engine's rounding: on its own it refutes nothing."""
+ROUNDED = 1e-3
+"""Largest share of calls whose length may be due to rounding. With logits off by 2^-5 nats (bfloat16), a draft that is
+certain to be accepted is rejected where log q - log p is within 2^-5 of 0, at half that chance: of some 2e-4 of
+positions if one in two has log q - log p within 1 of 0."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +83,7 @@ class Calls:
         chance, hit = survival[self.rows[among], depth - 1], self.accepted[among] >= depth
         mean = float(chance.sum())
         deviation = float(np.sqrt((chance * (1 - chance)).sum()))
-        p = tilted(hit.astype(np.int64), np.stack([1 - chance, chance], axis=1), np.ones(len(hit)))
+        p = tilted(hit.astype(np.int64), _coin(chance), np.ones(len(hit)))
         return Comparison(what, int(hit.sum()), mean, mean, deviation, p)
 
     def laws(self, survival: Floats) -> Floats:
@@ -99,11 +108,49 @@ class Calls:
         z = in_deviations(float(weights @ (self.accepted - means)), float(np.sqrt(max(variance, 0.0))), CERTAIN)
         return tilted(self.accepted, laws, 2 * weights), z
 
-    def log_likelihood(self, survival: Floats) -> float:
-        """Log-probability of all calls given their texts, under a rule."""
-        chance = np.take_along_axis(self.laws(survival), self.accepted[:, None], axis=1)
+    def likelihood(self, survival: Floats, others: Sequence[Floats]) -> float:
+        """A p-value of a rule against others by the lengths of all calls; an upper bound, at any size.
+
+        The mean likelihood of all rules over the rule's own has mean at most 1 if the rule is right.
+        """
+        own, excluded = self.laws(survival), rare(self.laws(survival))
+        dropped = _at(excluded, self.accepted)
+        if certain(own) and np.any(_at(own, self.accepted) == 0):
+            return 0.0
         with np.errstate(divide="ignore"):
-            return float(np.log(np.maximum(chance, 0.0)).sum())
+            each = [np.log(np.maximum(_at(laws, self.accepted), 0.0)) for laws in (own, *map(self.laws, others))]
+        sums = np.array([logs[~dropped].sum() for logs in each])
+        return _bounded(float(logsumexp(sums) - sums[0]) - np.log(len(sums)) - _slack(own, excluded))
+
+    def fit(self, survival: Floats) -> float:
+        """Log-likelihood of the lengths of all calls, nats; a rare one counts as if it had the chance :data:`RARE`."""
+        return float(np.log(np.maximum(_at(self.laws(survival), self.accepted), RARE)).sum())
+
+    def rarities(self, survival: Floats) -> Comparison | None:
+        """Calls whose length has a chance below :data:`RARE`, against those expected; None if nothing is random.
+
+        An engine rounds other than the models that were read, and may do what its rule excludes by very little:
+        up to a share :data:`ROUNDED` of calls is put down to rounding.
+        """
+        laws = self.laws(survival)
+        if certain(laws):
+            return None
+        excluded = rare(laws)
+        found, chance = _at(excluded, self.accepted), (laws * excluded).sum(axis=1)
+        low, high = float(chance.sum()), float(chance.sum() + ROUNDED * len(laws))
+        allowed = np.minimum(chance + ROUNDED, 1.0)
+        p = 1.0 if found.sum() <= high else _tilted(found.astype(np.int64), _coin(allowed), np.ones(len(laws)))
+        return Comparison("calls of rare lengths", int(found.sum()), low, high, float(np.sqrt(high)), p)
+
+
+def rare(laws: Floats) -> NDArray[np.bool_]:
+    """Outcomes that may be an engine's rounding: those of chance below :data:`RARE`; none if nothing is random."""
+    return np.zeros(laws.shape, bool) if certain(laws) else laws < RARE
+
+
+def certain(laws: Floats) -> bool:
+    """Whether every count is known."""
+    return bool(np.all((laws == 0) | (laws == 1)))
 
 
 def tilted(counts: Integers, laws: Floats, weights: Floats) -> float:
@@ -111,23 +158,37 @@ def tilted(counts: Integers, laws: Floats, weights: Floats) -> float:
 
     For every exponent t, :math:`\prod_c \exp(t w_c n_c) / E_c \exp(t w_c n)` has mean 1 if the laws are right, and so
     has the mean over the exponents :data:`TILTS`. By Markov's inequality 1 over it is a p-value, an upper bound at any
-    size. A count that its law excludes gives 0. Weights are in [-1, 1].
+    size. Weights are in [-1, 1]. A count of chance below :data:`RARE` is left out (:meth:`Calls.rarities` counts them),
+    which raises the mean by 1 + its chance at most. Where nothing is random, a count that differs gives 0.
     """
-    if np.any(np.take_along_axis(laws, counts[:, None], axis=1) <= 0):
-        return 0.0
+    if certain(laws):
+        return float(np.all(_at(laws, counts) == 1))
+    excluded = rare(laws)
+    kept = ~_at(excluded, counts)
+    return _tilted(counts[kept], laws[kept], weights[kept], _slack(laws, excluded))
+
+
+def _tilted(counts: Integers, laws: Floats, weights: Floats, slack: float = 0.0) -> float:
     powers = np.multiply.outer(TILTS, np.multiply.outer(weights, np.arange(laws.shape[1])))
     with np.errstate(divide="ignore"):
         growth = logsumexp(powers + np.log(np.maximum(laws, 0.0)), axis=2).sum(axis=1)
-    evidence = float(logsumexp(TILTS * (weights @ counts) - growth)) - np.log(len(TILTS))
-    return float(min(1.0, np.exp(-evidence)))
+    return _bounded(float(logsumexp(TILTS * (weights @ counts) - growth)) - np.log(len(TILTS)) - slack)
 
 
-def against_others(own: float, others: list[float]) -> float:
-    """A p-value of a rule against others, from their log-likelihoods; an upper bound, at any size.
+def _bounded(evidence: float) -> float:
+    """The p-value of a log evidence."""
+    return float(np.exp(-max(evidence, 0.0)))
 
-    The mean likelihood of all rules over the rule's own has mean at most 1 if the rule is right.
-    """
-    if own == -np.inf:
-        return 0.0
-    every = [own, *others]
-    return float(min(1.0, np.exp(own - logsumexp(every) + np.log(len(every)))))
+
+def _slack(laws: Floats, excluded: NDArray[np.bool_]) -> float:
+    """Logarithm of the factor by which left out outcomes raise the mean of an evidence."""
+    return float(np.log1p((laws * excluded).sum(axis=1)).sum())
+
+
+def _coin(chance: Floats) -> Floats:
+    return np.stack([1 - chance, chance], axis=1)
+
+
+def _at(values: NDArray[Any], counts: Integers) -> NDArray[Any]:
+    """The entries of ``[C, J]`` at counts ``[C]``."""
+    return np.take_along_axis(values, counts[:, None], axis=1)[:, 0]

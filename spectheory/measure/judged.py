@@ -51,8 +51,9 @@ def judged_trace(
     texts = [_ids(pair, request) for request in log.requests]
     if not texts:
         raise TextError("the log has no request", limit="needs at least one", remedy="run the engine on some prompts")
-    steps = tuple(change.steps(sampling) if change else (sampling,) for change in (target_change, draft_change))
-    read = [_columns(pair, request.id, *ids, *steps, chunk) for request, ids in zip(log.requests, texts, strict=True)]
+    target, draft = (change.steps(sampling) if change else (sampling,) for change in (target_change, draft_change))
+    named = zip(log.requests, texts, strict=True)
+    read = [_columns(pair, request.id, *ids, target, draft, chunk) for request, ids in named]
     return Trace(
         {name: np.concatenate([text[name] for text in read]) for name in read[0]},
         tuple(TextInfo(request.id, len(request.output), ended=request.ended) for request in log.requests),

@@ -1,4 +1,4 @@
-"""Engines that ran here: the rule that each should run, its calls against expectation, and whether its output is right."""
+"""Engines that ran here: the rule each should run, its calls against expectation, and whether its output is right."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COLUMNS = (
     Column("output", kind="names"),
 )
 _NOTES = (
-    "rule: what the engine is told to run, or else the one that fits best; expected: its calls, given the engine's texts.",
+    "rule: what the engine is told to run, else the one that fits best; expected: its calls, given the engine's texts.",
     "output: whether tokens are samples of the target; at temperature 0 its first choices, but for ties by rounding.",
 )
 

@@ -10,18 +10,16 @@ from spectheory.reports.base import Report
 from spectheory.reports.table import Column, Row, Table
 from spectheory.trace.calls import CallLog
 from spectheory.trace.counters import Counters
-from spectheory.trace.importers import Evidence, Format
+from spectheory.trace.importers import Format
 from spectheory.trace.pooled import pooled
+from spectheory.trace.reading import Whole
 from spectheory.trace.record import Trace
 
 
-def import_report(
-    evidence: Evidence, formats: Sequence[Format], written: Path, remarks: Sequence[str] = ()
-) -> Report:
+def import_report(evidence: Whole, formats: Sequence[Format], written: Path) -> Report:
     """What was imported from files of these formats, and where it was written."""
     names = ", ".join(dict.fromkeys(each.name for each in formats))
-    facts, table, own = _held(evidence)
-    remarks = [*remarks, *own]
+    facts, table, remarks = _held(evidence)
     lacks = [f"Does not follow: {each.lacks}." for each in dict.fromkeys(formats) if each.lacks]
     gives = [f"Follows: {each.gives}." for each in dict.fromkeys(formats) if each.gives]
     steps = _next(evidence, written.parent)
@@ -40,7 +38,7 @@ def import_report(
     return Report(content, [table] if table else [], f"{names}: {said}", notes)
 
 
-def _held(evidence: Evidence) -> tuple[dict[str, Any], Table | None, list[str]]:
+def _held(evidence: Whole) -> tuple[dict[str, Any], Table | None, list[str]]:
     """Facts in words and numbers, a table of positions, and remarks."""
     if isinstance(evidence, Trace):
         return {"texts": len(evidence.texts), "tokens": len(evidence), "columns": sorted(evidence.columns)}, None, []
@@ -67,7 +65,7 @@ def _positions(counters: Counters) -> Table:
     return Table("Accepted by position", columns, rows, (note,))
 
 
-def _next(evidence: Evidence, folder: Path) -> list[str]:
+def _next(evidence: Whole, folder: Path) -> list[str]:
     if isinstance(evidence, Trace):
         return [f"spectheory predict {folder}"]
     texts = isinstance(evidence, CallLog) and any(each.output for each in evidence.requests)

@@ -8,6 +8,7 @@ from typing import Any
 from spectheory.judging.comparison import Comparison
 from spectheory.judging.judgement import Judgement
 from spectheory.judging.standing import FALSE_ALARMS, Standing
+from spectheory.judging.starts import RARE, ROUNDED
 from spectheory.reports.base import Report
 from spectheory.reports.table import Column, Row, Table, Value
 
@@ -72,7 +73,10 @@ def headline(found: Judgement) -> str:
         said += f"; refuted: {refuted}"
     if not found.output:
         return said
-    return f"{said}. Output: {'REFUTED, no sample of the target' if found.output_refuted else 'as sampled from the target'}"
+    greedy = found.log.temperature == 0
+    wrong = "REFUTED, not the target's first choices" if greedy else "REFUTED, no sample of the target"
+    right = "the target's first choices" if greedy else "as sampled from the target"
+    return f"{said}. Output: {wrong if found.output_refuted else right}"
 
 
 def _rules(found: Judgement) -> Table:
@@ -150,10 +154,10 @@ def _output(found: Judgement) -> Iterator[Table]:
         Column("what is compared", kind="words", aside=True),
     ]
     rows = [
-        [t.name, f"{t.symbol} = {t.statistic:+.2f}", _p(t.p), ("as sampled", "REFUTED")[t.refuted], t.asks]
+        [t.name, f"{t.symbol} = {t.statistic:+.2f}", _p(t.p), ("passes", "REFUTED")[t.refuted], t.asks]
         for t in found.output
     ]
-    yield Table("Is sampled output right?", columns, rows)
+    yield Table("Is the output right?", columns, rows)
 
 
 def _terms(found: Judgement) -> Iterator[str]:
@@ -168,6 +172,12 @@ def _terms(found: Judgement) -> Iterator[str]:
     )
     if any(one.low != one.high for one in shown(found).positions):
         yield "Expected intervals: acceptance past the end of a text is unknown; z is from the nearer end."
+    rare = shown(found).rare
+    if rare is not None and rare.counted:
+        yield (
+            f"Calls of lengths that have a chance below {RARE:g} under rule {shown(found).rule}: {rare.counted}, "
+            f"expected {rare.low:.1f}; up to {ROUNDED:.1%} of calls are put down to rounding."
+        )
     if shown(found).texts:
         names = ", ".join(shown(found).texts[:5])
         yield f"Requests whose calls differ though nothing is random: {len(shown(found).texts)} ({names})."

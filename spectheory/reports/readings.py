@@ -25,11 +25,13 @@ def readings_report(logs: Mapping[str, Readings]) -> Report:
         {"logs": list(names), "acceptance": [found.one, found.other], "z": found.z, "differ": found.differ}
         for names, found in compared.items()
     ]
-    notes = [TOKENS, *([NO_COST] if first.best is None else [])]
+    notes = [COLUMNS, TOKENS, *([NO_COST] if first.best is None else [])]
     notes += dict.fromkeys(line for each in logs.values() for line in each.assumptions)
     notes += [f"{name}: {line}" if len(logs) > 1 else line for name, each in logs.items() for line in _notes(each)]
     notes += [found.sentence(names) for names, found in compared.items()]
-    headline = "; ".join(f"{name}: {_headline(each)}" if len(logs) > 1 else _headline(each) for name, each in logs.items())
+    headline = "; ".join(
+        f"{name}: {_headline(each)}" if len(logs) > 1 else _headline(each) for name, each in logs.items()
+    )
     return Report({**content, "comparisons": comparisons}, [_table(*each) for each in logs.items()], headline, notes)
 
 
@@ -87,15 +89,20 @@ def _table(name: str, found: Readings) -> Table:
     ]
     cells = [_cells(row, found, known) for row in rows]
     engine = " ".join(filter(None, (found.counters.engine, found.counters.version))) or name
-    return Table(f"{name}: counts of {engine}" if engine != name else f"Counts of {engine}", columns, cells, COLUMNS)
+    return Table(f"{name}: counts of {engine}" if engine != name else f"Counts of {engine}", columns, cells)
 
 
 COLUMNS = (
     "accepted at k: share of calls that accepted at least k tokens. hazard: that share over the one of k - 1. "
-    "tokens per call: of chains of k drafts.",
+    "tokens per call: of chains of k drafts."
 )
 """What the columns mean."""
-RESTS_ON = {"counted": "counted", "own starts": "shorter: reading", "constant hazard": "constant hazard"}
+RESTS_ON = {
+    "counted": "counted",
+    "drafted so far": "drafted so far",
+    "own starts": "shorter: reading",
+    "constant hazard": "constant hazard",
+}
 
 
 def _cells(row: Reading, found: Readings, known: bool) -> Sequence[Cell | Interval | float | int | str | None]:

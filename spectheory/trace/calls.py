@@ -48,14 +48,15 @@ class Request:
             raise self._refused(f"{len(self.accepted)} calls accepted, {len(self.drafted)} drafted", "one entry a call")
         if any(a > d for a, d in zip(self.accepted, self.drafted, strict=False)):
             raise self._refused("a call accepted more tokens than it drafted", "accepted <= drafted")
-        for name, value in self._derived().items():
-            given = getattr(self, name)
+        derived = self._derived()
+        for name in ("tokens", "calls", "total_accepted", "total_drafted"):
+            given, value = getattr(self, name), derived.get(name)
             if given is None:
                 object.__setattr__(self, name, value)
-            elif value is not None and given != value:
-                raise self._refused(f"{name} is {given}, its calls give {value}", "the two must agree")
             elif type(given) is not int or given < 0:
                 raise self._refused(f"{name} is {given!r}", "must be an integer >= 0")
+            elif value is not None and given != value:
+                raise self._refused(f"{name} is {given}, its calls give {value}", "the two must agree")
 
     def _derived(self) -> dict[str, int | None]:
         """The totals that texts and calls give."""

@@ -29,6 +29,8 @@ class Counters:
     - `calls`, `drafted`, `accepted`: calls that verified drafts, drafted tokens, accepted ones; None if unknown.
     - `survival`: the share of calls that accepted at least i tokens, i = 1, 2, ...; empty if unknown. Each is rounded
       by at most `rounding`.
+    - `hazards`: the share of calls that accepted token i among those that drafted it and accepted the i - 1 before;
+      empty if unknown. Unlike `survival` it is not biased by calls that drafted less.
     - `k`: the longest chain of a call; `tokens`: output tokens; `seconds`, `draft_seconds`: time of all calls and of
       their drafting.
     - `mean_length`: tokens per call as the source says it, where its totals are unknown.
@@ -48,6 +50,7 @@ class Counters:
     draft_seconds: float | None = None
     mean_length: float | None = None
     rounding: float = 0.0
+    hazards: tuple[float, ...] = ()
     cumulative: bool = False
     engine: str = ""
     version: str = ""
@@ -156,7 +159,7 @@ class Counters:
             content = json.loads(read_text(path))
             if content.pop("spectheory") != MARK or content.pop("schema") != SCHEMA:
                 raise ValueError("another mark or schema")
-            lists = {name: tuple(content.get(name, ())) for name in ("survival", "remarks")}
+            lists = {name: tuple(content.get(name, ())) for name in ("survival", "hazards", "remarks")}
             return cls(**{**content, **lists})
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise TextError(
@@ -184,6 +187,7 @@ def _sum(parts: Sequence[Counters]) -> Counters:
         parts[0],
         **totals,
         survival=tuple(share / totals["calls"] for share in shares) if known else (),
+        hazards=(),
         rounding=max(part.rounding for part in parts),
         mean_length=lengths.pop(),
         remarks=tuple(dict.fromkeys(remark for part in parts for remark in part.remarks)),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from reprlib import repr as brief
 from typing import Any
@@ -18,20 +19,48 @@ SCHEMA_VERSION = 1
 METADATA_KEY = b"spectheory"
 
 
-def write(path: Path, columns: Mapping[str, NDArray[Any]], header: Mapping[str, Any]) -> None:
+@dataclass(frozen=True)
+class Ragged:
+    """A column with a list per row, of any length: row i is ``flat[offsets[i]:offsets[i + 1]]``."""
+
+    flat: NDArray[Any]
+    offsets: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, rows: Sequence[NDArray[Any]], kind: Any) -> Ragged:
+        """The column of these rows."""
+        ends = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+        return cls(np.concatenate([np.zeros(0, kind), *rows]).astype(kind), ends)
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        """The rows."""
+        return iter(np.split(self.flat, self.offsets[1:-1])[: len(self.offsets) - 1])
+
+
+Columns = Mapping[str, NDArray[Any] | Ragged]
+
+
+def write(path: Path, columns: Columns, header: Mapping[str, Any]) -> None:
     """Write a file that appears when whole; the header gets the schema version."""
     pa, pq = load_extra("pyarrow", extra=None), load_extra("pyarrow.parquet", extra=None)
-    arrays = {
-        name: pa.FixedSizeListArray.from_arrays(pa.array(c.reshape(-1)), c.shape[1]) if c.ndim == 2 else pa.array(c)
-        for name, c in columns.items()
-    }
+    arrays = {name: _to_arrow(column, pa) for name, column in columns.items()}
     content = json.dumps({"schema": SCHEMA_VERSION, **header})
     table = pa.table(arrays).replace_schema_metadata({METADATA_KEY: content.encode()})
     write_whole(path, lambda partial: pq.write_table(table, partial))
 
 
-def read(path: Path, names: Collection[str]) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """The columns of these names that are there, and the header with a list of texts and the provenance."""
+def _to_arrow(column: NDArray[Any] | Ragged, pa: Any) -> Any:
+    if isinstance(column, Ragged):
+        return pa.LargeListArray.from_arrays(pa.array(column.offsets), pa.array(column.flat))
+    if column.ndim == 2:
+        return pa.FixedSizeListArray.from_arrays(pa.array(column.reshape(-1)), column.shape[1])
+    return pa.array(column)
+
+
+def read(
+    path: Path, names: Collection[str], ragged: Collection[str] = ()
+) -> tuple[dict[str, NDArray[Any]], dict[str, Any], dict[str, Any]]:
+    """The columns of these names that are there, the header with texts and provenance, and those that may be ragged."""
     pa, pq = load_extra("pyarrow", extra=None), load_extra("pyarrow.parquet", extra=None)
     try:
         with path.open("rb") as file:
@@ -39,7 +68,9 @@ def read(path: Path, names: Collection[str]) -> tuple[dict[str, NDArray[Any]], d
             file.seek(0)
             table = pq.ParquetFile(file).read(use_threads=False)
         header = _header(table.schema.metadata, path)
-        return {name: _to_numpy(table.column(name), name, path) for name in table.column_names if name in names}, header
+        here = table.column_names
+        columns = {name: _to_numpy(table.column(name), name, path) for name in here if name in names}
+        return columns, header, {name: _to_rows(table.column(name), name, path) for name in here if name in ragged}
     except MemoryError as error:
         raise TraceError(
             f"{path} does not fit in memory",
@@ -104,6 +135,18 @@ def _to_numpy(column: Any, name: str, path: Path) -> NDArray[Any]:
     else:
         array = merged.to_numpy(zero_copy_only=False)
     return array.astype(np.float64) if array.dtype.kind == "f" else array
+
+
+def _to_rows(column: Any, name: str, path: Path) -> NDArray[Any] | Ragged:
+    """Chunked column as an array of numbers, or as lists of any length."""
+    merged = column.combine_chunks()
+    if not hasattr(merged.type, "value_field"):
+        return _to_numpy(column, name, path)
+    _refuse_nulls(merged, name, path)
+    lengths = load_extra("pyarrow.compute", extra=None).list_value_length(merged).to_numpy(zero_copy_only=False)
+    flat = merged.flatten()
+    _refuse_nulls(flat, name, path)
+    return Ragged(flat.to_numpy(zero_copy_only=False), np.cumsum([0, *lengths], dtype=np.int64))
 
 
 def _width(lists: Any, name: str, path: Path) -> int:

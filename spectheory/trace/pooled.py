@@ -20,6 +20,27 @@ def by_accepted(request: Request) -> dict[int, int]:
     return {accepted: calls for accepted, calls in found.items() if calls}
 
 
+def hazards_of(log: CallLog, depth: int) -> tuple[float, ...]:
+    """The share of calls that accepted token i, among those that drafted it and accepted all before; empty if unknown.
+
+    Calls that drafted less than i say nothing of token i, so a variable number of drafts does not bias it.
+    """
+    found: Counter[tuple[int, int]] = Counter()
+    for each in log.requests:
+        if not each.by_drafted and each.calls and len(each.drafted) != each.calls:
+            return ()
+        found.update(zip(each.drafted, each.accepted, strict=True))
+        rows = () if each.drafted else each.by_drafted.items()
+        found.update({(drafted, accepted): n for drafted, row in rows for accepted, n in enumerate(row)})
+    hazards = []
+    for i in range(1, depth + 1):
+        tried = sum(n for (drafted, accepted), n in found.items() if drafted >= i and accepted >= i - 1)
+        if not tried:
+            break
+        hazards.append(sum(n for (_, accepted), n in found.items() if accepted >= i) / tried)
+    return tuple(hazards)
+
+
 def depth_of(log: CallLog) -> int:
     """The longest chain of a call that the log says or shows."""
     shown = (max([*by_accepted(each), *each.drafted, *each.by_drafted], default=0) for each in log.requests)
@@ -38,6 +59,7 @@ def pooled(log: CallLog) -> Counters:
         drafted=_sum([each.total_drafted for each in log.requests]),
         accepted=_sum([each.total_accepted for each in log.requests]),
         survival=tuple(count / calls for count in reached) if known and calls else (),
+        hazards=hazards_of(log, depth) if known else (),
         k=depth or None,
         tokens=_sum([each.tokens for each in log.requests]),
         engine=log.engine,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
+from typing import TypeAlias, cast
 
 from spectheory.errors import SettingError, TraceError
 from spectheory.trace.calls import CALLS_FILE, CallLog
@@ -12,8 +12,16 @@ from spectheory.trace.counters import COUNTERS_FILE, Counters
 from spectheory.trace.importers import FORMATS, Evidence, Format
 from spectheory.trace.importers.measured import TRACE
 from spectheory.trace.record import TRACE_FILE, Trace
+from spectheory.trace.scores import Scores
 
-KINDS: dict[type, str] = {Trace: "a trace", CallLog: "calls", Counters: "totals"}
+Whole: TypeAlias = Trace | CallLog | Counters
+"""Evidence that answers by itself."""
+KINDS: dict[type, str] = {
+    Trace: "a trace",
+    CallLog: "calls",
+    Counters: "totals",
+    Scores: "log-probabilities of one model",
+}
 """What each kind of evidence is called."""
 _LOOKED_AT = 1 << 20
 """Bytes by which a format recognises its files."""
@@ -37,7 +45,7 @@ def read_any(path: Path) -> Trace:
 
     A log is recognised by its content, whatever its name. One that holds calls or totals alone is refused.
     """
-    found = read_evidence(path)
+    found = _whole(read_evidence(path), path)
     if isinstance(found, Trace):
         return found
     raise TraceError(
@@ -76,26 +84,37 @@ def format_of(path: Path, name: str | None = None) -> Format:
     )
 
 
-def read_files(paths: Sequence[Path], format: str | None = None) -> Evidence:
+def read_files(paths: Sequence[Path], format: str | None = None) -> Whole:
     """What several files hold together; they must be of one kind.
 
     Calls of several logs are joined and totals added; of two scrapes of a server the difference is taken, in the order
-    given. Traces are not joined.
+    given; log-probabilities of the target and then of the draft are a trace. Traces are not joined.
     """
     parts = [read_evidence(path, format) for path in paths]
     first = parts[0]
     if len(parts) == 1:
-        return first
+        return _whole(first, paths[0])
     kinds = list(dict.fromkeys(type(part) for part in parts))
     joined = getattr(first, "joined", None)
     if len(kinds) > 1 or joined is None:
         held = " and ".join(KINDS[kind] for kind in kinds)
         raise TraceError(
             f"{len(paths)} files hold {held}",
-            limit="several files are joined if all hold calls, or all totals",
+            limit="several files are joined if all hold calls, all totals, or each one model's log-probabilities",
             remedy="pass each on its own",
         )
-    return cast(Evidence, joined(parts))
+    return cast(Whole, joined(parts))
+
+
+def _whole(found: Evidence, path: Path) -> Whole:
+    """What one file holds, if that is enough for an answer."""
+    if isinstance(found, Scores):
+        raise TraceError(
+            f"{path} holds {KINDS[Scores]}",
+            limit="a trace needs those of the target and of the draft on the same texts",
+            remedy="name the target's log first, then the draft's with --draft-log, or import both",
+        )
+    return found
 
 
 def _named(name: str) -> Format:

@@ -16,6 +16,7 @@ from spectheory.errors import SpectheoryError, TextError, TraceError
 from spectheory.trace import parquet
 from spectheory.trace.checks import Fault, faults
 from spectheory.trace.columns import COLUMNS, REQUIRED
+from spectheory.trace.lists import LIST_COLUMNS, from_columns, to_columns
 from spectheory.truncated.top import TopLogProbs
 
 TRACE_FILE = "trace.parquet"
@@ -63,8 +64,8 @@ class Trace:
 
     `columns` are arrays ``[N]`` or ``[N, r]`` by the names of :data:`COLUMNS`; the token counts of `texts` add up to N;
     `provenance` has models, sampling settings, seed, origin of the text, versions, machine. A trace of the most
-    probable tokens has `lists` (target, draft) by position, in memory alone; ``token`` then names the text's tokens. A
-    ``TraceError`` says which column is missing or does not hold what :data:`COLUMNS` says.
+    probable tokens has `lists` (target, draft) by position; ``token`` then names the text's tokens. A ``TraceError``
+    says which column is missing or does not hold what :data:`COLUMNS` says.
 
     Examples
     --------
@@ -196,14 +197,9 @@ class Trace:
 
     def write(self, path: Path) -> None:
         """Write as one Parquet file; it appears when whole."""
-        if self.lists:
-            raise TraceError(
-                "the trace has lists of the most probable tokens",
-                limit="a trace file holds columns alone",
-                remedy="keep the log, or leave the lists out: dataclasses.replace(trace, lists=())",
-            )
         texts = [asdict(text) for text in self.texts]
-        parquet.write(path, self.columns, {"provenance": dict(self.provenance), "texts": texts})
+        columns = {**self.columns, **to_columns(self.lists)}
+        parquet.write(path, columns, {"provenance": dict(self.provenance), "texts": texts})
 
     @classmethod
     def read(cls, path: Path) -> Trace:
@@ -215,10 +211,10 @@ class Trace:
         file = Path(path)
         if file.is_dir():
             file = file / TRACE_FILE
-        columns, header = parquet.read(file, COLUMNS)
+        columns, header, lists = parquet.read(file, COLUMNS, LIST_COLUMNS)
         try:
             texts = tuple(TextInfo(**text) for text in header["texts"])
-            return cls(columns, texts, header["provenance"])
+            return cls(columns, texts, header["provenance"], from_columns(lists))
         except SpectheoryError as error:
             raise type(error)(f"{file}: {error.what}", limit=error.limit, remedy=error.remedy) from error
         except TypeError as error:

@@ -137,7 +137,13 @@ def test_an_interruption_ends_every_command_alike(
 
     monkeypatch.setattr(f"spectheory.cli.{command}.run_{command}", signalled)
     out = ["--out", "x"]
-    needed = {"measure": out, "validate": out, "validations": ["x", *out], "simulate": ["race"]}.get(command, [])
+    needed = {
+        "measure": out,
+        "validate": out,
+        "validations": ["x", *out],
+        "import": ["x", *out],
+        "simulate": ["race"],
+    }.get(command, [])
     try:
         assert main([command, *needed]) == Status.INTERRUPTED
         assert "interrupted" in capsys.readouterr().err

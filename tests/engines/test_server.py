@@ -33,19 +33,19 @@ def run(url: str, out: Path, asked: Job | None = None, timeout: float = 5.0) -> 
     return run_job(ServerEngine(url, timeout), asked or job(), models(out), out)
 
 
-STEPS = {"accepted", "drafted"}
+EVERY = {"accepted", "drafted", "by_drafted"}
 
 
 @each(
     "owner, ids, counts, known",
     [
-        ("vllm", "token_ids", "detailed", STEPS),
+        ("vllm", "token_ids", "detailed", EVERY),
         ("vllm", "token_ids", "histogram", {"by_drafted"}),
         ("vllm", "prefixed", "summary", set()),
         ("vllm", "token_ids", "none", set()),  # counted by /metrics
         ("llamacpp", "token_ids", "none", set()),
         ("other", "content", "none", set()),
-        ("other", "prefixed", "detailed", STEPS),
+        ("other", "prefixed", "detailed", EVERY),
     ],
 )
 def test_every_form_of_answer_gives_the_same_calls(
@@ -62,8 +62,8 @@ def test_every_form_of_answer_gives_the_same_calls(
         assert request.ended == (name == "a")
         assert (request.calls, request.total_accepted) == (len(calls), sum(calls))
         assert request.total_drafted == 3 * len(calls)
-        assert {field for field in (*STEPS, "by_drafted") if getattr(request, field)} == known
-        if known == STEPS:
+        assert {field for field in EVERY if getattr(request, field)} == known
+        if known == EVERY:
             assert request.accepted == tuple(calls)
     assert (log.k, log.temperature, log.top_k, log.top_p) == (3, 0.7, 9, None)
     body = stub.asked[0]

@@ -77,7 +77,18 @@ KNOWN_TO_SIMULATORS = (
 )
 """Beginnings of the names of spectheory that simulators may import: no closed form is among them."""
 
-HEAVY = ("torch", "numba", "sympy", "matplotlib", "pyarrow", "scipy", "transformers", "rich", "typer")
+HEAVY = (
+    "prometheus_client",
+    "torch",
+    "numba",
+    "sympy",
+    "matplotlib",
+    "pyarrow",
+    "scipy",
+    "transformers",
+    "rich",
+    "typer",
+)
 
 
 def sources(*packages: str) -> list[Path]:

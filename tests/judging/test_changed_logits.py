@@ -24,13 +24,15 @@ from spectheory.judging.changes import (
 from spectheory.judging.judgement import Judgement, judge
 from spectheory.trace import TextInfo, Trace
 from spectheory.trace.calls import CallLog
-from spectheory.verification import TokenVerification
+from spectheory.verification import PathRule, TokenVerification
+from spectheory.verification.matching import ArgmaxDraft
 from tests.judging.toy_engines import ToyEngine
 from tests.judging.toy_texts import columns_of
 from tests.made_up import each
 
 Floats = NDArray[np.float64]
 TOKENS = 40
+TOKEN = TokenVerification()
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,8 @@ class Stated:
         """What an engine of these pmfs decodes, under the stated settings."""
         return replace(ToyEngine(engine).log(40, 40, seed=seed), **asdict(self.sampling))
 
-    def judged(self, log: CallLog, *, models: bool = True) -> Judgement:
-        """The judgement of token verification."""
+    def judged(self, log: CallLog, *, models: bool = True, rule: PathRule = TOKEN) -> Judgement:
+        """The judgement of a rule."""
 
         def reread(draft_change: LogitChange | None = None, target_change: LogitChange | None = None) -> Trace:
             pair = self.pair(target_change, draft_change)
@@ -70,7 +72,7 @@ class Stated:
             columns = columns_of(pair.target[last], pair.draft[last], token)
             return Trace(columns, texts, {"settings": {"sampling": asdict(self.sampling)}})
 
-        return judge(log, reread(), rules=(TokenVerification(),), reread=reread if models else None)
+        return judge(log, reread(), rules=(rule,), reread=reread if models else None)
 
 
 def blamed(judgement: Judgement) -> dict[str, Any]:
@@ -101,11 +103,24 @@ def test_an_engine_that_samples_otherwise_is_found_out(
     assert "\n" not in finding.sentence
 
 
-def test_an_output_of_other_settings_is_found_where_counts_fit() -> None:
+def test_an_output_of_other_settings_is_found() -> None:
     """Only the target ignores the temperature: the rule is refuted as stated, and right with the target read anew."""
     stated = Stated(Sampling(0.6))
     judgement = stated.judged(stated.log(stated.pair(NO_TEMPERATURE, None), seed=2))
     assert blamed(judgement)["target settings"] == NO_TEMPERATURE.name
+
+
+def test_an_output_of_other_settings_is_found_where_counts_fit_any_target() -> None:
+    """Drafts that are first choices are counted right whatever the target samples: the output alone is refuted."""
+    stated = Stated(Sampling(0.6))
+    engine = ToyEngine(stated.pair(NO_TEMPERATURE, None), rule="argmax")
+    log = replace(engine.log(40, 40, seed=3), **asdict(stated.sampling))
+    judgement = stated.judged(log, rule=ArgmaxDraft())
+    assert not judgement.refuted
+    assert judgement.output_refuted
+    # Such drafts do not tell at which temperature the draft is: both causes explain.
+    assert set(blamed(judgement)) == {"target settings", "settings of both"}
+    assert set(blamed(judgement).values()) == {NO_TEMPERATURE.name}
 
 
 @each("sampling, seed", [(Sampling(0.6, top_k=20), 5), (Sampling(), 6)])

@@ -13,18 +13,23 @@ import torch
 
 from spectheory.errors import SettingError, TextError, TraceError
 from spectheory.judging.divergence import (
+    GREEDY,
     ROUNDINGS,
     UNIT_ROUNDING,
     against_plain,
     divergences,
     first_of_each,
+    greedy_tests,
     in_words,
     rounding_bound,
 )
+from spectheory.judging.judgement import judge
 from spectheory.measure import ModelPair, load_pair
 from spectheory.pairs import resolve
+from spectheory.reports.judgement import headline
 from spectheory.trace import LAYERS, TextInfo, Trace
 from spectheory.trace.calls import CallLog, Request
+from tests.judging.toy_texts import columns_of, pmfs, toy_logits
 from tests.made_up import all_refused
 
 
@@ -65,6 +70,40 @@ def test_sentences_begin_with_the_answer() -> None:
     assert in_words(tied, 2).startswith("1 of 2 texts leave the target's first choices, at ties alone: gaps of at most")
     wrong = in_words(divergences(a_trace([0, 1e-5, 3.0, 0])), 2)
     assert wrong.startswith("1 of 2 texts leave the target's first choices by more than rounding explains: text 'b'")
+
+
+def test_the_greedy_test_refutes_faults_alone() -> None:
+    bound = rounding_bound(16.0, "float32")
+    (tied,) = greedy_tests(a_trace([0, 0.5 * bound, 0, 0]))
+    (wrong,) = greedy_tests(a_trace([0, 2 * bound, 0, 0]))
+    assert (tied.refuted, wrong.refuted) == (False, True)
+    assert (wrong.statistic, wrong.text, wrong.side, wrong.null) == (1.0, "a", "estimate", GREEDY)
+    assert tied.smallest == bound
+    for dtype in ("bfloat16", "torch.bfloat16", "bf16"):
+        assert not greedy_tests(a_trace([0, 2 * bound, 0, 0]), dtype=dtype)[0].refuted
+    assert greedy_tests(a_trace([0, 2 * bound, 0, 0]), dtype="int8")[0].refuted  # read as the trace's own
+    assert greedy_tests(Trace({"log_target": np.zeros(1), "log_draft": np.zeros(1)}, (TextInfo("a", 1),))) == ()
+
+
+def test_a_judgement_at_temperature_0_tests_its_output() -> None:
+    """One text of first choices, and the same with a last token that the target would not choose."""
+    target, draft = pmfs(toy_logits(1)), pmfs(toy_logits(1) + toy_logits(2, 0.5))
+    best = target.argmax(axis=1)
+    text = [1]
+    for _ in range(12):
+        text.append(int(best[text[-1]]))
+    swapped = [*text[:-1], int(target[text[-2]].argsort()[-4])]
+    for output, refuted in ((text[1:], False), (swapped[1:], True)):
+        made = Request("a", (1,), tuple(output), calls=0)
+        last = np.array([1, *output[:-1]])
+        columns = columns_of(target[last], draft[last], np.array(output))
+        calls = len(output) - 1  # no draft is asked for: every call emits one token
+        one = CallLog((replace(made, calls=calls),), k=1, temperature=0.0, prefill_emits_token=True)
+        settings = {"settings": {"sampling": {"temperature": 1.0}}}
+        judgement = judge(one, Trace(columns, (TextInfo("a", len(output)),), settings))
+        assert judgement.output_refuted == refuted
+        said = "REFUTED, not the target's first choices" if refuted else "the target's first choices"
+        assert headline(judgement).endswith(f"Output: {said}")
 
 
 def test_deeper_models_round_more() -> None:

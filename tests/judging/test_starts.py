@@ -6,12 +6,14 @@ from itertools import product
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from spectheory.judging.counting import Counting, past_end, starts_of, torn
-from spectheory.judging.starts import Calls, against_others, tilted
+from spectheory.judging.starts import Calls, tilted
 from spectheory.trace.calls import CallLog, Request
 from tests.made_up import each
 
+Floats = NDArray[np.float64]
 LAW = np.array([0.5, 0.3, 0.2])
 
 
@@ -28,23 +30,49 @@ def test_the_p_value_of_a_sum_is_one() -> None:
     assert tilted(np.repeat([0, 1, 2], [200, 120, 80]), many, np.ones(400)) == 1
 
 
+def survival_of(law: Floats, calls: int) -> Floats:
+    return np.tile(1 - np.cumsum(law)[:-1], (calls, 1))
+
+
 def test_the_p_value_against_other_rules_is_one() -> None:
-    """P(p <= a) <= a under each of three laws, over all outcomes of five calls; 0 for what a rule excludes."""
-    rules = [LAW, np.array([0.2, 0.2, 0.6]), np.array([0.8, 0.2, 0.0])]
+    """P(p <= a) <= a under each of three laws, over all outcomes of five calls."""
+    rules = [LAW, np.array([0.2, 0.2, 0.6]), np.array([0.8, 0.1995, 0.0005])]
+    read = [survival_of(rule, 5) for rule in rules]
     outcomes = [np.array(counts) for counts in product(range(3), repeat=5)]
     for number, rule in enumerate(rules):
-        with np.errstate(divide="ignore"):
-            logs = [[float(np.log(one[counts]).sum()) for one in rules] for counts in outcomes]
-        p = np.array([against_others(row[number], row[:number] + row[number + 1 :]) for row in logs])
+        others = read[:number] + read[number + 1 :]
+        p = np.array([calls_of(counts).likelihood(read[number], others) for counts in outcomes])
         chances = np.array([rule[counts].prod() for counts in outcomes])
         assert all(chances[p <= level].sum() <= level + 1e-12 for level in np.unique(p))
-    assert against_others(-np.inf, [-3.0]) == 0
+    assert calls_of(np.full(5, 2)).likelihood(read[0], read[1:]) < 0.05
 
 
-def test_what_a_law_excludes_is_refuted() -> None:
+def test_rounding_makes_a_few_calls_rare_and_refutes_nothing() -> None:
+    """An engine rejects what it is certain to accept in 1 of 1000 calls; in 10 of 1000 it runs another rule."""
+    survival = np.where(np.arange(2000)[:, None] % 2, [[1.0, 1.0]], [[0.6, 0.3]])
+    others = [np.full((2000, 2), 0.5)]
+    for rejected, refuted in ((2, False), (20, True)):
+        counts = np.tile([0, 2, 1, 2, 2, 2, 0, 2, 1, 2], 200)
+        counts[1 : 2 * rejected : 2] = 0
+        calls = calls_of(counts)
+        assert calls.likelihood(survival, others) == 1
+        found = calls.rarities(survival)
+        assert found is not None
+        assert (found.counted, found.p < 1e-6) == (rejected, refuted)
+
+
+def test_what_a_certain_law_excludes_is_refuted() -> None:
     for count, law in ((1, [1.0, 0.0]), (0, [0.0, 1.0])):
         assert tilted(np.array([count]), np.array([law]), np.ones(1)) == 0
         assert tilted(np.array([1 - count]), np.array([law]), np.ones(1)) == 1
+    assert calls_of(np.array([1, 0])).likelihood(np.ones((2, 1)), []) == 0
+    assert calls_of(np.array([1, 1])).rarities(np.ones((2, 1))) is None
+
+
+def calls_of(counts: NDArray[np.int64]) -> Calls:
+    """Calls at starts of their own, with room for two drafts."""
+    two = np.full(len(counts), 2)
+    return Calls(np.arange(len(counts)), counts, two, two, two + 1, np.zeros(len(counts), np.int64))
 
 
 def log(output: int, accepted: tuple[int, ...], drafted: tuple[int, ...] = (), k: int = 2) -> CallLog:
@@ -91,11 +119,11 @@ def test_a_draft_that_may_not_have_been_made_is_left_out() -> None:
     assert calls.judged.tolist() == [2, 1]
 
 
-def test_the_likelihood_is_the_product_of_the_calls_laws() -> None:
+def test_calls_and_positions_at_their_own_starts() -> None:
     survival = np.array([[0.9, 0.5], [0.8, 0.4], [0.7, 0.3], [0.6, 0.2], [0.5, 0.1], [0.4, 0.05]])
     calls = Calls.of(log(6, (1, 2), (2, 2)), Counting(2))
     assert calls is not None
-    assert calls.log_likelihood(survival) == pytest.approx(np.log((0.8 - 0.4) * 0.2))
+    assert calls.laws(survival) == pytest.approx(np.array([[0.2, 0.4, 0.4], [0.4, 0.4, 0.2]]))
     (first, second) = calls.comparisons(survival)
     assert (first.counted, first.low) == (2, pytest.approx(0.8 + 0.6))
     assert (second.counted, second.low) == (1, pytest.approx(0.4 + 0.2))

@@ -15,10 +15,9 @@ from simulations.draws.streams import Stream, words
 from simulations.reference.any_rule import ALGORITHMS, DraftTree
 from simulations.reference.drawing import from_table
 from simulations.reference.markov import Call, Pair
-from spectheory.divergences import entropy, second_log_moment, total_variation
+from spectheory.divergences import entropy, hockey_stick, second_log_moment, total_variation
 from spectheory.trace import TextInfo, Trace
 from spectheory.trace.calls import CallLog, Request
-from spectheory.divergences import hockey_stick
 
 Floats = NDArray[np.float64]
 Bend = Callable[[Floats, int, int], Floats]

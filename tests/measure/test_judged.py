@@ -26,6 +26,7 @@ from spectheory.judging.changes import (
     at_temperature,
     cut_to,
 )
+from spectheory.judging.output import output_tests
 from spectheory.measure import ModelPair, position_statistics, sample_continuations, teacher_forced
 from spectheory.measure.judged import CUT_SLACK, judged_trace
 from spectheory.trace import JUDGED, READ, Trace
@@ -115,6 +116,17 @@ def test_shared_columns_are_those_of_a_measurement(sampling: Sampling, tiny_pair
     assert set(trace.columns) == set(measured) | set(JUDGED)
     for name, values in measured.items():  # the chunks differ: sums round in another order
         np.testing.assert_allclose(trace.columns[name][: len(values)], values, rtol=1e-4, atol=1e-4, err_msg=name)
+
+
+@each("stated, refuted", [(0.7, False), (1.0, True), (0.5, True)])
+def test_sampled_output_is_right_at_its_own_temperature_alone(
+    stated: float, refuted: bool, tiny_pair: ModelPair
+) -> None:
+    """Texts of a real network sampled at 0.7; the tests' false-alarm rates add up to less than 1e-3."""
+    log = log_of(tiny_pair, Sampling(0.7), texts=16, tokens=64)
+    tests = output_tests(judged_trace(tiny_pair, replace(log, temperature=stated)))
+    assert len(tests) == 5
+    assert any(test.refuted for test in tests) == refuted
 
 
 def test_temperature_0_is_read_at_temperature_1(tiny_pair: ModelPair) -> None:

@@ -30,10 +30,10 @@ from spectheory.measure.validation.answer import answer, answer_at
 from spectheory.measure.validation.evidence import Evidence
 from spectheory.measure.validation.expected import READINGS, Expected
 from spectheory.measure.validation.latencies import kept_latencies
-from spectheory.prediction.law import tail
 from spectheory.measure.validation.rounds import decoded_rounds
 from spectheory.measure.validation.runs import Run, run_once
 from spectheory.measure.validation.settings import Setting
+from spectheory.prediction.law import tail
 from spectheory.prompts import Prompt
 from spectheory.reports import Table, headline, page, validation_report
 from spectheory.trace import Trace

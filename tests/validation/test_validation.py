@@ -23,10 +23,10 @@ from spectheory.measure.validation.answer import answer_at
 from spectheory.measure.validation.budget import CallTime, Timing, TokensPerCall, budget, speedup
 from spectheory.measure.validation.evidence import Evidence
 from spectheory.measure.validation.expected import Expected, expected_calls
-from spectheory.prediction.law import law_of_calls, tail
 from spectheory.measure.validation.rounds import decoded_rounds
 from spectheory.measure.validation.runs import Run
 from spectheory.measure.validation.times import Known, by_table, made_by_table
+from spectheory.prediction.law import law_of_calls, tail
 from spectheory.prediction.paths import calls_of_texts
 from spectheory.reports import PARTS
 from spectheory.trace import TextInfo, Trace

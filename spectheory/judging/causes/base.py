@@ -59,20 +59,24 @@ class Cause:
     `explains` returns a finding where the hypothesis without the fault is refuted and the one with it is not. A right
     engine is blamed with at most the probability with which its rule is refuted
     (:data:`~spectheory.judging.standing.FALSE_ALARMS`): causes are looked for only after a refutation. A `structural`
-    one is looked for also where listed calls do not make up their texts, which is certain.
+    one is looked for also where listed calls do not make up their texts, which is certain, and one `of_output` also
+    where the output alone is refuted.
     """
 
     name: str
     meaning: str
     explains: Callable[[Context], Finding | None]
     structural: bool = False
+    of_output: bool = False
 
 
-def best_fit(context: Context, survivals: Mapping[str, str | Floats], counting: Counting) -> tuple[str, Standing] | None:
+def best_fit(
+    context: Context, survivals: Mapping[str, str | Floats], counting: Counting
+) -> tuple[str, Standing] | None:
     """Of some rules (by the names of `survivals`) the one that fits best under a way of counting, if one fits."""
     tried = [(name, context.judge(survival, counting)) for name, survival in survivals.items()]
     fitting = [(name, one) for name, one in tried if not one.refuted]
-    return max(fitting, key=lambda found: found[1].p, default=None)
+    return max(fitting, key=lambda found: found[1].closeness, default=None)
 
 
 def by_counting(context: Context, counting: Counting, cause: str, sentence: str) -> Finding | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -46,10 +47,11 @@ def target_changed(name: str, meaning: str, model: Model) -> Cause:
         wrong = min(output_tests(context.trace), key=lambda test: test.p, default=None)
         if wrong is None or not wrong.refuted:
             return None
+        unexplained = bool(context.refuted) and all(one.refuted for one in context.refuted)
         for change, trace in _readings(context, model, SETTINGS_CHANGES):
             least = min(output_tests(trace), key=lambda test: test.p)
             fitting = _fitting(context, change, trace)
-            if least.refuted or not (fitting or not context.refuted):
+            if least.refuted or (unexplained and not fitting):
                 continue
             sentence = (
                 f"the {model} {'are' if ' ' in model else 'is'} {change.says}: the output is then right "
@@ -59,19 +61,19 @@ def target_changed(name: str, meaning: str, model: Model) -> Cause:
             return Finding(name, sentence, fitting[0].after.rule if fitting else "", evidence)
         return None
 
-    return Cause(name, meaning, explains)
+    return Cause(name, meaning, explains, of_output=True)
 
 
 def _readings(context: Context, model: Model, changes: Sequence[LogitChange]) -> Iterator[tuple[LogitChange, Trace]]:
     """The pair read under each change that can matter; one under which the text is impossible is left out."""
     sampling = context.log.sampling or context.trace.sampling or Sampling()
-    for change in changes if context.reread else ():
+    if context.reread is None:
+        return
+    for change in changes:
         if change.differs(sampling):
             changed = {f"{one}_change": change for one in ("draft", "target") if one in model}
-            try:
+            with suppress(TextError):
                 yield change, context.reread(**changed)
-            except TextError:
-                continue
 
 
 def _fitting(context: Context, change: LogitChange, trace: Trace) -> list[Explained]:
@@ -89,7 +91,7 @@ def _fitting(context: Context, change: LogitChange, trace: Trace) -> list[Explai
 
 def _finding(name: str, found: Sequence[Explained]) -> Finding:
     """The best fit in one sentence, with the calls before and after, and what else fits."""
-    best = max(found, key=lambda one: one.after.p)
+    best = max(found, key=lambda one: one.after.closeness)
     before, after = best.before.calls, best.after.calls
     others = [one.change.name for one in found if one.before is best.before and one is not best]
     sentence = (

@@ -25,8 +25,8 @@ def explains(context: Context) -> Finding | None:
         early, late = _losses(calls, survival)
         if p < FALSE_ALARMS and z < -LEAST and late > 0 and abs(early) < MILDER * late:
             sentence = (
-                f"acceptance decays along the text: {early:.2f} accepted tokens fewer than expected per call in the "
-                f"first third, {late:.2f} in the last (score test z = {z:.1f}): look at the context that the draft reads"
+                f"acceptance decays along the text: {early:.2f} accepted tokens fewer than expected per call in "
+                f"the first third, {late:.2f} in the last (score test z = {z:.1f}): look at the context of the draft"
             )
             return Finding(DECAY.name, sentence, one.rule, {"z": z, "p": p, "early": early, "late": late})
     return None

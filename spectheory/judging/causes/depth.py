@@ -15,7 +15,7 @@ FAR_BELOW = 0.5
 
 
 def explains(context: Context) -> Finding | None:
-    """Nothing is accepted beyond a depth and all else fits; or the first draft is as expected and later ones are not."""
+    """Nothing is accepted beyond a depth and all else fits; or the first draft is as expected, later ones are not."""
     if not context.refuted[0].positions:
         return None
     for depth in range(1, context.counting.k):

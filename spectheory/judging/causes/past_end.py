@@ -14,7 +14,9 @@ def explains(context: Context) -> Finding | None:
         return None
     certain = past_end(context.log, context.counting)
     if certain:
-        return Finding(PAST_END.name, f"{certain} accepted tokens lie past the end of their texts", "", {"tokens": certain})
+        return Finding(
+            PAST_END.name, f"{certain} accepted tokens lie past the end of their texts", "", {"tokens": certain}
+        )
     sentence = "counts hold accepted tokens past the end of a text, so tokens per call are overstated"
     return by_counting(context, replace(context.counting, past_end=True), PAST_END.name, sentence)
 

@@ -23,4 +23,6 @@ def explains(context: Context) -> Finding | None:
     )
 
 
-PROMPT_TOKEN = Cause("prompt's token", "the prompt's pass is counted as a call, or the first call starts elsewhere", explains, True)
+PROMPT_TOKEN = Cause(
+    "prompt's token", "the prompt's pass is counted as a call, or the first call starts elsewhere", explains, True
+)

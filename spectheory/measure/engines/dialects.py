@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spectheory.measure.engines.base import Job
+from spectheory.trace.importers.acceptance import counts_of
 
 PREFIX = "token_id:"
 """What vLLM writes before an id where `return_tokens_as_token_ids` is set."""
@@ -67,8 +68,8 @@ def _openai_body(job: Job, name: str, prompt: tuple[int, ...], model: str) -> di
 def _openai_reply(answer: Mapping[str, Any]) -> Reply:
     choice = answer["choices"][0]
     ids = choice.get("token_ids") or _ids_of(choice.get("logprobs") or {})
-    counts = speculative_counts((answer.get("metrics") or {}).get("speculative_decoding") or {})
-    return Reply(_ids(ids), choice.get("finish_reason") == "stop", counts)
+    record = (answer.get("metrics") or {}).get("speculative_decoding")
+    return Reply(_ids(ids), choice.get("finish_reason") == "stop", counts_of(record) if record else {})
 
 
 def _ids_of(logprobs: Mapping[str, Any]) -> list[int]:
@@ -77,19 +78,6 @@ def _ids_of(logprobs: Mapping[str, Any]) -> list[int]:
         return [each["id"] for each in content]
     tokens = logprobs.get("tokens") or ()
     return [int(str(token).removeprefix(PREFIX)) for token in tokens if str(token).startswith(PREFIX)]
-
-
-def speculative_counts(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Counts of vLLM's `speculative_decoding` of one request, in detail where it has them."""
-    if not found:
-        return {}
-    if found.get("per_step_accepted"):
-        return {"accepted": _ids(found["per_step_accepted"]), "drafted": _ids(found["per_step_drafted"])}
-    rows = found.get("acceptance_histogram_by_draft_length")
-    if rows:
-        return {"by_drafted": {int(k): _ids(row) for k, row in rows.items()}}
-    names = {"calls": "num_spec_steps", "total_accepted": "num_accepted_draft_tokens"}
-    return {ours: found[theirs] for ours, theirs in (names | {"total_drafted": "num_draft_tokens"}).items()}
 
 
 def _llama_body(job: Job, name: str, prompt: tuple[int, ...], model: str) -> dict[str, Any]:

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import stdtrit
 
 from spectheory.measure.validation.expected import READINGS
-from spectheory.prediction.law import in_deviations, tail
 from spectheory.measure.validation.runs import Run
+from spectheory.prediction.law import in_deviations, tail
 
 _CERTAIN = 1e-3
 """A smaller standard deviation is rounding error: nothing is random, and counted and expected calls must be equal."""

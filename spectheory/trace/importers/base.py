@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from spectheory.errors import TextError
 from spectheory.files import MOST_BYTES, read_text
 from spectheory.trace.calls import CallLog
 from spectheory.trace.counters import Counters
 from spectheory.trace.record import Trace
+from spectheory.trace.scores import Scores
 
-Evidence: TypeAlias = Trace | CallLog | Counters
-"""What a log holds: statistics of texts, calls of requests, or totals."""
+Evidence: TypeAlias = Trace | CallLog | Counters | Scores
+"""What a log holds: statistics of texts, calls of requests, totals, or log-probabilities of one model."""
 
 
 @dataclass(frozen=True)
@@ -44,26 +44,4 @@ def text_of(path: Path, *, most: int = MOST_BYTES) -> str:
             f"{path} cannot be read ({getattr(error, 'strerror', None) or 'not UTF-8 text'})",
             limit="needs a text file",
             remedy="check the path",
-        ) from error
-
-
-def objects_of(path: Path) -> list[dict[str, Any]]:
-    """The objects of a JSON file: one, a list of them, or one per line."""
-    text = text_of(path)
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        found = [_parsed(line, f"{path} line {number}") for number, line in enumerate(text.split("\n"), 1) if line.strip()]
-    objects = found if isinstance(found, list) else [found]
-    if not all(isinstance(each, dict) for each in objects):
-        raise TextError(f"{path} holds other JSON than objects", limit="needs objects", remedy="export the log again")
-    return objects
-
-
-def _parsed(line: str, where: str) -> Any:
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise TextError(
-            f"{where} is not JSON ({error})", limit="needs a whole object per line", remedy="remove a line that was cut"
         ) from error

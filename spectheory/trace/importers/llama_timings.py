@@ -7,15 +7,19 @@ from typing import Any
 
 from spectheory.errors import TextError
 from spectheory.trace.counters import Counters
-from spectheory.trace.importers.base import Format, objects_of
+from spectheory.trace.importers.base import Format
+from spectheory.trace.importers.entries import entries
 
 NAMES = ("predicted_n", "draft_n", "draft_n_accepted")
-CALLS = "Calls are output tokens less accepted ones less the prompt's own: calls without drafts are among them."
+CALLS = (
+    "Calls are output tokens less accepted ones less the prompt's own: calls without drafts are among them, and each "
+    "accepted token past the end of a text is a call too few."
+)
 
 
 def read_llama_timings(path: Path) -> Counters:
     """The sum over all responses with drafts."""
-    timings = [record.get("timings", record) for record in objects_of(path)]
+    timings = [record.get("timings", record) for record in entries(path).values()]
     drafted = [each for each in timings if isinstance(each, dict) and "draft_n" in each]
     if not drafted:
         raise TextError(f"{path} has no draft_n", limit="needs timings of speculation", remedy="serve with a draft")
@@ -53,7 +57,7 @@ LLAMA_TIMINGS = Format(
     "llama.cpp-timings",
     lambda head: b'"draft_n_accepted"' in head,
     read_llama_timings,
-    title="responses of llama.cpp's server with `timings`, JSON or JSON lines",
+    title="llama.cpp's `timings` alone, JSON or JSON lines",
     gives="drafted and accepted tokens, calls by difference, seconds",
     lacks="survival by position, k; texts are not read",
 )

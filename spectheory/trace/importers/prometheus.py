@@ -92,9 +92,13 @@ def read_prometheus(path: Path) -> Counters:
             limit="needs the counters of speculative decoding",
             remedy="scrape the server while it speculates, and the whole page",
         )
-    _one_model([found for name, found in own.items() if name in dialect.totals.values() and name in _SPEC.values()], path)
+    _one_model(
+        [found for name, found in own.items() if name in dialect.totals.values() and name in _SPEC.values()], path
+    )
     counts = _by_position(own.get(dialect.position, ()), path) if dialect.position else []
-    whole = {name: value if name == "seconds" or value is None else int(value) for name, value in totals.items()}
+    whole: dict[str, Any] = {
+        name: value if name == "seconds" or value is None else int(value) for name, value in totals.items()
+    }
     calls, mean_length, k = whole.get("calls"), gauges.get("mean_length"), len(counts) or None
     if mean_length is not None and (rate := gauges.get("rate")) is not None:
         k, _ = longest_of(mean_length, rate, GAUGE_DIGITS)
@@ -177,7 +181,9 @@ def _by_position(found: Found, path: Path) -> list[float]:
     return [counts[i] for i in range(len(counts))]
 
 
-_LINE = re.compile(rb"^(?:# (?:HELP|TYPE) )?(?:" + b"|".join(each.prefix.encode() for each in DIALECTS) + rb")\w+", re.M)
+_LINE = re.compile(
+    rb"^(?:# (?:HELP|TYPE) )?(?:" + b"|".join(each.prefix.encode() for each in DIALECTS) + rb")\w+", re.M
+)
 PROMETHEUS = Format(
     "prometheus",
     lambda head: _LINE.search(head) is not None,

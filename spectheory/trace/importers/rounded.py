@@ -26,7 +26,8 @@ def calls_of(accepted: int, length: float, digits: int, drafted: int, k: int | N
         return full, full is not None
     unit = half_unit(digits)
     low = math.ceil(accepted / (length - 1 + unit) - SLACK)
-    high = math.floor(accepted / (length - 1 - unit) + SLACK) if length - 1 > unit else drafted
+    most = math.floor(accepted / (length - 1 - unit) + SLACK) if length - 1 > unit else drafted
+    high = min(most, drafted)  # a call that is counted drafts a token at least
     if low > high:
         raise TextError(
             f"a mean length of {length:g} with {accepted} accepted tokens fits no number of calls",
@@ -39,9 +40,16 @@ def calls_of(accepted: int, length: float, digits: int, drafted: int, k: int | N
     return min(max(best, low), high), low == high
 
 
-def shares_of(shares: Sequence[float], digits: int, calls: int | None, accepted: int) -> tuple[tuple[float, ...], float]:
-    """Shares as counts over calls where these give the accepted tokens exactly, and how far they may be off."""
-    if calls:
+def shares_of(
+    shares: Sequence[float], digits: int, calls: int | None, accepted: int
+) -> tuple[tuple[float, ...], float]:
+    """Shares as counts over calls, and how far they may be off.
+
+    They are exact where calls are so few that one count alone fits each share, and these give the accepted tokens.
+    """
+    if not shares:
+        return (), 0.0
+    if calls and 2 * half_unit(digits) * calls <= 1:
         counts = [round(share * calls) for share in shares]
         fits = all(
             abs(count / calls - share) <= half_unit(digits) + SLACK for count, share in zip(counts, shares, strict=True)
@@ -52,9 +60,9 @@ def shares_of(shares: Sequence[float], digits: int, calls: int | None, accepted:
 
 
 def longest_of(length: float, rate: float, digits: int) -> tuple[int | None, bool]:
-    """k from tokens per call and an acceptance rate, and whether the rate counts the recovered or bonus token.
+    """The k that follows from tokens per call and an acceptance rate, and whether the rate counts the bonus token.
 
-    The rate is (length - 1) / k, or length / (k + 1); None unless exactly one of them gives a whole k within rounding.
+    The rate is (length - 1) / k, or length / (k + 1); None unless one k alone fits within rounding.
     """
     unit = half_unit(digits)
     found = []
@@ -63,4 +71,4 @@ def longest_of(length: float, rate: float, digits: int) -> tuple[int | None, boo
             low, high = (above - unit) / (rate + unit), (above + unit) / (rate - unit)
             whole = [n for n in range(math.ceil(low - SLACK), math.floor(high + SLACK) + 1) if n > counted]
             found += [(n - counted, counted) for n in whole]
-    return found[0] if len(found) == 1 else (None, False)
+    return found[0] if len({k for k, _ in found}) == 1 else (None, False)

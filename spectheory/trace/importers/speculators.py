@@ -20,15 +20,14 @@ def read_speculators(path: Path) -> Counters:
     rows = list(csv.DictReader(text_of(path).splitlines()))
     if not rows:
         raise TextError(f"{path} has no row", limit="needs a subset", remedy="run the evaluation again")
-    parts = [_subset(row, f"{path} line {number}") for number, row in enumerate(rows, 2)]
-    return Counters.joined(parts)
+    digits = max((_digits(row[name]) for row in rows for name in row if _is_share(name)), default=0)
+    return Counters.joined([_subset(row, digits, f"{path} line {number}") for number, row in enumerate(rows, 2)])
 
 
-def _subset(row: dict[str, str], where: str) -> Counters:
+def _subset(row: dict[str, str], digits: int, where: str) -> Counters:
     try:
         calls, drafted, accepted = (int(float(row[name])) for name in TOTALS.values())
-        length, written = float(row[LENGTH]), [row[name] for name in row if name and name.startswith(SHARE)]
-        shares = [float(share) for share in written]
+        length, shares = float(row[LENGTH]), [float(row[name]) for name in row if _is_share(name)]
     except (KeyError, ValueError, TypeError) as error:
         raise TextError(
             f"{where} is no whole row", limit=f"needs {', '.join(TOTALS.values())}, {LENGTH}", remedy="export it again"
@@ -40,7 +39,6 @@ def _subset(row: dict[str, str], where: str) -> Counters:
             limit="1 + accepted / drafts",
             remedy="check the row for other counts",
         )
-    digits = min((_digits(share) for share in written if float(share) not in (0.0, 1.0)), default=1)
     survival, rounding = shares_of(shares, digits, calls, accepted)
     return Counters(
         calls, drafted, accepted, survival, len(shares) or None, rounding=rounding, engine="vllm",
@@ -48,9 +46,13 @@ def _subset(row: dict[str, str], where: str) -> Counters:
     )  # fmt: skip
 
 
-def _digits(number: str) -> int:
+def _is_share(name: str | None) -> bool:
+    return name is not None and name.startswith(SHARE)
+
+
+def _digits(number: str | None) -> int:
     """Digits after the point as written."""
-    return len(number.partition(".")[2])
+    return len((number or "").partition(".")[2])
 
 
 SPECULATORS = Format(

@@ -8,7 +8,8 @@ from typing import Any
 
 from spectheory.errors import TextError
 from spectheory.trace.counters import Counters
-from spectheory.trace.importers.base import Format, objects_of
+from spectheory.trace.importers.base import Format
+from spectheory.trace.importers.entries import Json, entries
 
 KEY = "specDecodingStats"
 COUNTS = {"calls": "numRequestsWithDraftTokens", "drafted": "numDraftTokens", "accepted": "numAcceptedTokens"}
@@ -20,7 +21,7 @@ ARGMAX = "TensorRT-LLM drafts first choices and accepts exact matches unless rej
 
 def read_trtllm_stats(path: Path) -> Counters:
     """The sum over the iterations that verified drafts."""
-    records = objects_of(path)
+    records = list(entries(path).values())
     seen: set[Any] = set()
     for number in (record.get("iter") for record in records if KEY in record):
         if number is not None and number in seen:
@@ -49,7 +50,7 @@ def read_trtllm_stats(path: Path) -> Counters:
     )
 
 
-def _iteration(record: dict[str, Any], where: str) -> dict[str, Any]:
+def _iteration(record: Json, where: str) -> dict[str, Any]:
     stats = record[KEY]
     try:
         found: dict[str, Any] = {name: stats[key] for name, key in COUNTS.items()}

@@ -1,0 +1,54 @@
+"""Intervals of what a log counted: over its requests, or over its calls as if these were independent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+
+from spectheory.intervals import Interval
+from spectheory.prediction.over_prompts import left_out, ratio, reach
+from spectheory.trace.calls import CallLog
+from spectheory.trace.counters import Counters
+from spectheory.trace.pooled import by_accepted
+
+Noise = Literal["requests", "calls", "unknown"]
+"""Intervals (95%) of the engine's own k are over requests, or binomial over calls as if these were independent: a lower
+bound of the noise."""
+
+
+def tokens_per_call(counters: Counters, log: CallLog | None) -> tuple[Callable[[int], Interval], Noise]:
+    """Tokens per call of chains of k with their 95% interval, and what that is over."""
+    if log is not None and len(log) > 1 and counters.survival:
+        counts = [by_accepted(each) for each in log.requests]
+        calls = left_out(np.array([sum(found.values()) for found in counts], dtype=float))
+
+        def over_requests(k: int) -> Interval:
+            tokens = [sum((1 + min(j, k)) * n for j, n in found.items()) for found in counts]
+            return ratio(left_out(np.array(tokens, dtype=float)), calls, limits=(1.0, k + 1.0))
+
+        return over_requests, "requests"
+
+    def over_calls(k: int) -> Interval:
+        depths = range(1, k + 1)
+        mean = math.fsum(counters.survival[:k])
+        if not counters.calls:
+            return Interval.estimate(1 + mean)
+        square = math.fsum((2 * i - 1) * counters.survival[i - 1] for i in depths)
+        half = reach(np.inf) * math.sqrt(max(square - mean**2, 0.0) / counters.calls)
+        return Interval(max(1 + mean - half, 1.0), 1 + mean, min(1 + mean + half, k + 1.0), "statistical")
+
+    return over_calls, "calls" if counters.calls and counters.survival else "unknown"
+
+
+def share_of_calls(share: float, calls: int | None) -> Interval:
+    """A share of calls with Wilson's 95% interval, which is valid near 0 and 1 too."""
+    if not calls:
+        return Interval.estimate(share)
+    z = reach(np.inf)
+    weight = 1 + z**2 / calls
+    centre = (share + z**2 / (2 * calls)) / weight
+    half = z / weight * math.sqrt(share * (1 - share) / calls + (z / (2 * calls)) ** 2)
+    return Interval(min(max(centre - half, 0.0), share), share, max(min(centre + half, 1.0), share), "statistical")

@@ -1,0 +1,184 @@
+"""``spectheory judge`` from its files to its answer: statuses, tables, JSON, and bad input in one line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spectheory.cli import console, main
+from spectheory.errors import SettingError, TextError, TraceError
+from spectheory.judging.judgement import judge
+from spectheory.trace import Trace
+from spectheory.trace.calls import CallLog, Request
+from spectheory.trace.counters import Counters
+from spectheory.verification.registry import path_rule
+from tests.commands import refused as refused_line
+from tests.judging.toy_engines import ToyEngine, dead_beyond, read, toy_pair
+from tests.made_up import all_refused
+
+PAIR = toy_pair(3)
+ENGINE = ToyEngine(PAIR)
+LOG = ENGINE.log(40)
+TRACE = read(PAIR, LOG)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Callable[..., list[str]]:
+    """A log and the trace of its texts, as files."""
+
+    def write(log: CallLog = LOG, trace: Trace | None = None) -> list[str]:
+        log.write(tmp_path / "calls.jsonl")
+        (trace or read(PAIR, log)).write(tmp_path / "trace.parquet")
+        return [str(tmp_path / "calls.jsonl"), str(tmp_path / "trace.parquet")]
+
+    return write
+
+
+Files = Callable[..., list[str]]
+
+
+def answered(capsys: pytest.CaptureFixture[str], status: int, *arguments: str) -> dict[str, Any]:
+    assert main(["judge", *arguments, "--json"]) == status
+    return dict(json.loads(capsys.readouterr().out))
+
+
+def test_the_answer_begins_with_the_rule(
+    files: Files, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(console.answers, "_width", 100)
+    assert main(["judge", *files()]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("Counts fit rule token: ")
+    assert max(map(len, out.splitlines())) <= 100
+    for words in ("refuted: race, block", "recursive-distinct", "at known starts", "Is the output right?"):
+        assert words in " ".join(out.split()), words
+
+
+def test_the_json_has_counts_expectations_and_verdicts(
+    files: Files, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = answered(capsys, 0, *files(), "--out", str(tmp_path / "out"))
+    assert found["fitting"] == ["token"]
+    assert (found["refuted"], found["output_refuted"], found["causes"]) == (False, False, [])
+    calls = found["rules"][0]["calls"]
+    assert calls["counted"] == sum(request.calls or 0 for request in LOG.requests)
+    assert calls["z"] == pytest.approx((calls["counted"] - calls["expected"]["low"]) / calls["deviation"])
+    assert [one["calls"]["z"] for one in found["rules"] if one["rule"] == "argmax"] == [None], "infinite"
+    assert json.loads((tmp_path / "out" / "judgement.json").read_text()) == found
+
+
+def test_a_stated_rule_that_does_not_run_is_status_1(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    found = answered(capsys, 1, *files(ToyEngine(PAIR, "argmax").log(40)), "--rule", "token")
+    assert found["headline"].startswith("Rule token is REFUTED: ")
+    assert "rule argmax fits" in found["headline"]
+    assert [cause["cause"] for cause in found["causes"]] == ["argmax drafts"]
+    found = answered(capsys, 1, *files(replace(ENGINE, bend=dead_beyond(1)).log(40)))
+    assert found["headline"].startswith("NO rule fits the counts")
+    assert [cause["cause"] for cause in found["causes"]] == ["dead beyond a depth"]
+
+
+def test_output_that_is_no_sample_is_status_1(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same texts read by another target: the counts of independent match depend on the draft alone."""
+    log = ToyEngine(PAIR, "independent").log(40)
+    other = replace(toy_pair(4), draft=PAIR.draft)
+    found = answered(capsys, 1, *files(log, read(other, log)), "--rule", "independent")
+    assert (found["refuted"], found["output_refuted"]) == (False, True)
+    assert "Output: REFUTED" in found["headline"]
+
+
+def test_temperature_0(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    found = answered(capsys, 0, *files(ToyEngine(PAIR, "greedy").log(20)))
+    assert (found["fitting"], found["output"]) == (["greedy"], [])
+
+
+def test_totals_beside_texts(files: Files, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bare = replace(LOG, requests=tuple(replace(r, accepted=(), drafted=(), calls=None) for r in LOG.requests))
+    calls = sum(request.calls or 0 for request in LOG.requests)
+    Counters(calls=calls, accepted=1, engine="toy").write(tmp_path / "counters.json")
+    found = answered(capsys, 0, *files(bare), str(tmp_path / "counters.json"))
+    assert found["rules"][0]["calls"]["counted"] == calls
+    assert "token" in found["fitting"]
+
+
+def test_counts_without_texts_give_readings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bare = replace(LOG, requests=tuple(replace(r, prompt=(), output=()) for r in LOG.requests))
+    bare.write(tmp_path / "calls.jsonl")
+    found = answered(capsys, 0, str(tmp_path / "calls.jsonl"))
+    assert "rules" not in found
+
+
+def without(name: str) -> Trace:
+    return Trace({key: column for key, column in TRACE.columns.items() if key != name}, TRACE.texts, TRACE.provenance)
+
+
+def changed(**fields: Any) -> CallLog:
+    """The log with fields of its first request changed."""
+    first, *others = LOG.requests
+    return replace(LOG, requests=(replace(first, **fields), *others))
+
+
+UNCOUNTED = {"accepted": (), "drafted": (), "calls": None, "total_accepted": None, "total_drafted": None}
+
+test_bad_evidence_is_refused = all_refused(
+    {
+        "no ids": (
+            lambda: judge(changed(output=(), tokens=30), TRACE),
+            TextError,
+            "request '0' has no output token ids",
+        ),
+        "no request": (lambda: judge(CallLog(()), TRACE), TextError, "the log has no request"),
+        "other ids": (
+            lambda: judge(changed(output=(7,) * 30), TRACE),
+            TextError,
+            "request '0': its output is no text of the trace",
+        ),
+        "no calls": (lambda: judge(changed(**UNCOUNTED), TRACE), TextError, "request '0' has no number of calls"),
+        "no k": (
+            lambda: judge(CallLog((Request("0", (1,), LOG.requests[0].output, calls=9),)), TRACE),
+            TextError,
+            "the log does not say k",
+        ),
+        "a small k": (lambda: judge(LOG, TRACE, k=2), TextError, "a call accepted 3 tokens"),
+        "other settings": (
+            lambda: judge(replace(LOG, temperature=0.7), TRACE),
+            TraceError,
+            "temperature is 1.0 in the trace and 0.7 in the log",
+        ),
+        "a text without ids": (lambda: judge(LOG, without("token")), TraceError, "the trace has no token ids"),
+        "a rule without columns": (
+            lambda: judge(LOG, without("race_g"), rules=[path_rule("race")]),
+            TraceError,
+            "the trace has no race_g",
+        ),
+        "a rule at temperature 0": (
+            lambda: judge(replace(LOG, temperature=0.0), TRACE, rules=[path_rule("lookup")]),
+            SettingError,
+            "the text is of temperature 0",
+        ),
+        "counters without calls": (
+            lambda: judge(LOG, TRACE, counters=Counters(accepted=3)),
+            TextError,
+            "the counters hold no calls",
+        ),
+    }
+)
+
+
+def test_bad_files_are_one_line(files: Files, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log, trace = files()
+    (tmp_path / "half.jsonl").write_text(Path(log).read_text()[:-20])
+    for arguments, fragment in (
+        ([trace], "there are no calls to judge"),
+        ([log, trace, trace], "2 traces are given"),
+        ([str(tmp_path / "none"), trace], "none"),
+        ([str(tmp_path / "half.jsonl"), trace], "line"),
+        ([log, trace, "--k", "0"], "--k is 0"),
+        ([log, trace, "--rule", "nothing"], "rule 'nothing' is unknown"),
+        ([log, trace, "--temperature", "-1"], "temperature"),
+    ):
+        assert fragment in refused_line(["judge", *arguments], capsys)

@@ -1,0 +1,226 @@
+"""Counts without texts: readings at every k against runs at that k, their noise, and what they refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spectheory.cost import ConstantRatio, LatencyTable
+from spectheory.errors import TextError
+from spectheory.intervals import Interval
+from spectheory.judging.matches import bounds_at, calls_of
+from spectheory.judging.position import FALSE_ALARM, compare
+from spectheory.judging.readings import readings
+from spectheory.trace.calls import CallLog, Request
+from spectheory.trace.counters import Counters
+from spectheory.trace.pooled import pooled
+from tests.made_up import all_refused, each
+from tests.trace.counter_cases import HELD, sample
+
+ONE = Counters(calls=100, drafted=200, accepted=90, survival=(0.6, 0.3), k=2)
+
+
+def texts(seed: int, n: int = 40, tokens: int = 120) -> list[Any]:
+    """Whether the tokens of texts match the draft: easy and hard stretches, as a two-state chain."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for _ in range(n):
+        easy = np.cumsum(rng.random(tokens) < 0.1) % 2 == 0
+        rows.append(rng.random(tokens) < np.where(easy, 0.95, 0.4))
+    return rows
+
+
+def run_of(match: Sequence[bool], k: int, name: str = "r") -> Request:
+    """The calls of k drafts over a text, one after another, as an engine would make them."""
+    accepted, at = [], 0
+    while at < len(match):
+        run = 0
+        while run < k and at + run < len(match) and match[at + run]:
+            run += 1
+        accepted.append(run)
+        at += run + 1
+    return Request(name, accepted=tuple(accepted), drafted=(k,) * len(accepted))
+
+
+def log_of(rows: list[Any], k: int) -> CallLog:
+    return CallLog(tuple(run_of(row, k, str(i)) for i, row in enumerate(rows)), k=k)
+
+
+def test_first_choices_bound_the_calls_at_every_k() -> None:
+    """The counts of one k hold those of every other k between their ends, and those of their own exactly."""
+    rows = texts(1)
+    for logged in (1, 2, 5):
+        log = log_of(rows, logged)
+        for k in (1, 2, 3, 5, 9):
+            fewest, most = bounds_at(log, k) or (np.empty(0), np.empty(0))
+            counted = np.array([len(run_of(row, k).accepted) for row in rows])
+            assert np.all(fewest <= counted)
+            assert np.all(counted <= most)
+            if k == logged:
+                assert np.array_equal(fewest, most)
+    ends = bounds_at(log_of(rows, 5), 2) or (np.empty(0), np.empty(0))
+    assert ends[1].sum() - ends[0].sum() < 0.1 * ends[1].sum(), "a long chain says nearly all about a short one"
+
+
+def test_wrong_matches_are_outside_the_ends() -> None:
+    """The control: calls of texts with one match in ten turned are outside the ends."""
+    rows, log = texts(2), log_of(texts(2), 5)
+    turned = [row ^ (np.random.default_rng(3).random(len(row)) < 0.1) for row in rows]
+    fewest, most = bounds_at(log, 2) or (np.empty(0), np.empty(0))
+    counted = sum(calls_of(row, 2) for row in turned)
+    assert not fewest.sum() <= counted <= most.sum()
+
+
+def test_ends_need_accepted_tokens_of_every_call() -> None:
+    assert bounds_at(CallLog((Request("a", calls=3, total_accepted=2),), k=2), 1) is None
+    assert bounds_at(CallLog((Request("a", accepted=(1, 0)),)), 1) is None
+    assert bounds_at(CallLog(()), 1) is None
+
+
+def test_readings_of_own_starts_are_estimates_and_differ_from_runs() -> None:
+    """A run at k = 1 accepts more at position 1 than one at k = 6, whose calls start at harder tokens."""
+    long, short = readings(log_of(texts(4, n=200), 6)), readings(log_of(texts(4, n=200), 1))
+    assert [row.basis for row in long.rows[:7]] == ["own starts"] * 5 + ["counted", "constant hazard"]
+    assert long.rows[0].tokens_per_call.kind == "estimate"
+    assert long.counted.tokens_per_call.kind == "statistical"
+    assert short.rows[0].tokens_per_call.best > long.rows[0].survival.high + 1
+    found = compare(short.counters, long.counters)
+    assert found is not None
+    assert found.differ
+    assert "beyond the noise" in found.sentence(("one", "other"))
+    ends = long.rows[0].first_choices
+    assert ends is not None
+    assert ends.low <= short.counted.tokens_per_call.best <= ends.high
+
+
+def test_counted_values_are_those_of_the_log() -> None:
+    for name in HELD:
+        counters = sample(name)
+        if counters.length is None or not (counters.k or counters.mean_drafted):
+            continue
+        found = readings(counters)
+        assert found.counted.tokens_per_call.best == pytest.approx(counters.length, abs=len(found.rows) * 5e-4)
+        assert [row.k for row in found.rows] == list(range(1, 17))
+        sums = 1 + np.cumsum([row.survival.best for row in found.rows])
+        assert [row.tokens_per_call.best for row in found.rows] == pytest.approx(sums, abs=5e-3)
+
+
+def test_noise_over_requests_holds_the_truth() -> None:
+    """95% intervals over requests miss the mean of many texts in 5 of 100 runs (14 or more: chance below 1e-3).
+
+    The control: texts of one stretch each make the calls of a text dependent, and the interval over calls misses more.
+    """
+    missed = narrow = 0
+    truth = _mean_of(stretches(5, n=4000))
+    for seed in range(100):
+        log = log_of(stretches(100 + seed, n=20), 3)
+        over = readings(log, k_max=3).counted.tokens_per_call
+        missed += not over.low <= truth <= over.high
+        calls = readings(pooled(log), k_max=3).counted.tokens_per_call
+        narrow += not calls.low <= truth <= calls.high
+    assert missed < 14
+    assert narrow > 30, "the interval over calls is a lower bound of the noise"
+
+
+def stretches(seed: int, n: int) -> list[Any]:
+    """Texts that are easy or hard as a whole."""
+    rng = np.random.default_rng(seed)
+    return [rng.random(60) < rng.choice([0.3, 0.9]) for _ in range(n)]
+
+
+def _mean_of(rows: list[Any]) -> float:
+    return pooled(log_of(rows, 3)).length or 0.0
+
+
+def test_the_best_k_for_a_cost() -> None:
+    free = readings(ONE, ConstantRatio(0.0), k_max=4)
+    assert free.best is not None
+    assert (free.best.k, free.best.speedup) == (2, free.best.tokens_per_call)
+    assert free.best_beyond is not None
+    assert free.best_beyond.k == 4
+    dear = readings(ONE, ConstantRatio(0.9), k_max=4)
+    assert dear.best is not None
+    assert dear.best.speedup is not None
+    assert (dear.best.k, dear.best_beyond) == (1, None)
+    assert dear.best.speedup.best == pytest.approx(1.6 / 1.9)
+    assert readings(ONE).best is None
+
+
+def test_latencies_reach_as_far_as_they_were_measured() -> None:
+    second = Interval.exact
+    table = LatencyTable({1: second(1.0), 3: second(1.2)}, {1: second(0.1), 2: second(0.1)}, context=64)
+    found = readings(ONE, table, k_max=4)
+    assert [row.speedup is None for row in found.rows] == [False, False, True, True]
+
+
+def test_the_times_of_a_log_give_its_cost() -> None:
+    """The draftOverhead s of TensorRT-LLM is k c / (1 + k c)."""
+    found = readings(sample("trtllm_iterations.jsonl"))
+    c = 2.2 / (9.1 - 2.2) / 3
+    assert found.best is not None
+    assert found.best.speedup is not None
+    assert found.best.speedup.best == pytest.approx(2.5 / (1 + 3 * c))
+    assert found.best.speedup.kind == "estimate"
+    assert any("from the log's own times" in line for line in found.assumptions)
+
+
+def test_a_variable_number_of_drafts_does_not_bias_hazards() -> None:
+    """Calls of tokens that match with 0.8 whatever came before, with 1 to 4 drafts at random: hazards are 0.8.
+
+    Sizes: 20,000 calls, so a hazard has a standard error below 0.005, and 0.02 is four of them. The control: survival
+    over all calls is lower than 0.8 ** i by far.
+    """
+    rng = np.random.default_rng(11)
+    drafted = rng.integers(1, 5, 20_000)
+    accepted = np.minimum(drafted, rng.geometric(0.2, 20_000) - 1)
+    log = CallLog((Request("a", accepted=tuple(accepted.tolist()), drafted=tuple(drafted.tolist())),))
+    found = readings(log, k_max=6)
+    assert [row.basis for row in found.rows[:5]] == ["drafted so far"] * 4 + ["constant hazard"]
+    assert [row.hazard for row in found.rows] == pytest.approx([0.8] * 6, abs=0.02)
+    assert found.counted.tokens_per_call.kind == "estimate"
+    assert found.counters.survival[3] < 0.8**4 / 3
+    assert any("variable number" in line for line in found.assumptions)
+    assert "biased down" in found.counters.biases[0]
+
+
+def test_a_mean_alone_is_read_with_a_constant_hazard() -> None:
+    found = readings(sample("sglang_log.txt"), k_max=5)
+    hazards = {round(row.hazard or 0, 9) for row in found.rows}
+    assert len(hazards) == 1
+    assert found.counted.tokens_per_call.best == pytest.approx(1.9)
+    assert found.counted.tokens_per_call.kind == "estimate"
+    assert any("constant" in line for line in found.assumptions)
+
+
+test_counts_that_say_too_little_are_refused = all_refused(
+    {
+        "no calls": (lambda: readings(sample("llama_older.txt")), TextError, "do not say tokens per call"),
+        "no k": (lambda: readings(sample("trtllm_metrics.txt")), TextError, "do not say k"),
+        "too long": (lambda: readings(Counters(mean_length=4.5, k=3)), TextError, "at most k + 1"),
+        "nothing": (lambda: readings(Counters(calls=0, drafted=0, accepted=0, k=2)), TextError, "tokens per call"),
+    }
+)
+
+
+@each("k, of", [(1, (0, 1)), (2, (0, 0))])
+def test_all_or_nothing(k: int, of: tuple[int, int]) -> None:
+    """Shares of 0 and 1 have intervals inside [0, 1]."""
+    for share in of:
+        found = readings(Counters(calls=9, drafted=9 * k, accepted=9 * k * share, survival=(share,) * k, k=k))
+        assert 0 <= found.rows[0].survival.low <= share <= found.rows[0].survival.high <= 1
+        assert found.counted.tokens_per_call.best == 1 + k * share
+
+
+def test_equal_acceptances_are_seldom_called_different() -> None:
+    """The false alarm of a comparison is the stated one: 1% of 4,000, and at most 70 with a chance below 1e-5."""
+    rng = np.random.default_rng(7)
+    hits = rng.binomial((400, 900), 0.7, size=(4000, 2)) / (400, 900)
+    pairs = [(Counters(calls=400, survival=(a,)), Counters(calls=900, survival=(b,))) for a, b in hits]
+    differing = sum(found.differ for one, other in pairs if (found := compare(one, other)))
+    assert 0 < differing <= 70
+    assert FALSE_ALARM == 0.01
+    assert compare(ONE, Counters(calls=3)) is None
+    assert compare(Counters(calls=3, survival=(1.0,)), Counters(calls=4, survival=(1.0,))) is not None
