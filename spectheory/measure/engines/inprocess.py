@@ -97,10 +97,10 @@ class InProcess(Engine):
         """Lines of the driver, as they come."""
         log.parent.mkdir(parents=True, exist_ok=True)
         command = [self._python(), str(DRIVERS / "driver.py"), str(self.runs)]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        pipe = subprocess.PIPE
         with (
             log.open("w+", encoding="utf-8") as said,
-            subprocess.Popen(command, **pipes, stderr=said, text=True) as process,
+            subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=said, text=True) as process,
         ):
             try:
                 _tell(process.stdin, json.dumps(job))

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import openvino as ov
+from numpy.typing import NDArray
 from openvino import opset13 as ops
 from openvino import opset15
 
@@ -23,7 +24,7 @@ NUMBERS = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16}
 """Types of numbers in safetensors files that are read."""
 
 
-def weights_of(folder: Path) -> dict[str, np.ndarray]:
+def weights_of(folder: Path) -> dict[str, NDArray[Any]]:
     """Every tensor of a folder's safetensors files, in float32."""
     found = {}
     for file in sorted(folder.glob("*.safetensors")):
@@ -41,7 +42,7 @@ def weights_of(folder: Path) -> dict[str, np.ndarray]:
 class Decoder:
     """The graph of one model: token ids in, logits out, keys and values in the model's state."""
 
-    def __init__(self, config: dict[str, Any], weights: dict[str, np.ndarray]) -> None:
+    def __init__(self, config: dict[str, Any], weights: dict[str, NDArray[Any]]) -> None:
         self.config, self.weights = config, weights
         self.heads, self.groups = config["num_attention_heads"], config["num_key_value_heads"]
         self.width = config.get("head_dim") or config["hidden_size"] // self.heads
