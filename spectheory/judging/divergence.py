@@ -58,12 +58,16 @@ class Divergence:
     other: int | None = None
 
     @property
+    def size(self) -> float:
+        """Nats that rounding must explain: the gap; against plain decoding the first two choices must be close too."""
+        return self.gap if self.other is None else max(self.gap, self.margin)
+
+    @property
     def kind(self) -> Kind:
-        """A tie if rounding explains it; against plain decoding the first two choices must be close too."""
-        size = self.gap if self.other is None else max(self.gap, self.margin)
-        if math.isnan(size):
+        """A tie if rounding explains it."""
+        if math.isnan(self.size):
             return "unknown"
-        return "tie" if size <= self.bound else "fault"
+        return "tie" if self.size <= self.bound else "fault"
 
     def as_dict(self) -> dict[str, Any]:
         """All fields and the kind."""
@@ -140,6 +144,13 @@ def greedy_tests(trace: Trace, *, dtype: str = "") -> tuple[OutputTest, ...]:
     )
 
 
+def engine_dtype(log: CallLog) -> str:
+    """Precision in which an engine ran, as its log or its settings say; empty if unknown."""
+    settings = log.provenance.get("settings")
+    within = settings.get("dtype") if isinstance(settings, Mapping) else None
+    return str(log.provenance.get("dtype") or within or "")
+
+
 def first_of_each(found: Sequence[Divergence]) -> tuple[Divergence, ...]:
     """The first divergence of each text."""
     firsts: dict[str, Divergence] = {}
@@ -176,14 +187,14 @@ def against_plain(log: CallLog, plain: CallLog, trace: Trace, *, dtype: str = ""
 
 
 def in_words(found: Sequence[Divergence], texts: int, *, what: str = "the target's first choices") -> str:
-    """The answer in one sentence."""
+    """The answer in one sentence; `what` the texts should be, as ``"those of plain decoding"``."""
     if not found:
         return f"All {texts} texts are {what}."
     by_kind = {kind: [one for one in found if one.kind == kind] for kind in ("fault", "unknown", "tie")}
     kind = next(kind for kind, ones in by_kind.items() if ones)
     number = len({one.text for one in by_kind[kind]})
     if kind == "fault":
-        worst = max(by_kind[kind], key=lambda one: one.gap)
+        worst = max(by_kind[kind], key=lambda one: one.size)
         return (
             f"{number} of {texts} texts leave {what} by more than rounding explains: text {worst.text!r}, token "
             f"{worst.position + 1}, {worst.gap:.2g} nats below the first choice, margin {worst.margin:.2g}, "
@@ -191,10 +202,10 @@ def in_words(found: Sequence[Divergence], texts: int, *, what: str = "the target
         )
     if kind == "unknown":
         return f"{number} of {texts} texts end before {what}: their margin there is unknown."
-    widest = max(found, key=lambda one: one.gap)
+    widest = max(found, key=lambda one: one.size)
     return (
         f"{number} of {texts} texts leave {what}, at ties alone: "
-        f"gaps of at most {widest.gap:.2g} nats, where rounding explains {widest.bound:.2g}."
+        f"gaps of at most {widest.size:.2g} nats, where rounding explains {widest.bound:.2g}."
     )
 
 

@@ -8,12 +8,11 @@ from functools import partial
 
 import numpy as np
 
-from spectheory.errors import SettingError
 from spectheory.judging.causes import CAUSES
 from spectheory.judging.causes.base import Context, Finding, Reread
 from spectheory.judging.causes.early import stops_early
 from spectheory.judging.counting import Counting, counted, counting_of, past_end, torn
-from spectheory.judging.divergence import greedy_tests
+from spectheory.judging.divergence import engine_dtype, greedy_tests
 from spectheory.judging.matching import check_settings, matched
 from spectheory.judging.output import OutputTest, output_tests
 from spectheory.judging.standing import Bench, Floats, Standing
@@ -22,7 +21,7 @@ from spectheory.trace import Trace
 from spectheory.trace.calls import CallLog
 from spectheory.trace.counters import Counters
 from spectheory.verification import PathRule
-from spectheory.verification.matching import GreedyMatch
+from spectheory.verification.matching import ArgmaxDraft, GreedyMatch
 from spectheory.verification.registry import RULES
 
 
@@ -119,9 +118,9 @@ def judge(
         bench.standing(names[0], survival, [o for o in every if o is not survival], names[1:])
         for names, survival in groups
     )
-    stated = tuple(rule.name for rule in rules)
+    stated = tuple(dict.fromkeys(GreedyMatch.name if greedy and rule.uses_draft else rule.name for rule in rules))
     ordered = tuple(sorted(standings, key=_order))
-    output = greedy_tests(trace, dtype=str(log.provenance.get("dtype", ""))) if greedy else output_tests(trace)
+    output = greedy_tests(trace, dtype=engine_dtype(log)) if greedy else output_tests(trace)
     made = Judgement(log, counting, ordered, stated, output, notes=tuple(_notes(log, bench)))
     tried = [
         cause
@@ -158,11 +157,13 @@ def _bench(log: CallLog, counting: Counting, counters: Counters | None, greedy: 
 
 
 def _asked(trace: Trace, stated: tuple[PathRule, ...], greedy: bool) -> list[PathRule]:
-    """The stated rules, and all about two pmfs that the trace has columns for; greedy text has one rule."""
+    """The stated rules, and all about two pmfs that the trace has columns for; greedy text has one of these."""
     if greedy:
-        if any(rule.output == "biased" or not rule.uses_draft for rule in stated):
-            raise SettingError("the text is of temperature 0", limit="its rule is greedy", remedy="leave --rule out")
-        return [GreedyMatch()]
+        copied = [rule for rule in stated if not rule.uses_draft]
+        for rule in (*copied, *([] if copied else [ArgmaxDraft()])):
+            rule.require(trace.columns)
+        has_draft = set(ArgmaxDraft.needs) <= set(trace.columns)
+        return [*copied, *([GreedyMatch()] if has_draft else [])]
     for rule in stated:
         rule.require(trace.columns)
     named = {rule.name for rule in stated}

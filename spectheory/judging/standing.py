@@ -102,8 +102,8 @@ class Bench:
     greedy: bool = False
 
     def survival(self, rule: PathRule, trace: Trace) -> Floats:
-        """P(tau >= i) at every position; at temperature 0 drafts are the draft's first choices."""
-        read = ArgmaxDraft() if self.greedy else rule
+        """P(tau >= i) at every position; at temperature 0 a draft's tokens are its first choices."""
+        read = ArgmaxDraft() if self.greedy and rule.uses_draft else rule
         return np.asarray(read.path_survival(trace.columns, self.counting.k), dtype=np.float64)
 
     def standing(

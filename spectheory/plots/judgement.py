@@ -41,7 +41,7 @@ def draw(figure: Figure, answers: Sequence[Content]) -> None:
     _key(ax, colours)
     caption(
         figure,
-        "Line: counted.  Dot: expected of the same texts under a rule; bar: 95% of runs.  Hollow and crossed: refuted.",
+        "Line: counted.  Dot: expected of the same texts by rule; bar: 95% of runs.  Crossed: refuted by all counts.",
     )
 
 
@@ -74,7 +74,9 @@ def labels(answers: Sequence[Content]) -> Iterator[str]:
     for answer in answers:
         name = f"{answer['engine']} {answer['version']}".strip()
         temperature = "" if answer["temperature"] is None else f", T = {answer['temperature']:g}"
-        yield f"{name if name != before else ''}   k = {answer['k']}{temperature}".lstrip()
+        drafts = answer.get("provenance", {}).get("drafts")
+        how = f", {drafts} drafts" if drafts and answer["temperature"] else ""
+        yield f"{name if name != before else ''}   k = {answer['k']}{temperature}{how}".lstrip()
         before = name
 
 

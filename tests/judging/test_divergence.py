@@ -18,6 +18,7 @@ from spectheory.judging.divergence import (
     UNIT_ROUNDING,
     against_plain,
     divergences,
+    engine_dtype,
     first_of_each,
     greedy_tests,
     in_words,
@@ -79,6 +80,9 @@ def test_the_greedy_test_refutes_faults_alone() -> None:
     assert (tied.refuted, wrong.refuted) == (False, True)
     assert (wrong.statistic, wrong.text, wrong.side, wrong.null) == (1.0, "a", "estimate", GREEDY)
     assert tied.smallest == bound
+    for provenance in ({"dtype": "float16"}, {"settings": {"dtype": "float16"}}):
+        assert engine_dtype(CallLog((), provenance=provenance)) == "float16"
+    assert engine_dtype(CallLog((), provenance={"settings": None})) == ""
     for dtype in ("bfloat16", "torch.bfloat16", "bf16"):
         assert not greedy_tests(a_trace([0, 2 * bound, 0, 0]), dtype=dtype)[0].refuted
     assert greedy_tests(a_trace([0, 2 * bound, 0, 0]), dtype="int8")[0].refuted  # read as the trace's own

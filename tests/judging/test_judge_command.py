@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from spectheory.cli import console, main
-from spectheory.errors import SettingError, TextError, TraceError
+from spectheory.errors import TextError, TraceError
 from spectheory.judging.judgement import judge
 from spectheory.trace import Trace
 from spectheory.trace.calls import CallLog, Request
@@ -93,7 +93,10 @@ def test_output_that_is_no_sample_is_status_1(files: Files, capsys: pytest.Captu
 
 def test_temperature_0(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
     found = answered(capsys, 0, *files(ToyEngine(PAIR, "greedy").log(20)))
-    assert (found["fitting"], found["output"]) == (["greedy"], [])
+    assert found["fitting"] == ["greedy"]
+    assert not found["output_refuted"]
+    found = answered(capsys, 0, *files(ToyEngine(PAIR, "greedy").log(20)), "--rule", "token")
+    assert found["stated"] == ["greedy"], "greedy text has one rule"
 
 
 def test_totals_beside_texts(files: Files, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -155,10 +158,15 @@ test_bad_evidence_is_refused = all_refused(
             TraceError,
             "the trace has no race_g",
         ),
-        "a rule at temperature 0": (
+        "copied drafts that were not read": (
             lambda: judge(replace(LOG, temperature=0.0), TRACE, rules=[path_rule("lookup")]),
-            SettingError,
-            "the text is of temperature 0",
+            TraceError,
+            "the trace has no lookup_match",
+        ),
+        "greedy text without the draft's order": (
+            lambda: judge(replace(LOG, temperature=0.0), without("draft_rank")),
+            TraceError,
+            "the trace has no draft_rank",
         ),
         "counters without calls": (
             lambda: judge(LOG, TRACE, counters=Counters(accepted=3)),

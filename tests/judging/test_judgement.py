@@ -10,13 +10,16 @@ from scipy import stats
 
 from spectheory.judging.judgement import Judgement, judge
 from spectheory.judging.standing import FALSE_ALARMS, Standing
-from spectheory.trace.calls import CallLog
+from spectheory.trace import TextInfo, Trace
+from spectheory.trace.calls import CallLog, Request
 from spectheory.trace.counters import Counters
+from spectheory.verification import LookupMatch
 from tests.judging.toy_engines import ToyEngine, read, toy_pair
 from tests.made_up import each
 
 PAIR = toy_pair(3)
 RULES = ("token", "block", "race", "independent", "argmax")
+ENGINE_LOG = ToyEngine(PAIR, "greedy").log(1)
 RIGHT = 1e-7
 """False-fail rate of an assertion that a right rule stands."""
 
@@ -94,6 +97,18 @@ def test_temperature_0_demands_equality() -> None:
     assert found.refuted
     assert found.standings[0].texts == ("4",)
     assert found.standings[0].p == 0
+
+
+def test_copied_drafts_are_judged_where_they_are_stated() -> None:
+    """Prompt lookup on greedy text: one call accepts two tokens of the three that repeat what stood before."""
+    log = CallLog((Request("0", (1,), (5, 6, 7, 5, 6, 7, 8), accepted=(0, 0, 2, 0)),), k=2, temperature=0.0)
+    columns = {name: column[:7] for name, column in read(PAIR, ENGINE_LOG).columns.items()}
+    matches = {"lookup_match": np.array([0, 0, 0, 2, 0, 0, 0]), "lookup_drafted": np.array([0, 0, 0, 2, 2, 2, 2])}
+    columns |= {"token": np.array(log.requests[0].output), **matches}
+    found = judge(log, Trace(columns, (TextInfo("0", 7),)), rules=[LookupMatch()])
+    assert [one.rule for one in found.questioned] == ["lookup"]
+    assert not found.refuted
+    assert found.questioned[0].calls.low == 4
 
 
 def test_totals_of_the_engine_are_judged_in_place_of_the_requests() -> None:

@@ -52,8 +52,8 @@ def test_verdicts(found: dict[str, Any], words: str) -> None:
 
 
 def test_engines_are_named_where_they_change() -> None:
-    rows = [answer("a"), answer("a", k=5), answer("b", temperature=None)]
-    assert list(labels(rows)) == ["a 1   k = 3, T = 1", "k = 5, T = 1", "b 1   k = 3"]
+    rows = [answer("a"), answer("a", k=5, provenance={"drafts": "argmax"}), answer("b", temperature=None)]
+    assert list(labels(rows)) == ["a 1   k = 3, T = 1", "k = 5, T = 1, argmax drafts", "b 1   k = 3"]
 
 
 def test_rules_at_one_place_stand_in_lanes() -> None:

@@ -100,21 +100,22 @@ def jobs(engine: Engine, ids: Mapping[str, tuple[int, ...]], asked: EngineValida
         plain_job = Job(tuple(copies), asked.tokens, None, sampling, asked.seed)
         if not served:
             yield f"T{temperature:g}-plain", plain_job
-        for k in _chains(engine) if served else asked.ks:
+        for k in _chains(engine, asked.ks) if served else asked.ks:
             for drafts in engine.drafts if temperature else (None,):
                 name = f"T{temperature:g}-k{k}" + (f"-{drafts}" if drafts else "")
                 yield name, replace(plain_job, k=k, drafts=drafts)
 
 
-def _chains(engine: Engine) -> tuple[int, ...]:
+def _chains(engine: Engine, ks: tuple[int, ...]) -> tuple[int, ...]:
+    """The chain that a server drafts, by its counters; where they do not say, the one k that is asked for."""
     chain = engine.chain() if isinstance(engine, ServerEngine) else None
-    if chain is None:
+    if chain is None and len(ks) > 1:
         raise SettingError(
             "the server does not say how many tokens it drafts",
-            limit="needs spec_decode counters by position in /metrics",
-            remedy="start it with speculation and metrics",
+            limit="needs spec_decode counters by position in /metrics, or one k",
+            remedy="give its --k",
         )
-    return (chain,)
+    return ks if chain is None else (chain,)
 
 
 def _told(on_progress: OnStep | None, what: str) -> Callable[[int, int], None] | None:
