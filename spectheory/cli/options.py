@@ -144,6 +144,8 @@ class PlanOptions(Question):
     overhead: Annotated[float, the.OVERHEAD] = 0.0
     batch: Annotated[list[int] | None, shown(the.BATCH, 1, 2, 4, 8, 16, 32, 64, 128, 256)] = None
     context: Annotated[list[int] | None, shown(the.CONTEXT, 1024)] = None
+    bench: Annotated[list[Path] | None, the.BENCH] = None
+    export: Annotated[str | None, the.EXPORT] = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,9 @@ from spectheory.cli.answer import show, write
 from spectheory.cli.console import answers, ready_folder
 from spectheory.cli.inputs import in_range
 from spectheory.cli.options import PlanOptions
+from spectheory.cli.plan_bench import run_bench_plan
 from spectheory.cli.plan_costs import DEFAULT_CONTEXT, check_costs, check_shared
+from spectheory.cli.plan_export import run_export
 from spectheory.cli.plan_inputs import BUILT_IN, built_in, counted, draft_at, sources
 from spectheory.cli.progress import working
 from spectheory.cli.readings import show_readings
@@ -53,6 +55,10 @@ def run_plan(question: PlanOptions) -> None:
     check_costs(question)
     in_range("--k-max", question.k_max, LONGEST_CHAIN)
     in_range("--nodes-max", question.nodes, LARGEST_TREE)
+    if question.export is not None:
+        return run_export(question)
+    if question.bench:
+        return run_bench_plan(question)
     rules = read_rules(question.rule)
     if question.out:
         ready_folder(question.out)

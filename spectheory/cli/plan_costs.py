@@ -36,6 +36,7 @@ def check_costs(question: PlanOptions) -> None:
         "--c": question.c is not None,
         "--latency": bool(question.latency),
         "--hardware": question.hardware is not None,
+        "--bench": bool(question.bench),
     }
     sources = [name for name, here in given.items() if here]
     if len(sources) > 1:
@@ -47,13 +48,14 @@ def check_costs(question: PlanOptions) -> None:
     defaults = PlanOptions()
     names = ("target_architecture", "draft_architecture", "batch", "context", "peak", "weight_bytes", "overhead")
     idle = [f"--{n.replace('_', '-')}" for n in names if getattr(question, n) != getattr(defaults, n)]
+    idle = [name for name in idle if not (question.bench and name in ("--batch", "--context"))]
     if idle and question.hardware is None:
         raise SettingError(
             f"{', '.join(idle)} given without --hardware",
             limit="measured latencies are of one machine, batch 1 and one context",
-            remedy="name an accelerator with --hardware",
+            remedy="name an accelerator with --hardware, or time a server for --bench",
         )
-    if question.passes_alone and (question.hardware is not None or question.c is not None):
+    if question.passes_alone and sources and sources[0] != "--latency":
         raise SettingError(
             f"--passes-alone is given with {sources[0]}",
             limit="only measured latencies know a loop",
@@ -99,7 +101,7 @@ def cost_of(question: PlanOptions, name: str, trace_file: Path | None, trace: Tr
         raise SettingError(
             f"the costs of {name} are unknown",
             limit="a speed-up needs latencies, a ratio or hardware",
-            remedy="give --latency, --c or --hardware",
+            remedy="give --latency, --c, --hardware or --bench",
         )
     return read_latencies(file, trace)
 

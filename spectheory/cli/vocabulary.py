@@ -97,6 +97,9 @@ LATENCY = option("--latency", "FILE", COST, "Latency table of `spectheory measur
 PASSES_ALONE = option(
     "--passes-alone", "", COST, "Count the models' passes alone, without the time of our decoding loop."
 )
+BENCH = option(
+    "--bench", "PATH", COST, "Results of `vllm bench serve`, or their folder: runs with and without speculation."
+)
 HARDWARE = option("--hardware", "NAME", ROOFLINE, "In place of latencies: a roofline of this accelerator, as H100-SXM.")
 TARGET_ARCHITECTURE = option("--target-architecture", "FILE", ROOFLINE, "config.json of the target, or its folder.")
 DRAFT_ARCHITECTURE = option(
@@ -157,4 +160,5 @@ ALL_PROCESSORS = "all processors"
 
 OUT = option("--out", "FOLDER", OUTPUT, "Folder for all that is written; a stopped run continues from it.")
 REDRAW = option("--redraw", "", OUTPUT, "Draw again from the data in the folder; simulate nothing.")
+EXPORT = option("--export", "NAME", OUTPUT, "Print what another tool takes, and nothing else, as vllm-rates or dynamo.")
 JSON = option("--json", "", OUTPUT, "Print one JSON object and nothing else.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import Protocol
 
 from spectheory.cost import AffineCost, Roofline
 from spectheory.drafting import Chain
@@ -76,7 +77,19 @@ def best_lengths(
     ]
 
 
-def batch_ranges(choices: Sequence[BatchChoice]) -> list[tuple[int, int, int]]:
+class Chosen(Protocol):
+    """A length chosen for a batch."""
+
+    @property
+    def batch(self) -> int:
+        """Sequences decoded together."""
+
+    @property
+    def k(self) -> int:
+        """Drafts of a call; 0 is plain decoding."""
+
+
+def batch_ranges(choices: Sequence[Chosen]) -> list[tuple[int, int, int]]:
     """Runs of batch sizes with one best length, as (first, last, k); `choices` have one context, batches ascending."""
     runs = [(k, [choice.batch for choice in group]) for k, group in groupby(choices, key=lambda choice: choice.k)]
     return [(batches[0], batches[-1], k) for k, batches in runs]

@@ -55,18 +55,19 @@ def _laws(
 ) -> Floats:
     """The laws of some texts, all read backwards from their ends; the laws of the next starts are kept."""
     outcomes, counts = counted.shape[1:]
-    laws = np.zeros((len(lengths), counts, longest + 1))
-    laws[:, :, 0] = 1.0
-    ahead = np.repeat(laws[:, None], outcomes, axis=1)
+    done = np.zeros((len(lengths), counts, longest + 1))
+    done[:, :, 0] = 1.0
+    laws, ahead = done.copy(), [done] * outcomes
     for left in range(1, longest + 1):
-        (here,) = (lengths >= left).nonzero()
-        rows = ends[here] - left
+        rows = np.maximum(ends - left, 0)  # a text that is shorter than this has its law already
         adds = moves[rows][:, :, None] * counted[rows]
         stays = moves[rows][:, :, None] - adds
-        new = np.einsum("bja,bjat->bat", stays, ahead[here])
-        new[:, :, 1:] += np.einsum("bja,bjat->bat", adds, ahead[here][..., :-1])
-        laws[here] = new
-        ahead = np.concatenate([laws[:, None], ahead[:, :-1]], axis=1)
+        new = np.zeros_like(done)
+        for each, law in enumerate(ahead):
+            new[:, :, 1 : left + 1] += adds[:, each, :, None] * law[:, :, :left]
+            new[:, :, :left] += stays[:, each, :, None] * law[:, :, :left]
+        ahead = [new, *ahead[:-1]]
+        laws[lengths == left] = new[lengths == left]
     return laws
 
 

@@ -22,6 +22,7 @@ from spectheory.trace.importers.spec_bench import SPEC_BENCH
 from spectheory.trace.importers.specdecode_bench import SPECDECODE_BENCH, SPECDECODE_NGRAM
 from spectheory.trace.importers.speculators import SPECULATORS
 from spectheory.trace.importers.trtllm_stats import TRTLLM_STATS
+from spectheory.trace.importers.vllm_bench import VLLM_BENCH
 from spectheory.trace.importers.vllm_log import VLLM_LOG
 from spectheory.trace.importers.vllm_logprobs import VLLM_LOGPROBS
 from spectheory.trace.importers.vllm_offline import VLLM_OFFLINE
@@ -53,6 +54,7 @@ FORMATS: dict[str, Format] = {
         PROMETHEUS,
         VLLM_LOG,
         VLLM_OFFLINE,
+        VLLM_BENCH,
         TRTLLM_STATS,
         LLAMA_TIMINGS,
         LLAMA_LOG,

@@ -1,0 +1,171 @@
+"""C3 from a server's own timings: seconds of a step at batch B, context L and k drafts, fitted, with stated errors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from spectheory.cost.model import CostModel, Ends
+from spectheory.drafting import Chain, Shape
+from spectheory.errors import SettingError
+from spectheory.intervals import CONFIDENCE, Interval
+
+Floats = NDArray[np.float64]
+
+TERMS = (
+    "a step",
+    "a sequence",
+    "a cached token",
+    "a call with drafts",
+    "a draft",
+    "a draft of a sequence",
+    "a cached token, per draft",
+)
+"""What each coefficient is the seconds of."""
+_LEAST_SHARE = 0.01
+"""At the end of an error no time falls below this share of the shortest measured one: logarithms need times > 0."""
+SAME = 0.02
+"""Contexts closer than this are one: a context is a mean over requests."""
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """Mean `seconds` of a step for all of `batch` sequences together, each with `context` cached tokens.
+
+    A step of k = 0 is plain decoding; with k > 0 it is a whole call, drafting and verification.
+    """
+
+    batch: int
+    context: float
+    k: int
+    seconds: float
+
+    def __post_init__(self) -> None:
+        # The conditions are positive so that NaN fails them.
+        if not (self.batch >= 1 and self.context >= 0 and self.k >= 0 and 0 < self.seconds < math.inf):
+            raise SettingError(
+                f"{self}", limit="needs batch >= 1, context >= 0, k >= 0, seconds > 0", remedy="drop this run"
+            )
+
+
+@dataclass(frozen=True)
+class ServedFit:
+    r"""Seconds of a step as a function of batch, context and k, fitted to a server's runs (C3, estimate).
+
+    .. math:: t = a + bB + cBL + [k > 0]\,s + k\,(d + eB + fBL)
+
+    The first three terms are the plain step. What a draft adds is its drafting and its verification together: the time
+    of calls does not tell them apart. No coefficient is below 0. Residuals are relative, t'/t - 1.
+
+    `coefficients` follow :data:`TERMS`; those of terms that the runs do not vary are 0. `directions` are independent
+    errors of the coefficients, one standard deviation each. `error` is the standard deviation of the residuals,
+    `freedom` the runs less the terms, `left_out` for each run the relative error of the fit to all other runs; NaN
+    where these do not determine the terms.
+    """
+
+    runs: tuple[StepTime, ...]
+    coefficients: tuple[float, ...]
+    directions: tuple[tuple[float, ...], ...] = field(repr=False)
+    error: float
+    freedom: int
+    left_out: tuple[float, ...] = field(repr=False)
+
+    @property
+    def ks(self) -> tuple[int, ...]:
+        """Lengths of chains that the fit knows: up to the longest that was run; one alone if one alone was run."""
+        ran = sorted({run.k for run in self.runs if run.k})
+        return tuple(range(1, ran[-1] + 1)) if len(ran) > 1 else tuple(ran)
+
+    @property
+    def contexts(self) -> tuple[float, float]:
+        """Shortest and longest context of the runs."""
+        of_runs = [run.context for run in self.runs]
+        return min(of_runs), max(of_runs)
+
+    @property
+    def batches(self) -> tuple[int, int]:
+        """Smallest and largest batch that ran both with and without drafts."""
+        sides = [[run.batch for run in self.runs if bool(run.k) is drafts] for drafts in (False, True)]
+        return max(map(min, sides)), min(map(max, sides))
+
+    def seconds(self, batch: float, context: float, k: int = 0) -> Interval:
+        """Seconds of a step, with the 95% interval that follows from the residuals (statistical)."""
+        row = row_of(batch, context, k)
+        best = self._bounded(row @ np.array(self.coefficients))
+        half = self.reach * math.sqrt(sum(float(row @ np.array(each)) ** 2 for each in self.directions))
+        return Interval(min(self._bounded(best - half), best), best, best + half, "statistical")
+
+    @property
+    def reach(self) -> float:
+        """Half a 95% interval in standard deviations (Student's t)."""
+        return float(stdtrit(self.freedom, (1 + CONFIDENCE) / 2))
+
+    def moved(self, direction: Sequence[float], deviations: float) -> ServedFit:
+        """The fit with its coefficients so many standard deviations away in one direction."""
+        moved = np.array(self.coefficients) + deviations * np.array(direction)
+        return replace(self, coefficients=tuple(moved.tolist()))
+
+    def _bounded(self, seconds: float) -> float:
+        return max(float(seconds), _LEAST_SHARE * min(run.seconds for run in self.runs))
+
+
+@dataclass(frozen=True)
+class ServedCost(CostModel):
+    """The cost of chains on a server that was timed, at one batch and context (C3, C4; estimate).
+
+    Examples
+    --------
+    A step of 10 ms and 1 ms for each sequence; each draft adds 2 ms and 1 ms for each sequence.
+
+    >>> from spectheory.cost.server_fit import fit_server
+    >>> runs = [
+    ...     StepTime(b, 100, k, 0.01 + 0.001 * b + k * (0.002 + 0.001 * b)) for b in (1, 4, 16) for k in (0, 1, 4)
+    ... ]
+    >>> cost = ServedCost(fit_server(runs), batch=8, context=100)
+    >>> round(cost.target_step().best, 6), round(cost.call(Chain(2)).best, 6)
+    (0.018, 0.038)
+    """
+
+    fit: ServedFit
+    batch: int
+    context: float
+
+    def __post_init__(self) -> None:
+        for name, value, (least, most) in (
+            ("batch", self.batch, self.fit.batches),
+            ("context", self.context, self.fit.contexts),
+        ):
+            if not least * (1 - SAME) <= value <= most * (1 + SAME):
+                raise SettingError(
+                    f"{name} is {value:g}", limit=f"runs cover {least:g} to {most:g}", remedy="add runs there"
+                )
+
+    def target_step(self) -> Interval:
+        """Seconds of a plain step."""
+        return self.fit.seconds(self.batch, self.context)
+
+    def call(self, shape: Shape, full_share: float = 0.0) -> Interval:
+        """Seconds of a call of a chain; what the draft's first pass takes after full acceptances is in the mean."""
+        if not isinstance(shape, Chain) or not shape.passes or shape.k not in self.fit.ks:
+            known = f"1..{self.fit.ks[-1]}" if len(self.fit.ks) > 1 else f"k = {self.fit.ks[0]} alone"
+            raise SettingError(
+                f"the server was not timed with {shape}", limit=f"known are drafted chains, {known}", remedy="add runs"
+            )
+        return self.fit.seconds(self.batch, self.context, shape.k)
+
+    def errors(self) -> Iterator[Ends]:
+        """The independent errors of the fit, each at both ends of its 95% interval."""
+        for each in self.fit.directions:
+            low, high = (replace(self, fit=self.fit.moved(each, side * self.fit.reach)) for side in (-1, 1))
+            yield low, high
+
+
+def row_of(batch: float, context: float, k: int) -> Floats:
+    """What each term is multiplied by."""
+    cached = batch * context
+    return np.array([1.0, batch, cached, float(k > 0), k, k * batch, k * cached])

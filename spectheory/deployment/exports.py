@@ -1,0 +1,162 @@
+"""What other tools take from a plan: acceptance as simulators of engines define it, and k by batch size."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spectheory.errors import SettingError
+
+_DIGITS = 6
+"""After the point: far below the error of any trace."""
+Options = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """How calls of k drafts end, and k by batch size if a plan knows it.
+
+    `survival` has P(accepted >= i), i = 1..k, at the starts of calls of k drafts (unconditional); `schedule` the rows
+    (first batch, last batch, k).
+    """
+
+    survival: tuple[float, ...]
+    schedule: tuple[tuple[int, int, int], ...] = ()
+
+    @property
+    def k(self) -> int:
+        """Drafts of a call."""
+        return len(self.survival)
+
+    @property
+    def hazards(self) -> tuple[float, ...]:
+        """P(draft i accepted, given that those before it were); 0 after a survival of 0."""
+        before = (1.0, *self.survival[:-1])
+        return tuple(s / b if b > 0 else 0.0 for s, b in zip(self.survival, before, strict=True))
+
+    @property
+    def accepted(self) -> float:
+        """Mean accepted drafts of a call, without the recovered or bonus token."""
+        return float(sum(self.survival))
+
+    @property
+    def length(self) -> float:
+        """Tokens per call, the recovered or bonus token included."""
+        return 1 + self.accepted
+
+
+@dataclass(frozen=True)
+class Export:
+    """A format: what it is for, its options, and how they are written.
+
+    `most` is the largest k that the tool takes; `by_batch` says that it needs k by batch size.
+    """
+
+    name: str
+    meaning: str
+    options: Callable[[Acceptance], Options]
+    text: Callable[[Options], str]
+    most: int | None = None
+    by_batch: bool = False
+
+    def of(self, acceptance: Acceptance) -> Options:
+        """The options; a ``SettingError`` where the tool does not take them."""
+        if self.by_batch and not acceptance.schedule:
+            raise SettingError(
+                f"{self.name} needs k by batch size",
+                limit="these costs know one batch",
+                remedy="use --bench or --hardware",
+            )
+        if self.most is not None and acceptance.k > self.most:
+            raise SettingError(
+                f"{self.name} is asked for k = {acceptance.k}", limit=f"it takes 1..{self.most}", remedy="lower --k-max"
+            )
+        return self.options(acceptance)
+
+
+def _rounded(values: Sequence[float]) -> list[float]:
+    return [float(np.round(value, _DIGITS)) for value in values]
+
+
+def _synthetic(acceptance: Acceptance, name: str, value: Any) -> Options:
+    return {"num_speculative_tokens": acceptance.k, "rejection_sample_method": "synthetic", name: value}
+
+
+def _schedule(acceptance: Acceptance) -> Options:
+    longest = max(k for _, _, k in acceptance.schedule)
+    return {
+        "num_speculative_tokens": max(longest, 1),
+        "num_speculative_tokens_per_batch_size": [list(row) for row in acceptance.schedule],
+    }
+
+
+def _yaml(options: Options) -> str:
+    return "\n".join(f"{name}: {value}" for name, value in options.items())
+
+
+def _flags(options: Options) -> str:
+    written = {n: ",".join(map(str, v)) if isinstance(v, list) else str(v) for n, v in options.items()}
+    return " ".join(f"--{name} {value}" for name, value in written.items())
+
+
+def _environment(options: Options) -> str:
+    return " ".join(f"{name}={value}" for name, value in options.items())
+
+
+_EVERY = (
+    Export(
+        "vllm-rates",
+        "vLLM's synthetic acceptance: unconditional rates by position, for --speculative-config",
+        lambda a: _synthetic(a, "synthetic_acceptance_rates", _rounded(a.survival)),
+        json.dumps,
+    ),
+    Export(
+        "vllm-length",
+        "vLLM's synthetic acceptance: tokens per call, for --speculative-config",
+        lambda a: _synthetic(a, "synthetic_acceptance_length", _rounded([a.length])[0]),
+        json.dumps,
+    ),
+    Export(
+        "vllm-schedule",
+        "vLLM's dynamic speculation: rows of first batch, last batch, k, for --speculative-config",
+        _schedule,
+        json.dumps,
+        by_batch=True,
+    ),
+    Export(
+        "aiconfigurator",
+        "aiconfigurator and AISimulate: k, and mean accepted drafts",
+        lambda a: {"nextn": a.k, "nextn_accepted": _rounded([a.accepted])[0]},
+        _yaml,
+    ),
+    Export(
+        "dynamo",
+        "Dynamo's mocker: k, and conditional rates (hazards) by position",
+        lambda a: {"aic-nextn": a.k, "aic-nextn-accept-rates": _rounded(a.hazards)},
+        _flags,
+        most=5,
+    ),
+    Export(
+        "sglang",
+        "SGLang's simulated acceptance: tokens per call, in the environment of the server",
+        lambda a: {
+            "SGLANG_SIMULATE_ACC_LEN": _rounded([a.length])[0],
+            "SGLANG_SIMULATE_ACC_METHOD": "match-expected",
+            "SGLANG_SIMULATE_ACC_TOKEN_MODE": "real-draft-token",
+        },
+        _environment,
+    ),
+)
+EXPORTS: dict[str, Export] = {each.name: each for each in _EVERY}
+"""Every format by its name."""
+
+
+def export_named(name: str) -> Export:
+    """The format of that name."""
+    if name not in EXPORTS:
+        raise SettingError(f"export {name!r} is unknown", limit=f"there are {', '.join(EXPORTS)}", remedy="name one")
+    return EXPORTS[name]

@@ -1,0 +1,187 @@
+"""The best chain length for each concurrency and context of a server that was timed (C3, C4; §7 for tokens)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spectheory.cost.model import CostModel
+from spectheory.cost.served import ServedCost, ServedFit, StepTime
+from spectheory.drafting import Chain
+from spectheory.errors import SettingError, TextError
+from spectheory.intervals import Interval
+from spectheory.prediction.call_times import speedup
+from spectheory.prediction.over_prompts import Prompts, deviation, ratio, reach
+from spectheory.prediction.shape_calls import calls_by_shape
+from spectheory.trace import Trace
+from spectheory.trace.importers.vllm_bench import BenchRun
+from spectheory.verification import PathRule
+
+_UNDRAFTED = 0.01
+"""Tokens that no counted call output, as a share, from which on a run is refused: steps without drafts were slower or
+faster than calls, and its mean mixes them."""
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Tokens per call of chains of k drafts, and the speed-up that they give with a cost.
+
+    `reading`: they were summed from a longer chain's survival, whose calls start elsewhere (an estimate).
+    """
+
+    k: int
+    per_call: Interval
+    speedup: Callable[[CostModel], Interval]
+    reading: bool = False
+
+
+@dataclass(frozen=True)
+class ServedChoice:
+    """The best chain for one concurrency and context; k is 0 where plain decoding is fastest.
+
+    `speedup` is over plain decoding there (95%, over the runs' residuals and, with a trace, prompts), `per_second` the
+    output tokens of all sequences. `reading` as in :class:`Tokens`.
+    """
+
+    batch: int
+    context: float
+    k: int
+    tokens_per_call: float
+    speedup: Interval
+    per_second: float
+    reading: bool = False
+
+    @property
+    def certain(self) -> bool:
+        """Whether the interval is above 1: speculating pays."""
+        return self.k > 0 and self.speedup.kind == "statistical" and self.speedup.low > 1
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {**vars(self), "speedup": self.speedup.as_dict(), "certain": self.certain}
+
+
+def step_time(run: BenchRun) -> StepTime:
+    """The mean time of a step of a run: a plain step, or a call.
+
+    Seconds after the first token, summed over requests, over the tokens that followed it or over the calls. So accepted
+    tokens past the end of a text do not matter. The batch is the concurrency.
+    """
+    if run.concurrency is None:
+        raise _refused(run, "has no concurrency", "the batch must be known", "run with --max-concurrency")
+    if run.failed:
+        raise _refused(run, f"has {run.failed} failed requests", "their tokens are not counted", "run it again")
+    if not run.calls:
+        return StepTime(run.concurrency, run.context, 0, run.decoding / run.decoded)
+    if run.drafted != run.k * run.calls:
+        drafted = (run.drafted or 0) / run.calls
+        raise _refused(
+            run, f"drafted {drafted:.2f} tokens per call, {run.k} at most", "calls must be of one length", "fix k"
+        )
+    beside = run.decoded / (run.calls + (run.accepted or 0)) - 1
+    if beside > _UNDRAFTED:
+        raise _refused(
+            run,
+            f"has {beside:.1%} of its tokens from steps without drafts",
+            f"at most {_UNDRAFTED:.0%} may be",
+            "keep outputs shorter than the model's longest text",
+        )
+    return StepTime(run.concurrency, run.context, run.k, run.decoding / run.calls)
+
+
+def tokens_of_trace(trace: Trace, rule: PathRule, ks: Sequence[int]) -> list[Tokens]:
+    """Tokens per call on the texts of a trace (§7, exact for them); the first token is the prompt's pass."""
+    prompts, decoded = Prompts(trace.texts), trace.lengths - 1
+    found = []
+    for each in calls_by_shape(trace, rule, [Chain(k) for k in ks], prefill_emits_token=True):
+
+        def gain(cost: CostModel, each: Any = each) -> Interval:
+            gained = speedup(prompts, each, decoded, 1, cost, tuple(cost.errors()))
+            return gained or Interval.exact(1.0)
+
+        per_call = ratio(prompts.sum(decoded), prompts.sum(each.calls.expected - 1))
+        found.append(Tokens(each.shape.nodes, per_call, gain))
+    return found
+
+
+def tokens_of_runs(runs: Sequence[BenchRun], ks: Sequence[int]) -> list[Tokens]:
+    """Tokens per call that the runs counted (§13), those past the end of a text left out.
+
+    For a k that did not run it is a reading of the next longer one's counts, with the same share past the end.
+    """
+    found = []
+    for k in ks:
+        same = counted_with(runs, k)
+        ran, calls = same[0].k, sum(run.calls or 0 for run in same)
+        # Of all tokens that calls gave, those past the end of a text are no output.
+        output = sum(run.decoded for run in same) / (calls + sum(run.accepted or 0 for run in same))
+        per_call = output * (1 + math.fsum(counted_survival(runs, k)))
+        found.append(Tokens(k, Interval.estimate(per_call), _gain_of(k, per_call), k != ran))
+    return found
+
+
+def counted_survival(runs: Sequence[BenchRun], k: int) -> tuple[float, ...]:
+    """P(accepted >= i), i = 1..k, pooled over the calls of :func:`counted_with`."""
+    same = counted_with(runs, k)
+    calls = sum(run.calls or 0 for run in same)
+    return tuple(sum(run.survival[i] * (run.calls or 0) for run in same) / calls for i in range(k))
+
+
+def counted_with(runs: Sequence[BenchRun], k: int) -> list[BenchRun]:
+    """The runs of this k, or of the next longer one."""
+    nearest = min(run.k for run in runs if run.k >= k)
+    return [run for run in runs if run.k == nearest]
+
+
+def served_choices(
+    fit: ServedFit, tokens: Sequence[Tokens], batches: Sequence[int], contexts: Sequence[float]
+) -> list[ServedChoice]:
+    """The chain length of the largest speed-up at each context and batch; 0 where none exceeds 1."""
+    return [_best(ServedCost(fit, batch, context), tokens) for context in contexts for batch in batches]
+
+
+def measured_at(runs: Sequence[StepTime], fit: ServedFit) -> tuple[list[int], list[float]]:
+    """Concurrencies within the fit's range, and contexts, one for each group of nearly equal ones."""
+    least, most = fit.batches
+    contexts: list[list[float]] = []
+    for context in sorted(run.context for run in runs):
+        if contexts and context <= contexts[-1][0] * 1.1:
+            contexts[-1].append(context)
+        else:
+            contexts.append([context])
+    means = [sum(group) / len(group) for group in contexts]
+    return sorted({run.batch for run in runs if least <= run.batch <= most}), means
+
+
+def _best(cost: ServedCost, tokens: Sequence[Tokens]) -> ServedChoice:
+    plain = cost.target_step().best
+    best = ServedChoice(cost.batch, cost.context, 0, 1.0, Interval.exact(1.0), cost.batch / plain)
+    for each in tokens:
+        gained = each.speedup(cost)
+        if gained.best > best.speedup.best:
+            per_second = cost.batch * gained.best / plain
+            best = ServedChoice(cost.batch, cost.context, each.k, each.per_call.best, gained, per_second, each.reading)
+    return best
+
+
+def _gain_of(k: int, per_call: float) -> Callable[[CostModel], Interval]:
+    """The speed-up with tokens per call as counted: the interval is that of the times alone."""
+
+    def ratio_of(model: CostModel) -> float:
+        return per_call * model.target_step().best / model.call(Chain(k)).best
+
+    def gain(cost: CostModel) -> Interval:
+        best = ratio_of(cost)
+        ends: Iterator[tuple[float, ...]] = (tuple(map(ratio_of, pair)) for pair in cost.errors())
+        half = reach(np.inf) * math.sqrt(sum(deviation(low, high) ** 2 for low, high in ends))
+        return Interval(best * math.exp(-half), best, best * math.exp(half), "statistical")
+
+    return gain
+
+
+def _refused(run: BenchRun, what: str, limit: str, remedy: str) -> SettingError | TextError:
+    return TextError(f"run {run.name} {what}", limit=limit, remedy=remedy)

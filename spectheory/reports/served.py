@@ -1,0 +1,157 @@
+"""A plan for a server that was timed: k by concurrency and context, the fit of its times, and the runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from spectheory.cost.served import TERMS, ServedFit
+from spectheory.deployment.served import ServedChoice, Tokens
+from spectheory.reports.base import Report
+from spectheory.reports.table import Cell, Column, Row, Table, Value
+from spectheory.trace.importers.vllm_bench import BenchRun
+
+NOTES = (
+    "Speed-ups are of decoding, over plain decoding at the same concurrency and context; 95% intervals from the runs' "
+    "residuals, and over prompts with a trace. The choice of k is not in them.",
+    "A step's time is the mean time after a request's first token, over its further tokens, times tokens per call. "
+    "Prefill of other requests shares these steps; so it is in the times, as much as the runs had of it.",
+    "The batch is the concurrency. Where requests end or wait for their prompts, fewer decode: compare 'decoding'.",
+    "Counted acceptance lengths hold tokens past the end of a text; tokens per call here do not.",
+    "A draft's drafting and verification are fitted together: the time of calls does not tell them apart.",
+)
+ONE_K = "All runs with speculation have k = {}: no other k is planned."
+READING = "* tokens per call summed from a longer chain's counts, whose calls start elsewhere: an estimate."
+SLOW_CLIENT = (
+    "In {} fewer than half of the requests were decoding: first tokens came late, and times per token may be too short."
+)
+
+
+@dataclass(frozen=True)
+class ServedAnswer:
+    """A plan for a server: the choices, the tokens they rest on, the fit, and its runs in the fit's order.
+
+    `basis` says where tokens per call come from, in words.
+    """
+
+    choices: Sequence[ServedChoice]
+    tokens: Sequence[Tokens]
+    fit: ServedFit
+    runs: Sequence[BenchRun]
+    basis: str
+    notes: Sequence[str] = ()
+
+
+def served_report(answer: ServedAnswer) -> Report:
+    """The plan in tables and as JSON."""
+    ks = answer.fit.ks
+    idle = [run.name for run in answer.runs if (run.in_flight or math.inf) < (run.concurrency or 1) / 2]
+    notes = [
+        f"Tokens per call: {answer.basis}.",
+        *NOTES,
+        *([ONE_K.format(ks[0])] if len(ks) == 1 and ks[0] > 1 else []),
+        *([SLOW_CLIENT.format(", ".join(idle))] if idle else []),
+        *answer.notes,
+    ]
+    return Report(
+        _content(answer), [_choices(answer), _fit(answer), _runs(answer), _tokens(answer)], _headline(answer), notes
+    )
+
+
+def _headline(answer: ServedAnswer) -> str:
+    best = max(answer.choices, key=lambda choice: choice.speedup.best)
+    if best.k == 0:
+        return "Do not speculate: plain decoding is fastest at every concurrency and context that was timed."
+    off = [choice for choice in answer.choices if choice.k == 0]
+    sure = sum(choice.certain for choice in answer.choices)
+    where = f"concurrency {best.batch:g}, context {best.context:.0f}"
+    rest = f"off at {len(off)}" if off else "off nowhere"
+    return (
+        f"Speculate with k = {best.k} at {where}: {best.speedup}x. Of {len(answer.choices)} settings it pays for "
+        f"certain (95%) at {sure}, {rest}."
+    )
+
+
+def _choices(answer: ServedAnswer) -> Table:
+    contexts = list(dict.fromkeys(choice.context for choice in answer.choices))
+    at = {(choice.batch, choice.context): choice for choice in answer.choices}
+    rows: list[Row] = [
+        [f"{batch:g}", *(_choice(at[batch, context]) for context in contexts)]
+        for batch in dict.fromkeys(choice.batch for choice in answer.choices)
+    ]
+    columns = [Column("concurrency"), *(Column(f"L = {context:.0f}") for context in contexts)]
+    notes = [READING] if any(choice.reading for choice in answer.choices) else []
+    return Table("Best k and its speed-up (0: plain decoding; ?: the interval includes 1)", columns, rows, notes)
+
+
+def _choice(choice: ServedChoice) -> str:
+    if not choice.k:
+        return "0"
+    return f"{choice.k}{'*' if choice.reading else ''} ({choice.speedup.short()}x{'' if choice.certain else '?'})"
+
+
+def _fit(answer: ServedAnswer) -> Table:
+    fit = answer.fit
+    deviations = [math.sqrt(sum(each[i] ** 2 for each in fit.directions)) for i in range(len(TERMS))]
+    rows: list[Row] = [
+        [term, 1e6 * value, 1e6 * fit.reach * deviation]
+        for term, value, deviation in zip(TERMS, fit.coefficients, deviations, strict=True)
+        if value
+    ]
+    columns = [Column("seconds of", kind="words"), Column("microseconds", digits=3), Column("± (95%)", digits=3)]
+    worst = max((abs(error) for error in fit.left_out if not math.isnan(error)), default=math.nan)
+    notes = [
+        f"Residuals {100 * fit.error:.1f}% (standard deviation, {fit.freedom} degrees of freedom); each run predicted "
+        f"from the others: at most {100 * worst:.1f}% off. Terms of 0 are left out."
+    ]
+    return Table("Time of a step of all sequences together", columns, rows, notes)
+
+
+def _runs(answer: ServedAnswer) -> Table:
+    rows: list[Row] = []
+    for run, time, left_out in zip(answer.runs, answer.fit.runs, answer.fit.left_out, strict=True):
+        fitted = answer.fit.seconds(time.batch, time.context, time.k).best
+        error = None if math.isnan(left_out) else 100 * left_out
+        row: list[Value] = [run.name, time.k, f"{time.batch:g}", run.in_flight, f"{time.context:.0f}"]
+        rows.append([*row, 1e3 * time.seconds, 1e3 * fitted, error])
+    columns = [Column("run", kind="names"), Column("k"), Column("concurrency"), Column("decoding", digits=1)]
+    columns += [Column("context"), Column("step, ms", digits=3), Column("fitted, ms", digits=3)]
+    return Table("Runs", [*columns, Column("without it", "%", digits=1, signed=True)], rows)
+
+
+def _tokens(answer: ServedAnswer) -> Table:
+    counted: dict[int, tuple[int, int]] = {}
+    for run in answer.runs:
+        if run.calls:
+            tokens, calls = counted.get(run.k, (0, 0))
+            counted[run.k] = tokens + run.decoded, calls + run.calls
+    rows: list[Row] = [
+        [each.k, Cell(each.per_call, after="*" if each.reading else ""), _ratio(counted.get(each.k))]
+        for each in answer.tokens
+    ]
+    return Table("Tokens per call", [Column("k"), Column("planned with", digits=3), Column("runs", digits=3)], rows)
+
+
+def _ratio(counts: tuple[int, int] | None) -> float | None:
+    return counts[0] / counts[1] if counts else None
+
+
+def _content(answer: ServedAnswer) -> dict[str, Any]:
+    fit = answer.fit
+    return {
+        "choices": [choice.as_dict() for choice in answer.choices],
+        "tokens_per_call": {each.k: each.per_call for each in answer.tokens},
+        "basis": answer.basis,
+        "fit": {
+            "terms": dict(zip(TERMS, fit.coefficients, strict=True)),
+            "error": fit.error,
+            "freedom": fit.freedom,
+            "left_out": list(fit.left_out),
+        },
+        "runs": [
+            {"name": run.name, **vars(time), "in_flight": run.in_flight}
+            for run, time in zip(answer.runs, fit.runs, strict=True)
+        ],
+    }

@@ -1,0 +1,136 @@
+"""Plans for a server that was timed: a simulated one, whose sweep gives back what is known of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spectheory.cost.served import ServedCost
+from spectheory.cost.server_fit import fit_server
+from spectheory.deployment import batch_ranges
+from spectheory.deployment.served import served_choices, step_time, tokens_of_runs, tokens_of_trace
+from spectheory.drafting import Chain
+from spectheory.errors import TextError
+from spectheory.prediction import predict
+from spectheory.trace.importers.vllm_bench import BenchRun, read_run
+from spectheory.verification import TokenVerification
+from tests.made_up import each
+from tests.toy_drafts import text_trace
+from tests.toy_server import affine, sweep
+
+LAW = affine(8e-3, 2e-4, 2e-7, 4e-4, 6e-4, 2.5e-4, 2e-8)
+"""Memory-bound at small batches, so that k falls with the concurrency."""
+SURVIVAL = (0.8, 0.64, 0.5, 0.4, 0.3)
+TOKENS = [1 + sum(SURVIVAL[:k]) for k in range(6)]
+NOISE = 0.02
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[BenchRun]:
+    folder = sweep(tmp_path_factory.mktemp("bench"), LAW, (0, 1, 3, 5), survival=SURVIVAL, noise=NOISE)
+    return [read_run(path) for path in sorted(folder.iterdir())]
+
+
+def gain(batch: int, context: float, k: int) -> float:
+    """The true speed-up."""
+    return TOKENS[k] * LAW(batch, context, 0) / LAW(batch, context, k)
+
+
+def test_a_simulated_sweep_is_recovered(runs: list[BenchRun]) -> None:
+    """Times of calls from tokens, although requests differ in their calls and accepted tokens pass the end.
+
+    Each run is off by its own 2%, and at the end of a run fewer sequences decode than the concurrency: 4 standard
+    deviations and 3%. A time that counted accepted tokens past the end would be off by more at k = 5.
+    """
+    for run in runs:
+        time = step_time(run)
+        assert time.seconds == pytest.approx(LAW(time.batch, time.context, time.k), rel=4 * NOISE + 0.03)
+        if run.calls:
+            assert run.decoded / run.calls < 1 + (run.accepted or 0) / run.calls
+    fit = fit_server([step_time(run) for run in runs])
+    assert fit.error == pytest.approx(NOISE, rel=0.6)
+    assert max(map(abs, fit.left_out)) < 6 * NOISE
+    for k in (0, 2, 4):
+        assert fit.seconds(8, 500, k).best == pytest.approx(LAW(8, 500, k), rel=0.05)
+
+
+def test_best_lengths_are_those_of_brute_force(runs: list[BenchRun]) -> None:
+    """At every concurrency the chosen k loses at most 2% to the true best, and k really falls."""
+    fit = fit_server([step_time(run) for run in runs])
+    batches, contexts = list(range(1, 17)), [150.0, 1000.0]
+    choices = served_choices(fit, tokens_of_runs(runs, fit.ks), batches, contexts)
+    for choice in choices:
+        best = max(gain(choice.batch, choice.context, k) for k in range(6))
+        assert gain(choice.batch, choice.context, choice.k) >= 0.98 * best
+        assert choice.reading is (choice.k in (2, 4))
+    assert choices[0].k > choices[-1].k, "one k everywhere would be wrong: the check can fail"
+    ranges = batch_ranges(choices[:16])
+    assert [(b, k) for first, last, k in ranges for b in range(first, last + 1)] == [
+        (choice.batch, choice.k) for choice in choices[:16]
+    ]
+
+
+def test_speculation_is_off_where_it_does_not_pay(tmp_path: Path) -> None:
+    """A dear draft: plain decoding wins at large concurrencies."""
+    law = affine(8e-3, 2e-4, 0.0, 0.0, 1e-3, 1.2e-3, 0.0)
+    folder = sweep(tmp_path, law, (0, 1, 3), survival=SURVIVAL, noise=0.005)
+    found = [read_run(path) for path in sorted(folder.iterdir())]
+    fit = fit_server([step_time(run) for run in found])
+    choices = served_choices(fit, tokens_of_runs(found, fit.ks), [1, 4, 16], [fit.contexts[0]])
+    assert [choice.k > 0 for choice in choices] == [True, True, False]
+    assert choices[0].certain
+    assert (choices[-1].tokens_per_call, choices[-1].speedup.best) == (1.0, 1.0)
+
+
+def test_tokens_of_a_trace_are_those_of_predict(runs: list[BenchRun]) -> None:
+    """Speed-ups with both errors together; wider than with the times' alone."""
+    trace, rule = text_trace(4, 0.6), TokenVerification()
+    fit = fit_server([step_time(run) for run in runs])
+    cost = ServedCost(fit, 4, 500)
+    for each_k in tokens_of_trace(trace, rule, [1, 4]):
+        predicted = predict(trace, rule, Chain(each_k.k), cost, prefill_emits_token=True).speedup
+        assert each_k.speedup(cost) == predicted
+        alone = each_k.per_call.best * cost.target_step().best / cost.call(Chain(each_k.k)).best
+        assert predicted is not None
+        assert predicted.best == pytest.approx(alone)
+
+
+def test_counted_tokens_have_the_times_errors(runs: list[BenchRun]) -> None:
+    """The interval is that of a ratio of times; a k that ran has its own tokens, another the next longer one's."""
+    fit = fit_server([step_time(run) for run in runs])
+    found = {each.k: each for each in tokens_of_runs(runs, fit.ks)}
+    for k, each_k in found.items():
+        nearest = next(ran for ran in (1, 3, 5) if ran >= k)
+        same = [run for run in runs if run.k == nearest]
+        calls, decoded = (sum(values) for values in zip(*((run.calls or 0, run.decoded) for run in same), strict=True))
+        if k == nearest:
+            assert each_k.per_call.best == pytest.approx(decoded / calls)
+        assert 1 + sum(SURVIVAL[:k]) - 0.15 < each_k.per_call.best < 1 + sum(SURVIVAL[:k]), "no tokens past the end"
+    cost = ServedCost(fit, 4, 500)
+    moved = [
+        math.log(low.target_step().best / low.call(Chain(3)).best * high.call(Chain(3)).best / high.target_step().best)
+        for low, high in cost.errors()
+    ]
+    got = found[3].speedup(cost)
+    assert math.log(got.high / got.best) == pytest.approx(np.linalg.norm(moved) / 2, rel=1e-6)
+
+
+@each(
+    "change, words",
+    [
+        ({"concurrency": None}, "has no concurrency: the batch must be known; run with --max-concurrency"),
+        ({"failed": 3}, "has 3 failed requests"),
+        ({"drafted": 10}, "tokens per call, 3 at most: calls must be of one length"),
+        ({"output_tokens": 10**6}, "of its tokens from steps without drafts: at most 1% may be"),
+    ],
+)
+def test_runs_that_say_no_time_are_refused(change: dict[str, int | None], words: str) -> None:
+    run = BenchRun("k3", 4, 64, 0, 2.0, 6400, 4160, 5e-3, 1.5e-3, 6.1, 1700, 5100, 2550, (0.8, 0.5, 0.2))
+    assert step_time(run).k == 3
+    with pytest.raises(TextError) as refused:
+        step_time(replace(run, **change))  # type: ignore[arg-type]
+    assert words in str(refused.value)
