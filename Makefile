@@ -15,7 +15,7 @@ test: $(VENV)/.test
 	$(BIN)/mypy
 	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist loadfile -m 'not evidence'
 
-evidence: $(VENV)/.test
+evidence: $(VENV)/.test $(VENV)/.openvino
 	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal -m evidence tests
 
 benchmarks: $(VENV)/.test
@@ -32,6 +32,12 @@ $(VENV)/.models: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[test]'
 	touch $@
+
+$(VENV)/.openvino: $(VENV)/.test
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[openvino]'
+	touch $@
+
+include benchmarks/engines.mk
 
 clean:
 	rm -rf $(VENV) $(OUT) .mypy_cache .pytest_cache .ruff_cache

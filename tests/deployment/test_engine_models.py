@@ -111,3 +111,48 @@ def test_tensorrt_code_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     exec(settings.paste, {})
     assert told == {"model": SOURCES["target"], "dtype": "bfloat16", "speculative_config": settings.options}
     assert settings.options["speculative_model"] == "org/small"
+
+
+def test_onnxruntime_code_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It joins the configurations of both models; the calls are on stand-ins."""
+    for name in ("target", "draft"):
+        (tmp_path / name).mkdir()
+        config = {"model": {"decoder": {"filename": "model.onnx", "of": name}}}
+        (tmp_path / name / "genai_config.json").write_text(json.dumps(config))
+    told: dict[str, Any] = {}
+    params = SimpleNamespace(
+        set_search_options=lambda **given: told.update(given),
+        set_speculative_options=lambda **given: told.update(given),
+    )
+    module = SimpleNamespace(Model=lambda folder: folder, GeneratorParams=lambda model: params)
+    monkeypatch.setitem(sys.modules, "onnxruntime_genai", module)
+    monkeypatch.chdir(tmp_path)
+    settings = of_engines(recorded(sources=SOURCES, target=FOLDER, draft=ON_HUB))["onnxruntime"]
+    exec(settings.paste, {})
+    assert told == {**settings.options["search"], **settings.options["speculative"]}
+    model = json.loads((tmp_path / "genai_config.json").read_text())["model"]
+    assert model["decoder"] == {"filename": "target/model.onnx", "of": "target"}
+    assert model["draft"] == {"filename": "draft/model.onnx", "of": "draft"}
+    assert "-i '/models/my large' -o target -p bf16" in " ".join(settings.remarks)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_openvino_code_runs(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On stand-ins that keep what they are called with; float32 is asked for where the trace has it."""
+    told: dict[str, Any] = {}
+    pipeline = SimpleNamespace(generate=lambda prompt, **given: told.update(given))
+    loaded: list[Any] = []
+    module = SimpleNamespace(
+        draft_model=lambda *where, **device: (*where, device),
+        LLMPipeline=lambda *where, **options: loaded.extend([where, options]) or pipeline,
+    )
+    monkeypatch.setitem(sys.modules, "openvino_genai", module)
+    models = {"target": {**FOLDER, "dtype": dtype}, "draft": {**ON_HUB, "dtype": dtype}}
+    trace = text_trace(4, 0.7, temperature=0.0)
+    trace = replace(trace, provenance={**trace.provenance, "sources": SOURCES, **models})
+    settings = of_engines(trace)["openvino"]
+    exec(settings.paste, {"prompt": "x"})
+    assert told == settings.options
+    exact = {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32"} if dtype == "float32" else {}
+    assert loaded == [("my large-openvino", "CPU"), {"draft_model": ("small-openvino", "CPU", exact), **exact}]
+    assert any("8 bits" in line for line in settings.remarks) == (not exact)

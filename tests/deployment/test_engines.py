@@ -25,7 +25,8 @@ from spectheory.trace import Trace
 from spectheory.verification import RULES
 from tests.toy_drafts import LARGE, SMALL, table, text_trace
 
-NAMES = ["transformers", "vllm", "sglang", "llama.cpp", "tensorrt-llm"]
+NAMES = ["transformers", "vllm", "sglang", "llama.cpp", "tensorrt-llm", "onnxruntime"]
+GREEDY = [*NAMES[:-1], "openvino", "onnxruntime"]
 
 
 def engines_of(draft: Draft, **settings: Any) -> dict[str, EngineSettings]:
@@ -90,7 +91,7 @@ def test_settings_that_an_engine_refuses_or_ignores_are_never_pasted(sampling: d
     trace = text_trace(4, 0.7, **sampling)
     columns = {**trace.columns, "log_draft": trace.columns["log_draft"] - off}
     found = engines_of(Draft("small", replace(trace, columns=columns), table()), k_max=4, nodes=4)
-    assert list(found) == NAMES
+    assert list(found) == (GREEDY if sampling.get("temperature") == 0 else NAMES)
     for settings in found.values():
         assert "block" not in settings.paste
         assert "rejection-sampling" not in settings.paste
@@ -131,7 +132,7 @@ def test_a_grown_tree_is_at_least_its_kept_one() -> None:
 def test_greedy_traces_plan_chains() -> None:
     trace = text_trace(4, 0.7, temperature=0.0)
     found = engines_of(Draft("small", trace, table()), k_max=8)
-    assert list(found) == NAMES
+    assert list(found) == GREEDY
     assert {s.candidate.prediction.rule.name for s in found.values()} == {"greedy"}
     assert found["transformers"].options["generate"] == {"do_sample": False}
     assert "draft_sample_method" not in found["vllm"].options
@@ -141,7 +142,9 @@ def test_greedy_traces_plan_chains() -> None:
 def test_engines_of_log_probabilities_alone() -> None:
     trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40)] * 3)
     found = engines_of(Draft("small", trace, ConstantRatio(0.1)), k_max=4)
-    assert list(found) == ["transformers", "vllm"], "the others draft first choices, which the trace does not rank"
+    assert list(found) == ["transformers", "vllm", "onnxruntime"], (
+        "the others draft first choices, which the trace does not rank"
+    )
     assert not any("By default" in line for line in found["vllm"].remarks)
 
 
@@ -154,6 +157,23 @@ def test_cut_sampling_is_remarked() -> None:
     given = {name: float(words[words.index(name) + 1]) for name in ("--temp", "--top-k", "--top-p", "--min-p")}
     assert given == {"--temp": 0.7, "--top-k": 20, "--top-p": 0.9, "--min-p": 0}
     assert "before the temperature" in found["llama.cpp"].remarks[-1]
+
+
+def test_onnxruntime_takes_at_most_16_drafts() -> None:
+    near = Draft("small", text_trace(4, 0.01), table(draft=0.01))
+    found = engines_of(near, k_max=24, nodes=4)
+    assert found["transformers"].candidate.prediction.shape.nodes > 16
+    best = engines_of(near, k_max=16, nodes=4)["transformers"].candidate.prediction.shape.nodes
+    assert found["onnxruntime"].options["speculative"]["max_draft_tokens"] == best
+
+
+def test_openvino_is_for_greedy_decoding_alone() -> None:
+    """With a draft it does not sample the target's texts, so a sampled trace gets no settings."""
+    assert "openvino" not in engines_of(Draft("small", text_trace(4, 0.7), table()), k_max=4)
+    settings = engines_of(Draft("small", text_trace(4, 0.7, temperature=0.0), table()), k_max=4)["openvino"]
+    assert settings.options["do_sample"] is False
+    assert settings.options["num_assistant_tokens"] == settings.candidate.prediction.shape.nodes
+    assert settings.candidate.prediction.rule.name == "greedy"
 
 
 def test_the_best_draft_of_each_engine() -> None:

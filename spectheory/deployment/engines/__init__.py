@@ -10,6 +10,8 @@ from spectheory.deployment.engines.facts import Engine
 from spectheory.deployment.engines.huggingface import TRANSFORMERS, transformers_settings
 from spectheory.deployment.engines.llamacpp import LLAMA_CPP, llama_cpp_settings
 from spectheory.deployment.engines.lookup import transformers_lookup, vllm_lookup
+from spectheory.deployment.engines.onnxruntime import ONNXRUNTIME, onnxruntime_settings
+from spectheory.deployment.engines.openvino import OPENVINO, openvino_settings
 from spectheory.deployment.engines.sglang import SGLANG, sglang_settings
 from spectheory.deployment.engines.tensorrt import TENSORRT_LLM, tensorrt_settings
 from spectheory.deployment.engines.vllm import VLLM, vllm_settings
@@ -22,6 +24,8 @@ ENGINES: dict[Engine, tuple[Callable[[Ask], EngineSettings | None], ...]] = {
     SGLANG: (sglang_settings,),
     LLAMA_CPP: (llama_cpp_settings,),
     TENSORRT_LLM: (tensorrt_settings,),
+    OPENVINO: (openvino_settings,),
+    ONNXRUNTIME: (onnxruntime_settings,),
 }
 """The engines, with the functions that make their settings: with a draft model, and with prompt lookup."""
 
@@ -40,7 +44,7 @@ def engine_settings(drafts: Sequence[Draft], *, k_max: int = 16, nodes: int = 32
     >>> from spectheory.trace import Trace
     >>> trace = Trace.from_log_probabilities([([-1.0] * 40, [-1.2] * 40)] * 2)
     >>> [s.engine for s in engine_settings([Draft("small", trace, ConstantRatio(0.1))])]
-    ['transformers', 'vllm']
+    ['transformers', 'vllm', 'onnxruntime']
     """
     found: dict[tuple[bool, str], EngineSettings] = {}
     for draft in drafts:

@@ -70,14 +70,18 @@ class Ask:
         chains = plan(draft.trace, draft.cost, rules=rules, shapes=shapes)
         return cls(draft, chains, nodes)
 
-    def fastest(self, *rules: str) -> Prediction | None:
-        """The fastest chain under one of the rules (the first in case of a tie); None if the trace predicts none."""
-        known = [p for rule in rules for p in self.chains.of(rule)]
+    def fastest(self, *rules: str, most: int | None = None) -> Prediction | None:
+        """The fastest chain of at most `most` drafts under one of the rules (the first in case of a tie); None if the
+        trace predicts none.
+        """
+        known = [p for rule in rules for p in self.chains.of(rule) if most is None or p.shape.nodes <= most]
         return max(known, key=lambda p: p.gain) if known else None
 
-    def drafted(self, *rules: str) -> Prediction | None:
+    def drafted(self, *rules: str, most: int | None = None) -> Prediction | None:
         """The fastest chain under one of the rules; at temperature 0 of greedy matching or, equal to it, token."""
-        return (self.fastest(GREEDY) or self.fastest(TOKEN)) if self.greedy else self.fastest(*rules)
+        if self.greedy:
+            return self.fastest(GREEDY, most=most) or self.fastest(TOKEN, most=most)
+        return self.fastest(*rules, most=most)
 
     @property
     def longest(self) -> int:

@@ -1,0 +1,140 @@
+"""Engines that are Python packages: run in an interpreter of their own, by a script that needs nothing of this one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any, ClassVar
+
+from spectheory.errors import EngineError, SettingError
+from spectheory.files import held
+from spectheory.measure.engines.base import Engine, Job, Models
+from spectheory.measure.engines.programs import find_program, output_of
+from spectheory.measure.folder import fingerprint_of
+from spectheory.trace.calls import Request
+
+DRIVERS = Path(__file__).with_name("drivers")
+"""Scripts that run in the engine's interpreter."""
+VERSION = "import sys, importlib.metadata as m; print(m.version(sys.argv[1]))"
+
+
+class InProcess(Engine):
+    """An engine that is a Python package; `program` is the Python it is installed for, else the running one.
+
+    - `package`: its distribution, whose version is recorded; `remedy`: how to get it.
+    - `writes`: script that writes a saved model in the engine's form; `runs`: what the driver runs.
+    """
+
+    package: ClassVar[str]
+    remedy: ClassVar[str]
+    writes: ClassVar[Path]
+    runs: ClassVar[Path]
+
+    def version(self) -> str:
+        """Version of its package."""
+        return output_of(self.name, [self._python(), "-c", VERSION, self.package], self.remedy).strip()
+
+    @abstractmethod
+    def settings(self, job: Job) -> Mapping[str, Any]:
+        """What the driver's script is told beside prompts and models, by the engine's names."""
+
+    def requests(self, job: Job, models: Models) -> Iterator[Request]:
+        """Write the models in the engine's form if they are not there, and run the prompts in one process."""
+        if job.drafts == "argmax" and job.sampling.temperature > 0:
+            raise SettingError(
+                f"{self.name} drafts no first choices at temperature {job.sampling.temperature:g}",
+                limit="it samples its drafts",
+                remedy="leave --drafts out",
+            )
+        end = end_of_text(models.target)
+        asked = {
+            **self.settings(job),
+            "target": str(self._written(models.target, models.work)),
+            "draft": str(self._written(models.draft, models.work)) if job.k else None,
+            "prompts": [(name, prompt, job.seed_of(name)) for name, prompt in job.prompts],
+            "tokens": job.tokens,
+            "k": job.k,
+            "end": end,
+        }
+        prompts = dict(job.prompts)
+        for line in self._answers(asked, models.work / f"{self.name}.log"):
+            output, accepted = tuple(line["output"]), line.get("accepted")
+            yield Request(
+                line["id"],
+                prompts[line["id"]],
+                output,
+                ended=bool(output) and output[-1] in end,
+                accepted=tuple(accepted or ()),
+                drafted=tuple(line.get("drafted", ())),
+                calls=None if accepted is None else len(accepted),
+                seconds=line["seconds"],
+            )
+
+    def _python(self) -> str:
+        return find_program(self.name, self.program, sys.executable, self.remedy)
+
+    def _written(self, saved: Path, work: Path) -> Path:
+        """A model in the engine's form; it is written once, and appears when whole."""
+        folder = work / f"{self.name}-{self.version()}" / f"{saved.name}-{fingerprint_of(saved, None)}"
+        with held(folder):
+            if not folder.is_dir():
+                partial = folder.with_name(f".{folder.name}.partial")
+                shutil.rmtree(partial, ignore_errors=True)
+                command = [self._python(), str(self.writes), str(saved), str(partial)]
+                ran = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+                if ran.returncode:
+                    shutil.rmtree(partial, ignore_errors=True)
+                    raise self._failed(f"cannot write {saved.name} in its form", ran.stderr, "see docs/engines.md")
+                partial.rename(folder)
+        return folder
+
+    def _answers(self, job: Mapping[str, Any], log: Path) -> Iterator[dict[str, Any]]:
+        """Lines of the driver, as they come."""
+        log.parent.mkdir(parents=True, exist_ok=True)
+        command = [self._python(), str(DRIVERS / "driver.py"), str(self.runs)]
+        pipe = subprocess.PIPE
+        with (
+            log.open("w+", encoding="utf-8") as said,
+            subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=said, text=True) as process,
+        ):
+            try:
+                _tell(process.stdin, json.dumps(job))
+                for line in process.stdout or ():
+                    if line.endswith("\n"):  # a crash may tear the last one
+                        yield json.loads(line)
+                if process.wait():
+                    said.seek(0)
+                    reason = said.read() or f"exit status {process.returncode}"
+                    raise self._failed("stopped", reason, "finished requests are kept")
+            finally:
+                process.kill()
+
+    def _failed(self, what: str, said: str, remedy: str) -> EngineError:
+        reason = (said.strip() or "it said nothing").splitlines()[-1][:300]
+        return EngineError(f"{self.name} {what}", limit=reason, remedy=remedy)
+
+
+def end_of_text(saved: Path) -> list[int]:
+    """Token ids that end a text, as a saved model's generation settings, else its configuration, say."""
+    for name in ("generation_config.json", "config.json"):
+        if (saved / name).is_file():
+            found = json.loads((saved / name).read_text(encoding="utf-8")).get("eos_token_id")
+            if found is not None:
+                return list(found) if isinstance(found, list) else [found]
+    return []
+
+
+def _tell(stdin: IO[str] | None, text: str) -> None:
+    """Hand over the job; a driver that is gone says why in its log."""
+    if stdin is None:
+        return
+    try:
+        with stdin:
+            stdin.write(text)
+    except BrokenPipeError:
+        pass
