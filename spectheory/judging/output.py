@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special, stats
+from scipy import special
 
 from spectheory.trace import READ, Trace
 
@@ -125,11 +125,11 @@ def _martingale(steps: Floats, variances: Floats, **about: Any) -> OutputTest:
     n, spread = len(steps), math.sqrt(max(float(variances.sum()), 0.0))
     total = float(steps.sum())
     z = total / spread if spread > 0 else (0.0 if abs(total) < _EDGE * n else math.copysign(math.inf, total))
-    reach = stats.norm.isf(FALSE_ALARM / 2) + stats.norm.ppf(POWER)
+    reach = special.ndtri(1 - FALSE_ALARM / 2) + special.ndtri(POWER)
     return OutputTest(
         statistic=z,
         symbol="z",
-        p=float(2 * stats.norm.sf(abs(z))),
+        p=float(2 * special.ndtr(-abs(z))),
         side="asymptotic",
         approximation="z is normal for many tokens; the engine's rounding is not counted",
         smallest=float(reach * spread / n),
@@ -164,6 +164,8 @@ def _first_choices(trace: Trace) -> OutputTest:
 
 def _uniform(trace: Trace) -> OutputTest:
     """Kolmogorov's and Smirnov's test that the heights are uniform."""
+    from scipy import stats  # slow to import
+
     u = heights(trace)
     found, n = stats.kstest(u, "uniform"), len(u)
     ended = any(text.ended for text in trace.texts)
@@ -198,7 +200,7 @@ def _bet(logs: float, n: int, candidates: int, **about: Any) -> OutputTest:
 
 def _growth(needed: float) -> float:
     """Mean of a log evidence that exceeds `needed` with probability POWER, its variance being twice its mean."""
-    spread = stats.norm.ppf(POWER) / math.sqrt(2)
+    spread = special.ndtri(POWER) / math.sqrt(2)
     return float((spread + math.sqrt(spread**2 + needed)) ** 2)
 
 
