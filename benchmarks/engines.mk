@@ -1,10 +1,13 @@
 # Real engines, each in an environment of its own under .venv-engines: `make --keep-going engines` (docs/engines.md).
 ENGINES := .venv-engines
 ANSWERS := benchmarks/results/engines
-TORCH_CPU ?= --extra-index-url https://download.pytorch.org/whl/cpu
+# Options of pip that find the CPU build of torch where the usual index has it not.
+TORCH_CPU ?=
 LLAMA_BUILD := 11434.0.0
 LLAMA_OFF := TESTS EXAMPLES UI MTMD
-ASKED := --target builtin:target --draft builtin:distilled --temperature 0 --temperature 1 --k 1 --k 3 --k 5 --tokens 96
+ASKED := --target builtin:target --draft builtin:distilled --temperature 0 --temperature 1 --k 1 --k 3 --k 5 \
+	--tokens 96 --continuations 1
+FIRST := 48
 
 .PHONY: engines
 engines: $(addprefix $(ANSWERS)/,openvino.json onnxruntime.json vllm.json vllm-repaired.json llama.cpp.json)
@@ -12,7 +15,7 @@ engines: $(addprefix $(ANSWERS)/,openvino.json onnxruntime.json vllm.json vllm-r
 # Status 1 says that an engine is refuted, which is an answer.
 define judged
 	mkdir -p $(ANSWERS)
-	$(BIN)/spectheory validate --engine $(1) $(ASKED) --out $(ENGINES)/answers/$(@F) || test $$? -eq 1
+	$(BIN)/spectheory validate --engine $(1) $(ASKED) --first $(FIRST) --out $(ENGINES)/answers/$(@F) || test $$? -eq 1
 	cp $(ENGINES)/answers/$(@F)/engines.json $@
 endef
 
@@ -22,6 +25,7 @@ $(ANSWERS)/openvino.json: $(ENGINES)/openvino/.done $(VENV)/.test
 $(ANSWERS)/onnxruntime.json: $(ENGINES)/onnxruntime/.done $(VENV)/.test
 	$(call judged,onnxruntime=$(ENGINES)/onnxruntime/bin/python)
 
+$(ANSWERS)/vllm.json $(ANSWERS)/vllm-repaired.json: FIRST := 24
 $(ANSWERS)/vllm-repaired.json: export PYTHONPATH := $(CURDIR)/benchmarks/vllm_cpu_repaired
 $(ANSWERS)/vllm.json $(ANSWERS)/vllm-repaired.json: $(ENGINES)/vllm/.done $(VENV)/.test
 	$(call judged,vllm=$(ENGINES)/vllm/bin/python)
