@@ -132,6 +132,10 @@ def test_questions_that_make_no_sense_are_one_line(tmp_path: Path, capsys: pytes
         (["--engine", f"llama.cpp={nothing}"], "which is not there"),
         (["--server", "http://127.0.0.1:9"], "cannot be reached"),
         (["--engine", "vllm", "--k", "0"], "--k is 0"),
+        (["--engine", "vllm", "--tokens", "0"], "--tokens is 0"),
+        (["--engine", "vllm", "--dtype", "bfloat16"], "engines are started in float32"),
+        (["--server", ""], "no server is named"),
+        (["--server", "localhost:8000"], "is no URL"),
     ):
         assert fragment in refused(["validate", *given, "--out", tmp_path / "out"], capsys)
     with running(Stub(metrics=False)) as url:  # its answers have the counts, but nothing says k before them
