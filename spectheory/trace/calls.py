@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from reprlib import repr as brief
 from typing import Any
 
 from spectheory.distributions import Sampling
@@ -17,6 +19,22 @@ CALLS_FILE = "calls.jsonl"
 MARK = "spectheory calls"
 """What the first line of a call log says of itself."""
 SCHEMA = 1
+
+
+MOST_DRAFTS = 1024
+"""Drafts of a call; engines take far fewer."""
+MOST_COUNTED = 2**63 - 1
+"""Of whatever is counted."""
+
+
+def is_count(value: Any) -> bool:
+    """Whether a value from a log is an integer >= 0 that a counter can hold; truth values are none."""
+    return type(value) is int and 0 <= value <= MOST_COUNTED
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value from a log is a number; truth values are none."""
+    return type(value) in (int, float)
 
 
 @dataclass(frozen=True)
@@ -44,6 +62,7 @@ class Request:
     seconds: float | None = None
 
     def __post_init__(self) -> None:
+        self._check_types()
         if self.accepted and self.drafted and len(self.accepted) != len(self.drafted):
             raise self._refused(f"{len(self.accepted)} calls accepted, {len(self.drafted)} drafted", "one entry a call")
         if any(a > d for a, d in zip(self.accepted, self.drafted, strict=False)):
@@ -53,10 +72,27 @@ class Request:
             given, value = getattr(self, name), derived.get(name)
             if given is None:
                 object.__setattr__(self, name, value)
-            elif type(given) is not int or given < 0:
-                raise self._refused(f"{name} is {given!r}", "must be an integer >= 0")
+            elif not is_count(given):
+                raise self._refused(f"{name} is {brief(given)}", "must be an integer >= 0")
             elif value is not None and given != value:
                 raise self._refused(f"{name} is {given}, its calls give {value}", "the two must agree")
+
+    def _check_types(self) -> None:
+        """Whole numbers in every list, and a time that is one."""
+        counted = {"drafted tokens of a call": self.by_drafted}
+        for k, row in self.by_drafted.items():
+            counted |= {f"calls with {k} drafted tokens": row}
+            if len(row) > k + 1:
+                raise self._refused(f"a call accepted {len(row) - 1} of {k} drafted tokens", "accepted <= drafted")
+        lists = {name: getattr(self, name) for name in ("prompt", "output", "accepted", "drafted")}
+        for name, values in (lists | counted).items():
+            if wrong := [value for value in values if not is_count(value)]:
+                raise self._refused(f"{name} has {brief(wrong[0])}", "must be integers >= 0")
+        longest = max([*self.accepted, *self.drafted, *self.by_drafted], default=0)
+        if longest > MOST_DRAFTS:
+            raise self._refused(f"a call has {longest} drafts", f"at most {MOST_DRAFTS}")
+        if self.seconds is not None and not (is_number(self.seconds) and 0 <= self.seconds < math.inf):
+            raise self._refused(f"seconds is {brief(self.seconds)}", "must be a finite number >= 0")
 
     def _derived(self) -> dict[str, int | None]:
         """The totals that texts and calls give."""
@@ -98,6 +134,14 @@ class CallLog:
     prefill_emits_token: bool | None = None
     counts_past_end: bool | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.k is not None and not (is_count(self.k) and 1 <= self.k <= MOST_DRAFTS):
+            raise _no_log(f"k is {brief(self.k)}", f"must be an integer in 1..{MOST_DRAFTS}")
+        for name in ("temperature", "top_k", "top_p", "min_p"):
+            value = getattr(self, name)
+            if value is not None and not (is_number(value) and 0 <= value < math.inf):
+                raise _no_log(f"{name} is {brief(value)}", "must be a finite number >= 0")
 
     def __len__(self) -> int:
         """Number of requests."""
@@ -151,6 +195,10 @@ class CallLog:
             raise TextError(
                 f"{path} is no call log ({error})", limit="needs lines of requests", remedy="import the log again"
             ) from error
+
+
+def _no_log(what: str, limit: str) -> TextError:
+    return TextError(what, limit=limit, remedy="check the log for torn or mixed lines")
 
 
 SETTING = (

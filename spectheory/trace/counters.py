@@ -7,10 +7,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from reprlib import repr as brief
 from typing import Any
 
 from spectheory.errors import TextError, reason_of
 from spectheory.files import read_text, write_whole
+from spectheory.trace.calls import MOST_COUNTED, MOST_DRAFTS, is_count, is_number
 
 COUNTERS_FILE = "counters.json"
 """Name of counters in a folder."""
@@ -60,8 +62,12 @@ class Counters:
     def __post_init__(self) -> None:
         for name in TOTALS:
             value = getattr(self, name)
-            if value is not None and not 0 <= value < math.inf:
-                raise _contradiction(f"{name} is {value}", "must be >= 0")
+            if value is not None and not (is_number(value) and 0 <= value <= MOST_COUNTED):
+                raise _contradiction(f"{name} is {brief(value)}", "must be a number >= 0")
+        if self.k is not None and not (is_count(self.k) and 1 <= self.k <= MOST_DRAFTS):
+            raise _contradiction(f"k is {brief(self.k)}", f"must be an integer in 1..{MOST_DRAFTS}")
+        if self.mean_length is not None and not (is_number(self.mean_length) and 1 <= self.mean_length < math.inf):
+            raise _contradiction(f"a mean of {brief(self.mean_length)} tokens per call", "must be a number >= 1")
         if self.accepted is not None and self.drafted is not None and self.accepted > self.drafted:
             raise _contradiction(f"{self.accepted} tokens accepted, {self.drafted} drafted", "accepted <= drafted")
         if self.k is not None and self.calls is not None and (self.drafted or 0) > self.k * self.calls:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from spectheory.errors import TextError
 from spectheory.trace.calls import CallLog
+from spectheory.trace.pooled import pooled
 from spectheory.trace.reading import read_evidence
 from tests.made_up import each, one_line
 
@@ -187,7 +189,12 @@ def test_documents_lists_and_lines_hold_the_same(tmp_path: Path) -> None:
     [
         ([metrics({**VLLM, "num_spec_steps": 9})], "calls is 9, its calls give 8"),
         ([metrics({**DETAILED, "per_step_accepted": ACCEPTED[:-1]})], "7 calls accepted, 8 drafted"),
-        ([metrics({**DETAILED, "per_step_drafted": "44444444"})], "is not of the format vllm-requests"),
+        ([metrics({**DETAILED, "per_step_drafted": "44444444"})], "drafted has '4': must be integers >= 0"),
+        ([metrics({**DETAILED, "per_step_accepted": [*ACCEPTED[:-1], 10**20]})], "accepted tokens in a call, 0..1024"),
+        ([metrics({**VLLM, "num_spec_tokens": "4"})], "is not of the format vllm-requests (k is '4')"),
+        ([metrics({**VLLM, "num_spec_tokens": 10**9})], "k is 1000000000: must be an integer in 1..1024"),
+        ([metrics({**VLLM, "num_spec_tokens": math.inf})], "k is inf"),
+        ([metrics(VLLM, temperature=math.nan)], "temperature is nan"),
         ([metrics({**DETAILED, "acceptance_histogram": [8]})], "per_step_accepted and acceptance_histogram differ"),
         ([metrics({**VLLM, "num_draft_tokens": "32"})], "total_drafted is '32': must be an integer"),
         ([metrics({**VLLM, "num_spec_steps": -8})], "calls is -8"),
@@ -207,6 +214,12 @@ def test_bad_logs_are_refused_in_one_line(lines: list[Any], message: str, tmp_pa
     with pytest.raises(TextError) as caught:
         read(tmp_path, *lines)
     assert message in one_line(caught)
+
+
+def test_drafted_tokens_of_every_call_without_accepted_ones(tmp_path: Path) -> None:
+    """The histogram by drafted tokens says what the list of calls leaves out."""
+    log = read(tmp_path, metrics({**DETAILED, "per_step_accepted": None}))
+    assert pooled(log).hazards == pooled(read(tmp_path, metrics(DETAILED))).hazards
 
 
 def test_a_log_that_is_cut_off(tmp_path: Path) -> None:
