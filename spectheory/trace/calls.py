@@ -217,7 +217,12 @@ SETTING = (
 
 def request_line(request: Request) -> dict[str, Any]:
     """A request as a line of a file; what is unknown is left out."""
-    return {name: value for name, value in asdict(request).items() if value not in (None, (), {}, False)}
+    unknown = (None, False)  # by identity: 0 counted is known
+    return {
+        name: value
+        for name, value in asdict(request).items()
+        if value not in ((), {}) and not any(value is each for each in unknown)
+    }
 
 
 def _request(line: Mapping[str, Any]) -> Request:

@@ -70,9 +70,10 @@ class Counters:
             raise _contradiction(f"a mean of {brief(self.mean_length)} tokens per call", "must be a number >= 1")
         if self.accepted is not None and self.drafted is not None and self.accepted > self.drafted:
             raise _contradiction(f"{self.accepted} tokens accepted, {self.drafted} drafted", "accepted <= drafted")
-        if self.k is not None and self.calls is not None and (self.drafted or 0) > self.k * self.calls:
+        most = self.k or MOST_DRAFTS
+        if self.calls is not None and (self.drafted or 0) > most * self.calls:
             raise _contradiction(
-                f"{self.drafted} tokens drafted in {self.calls} calls", f"at most k = {self.k} in a call"
+                f"{self.drafted} tokens drafted in {self.calls} calls", f"at most k = {most} in a call"
             )
         self._check_survival()
 
