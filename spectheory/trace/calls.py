@@ -217,12 +217,8 @@ SETTING = (
 
 def request_line(request: Request) -> dict[str, Any]:
     """A request as a line of a file; what is unknown is left out."""
-    unknown = (None, False)  # by identity: 0 counted is known
-    return {
-        name: value
-        for name, value in asdict(request).items()
-        if value not in ((), {}) and not any(value is each for each in unknown)
-    }
+    known = asdict(request).items()
+    return {name: value for name, value in known if not (value is None or value is False or value in ((), {}))}
 
 
 def _request(line: Mapping[str, Any]) -> Request:

@@ -233,6 +233,13 @@ def test_a_log_that_is_cut_off(tmp_path: Path) -> None:
         read_evidence(tmp_path / "log")
 
 
+def test_counts_of_zero_are_written_and_read_back(tmp_path: Path) -> None:
+    """Zero is a count: a request that accepted nothing is no request of unknown counts."""
+    nothing = Request("a", calls=5, total_accepted=0, total_drafted=0, seconds=0.0)
+    CallLog((nothing, Request("b", calls=0, tokens=0)), k=2).write(tmp_path / "calls.jsonl")
+    assert CallLog.read(tmp_path / "calls.jsonl").requests == (nothing, Request("b", calls=0, tokens=0))
+
+
 def test_a_log_is_written_and_read_back(tmp_path: Path) -> None:
     log = read(tmp_path, metrics(DETAILED, T=1.0))
     log.write(tmp_path / "calls.jsonl")
