@@ -136,6 +136,8 @@ class CallLog:
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if not (isinstance(self.provenance, dict) and isinstance(self.engine, str) and isinstance(self.version, str)):
+            raise _no_log("engine, version or provenance is of another type", "must be names and an object")
         if self.k is not None and not (is_count(self.k) and 1 <= self.k <= MOST_DRAFTS):
             raise _no_log(f"k is {brief(self.k)}", f"must be an integer in 1..{MOST_DRAFTS}")
         for name in ("temperature", "top_k", "top_p", "min_p"):
@@ -181,7 +183,12 @@ class CallLog:
     @classmethod
     def read(cls, path: Path) -> CallLog:
         """Read a file that :meth:`write` made, or one with a line less per request that is still missing."""
-        header, *lines = (_parse(line, path) for line in read_text(path).splitlines() if line.strip())
+        found = [_parse(line, path) for line in read_text(path).splitlines() if line.strip()]
+        if not found:
+            raise TextError(
+                f"{path} is empty", limit="needs a line of settings", remedy="import the engine's log again"
+            )
+        header, *lines = found
         if header.get("schema") != SCHEMA:
             raise TextError(
                 f"{path} has schema {header.get('schema')!r}",
@@ -191,7 +198,7 @@ class CallLog:
         try:
             requests = tuple(_request(line) for line in lines)
             return cls(requests, **{name: header[name] for name in (*SETTING, "provenance") if name in header})
-        except (TypeError, ValueError) as error:
+        except (AttributeError, TypeError, ValueError) as error:
             raise TextError(
                 f"{path} is no call log ({error})", limit="needs lines of requests", remedy="import the log again"
             ) from error

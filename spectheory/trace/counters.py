@@ -136,8 +136,10 @@ class Counters:
         if len(parts) == 1:
             return first
         for name in ("engine", "k", "cumulative"):
-            if len({getattr(part, name) for part in parts}) > 1:
-                shown = " and ".join(dict.fromkeys(repr(getattr(part, name)) for part in parts))
+            # A scrape before the first call may list no positions.
+            known = [getattr(part, name) for part in parts if name != "k" or part.k or part.calls != 0]
+            if len(set(known)) > 1:
+                shown = " and ".join(dict.fromkeys(map(repr, known)))
                 raise TextError(
                     f"the logs differ in {name}: {shown}",
                     limit="totals are joined under one setting",

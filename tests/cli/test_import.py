@@ -144,3 +144,8 @@ def test_traces_and_counts_are_not_ranked_together(tmp_path: Path, capsys: pytes
     Trace.from_log_probabilities([([-1.0], [-2.0])]).write(tmp_path / TRACE_FILE)
     line = refused(["plan", "--trace", f"a={tmp_path}", "--trace", f"b={LOG}"], capsys)
     assert "b holds counts of an engine, the others traces" in line
+
+
+def test_two_logs_of_one_name_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    log = SAMPLES / "vllm_metrics.txt"
+    assert "a names 2 logs" in refused(["plan", "--trace", f"a={log}", "--trace", f"a={log}"], capsys)

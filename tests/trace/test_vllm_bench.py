@@ -194,6 +194,7 @@ def test_the_printed_block_of_many_calls_is_imported(tmp_path: Path) -> None:
 
 
 def test_drafts_without_tokens_are_refused(tmp_path: Path) -> None:
-    counts = {"spec_decode_draft_tokens": 0, "spec_decode_accepted_tokens": 0}
-    with pytest.raises(TextError, match="counted no calls"):
-        read_evidence(saved(tmp_path, {**RUN, **counts}))
+    for drafted, accepted in ((0, 0), (5100, 1e308)):
+        counts = {"spec_decode_draft_tokens": drafted, "spec_decode_accepted_tokens": accepted}
+        with pytest.raises(TextError, match="counted no calls"):
+            read_evidence(saved(tmp_path, {**RUN, **counts}))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from spectheory.errors import TextError, reason_of
+from spectheory.trace.calls import is_count
 from spectheory.trace.counters import Counters
 from spectheory.trace.importers.base import Format, text_of
 from spectheory.trace.importers.rounded import shares_of
@@ -180,7 +181,7 @@ def _counts(entry: Mapping[str, Any], path: Path, slack: float) -> dict[str, Any
         return {}
     calls, drafted, accepted = (int(entry[_PREFIX + n]) for n in ("num_drafts", "draft_tokens", "accepted_tokens"))
     survival = tuple(float(share) for share in entry[f"{_PREFIX}per_position_acceptance_rates"])
-    if not (calls > 0 and drafted > 0 and survival):
+    if not (calls > 0 and drafted > 0 and survival and all(map(is_count, (calls, drafted, accepted)))):
         raise _refused(path, "counted no calls with drafts")
     percent, stated = 100 * accepted / drafted, float(entry[f"{_PREFIX}acceptance_rate"])
     if abs(percent - stated) > slack:
