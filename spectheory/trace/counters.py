@@ -169,13 +169,29 @@ class Counters:
             if content.pop("spectheory") != MARK or content.pop("schema") != SCHEMA:
                 raise ValueError("another mark or schema")
             lists = {name: tuple(content.get(name, ())) for name in ("survival", "hazards", "remarks")}
+            _check_types({**content, **lists})
             return cls(**{**content, **lists})
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (OSError, ArithmeticError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise TextError(
                 f"{path} holds no counters ({reason_of(error)})",
                 limit=f"needs JSON of schema {SCHEMA}, as spectheory import writes it",
                 remedy="import the engine's log again",
             ) from error
+
+
+_TYPES: Mapping[str, type] = {"engine": str, "version": str, "provenance": dict, "cumulative": bool}
+
+
+def _check_types(content: Mapping[str, Any]) -> None:
+    """Types of what a file holds beside its totals."""
+    wrong = [name for name, kind in _TYPES.items() if name in content and not isinstance(content[name], kind)]
+    for name in ("survival", "hazards"):
+        wrong += [name for each in content[name] if not (is_number(each) and 0 <= each < math.inf)]
+    wrong += ["remarks" for each in content["remarks"] if not isinstance(each, str)]
+    rounding = content.get("rounding", 0.0)
+    wrong += [] if is_number(rounding) and 0 <= rounding < 1 else ["rounding"]
+    if wrong:
+        raise ValueError(f"{wrong[0]} is of another kind")
 
 
 def _sum(parts: Sequence[Counters]) -> Counters:
