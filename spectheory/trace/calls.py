@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from reprlib import repr as brief
-from typing import Any
+from typing import Any, TypeGuard
 
 from spectheory.distributions import Sampling
 from spectheory.errors import TextError
@@ -27,12 +27,12 @@ MOST_COUNTED = 2**63 - 1
 """Of whatever is counted."""
 
 
-def is_count(value: Any) -> bool:
+def is_count(value: Any) -> TypeGuard[int]:
     """Whether a value from a log is an integer >= 0 that a counter can hold; truth values are none."""
     return type(value) is int and 0 <= value <= MOST_COUNTED
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: Any) -> TypeGuard[float]:
     """Whether a value from a log is a number; truth values are none."""
     return type(value) in (int, float)
 
@@ -79,12 +79,14 @@ class Request:
 
     def _check_types(self) -> None:
         """Whole numbers in every list, and a time that is one."""
-        counted = {"drafted tokens of a call": self.by_drafted}
+        counted: dict[str, Collection[int]] = {"drafted tokens of a call": self.by_drafted}
         for k, row in self.by_drafted.items():
             counted |= {f"calls with {k} drafted tokens": row}
             if len(row) > k + 1:
                 raise self._refused(f"a call accepted {len(row) - 1} of {k} drafted tokens", "accepted <= drafted")
-        lists = {name: getattr(self, name) for name in ("prompt", "output", "accepted", "drafted")}
+        lists: dict[str, Collection[int]] = {
+            name: getattr(self, name) for name in ("prompt", "output", "accepted", "drafted")
+        }
         for name, values in (lists | counted).items():
             if wrong := [value for value in values if not is_count(value)]:
                 raise self._refused(f"{name} has {brief(wrong[0])}", "must be integers >= 0")
