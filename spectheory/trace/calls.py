@@ -84,12 +84,12 @@ class Request:
             counted |= {f"calls with {k} drafted tokens": row}
             if len(row) > k + 1:
                 raise self._refused(f"a call accepted {len(row) - 1} of {k} drafted tokens", "accepted <= drafted")
-        lists: dict[str, Collection[int]] = {
-            name: getattr(self, name) for name in ("prompt", "output", "accepted", "drafted")
-        }
-        for name, values in (lists | counted).items():
+        counted |= {"accepted": self.accepted, "drafted": self.drafted}
+        for name, values in counted.items():
             if wrong := [value for value in values if not is_count(value)]:
                 raise self._refused(f"{name} has {brief(wrong[0])}", "must be integers >= 0")
+        if wrong := [token for token in (*self.prompt, *self.output) if type(token) is not int]:
+            raise self._refused(f"its text has token {brief(wrong[0])}", "ids are integers")
         longest = max([*self.accepted, *self.drafted, *self.by_drafted], default=0)
         if longest > MOST_DRAFTS:
             raise self._refused(f"a call has {longest} drafts", f"at most {MOST_DRAFTS}")
