@@ -42,6 +42,7 @@ def content(found: Judgement) -> dict[str, Any]:
         "refuted": found.refuted,
         "output_refuted": found.output_refuted,
         "rules": [one.as_dict() for one in found.standings],
+        "doubtful": found.doubtful,
         "causes": [vars(cause) for cause in found.causes],
         "output": [test.as_dict() for test in found.output],
         "provenance": dict(log.provenance),
@@ -64,7 +65,7 @@ def headline(found: Judgement) -> str:
     if not found.refuted and found.stated:
         said = f"Counts agree with rule {named}: {counts}"
     elif not found.refuted:
-        said = f"Counts fit rule {fitting}: {counts}"
+        said = f"Counts fit rule {fitting}{_instead(found)}: {counts}"
     elif found.stated:
         said = f"Rule {named} is REFUTED: {counts}; {f'rule {fitting} fits' if fitting else 'no other rule fits'}"
     else:
@@ -77,6 +78,18 @@ def headline(found: Judgement) -> str:
     wrong = "REFUTED, not the target's first choices" if greedy else "REFUTED, no sample of the target"
     right = "the target's first choices" if greedy else "as sampled from the target"
     return f"{said}. Output: {wrong if found.output_refuted else right}"
+
+
+def _instead(found: Judgement) -> str:
+    """What to hold of a rule that no engine is known to run, and of the closest cause beside it."""
+    if not found.doubtful:
+        return ""
+    said = ", which no serving engine is known to run"
+    cause = next((each for each in found.causes if each.closeness and each.rule), None)
+    if cause is None or cause.closeness is None:
+        return said
+    closer = cause.closeness > max(one.closeness for one in found.fitting)
+    return f"{said} (rule {cause.rule} with {cause.cause} fits {'better' if closer else 'too'})"
 
 
 def _rules(found: Judgement) -> Table:
@@ -140,7 +153,8 @@ def _positions(one: Standing) -> Iterator[Table]:
 def _causes(found: Judgement) -> Iterator[Table]:
     if found.causes:
         columns = [Column("cause", kind="names"), Column("evidence", kind="words")]
-        yield Table("What explains it", columns, [[cause.cause, cause.sentence] for cause in found.causes])
+        title = "What else explains the counts" if found.doubtful else "What explains it"
+        yield Table(title, columns, [[cause.cause, cause.sentence] for cause in found.causes])
 
 
 def _output(found: Judgement) -> Iterator[Table]:
