@@ -144,6 +144,7 @@ def judge(
     if not tried:
         return made
     blamed = [one for one in made.questioned if one.served or not made.doubtful]
+    blamed.sort(key=lambda one: not one.served)
     context = Context(
         log,
         trace,
