@@ -49,6 +49,7 @@ def test_an_import_says_what_follows_and_what_to_run(tmp_path: Path, capsys: pyt
     assert main(["import", str(LOG), "--out", str(tmp_path)]) == 0
     out = capsys.readouterr().out
     assert out.startswith("vllm-log: engine vllm, k 7, calls 188, drafted 1316, accepted 151, tokens per call 1.8032\n")
+    assert "Next: spectheory predict " in out, "totals are not judged"
     for words in ("Accepted by position", "Follows: calls", "Does not follow: requests", "past the end", "predict"):
         assert words in out
 
@@ -121,6 +122,12 @@ def test_predict_answers_with_readings(tmp_path: Path, capsys: pytest.CaptureFix
     out = capsys.readouterr().out
     assert "2.918 tokens per call counted at k = 3\n" in out
     assert "No speed-up without costs" in out
+
+
+def test_terms_of_rows_stand_under_tables_that_have_them(capsys: pytest.CaptureFixture[str]) -> None:
+    beyond = "Beyond the engine's k nothing was counted"
+    assert not any(note.startswith(beyond) for note in answer(capsys, "predict", LOG, "--c", "0.1")["notes"])
+    assert any(note.startswith(beyond) for note in answer(capsys, "predict", SCRAPE, "--c", "0.05")["notes"])
 
 
 def test_calls_of_requests_have_certain_ends(calls: Path, capsys: pytest.CaptureFixture[str]) -> None:

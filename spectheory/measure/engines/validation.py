@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from spectheory.distributions import Sampling
-from spectheory.errors import ModelError, SettingError
+from spectheory.errors import ImpossibleTextError, ModelError, SettingError
 from spectheory.files import write_whole
 from spectheory.judging.divergence import divergences
 from spectheory.judging.judgement import Judgement, judge
@@ -134,7 +134,6 @@ def _folder(model: Model) -> Path:
 
 def _judged(pair: ModelPair, log: CallLog, name: str, drafts: Drafts | None, out: Path) -> dict[str, Any]:
     """What one run's counts and texts say."""
-    trace = judged_trace(pair, log)
     record = {
         "setting": name,
         "temperature": log.temperature,
@@ -143,8 +142,12 @@ def _judged(pair: ModelPair, log: CallLog, name: str, drafts: Drafts | None, out
         "requests": len(log),
         "tokens": sum(len(request.output) for request in log.requests),
         "settings": log.provenance["settings"],
-        "output": _output(log, trace),
     }
+    try:
+        trace = judged_trace(pair, log)
+    except ImpossibleTextError as error:  # the engine was told these settings: its text is wrong, not the question
+        return {**record, "output": {"right": False, "impossible": error.what}}
+    record["output"] = _output(log, trace)
     if not log.k:
         return record
     rules = RULES[drafts] if log.temperature else ()
