@@ -11,6 +11,7 @@ FIRST := 48
 
 .PHONY: engines
 engines: $(addprefix $(ANSWERS)/,openvino.json onnxruntime.json vllm.json vllm-repaired.json llama.cpp.json)
+	$(BIN)/python benchmarks/_engines_page.py
 
 # Status 1 says that an engine is refuted, which is an answer.
 define judged

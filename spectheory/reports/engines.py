@@ -82,9 +82,9 @@ def _causes(content: Content) -> Iterator[str]:
             where = f"{engine['engine']}, {run['setting']}: "
             counts, output = run.get("counts"), run["output"]
             if counts and not counts["fits"]:
-                fitting = " or ".join(counts["fitting"]) or "no rule"
+                fitting = " or ".join(run["fitting"]) or "no rule"
                 yield f"{where}its calls refute {counts['rule']}; {fitting} fits them."
-                yield from (f"{where}{sentence}." for sentence in counts["causes"])
+                yield from (f"{where}{cause['sentence']}." for cause in run["causes"])
             if "impossible" in output:
                 yield f"{where}its output is impossible under these settings: {output['impossible']}."
             if not output["right"] and "worst" in output:

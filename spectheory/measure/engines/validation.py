@@ -25,6 +25,7 @@ from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.tokens import check_window, encode_prompt
 from spectheory.prompts import Prompt
 from spectheory.reports import judgement_report
+from spectheory.reports.judgement import content
 from spectheory.trace import Trace
 from spectheory.trace.calls import CallLog
 from spectheory.verification import ArgmaxDraft, PathRule, TokenVerification
@@ -154,23 +155,23 @@ def _judged(pair: ModelPair, log: CallLog, name: str, drafts: Drafts | None, out
     judgement = judge(log, trace, rules=rules, reread=partial(judged_trace, pair, log))
     text = json.dumps(judgement_report(judgement).as_dict(), indent=1, allow_nan=False) + "\n"
     write_whole(out / JUDGEMENT_FILE, lambda partial: partial.write_text(text))
-    return {**record, "counts": _counts(judgement)}
+    return {**record, **_counts(judgement)}
 
 
 def _counts(judgement: Judgement) -> dict[str, Any]:
-    """Counted and expected calls of the stated rule, or without one of the rule that fits best."""
+    """What the counts say: `counts` of the stated rule, or without one of the rule that fits best, and every rule."""
     one = min(judgement.questioned, key=lambda standing: standing.refuted)
-    others = [other for other in judgement.standings if other.refuted and other is not one]
+    whole = content(judgement)
     return {
-        "rule": one.rule,
-        "same": list(one.same),
-        "fits": not one.refuted,
-        "stated": list(judgement.stated),
-        "fitting": [other.rule for other in judgement.fitting],
-        "calls": one.calls.as_dict(),
-        "refuted": {other.rule: other.calls.as_dict() for other in others},
-        "causes": [cause.sentence for cause in judgement.causes],
-        "notes": list(judgement.notes),
+        "counts": {
+            "rule": one.rule,
+            "same": list(one.same),
+            "fits": not one.refuted,
+            "calls": one.calls.as_dict(),
+            "notes": list(judgement.notes),
+        },
+        **{name: whole[name] for name in ("prefill_emits_token", "stated", "fitting", "refuted", "causes")},
+        "rules": [{name: each[name] for name in ("rule", "refuted", "calls")} for each in whole["rules"]],
     }
 
 
