@@ -19,9 +19,7 @@ def engines_table(answers: Sequence[Content]) -> Table:
     ks = sorted({run["k"] for _, runs in groups for run in runs if run["k"]})
     names = ("engine", "T", "drafts", "judged as", *(f"k = {k}" for k in ks), "rule that runs", "output")
     columns = [Column(name, kind="names") for name in names]
-    rows = [
-        [name, *_setting(runs[0]), *_calls(runs, ks), rule_that_runs(runs), _output(runs)] for name, runs in groups
-    ]
+    rows = [[name, *_setting(runs[0]), *_calls(runs, ks), rule_that_runs(runs), _output(runs)] for name, runs in groups]
     return Table("Engines", columns, rows)
 
 

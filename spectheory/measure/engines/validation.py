@@ -25,7 +25,7 @@ from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.tokens import check_window, encode_prompt
 from spectheory.prompts import Prompt
 from spectheory.reports import judgement_report
-from spectheory.reports.judgement import content
+from spectheory.reports.judgement import content, shown
 from spectheory.trace import Trace
 from spectheory.trace.calls import CallLog
 from spectheory.verification import ArgmaxDraft, PathRule, TokenVerification
@@ -160,7 +160,7 @@ def _judged(pair: ModelPair, log: CallLog, name: str, drafts: Drafts | None, out
 
 def _counts(judgement: Judgement) -> dict[str, Any]:
     """What the counts say: `counts` of the stated rule, or without one of the rule that fits best, and every rule."""
-    one = min(judgement.questioned, key=lambda standing: standing.refuted)
+    one = shown(judgement)
     whole = content(judgement)
     return {
         "counts": {
