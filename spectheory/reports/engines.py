@@ -85,6 +85,8 @@ def _causes(content: Content) -> Iterator[str]:
                 fitting = " or ".join(run["fitting"]) or "no rule"
                 yield f"{where}its calls refute {counts['rule']}; {fitting} fits them."
                 yield from (f"{where}{cause['sentence']}." for cause in run["causes"])
+            if "against_plain" in output:
+                yield f"{where}{output['against_plain']}"
             if "impossible" in output:
                 yield f"{where}its output is impossible under these settings: {output['impossible']}."
             if not output["right"] and "worst" in output:
