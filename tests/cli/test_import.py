@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,19 +11,13 @@ from spectheory.cli import main
 from spectheory.trace import TRACE_FILE, Trace, read_evidence
 from spectheory.trace.calls import CALLS_FILE, CallLog, Request
 from spectheory.trace.counters import COUNTERS_FILE
-from tests.commands import refused
+from tests.commands import answer, refused
 from tests.made_up import each
 from tests.trace.counter_cases import HELD, SAMPLES, sample
 
 COUNTED = "llamacpp:spec_decode"
 LOG = SAMPLES / "vllm_specdecoding_log_line.txt"
 SCRAPE = SAMPLES / "llama_server_metrics.txt"
-
-
-def answer(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
-    assert main([*map(str, arguments), "--json"]) == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
 
 
 @pytest.fixture

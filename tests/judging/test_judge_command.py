@@ -17,6 +17,7 @@ from spectheory.trace import Trace
 from spectheory.trace.calls import CallLog, Request
 from spectheory.trace.counters import Counters
 from spectheory.verification.registry import path_rule
+from tests.commands import answer
 from tests.commands import refused as refused_line
 from tests.judging.toy_engines import ToyEngine, dead_beyond, read, toy_pair
 from tests.made_up import all_refused
@@ -43,8 +44,7 @@ Files = Callable[..., list[str]]
 
 
 def answered(capsys: pytest.CaptureFixture[str], status: int, *arguments: str) -> dict[str, Any]:
-    assert main(["judge", *arguments, "--json"]) == status
-    return dict(json.loads(capsys.readouterr().out))
+    return answer(capsys, "judge", *arguments, status=status)
 
 
 def test_the_answer_begins_with_the_rule(
