@@ -128,7 +128,7 @@ class Counters:
         first = parts[0]
         if len(parts) == 1:
             return first
-        for name in ("engine", "k"):
+        for name in ("engine", "k", "cumulative"):
             if len({getattr(part, name) for part in parts}) > 1:
                 shown = " and ".join(dict.fromkeys(repr(getattr(part, name)) for part in parts))
                 raise TextError(
@@ -136,12 +136,6 @@ class Counters:
                     limit="totals are joined under one setting",
                     remedy="import each log on its own",
                 )
-        if len({part.cumulative for part in parts}) > 1:
-            raise TextError(
-                "one file has a server's totals so far, another those of an interval",
-                limit="totals of one kind are joined",
-                remedy="import each file on its own",
-            )
         if not first.cumulative:
             return _sum(parts)
         if len(parts) > 2:

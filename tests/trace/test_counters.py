@@ -112,7 +112,7 @@ def test_several_files_are_of_one_kind(tmp_path: Path) -> None:
     kinds: dict[str, Any] = {
         "2 files hold totals and calls": [log, tmp_path / "calls.jsonl"],
         "2 files hold a trace": [tmp_path / "trace.parquet"] * 2,
-        "totals so far, another those of an interval": [log, SAMPLES / "vllm_metrics.txt"],
+        "differ in cumulative": [log, SAMPLES / "vllm_metrics.txt"],
     }
     for message, paths in kinds.items():
         refused(lambda paths=paths: read_files(paths), SpectheoryError, message)
