@@ -7,7 +7,7 @@ is unknown, and counts that hold them lie in an interval.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -128,7 +128,3 @@ class Expected:
             return inside
         last = np.take_along_axis(survival, np.minimum(left, survival.shape[1]) - 1, axis=1)
         return np.where(depth > left, last, inside)
-
-    def counted_as(self, counting: Counting) -> Expected:
-        """The same texts under another way of counting."""
-        return replace(self, counting=counting)

@@ -119,7 +119,8 @@ def _rules(found: Judgement) -> Table:
         ]
         for one in found.standings
     ]
-    return Table(f"{len(log)} requests, k = {k}{at}: calls", columns, rows)
+    requests = "1 request" if len(log) == 1 else f"{len(log)} requests"
+    return Table(f"{requests}, k = {k}{at}: calls", columns, rows)
 
 
 def _positions(one: Standing) -> Iterator[Table]:
@@ -165,11 +166,9 @@ def _output(found: Judgement) -> Iterator[Table]:
         Column("statistic", kind="names"),
         Column("p", kind="names"),
         Column("verdict", kind="names"),
-        Column("what is compared", kind="words", aside=True),
     ]
     rows = [
-        [t.name, f"{t.symbol} = {t.statistic:+.2f}", _p(t.p), ("passes", "REFUTED")[t.refuted], t.asks]
-        for t in found.output
+        [t.name, f"{t.symbol} = {t.statistic:.3g}", _p(t.p), ("passes", "REFUTED")[t.refuted]] for t in found.output
     ]
     yield Table("Is the output right?", columns, rows)
 
@@ -184,17 +183,20 @@ def _terms(found: Judgement) -> Iterator[str]:
         f"p, all counts: over calls and positions together, exact or an upper bound; below {FALSE_ALARMS:g} a rule is "
         f"refuted, so the rule that runs is refuted at most this often."
     )
+    if shown(found).starts:
+        yield "at known starts: each listed call is compared at its own start; the two columns after it belong to it."
     if any(one.low != one.high for one in shown(found).positions):
         yield "Expected intervals: acceptance past the end of a text is unknown; z is from the nearer end."
     rare = shown(found).rare
     if rare is not None and rare.counted:
         yield (
-            f"Calls of lengths that have a chance below {RARE:g} under rule {shown(found).rule}: {rare.counted}, "
-            f"expected {rare.low:.1f}; up to {ROUNDED:.1%} of calls are put down to rounding."
+            f"Calls whose accepted length has a probability below {RARE:g} under rule {shown(found).rule}: "
+            f"{rare.counted}, expected {rare.low:.1f}; rounding may explain {ROUNDED:.1%} of calls."
         )
     if shown(found).texts:
         names = ", ".join(shown(found).texts[:5])
         yield f"Requests whose calls differ though nothing is random: {len(shown(found).texts)} ({names})."
+    yield from (f"{test.name}: {test.asks.rstrip('.')}." for test in found.output)
 
 
 def _expected(one: Comparison) -> str:
