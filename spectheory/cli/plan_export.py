@@ -35,7 +35,7 @@ def run_export(question: PlanOptions) -> None:
         print(json.dumps({**content, "text": export.text(options)}, indent=2, allow_nan=False))
         return
     print(export.text(options))
-    remarks.print(f"{export.meaning}. Of {words}.", markup=False)
+    remarks.print(f"{export.meaning}. From: {words}.", markup=False)
 
 
 def _acceptance(question: PlanOptions, by_batch: bool) -> tuple[Acceptance, str]:

@@ -41,6 +41,7 @@ def ask(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
 
 def test_a_server_is_planned_from_its_runs_alone(bench: Path, tmp_path: Path, ask: Callable[..., str]) -> None:
     words = " ".join(ask("--bench", bench).split())
+    assert "It pays at 6 of 6 settings (interval above 1).\n" in ask("--bench", bench)
     for piece in ("Speculate with k =", "Best k and its speed-up", "Time of a step", "k3_c16_in1000", "counted by the"):
         assert piece in words
     content = json.loads(ask("--bench", bench, "--json", "--out", tmp_path))
