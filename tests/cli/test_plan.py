@@ -16,7 +16,6 @@ from spectheory.deployment.engines import ENGINES
 from tests.cli.plan_cases import CONFIG, asked, latencies, measured
 from tests.commands import refused
 
-
 SAMPLING = [engine for engine in ENGINES if engine.name != "openvino"]
 """Engines with settings above temperature 0."""
 
