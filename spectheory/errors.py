@@ -55,6 +55,10 @@ class TextError(SpectheoryError):
     """A text, prompt file or log-probability list that cannot be used."""
 
 
+class ImpossibleTextError(TextError):
+    """A text that the target cannot output under the stated settings."""
+
+
 class TraceError(SpectheoryError):
     """A file that is not a readable trace, or a trace without the columns a command needs."""
 

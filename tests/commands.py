@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -17,3 +19,9 @@ def refused(arguments: Sequence[object], capsys: pytest.CaptureFixture[str]) -> 
     assert err.count("\n") == 1, err
     assert err.startswith("spectheory: ")
     return err
+
+
+def answer(capsys: pytest.CaptureFixture[str], *arguments: object, status: int = 0) -> dict[str, Any]:
+    """Run a command with --json; check its status; return the object."""
+    assert main([*map(str, arguments), "--json"]) == status, capsys.readouterr().err
+    return dict(json.loads(capsys.readouterr().out))

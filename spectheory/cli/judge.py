@@ -16,6 +16,7 @@ from spectheory.cli.shapes import read_rules
 from spectheory.cli.statuses import Status
 from spectheory.errors import SettingError, TextError
 from spectheory.judging.causes.base import Reread
+from spectheory.judging.counting import counted, counting_of
 from spectheory.judging.judgement import judge
 from spectheory.judging.readings import readings
 from spectheory.reports import judgement_report, readings_report
@@ -37,6 +38,7 @@ def run_judge(question: JudgeOptions, pair: PairOptions) -> int:
     if log is None or not any(request.output for request in log.requests):
         return _read_alone(question, traces, log, counters)
     log = _stated(log, question)
+    counted(log, counting_of(log, question.k).k, counters)  # refuses what cannot be judged before the models load
     trace, reread = (traces[0], None) if traces else _read(log, pair)
     found = judge(log, trace, rules=rules, k=question.k, counters=counters, reread=reread)
     _answer(judgement_report(found), question, "judgement")
@@ -67,7 +69,8 @@ def _read_alone(question: JudgeOptions, traces: Sequence[Trace], log: CallLog | 
             limit="rules are judged on token ids of the output",
             remedy="log them, or leave out the trace and --rule for readings of the counts alone",
         )
-    _answer(readings_report({"counts": readings(counts)}), question, "readings")
+    report = readings_report({counts.engine or "counts": readings(counts)})
+    _answer(replace(report, headline=f"Nothing judged, as texts are missing. {report.headline}"), question, "readings")
     return Status.DONE
 
 
@@ -79,8 +82,9 @@ def _stated(log: CallLog, question: JudgeOptions) -> CallLog:
 
 def _read(log: CallLog, pair: PairOptions) -> tuple[Trace, Reread]:
     """Both models on the engine's texts, and how to read them again."""
-    from spectheory.measure.judged import judged_trace
+    from spectheory.measure.judged import check_ids, judged_trace
 
+    check_ids(log)
     loaded = load_named(pair)
     return judged_trace(loaded, log), partial(judged_trace, loaded, log)
 

@@ -17,7 +17,8 @@ from spectheory.deployment import BATCHES, Draft, batch_ranges, best_lengths, ra
 from spectheory.deployment.exports import Acceptance, export_named
 from spectheory.errors import SettingError
 from spectheory.prediction.at_starts import survival_at_starts
-from spectheory.trace.counters import Counters
+from spectheory.trace.calls import CallLog
+from spectheory.trace.pooled import pooled
 from spectheory.verification import TokenVerification
 
 
@@ -34,7 +35,7 @@ def run_export(question: PlanOptions) -> None:
         print(json.dumps({**content, "text": export.text(options)}, indent=2, allow_nan=False))
         return
     print(export.text(options))
-    remarks.print(f"{export.meaning}. Of {words}.", markup=False)
+    remarks.print(f"{export.meaning}. From: {words}.", markup=False)
 
 
 def _acceptance(question: PlanOptions, by_batch: bool) -> tuple[Acceptance, str]:
@@ -58,11 +59,11 @@ def _acceptance(question: PlanOptions, by_batch: bool) -> tuple[Acceptance, str]
 def _of_counts(counts: Mapping[str, Counts]) -> tuple[Acceptance, str]:
     """Survival as one engine counted it, at its own k."""
     (name, found), *others = counts.items()
-    survival = found.survival if isinstance(found, Counters) else ()
+    survival = (pooled(found) if isinstance(found, CallLog) else found).survival
     if others or not survival:
         raise SettingError(
             f"{', '.join(counts)} says no acceptance by position of one engine",
-            limit="an export needs totals with survival, or a trace",
-            remedy="name one log of totals, or a trace",
+            limit="an export needs counts by position, or a trace",
+            remedy="name one log with counts by position, or a trace",
         )
     return Acceptance(tuple(survival)), f"{name}, as counted, k = {len(survival)}"

@@ -43,11 +43,15 @@ def sources(question: PlanOptions) -> list[tuple[str, Path]]:
 
 def counted(named: Sequence[tuple[str, Path]], question: PlanOptions) -> dict[str, tuple[Path, Counts]]:
     """The logs of counts by name, if all are such; traces and counts are not ranked together."""
-    found = {
-        name or path.name: (path, counts)
-        for name, path in named
-        if (counts := _counts(name, path, question)) is not None
-    }
+    names = [name or path.name for name, path in named]
+    held = [_counts(name, path, question) for name, path in named]
+    found = {name: (path, each) for name, (_, path), each in zip(names, named, held, strict=True) if each is not None}
+    if twice := [name for name in found if names.count(name) > 1]:
+        raise SettingError(
+            f"{twice[0]} names {names.count(twice[0])} logs",
+            limit="each log has a name of its own",
+            remedy="rename one: --trace NAME=LOG",
+        )
     if found and len(found) < len(named):
         raise SettingError(
             f"{', '.join(found)} holds counts of an engine, the others traces",

@@ -7,11 +7,11 @@ from copy import copy
 from typer import Argument, Option
 from typer.models import OptionInfo
 
-TRACE, PAIR, TEXT, SAMPLING = "Trace", "Pair", "Text", "Sampling"
+TRACE, PAIR, ENGINES, TEXT, SAMPLING = "Trace", "Pair", "Engines in place of our decoders", "Text", "Sampling"
 SHAPES, PMFS, STATEMENTS = "Rules and shapes", "Distributions", "Statements"
 COST, ROOFLINE = "Cost", "Cost from a data sheet"
 RUN, OUTPUT, HELP = "Run", "Output", "Help"
-GROUPS = (TRACE, SHAPES, PMFS, COST, ROOFLINE, PAIR, TEXT, SAMPLING, STATEMENTS, RUN, OUTPUT, HELP)
+GROUPS = (TRACE, SHAPES, PMFS, COST, ROOFLINE, PAIR, ENGINES, TEXT, SAMPLING, STATEMENTS, RUN, OUTPUT, HELP)
 """Headings of ``--help``, in their order."""
 
 
@@ -131,11 +131,11 @@ CHUNK = option("--chunk", "INT", TEXT, "Positions whose logits are in memory at 
 ENGINE = option(
     "--engine",
     "NAME",
-    PAIR,
-    "Engine that runs the prompts, as NAME or NAME=PROGRAM: vllm and openvino, onnxruntime (PROGRAM is their Python), "
-    "llama.cpp (llama-server).",
+    ENGINES,
+    "Engine that runs the prompts, as NAME or NAME=PROGRAM: vllm, openvino, onnxruntime (PROGRAM is a Python that has "
+    "it) or llama.cpp (PROGRAM is llama-server).",
 )
-SERVER = option("--server", "URL", PAIR, "Running OpenAI-compatible server of the pair, which takes token ids.")
+SERVER = option("--server", "URL", ENGINES, "Running OpenAI-compatible server of the pair, which takes token ids.")
 
 TEMPERATURE = option("--temperature", "REAL", SAMPLING, "Sampling temperature of both models; 0 is greedy.")
 TOP_K = option("--top-k", "INT", SAMPLING, "Keep the k most probable tokens, with ties.")

@@ -44,15 +44,6 @@ def cut_to(most: int) -> LogitChange:
     )
 
 
-def at_temperature(temperature: float) -> LogitChange:
-    """Another temperature than the stated one."""
-    return LogitChange(
-        f"temperature {temperature:g}",
-        f"sampled at temperature {temperature:g}",
-        lambda stated: (replace(stated, temperature=temperature),),
-    )
-
-
 def _filters_first(stated: Sampling) -> Steps:
     """Top-k keeps the same tokens at any temperature; top-p and min-p do not."""
     if stated.temperature == 1 or not (_nucleus(stated) or stated.min_p):

@@ -66,6 +66,10 @@ def _longest(log: CallLog, k: int | None) -> int:
     """Drafted tokens of the longest call."""
     known = [log.k or 0, *(d for r in log.requests for d in (*r.drafted, *r.by_drafted))]
     longest = k or max(known)
+    if not longest and not any(r.calls for r in log.requests):
+        raise TextError(
+            "the log has no call with drafts", limit="calls are what is judged", remedy="log a run with speculation"
+        )
     if not longest:
         raise TextError("the log does not say k", limit="needs the drafted tokens of a call", remedy="give --k")
     if not 1 <= longest <= MOST_K:
@@ -102,7 +106,7 @@ def counted(log: CallLog, k: int, counters: Counters | None = None) -> Counted:
         raise TextError(
             f"request {lacking!r} has no number of calls",
             limit="calls are what is judged",
-            remedy="log them, or give the engine's totals with --counters",
+            remedy="log them, or add the engine's totals over these requests as a file",
         )
     rows = [_by_accepted(r) for r in log.requests]
     if any(row is None for row in rows):

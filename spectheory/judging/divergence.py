@@ -97,9 +97,8 @@ def rounding_bound(scale: float, dtype: str, layers: int | None = None) -> float
 def divergences(trace: Trace, *, dtype: str = "") -> tuple[Divergence, ...]:
     """Every token of a judged trace that is not the target's first choice, in the order of the texts.
 
-    Each position is judged given the text before it, so that a text may be off more than once;
-    :func:`first_of_each` has the first of each. `dtype` is the engine's precision; the coarser of it and the trace's
-    counts.
+    Each position is judged given the text before it, so that a text may be off more than once. `dtype` is the engine's
+    precision; the coarser of it and the trace's counts.
     """
     columns = trace.columns
     if lacking := _NEEDED - set(columns):
@@ -149,14 +148,6 @@ def engine_dtype(log: CallLog) -> str:
     settings = log.provenance.get("settings")
     within = settings.get("dtype") if isinstance(settings, Mapping) else None
     return str(log.provenance.get("dtype") or within or "")
-
-
-def first_of_each(found: Sequence[Divergence]) -> tuple[Divergence, ...]:
-    """The first divergence of each text."""
-    firsts: dict[str, Divergence] = {}
-    for one in found:
-        firsts.setdefault(one.text, one)
-    return tuple(firsts.values())
 
 
 def against_plain(log: CallLog, plain: CallLog, trace: Trace, *, dtype: str = "") -> tuple[Divergence, ...]:

@@ -7,19 +7,25 @@ is unknown, and counts that hold them lie in an interval.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.judging.comparison import Comparison
+from spectheory.judging.comparison import CERTAIN, Comparison
 from spectheory.judging.counting import Counted, Counting
-from spectheory.prediction.law import laws_of_counts, tails, trimmed
+from spectheory.prediction.law import laws_of_counts, log_moments, tails, trimmed
 from spectheory.prediction.paths import TextSums, sums_of_texts, tokens_left
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+TINY, SMALL, FEW = 1e-12, 0.1, 3.0
+"""Chernoff's bound stands for a p-value below the first, which refutes, and for one above the second, which does not,
+unless the count's deviation is below the third. The law takes a hundred times as long."""
+_LARGEST_POWER = 600.0
+"""Of e, in a moment of a text's count: float64 ends at 709."""
 
 
 @dataclass(frozen=True)
@@ -63,27 +69,38 @@ class Expected:
 
     def comparisons(self, found: Counted) -> tuple[Comparison, ...]:
         """Calls, and calls with at least i accepted tokens where they were counted, against expectation."""
-        counts = (found.calls - self.counting.prompt_counted * len(self.lengths), *found.accepted)
+        counts = np.array([found.calls - self.counting.prompt_counted * len(self.lengths), *found.accepted])
         names = ("calls", *(f"accepted at {i}" for i in range(1, len(counts))))
-        return tuple(
-            self._compared(at, name, count) for at, (name, count) in enumerate(zip(names, counts, strict=True))
-        )
-
-    def _compared(self, at: int, name: str, count: int) -> Comparison:
-        ends = self.low, self.high
-        low, high = (float(end.expected[:, at].sum()) for end in ends)
-        nearer = ends[int(abs(count - high) < abs(count - low))]
-        deviation = float(np.sqrt(max(nearer.covariance[:, at, at].sum(), 0.0)))
+        low, high = (end.expected.sum(axis=0)[: len(counts)] for end in (self.low, self.high))
+        spreads = [
+            np.sqrt(np.maximum(np.einsum("taa->a", end.covariance)[: len(counts)], 0.0))
+            for end in (self.low, self.high)
+        ]
+        nearer = np.where(abs(counts - high) < abs(counts - low), spreads[1], spreads[0])
         # What is counted lies between both ends whatever the calls do, so each tail is bounded by that of one end.
-        below, above = tails(self._laws[0][at], count)[0], tails(self._laws[1][at], count)[1]
-        return Comparison(name, count, low, high, deviation, min(1.0, 2 * min(below, above)))
+        p = np.ones(len(counts))
+        for most, off, spread in ((False, counts - low, spreads[0]), (True, counts - high, spreads[1])):
+            outside = np.flatnonzero(off > 0 if most else off < 0)
+            if len(outside):
+                p[outside] = self._tails(outside, counts[outside], off[outside], spread[outside], most=most)
+        rows = zip(names, counts.tolist(), low.tolist(), high.tolist(), nearer.tolist(), p.tolist(), strict=True)
+        return tuple(Comparison(*row) for row in rows)
 
-    @cached_property
-    def _laws(self) -> tuple[list[list[tuple[int, Floats]]], ...]:
-        """For both ends, for each count, the law of each text."""
-        lengths = self.decoded[1]
-        both = (laws_of_counts(self._masked(most=most), self._rewards, lengths) for most in (False, True))
-        return tuple([[trimmed(law) for law in column] for column in laws.swapaxes(0, 1)] for laws in both)
+    def _tails(self, at: Integers, counts: Integers, off: Floats, spread: Floats, *, most: bool) -> Floats:
+        """Twice the tail of counts that lie outside one end of their interval, `off` it; exact or an upper bound."""
+        survival, lengths = self._masked(most=most), self.decoded[1]
+        rewards = self._rewards[..., at]
+        largest = _LARGEST_POWER / max(*lengths.tolist(), 1)
+        tilts = np.clip(off / np.maximum(spread**2, CERTAIN**2), -largest, largest)
+        moments = log_moments(survival, rewards, lengths, tilts).sum(axis=0)
+        p = 2 * np.exp(np.minimum(moments - tilts * counts, 0.0))
+        near = np.flatnonzero((p > TINY) & ((p < SMALL) | (spread < FEW)))
+        if len(near):
+            laws = laws_of_counts(survival, rewards[..., near], lengths).swapaxes(0, 1)
+            sums = ([trimmed(law) for law in column] for column in laws)
+            p[near] = [2 * tails(each, int(c))[int(most)] for each, c in zip(sums, counts[near], strict=True)]
+        p[(spread == 0) & (abs(off) > 0.5)] = 0.0
+        return np.minimum(p, 1.0)
 
     @cached_property
     def _rewards(self) -> NDArray[np.bool_]:
@@ -111,7 +128,3 @@ class Expected:
             return inside
         last = np.take_along_axis(survival, np.minimum(left, survival.shape[1]) - 1, axis=1)
         return np.where(depth > left, last, inside)
-
-    def counted_as(self, counting: Counting) -> Expected:
-        """The same texts under another way of counting."""
-        return replace(self, counting=counting)

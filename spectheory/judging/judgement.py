@@ -32,7 +32,8 @@ class Judgement:
     - `standings`: every rule that the trace has columns for, the least refuted first.
     - `stated`: names of the rules that the engine is said to run; empty if none is.
     - `output`: tests that the text is a sample of the target, or at temperature 0 its first choices.
-    - `causes`: faults that explain what was refuted; `notes`: what biases the counts, one sentence each.
+    - `causes`: faults that explain what was refuted: certain ones first, the others by their fit, the closest first.
+    - `notes`: what biases the counts, one sentence each.
     """
 
     log: CallLog
@@ -57,6 +58,12 @@ class Judgement:
     def refuted(self) -> bool:
         """Whether every stated rule, or without one every rule, is refuted."""
         return all(one.refuted for one in self.questioned)
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether, no rule being stated, only rules fit that no serving engine is known to run."""
+        refuted = {one.refuted for one in self.standings if one.served}
+        return not self.stated and not self.refuted and refuted == {True}
 
     @property
     def output_refuted(self) -> bool:
@@ -113,9 +120,13 @@ def judge(
     bench = _bench(log, counting, counters, greedy)
     asked = _asked(trace, tuple(rules), greedy)
     groups = list(_alike([(rule.name, bench.survival(rule, trace)) for rule in asked]))
-    every = [survival for _, survival in groups]
+    survivals = [survival for _, survival in groups]
+    served = {rule.name for rule in asked if rule.served}
     standings = tuple(
-        bench.standing(names[0], survival, [o for o in every if o is not survival], names[1:])
+        replace(
+            bench.standing(names[0], survival, [o for o in survivals if o is not survival], names[1:]),
+            served=bool(served.intersection(names)),
+        )
         for names, survival in groups
     )
     stated = tuple(dict.fromkeys(GreedyMatch.name if greedy and rule.uses_draft else rule.name for rule in rules))
@@ -125,22 +136,28 @@ def judge(
     tried = [
         cause
         for cause in CAUSES
-        if made.refuted or (cause.structural and torn(log, counting)) or (cause.of_output and made.output_refuted)
+        if made.refuted
+        or made.doubtful
+        or (cause.structural and torn(log, counting))
+        or (cause.of_output and made.output_refuted)
     ]
     if not tried:
         return made
+    blamed = [one for one in made.questioned if one.served or not made.doubtful]
+    blamed.sort(key=lambda one: not one.served)
     context = Context(
         log,
         trace,
         counting,
-        made.questioned,
-        [one for one in made.standings if one not in made.questioned],
+        blamed,
+        [one for one in made.standings if one not in blamed],
         partial(_again, log, trace, counters, {rule.name: rule for rule in asked}),
         lambda name: bench.survival(next(rule for rule in asked if rule.name == name), trace),
         bench.calls,
         reread,
     )
-    return replace(made, causes=tuple(filter(None, (cause.explains(context) for cause in tried))))
+    found = [finding for cause in tried if (finding := cause.explains(context))]
+    return replace(made, causes=tuple(sorted(found, key=_closest)))
 
 
 def _bench(log: CallLog, counting: Counting, counters: Counters | None, greedy: bool) -> Bench:
@@ -186,6 +203,11 @@ def _alike(read: list[tuple[str, Floats]]) -> Iterator[tuple[tuple[str, ...], Fl
 
 def _order(one: Standing) -> tuple[bool, float, float]:
     return one.refuted, -one.p, abs(one.worst.z)
+
+
+def _closest(one: Finding) -> tuple[float, ...]:
+    """What is certain first, then by how close the counts are."""
+    return () if one.closeness is None else tuple(-value for value in one.closeness)
 
 
 def _again(

@@ -43,6 +43,22 @@ def tokens_per_call(counters: Counters, log: CallLog | None) -> tuple[Callable[[
     return over_calls, "calls" if counters.calls and counters.survival else "unknown"
 
 
+def survival_at(counters: Counters, log: CallLog | None, i: int) -> Interval:
+    """The share of calls that accepted at least i tokens with its 95% interval, over requests where there are several.
+
+    It is never shorter than that of independent calls, so few requests that agree by chance are not taken as certain.
+    """
+    share = counters.survival[i - 1]
+    independent = share_of_calls(share, counters.calls)
+    if log is None or len(log) < 2:
+        return independent
+    counts = [by_accepted(each) for each in log.requests]
+    reached = left_out(np.array([sum(n for j, n in found.items() if j >= i) for found in counts], dtype=float))
+    calls = left_out(np.array([sum(found.values()) for found in counts], dtype=float))
+    over = ratio(reached, calls, limits=(0.0, 1.0))
+    return Interval(min(over.low, independent.low), share, max(over.high, independent.high), independent.kind)
+
+
 def share_of_calls(share: float, calls: int | None) -> Interval:
     """A share of calls with Wilson's 95% interval, which is valid near 0 and 1 too."""
     if not calls:

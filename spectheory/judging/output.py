@@ -30,6 +30,8 @@ SEED = 13
 """Of the uniform numbers that place a token within its mass, so that an answer is the same each time."""
 SHAPES = (0.5, 0.7, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.25, 1.5, 2.0)
 """Exponents a and b of the Beta laws that the bets of :func:`evidence` are on."""
+TILTS = np.concatenate([-(2.0 ** np.arange(-8, 4)), 2.0 ** np.arange(-8, 4)])
+"""Exponents t of the bets of :func:`_martingale`."""
 _EDGE = 2.0**-23
 """Heights are kept so far from 0 and 1: sums of float32 probabilities are not known better."""
 
@@ -121,18 +123,28 @@ def evidence(u: Floats) -> float:
 
 
 def _martingale(steps: Floats, variances: Floats, **about: Any) -> OutputTest:
-    """The z of a martingale with these steps and conditional variances, and the p of a normal one."""
+    r"""The z of a martingale with these steps and conditional variances, and a p-value that holds for any steps.
+
+    For every exponent t, :math:`\exp(t M - t^2 (\sum X^2 + 2 \sum \sigma^2) / 6)` is a supermartingale, as
+    :math:`\exp(x - x^2/6) \le 1 + x + x^2/3`. By Ville's inequality 1 over the mean over :data:`TILTS` is a p-value. A
+    normal z has none: where the target is nearly certain, two rare tokens are six deviations.
+    """
     n, spread = len(steps), math.sqrt(max(float(variances.sum()), 0.0))
     total = float(steps.sum())
     z = total / spread if spread > 0 else (0.0 if abs(total) < _EDGE * n else math.copysign(math.inf, total))
-    reach = special.ndtri(1 - FALSE_ALARM / 2) + special.ndtri(POWER)
+    if math.isfinite(z):
+        logs = TILTS * total - TILTS**2 * float((steps**2).sum() + 2 * spread**2) / 6
+        p = math.exp(-max(float(special.logsumexp(logs)) - math.log(len(TILTS)), 0.0))
+    else:
+        p = 0.0
+    needed = np.min(math.log(len(TILTS) / FALSE_ALARM) / abs(TILTS) + abs(TILTS) * spread**2 / 2)
     return OutputTest(
         statistic=z,
         symbol="z",
-        p=float(2 * special.ndtr(-abs(z))),
-        side="asymptotic",
-        approximation="z is normal for many tokens; the engine's rounding is not counted",
-        smallest=float(reach * spread / n),
+        p=p,
+        side="guaranteed",
+        approximation="the engine's rounding is not counted",
+        smallest=float((needed + special.ndtri(POWER) * spread) / n),
         tokens=n,
         **about,
     )

@@ -21,7 +21,7 @@ from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TextError
 from spectheory.intervals import Interval
 from spectheory.judging.matches import bounds_at
-from spectheory.judging.noise import Noise, share_of_calls, tokens_per_call
+from spectheory.judging.noise import Noise, survival_at, tokens_per_call
 from spectheory.trace.calls import CallLog
 from spectheory.trace.counters import Counters
 from spectheory.trace.pooled import pooled
@@ -126,7 +126,7 @@ def readings(evidence: Counters | CallLog, cost: CostModel | None = None, *, k_m
         survival, basis = found.at(k), found.basis(k)
         known = k <= len(found.known)
         tokens = mean(k) if known and basis == "counted" else Interval.estimate(found.tokens(k))
-        own = share_of_calls(survival, counters.calls) if known and not found.variable else Interval.estimate(survival)
+        own = survival_at(counters, log, k) if known and not found.variable else Interval.estimate(survival)
         rows.append(
             Reading(
                 k=k,

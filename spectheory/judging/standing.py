@@ -35,6 +35,7 @@ class Standing:
     - `likelihood`: p-value of the lengths of all calls against the other rules; None where starts are unknown.
     - `rare`: calls of lengths that have nearly no chance under the rule; `fit`: log-likelihood of all, in nats.
     - `texts`: requests whose calls differ, where nothing is random given the texts.
+    - `served`: whether a serving engine is known to run it, or one of `same`.
     """
 
     rule: str
@@ -46,6 +47,7 @@ class Standing:
     rare: Comparison | None = None
     fit: float | None = None
     texts: tuple[str, ...] = ()
+    served: bool = False
 
     @property
     def every(self) -> tuple[Comparison, ...]:
@@ -78,6 +80,7 @@ class Standing:
         return {
             "rule": self.rule,
             "same": list(self.same),
+            "served": self.served,
             "refuted": self.refuted,
             "p": self.p,
             "calls": self.calls.as_dict(),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from spectheory.distributions import Sampling
-from spectheory.errors import LogitsError, TextError
+from spectheory.errors import ImpossibleTextError, LogitsError, TextError
 from spectheory.measure.lookup import lookup_columns
 from spectheory.measure.noise import DEFAULT_KEY, position_keys
 from spectheory.measure.pair import ModelPair
@@ -85,7 +85,7 @@ def check_possible(columns: Mapping[str, NDArray[Any]], name: str) -> None:
     if not impossible.any():
         return
     at = int(impossible.argmax())
-    raise TextError(
+    raise ImpossibleTextError(
         f"text {name!r}, token {at + 1} (id {int(columns['token'][at])}) has target probability 0",
         limit="the settings must be able to output the text",
         remedy="use the temperature and filters that made it",

@@ -48,9 +48,8 @@ def judged_trace(
     filters are off by :data:`CUT_SLACK`; and :class:`~spectheory.errors.SettingError` if the log says no temperature.
     """
     sampling = _read_at(log)
+    check_ids(log)
     texts = [_ids(pair, request) for request in log.requests]
-    if not texts:
-        raise TextError("the log has no request", limit="needs at least one", remedy="run the engine on some prompts")
     target, draft = (change.steps(sampling) if change else (sampling,) for change in (target_change, draft_change))
     named = zip(log.requests, texts, strict=True)
     read = [_columns(pair, request.id, *ids, target, draft, chunk) for request, ids in named]
@@ -59,6 +58,19 @@ def judged_trace(
         tuple(TextInfo(request.id, len(request.output), ended=request.ended) for request in log.requests),
         _provenance(pair, log, sampling, {"target": target_change, "draft": draft_change}),
     )
+
+
+def check_ids(log: CallLog) -> None:
+    """Refuse a log without requests, or with one that lacks ids of its prompt or output."""
+    if not log.requests:
+        raise TextError("the log has no request", limit="needs at least one", remedy="run the engine on some prompts")
+    for request in log.requests:
+        if not (request.prompt and request.output):
+            raise TextError(
+                f"request {request.id!r} has no ids of its {'output' if request.prompt else 'prompt'}",
+                limit="models read token ids, at least one",
+                remedy="let the engine return token ids, or leave the request out",
+            )
 
 
 def _read_at(log: CallLog) -> Sampling:
@@ -73,12 +85,6 @@ def _read_at(log: CallLog) -> Sampling:
 def _ids(pair: ModelPair, request: Request) -> tuple[Tensor, Tensor]:
     """Prompt and output of a request, checked before a model runs."""
     for what, ids in (("prompt", request.prompt), ("output", request.output)):
-        if not ids:
-            raise TextError(
-                f"request {request.id!r} has no ids of its {what}",
-                limit="models read token ids, at least one",
-                remedy="let the engine return token ids, or leave the request out",
-            )
         unknown = next((i for i, token in enumerate(ids) if not 0 <= token < pair.vocabulary), None)
         if unknown is not None:
             raise TextError(

@@ -45,6 +45,27 @@ def laws_of_counts(survival: Floats, counted: NDArray[np.bool_], lengths: NDArra
     return np.concatenate(parts)
 
 
+def log_moments(survival: Floats, counted: NDArray[np.bool_], lengths: NDArray[np.int64], tilts: Floats) -> Floats:
+    """Log E exp(t count) of each text and count, ``[texts, counts]``, for an exponent t of each count (exact).
+
+    Arguments as in :func:`laws_of_counts`. A count that has a far smaller chance than any false-alarm rate needs no
+    law: P(sum >= c) is at most exp(sum of these - t c) for t > 0, and P(sum <= c) for t < 0 (Chernoff).
+    """
+    whole = np.broadcast_to(counted, (len(survival), *counted.shape[-2:]))
+    moves, ends = moves_of(survival), np.cumsum(lengths)
+    moments = np.ones((len(lengths), len(tilts)))
+    ahead = [moments.copy()] * whole.shape[1]
+    for left in range(1, int(max(lengths)) + 1):
+        rows = np.maximum(ends - left, 0)
+        weights = moves[rows][:, :, None] * np.where(whole[rows], np.exp(tilts), 1.0)
+        new = np.zeros_like(moments)
+        for each, later in enumerate(ahead):
+            new += weights[:, each] * later
+        ahead = [new, *ahead[:-1]]
+        moments[lengths == left] = new[lengths == left]
+    return np.asarray(np.log(moments))
+
+
 def moves_of(survival: Floats) -> Floats:
     """P(tau = i), i = 0..depth, from P(tau >= i), i = 1..depth, along the last axis."""
     return -np.diff(survival, axis=-1, prepend=1.0, append=0.0)

@@ -242,6 +242,8 @@ class _CallSystem:
 
     def at_start(self, values: Floats) -> Floats:
         """Values ``[..., N]`` where each text's first call starts, ``[..., texts]``; 0 where there is none."""
+        if not self.tokens:
+            return np.zeros((*values.shape[:-1], len(self.first)))
         return np.where(self.longer, values[..., np.minimum(self.first, self.tokens - 1)], 0.0)
 
     def solved(self, rows: Floats, trans: str = "N") -> Floats:

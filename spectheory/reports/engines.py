@@ -22,7 +22,9 @@ _COLUMNS = (
     Column("output", kind="names"),
 )
 _NOTES = (
+    "T: temperature; k: drafted tokens per call; drafts: none, the engine's default, or what it is told to draft.",
     "rule: what the engine is told to run, else the one that fits best; expected: its calls, given the engine's texts.",
+    "z: counted less expected calls in standard deviations; counts: the verdict on calls and accepted tokens together.",
     "output: whether tokens are samples of the target; at temperature 0 its first choices, but for ties by rounding.",
 )
 
@@ -34,7 +36,8 @@ def engines_report(content: Content) -> Report:
     tables = [_table(engine) for engine in content["engines"]]
     wrong = len(right) - sum(right)
     said = ", ".join(f"{engine['engine']} {engine['version']}" for engine in content["engines"])
-    headline = f"{said}: {len(runs)} runs, " + (f"{wrong} not as expected" if wrong else "all as expected")
+    number = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
+    headline = f"{said}: {number}, " + (f"{wrong} not as expected" if wrong else "all as expected")
     return Report({**content, "agree": not wrong}, tables, headline, tuple(_causes(content)))
 
 
@@ -64,6 +67,8 @@ def _counts(counts: Content | None) -> list[Value]:
 
 
 def _said(output: Content) -> str:
+    if "impossible" in output:
+        return "WRONG (impossible)"
     if "worst" in output:
         return "right" if output["right"] else f"WRONG ({output['worst']['name']})"
     ties = f" ({output['ties']} ties)" if output["ties"] else ""
@@ -78,8 +83,12 @@ def _causes(content: Content) -> Iterator[str]:
             counts, output = run.get("counts"), run["output"]
             if counts and not counts["fits"]:
                 fitting = " or ".join(run["fitting"]) or "no rule"
-                yield f"{where}its calls refute {counts['rule']}; they are as expected of {fitting}."
+                yield f"{where}its calls refute {counts['rule']}; {fitting} fits them."
                 yield from (f"{where}{cause['sentence']}." for cause in run["causes"])
+            if "against_plain" in output:
+                yield f"{where}{output['against_plain']}"
+            if "impossible" in output:
+                yield f"{where}its output is impossible under these settings: {output['impossible']}."
             if not output["right"] and "worst" in output:
                 worst = output["worst"]
                 statistic = f"{worst['symbol']} = {worst['statistic']:.1f}"

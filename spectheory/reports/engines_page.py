@@ -19,9 +19,7 @@ def engines_table(answers: Sequence[Content]) -> Table:
     ks = sorted({run["k"] for _, runs in groups for run in runs if run["k"]})
     names = ("engine", "T", "drafts", "judged as", *(f"k = {k}" for k in ks), "rule that runs", "output")
     columns = [Column(name, kind="names") for name in names]
-    rows = [
-        [name, *_setting(runs[0]), *_calls(runs, ks), rule_that_runs(runs), _output(runs)] for name, runs in groups
-    ]
+    rows = [[name, *_setting(runs[0]), *_calls(runs, ks), rule_that_runs(runs), _output(runs)] for name, runs in groups]
     return Table("Engines", columns, rows)
 
 
@@ -29,7 +27,7 @@ def figure_rows(answers: Sequence[Content], k: int) -> Iterator[dict[str, Any]]:
     """The runs of one k as :mod:`spectheory.plots.judgement` draws them."""
     for engine in (engine for answer in answers for engine in answer["engines"]):
         for run in engine["runs"]:
-            if run["k"] == k:
+            if run["k"] == k and "counts" in run:
                 about = {
                     "engine": engine["engine"],
                     "version": engine["version"],
@@ -40,7 +38,7 @@ def figure_rows(answers: Sequence[Content], k: int) -> Iterator[dict[str, Any]]:
 
 def rule_that_runs(runs: Sequence[Content]) -> str:
     """The stated rule if it fits at every k; else the causes that were found, or the rules that fit at every k."""
-    drafting = [run for run in runs if run["k"]]
+    drafting = [run for run in runs if "counts" in run]  # an impossible text has none
     if not drafting:
         return ""
     rule = drafting[0]["counts"]["rule"]
@@ -64,11 +62,12 @@ def _groups(engine: Content) -> Iterator[tuple[str, list[Content]]]:
 def _setting(run: Content) -> list[str]:
     if not run["k"]:
         return [f"{run['temperature']:g}", "none", ""]
-    return [f"{run['temperature']:g}", run["drafts"] or "first choices", run["counts"]["rule"]]
+    rule = run["counts"]["rule"] if "counts" in run else ""
+    return [f"{run['temperature']:g}", run["drafts"] or "first choices", rule]
 
 
 def _calls(runs: Sequence[Content], ks: Sequence[int]) -> list[str | Cell]:
-    by_k = {run["k"]: run["counts"]["calls"] for run in runs if run["k"]}
+    by_k = {run["k"]: run["counts"]["calls"] for run in runs if "counts" in run}
     return [_cell(by_k[k]) if k in by_k else "" for k in ks]
 
 

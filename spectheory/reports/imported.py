@@ -68,6 +68,6 @@ def _positions(counters: Counters) -> Table:
 def _next(evidence: Whole, folder: Path) -> list[str]:
     if isinstance(evidence, Trace):
         return [f"spectheory predict {folder}"]
-    texts = isinstance(evidence, CallLog) and any(each.output for each in evidence.requests)
-    judge = [f"spectheory judge {folder} with the pair"] if texts else []
+    texts = isinstance(evidence, CallLog) and all(each.output and each.prompt for each in evidence.requests)
+    judge = [f"spectheory judge {folder} --target TARGET --draft DRAFT"] if texts else []
     return [*judge, f"spectheory predict {folder} --c RATIO"]

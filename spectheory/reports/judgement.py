@@ -42,6 +42,7 @@ def content(found: Judgement) -> dict[str, Any]:
         "refuted": found.refuted,
         "output_refuted": found.output_refuted,
         "rules": [one.as_dict() for one in found.standings],
+        "doubtful": found.doubtful,
         "causes": [vars(cause) for cause in found.causes],
         "output": [test.as_dict() for test in found.output],
         "provenance": dict(log.provenance),
@@ -64,7 +65,7 @@ def headline(found: Judgement) -> str:
     if not found.refuted and found.stated:
         said = f"Counts agree with rule {named}: {counts}"
     elif not found.refuted:
-        said = f"Counts fit rule {fitting}: {counts}"
+        said = f"Counts fit rule {fitting}{_instead(found)}: {counts}"
     elif found.stated:
         said = f"Rule {named} is REFUTED: {counts}; {f'rule {fitting} fits' if fitting else 'no other rule fits'}"
     else:
@@ -77,6 +78,18 @@ def headline(found: Judgement) -> str:
     wrong = "REFUTED, not the target's first choices" if greedy else "REFUTED, no sample of the target"
     right = "the target's first choices" if greedy else "as sampled from the target"
     return f"{said}. Output: {wrong if found.output_refuted else right}"
+
+
+def _instead(found: Judgement) -> str:
+    """What to hold of a rule that no engine is known to run, and of the closest cause beside it."""
+    if not found.doubtful:
+        return ""
+    said = ", which no serving engine is known to run"
+    cause = next((each for each in found.causes if each.closeness and each.rule), None)
+    if cause is None or cause.closeness is None:
+        return said
+    closer = cause.closeness > max(one.closeness for one in found.fitting)
+    return f"{said} (rule {cause.rule} with {cause.cause} fits {'better' if closer else 'too'})"
 
 
 def _rules(found: Judgement) -> Table:
@@ -106,7 +119,8 @@ def _rules(found: Judgement) -> Table:
         ]
         for one in found.standings
     ]
-    return Table(f"{len(log)} requests, k = {k}{at}: calls", columns, rows)
+    requests = "1 request" if len(log) == 1 else f"{len(log)} requests"
+    return Table(f"{requests}, k = {k}{at}: calls", columns, rows)
 
 
 def _positions(one: Standing) -> Iterator[Table]:
@@ -140,7 +154,8 @@ def _positions(one: Standing) -> Iterator[Table]:
 def _causes(found: Judgement) -> Iterator[Table]:
     if found.causes:
         columns = [Column("cause", kind="names"), Column("evidence", kind="words")]
-        yield Table("What explains it", columns, [[cause.cause, cause.sentence] for cause in found.causes])
+        title = "What else explains the counts" if found.doubtful else "What explains it"
+        yield Table(title, columns, [[cause.cause, cause.sentence] for cause in found.causes])
 
 
 def _output(found: Judgement) -> Iterator[Table]:
@@ -151,11 +166,9 @@ def _output(found: Judgement) -> Iterator[Table]:
         Column("statistic", kind="names"),
         Column("p", kind="names"),
         Column("verdict", kind="names"),
-        Column("what is compared", kind="words", aside=True),
     ]
     rows = [
-        [t.name, f"{t.symbol} = {t.statistic:+.2f}", _p(t.p), ("passes", "REFUTED")[t.refuted], t.asks]
-        for t in found.output
+        [t.name, f"{t.symbol} = {t.statistic:.3g}", _p(t.p), ("passes", "REFUTED")[t.refuted]] for t in found.output
     ]
     yield Table("Is the output right?", columns, rows)
 
@@ -170,17 +183,20 @@ def _terms(found: Judgement) -> Iterator[str]:
         f"p, all counts: over calls and positions together, exact or an upper bound; below {FALSE_ALARMS:g} a rule is "
         f"refuted, so the rule that runs is refuted at most this often."
     )
+    if shown(found).starts:
+        yield "at known starts: each listed call is compared at its own start; the two columns after it belong to it."
     if any(one.low != one.high for one in shown(found).positions):
         yield "Expected intervals: acceptance past the end of a text is unknown; z is from the nearer end."
     rare = shown(found).rare
     if rare is not None and rare.counted:
         yield (
-            f"Calls of lengths that have a chance below {RARE:g} under rule {shown(found).rule}: {rare.counted}, "
-            f"expected {rare.low:.1f}; up to {ROUNDED:.1%} of calls are put down to rounding."
+            f"Calls whose accepted length has a probability below {RARE:g} under rule {shown(found).rule}: "
+            f"{rare.counted}, expected {rare.low:.1f}; rounding may explain {ROUNDED:.1%} of calls."
         )
     if shown(found).texts:
         names = ", ".join(shown(found).texts[:5])
         yield f"Requests whose calls differ though nothing is random: {len(shown(found).texts)} ({names})."
+    yield from (f"{test.name}: {test.asks.rstrip('.')}." for test in found.output)
 
 
 def _expected(one: Comparison) -> str:

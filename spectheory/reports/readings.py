@@ -8,7 +8,7 @@ from typing import Any
 
 from spectheory.intervals import Interval
 from spectheory.judging.position import Comparison, compare
-from spectheory.judging.readings import Reading, Readings
+from spectheory.judging.readings import BEYOND, Reading, Readings
 from spectheory.reports.base import Report
 from spectheory.reports.remarks import NO_COST
 from spectheory.reports.table import Cell, Column, Table
@@ -26,7 +26,9 @@ def readings_report(logs: Mapping[str, Readings]) -> Report:
         for names, found in compared.items()
     ]
     notes = [COLUMNS, TOKENS, *([NO_COST] if first.best is None else [])]
-    notes += dict.fromkeys(line for each in logs.values() for line in each.assumptions)
+    notes += dict.fromkeys(
+        line for each in logs.values() for line in each.assumptions if line != BEYOND or len(_shown(each)) > each.k
+    )
     notes += [f"{name}: {line}" if len(logs) > 1 else line for name, each in logs.items() for line in _notes(each)]
     notes += [found.sentence(names) for names, found in compared.items()]
     headline = "; ".join(
@@ -72,11 +74,13 @@ def _headline(found: Readings) -> str:
     return f"{counted}; best k = {best.k} ({kind}): speed-up {best.speedup}x, {best.tokens_per_call} tokens per call"
 
 
+def _shown(found: Readings) -> tuple[Reading, ...]:
+    """Rows up to the engine's k, and beyond it up to the best."""
+    return found.rows[: max(found.k, found.best_beyond.k if found.best_beyond else 0)]
+
+
 def _table(name: str, found: Readings) -> Table:
-    """Positions up to the engine's k, and beyond it up to the best."""
-    last = max((row.k for row in (found.best, found.best_beyond) if row), default=0)
-    depth = max(last, found.k)
-    rows = [row for row in found.rows if row.k <= depth]
+    rows = _shown(found)
     known = any(row.first_choices for row in rows)
     columns = [
         Column("k"),
@@ -94,14 +98,14 @@ def _table(name: str, found: Readings) -> Table:
 
 COLUMNS = (
     "accepted at k: share of calls that accepted at least k tokens. hazard: that share over the one of k - 1. "
-    "tokens per call: of chains of k drafts."
+    "tokens per call: of chains of k drafts. rests on: counted at this k, or estimated for a shorter or longer one."
 )
 """What the columns mean."""
 RESTS_ON = {
     "counted": "counted",
     "drafted so far": "drafted so far",
-    "own starts": "shorter: reading",
-    "constant hazard": "constant hazard",
+    "own starts": "shorter k",
+    "constant hazard": "longer k",
 }
 
 

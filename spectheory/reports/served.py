@@ -67,10 +67,10 @@ def _headline(answer: ServedAnswer) -> str:
     off = [choice for choice in answer.choices if choice.k == 0]
     sure = sum(choice.certain for choice in answer.choices)
     where = f"concurrency {best.batch:g}, context {best.context:.0f}"
-    rest = f"off at {len(off)}" if off else "off nowhere"
+    rest = f"; at {len(off)} plain decoding is fastest" if off else ""
     return (
-        f"Speculate with k = {best.k} at {where}: {best.speedup}x. Of {len(answer.choices)} settings it pays for "
-        f"certain (95%) at {sure}, {rest}."
+        f"Speculate with k = {best.k} at {where}: {best.speedup}x. It pays at {sure} of {len(answer.choices)} settings "
+        f"(interval above 1){rest}."
     )
 
 
@@ -83,7 +83,7 @@ def _choices(answer: ServedAnswer) -> Table:
     ]
     columns = [Column("concurrency"), *(Column(f"L = {context:.0f}") for context in contexts)]
     notes = [READING] if any(choice.reading for choice in answer.choices) else []
-    return Table("Best k and its speed-up (0: plain decoding; ?: the interval includes 1)", columns, rows, notes)
+    return Table("Best k and its speed-up (L: cached tokens; 0: plain; ?: interval includes 1)", columns, rows, notes)
 
 
 def _choice(choice: ServedChoice) -> str:
@@ -100,7 +100,7 @@ def _fit(answer: ServedAnswer) -> Table:
         for term, value, deviation in zip(TERMS, fit.coefficients, deviations, strict=True)
         if value
     ]
-    columns = [Column("seconds of", kind="words"), Column("microseconds", digits=3), Column("± (95%)", digits=3)]
+    columns = [Column("time of", kind="words"), Column("microseconds", digits=3), Column("± (95%)", digits=3)]
     worst = max((abs(error) for error in fit.left_out if not math.isnan(error)), default=math.nan)
     notes = [
         f"Residuals {100 * fit.error:.1f}% (standard deviation, {fit.freedom} degrees of freedom); each run predicted "

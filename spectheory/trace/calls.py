@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from reprlib import repr as brief
+from typing import Any, TypeGuard
 
 from spectheory.distributions import Sampling
 from spectheory.errors import TextError
@@ -17,6 +19,22 @@ CALLS_FILE = "calls.jsonl"
 MARK = "spectheory calls"
 """What the first line of a call log says of itself."""
 SCHEMA = 1
+
+
+MOST_DRAFTS = 1024
+"""Drafts of a call; engines take far fewer."""
+MOST_COUNTED = 2**63 - 1
+"""Of whatever is counted."""
+
+
+def is_count(value: Any) -> TypeGuard[int]:
+    """Whether a value from a log is an integer >= 0 that a counter can hold; truth values are none."""
+    return type(value) is int and 0 <= value <= MOST_COUNTED
+
+
+def is_number(value: Any) -> TypeGuard[float]:
+    """Whether a value from a log is a number; truth values are none."""
+    return type(value) in (int, float)
 
 
 @dataclass(frozen=True)
@@ -44,6 +62,7 @@ class Request:
     seconds: float | None = None
 
     def __post_init__(self) -> None:
+        self._check_types()
         if self.accepted and self.drafted and len(self.accepted) != len(self.drafted):
             raise self._refused(f"{len(self.accepted)} calls accepted, {len(self.drafted)} drafted", "one entry a call")
         if any(a > d for a, d in zip(self.accepted, self.drafted, strict=False)):
@@ -53,10 +72,29 @@ class Request:
             given, value = getattr(self, name), derived.get(name)
             if given is None:
                 object.__setattr__(self, name, value)
-            elif type(given) is not int or given < 0:
-                raise self._refused(f"{name} is {given!r}", "must be an integer >= 0")
+            elif not is_count(given):
+                raise self._refused(f"{name} is {brief(given)}", "must be an integer >= 0")
             elif value is not None and given != value:
                 raise self._refused(f"{name} is {given}, its calls give {value}", "the two must agree")
+
+    def _check_types(self) -> None:
+        """Whole numbers in every list, and a time that is one."""
+        counted: dict[str, Collection[int]] = {"drafted tokens of a call": self.by_drafted}
+        for k, row in self.by_drafted.items():
+            counted |= {f"calls with {k} drafted tokens": row}
+            if len(row) > k + 1:
+                raise self._refused(f"a call accepted {len(row) - 1} of {k} drafted tokens", "accepted <= drafted")
+        counted |= {"accepted": self.accepted, "drafted": self.drafted}
+        for name, values in counted.items():
+            if wrong := [value for value in values if not is_count(value)]:
+                raise self._refused(f"{name} has {brief(wrong[0])}", "must be integers >= 0")
+        if wrong := [token for token in (*self.prompt, *self.output) if type(token) is not int]:
+            raise self._refused(f"its text has token {brief(wrong[0])}", "ids are integers")
+        longest = max([*self.accepted, *self.drafted, *self.by_drafted], default=0)
+        if longest > MOST_DRAFTS:
+            raise self._refused(f"a call has {longest} drafts", f"at most {MOST_DRAFTS}")
+        if self.seconds is not None and not (is_number(self.seconds) and 0 <= self.seconds < math.inf):
+            raise self._refused(f"seconds is {brief(self.seconds)}", "must be a finite number >= 0")
 
     def _derived(self) -> dict[str, int | None]:
         """The totals that texts and calls give."""
@@ -99,6 +137,16 @@ class CallLog:
     counts_past_end: bool | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if not (isinstance(self.provenance, dict) and isinstance(self.engine, str) and isinstance(self.version, str)):
+            raise _no_log("engine, version or provenance is of another type", "must be names and an object")
+        if self.k is not None and not (is_count(self.k) and 1 <= self.k <= MOST_DRAFTS):
+            raise _no_log(f"k is {brief(self.k)}", f"must be an integer in 1..{MOST_DRAFTS}")
+        for name in ("temperature", "top_k", "top_p", "min_p"):
+            value = getattr(self, name)
+            if value is not None and not (is_number(value) and 0 <= value < math.inf):
+                raise _no_log(f"{name} is {brief(value)}", "must be a finite number >= 0")
+
     def __len__(self) -> int:
         """Number of requests."""
         return len(self.requests)
@@ -137,7 +185,12 @@ class CallLog:
     @classmethod
     def read(cls, path: Path) -> CallLog:
         """Read a file that :meth:`write` made, or one with a line less per request that is still missing."""
-        header, *lines = (_parse(line, path) for line in read_text(path).splitlines() if line.strip())
+        found = [_parse(line, path) for line in read_text(path).splitlines() if line.strip()]
+        if not found:
+            raise TextError(
+                f"{path} is empty", limit="needs a line of settings", remedy="import the engine's log again"
+            )
+        header, *lines = found
         if header.get("schema") != SCHEMA:
             raise TextError(
                 f"{path} has schema {header.get('schema')!r}",
@@ -147,10 +200,14 @@ class CallLog:
         try:
             requests = tuple(_request(line) for line in lines)
             return cls(requests, **{name: header[name] for name in (*SETTING, "provenance") if name in header})
-        except (TypeError, ValueError) as error:
+        except (AttributeError, TypeError, ValueError) as error:
             raise TextError(
                 f"{path} is no call log ({error})", limit="needs lines of requests", remedy="import the log again"
             ) from error
+
+
+def _no_log(what: str, limit: str) -> TextError:
+    return TextError(what, limit=limit, remedy="check the log for torn or mixed lines")
 
 
 SETTING = (
@@ -169,7 +226,8 @@ SETTING = (
 
 def request_line(request: Request) -> dict[str, Any]:
     """A request as a line of a file; what is unknown is left out."""
-    return {name: value for name, value in asdict(request).items() if value not in (None, (), {}, False)}
+    known = asdict(request).items()
+    return {name: value for name, value in known if not (value is None or value is False or value in ((), {}))}
 
 
 def _request(line: Mapping[str, Any]) -> Request:

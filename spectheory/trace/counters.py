@@ -7,10 +7,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from reprlib import repr as brief
 from typing import Any
 
 from spectheory.errors import TextError, reason_of
 from spectheory.files import read_text, write_whole
+from spectheory.trace.calls import MOST_COUNTED, MOST_DRAFTS, is_count, is_number
 
 COUNTERS_FILE = "counters.json"
 """Name of counters in a folder."""
@@ -60,13 +62,18 @@ class Counters:
     def __post_init__(self) -> None:
         for name in TOTALS:
             value = getattr(self, name)
-            if value is not None and not 0 <= value < math.inf:
-                raise _contradiction(f"{name} is {value}", "must be >= 0")
+            if value is not None and not (is_number(value) and 0 <= value <= MOST_COUNTED):
+                raise _contradiction(f"{name} is {brief(value)}", "must be a number >= 0")
+        if self.k is not None and not (is_count(self.k) and 1 <= self.k <= MOST_DRAFTS):
+            raise _contradiction(f"k is {brief(self.k)}", f"must be an integer in 1..{MOST_DRAFTS}")
+        if self.mean_length is not None and not (is_number(self.mean_length) and 1 <= self.mean_length < math.inf):
+            raise _contradiction(f"a mean of {brief(self.mean_length)} tokens per call", "must be a number >= 1")
         if self.accepted is not None and self.drafted is not None and self.accepted > self.drafted:
             raise _contradiction(f"{self.accepted} tokens accepted, {self.drafted} drafted", "accepted <= drafted")
-        if self.k is not None and self.calls is not None and (self.drafted or 0) > self.k * self.calls:
+        most = self.k or MOST_DRAFTS
+        if self.calls is not None and (self.drafted or 0) > most * self.calls:
             raise _contradiction(
-                f"{self.drafted} tokens drafted in {self.calls} calls", f"at most k = {self.k} in a call"
+                f"{self.drafted} tokens drafted in {self.calls} calls", f"at most k = {most} in a call"
             )
         self._check_survival()
 
@@ -129,8 +136,10 @@ class Counters:
         if len(parts) == 1:
             return first
         for name in ("engine", "k", "cumulative"):
-            if len({getattr(part, name) for part in parts}) > 1:
-                shown = " and ".join(dict.fromkeys(repr(getattr(part, name)) for part in parts))
+            # A scrape before the first call may list no positions.
+            known = [getattr(part, name) for part in parts if name != "k" or part.k or part.calls != 0]
+            if len(set(known)) > 1:
+                shown = " and ".join(dict.fromkeys(map(repr, known)))
                 raise TextError(
                     f"the logs differ in {name}: {shown}",
                     limit="totals are joined under one setting",
@@ -160,13 +169,29 @@ class Counters:
             if content.pop("spectheory") != MARK or content.pop("schema") != SCHEMA:
                 raise ValueError("another mark or schema")
             lists = {name: tuple(content.get(name, ())) for name in ("survival", "hazards", "remarks")}
+            _check_types({**content, **lists})
             return cls(**{**content, **lists})
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (OSError, ArithmeticError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise TextError(
                 f"{path} holds no counters ({reason_of(error)})",
                 limit=f"needs JSON of schema {SCHEMA}, as spectheory import writes it",
                 remedy="import the engine's log again",
             ) from error
+
+
+_TYPES: Mapping[str, type] = {"engine": str, "version": str, "provenance": dict, "cumulative": bool}
+
+
+def _check_types(content: Mapping[str, Any]) -> None:
+    """Types of what a file holds beside its totals."""
+    wrong = [name for name, kind in _TYPES.items() if name in content and not isinstance(content[name], kind)]
+    for name in ("survival", "hazards"):
+        wrong += [name for each in content[name] if not (is_number(each) and 0 <= each < math.inf)]
+    wrong += ["remarks" for each in content["remarks"] if not isinstance(each, str)]
+    rounding = content.get("rounding", 0.0)
+    wrong += [] if is_number(rounding) and 0 <= rounding < 1 else ["rounding"]
+    if wrong:
+        raise ValueError(f"{wrong[0]} is of another kind")
 
 
 def _sum(parts: Sequence[Counters]) -> Counters:

@@ -88,8 +88,8 @@ def read(
         missing = isinstance(error, FileNotFoundError)
         raise TraceError(
             f"{path} is missing" if missing else f"{path} cannot be read ({reason})",
-            limit="needs a trace written by spectheory",
-            remedy="run spectheory measure" if missing else "check the path and its permissions",
+            limit="needs a trace or an engine's log",
+            remedy="check the path, or run spectheory measure" if missing else "check the path and its permissions",
         ) from error
 
 

@@ -27,10 +27,11 @@ def hazards_of(log: CallLog, depth: int) -> tuple[float, ...]:
     """
     found: Counter[tuple[int, int]] = Counter()
     for each in log.requests:
-        if not each.by_drafted and each.calls and len(each.drafted) != each.calls:
+        detailed = each.accepted and each.drafted
+        if not detailed and not each.by_drafted and each.calls:
             return ()
-        found.update(zip(each.drafted, each.accepted, strict=True))
-        rows = () if each.drafted else each.by_drafted.items()
+        found.update(zip(each.drafted, each.accepted, strict=True) if detailed else ())
+        rows = () if detailed else each.by_drafted.items()
         found.update({(drafted, accepted): n for drafted, row in rows for accepted, n in enumerate(row)})
     hazards = []
     for i in range(1, depth + 1):

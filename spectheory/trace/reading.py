@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias, cast
@@ -68,7 +69,7 @@ def format_of(path: Path, name: str | None = None) -> Format:
     file = evidence_file(path)
     try:
         with file.open("rb") as opened:
-            head = opened.read(_LOOKED_AT)
+            head = opened.read(_LOOKED_AT).removeprefix(codecs.BOM_UTF8)
     except OSError:
         return TRACE  # says why it cannot be read
     for each in FORMATS.values():

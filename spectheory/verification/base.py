@@ -54,6 +54,7 @@ class Rule(ABC):
     - `by_arrival`: whether candidates stand in the order of a race's arrivals, whose clocks the output shares.
     - `several`: whether it judges several candidates at one position.
     - `output`: a sample of the target (lossless), the target's most probable token, or neither.
+    - `served`: whether a serving engine is known to run it.
     """
 
     name: ClassVar[str]
@@ -64,6 +65,7 @@ class Rule(ABC):
     by_arrival: ClassVar[bool] = False
     several: ClassVar[bool] = False
     output: ClassVar[Output] = "sample"
+    served: ClassVar[bool] = False
 
     @property
     def label(self) -> str:

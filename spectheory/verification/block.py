@@ -31,6 +31,7 @@ class BlockVerification(PathRule):
     """
 
     name: ClassVar[str] = "block"
+    served: ClassVar[bool] = True
     statement: ClassVar[str] = "A1"
     colour: ClassVar[str] = "orange"
     needs: ClassVar[tuple[str, ...]] = ("log_target", "log_draft")

@@ -37,6 +37,7 @@ class LookupMatch(PathRule):
     """
 
     name: ClassVar[str] = "lookup"
+    served: ClassVar[bool] = True
     statement: ClassVar[str] = "A4"
     colour: ClassVar[str] = "pink"
     drafts: ClassVar[Drafts] = "copied"

@@ -67,6 +67,7 @@ class ArgmaxDraft(PositionRule):
     """
 
     name: ClassVar[str] = "argmax"
+    served: ClassVar[bool] = True
     statement: ClassVar[str] = "A4"
     colour: ClassVar[str] = "yellow"
     drafts: ClassVar[Drafts] = "chosen"
@@ -99,6 +100,7 @@ class GreedyMatch(PositionRule):
     """
 
     name: ClassVar[str] = "greedy"
+    served: ClassVar[bool] = True
     statement: ClassVar[str] = "A4"
     colour: ClassVar[str] = "sky"
     drafts: ClassVar[Drafts] = "chosen"

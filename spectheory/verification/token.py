@@ -26,6 +26,7 @@ class TokenVerification(PositionRule):
     """
 
     name: ClassVar[str] = "token"
+    served: ClassVar[bool] = True
     statement: ClassVar[str] = "A1"
     colour: ClassVar[str] = "blue"
     needs: ClassVar[tuple[str, ...]] = ("log_target", "log_draft")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,19 +11,13 @@ from spectheory.cli import main
 from spectheory.trace import TRACE_FILE, Trace, read_evidence
 from spectheory.trace.calls import CALLS_FILE, CallLog, Request
 from spectheory.trace.counters import COUNTERS_FILE
-from tests.commands import refused
+from tests.commands import answer, refused
 from tests.made_up import each
 from tests.trace.counter_cases import HELD, SAMPLES, sample
 
 COUNTED = "llamacpp:spec_decode"
 LOG = SAMPLES / "vllm_specdecoding_log_line.txt"
 SCRAPE = SAMPLES / "llama_server_metrics.txt"
-
-
-def answer(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
-    assert main([*map(str, arguments), "--json"]) == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
 
 
 @pytest.fixture
@@ -49,6 +42,7 @@ def test_an_import_says_what_follows_and_what_to_run(tmp_path: Path, capsys: pyt
     assert main(["import", str(LOG), "--out", str(tmp_path)]) == 0
     out = capsys.readouterr().out
     assert out.startswith("vllm-log: engine vllm, k 7, calls 188, drafted 1316, accepted 151, tokens per call 1.8032\n")
+    assert "Next: spectheory predict " in out, "totals are not judged"
     for words in ("Accepted by position", "Follows: calls", "Does not follow: requests", "past the end", "predict"):
         assert words in out
 
@@ -123,6 +117,12 @@ def test_predict_answers_with_readings(tmp_path: Path, capsys: pytest.CaptureFix
     assert "No speed-up without costs" in out
 
 
+def test_terms_of_rows_stand_under_tables_that_have_them(capsys: pytest.CaptureFixture[str]) -> None:
+    beyond = "Beyond the engine's k nothing was counted"
+    assert not any(note.startswith(beyond) for note in answer(capsys, "predict", LOG, "--c", "0.1")["notes"])
+    assert any(note.startswith(beyond) for note in answer(capsys, "predict", SCRAPE, "--c", "0.05")["notes"])
+
+
 def test_calls_of_requests_have_certain_ends(calls: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = answer(capsys, "predict", calls, "--c", "0.1")
     assert found["noise"] == "requests"
@@ -144,3 +144,8 @@ def test_traces_and_counts_are_not_ranked_together(tmp_path: Path, capsys: pytes
     Trace.from_log_probabilities([([-1.0], [-2.0])]).write(tmp_path / TRACE_FILE)
     line = refused(["plan", "--trace", f"a={tmp_path}", "--trace", f"b={LOG}"], capsys)
     assert "b holds counts of an engine, the others traces" in line
+
+
+def test_two_logs_of_one_name_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    log = SAMPLES / "vllm_metrics.txt"
+    assert "a names 2 logs" in refused(["plan", "--trace", f"a={log}", "--trace", f"a={log}"], capsys)

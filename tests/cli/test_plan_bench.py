@@ -12,6 +12,7 @@ from spectheory.cli import main
 from spectheory.deployment.exports import EXPORTS
 from spectheory.prediction.at_starts import survival_at_starts
 from spectheory.trace import Trace
+from spectheory.trace.calls import CallLog, Request
 from spectheory.verification import TokenVerification
 from tests.cli.plan_cases import CONFIG, measured
 from tests.commands import refused
@@ -40,6 +41,7 @@ def ask(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
 
 def test_a_server_is_planned_from_its_runs_alone(bench: Path, tmp_path: Path, ask: Callable[..., str]) -> None:
     words = " ".join(ask("--bench", bench).split())
+    assert "It pays at 6 of 6 settings (interval above 1).\n" in ask("--bench", bench)
     for piece in ("Speculate with k =", "Best k and its speed-up", "Time of a step", "k3_c16_in1000", "counted by the"):
         assert piece in words
     content = json.loads(ask("--bench", bench, "--json", "--out", tmp_path))
@@ -81,12 +83,16 @@ def test_exports_of_a_server(bench: Path, ask: Callable[..., str]) -> None:
     assert rates == pytest.approx([0.8, 0.6, 0.4][: len(rates)], abs=0.03)
 
 
-def test_exports_of_counts(ask: Callable[..., str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_exports_of_counts(tmp_path: Path, ask: Callable[..., str], capsys: pytest.CaptureFixture[str]) -> None:
     """Survival as an engine counted it, at its own k; a run without speculation counted none."""
     captured = CAPTURED / "k3_c8_in128.json"
     rates = json.loads(ask(captured, "--export", "vllm-rates"))["synthetic_acceptance_rates"]
     stated = json.loads(captured.read_text())["spec_decode_per_position_acceptance_rates"]
     assert rates == pytest.approx(stated, abs=1e-6)
+    calls = CallLog((Request("a", by_drafted={2: (1, 1, 2)}), Request("b", accepted=(2, 0), drafted=(2, 2))), k=2)
+    calls.write(tmp_path / "calls.jsonl")
+    rates = json.loads(ask(tmp_path, "--export", "vllm-rates"))["synthetic_acceptance_rates"]
+    assert rates == pytest.approx([4 / 6, 3 / 6], abs=1e-6), "of single calls too"
     plain = CAPTURED / "k0_c8_in128.json"
     assert "says no acceptance by position" in refused(["plan", plain, "--export", "vllm-rates"], capsys)
 

@@ -111,6 +111,8 @@ def test_nothing_is_longer_than_a_usual_terminal(name: str, shown: Callable[[str
         "llm = ",
         "target = ",
         "draft = ",
+        "target, draft = ",
+        "target['model']",
     )
     assert [line for line in lines if len(line) > 80 and not line.startswith(pasted)] == []
 

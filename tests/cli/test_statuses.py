@@ -142,6 +142,7 @@ def test_an_interruption_ends_every_command_alike(
         "validate": out,
         "validations": ["x", *out],
         "import": ["x", *out],
+        "judge": ["x"],
         "simulate": ["race"],
     }.get(command, [])
     try:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from spectheory.cli import main
-from tests.commands import refused
+from tests.commands import answer, refused
 from tests.made_up import trace
 from tests.trace import server_logs as servers
 
@@ -24,11 +21,6 @@ def logs(tmp_path: Path) -> tuple[Path, Path]:
         servers.write(tmp_path / "target", servers.sglang, target, 3),
         servers.write(tmp_path / "draft", servers.vllm, draft, 3),
     )
-
-
-def answer(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
-    assert main([*map(str, arguments), "--json"]) == 0, capsys.readouterr().err
-    return dict(json.loads(capsys.readouterr().out))
 
 
 def test_files_and_their_import_have_one_answer(

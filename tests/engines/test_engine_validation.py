@@ -13,6 +13,7 @@ import torch
 
 from spectheory.cli import main, validate_engine
 from spectheory.cli.options import PairOptions
+from spectheory.distributions import Sampling
 from spectheory.drafting import Chain
 from spectheory.measure import ModelPair, load_pair
 from spectheory.measure.decoders import Method, decode
@@ -107,7 +108,19 @@ def test_wrong_engines_are_refuted(tiny_pair: ModelPair, tmp_path: Path) -> None
         report = engines_report(found)
         assert not report.content["agree"]
         assert report.headline.endswith("1 not as expected")
-        assert any(note.startswith("ours, T") for note in report.notes) == (where == "counts" or temperature > 0)
+        assert any("its calls refute" in note for note in report.notes) == (where == "counts")
+        left = "ours, T0-k3: 3 of 3 texts leave those of plain decoding by more than rounding explains: text '"
+        assert any(note.startswith(left) for note in report.notes) == (where == "output")
+
+
+def test_a_text_that_the_settings_exclude_is_a_verdict(tiny_pair: ModelPair, tmp_path: Path) -> None:
+    """The engine was told the settings, so a token outside them is its fault and no bad input."""
+    told = replace(asked(1.0), sampling=Sampling(1.0, top_k=1))
+    report = engines_report(validate_engines([Ours(tiny_pair, fault=another_token)], tiny_pair, TEXTS, told, tmp_path))
+    assert report.headline == "ours 0: 2 runs, 1 not as expected"
+    assert [run["output"]["right"] for run in report.content["engines"][0]["runs"]] == [True, False]
+    (note,) = report.notes
+    assert note.startswith("ours, T1-k3-sampled: its output is impossible under these settings: text '0', token ")
 
 
 def test_a_server_is_judged_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -119,7 +132,7 @@ def test_a_server_is_judged_from_the_command_line(tmp_path: Path, capsys: pytest
         shown = capsys.readouterr().out
         assert main([*command, "--json"]) == 1
     answer = json.loads(capsys.readouterr().out)
-    assert "server vllm 1.2.3: 1 runs, 1 not as expected" in shown
+    assert "server vllm 1.2.3: 1 run, 1 not as expected" in shown
     assert "WRONG" in shown
     assert max(map(len, shown.splitlines()[:4])) <= 80, "the table fits a narrow terminal"
     assert json.loads((tmp_path / "engines.json").read_text()) == answer

@@ -49,6 +49,14 @@ def test_a_row_for_each_way_to_draft() -> None:
     ]
 
 
+def test_a_text_that_the_settings_exclude_has_no_counts() -> None:
+    impossible = run(3, right=False) | {"output": {"right": False, "impossible": "token 3"}}
+    del impossible["counts"]
+    (row,) = engines_table(of(impossible)).texts
+    assert row == ["toy 1, 2026-01-02", "1", "sampled", "", "", "", "WRONG"]
+    assert list(figure_rows(of(impossible), 3)) == []
+
+
 def test_the_rule_that_runs_fits_at_every_k() -> None:
     bad = {"fits": False, "fitting": ("race", "block")}
     assert rule_that_runs([run(1), run(3)]) == "token"

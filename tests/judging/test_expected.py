@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from spectheory.judging.counting import Counted, Counting
-from spectheory.judging.expected import Expected
+from spectheory.judging.expected import SMALL, TINY, Expected
 from spectheory.prediction.law import laws_of_counts, tails
 from spectheory.prediction.paths import sums_of_texts
 from tests.made_up import each
@@ -73,13 +73,36 @@ def test_p_values_are_tails_of_the_enumerated_law() -> None:
     ends = [[(w, counts(calls)) for w, calls in decodings(survival, room)] for room in ("spare", "exact")]
     for calls in range(2, 7):
         (first, *others) = expected.comparisons(Counted(calls, (2, 1)))
-        below = sum(w for w, found in ends[0] if found[0] <= calls)
-        above = sum(w for w, found in ends[0] if found[0] >= calls)
-        assert first.p == pytest.approx(min(1, 2 * min(below, above)), abs=ROUNDING)
-        for at, (one, count) in enumerate(zip(others, (2, 1), strict=True), start=1):
+        for at, (one, count) in enumerate(zip((first, *others), (calls, 2, 1), strict=True)):
             below = sum(w for w, found in ends[0] if found[at] <= count)
             above = sum(w for w, found in ends[1] if found[at] >= count)
-            assert one.p == pytest.approx(min(1, 2 * min(below, above)), abs=ROUNDING)
+            tail = below if count < one.low else above if count > one.high else 1
+            assert one.p == pytest.approx(min(1, 2 * tail), abs=ROUNDING)
+
+
+def test_bounds_of_p_values_lie_above_the_laws_own() -> None:
+    """Of sums with a large deviation: exact in between, a bound below and above."""
+    texts = np.full(40, 30)
+    expected = Expected(survival_of(tuple(texts.tolist())), texts, Counting(K, False, False))
+    counted = np.arange(K + 1)[:, None] >= np.arange(K + 1)
+    inside = np.where(np.arange(1, K + 1) < 30 - np.arange(1200)[:, None] % 30, expected.survival, 0.0)
+    laws = [(0, law) for law in laws_of_counts(inside, counted, texts)[:, 0]]
+    seen = []
+    for off in (0.5, 1, 3, 5, 9, -0.5, -1, -3, -5, -9):
+        calls = round(expected.low.expected[:, 0].sum() + off * np.sqrt(expected.low.covariance[:, 0, 0].sum()))
+        (one,) = expected.comparisons(Counted(calls))
+        tail = min(1.0, 2 * tails(laws, calls)[off > 0])
+        between = TINY < one.p < SMALL
+        seen.append((abs(off), between))
+        assert one.p == pytest.approx(tail, rel=1e-9) if between else one.p >= tail
+    assert sorted(set(seen)) == [(0.5, False), (1, False), (3, True), (5, True), (9, False)]
+
+
+def test_texts_of_one_token_from_the_prompt_have_no_calls() -> None:
+    for past_end in (True, False, None):
+        expected = Expected(np.ones((3, K)), np.ones(3, np.int64), Counting(K, True, past_end))
+        assert [(one.low, one.high, one.p) for one in expected.comparisons(Counted(0, (0, 0)))] == [(0, 0, 1)] * 3
+        assert expected.comparisons(Counted(1))[0].p == 0
 
 
 def test_an_interval_is_left_on_its_nearer_side_alone() -> None:

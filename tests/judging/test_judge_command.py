@@ -17,6 +17,7 @@ from spectheory.trace import Trace
 from spectheory.trace.calls import CallLog, Request
 from spectheory.trace.counters import Counters
 from spectheory.verification.registry import path_rule
+from tests.commands import answer
 from tests.commands import refused as refused_line
 from tests.judging.toy_engines import ToyEngine, dead_beyond, read, toy_pair
 from tests.made_up import all_refused
@@ -43,8 +44,7 @@ Files = Callable[..., list[str]]
 
 
 def answered(capsys: pytest.CaptureFixture[str], status: int, *arguments: str) -> dict[str, Any]:
-    assert main(["judge", *arguments, "--json"]) == status
-    return dict(json.loads(capsys.readouterr().out))
+    return answer(capsys, "judge", *arguments, status=status)
 
 
 def test_the_answer_begins_with_the_rule(
@@ -113,6 +113,7 @@ def test_counts_without_texts_give_readings(tmp_path: Path, capsys: pytest.Captu
     bare.write(tmp_path / "calls.jsonl")
     found = answered(capsys, 0, str(tmp_path / "calls.jsonl"))
     assert "rules" not in found
+    assert found["headline"].startswith("Nothing judged, as texts are missing. ")
 
 
 def without(name: str) -> Trace:
@@ -175,6 +176,21 @@ test_bad_evidence_is_refused = all_refused(
         ),
     }
 )
+
+
+def test_a_log_that_cannot_be_judged_is_refused_before_models_load(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = LOG.requests[0].output
+    for request, fragment in (
+        (Request("0", (), output, calls=9), "request '0' has no ids of its prompt"),
+        (Request("0", (1,), output, accepted=(3,)), "a call accepted 3 tokens"),
+        (Request("0", (1,), output), "the log has no call with drafts"),
+    ):
+        k = ["--k", "2"] if request.calls else []
+        CallLog((request,), temperature=1.0).write(tmp_path / "calls.jsonl")
+        command = ["judge", str(tmp_path), *k, "--target", str(tmp_path / "no model")]
+        assert fragment in refused_line(command, capsys)
 
 
 def test_bad_files_are_one_line(files: Files, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

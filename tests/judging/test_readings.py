@@ -113,7 +113,8 @@ def test_noise_over_requests_holds_the_truth() -> None:
 
     The control: texts of one stretch each make the calls of a text dependent, and the interval over calls misses more.
     """
-    missed = narrow = 0
+    missed = narrow = outside = 0
+    first = pooled(log_of(stretches(5, n=4000), 3)).survival[0]
     truth = _mean_of(stretches(5, n=4000))
     for seed in range(100):
         log = log_of(stretches(100 + seed, n=20), 3)
@@ -121,7 +122,10 @@ def test_noise_over_requests_holds_the_truth() -> None:
         missed += not over.low <= truth <= over.high
         calls = readings(pooled(log), k_max=3).counted.tokens_per_call
         narrow += not calls.low <= truth <= calls.high
+        share = readings(log, k_max=3).rows[0].survival
+        outside += not share.low <= first <= share.high
     assert missed < 14
+    assert outside < 14
     assert narrow > 30, "the interval over calls is a lower bound of the noise"
 
 

@@ -23,7 +23,6 @@ from spectheory.judging.changes import (
     SETTINGS_CHANGES,
     TEMPERATURE_TWICE,
     LogitChange,
-    at_temperature,
     cut_to,
 )
 from spectheory.judging.output import output_tests
@@ -167,7 +166,6 @@ OTHER_WAYS: dict[LogitChange, tuple[Sampling, ...]] = {
     NO_SETTINGS: (Sampling(),),
     FILTERS_FIRST: (Sampling(1.0, top_k=20, top_p=0.9), Sampling(0.6)),
     FILTERS_TWICE: (STATED, Sampling(1.0, top_k=20, top_p=0.9)),
-    at_temperature(0.8): (Sampling(0.8, top_k=20, top_p=0.9),),
 }
 
 

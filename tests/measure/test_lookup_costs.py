@@ -324,7 +324,7 @@ def test_engines_that_look_up() -> None:
     for one in found.values():
         assert "An estimate" in one.remarks[0]
         assert one.candidate.draft.name == NO_DRAFT
-    assert [s.engine for s in settings if s not in found.values()] == ["transformers", "vllm"]
+    assert [s.engine for s in settings if s not in found.values()] == ["transformers", "vllm", "onnxruntime"]
 
 
 def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

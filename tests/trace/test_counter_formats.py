@@ -142,6 +142,23 @@ BAD = {
     "a cut SGLang line": ("sglang-log", text("sglang_log.txt")[:80], "has no rate"),
     "a table without a column": ("speculators", CSV.replace("num_drafts", "drafts"), "is no whole row"),
     "a table cut": ("speculators", CSV[:-8], "rise with|by position|no whole row"),
+    "a share that is no number": ("speculators", CSV.replace("0.7,", "nan,"), "is no whole row"),
+    "a position in other digits": (
+        "prometheus",
+        SCRAPE.replace('position="6"', 'position="\u00b2"'),
+        "counts at position",
+    ),
+    "a huge number of drafts": (
+        "tensorrt-llm-stats",
+        ITERATION.replace('"numDraftTokens": 12', f'"numDraftTokens": {10**400}'),
+        "no whole specDecodingStats",
+    ),
+    "a huge time": ("tensorrt-llm-stats", ITERATION.replace("9.1", "1" + "0" * 400), "no whole specDecodingStats"),
+    "more drafts than a call has": (
+        "vllm-offline",
+        "num_drafts: 3\nnum_draft_tokens: 33712\nnum_accepted_tokens: 9\n",
+        "33712 tokens drafted in 3 calls",
+    ),
     "a table in percent": ("speculators", CSV.replace("0.7,0.35,0.15", "70,35,15"), "not percentages"),
     "another length in a table": ("speculators", CSV.replace(",2.80", ",3.80"), "length of 3.80333, its counts 2.8"),
     "bytes": ("vllm-log", "\ud800", "not UTF-8"),
@@ -154,6 +171,26 @@ def test_bad_input_is_one_line(format: str, content: str, message: str, tmp_path
     with pytest.raises(SpectheoryError, match=message) as caught:
         counters_of(tmp_path / "log", format)
     assert "\n" not in str(caught.value)
+
+
+def test_a_scrape_cut_in_a_long_line_is_one_short_line(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(SCRAPE + "# TYPE x " + "y" * 3000)
+    with pytest.raises(SpectheoryError, match="is no whole scrape") as caught:
+        counters_of(tmp_path / "log", "prometheus")
+    assert len(str(caught.value)) < 300 + len(str(tmp_path))
+
+
+def test_a_sweep_counts_a_subset_once(tmp_path: Path) -> None:
+    """Speculators' table of a sweep repeats the counts of a subset in the row of every load."""
+    (tmp_path / "sweep.csv").write_text(CSV + CSV.partition("\n")[2])
+    assert counters_of(tmp_path / "sweep.csv") == sample("speculators.csv")
+
+
+def test_times_that_are_none_are_left_out(tmp_path: Path) -> None:
+    given = json.loads(TIMES)
+    for value in (10**400, True, "1"):
+        (tmp_path / "log").write_text(json.dumps({**given, "predicted_ms": value}))
+        assert counters_of(tmp_path / "log").seconds is None
 
 
 def test_calls_follow_from_rounded_means() -> None:
@@ -176,6 +213,7 @@ def test_calls_follow_from_rounded_means() -> None:
         (2.4, 0.6, (3, True)),
         (1.0, 0.0, (None, False)),
         (3.0, 1.0, (2, False)),
+        (1e22, 0.3, (None, False)),
     ],
 )
 def test_k_follows_from_length_and_rate(length: float, rate: float, found: tuple[int | None, bool]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,9 @@ def test_of_two_scrapes_the_difference_is_taken() -> None:
     assert (found.calls, found.drafted, found.accepted, found.cumulative) == (30, 60, 24, False)
     assert found.survival == pytest.approx((18 / 30, 6 / 30))
     assert Counters.joined([scrape(20, 12, 6)] * 2).calls == 0
+    fresh = replace(scrape(20, 12, 6), calls=0, drafted=0, accepted=0, survival=(), k=None)
+    found = Counters.joined([fresh, scrape(20, 12, 6)])
+    assert (found.calls, found.k, found.survival) == (20, 2, scrape(20, 12, 6).survival), "a server without a call yet"
 
 
 def test_files_are_written_and_read(tmp_path: Path) -> None:
@@ -92,6 +96,27 @@ def test_files_are_written_and_read(tmp_path: Path) -> None:
         assert read_evidence(tmp_path / name) == sample(name)
     with pytest.raises(SpectheoryError, match="holds totals of an engine: this needs a trace"):
         read_any(tmp_path / "speculators.csv")
+
+
+@each(
+    "change",
+    [
+        {"survival": [10**400]},
+        {"survival": ["a"]},
+        {"rounding": 10**400},
+        {"cumulative": None},
+        {"engine": 1.0},
+        {"provenance": "a"},
+        {"remarks": [1]},
+        {"calls": "3"},
+        {"k": 0},
+        {"mean_length": "2"},
+    ],
+)
+def test_counters_of_other_types_are_refused(change: dict[str, Any], tmp_path: Path) -> None:
+    content = {"spectheory": "spectheory counters", "schema": 1, **change}
+    (tmp_path / COUNTERS_FILE).write_text(json.dumps(content))
+    refused(lambda: Counters.read(tmp_path / COUNTERS_FILE), TextError, "holds no counters")
 
 
 @each("content", ["{", "[]", '{"spectheory": "spectheory counters", "schema": 9}', '{"a": 1}'])

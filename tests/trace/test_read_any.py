@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import codecs
 from pathlib import Path
 
 import pytest
 
 from spectheory.errors import SpectheoryError
-from spectheory.trace import TRACE_FILE, Trace, read_any
+from spectheory.trace import TRACE_FILE, Trace, read_any, read_evidence
 
 LINE = '{"target": [-1, -0.5], "draft": [-2, -0.1]}\n'
+
+
+def test_a_byte_order_mark_hides_no_format(tmp_path: Path) -> None:
+    for name in ("k3_c8_in16.json", "k3_c8_in16.txt"):
+        content = (Path(__file__).parents[2] / "benchmarks/results/bench_serve" / name).read_bytes()
+        (tmp_path / name).write_bytes(codecs.BOM_UTF8 + content)
+        assert read_evidence(tmp_path / name) == read_evidence(tmp_path / name, "vllm-bench")
 
 
 def test_each_kind_is_read(tmp_path: Path) -> None:

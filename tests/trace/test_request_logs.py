@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from spectheory.errors import TextError
-from spectheory.trace.calls import CallLog
+from spectheory.trace.calls import CallLog, Request
+from spectheory.trace.pooled import pooled
 from spectheory.trace.reading import read_evidence
 from tests.made_up import each, one_line
 
@@ -187,7 +189,12 @@ def test_documents_lists_and_lines_hold_the_same(tmp_path: Path) -> None:
     [
         ([metrics({**VLLM, "num_spec_steps": 9})], "calls is 9, its calls give 8"),
         ([metrics({**DETAILED, "per_step_accepted": ACCEPTED[:-1]})], "7 calls accepted, 8 drafted"),
-        ([metrics({**DETAILED, "per_step_drafted": "44444444"})], "is not of the format vllm-requests"),
+        ([metrics({**DETAILED, "per_step_drafted": "44444444"})], "drafted has '4': must be integers >= 0"),
+        ([metrics({**DETAILED, "per_step_accepted": [*ACCEPTED[:-1], 10**20]})], "accepted tokens in a call, 0..1024"),
+        ([metrics({**VLLM, "num_spec_tokens": "4"})], "is not of the format vllm-requests (k is '4')"),
+        ([metrics({**VLLM, "num_spec_tokens": 10**9})], "k is 1000000000: must be an integer in 1..1024"),
+        ([metrics({**VLLM, "num_spec_tokens": math.inf})], "k is inf"),
+        ([metrics(VLLM, temperature=math.nan)], "temperature is nan"),
         ([metrics({**DETAILED, "acceptance_histogram": [8]})], "per_step_accepted and acceptance_histogram differ"),
         ([metrics({**VLLM, "num_draft_tokens": "32"})], "total_drafted is '32': must be an integer"),
         ([metrics({**VLLM, "num_spec_steps": -8})], "calls is -8"),
@@ -209,6 +216,12 @@ def test_bad_logs_are_refused_in_one_line(lines: list[Any], message: str, tmp_pa
     assert message in one_line(caught)
 
 
+def test_drafted_tokens_of_every_call_without_accepted_ones(tmp_path: Path) -> None:
+    """The histogram by drafted tokens says what the list of calls leaves out."""
+    log = read(tmp_path, metrics({**DETAILED, "per_step_accepted": None}))
+    assert pooled(log).hazards == pooled(read(tmp_path, metrics(DETAILED))).hazards
+
+
 def test_a_log_that_is_cut_off(tmp_path: Path) -> None:
     whole = json.dumps([metrics(VLLM)] * 3, indent=1)
     (tmp_path / "log").write_text(whole[: len(whole) // 2])
@@ -218,6 +231,31 @@ def test_a_log_that_is_cut_off(tmp_path: Path) -> None:
     (tmp_path / "log").write_text(lines)
     with pytest.raises(TextError, match="line 2 is not JSON"):
         read_evidence(tmp_path / "log")
+
+
+def test_counts_of_zero_are_written_and_read_back(tmp_path: Path) -> None:
+    """Zero is a count: a request that accepted nothing is no request of unknown counts."""
+    nothing = Request("a", calls=5, total_accepted=0, total_drafted=0, seconds=0.0)
+    CallLog((nothing, Request("b", calls=0, tokens=0)), k=2).write(tmp_path / "calls.jsonl")
+    assert CallLog.read(tmp_path / "calls.jsonl").requests == (nothing, Request("b", calls=0, tokens=0))
+
+
+@each("header", [None, {"k": 0}, {"k": "3"}, {"provenance": 3}, {"temperature": "a"}, {"schema": 2}])
+def test_torn_settings_of_a_call_log_are_refused_in_one_line(header: Json | None, tmp_path: Path) -> None:
+    whole = {"spectheory": "spectheory calls", "schema": 1, **(header or {})}
+    (tmp_path / "calls.jsonl").write_text("" if header is None else json.dumps(whole))
+    with pytest.raises(TextError) as caught:
+        read_evidence(tmp_path / "calls.jsonl", "calls")
+    assert one_line(caught)
+
+
+@each("line", [{"by_drafted": [1]}, {"accepted": 3}, {"prompt": "x"}, {"drafted": [5000]}, {"seconds": -1}, {"new": 1}])
+def test_torn_requests_of_a_call_log_are_refused_in_one_line(line: Json, tmp_path: Path) -> None:
+    header = {"spectheory": "spectheory calls", "schema": 1}
+    (tmp_path / "calls.jsonl").write_text(json.dumps(header) + "\n" + json.dumps({"id": "a", **line}))
+    with pytest.raises(TextError) as caught:
+        read_evidence(tmp_path / "calls.jsonl", "calls")
+    assert one_line(caught)
 
 
 def test_a_log_is_written_and_read_back(tmp_path: Path) -> None:

@@ -211,6 +211,15 @@ def test_bad_logs_are_refused_in_one_line(tmp_path: Path) -> None:
         Scores.joined([part for part in [read_evidence(good)] if isinstance(part, Scores)])
 
 
+def test_a_position_without_tokens_is_refused_for_vllm(tmp_path: Path) -> None:
+    (text, *_), _ = texts(10)
+    response = servers.vllm(text, 2)
+    response["choices"][0]["prompt_logprobs"][2] = {}
+    (tmp_path / "log").write_text(json.dumps(response))
+    with pytest.raises(SpectheoryError, match="a position has no token"):
+        read_evidence(tmp_path / "log")
+
+
 @each("draft_n, after", [(5, False), (5, True)])
 def test_values_beside_drafts_are_refused_for_llama(draft_n: int, after: bool, tmp_path: Path) -> None:
     """llama.cpp writes 0.0 for all tokens of calls with drafts."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -167,3 +168,33 @@ def test_a_printed_block_is_its_json() -> None:
     assert printed.survival == pytest.approx(saved_run.survival, abs=5.1e-5)
     assert (printed.tpot, printed.ttft) == pytest.approx((saved_run.tpot, saved_run.ttft), abs=5.1e-6)
     assert printed.decoding == pytest.approx(saved_run.decoding, rel=1e-3), "outputs are of one length"
+
+
+def test_a_printed_block_is_imported() -> None:
+    """Percentages of two digits give the counts back, where calls are few enough."""
+    (path,) = CAPTURES[0].parent.glob("*.txt")
+    found = [read_evidence(each) for each in (path, path.with_suffix(".json"))]
+    assert all(isinstance(each, Counters) for each in found)
+    assert [each.accepted for each in found if isinstance(each, Counters)] == [1101, 1101]
+    assert [each.survival for each in found if isinstance(each, Counters)] == [(400 / 439, 366 / 439, 335 / 439)] * 2
+
+
+def test_the_printed_block_of_many_calls_is_imported(tmp_path: Path) -> None:
+    """Of 11043 calls a share of four digits may be that of several counts: shares stay rounded."""
+    counts = np.array([8411, 6800, 2611])
+    numbers = {"Acceptance rate (%)": f"{100 * counts.sum() / 33129:.2f}", "Drafts": 11043, "Draft tokens": 33129}
+    numbers |= {"Accepted tokens": counts.sum()}
+    numbers |= {f"  Position {i}": f"{100 * count / 11043:.2f}" for i, count in enumerate(counts)}
+    block = PRINTED
+    for label, value in numbers.items():
+        block = re.sub(rf"(?m)^{re.escape(label)}: .*$", f"{label}: {value}", block)
+    found = read_evidence(saved(tmp_path, block, "console.txt"))
+    assert isinstance(found, Counters)
+    assert (found.accepted, found.rounding, found.survival) == (17822, 5e-5, (0.7617, 0.6158, 0.2364))
+
+
+def test_drafts_without_tokens_are_refused(tmp_path: Path) -> None:
+    for drafted, accepted in ((0, 0), (5100, 1e308)):
+        counts = {"spec_decode_draft_tokens": drafted, "spec_decode_accepted_tokens": accepted}
+        with pytest.raises(TextError, match="counted no calls"):
+            read_evidence(saved(tmp_path, {**RUN, **counts}))

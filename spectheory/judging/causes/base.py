@@ -24,7 +24,8 @@ Reread = Callable[..., Trace]
 class Context:
     """What a cause may look at.
 
-    - `refuted`: the standings to be explained, of the stated rules, or of every rule if none fits; `others`: the rest.
+    - `refuted`: the standings to be explained, of the stated rules, of every rule if none fits, or of the `served`
+      ones if only others fit; `others`: the rest.
     - `judge(rule, counting, trace=None)`: how a rule, by name or by its survival ``[N, k]``, stands under a way of
       counting and on another reading of the pair.
     - `survival(rule)`: P(tau >= i) of a rule by name, ``[N, k]``; `calls`: the calls with known starts, or None.
@@ -44,12 +45,16 @@ class Context:
 
 @dataclass(frozen=True)
 class Finding:
-    """A cause that explains: one sentence with its numbers, the rule that it is about, and the evidence as data."""
+    """A cause that explains: one sentence with its numbers, the rule that it is about, and the evidence as data.
+
+    `closeness` is that of the rule's standing under the cause; None for what is certain or has a test of its own.
+    """
 
     cause: str
     sentence: str
     rule: str = ""
     evidence: Mapping[str, Any] = field(default_factory=dict)
+    closeness: tuple[float, float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,8 @@ class Cause:
 
     `explains` returns a finding where the hypothesis without the fault is refuted and the one with it is not. A right
     engine is blamed with at most the probability with which its rule is refuted
-    (:data:`~spectheory.judging.standing.FALSE_ALARMS`): causes are looked for only after a refutation. A `structural`
+    (:data:`~spectheory.judging.standing.FALSE_ALARMS`), if it runs a rule that is `served`: causes are looked for only
+    where each of these is refuted. A `structural`
     one is looked for also where listed calls do not make up their texts, which is certain, and one `of_output` also
     where the output alone is refuted.
     """
@@ -73,10 +79,13 @@ class Cause:
 def best_fit(
     context: Context, survivals: Mapping[str, str | Floats], counting: Counting
 ) -> tuple[str, Standing] | None:
-    """Of some rules (by the names of `survivals`) the one that fits best under a way of counting, if one fits."""
+    """Of some rules (by the names of `survivals`) the one that fits best under a way of counting, if one fits; those
+    that engines are known to run go first.
+    """
+    served = {one.rule for one in context.refuted if one.served}
     tried = [(name, context.judge(survival, counting)) for name, survival in survivals.items()]
     fitting = [(name, one) for name, one in tried if not one.refuted]
-    return max(fitting, key=lambda found: found[1].closeness, default=None)
+    return max(fitting, key=lambda found: (found[0] in served, found[1].closeness), default=None)
 
 
 def by_counting(context: Context, counting: Counting, cause: str, sentence: str) -> Finding | None:
@@ -87,4 +96,5 @@ def by_counting(context: Context, counting: Counting, cause: str, sentence: str)
     if found is None:
         return None
     rule, standing = found
-    return Finding(cause, f"{sentence}: then rule {rule} fits (p = {standing.p:.2g})", rule, standing.as_dict())
+    said = f"{sentence}: then rule {rule} fits (p = {standing.p:.2g})"
+    return Finding(cause, said, rule, standing.as_dict(), standing.closeness)

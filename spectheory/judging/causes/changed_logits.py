@@ -58,7 +58,8 @@ def target_changed(name: str, meaning: str, model: Model) -> Cause:
                 f"(smallest p = {least.p:.2g}), and as stated it is not ({wrong.name}: p = {wrong.p:.2g})"
             )
             evidence = {"change": change.name, "before": wrong.as_dict(), "after": least.as_dict()}
-            return Finding(name, sentence, fitting[0].after.rule if fitting else "", evidence)
+            after = max((one.after for one in fitting), key=lambda one: one.closeness, default=None)
+            return Finding(name, sentence, after.rule if after else "", evidence, after.closeness if after else None)
         return None
 
     return Cause(name, meaning, explains, of_output=True)
@@ -91,16 +92,16 @@ def _fitting(context: Context, change: LogitChange, trace: Trace) -> list[Explai
 
 def _finding(name: str, found: Sequence[Explained]) -> Finding:
     """The best fit in one sentence, with the calls before and after, and what else fits."""
-    best = max(found, key=lambda one: one.after.closeness)
+    best = max(found, key=lambda one: (one.before.served, one.after.closeness))
     before, after = best.before.calls, best.after.calls
     others = [one.change.name for one in found if one.before is best.before and one is not best]
     sentence = (
         f"the draft is {best.change.says}: rule {best.before.rule} then expects {_expected(after.low, after.high)} "
-        f"calls, {after.counted} are counted (z = {after.z:+.1f}); as stated it expects "
+        f"calls, {after.counted} are counted (z = {after.z:+.1f}, p = {best.after.p:.2g}); as stated it expects "
         f"{_expected(before.low, before.high)} (z = {before.z:+.1f})"
     ) + (f"; {', '.join(others)} would fit too" if others else "")
     evidence = {"change": best.change.name, "before": before.as_dict(), "after": after.as_dict(), "others": others}
-    return Finding(name, sentence, best.before.rule, evidence)
+    return Finding(name, sentence, best.before.rule, evidence, best.after.closeness)
 
 
 def _expected(low: float, high: float) -> str:

@@ -25,7 +25,9 @@ def explains(context: Context) -> Finding | None:
         if found := best_fit(context, survivals, context.counting):
             rule, standing = found
             what = f"nothing is accepted beyond position {depth} of a call, and up to there rule {rule} fits"
-            return Finding(DEPTH.name, f"{what} (p = {standing.p:.2g}): {SUSPECTS}", rule, standing.as_dict())
+            return Finding(
+                DEPTH.name, f"{what} (p = {standing.p:.2g}): {SUSPECTS}", rule, standing.as_dict(), standing.closeness
+            )
     falling = [one for one in context.refuted if _falls(one)]
     if not falling:
         return None

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from spectheory.distributions import Sampling
-from spectheory.errors import ModelError, SettingError
+from spectheory.errors import ImpossibleTextError, ModelError, SettingError
 from spectheory.files import write_whole
-from spectheory.judging.divergence import divergences
+from spectheory.judging.divergence import against_plain, divergences, in_words
 from spectheory.judging.judgement import Judgement, judge
 from spectheory.judging.output import output_tests
 from spectheory.measure.engines.base import DTYPE, Drafts, Engine, Job, Models
@@ -25,7 +25,7 @@ from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.tokens import check_window, encode_prompt
 from spectheory.prompts import Prompt
 from spectheory.reports import judgement_report
-from spectheory.reports.judgement import content
+from spectheory.reports.judgement import content, shown
 from spectheory.trace import Trace
 from spectheory.trace.calls import CallLog
 from spectheory.verification import ArgmaxDraft, PathRule, TokenVerification
@@ -81,11 +81,14 @@ def validate_engines(
     for engine, version in zip(engines, versions, strict=True):
         folder = out / engine.name
         models = Models(_folder(pair.target), _folder(pair.draft), folder / "models")
-        runs = []
+        runs: list[dict[str, Any]] = []
+        plain: CallLog | None = None
         for name, job in jobs(engine, ids, asked):
             told = _told(on_progress, f"{engine.name}, {name}")
             log = run_job(engine, job, models, folder / name, on_progress=told)
-            runs.append(_judged(pair, log, name, job.drafts, folder / name))
+            plain = plain if job.k else log
+            greedy = plain if job.k and not job.sampling.temperature else None
+            runs.append(_judged(pair, log, name, job.drafts, folder / name, greedy))
         about = {each: log.provenance[each] for each in ("hardware", "versions", "date")}
         found.append({"engine": engine.name, "version": version, "runs": runs, **about})
     return {"command": "validate", "models": pair.describe(), "prompts": len(prompts), "engines": found}
@@ -133,9 +136,10 @@ def _folder(model: Model) -> Path:
     return file.parent
 
 
-def _judged(pair: ModelPair, log: CallLog, name: str, drafts: Drafts | None, out: Path) -> dict[str, Any]:
-    """What one run's counts and texts say."""
-    trace = judged_trace(pair, log)
+def _judged(
+    pair: ModelPair, log: CallLog, name: str, drafts: Drafts | None, out: Path, plain: CallLog | None
+) -> dict[str, Any]:
+    """What one run's counts and texts say; at temperature 0 also where they leave those of the `plain` run."""
     record = {
         "setting": name,
         "temperature": log.temperature,
@@ -144,8 +148,14 @@ def _judged(pair: ModelPair, log: CallLog, name: str, drafts: Drafts | None, out
         "requests": len(log),
         "tokens": sum(len(request.output) for request in log.requests),
         "settings": log.provenance["settings"],
-        "output": _output(log, trace),
     }
+    try:
+        trace = judged_trace(pair, log)
+    except ImpossibleTextError as error:  # the engine was told these settings: its text is wrong, not the question
+        return {**record, "output": {"right": False, "impossible": error.what}}
+    record["output"] = _output(log, trace)
+    if plain is not None and (left := against_plain(log, plain, trace, dtype=DTYPE)):
+        record["output"]["against_plain"] = in_words(left, len(log), what="those of plain decoding")
     if not log.k:
         return record
     rules = RULES[drafts] if log.temperature else ()
@@ -157,7 +167,7 @@ def _judged(pair: ModelPair, log: CallLog, name: str, drafts: Drafts | None, out
 
 def _counts(judgement: Judgement) -> dict[str, Any]:
     """What the counts say: `counts` of the stated rule, or without one of the rule that fits best, and every rule."""
-    one = min(judgement.questioned, key=lambda standing: standing.refuted)
+    one = shown(judgement)
     whole = content(judgement)
     return {
         "counts": {

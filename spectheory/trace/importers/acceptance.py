@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from spectheory.errors import TextError
+from spectheory.trace.calls import MOST_DRAFTS
 from spectheory.trace.importers.entries import Json, at
 
 STEPS, ACCEPTED, DRAFTED = "num_spec_steps", "num_accepted_draft_tokens", "num_draft_tokens"
@@ -34,6 +35,8 @@ def histogram(row: Any) -> tuple[int, ...]:
     """Calls by accepted tokens, 0 first and without zeros at the end, from a list or a sparse mapping."""
     if isinstance(row, dict):
         sparse = {int(accepted): count for accepted, count in row.items()}
+        if outside := [accepted for accepted in sparse if not 0 <= accepted <= MOST_DRAFTS]:
+            raise ValueError(f"{outside[0]} accepted tokens in a call, 0..{MOST_DRAFTS} are possible")
         row = [sparse.get(i, 0) for i in range(max(sparse, default=-1) + 1)]
     found = list(row or ())
     while found and found[-1] == 0:

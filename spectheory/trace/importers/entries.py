@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, TypeAlias, TypeVar
 
 from spectheory.errors import SpectheoryError, TextError
@@ -97,7 +98,7 @@ def read_each(path: Path, name: str, read: Callable[[Json], Read]) -> dict[str, 
         except (AttributeError, ArithmeticError, IndexError, KeyError, TypeError, ValueError) as error:
             reason = f"no {error}" if isinstance(error, KeyError) else error
             raise TextError(
-                f"{where} is not of the format {name} ({reason})",
+                f"{where} is not of the format {name} ({shorten(str(reason), 200)})",
                 limit="every entry must be of one format",
                 remedy="check the log for torn or mixed lines",
             ) from error

@@ -43,7 +43,7 @@ def _log(each: Json, after: bool) -> Any:
     """The natural logarithm; a probability of zero has minus infinity."""
     if not after:
         return each["logprob"]
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         return float(np.log(each["prob"]))
 
 

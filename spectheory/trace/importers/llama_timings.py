@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from reprlib import repr as brief
 from typing import Any
 
 from spectheory.errors import TextError
+from spectheory.trace.calls import MOST_COUNTED, is_count, is_number
 from spectheory.trace.counters import Counters
 from spectheory.trace.importers.base import Format
 from spectheory.trace.importers.entries import entries
@@ -37,9 +39,9 @@ def read_llama_timings(path: Path) -> Counters:
 
 def _counts(timings: dict[str, Any], path: Path) -> dict[str, int]:
     values = [timings.get(name) for name in NAMES]
-    if not all(type(value) is int and value >= 0 for value in values):
+    if not all(map(is_count, values)):
         raise TextError(
-            f"{path} has timings {', '.join(f'{n} {v!r}' for n, v in zip(NAMES, values, strict=True))}",
+            f"{path} has timings {', '.join(f'{n} {brief(v)}' for n, v in zip(NAMES, values, strict=True))}",
             limit="needs whole numbers",
             remedy="save the whole response",
         )
@@ -56,7 +58,7 @@ def _counts(timings: dict[str, Any], path: Path) -> dict[str, int]:
 def _seconds(timings: list[dict[str, Any]]) -> float | None:
     """Time of all outputs; None where one does not say."""
     times = [each.get("predicted_ms") for each in timings]
-    known = [time for time in times if isinstance(time, int | float)]
+    known = [time for time in times if is_number(time) and 0 <= time < MOST_COUNTED]
     return sum(known) / 1000 if len(known) == len(times) else None
 
 

@@ -49,7 +49,7 @@ def _parse(line: str, where: str, name: str) -> Text:
 
 LOG_PROBABILITIES = Format(
     "log-probabilities",
-    lambda head: head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{") and _KEY.search(head) is not None,
+    lambda head: head.lstrip().startswith(b"{") and _KEY.search(head) is not None,
     read_log_probabilities,
     title='JSON lines `{"target": [...], "draft": [...]}`, two numbers per token',
     gives="token and block verification exactly; certified ranges for other rules where lists are given",

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 from spectheory.errors import TextError
@@ -131,7 +132,7 @@ def _series(path: Path) -> dict[str, Found]:
                 found.setdefault(sample.name, []).append((sample.labels, sample.value))
     except (ValueError, KeyError, IndexError) as error:
         raise TextError(
-            f"{path} is no whole scrape ({str(error) or type(error).__name__})",
+            f"{path} is no whole scrape ({shorten(str(error), 80) or type(error).__name__})",
             limit="needs Prometheus' text format",
             remedy="fetch /metrics again",
         ) from error
@@ -176,7 +177,7 @@ def _by_position(found: Found, path: Path) -> list[float]:
     counts: dict[int, float] = {}
     for labels, value in found:
         position = labels.get("position", "")
-        if not position.isdigit():
+        if not re.fullmatch("[0-9]{1,4}", position):
             raise TextError(f"{path} counts at position {position!r}", limit="needs 0, 1, ...", remedy="scrape again")
         counts[int(position)] = counts.get(int(position), 0.0) + _finite(value, "a position's count")
     if sorted(counts) != list(range(len(counts))):

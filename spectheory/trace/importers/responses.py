@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from spectheory.errors import TextError
-from spectheory.trace.calls import CallLog, Request
+from spectheory.trace.calls import CallLog, Request, is_count
 from spectheory.trace.importers.entries import Json, at, read_each
 
 NAME = ("id", "request_id", "meta_info.id", "question_id", "i", "metadata.x_request_id")
@@ -97,7 +97,7 @@ def call_log(path: Path, name: str, read: Requests, *, k: Longest = lambda _: No
 
     `k` gives the longest chain that an entry speaks of; without it, the longest one that was counted is taken.
     """
-    found = read_each(path, name, lambda entry: (read(entry), settings_of(entry), k(entry)))
+    found = read_each(path, name, lambda entry: (read(entry), settings_of(entry), _chain(k(entry))))
     settings = [each for requests, each, _ in found.values() if requests]
     if not settings:
         raise TextError(
@@ -113,11 +113,18 @@ def call_log(path: Path, name: str, read: Requests, *, k: Longest = lambda _: No
     listed = [request for requests, _, _ in found.values() for request in requests]
     names = distinct([each.id for each in listed])
     named = tuple(replace(each, id=name) for each, name in zip(listed, names, strict=True))
-    chain = max([longest(named), *(each or 0 for _, _, each in found.values())]) or None
+    chain = max([longest(named), *(each for _, _, each in found.values())]) or None
     log = CallLog(named, k=chain, **settings[0], **known)
     for request in log.requests:
         _refuse_more_than_a_call(request, log, path)
     return log
+
+
+def _chain(k: Any) -> int:
+    """The longest chain that an entry speaks of; 0 where it says none."""
+    if k is not None and not is_count(k):
+        raise ValueError(f"k is {k!r}")
+    return k or 0
 
 
 def longest(requests: Sequence[Request]) -> int:

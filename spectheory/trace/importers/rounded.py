@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from spectheory.errors import TextError
+from spectheory.trace.calls import MOST_DRAFTS
 
 NUMBER = r"\d+(?:\.\d+)?"
 """Pattern of a number as logs print it."""
@@ -71,6 +72,10 @@ def longest_of(length: float, rate: float, digits: int) -> tuple[int | None, boo
     for counted, above in ((False, length - 1), (True, length)):
         if rate > unit and above > unit:
             low, high = (above - unit) / (rate + unit), (above + unit) / (rate - unit)
-            whole = [n for n in range(math.ceil(low - SLACK), math.floor(high + SLACK) + 1) if n > counted]
+            whole = [
+                n
+                for n in range(math.ceil(low - SLACK), min(math.floor(high + SLACK), MOST_DRAFTS + 1) + 1)
+                if n > counted
+            ]
             found += [(n - counted, counted) for n in whole]
     return found[0] if len({k for k, _ in found}) == 1 else (None, False)

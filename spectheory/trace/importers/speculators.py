@@ -17,20 +17,26 @@ LENGTH, SHARE = "acceptance_length", "acceptance_at_pos_"
 
 
 def read_speculators(path: Path) -> Counters:
-    """The sum of all subsets."""
+    """The sum of all subsets; each counts once, however many loads the table has of it."""
     rows = list(csv.DictReader(text_of(path).splitlines()))
     if not rows:
         raise TextError(f"{path} has no row", limit="needs a subset", remedy="run the evaluation again")
     digits = max((_digits(row[name]) for row in rows for name in row if _is_share(name)), default=0)
-    return Counters.joined([_subset(row, digits, f"{path} line {number}") for number, row in enumerate(rows, 2)])
+    subsets = {_counts(row): _subset(row, digits, f"{path} line {number}") for number, row in enumerate(rows, 2)}
+    return Counters.joined(list(subsets.values()))
+
+
+def _counts(row: dict[str, str]) -> tuple[str | None, ...]:
+    """What a row counts: a sweep has a row for every load, each with the counts of the whole subset."""
+    return tuple(row.get(name) for name in row if name in ("subset", *TOTALS.values()) or _is_share(name))
 
 
 def _subset(row: dict[str, str], digits: int, where: str) -> Counters:
     try:
         calls, drafted, accepted = (int(float(row[name])) for name in TOTALS.values())
         length, shares = float(row[LENGTH]), [float(row[name]) for name in row if _is_share(name)]
-        if not math.isfinite(length):
-            raise ValueError(length)
+        if not all(map(math.isfinite, (length, *shares))):
+            raise ValueError("not finite")
     except (KeyError, ValueError, TypeError, OverflowError) as error:
         raise TextError(
             f"{where} is no whole row", limit=f"needs {', '.join(TOTALS.values())}, {LENGTH}", remedy="export it again"

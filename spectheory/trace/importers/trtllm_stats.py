@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from spectheory.errors import TextError
+from spectheory.trace.calls import is_count
 from spectheory.trace.counters import Counters
 from spectheory.trace.importers.base import Format
 from spectheory.trace.importers.entries import Json, entries
@@ -54,13 +55,13 @@ def _iteration(record: Json, where: str) -> dict[str, Any]:
     stats = record[KEY]
     try:
         found: dict[str, Any] = {name: stats[key] for name, key in COUNTS.items()}
-        if not all(type(value) is int and value >= 0 for value in found.values()):
+        if not all(map(is_count, found.values())):
             raise TypeError
         times = {"seconds": record.get("iterLatencyMS"), "draft_seconds": stats.get("iterLatencyMS")}
         length = stats.get("acceptanceLength")
         off = length is not None and found["calls"] and abs(1 + found["accepted"] / found["calls"] - length) > TOLERANCE
         seconds = {name: None if value is None else value / 1000 for name, value in times.items()}
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, OverflowError) as error:
         raise TextError(
             f"{where} has no whole {KEY}", limit=f"needs counts {', '.join(COUNTS.values())}", remedy="export it again"
         ) from error

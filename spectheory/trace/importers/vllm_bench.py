@@ -11,14 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from spectheory.errors import TextError, reason_of
+from spectheory.trace.calls import is_count
 from spectheory.trace.counters import Counters
 from spectheory.trace.importers.base import Format, text_of
+from spectheory.trace.importers.rounded import shares_of
 from spectheory.trace.importers.vllm_log import NO_DRAFTS, PAST_END
 
 _PREFIX = "spec_decode_"
 _BANNER = "Serving Benchmark Result"
 _ALL_DIGITS, _TWO_DIGITS = 1e-6, 0.005 + 1e-6
 """Rounding of percentages in JSON, and in the printed block (half a unit of the second decimal)."""
+_SHARE_DIGITS = 4
+"""Digits of a share that the printed block has as a percentage with two."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,7 @@ class BenchRun:
     `ttft` is the mean time to a first token and `tpot` the mean time of each further one. `decoding` sums, over
     requests, the time after the first token: from their latencies where the file has them, or else from `tpot`, which
     is right if outputs are equally long. Without speculation `calls` is None. `survival` has the share of calls that
-    accepted at least i tokens, fractions.
+    accepted at least i tokens, fractions, each rounded by at most `rounding`.
     """
 
     name: str
@@ -45,6 +49,7 @@ class BenchRun:
     drafted: int | None = None
     accepted: int | None = None
     survival: tuple[float, ...] = ()
+    rounding: float = 0.0
 
     @property
     def k(self) -> int:
@@ -107,6 +112,7 @@ def counters_of(run: BenchRun) -> Counters:
         survival=run.survival,
         k=run.k or None,
         tokens=run.output_tokens,
+        rounding=run.rounding,
         engine="vllm",
         remarks=tuple(remarks),
         provenance={"bench": {name: value for name, value in asdict(run).items() if value is not None}},
@@ -175,7 +181,7 @@ def _counts(entry: Mapping[str, Any], path: Path, slack: float) -> dict[str, Any
         return {}
     calls, drafted, accepted = (int(entry[_PREFIX + n]) for n in ("num_drafts", "draft_tokens", "accepted_tokens"))
     survival = tuple(float(share) for share in entry[f"{_PREFIX}per_position_acceptance_rates"])
-    if not calls or not survival:
+    if not (calls > 0 and drafted > 0 and survival and all(map(is_count, (calls, drafted, accepted)))):
         raise _refused(path, "counted no calls with drafts")
     percent, stated = 100 * accepted / drafted, float(entry[f"{_PREFIX}acceptance_rate"])
     if abs(percent - stated) > slack:
@@ -196,7 +202,11 @@ def _counts(entry: Mapping[str, Any], path: Path, slack: float) -> dict[str, Any
             limit="the two must agree",
             remedy="check that the file is of one run",
         )
-    return {"calls": calls, "drafted": drafted, "accepted": accepted, "survival": survival}
+    counts = {"calls": calls, "drafted": drafted, "accepted": accepted}
+    if slack < _TWO_DIGITS:
+        return {**counts, "survival": survival}
+    exact, rounding = shares_of(survival, _SHARE_DIGITS, calls, accepted)
+    return {**counts, "survival": exact, "rounding": rounding}
 
 
 _LINES = {

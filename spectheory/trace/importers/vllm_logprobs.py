@@ -48,6 +48,8 @@ def _own(position: Any) -> tuple[int | None, Any]:
     """The text's own token and what is said of it; the server lists it first."""
     if position is None:
         return None, None
+    if not position:
+        raise ValueError("a position has no token")
     token, value = next(iter(position.items()))
     return int(token), value
 
