@@ -28,12 +28,14 @@ from spectheory.verification import RankRule
 from spectheory.verification.registry import find_rule
 
 LONGEST_CHAIN = 1024
+LONGEST_TEXT = 1 << 20
 
 
 def run_validate(question: ValidateOptions, pair: PairOptions) -> int:
     """Validate and show the answer; the status says whether counted and expected calls agree."""
     in_range("--continuations", question.continuations, MOST_TEXTS)
-    if question.engine or question.server:
+    if question.engine or question.server is not None:
+        in_range("--tokens", question.tokens, LONGEST_TEXT)
         in_range("--k", question.k, LONGEST_CHAIN)
         from spectheory.cli.validate_engine import run_engines
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from spectheory.cli.answer import show, write
-from spectheory.cli.console import ready_folder
+from spectheory.cli.console import ready_folder, remarks
 from spectheory.cli.loading import load_named
 from spectheory.cli.options import PairOptions, ValidateOptions
 from spectheory.cli.progress import progress
 from spectheory.cli.statuses import Status
 from spectheory.distributions import Sampling
 from spectheory.errors import SettingError
+from spectheory.measure import ModelPair
 from spectheory.measure.engines import Engine, find_engine
+from spectheory.measure.engines.base import DTYPE
 from spectheory.measure.engines.server import ServerEngine
 from spectheory.measure.engines.validation import EngineValidation, validate_engines
 from spectheory.prompts import Prompt
@@ -35,7 +38,13 @@ def run_engines(
                 f"{name} and an engine are given", limit="engines run their own rules", remedy=f"leave {name} out"
             )
     engines: list[Engine] = [find_engine(name) for name in question.engine or ()]
-    engines += [ServerEngine(question.server)] if question.server else []
+    engines += [ServerEngine(question.server)] if question.server is not None else []
+    if question.engine and pair.dtype not in ("auto", DTYPE):
+        raise SettingError(
+            f"--dtype {pair.dtype} and an engine are given",
+            limit=f"engines are started in {DTYPE}, and their output is read so",
+            remedy="leave --dtype out",
+        )
     for engine in engines:
         engine.version()
     asked = EngineValidation(
@@ -48,7 +57,7 @@ def run_engines(
         question.chat_template,
     )
     ready_folder(question.out)
-    loaded = load_named(pair)
+    loaded = _read_alike(pair, bool(question.engine))
     with progress() as bar:
         task = bar.add_task("")
         found = validate_engines(
@@ -63,3 +72,15 @@ def run_engines(
     show(report, as_json=question.json)
     write(report, question.out / ANSWER, list)
     return Status.DONE if report.content["agree"] else Status.DISAGREEMENT
+
+
+def _read_alike(pair: PairOptions, started: bool) -> ModelPair:
+    """The pair in the precision of engines that are started; a server's precision is its user's to know."""
+    loaded = load_named(replace(pair, dtype=DTYPE) if started else pair)
+    if not started:
+        remarks.print(
+            f"The output is read in {loaded.target.dtype}. If the server computes in another type, name it with "
+            "--dtype: otherwise near-ties look like faults.",
+            markup=False,
+        )
+    return loaded

@@ -11,18 +11,21 @@ from typing import Any
 import pytest
 import torch
 
-from spectheory.cli import main
+from spectheory.cli import main, validate_engine
+from spectheory.cli.options import PairOptions
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain
-from spectheory.measure import ModelPair
+from spectheory.measure import ModelPair, load_pair
 from spectheory.measure.decoders import Method, decode
 from spectheory.measure.engines import Engine, Job, Models
 from spectheory.measure.engines.validation import JUDGEMENT_FILE, EngineValidation, validate_engines
+from spectheory.pairs import resolve
 from spectheory.prompts import Prompt
 from spectheory.reports import engines_report
 from spectheory.trace.calls import CALLS_FILE, Request
 from tests.commands import refused
 from tests.engines.stub_server import Stub, running
+from tests.made_up import each
 
 
 class Ours(Engine):
@@ -145,6 +148,10 @@ def test_questions_that_make_no_sense_are_one_line(tmp_path: Path, capsys: pytes
         (["--engine", f"llama.cpp={nothing}"], "which is not there"),
         (["--server", "http://127.0.0.1:9"], "cannot be reached"),
         (["--engine", "vllm", "--k", "0"], "--k is 0"),
+        (["--engine", "vllm", "--tokens", "0"], "--tokens is 0"),
+        (["--engine", "vllm", "--dtype", "bfloat16"], "engines are started in float32"),
+        (["--server", ""], "no server is named"),
+        (["--server", "localhost:8000"], "is no URL"),
     ):
         assert fragment in refused(["validate", *given, "--out", tmp_path / "out"], capsys)
     with running(Stub(metrics=False)) as url:  # its answers have the counts, but nothing says k before them
@@ -152,3 +159,17 @@ def test_questions_that_make_no_sense_are_one_line(tmp_path: Path, capsys: pytes
         assert main(command) == 2
         assert main([*command, "--k", "3", "--continuations", "1", "--temperature", "1"]) == 1
     assert "does not say how many tokens it drafts" in capsys.readouterr().err
+
+
+@each("started, dtype", [(True, "float32"), (False, "auto")])
+def test_output_is_read_in_the_engines_precision(started: bool, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Engines are started in float32, whatever the pair was saved in; what a server computes in is not known."""
+    asked_for: list[PairOptions] = []
+
+    def loaded(options: PairOptions) -> ModelPair:
+        asked_for.append(options)
+        return load_pair(*(resolve(f"builtin:{name}") for name in ("draft", "draft")), dtype=options.dtype)
+
+    monkeypatch.setattr(validate_engine, "load_named", loaded)
+    validate_engine._read_alike(PairOptions(), started)
+    assert [options.dtype for options in asked_for] == [dtype]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from transformers import AutoModelForCausalLM
 
 from spectheory.errors import ModelError
 from spectheory.measure.engines.gguf_export import export_gguf, tensors_of
+from spectheory.measure.engines.llamacpp import exported
 from spectheory.pairs import resolve
 from tests.made_up import each, one_line
 
@@ -106,6 +108,9 @@ def test_tokens_and_shapes_are_read_back(tmp_path: Path) -> None:
     [
         ({"architectures": ["GPT2LMHeadModel"]}, "is a GPT2LMHeadModel: this writer knows LlamaForCausalLM"),
         ({"rope_parameters": {"rope_type": "yarn"}}, "rotary positions of type 'yarn'"),
+        ({"rope_parameters": None, "rope_scaling": {"type": "linear"}}, "rotary positions of type 'linear'"),
+        ({"hidden_act": "gelu"}, "has the activation 'gelu': llama.cpp computes silu"),
+        ({}, "lacks tokenizer.json or *.safetensors"),
     ],
 )
 def test_what_the_writer_does_not_know_is_refused(changes: dict[str, Any], fragment: str, tmp_path: Path) -> None:
@@ -123,3 +128,13 @@ def test_another_kind_of_tokenizer_is_refused(save_model: Callable[..., Path], t
         export_gguf(folder, tmp_path / "model.gguf")
     assert "has a tokenizer of type WordLevel" in one_line(caught)
     assert not list(tmp_path.glob("*.gguf"))
+
+
+def test_models_of_one_name_have_files_of_their_own(tmp_path: Path) -> None:
+    """Folders as `large/final` and `small/final`, and one whose weights were replaced by older ones."""
+    for name in ("draft", "distilled"):
+        shutil.copytree(resolve(f"builtin:{name}"), tmp_path / name / "final")
+    files = [exported(tmp_path / name / "final", tmp_path / "work") for name in ("draft", "distilled", "draft")]
+    assert files[0] == files[2] != files[1]
+    shutil.copytree(tmp_path / "distilled", tmp_path / "draft", dirs_exist_ok=True)
+    assert exported(tmp_path / "draft" / "final", tmp_path / "work") == files[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import sys
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ import pytest
 from spectheory.distributions import Sampling
 from spectheory.errors import EngineError, SettingError
 from spectheory.measure.engines import Job, Models, find_engine
-from spectheory.measure.engines.inprocess import InProcess, end_of_text
+from spectheory.measure.engines.inprocess import DRIVERS, InProcess, end_of_text
 from spectheory.measure.engines.running import run_job
 from spectheory.trace.calls import CALLS_FILE, CallLog
 from tests.made_up import each, one_line
@@ -123,6 +124,50 @@ def test_what_ends_a_text(tmp_path: Path) -> None:
         assert end_of_text(tmp_path) == ends
     (tmp_path / "generation_config.json").write_text(json.dumps({"eos_token_id": 7}))
     assert end_of_text(tmp_path) == [7], "generation settings go first"
+
+
+def test_a_program_that_is_no_python_is_one_line(tmp_path: Path) -> None:
+    """`true` ends well and says nothing: neither a version nor a model."""
+    for name in ("openvino", "vllm"):
+        with pytest.raises(SettingError) as caught:
+            find_engine(f"{name}=true").version()
+        assert f"true says no version: must be a Python with {name}" in one_line(caught)
+
+    class Idle(Toy):
+        writes = tmp_path / "nothing.py"
+
+    Idle.writes.touch()
+    with pytest.raises(EngineError) as failed:
+        list(Idle().requests(job(), models(tmp_path)))
+    assert "toy cannot write large in its form: it said nothing" in one_line(failed)
+
+
+@each(
+    "config, fragment",
+    [
+        ({"model_type": "gpt2"}, "a model of type gpt2"),
+        ({"model_type": "llama", "rope_scaling": {"type": "linear", "factor": 2.0}}, "rope type linear"),
+        ({"model_type": "llama", "rope_parameters": {"rope_type": "yarn"}}, "rope type yarn"),
+        ({"model_type": "llama", "hidden_act": "gelu"}, "the activation gelu"),
+        ({"model_type": "mistral", "sliding_window": 4096}, "sliding windows"),
+        ({"model_type": "qwen2", "sliding_window": 4096, "use_sliding_window": True}, "sliding windows"),
+        ({"model_type": "qwen2", "sliding_window": 4096, "use_sliding_window": False}, ""),
+        ({"model_type": "mistral", "sliding_window": None, "rope_parameters": None}, ""),
+    ],
+)
+def test_what_openvinos_writer_does_not_know_is_refused(config: dict[str, Any], fragment: str) -> None:
+    """Its function is taken out of the script, which only another interpreter can import."""
+    script = ast.parse((DRIVERS / "openvino_model.py").read_text())
+    kept: list[ast.stmt] = [
+        part
+        for part in script.body
+        if (isinstance(part, ast.FunctionDef) and part.name == "refusal")
+        or (isinstance(part, ast.Assign) and "KINDS" in ast.unparse(part))
+    ]
+    names: dict[str, Any] = {"Any": Any}
+    exec(compile(ast.Module(kept, []), "openvino_model.py", "exec", dont_inherit=True), names)
+    said = names["refusal"](config)
+    assert said.startswith(fragment) if fragment else said == ""
 
 
 @each("name, extra", [("openvino", "openvino"), ("onnxruntime", "onnxruntime")])

@@ -121,7 +121,7 @@ def test_a_server_that_cannot_be_judged_is_refused(stub: Stub, fragment: str, tm
 def test_no_server_is_one_line(tmp_path: Path) -> None:
     with running(Stub()) as url:
         pass
-    for named, kind in ((url, EngineError), ("no url", EngineError), (None, SettingError)):
+    for named, kind in ((url, EngineError), ("no url", SettingError), ("", SettingError), ("http://", SettingError)):
         with pytest.raises(kind) as caught:
             run_job(ServerEngine(named), job(), models(tmp_path), tmp_path)
         one_line(caught)

@@ -20,17 +20,17 @@ ARCHITECTURE = "LlamaForCausalLM"
 
 
 def export_gguf(folder: Path, file: Path) -> Path:
-    """Write the model of `folder` as `file`, and return it; a file that is newer than the folder's files stays.
+    """Write the model of `folder` as `file`, and return it; a file that is there already stays.
 
     Weights are in float32, whatever they were saved in: with float16 weights llama.cpp rounds activations too. Raises
-    ``ModelError`` for another architecture, scaled rotary positions, or a tokenizer that is not byte-level BPE.
+    ``ModelError`` for another architecture or activation, scaled rotary positions, weights that are no safetensors, or
+    a tokenizer that is not byte-level BPE.
     """
-    sources = [folder / "config.json", folder / "tokenizer.json", *sorted(folder.glob("*.safetensors"))]
-    if file.exists() and all(file.stat().st_mtime > each.stat().st_mtime for each in sources if each.exists()):
+    if file.exists():
         return file
-    config = json.loads(read_text(sources[0]))
+    config = json.loads(read_text(folder / "config.json"))
     _check(folder, config)
-    tokenizer = json.loads(read_text(sources[1]))
+    tokenizer = json.loads(read_text(folder / "tokenizer.json"))
     write_whole(file, lambda partial: _write(partial, folder, config, tokenizer))
     return file
 
@@ -71,8 +71,13 @@ def _check(folder: Path, config: dict[str, Any]) -> None:
     rotary = config.get("rope_parameters") or config.get("rope_scaling") or {}
     if kinds != [ARCHITECTURE]:
         raise _refused(folder, f"is a {kinds[0]}", f"this writer knows {ARCHITECTURE}")
-    if rotary.get("rope_type", "default") != "default":
-        raise _refused(folder, f"has rotary positions of type {rotary['rope_type']!r}", "this writer knows the default")
+    kind = rotary.get("rope_type") or rotary.get("type") or "default"  # older configurations say `type`
+    if kind != "default":
+        raise _refused(folder, f"has rotary positions of type {kind!r}", "this writer knows the default")
+    if config.get("hidden_act", "silu") != "silu":
+        raise _refused(folder, f"has the activation {config['hidden_act']!r}", "llama.cpp computes silu")
+    if not (folder / "tokenizer.json").is_file() or not any(folder.glob("*.safetensors")):
+        raise _refused(folder, "lacks tokenizer.json or *.safetensors", "this writer reads these")
 
 
 def _write(file: Path, folder: Path, config: dict[str, Any], tokenizer: dict[str, Any]) -> None:

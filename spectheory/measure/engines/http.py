@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from spectheory.errors import EngineError, load_extra
+from spectheory.errors import EngineError, SettingError, load_extra
 
 LONGEST = 300.0
 """Seconds that a server may take for one answer."""
+CONNECT = 10.0
+"""Seconds until a connection stands."""
+_URL = re.compile(r"https?://[^/\s]")
 
 
 class Http:
@@ -20,11 +24,16 @@ class Http:
         self.url = url.rstrip("/").removesuffix("/v1")
         self.timeout = timeout
         self._httpx = load_extra("httpx2", extra="engines")
+        if not _URL.match(url):
+            raise SettingError(f"server {url!r} is no URL", limit="needs a host", remedy="as http://localhost:8000")
         try:
             alone = self._httpx.Limits(max_keepalive_connections=0)
-            self._client = self._httpx.Client(base_url=self.url, timeout=timeout, trust_env=False, limits=alone)
+            patience = self._httpx.Timeout(timeout, connect=min(timeout, CONNECT))
+            self._client = self._httpx.Client(base_url=self.url, timeout=patience, trust_env=False, limits=alone)
         except Exception as error:
-            raise self._refused(f"is no URL ({error})", "needs one as http://localhost:8000") from error
+            raise SettingError(
+                f"server {url!r} is no URL ({error})", limit="needs a host", remedy="as http://localhost:8000"
+            ) from error
 
     def get(self, path: str) -> str | None:
         """The text at `path`; None if the server has none."""
@@ -39,7 +48,7 @@ class Http:
             raise self._refused(f"answered {answer.status_code} to {path} ({said})", "needs an answer 200")
         try:
             found = answer.json()
-        except ValueError:
+        except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
             raise self._refused(f"answered no JSON object to {path}", "needs an OpenAI-compatible server")

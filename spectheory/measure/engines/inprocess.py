@@ -14,7 +14,8 @@ from typing import IO, Any, ClassVar
 from spectheory.errors import EngineError, SettingError
 from spectheory.files import held
 from spectheory.measure.engines.base import Engine, Job, Models
-from spectheory.measure.engines.programs import find_program, output_of
+from spectheory.measure.engines.processes import running
+from spectheory.measure.engines.programs import find_program, version_of
 from spectheory.measure.folder import fingerprint_of
 from spectheory.trace.calls import Request
 
@@ -37,7 +38,7 @@ class InProcess(Engine):
 
     def version(self) -> str:
         """Version of its package."""
-        return output_of(self.name, [self._python(), "-c", VERSION, self.package], self.remedy).strip()
+        return version_of(self.name, [self._python(), "-c", VERSION, self.package], self.remedy)
 
     @abstractmethod
     def settings(self, job: Job) -> Mapping[str, Any]:
@@ -86,10 +87,12 @@ class InProcess(Engine):
                 partial = folder.with_name(f".{folder.name}.partial")
                 shutil.rmtree(partial, ignore_errors=True)
                 command = [self._python(), str(self.writes), str(saved), str(partial)]
-                ran = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
-                if ran.returncode:
+                silent: dict[str, Any] = dict.fromkeys(("stdin", "stdout"), subprocess.DEVNULL)
+                with running(command, stderr=subprocess.PIPE, text=True, errors="replace", **silent) as process:
+                    _, said = process.communicate()
+                if process.returncode or not partial.is_dir():
                     shutil.rmtree(partial, ignore_errors=True)
-                    raise self._failed(f"cannot write {saved.name} in its form", ran.stderr, "see docs/engines.md")
+                    raise self._failed(f"cannot write {saved.name} in its form", said, "see docs/engines.md")
                 partial.rename(folder)
         return folder
 
@@ -99,20 +102,17 @@ class InProcess(Engine):
         command = [self._python(), str(DRIVERS / "driver.py"), str(self.runs)]
         pipe = subprocess.PIPE
         with (
-            log.open("w+", encoding="utf-8") as said,
-            subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=said, text=True) as process,
+            log.open("w+", encoding="utf-8", errors="replace") as said,
+            running(command, stdin=pipe, stdout=pipe, stderr=said, text=True) as process,
         ):
-            try:
-                _tell(process.stdin, json.dumps(job))
-                for line in process.stdout or ():
-                    if line.endswith("\n"):  # a crash may tear the last one
-                        yield json.loads(line)
-                if process.wait():
-                    said.seek(0)
-                    reason = said.read() or f"exit status {process.returncode}"
-                    raise self._failed("stopped", reason, "finished requests are kept")
-            finally:
-                process.kill()
+            _tell(process.stdin, json.dumps(job))
+            for line in process.stdout or ():
+                if line.endswith("\n"):  # a crash may tear the last one
+                    yield json.loads(line)
+            if process.wait():
+                said.seek(0)
+                reason = said.read() or f"exit status {process.returncode}"
+                raise self._failed("stopped", reason, "finished requests are kept")
 
     def _failed(self, what: str, said: str, remedy: str) -> EngineError:
         reason = (said.strip() or "it said nothing").splitlines()[-1][:300]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from spectheory.errors import SettingError
@@ -11,6 +12,7 @@ from spectheory.measure.engines.gguf_export import export_gguf
 from spectheory.measure.engines.programs import find_program, output_of
 from spectheory.measure.engines.server import asked
 from spectheory.measure.engines.serving import serving
+from spectheory.measure.folder import fingerprint_of
 from spectheory.trace.calls import Request
 
 PROGRAM = "llama-server"
@@ -46,15 +48,18 @@ class LlamaEngine(Engine):
     def requests(self, job: Job, models: Models) -> Iterator[Request]:
         """Export the models, start the server for this job and run its prompts."""
         named = {"model": models.target, "spec-draft-model": models.draft if job.k else None}
-        files = {
-            name: export_gguf(folder, models.work / f"{folder.name}.gguf") for name, folder in named.items() if folder
-        }
+        files = {name: exported(folder, models.work) for name, folder in named.items() if folder}
         places = {"host": "127.0.0.1", "port": "{port}", **files}
         command = [self._program(), "--metrics", "--no-webui"]
         for name, value in (_options(job) | places).items():
             command += [f"--{name}", str(value)]
         with serving(command, models.work / "llama-server.log") as http:
             yield from asked(http, job)
+
+
+def exported(saved: Path, work: Path) -> Path:
+    """A model as GGUF; two models of one name, or one that was trained on, have files of their own."""
+    return export_gguf(saved, work / f"{saved.name}-{fingerprint_of(saved, None)}.gguf")
 
 
 def _options(job: Job) -> dict[str, Any]:

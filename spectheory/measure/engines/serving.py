@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from spectheory.errors import EngineError
 from spectheory.measure.engines.http import LONGEST, Http
+from spectheory.measure.engines.processes import running
 
 START = 300.0
 """Seconds that a server may take to load its models."""
-END = 10.0
-"""Seconds from a request to end until it is killed."""
 EVERY = 0.2
 
 
@@ -27,26 +26,20 @@ def serving(
 ) -> Iterator[Http]:
     """Run `command` with ``{port}`` filled in until the block ends; its output goes to `log`.
 
-    It is ready when ``/health`` answers. All its processes are stopped, however the block ends.
+    It is ready when ``/health`` answers.
     """
     port = free_port()
     filled = [part.replace("{port}", str(port)) for part in command]
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            filled,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, **(env or {})},
-            start_new_session=True,  # Ctrl-C comes to us alone; we stop the whole group
-        )
-    http = Http(f"http://127.0.0.1:{port}", LONGEST)
-    try:
+    options: dict[str, Any] = {
+        "stdin": subprocess.DEVNULL,
+        "stderr": subprocess.STDOUT,
+        "env": {**os.environ, **(env or {})},
+    }
+    with log.open("wb") as output, running(filled, stdout=output, **options) as process:
+        http = Http(f"http://127.0.0.1:{port}", LONGEST)
         _await(process, http, log, start)
         yield http
-    finally:
-        _stop(process)
 
 
 def free_port() -> int:
@@ -81,14 +74,3 @@ def _last_words(log: Path) -> str:
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
     errors = [line for line in lines if "rror" in line]
     return (errors or lines or ["it said nothing"])[-1][-200:]
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End the process and its children."""
-    for kind in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, kind)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(END)
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)

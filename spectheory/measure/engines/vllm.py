@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from spectheory.measure.engines.base import DTYPE, Engine, Job, Models
-from spectheory.measure.engines.programs import find_program, output_of
+from spectheory.measure.engines.programs import find_program, version_of
 from spectheory.measure.engines.server import asked
 from spectheory.measure.engines.serving import serving
 from spectheory.trace.calls import Request
@@ -49,7 +49,7 @@ class VllmEngine(Engine):
 
     def version(self) -> str:
         """Version of the package."""
-        return output_of(self.name, [self._python(), "-c", VERSION], REMEDY).strip()
+        return version_of(self.name, [self._python(), "-c", VERSION], REMEDY)
 
     def _python(self) -> str:
         return find_program(self.name, self.program, sys.executable, REMEDY)

@@ -44,7 +44,8 @@ class Decoder:
 
     def __init__(self, config: dict[str, Any], weights: dict[str, NDArray[Any]]) -> None:
         self.config, self.weights = config, weights
-        self.heads, self.groups = config["num_attention_heads"], config["num_key_value_heads"]
+        self.heads = config["num_attention_heads"]
+        self.groups = config.get("num_key_value_heads") or self.heads
         self.width = config.get("head_dim") or config["hidden_size"] // self.heads
         self.ids, self.mask, self.positions = (
             _named(ops.parameter([-1, -1], np.int64), name) for name in ("input_ids", "attention_mask", "position_ids")
@@ -103,7 +104,7 @@ class Decoder:
 
     def _rotation(self) -> tuple[Any, Any]:
         """Cosines and sines of the rotary embedding, `[batch, 1, tokens, width]`."""
-        theta = self.config.get("rope_parameters", self.config).get("rope_theta", 10000.0)
+        theta = (self.config.get("rope_parameters") or self.config).get("rope_theta", 10000.0)
         halves = theta ** -(np.arange(0, self.width, 2, dtype=np.float32) / np.float32(self.width))
         place = ops.unsqueeze(ops.convert(self.positions, "f32"), [1, 3])
         angle = ops.multiply(place, ops.constant(np.concatenate([halves, halves]).astype(np.float32)))
@@ -169,9 +170,13 @@ def refusal(config: dict[str, Any]) -> str:
     kind, rope = config.get("model_type"), config.get("rope_parameters") or config.get("rope_scaling") or {}
     if kind not in KINDS:
         return f"a model of type {kind} cannot be written for OpenVINO: needs one of {', '.join(KINDS)}"
-    if rope.get("rope_type", "default") != "default":
-        return f"rope type {rope['rope_type']} cannot be written for OpenVINO: needs default"
-    return "sliding windows cannot be written for OpenVINO" if config.get("use_sliding_window") else ""
+    scaled = rope.get("rope_type") or rope.get("type") or "default"  # older configurations say `type`
+    if scaled != "default":
+        return f"rope type {scaled} cannot be written for OpenVINO: needs default"
+    if config.get("hidden_act", "silu") != "silu":
+        return f"the activation {config['hidden_act']} cannot be written for OpenVINO: needs silu"
+    sliding = config.get("use_sliding_window", kind == "mistral") and config.get("sliding_window")
+    return "sliding windows cannot be written for OpenVINO" if sliding else ""
 
 
 def write(saved: Path, out: Path) -> None:
@@ -179,8 +184,10 @@ def write(saved: Path, out: Path) -> None:
     config = json.loads((saved / "config.json").read_text(encoding="utf-8"))
     if why := refusal(config):
         sys.exit(why)
+    if not (weights := weights_of(saved)):
+        sys.exit("a model without safetensors cannot be written for OpenVINO")
+    model = Decoder(config, weights).model()
     out.mkdir(parents=True, exist_ok=True)
-    model = Decoder(config, weights_of(saved)).model()
     ov.save_model(model, out / "openvino_model.xml", compress_to_fp16=False)
     ov.save_model(unused_tokenizer(), out / "openvino_tokenizer.xml")
 
