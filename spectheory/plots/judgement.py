@@ -69,14 +69,15 @@ def expected(answer: Content, calls: Content) -> Interval:
 
 
 def labels(answers: Sequence[Content]) -> Iterator[str]:
-    """Setting of each row, after the engine's name where that changes."""
+    """Setting of each row, below the engine's name where that changes."""
     before = None
     for answer in answers:
         name = f"{answer['engine']} {answer['version']}".strip()
         temperature = "" if answer["temperature"] is None else f", T = {answer['temperature']:g}"
         drafts = answer.get("provenance", {}).get("drafts")
         how = f", {drafts} drafts" if drafts and answer["temperature"] else ""
-        yield f"{name if name != before else ''}   k = {answer['k']}{temperature}{how}".lstrip()
+        above = f"{name}\n" if name != before else ""
+        yield f"{above}k = {answer['k']}{temperature}{how}"
         before = name
 
 
@@ -86,7 +87,7 @@ def verdict(answer: Content) -> str:
     wrong = ["output REFUTED"] if answer.get("output_refuted") else []
     if answer["refuted"]:
         wrong = [f"{' and '.join(answer['stated']) or 'every rule'} REFUTED", *wrong]
-    return "; ".join([*wrong, fits] if fits else wrong)
+    return "\n".join(filter(None, ["; ".join(wrong), fits]))
 
 
 def lanes(row: Mapping[str, Interval], width: float) -> dict[str, float]:

@@ -36,7 +36,7 @@ class LlamaEngine(Engine):
         lines = [line.partition(":")[2].strip() for line in said.splitlines() if line.startswith("version:")]
         if not lines:
             raise SettingError(f"{PROGRAM} says no version", limit="needs llama.cpp's server", remedy=REMEDY)
-        return lines[0]
+        return lines[0].replace(", commit unknown", "")
 
     def _program(self) -> str:
         return find_program(self.name, self.program, PROGRAM, REMEDY)
