@@ -42,9 +42,9 @@ def test_tokens_per_call_leave_out_what_prompts_emit() -> None:
     [
         (answer(), "token fits"),
         (answer(stated=("token",)), "token fits"),
-        (answer(stated=("block",)), "block REFUTED; token fits"),
+        (answer(stated=("block",)), "block REFUTED\ntoken fits"),
         (answer(fitting=[], refuted=True), "every rule REFUTED"),
-        (answer(output_refuted=True), "output REFUTED; token fits"),
+        (answer(output_refuted=True), "output REFUTED\ntoken fits"),
     ],
 )
 def test_verdicts(found: dict[str, Any], words: str) -> None:
@@ -53,7 +53,7 @@ def test_verdicts(found: dict[str, Any], words: str) -> None:
 
 def test_engines_are_named_where_they_change() -> None:
     rows = [answer("a"), answer("a", k=5, provenance={"drafts": "argmax"}), answer("b", temperature=None)]
-    assert list(labels(rows)) == ["a 1   k = 3, T = 1", "k = 5, T = 1, argmax drafts", "b 1   k = 3"]
+    assert list(labels(rows)) == ["a 1\nk = 3, T = 1", "k = 5, T = 1, argmax drafts", "b 1\nk = 3"]
 
 
 def test_rules_at_one_place_stand_in_lanes() -> None:
