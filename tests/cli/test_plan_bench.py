@@ -97,6 +97,14 @@ def test_exports_of_counts(tmp_path: Path, ask: Callable[..., str], capsys: pyte
     assert "says no acceptance by position" in refused(["plan", plain, "--export", "vllm-rates"], capsys)
 
 
+def test_a_real_server_on_a_quiet_machine(ask: Callable[..., str]) -> None:
+    """18 runs of vLLM: speculation pays alone, and less with more sequences."""
+    found = json.loads(ask("--bench", CAPTURED.with_name("bench_serve_quiet"), "--json"))
+    best = max(found["choices"], key=lambda choice: choice["speedup"]["best"])
+    assert best["k"] == 3
+    assert best["speedup"]["low"] > 1
+
+
 def test_the_schedule_of_a_roofline(tmp_path: Path, ask: Callable[..., str]) -> None:
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
     sizes = ["--target-architecture", tmp_path, "--draft-architecture", tmp_path]
