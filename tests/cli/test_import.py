@@ -40,8 +40,8 @@ def test_every_sample_is_imported_and_read_again(name: str, tmp_path: Path, caps
 
 def test_an_import_says_what_follows_and_what_to_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["import", str(LOG), "--out", str(tmp_path)]) == 0
-    out = " ".join(capsys.readouterr().out.split())
-    assert out.startswith("vllm-log: engine vllm, k 7, calls 188, drafted 1316, accepted 151, tokens per call 1.8032 ")
+    out = capsys.readouterr().out
+    assert out.startswith("vllm-log: engine vllm, k 7, calls 188, drafted 1316, accepted 151, tokens per call 1.8032\n")
     assert "Next: spectheory predict " in out, "totals are not judged"
     for words in ("Accepted by position", "Follows: calls", "Does not follow: requests", "past the end", "predict"):
         assert words in out

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from spectheory.cli import main
+from spectheory.cli import console, main
 from spectheory.deployment.engines import ENGINES
 from tests.cli.plan_cases import CONFIG, asked, latencies, measured
 from tests.commands import refused
@@ -193,8 +193,7 @@ def test_no_value_vanishes_on_a_narrow_terminal(
     command = ["plan", "--trace", f"[/the] draft with a long name={folder}", "--nodes-max", "4"]
     speedups = []
     for width in (200, 60):
-        monkeypatch.setattr("spectheory.cli.plan.answers.width", width)
-        monkeypatch.setattr("spectheory.cli.answer.answers.width", width)
+        monkeypatch.setattr(console.answers, "_width", width)  # its property `width` would not be restored to None
         assert main(command) == 0
         table, *_ = capsys.readouterr().out.split("Where the best")
         assert "[/the]" in table
