@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from spectheory.measure.heads.base import Head
+
 
 @dataclass(frozen=True)
 class Model:
@@ -24,6 +26,11 @@ class Model:
     window: int | None
     fingerprint: str
     source: str = ""
+
+    @property
+    def head(self) -> Head | None:
+        """The network, if it is a draft head that reads the target's hidden states."""
+        return self.network if isinstance(self.network, Head) else None
 
     @property
     def device(self) -> torch.device:
@@ -47,7 +54,13 @@ class Model:
             "device": str(self.device),
             "outputs": self.outputs,
             "window": self.window,
+            **(self._head_facts() if self.head else {}),
         }
+
+    def _head_facts(self) -> dict[str, Any]:
+        head = self.head
+        assert head is not None
+        return {"kind": head.kind, "parallel": head.parallel, "layers": list(head.layers), "trained": head.trained}
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +20,11 @@ DISTINCT_RANKS = 4
 UNO_SHARES = (0.0, 0.25, 0.5, 0.75)
 """Shares of over-acceptance at which the loss of recovering from the target itself is recorded (Y5)."""
 
+START_RANKS = 4
+"""Rank laws by start and depth are recorded for ranks 1 to this."""
+MOST_DEPTH = 64
+"""Deepest draft that is recorded by start."""
+
 ROUNDING = 1e-5
 """Slack of statistics summed in single precision: ten times the largest error of a sum over a vocabulary."""
 LARGEST_VOCABULARY = 2**32
@@ -31,6 +36,8 @@ _DTYPES: dict[Kind, str] = {"number": "f", "integer": "iu", "truth value": "b"}
 @dataclass(frozen=True)
 class Column:
     """What a column holds: an array ``[N]``, or ``[N, r]`` with `widths` as the range of r.
+
+    With `by_start` it has an entry, or a row, for each start and depth: ``[N, K]`` or ``[N, K, r]`` (§10).
 
     `meaning` says what it says of a token, `kind` is the type of an entry in any precision, `unit` is empty for counts
     and probabilities. Entries are in `low`..`high`, up to `rounding`; `finite` refuses infinite ones; the rows of a
@@ -53,6 +60,7 @@ class Column:
     rounding: float = 0.0
     widths: tuple[int, int] | None = None
     law: bool = False
+    by_start: bool = False
 
     def __str__(self) -> str:
         """Meaning, type, shape, range and unit."""
@@ -62,6 +70,8 @@ class Column:
     def type(self) -> str:
         """Type, range and shape of a row in words."""
         entry = f"{'an' if self.kind == 'integer' else 'a'} {self.kind}{self._range}"
+        if self.by_start:
+            entry = f"for each depth {entry}"
         if self.widths is None:
             return entry
         least, most = self.widths
@@ -80,9 +90,9 @@ class Column:
     def fits(self, values: NDArray[Any]) -> bool:
         """Whether an array has the column's type and shape."""
         least, most = self.widths or (0, 0)
-        shaped = values.ndim == (1 if self.widths is None else 2) and (
-            values.ndim == 1 or least <= values.shape[1] <= most
-        )
+        deep = values.ndim >= 2 and 1 <= values.shape[1] <= MOST_DEPTH if self.by_start else True
+        wide = self.widths is None or (values.ndim >= 1 and least <= values.shape[-1] <= most)
+        shaped = values.ndim == 1 + self.by_start + (self.widths is not None) and deep and wide
         return values.dtype.kind in _DTYPES[self.kind] and shaped
 
     def outside(self, values: NDArray[Any]) -> NDArray[np.bool_]:
@@ -107,6 +117,10 @@ def _rank(meaning: str) -> Column:
 
 def _law(meaning: str, ranks: int) -> Column:
     return Column(meaning, high=1.0, rounding=ROUNDING, widths=(1, ranks), law=True)
+
+
+def _by_start(column: Column) -> Column:
+    return replace(column, by_start=True)
 
 
 COLUMNS: dict[str, Column] = {
@@ -140,6 +154,38 @@ COLUMNS: dict[str, Column] = {
         rounding=ROUNDING,
         widths=(len(UNO_SHARES), len(UNO_SHARES)),
     ),
+    "start_log_draft": _by_start(
+        _nats("log q of the text's token, by start and depth (§10)", low=-math.inf, high=0.0, finite=False)
+    ),
+    "start_draft_rank": _by_start(_rank("place of the text's token in the draft's order, by start and depth (§10)")),
+    "start_greedy_agreement": _by_start(
+        Column("whether the most probable tokens agree, by start and depth (§10)", "truth value")
+    ),
+    "start_total_variation": _by_start(_share("TV(p, q), by start and depth (D1, §10)")),
+    "start_race_g": _by_start(
+        Column("g(p_x/q_x) at the text's token x, by start and depth; inf where q_x = 0 (A2, §10)", finite=False)
+    ),
+    "start_rejection_rank": _by_start(
+        _law("P(R = r | token) of recursive rejection with i.i.d. drafts, by start and depth (R3, §10)", START_RANKS)
+    ),
+    "start_race_rank": _by_start(
+        _law("P(R = r | token) of the race over distinct tokens, by start and depth (R2, §10)", START_RANKS)
+    ),
+    "grown_match": Column(
+        "depth to which the text lies in the tree that the draft grows at this start (§10)",
+        "integer",
+        high=MOST_DEPTH,
+    ),
+    "suffix_match": Column(
+        "leading tokens of what suffix decoding drafts here that the text repeats (§10)", "integer", high=LONGEST_COPY
+    ),
+    "suffix_drafted": Column("tokens that suffix decoding drafts here (§10)", "integer", high=LONGEST_COPY),
+    "recorded_match": Column(
+        "drafts that a call from this start accepts, as recorded, for each draft of the log (§10)",
+        "integer",
+        high=LONGEST_COPY,
+        widths=(1, 16),
+    ),
     "lookup_match": Column(
         "leading tokens of what prompt lookup drafts here that the text repeats; suffixes of up to "
         f"{LOOKUP_NGRAM} tokens, latest occurrence (§7)",
@@ -161,5 +207,9 @@ REQUIRED = ("log_target", "log_draft")
 JUDGED = ("target_above", "target_tied", "target_top", "target_gap", "target_margin", "target_scale")
 """Columns by which an engine's output is judged; a measurement leaves them out. Logits are those before temperature
 and filters."""
-MEASURED = tuple(name for name in COLUMNS if name not in JUDGED)
-"""Columns of a measurement; together with the schema they decide whether an earlier run can be resumed."""
+BY_START = tuple(name for name, column in COLUMNS.items() if column.by_start)
+"""Columns of a draft whose pmfs depend on where the call starts (§10)."""
+COPIED = ("grown_match", "suffix_match", "suffix_drafted", "recorded_match")
+"""Columns by start of drafts that are certain of their tokens; a trace has them where they were asked for."""
+MEASURED = tuple(name for name in COLUMNS if name not in {*JUDGED, *BY_START, *COPIED})
+"""Columns of every measurement; together with the schema they decide whether an earlier run can be resumed."""

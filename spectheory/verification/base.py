@@ -18,6 +18,7 @@ from spectheory.checks import whole
 from spectheory.distributions import Array
 from spectheory.errors import SettingError, ShapeError, TraceError
 from spectheory.intervals import Interval
+from spectheory.verification.by_start import by_depth, deepest
 from spectheory.verification.means import exact_mean
 
 Floats = NDArray[np.float64]
@@ -153,8 +154,12 @@ class PositionRule(PathRule):
         """Probability ``[N]`` that the draft at a position is accepted given the text's token there."""
 
     def path_survival(self, columns: Columns, k: int) -> NDArray[np.float64]:
-        """Survival ``[N, k]``: running products of a(x) (§7, exact)."""
-        return np.multiply.accumulate(windows(self.accepted_at(columns), k, fill=0.0), axis=1)
+        """Survival ``[N, k]``: running products of a(x) (§7, exact; of drafts by start §10)."""
+        if deepest(columns) is None:
+            accepted = windows(self.accepted_at(columns), k, fill=0.0)
+        else:
+            accepted = np.stack([self.accepted_at(at) for at in by_depth(columns, k)], axis=1)
+        return np.multiply.accumulate(accepted, axis=1)
 
 
 class RankRule(PositionRule):

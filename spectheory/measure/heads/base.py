@@ -1,0 +1,119 @@
+"""What a draft head is: a network over the target's hidden states, and a reading of one text by it.
+
+Pair t of a text is the target's hidden state after token t, with the id of token t + 1. A call whose first draft stands
+at position n knows tokens 0..n - 1, and hidden states after tokens 0..n - 2: the target has not read its own last
+token. So it drafts after pair n - 2, and needs a prompt of two tokens or more.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+PAIR_BEFORE = 2
+"""A call that starts at position n drafts after pair n - 2."""
+
+
+class Head(nn.Module, ABC):
+    """A draft head.
+
+    - `kind`: its name in configurations and engines, as ``eagle3``.
+    - `parallel`: whether one pass gives all depths, each independent of the drafts before it.
+    - `layers`: the hidden states of the target that it reads, by the number of layers before each: 0 are the
+      embeddings, the number of layers is the last layer's output before the final norm.
+    - `trained`: drafts per call that its configuration names.
+    - `deepest`: most drafts of a call; None where there is no such limit.
+    - `vocabulary`: V of the target, the ids of its logits. Ids that the head cannot draft have the logit -inf.
+    """
+
+    kind: ClassVar[str]
+    parallel: ClassVar[bool] = False
+    layers: tuple[int, ...]
+    trained: int
+    deepest: int | None
+    vocabulary: int
+
+    @abstractmethod
+    def reading(self) -> HeadReading:
+        """Start reading a text."""
+
+    @abstractmethod
+    def get_input_embeddings(self) -> nn.Module:
+        """The embeddings; their weight tells device and precision."""
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Precision of the weights."""
+        weight: Tensor = self.get_input_embeddings().weight  # type: ignore[assignment]
+        return weight.dtype
+
+    def num_parameters(self) -> int:
+        """Weights of its own, without the embeddings and the output matrix of the target."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
+
+class HeadReading(ABC):
+    """A head in the middle of one text: it has read the first `pairs` pairs. All methods run without gradients."""
+
+    pairs: int = 0
+
+    @abstractmethod
+    def read(self, hidden: Tensor, following: Tensor) -> None:
+        """Read the next m pairs: hidden states ``[m, layers * width]`` of :class:`HiddenStates`, ids ``[m]``.
+
+        What was drafted is forgotten.
+        """
+
+    @abstractmethod
+    def depths(self, pairs: Tensor, tokens: Tensor, depth: int) -> Iterator[Tensor]:
+        """Logits ``[s, V]`` of drafts 1..depth after each of the pairs ``[s]``, one depth after the other.
+
+        `tokens` ``[s, depth - 1]`` are the drafts before: those of the text when it is measured. A parallel head
+        ignores them. What was drafted is forgotten.
+        """
+
+
+class AutoregressiveReading(HeadReading):
+    """A head that reads its own drafts, one depth per pass."""
+
+    @abstractmethod
+    def first(self, pairs: Tensor) -> Tensor:
+        """Logits ``[s, V]`` of the first draft after each of the pairs ``[s]`` that were read: no pass."""
+
+    @abstractmethod
+    def extend(self, parents: Tensor, tokens: Tensor) -> Tensor:
+        """Read drafted tokens ``[s]``, each below its parent ``[s]``; logits ``[s, V]`` after each: one pass.
+
+        A parent is a drafted node by its number, or pair t as -1 - t. New nodes are numbered on from the last one, from
+        0 after :meth:`read` or :meth:`forget`.
+        """
+
+    @abstractmethod
+    def forget(self) -> None:
+        """Forget all drafted nodes."""
+
+    def depths(self, pairs: Tensor, tokens: Tensor, depth: int) -> Iterator[Tensor]:
+        """Logits of each depth; see :meth:`HeadReading.depths`."""
+        self.forget()
+        yield self.first(pairs)
+        parents = -1 - pairs
+        for i in range(depth - 1):
+            yield self.extend(parents, tokens[:, i])
+            parents = torch.arange(i * len(pairs), (i + 1) * len(pairs), device=pairs.device)
+        self.forget()
+
+
+class ParallelReading(HeadReading):
+    """A head that drafts all depths in one pass."""
+
+    @abstractmethod
+    def block(self, pairs: Tensor, depth: int) -> Tensor:
+        """Logits ``[s, depth, V]`` of drafts 1..depth after each of the pairs ``[s]``: one pass."""
+
+    def depths(self, pairs: Tensor, tokens: Tensor, depth: int) -> Iterator[Tensor]:
+        """Logits of each depth; see :meth:`HeadReading.depths`."""
+        yield from self.block(pairs, depth).unbind(dim=1)

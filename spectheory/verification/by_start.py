@@ -1,0 +1,86 @@
+"""Columns of a draft whose pmfs depend on where the call starts (§10).
+
+Such a trace has, besides the columns ``[N]`` of the target, columns ``[N, K]`` by start and depth: entry ``[n, i - 1]``
+is about the i-th draft of a call whose first draft stands at position n, given that the drafts before it equal the
+text. Their names are those of the columns by position with the prefix ``start_``. The columns by position of the same
+draft are those of depth 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectheory.errors import SettingError, TraceError
+
+PREFIX = "start_"
+"""Begins the names of columns by start and depth."""
+OF_TEXT = ("token", "log_target")
+OF_TARGET = "target_"
+"""Columns of the text and of the target alone, and how the others' names begin: they do not depend on the start."""
+
+
+def deepest(columns: Mapping[str, NDArray[Any]]) -> int | None:
+    """K, the deepest draft recorded by start; None where every draft depends on its position alone.
+
+    Examples
+    --------
+    >>> deepest({"log_draft": np.zeros(5)}), deepest({"start_log_draft": np.zeros((5, 3))})
+    (None, 3)
+    """
+    return next((int(values.shape[1]) for name, values in columns.items() if name.startswith(PREFIX)), None)
+
+
+def by_depth(columns: Mapping[str, NDArray[Any]], k: int) -> Iterator[AtDepth]:
+    """The columns at depths 1 to k of calls that start at each row."""
+    most = deepest(columns)
+    if most is not None and k > most:
+        raise SettingError(
+            f"{k} drafts in a call are asked for",
+            limit=f"the trace records this draft to depth {most}",
+            remedy=f"use at most {most}, or measure again with a larger --depth",
+        )
+    return (AtDepth(columns, depth) for depth in range(1, k + 1))
+
+
+class AtDepth(Mapping[str, NDArray[Any]]):
+    """The columns at one depth of calls that start at each row, ``[N]`` or ``[N, r]``, by the names of positions.
+
+    Rows whose depth lies past the end of their text carry no meaning.
+
+    Examples
+    --------
+    >>> at = AtDepth({"log_target": np.array([-1.0, -2.0, -3.0]), "start_log_draft": np.array([[-1, -5]] * 3)}, 2)
+    >>> at["log_target"].tolist(), at["log_draft"].tolist()
+    ([-2.0, -3.0, -3.0], [-5, -5, -5])
+    """
+
+    def __init__(self, columns: Mapping[str, NDArray[Any]], depth: int) -> None:
+        self._columns, self._depth = columns, depth
+        self._by_start = deepest(columns) is not None
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """The column of that name at this depth."""
+        own = self._columns.get(PREFIX + name)
+        if own is not None:
+            return own[:, self._depth - 1]
+        values = self._columns[name]
+        if self._by_start and not (name in OF_TEXT or name.startswith(OF_TARGET)):
+            raise TraceError(
+                f"the trace has no {PREFIX}{name}",
+                limit="the draft's pmfs depend on where the call starts, and this column is by position alone",
+                remedy="use another rule, or measure again with this version",
+            )
+        rows = np.minimum(np.arange(len(values)) + self._depth - 1, len(values) - 1)
+        return values[rows]
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of positions."""
+        return (name for name in self._columns if not name.startswith(PREFIX))
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return sum(1 for _ in self)
