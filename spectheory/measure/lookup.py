@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.verification.lookup import LONGEST_COPY, LOOKUP_NGRAM
+from spectheory.verification.copied import LONGEST_COPY
+from spectheory.verification.lookup import LOOKUP_NGRAM
 
 Ids = NDArray[np.int64]
 

@@ -22,6 +22,7 @@ from spectheory.prediction.call_times import speedup
 from spectheory.prediction.certified import Settled, by_lists, certain, ends_of, joined, require_certified
 from spectheory.prediction.labels import Label
 from spectheory.prediction.over_prompts import Prompts, ratio
+from spectheory.prediction.recorded import recorded_rules
 from spectheory.prediction.shape_calls import BestTree, ShapeCalls, Wanted, calls_by_shape, takes
 from spectheory.prediction.trace_limits import Limits, limits_of
 from spectheory.trace import SOURCES, Trace
@@ -189,7 +190,8 @@ def plan(
     """Predict every rule with every shape it takes and find the best; the other arguments are those of :func:`predict`.
 
     The default rules are those of :data:`~spectheory.verification.registry.DEFAULT_RULES` that the trace has columns
-    for. Only rules with ranks take shapes other than chains.
+    for, and of recorded lengths their drafts. Only rules with ranks take shapes other than chains. Of several chains
+    those are left out that are longer than the trace knows the rule.
 
     Examples
     --------
@@ -200,7 +202,8 @@ def plan(
     ('token', 7)
     """
     if rules is None:
-        rules = [rule for rule in DEFAULT_RULES if set(rule.needs) <= set(trace.columns)]
+        usual = [rule for rule in DEFAULT_RULES if set(rule.needs) <= set(trace.columns)]
+        rules = recorded_rules(trace) or usual
     _check(rules, shapes, cost)
     if any(by_lists(rule, trace, shape) for rule in rules for shape in shapes):
         return _with_lists(trace, cost, rules, shapes, prefill_emits_token)
@@ -298,7 +301,8 @@ def _found(
     """Every rule with every shape it takes; a single pair that does not fit is refused with its reason."""
     found: list[tuple[PathRule, ShapeCalls]] = []
     for rule in rules:
-        wanted = [shape for shape in shapes if takes(rule, shape) or len(rules) == len(shapes) == 1]
+        alone = len(rules) == len(shapes) == 1
+        wanted = [shape for shape in shapes if alone or (takes(rule, shape) and _known(trace, rule, shape))]
         of_rule = {c.wanted: c for c in calls_by_shape(trace, rule, wanted, prefill_emits_token=prefill_emits_token)}
         found += [(rule, of_rule[shape]) for shape in wanted]
     if not found:
@@ -308,6 +312,12 @@ def _found(
             remedy=f"use one of {ranked_names()}",
         )
     return found
+
+
+def _known(trace: Trace, rule: PathRule, shape: Wanted) -> bool:
+    """Whether the trace knows the rule for chains of this length."""
+    longest = rule.longest(trace.columns)
+    return longest is None or not isinstance(shape, Chain) or shape.k <= longest
 
 
 def _shortened(text: str) -> str:

@@ -72,7 +72,7 @@ def _on_text(prompts: Prompts, trace: Trace, ks: Sequence[int]) -> dict[int, tup
 
     Where too few positions are such starts there is none.
     """
-    if trace.provenance.get("origin") == GIVEN_TEXT:
+    if trace.recorded or trace.provenance.get("origin") == GIVEN_TEXT:
         return {}
     deepest = max(ks)
     log_ratio = trace.columns["log_draft"] - trace.columns["log_target"]

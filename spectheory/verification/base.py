@@ -128,6 +128,10 @@ class PathRule(Rule):
         position n. Entries that reach past the end of the text carry no meaning.
         """
 
+    def longest(self, columns: Columns) -> int | None:
+        """The longest chain that the columns know; None where they know every length."""
+        return deepest(columns)
+
     def calls_by_drafted(
         self, columns: Columns, lengths: NDArray[np.int64], most: NDArray[np.int64], k: int, *, first: int = 0
     ) -> NDArray[np.int64] | None:
