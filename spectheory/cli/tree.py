@@ -139,6 +139,7 @@ class _Texts:
 
 def of_trace(trace: Trace, rule: RankRule, question: TreeOptions) -> TreeAnswer:
     """A tree for the texts of a trace under the real dependence of their ranks, beside simpler ones (S4, §7)."""
+    trace.require_scores("a draft tree")
     rule.require(trace.columns)
     law = rule.rank_law(trace.columns, min(question.nodes, rule.known_ranks(trace.columns, RECORDED_RANKS)))
     # Recursive rejection judges its candidates in order, whatever is asked for.

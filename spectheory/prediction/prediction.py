@@ -26,7 +26,7 @@ from spectheory.prediction.recorded import recorded_rules
 from spectheory.prediction.shape_calls import BestTree, ShapeCalls, Wanted, calls_by_shape, takes
 from spectheory.prediction.trace_limits import Limits, limits_of
 from spectheory.trace import SOURCES, Trace
-from spectheory.verification import PathRule, RankRule
+from spectheory.verification import PathRule, RankRule, RecordedMatch
 from spectheory.verification.registry import DEFAULT_RULES, names, ranked_names
 
 _LETTERS_SHOWN = 40
@@ -147,8 +147,13 @@ class Plan:
     def __add__(self, other: Plan) -> Plan:
         """The predictions of two plans for one trace, and the better of their best."""
         return Plan(
-            self.predictions + other.predictions, max(self.best, other.best, key=lambda p: p.gain), self.prompts
+            self.predictions + other.predictions, max(self.best, other.best, key=_merit), self.prompts
         )
+
+
+def _merit(prediction: Prediction) -> tuple[bool, float]:
+    """What the best of a plan has most of: a choice by hindsight comes last."""
+    return not prediction.rule.hindsight, prediction.gain
 
 
 def predict(
@@ -205,6 +210,9 @@ def plan(
         usual = [rule for rule in DEFAULT_RULES if set(rule.needs) <= set(trace.columns)]
         rules = recorded_rules(trace) or usual
     _check(rules, shapes, cost)
+    for rule in rules:
+        if not isinstance(rule, RecordedMatch):
+            trace.require_scores(f"the rule {rule.name!r}")
     if any(by_lists(rule, trace, shape) for rule in rules for shape in shapes):
         return _with_lists(trace, cost, rules, shapes, prefill_emits_token)
     found = _found(trace, rules, shapes, prefill_emits_token)
@@ -216,7 +224,7 @@ def plan(
         _prediction(prompts, trace, rule, calls, limits[calls.shape.nodes], cost, errors, prefilled)
         for rule, calls in found
     )
-    return Plan(predictions, max(predictions, key=lambda p: p.gain), prompts.count)
+    return Plan(predictions, max(predictions, key=_merit), prompts.count)
 
 
 def _with_lists(

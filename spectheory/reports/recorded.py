@@ -43,10 +43,10 @@ def recorded_notes(provenance: Mapping[str, Any], readings: Sequence[RecordedRea
     most = readings[0].most
     lines = [OF_LENGTHS.format(most=most), _decoding(provenance)]
     for each in {each.draft: each for each in readings if each.draft != BEST and each.recut is not None}.values():
-        fails = "" if each.recut == 1 else ": a log of one k cannot be re-cut into another k"
+        fails = "" if each.recut == 1.0 else ": a log of one k cannot be re-cut into another k"
         lines.append(
             f"{each.draft}: after a start that accepts a drafts, 0 < a < {most}, the next start accepts a - 1 in "
-            f"{100 * (each.recut or 0):.0f}% of the cases{fails}."
+            f"{100 * (each.recut or 0):.1f}% of the cases{fails}."
         )
     if any(each.draft == BEST for each in readings):
         lines.append(OF_BEST)

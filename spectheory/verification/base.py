@@ -107,8 +107,10 @@ class PathRule(Rule):
     """A rule with a path form: given the text, the accepted drafts of a call have a known law (§7).
 
     `needs` are the columns of a trace that :meth:`path_survival` reads, `missing` why a trace may lack them, and the
-    remedy.
+    remedy. A rule of `hindsight` is shown beside others and never the best: its drafts are chosen by what is output.
     """
+
+    hindsight: ClassVar[bool] = False
 
     needs: ClassVar[tuple[str, ...]]
     missing: ClassVar[tuple[str, str]] = (

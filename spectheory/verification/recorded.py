@@ -16,8 +16,8 @@ from spectheory.verification.copied import CopiedMatch
 class RecordedMatch(CopiedMatch):
     """A draft of a log that has its accepted drafts at every start of a text (§10, exact up to the recorded depth).
 
-    `places` are its columns of ``recorded_match``; with several it is the best of them, whichever accepts more at a
-    start. `most` is the longest length that was recorded. One that is `free` has no draft model: an n-gram draft. With
+    `places` are its columns of ``recorded_match``; with several it is whichever accepts more at a start, which only
+    hindsight tells. `most` is the longest length that was recorded. One that is `free` has no draft model: an n-gram draft. With
     `by_position` a call accepts a draft at a position if a call that starts there does, whatever stands before: the
     reading that a log of positions allows, wrong for drafts that depend on the start.
 
@@ -43,13 +43,14 @@ class RecordedMatch(CopiedMatch):
     missing: ClassVar[tuple[str, str]] = ("it needs accepted lengths at every start", "log them at every start")
 
     def __post_init__(self) -> None:
-        for name, value in {"name": self.draft, "drafts": "copied" if self.free else "chosen"}.items():
+        own = {"name": self.draft, "drafts": "copied" if self.free else "chosen", "hindsight": len(self.places) > 1}
+        for name, value in own.items():
             object.__setattr__(self, name, value)
 
     @property
     def label(self) -> str:
         """What sentences call it."""
-        return f"the recorded draft {self.draft}"
+        return f"recorded draft {self.draft}"
 
     def matched(self, columns: Columns) -> NDArray[Any]:
         """Accepted drafts of a call that starts at each position, ``[N]``."""

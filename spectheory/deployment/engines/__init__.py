@@ -33,8 +33,8 @@ ENGINES: dict[Engine, tuple[Callable[[Ask], EngineSettings | None], ...]] = {
 def engine_settings(drafts: Sequence[Draft], *, k_max: int = 16, nodes: int = 32) -> list[EngineSettings]:
     """The fastest settings of each engine over all drafts for one target, under the engine's own rule.
 
-    `k_max` limits chains and `nodes` trees. An engine is left out if the trace does not predict its rule, or if it does
-    not support the trace's filters. With a cost model that depends on the batch, vLLM's settings include the best
+    `k_max` limits chains and `nodes` trees. An engine is left out if the trace does not predict its rule (recorded
+    lengths are of no rule), or if it does not support the trace's filters. With a cost model that depends on the batch, vLLM's settings include the best
     length for every batch size. Prompt lookup comes last where traces have it: it needs no draft model, uses the first
     such trace (as in :func:`~spectheory.deployment.rank_drafts`), and its prediction is an estimate.
 
@@ -47,7 +47,7 @@ def engine_settings(drafts: Sequence[Draft], *, k_max: int = 16, nodes: int = 32
     ['transformers', 'vllm', 'onnxruntime']
     """
     found: dict[tuple[bool, str], EngineSettings] = {}
-    for draft in drafts:
+    for draft in (each for each in drafts if not each.trace.recorded):
         longest = measured_nodes(draft.cost, k_max)
         ask = Ask.about(draft, range(1, longest + 1), measured_nodes(draft.cost, nodes))
         able = (makers for engine, makers in ENGINES.items() if engine.takes_min_p or not ask.min_p)
