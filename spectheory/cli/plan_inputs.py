@@ -80,11 +80,15 @@ def draft_at(name: str, path: Path, question: PlanOptions) -> Draft:
     trace = replace(read, lists=())  # plans rest on exact predictions alone
     recorded = trace.provenance.get("draft")
     file = path.parent.name if path.name == TRACE_FILE else path.stem
-    name = name or str((recorded.get("name") if isinstance(recorded, dict) else None) or (file if trace.recorded else "draft"))
+    name = name or str(
+        (recorded.get("name") if isinstance(recorded, dict) else None) or (file if trace.recorded else "draft")
+    )
     if trace.recorded and not costs_given(question, path):
         free = free_part(trace)
         if dear := [each for each in drafts_of(trace) if each not in drafts_of(free)]:
-            remarks.print(f"left out, as the costs of their passes are unknown: {', '.join(dear)}; give --c", markup=False)
+            remarks.print(
+                f"left out, as the costs of their passes are unknown: {', '.join(dear)}; give --c", markup=False
+            )
         return Draft(name, free, ConstantRatio(0.0))
     return Draft(name, trace, cost_of(question, name, path, trace))
 

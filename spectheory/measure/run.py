@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,12 @@ from spectheory.measure.machine import hardware, versions
 from spectheory.measure.noise import text_key
 from spectheory.measure.pair import ModelPair
 from spectheory.measure.sampling import sample_continuations
+from spectheory.measure.suffix import with_suffix
 from spectheory.measure.tokens import check_window, encode_output, encode_prompt
 from spectheory.prompts import Prompt
 from spectheory.trace import GIVEN_TEXT, MEASURED, SAMPLED_TEXT, SCHEMA_VERSION, SOURCES, TextInfo, Trace
 from spectheory.trace.parts import PartStore, concatenate
+from spectheory.verification import SuffixDrafts
 
 
 @dataclass(frozen=True)
@@ -34,8 +37,9 @@ class MeasureSettings:
     """What is measured; equal settings, prompts and models give the same trace.
 
     `count` texts are sampled per prompt. With `given_text` the `output` of each prompt is measured instead. `race` says
-    whether to compute the expensive columns: the race's, those of distinct candidates and of biased rules. Each prompt
-    has its own random stream, and each text its own key for estimated columns.
+    whether to compute the expensive columns: the race's, those of distinct candidates and of biased rules. `suffix`
+    says what suffix decoding drafts, for its columns; texts are served in the order of the file. Each prompt has its
+    own random stream, and each text its own key for estimated columns.
 
     Examples
     --------
@@ -52,6 +56,7 @@ class MeasureSettings:
     chat_template: bool = False
     chunk: int = 256
     race: bool = True
+    suffix: SuffixDrafts | None = None
 
     def __post_init__(self) -> None:
         for name, least in (("tokens", 1), ("count", 1), ("seed", 0), ("chunk", 1)):
@@ -115,7 +120,9 @@ def _measured(
         store.add(index, _part(pair, prompt, prompt_ids, given, settings, index))
         done += 1
         report(Progress(done, total, resumed))
-    return store.merge(_provenance(pair, prompts, settings))
+    ends = pair.end_of_text if settings.stop_at_end else frozenset[int]()
+    more = partial(with_suffix, prompts=[ids for ids, _ in texts], drafts=settings.suffix, ends=ends)
+    return store.merge(_provenance(pair, prompts, settings), more)
 
 
 def _encode(pair: ModelPair, prompt: Prompt, settings: MeasureSettings) -> tuple[Tensor, Tensor | None]:
@@ -190,11 +197,16 @@ def fingerprint_of_run(pair: ModelPair, prompts: Sequence[Prompt], settings: Mea
         "prompts": _prompts_hash(prompts),
         "ids": [[ids.tolist(), None if given is None else given.tolist()] for ids, given in encoded],
         "ends": sorted(pair.end_of_text),
-        "settings": {name: value for name, value in asdict(settings).items() if name != "chunk"},
+        "settings": {name: value for name, value in asdict(settings).items() if name not in _without(settings)},
     }
     if pair.vocabulary < min(pair.target.outputs, pair.draft.outputs):  # earlier versions decoded padding too
         content["vocabulary"] = pair.vocabulary
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _without(settings: MeasureSettings) -> tuple[str, ...]:
+    """Settings that decide no number."""
+    return ("chunk",) if settings.suffix else ("chunk", "suffix")
 
 
 def _prompts_hash(prompts: Sequence[Prompt]) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.measure.lookup import Ids, leading, up_to_end
+from spectheory.trace import Trace
 from spectheory.verification.suffix import SuffixDrafts
 
 NOTHING = -1
@@ -54,6 +56,18 @@ def suffix_columns(
             rows.append((leading(draft, output[start:]), len(draft)))
     match, drafted = np.array(rows, dtype=np.int16).reshape(-1, 2).T
     return {"suffix_match": match.copy(), "suffix_drafted": drafted.copy()}
+
+
+def with_suffix(
+    trace: Trace, *, prompts: Sequence[Any], drafts: SuffixDrafts | None, ends: Collection[int] = ()
+) -> Trace:
+    """The trace with the columns of suffix decoding; each of the `prompts` (ids) has equally many of its texts."""
+    if drafts is None:
+        return trace
+    outputs = np.split(trace.columns["token"], np.cumsum(trace.lengths)[:-1])
+    each = len(outputs) // len(prompts)
+    texts = [(prompts[number // each], output) for number, output in enumerate(outputs)]
+    return replace(trace, columns={**trace.columns, **suffix_columns(texts, drafts, ends)})
 
 
 def suffix_draft(text: Ids, drafts: SuffixDrafts, served: Ids | None = None, own: int = 0) -> Ids:

@@ -27,11 +27,13 @@ from spectheory.prediction.shape_calls import BestTree, ShapeCalls, Wanted, call
 from spectheory.prediction.trace_limits import Limits, limits_of
 from spectheory.trace import SOURCES, Trace
 from spectheory.verification import PathRule, RankRule, RecordedMatch
+from spectheory.verification.by_start import AtDepth, within
 from spectheory.verification.registry import DEFAULT_RULES, names, ranked_names
 
 _LETTERS_SHOWN = 40
 """Letters of a shape that a repr writes out."""
 DEFAULT_SHAPES = tuple(Chain(k) for k in range(1, 17))
+"""Without shapes of their own, plans have these, as far as the trace records the draft."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Prediction:
       (§7); the range is over prompts. `accepted_length` is one less.
     - `acceptance` is the acceptance rate of a call's first draft, averaged over positions.
     - `iid_tokens_per_call` is the i.i.d. formula: C1 (``leviathan2023``) with that rate for a chain, S1 with the mean
-      rank law for another shape.
+      rank law for another shape; of drafts by start with the law of a call's first draft (§10).
     - `speedup` is tokens per second over those of plain decoding, if a cost model was given (C2).
     - `limits` are those on one call, and idealised values, at as many draft nodes.
     - `held_out`: every text was scored with a shape that was not chosen on it (not so for a tree searched on one
@@ -146,9 +148,7 @@ class Plan:
 
     def __add__(self, other: Plan) -> Plan:
         """The predictions of two plans for one trace, and the better of their best."""
-        return Plan(
-            self.predictions + other.predictions, max(self.best, other.best, key=_merit), self.prompts
-        )
+        return Plan(self.predictions + other.predictions, max(self.best, other.best, key=_merit), self.prompts)
 
 
 def _merit(prediction: Prediction) -> tuple[bool, float]:
@@ -189,14 +189,15 @@ def plan(
     cost: CostModel | None = None,
     *,
     rules: Sequence[PathRule] | None = None,
-    shapes: Sequence[Wanted] = DEFAULT_SHAPES,
+    shapes: Sequence[Wanted] | None = None,
     prefill_emits_token: bool = False,
 ) -> Plan:
     """Predict every rule with every shape it takes and find the best; the other arguments are those of :func:`predict`.
 
     The default rules are those of :data:`~spectheory.verification.registry.DEFAULT_RULES` that the trace has columns
-    for, and of recorded lengths their drafts. Only rules with ranks take shapes other than chains. Of several chains
-    those are left out that are longer than the trace knows the rule.
+    for, and of recorded lengths their drafts; the default shapes :data:`DEFAULT_SHAPES`. Only rules with ranks take
+    shapes other than chains. No shape may be deeper than a draft is recorded by start (§10); the default ones are cut
+    there. Of several chains of recorded lengths those are left out that are longer than the longest length.
 
     Examples
     --------
@@ -207,8 +208,10 @@ def plan(
     ('token', 7)
     """
     if rules is None:
-        usual = [rule for rule in DEFAULT_RULES if set(rule.needs) <= set(trace.columns)]
+        usual = [rule for rule in DEFAULT_RULES if not rule.lacks(trace.columns)]
         rules = recorded_rules(trace) or usual
+    if shapes is None:
+        shapes = DEFAULT_SHAPES[: within(trace.columns, len(DEFAULT_SHAPES))]
     _check(rules, shapes, cost)
     for rule in rules:
         if not isinstance(rule, RecordedMatch):
@@ -363,4 +366,4 @@ def _prediction(
 def _iid_tokens(trace: Trace, rule: PathRule, shape: Shape, acceptance: float) -> float:
     if isinstance(shape, Chain) or not isinstance(rule, RankRule):
         return iid_tokens_per_call(acceptance, shape.depth)
-    return float(expected_tokens(shape, rule.rank_law(trace.columns, shape.max_rank).mean(axis=0)))
+    return float(expected_tokens(shape, rule.rank_law(AtDepth(trace.columns, 1), shape.max_rank).mean(axis=0)))

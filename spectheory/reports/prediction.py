@@ -20,8 +20,8 @@ from spectheory.limits.claims import (
 from spectheory.prediction import Label, Plan, Prediction
 from spectheory.prediction.bias_tradeoff import BiasPoint
 from spectheory.prediction.over_prompts import few_prompts
-from spectheory.prediction.shape_calls import BestTree
 from spectheory.prediction.recorded_readings import RecordedReading
+from spectheory.prediction.shape_calls import BestTree
 from spectheory.reports.base import Report
 from spectheory.reports.recorded import recorded_notes, recorded_table
 from spectheory.reports.remarks import IN_LOOP, NO_COST, origin

@@ -53,6 +53,10 @@ class SuffixDrafts:
         return max(0, min(wanted, self.max_depth - matched))
 
 
+OWN_TEXT = SuffixDrafts(across=False)
+"""What our decoders draft: of this request alone, so that no text depends on the others."""
+
+
 @dataclass(frozen=True)
 class SuffixMatch(CopiedMatch):
     """What followed the text's suffixes most often is drafted (:class:`SuffixDrafts`), and accepted while it is output.
@@ -71,7 +75,7 @@ class SuffixMatch(CopiedMatch):
     served: ClassVar[bool] = True
     colour: ClassVar[str] = ""
     needs: ClassVar[tuple[str, ...]] = ("suffix_match", "suffix_drafted")
-    missing: ClassVar[tuple[str, str]] = ("it needs the tokens of prompts and texts", "measure again with this version")
+    missing: ClassVar[tuple[str, str]] = ("it needs the tokens of prompts and texts", "measure with --suffix")
 
     @property
     def label(self) -> str:

@@ -19,6 +19,7 @@ from spectheory.verification import (
     RaceVerification,
     RecursiveRejection,
     Rule,
+    SuffixMatch,
     TokenVerification,
     TopKMatch,
 )
@@ -171,6 +172,7 @@ VERIFIERS: Mapping[Rule, Verifier] = {
     GreedyMatch(): matched,
     TopKMatch(): matched,
     LookupMatch(): matched,
+    SuffixMatch(): matched,
 }
 """What carries out each rule."""
 
