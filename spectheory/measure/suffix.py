@@ -134,7 +134,7 @@ def _padded(tokens: Ids, at: NDArray[np.int64]) -> Ids:
 
 
 def most_frequent(following: Ids) -> tuple[int, int]:
-    """The most frequent token and its count, of equal ones that of :func:`first_listed`; nothing where none followed."""
+    """The most frequent token and its count, of equal ones that of :func:`first_listed`; nothing if none followed."""
     if len(following) <= _FEW:
         counts = dict(Counter(following.tolist()))
     else:

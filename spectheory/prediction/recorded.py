@@ -66,7 +66,7 @@ def free_part(trace: Trace) -> Trace:
 
 
 def check_depth(trace: Trace, k_max: int) -> int:
-    """The longest chain to predict: `k_max`; of recorded lengths what they know, unless more is asked for than usual."""
+    """The longest chain to predict: of recorded lengths at most what they know; more than usual is refused there."""
     if not trace.recorded:
         return k_max
     most = recorded_rules(trace)[0].most

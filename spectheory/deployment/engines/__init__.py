@@ -35,9 +35,10 @@ def engine_settings(drafts: Sequence[Draft], *, k_max: int = 16, nodes: int = 32
     """The fastest settings of each engine over all drafts for one target, under the engine's own rule.
 
     `k_max` limits chains and `nodes` trees. An engine is left out if the trace does not predict its rule (recorded
-    lengths are of no rule), or if it does not support the trace's filters. With a cost model that depends on the batch, vLLM's settings include the best
-    length for every batch size. Prompt lookup comes last where traces have it: it needs no draft model, uses the first
-    such trace (as in :func:`~spectheory.deployment.rank_drafts`), and its prediction is an estimate.
+    lengths are of no rule), or if it does not support the trace's filters. With a cost model that depends on the batch,
+    vLLM's settings include the best length for every batch size. Prompt lookup comes last where traces have it: it
+    needs no draft model, uses the first such trace (as in :func:`~spectheory.deployment.rank_drafts`), and its
+    prediction is an estimate.
 
     Examples
     --------
