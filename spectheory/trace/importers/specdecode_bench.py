@@ -14,6 +14,7 @@ from spectheory.trace.importers.base import Format
 from spectheory.trace.importers.entries import Json, at, read_each
 from spectheory.trace.importers.responses import distinct
 from spectheory.trace.record import LEFT_OUT, RECORDED, SAMPLED_TEXT, TextInfo, Trace
+from spectheory.verification.copied import LONGEST_COPY
 
 PREFIX, NGRAM, ONLY = "acc_", "ngram", "acc"
 NAME = "specdecode-bench"
@@ -90,6 +91,8 @@ def _accepted(key: str, value: Any) -> list[int]:
         raise ValueError(f"acc_len of {key} holds {least}, every call outputs a token")
     if most > len(lengths) + 1:
         raise ValueError(f"acc_len of {key} holds {most}, and its text has {len(lengths)} tokens")
+    if most > LONGEST_COPY + 1:
+        raise ValueError(f"acc_len of {key} holds {most}, at most {LONGEST_COPY + 1} are read")
     return [each - 1 for each in lengths]
 
 
