@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -12,6 +13,7 @@ from spectheory.checks import whole
 from spectheory.distributions import Sampling
 from spectheory.errors import SettingError, TextError
 from spectheory.measure.decoders.events import Decoded
+from spectheory.measure.decoders.head_reader import HeadReader
 from spectheory.measure.decoders.kept import KeptReader
 from spectheory.measure.decoders.loop import Running, run
 from spectheory.measure.decoders.methods import Method, check_temperature
@@ -19,6 +21,8 @@ from spectheory.measure.decoders.randomness import Clocks, Drawn, Source
 from spectheory.measure.decoders.readers import Reader, enough_memory, why_uncached
 from spectheory.measure.decoders.rereading import RereadingReader
 from spectheory.measure.decoders.verifiers import Verifier
+from spectheory.measure.heads.base import PAIR_BEFORE, Head
+from spectheory.measure.heads.hidden import HiddenStates
 from spectheory.measure.noise import text_key
 from spectheory.measure.pair import ModelPair
 from spectheory.measure.tokens import check_window
@@ -55,14 +59,13 @@ def decode(
     sampling = sampling or Sampling()
     _check_numbers(method, sampling, seed, {"tokens": tokens, "batch": batch, "chunk": chunk})
     _check_prompts(pair, prompts_ids, tokens)
-    models = [pair.target, pair.draft] if method.uses_draft else [pair.target]
-    uncached = [why_uncached(model) for model in models]
-    remarks = tuple(
-        f"{model.name} {reason}: every call reads its text again"
-        for model, reason in zip(models, uncached, strict=True)
-        if reason is not None
-    )
-    kinds = [KeptReader if reason is None else RereadingReader for reason in uncached]
+    head = pair.draft.head if method.uses_draft else None
+    if head is not None:
+        _check_head(head, pair.draft.name, method, [len(ids) for ids in prompts_ids])
+    models = [pair.target, *([pair.draft] if method.uses_draft and head is None else [])]
+    uncached = [(model, why_uncached(model)) for model in models]
+    remarks = tuple(f"{model.name} {why}: every call reads its text again" for model, why in uncached if why)
+    kinds = [KeptReader if why is None else RereadingReader for _, why in uncached]
     ends = pair.end_of_text if stop_at_end else frozenset[int]()
     decoded = []
     for first in range(0, len(prompts_ids), batch):
@@ -71,13 +74,12 @@ def decode(
             Running(list(prompt), tokens, _source(seed, first + i, prompt, pair.vocabulary))
             for i, prompt in enumerate(prompts)
         ]
-        readers: list[Reader] = [
-            kind(model, pair.vocabulary, sampling, [one.text for one in running])
-            for model, kind in zip(models, kinds, strict=True)
-        ]
-        # A pass reports this itself; moving caches and computing pmfs take memory as well.
         texts = len(running)
-        with enough_memory("the decoder", f"{texts} texts at once", texts, "fewer drafts or shorter texts"):
+        # A pass reports this itself; moving caches and computing pmfs take memory as well.
+        with (
+            enough_memory("the decoder", f"{texts} texts at once", texts, "fewer drafts or shorter texts"),
+            _readers(pair, method, sampling, [one.text for one in running], kinds) as readers,
+        ):
             for reader in readers:
                 reader.prefill(chunk)
             prefill = sum(reader.seconds for reader in readers)
@@ -87,6 +89,25 @@ def decode(
             for one, prompt in zip(running, prompts, strict=True)
         ]
     return decoded
+
+
+@contextmanager
+def _readers(
+    pair: ModelPair,
+    method: Method,
+    sampling: Sampling,
+    texts: Sequence[list[int]],
+    kinds: Sequence[type[KeptReader | RereadingReader]],
+) -> Iterator[list[Reader]]:
+    """The readers of target and draft; a head hears the target's hidden states as long as this is open."""
+    head = pair.draft.head if method.uses_draft else None
+    if head is None:
+        models = (pair.target, pair.draft)
+        yield [kind(model, pair.vocabulary, sampling, texts) for model, kind in zip(models, kinds, strict=False)]
+        return
+    with HiddenStates(pair.target.network, head.layers) as states:
+        draft = HeadReader(pair.draft, pair.vocabulary, sampling, texts, depth=method.depth, states=states)
+        yield [kinds[0](pair.target, pair.vocabulary, sampling, texts, draft), draft]
 
 
 def _source(seed: int, number: int, prompt: Sequence[int], vocabulary: int) -> Source:
@@ -124,3 +145,19 @@ def _check_prompts(pair: ModelPair, prompts_ids: Sequence[Tensor], tokens: int) 
                 remedy="encode it with the pair's tokenizer",
             )
         check_window(str(i), len(ids), tokens, pair.window)
+
+
+def _check_head(head: Head, name: str, method: Method, lengths: Sequence[int]) -> None:
+    if head.deepest is not None and method.depth > head.deepest:
+        raise SettingError(
+            f"{method.rule} is asked for {method.shape}",
+            limit=f"the head {name!r} drafts at most {head.deepest} tokens deep",
+            remedy="use a shape no deeper than that",
+        )
+    for number, length in enumerate(lengths, start=1):
+        if length < PAIR_BEFORE:
+            raise TextError(
+                f"prompt {number} has one token",
+                limit="a head drafts after a hidden state of the target and the token that follows: two at least",
+                remedy="use a longer prompt, or another draft",
+            )

@@ -70,6 +70,13 @@ class Method:
         return self.shape is not None and (self.law is None or self.law.uses_draft)
 
     @property
+    def depth(self) -> int:
+        """The most drafts of a call that can be accepted."""
+        if isinstance(self.shape, HeaviestTree):
+            return min(self.shape.nodes, self.shape.max_depth or self.shape.nodes)
+        return self.shape.depth if self.shape is not None else 0
+
+    @property
     def verifier(self) -> Verifier:
         """What decides which drafts are output."""
         return (self.law and verifier_of(self.law)) or matched
