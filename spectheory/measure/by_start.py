@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from spectheory.checks import whole
 from spectheory.errors import SettingError, TextError
 from spectheory.measure.heads.base import PAIR_BEFORE, Head
 from spectheory.measure.heads.hidden import HiddenStates
@@ -49,7 +48,13 @@ def depth_of(draft: Model, depth: int | None) -> int | None:
             remedy="leave out --depth",
         )
     most = MOST_DEPTH if head.deepest is None else min(head.deepest, MOST_DEPTH)
-    return whole("depth", depth, most=most, remedy=f"{draft.name!r} drafts {most} tokens at most in a call")
+    if not isinstance(depth, int) or not 1 <= depth <= most:
+        raise SettingError(
+            f"--depth is {depth}",
+            limit=f"the head {draft.name!r} is measured to 1..{most} drafts in a call",
+            remedy=f"it was trained for {head.trained}",
+        )
+    return depth
 
 
 def check_prompt(draft: Model, name: str, tokens: int) -> None:
