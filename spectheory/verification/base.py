@@ -55,6 +55,7 @@ class Rule(ABC):
     - `by_arrival`: whether candidates stand in the order of a race's arrivals, whose clocks the output shares.
     - `several`: whether it judges several candidates at one position.
     - `output`: a sample of the target (lossless), the target's most probable token, or neither.
+    - `grows`: whether its drafts are a tree grown from confidences, whose size is that of the measurement.
     - `served`: whether a serving engine is known to run it.
     """
 
@@ -65,6 +66,7 @@ class Rule(ABC):
     drafts: ClassVar[Drafts] = "drawn"
     by_arrival: ClassVar[bool] = False
     several: ClassVar[bool] = False
+    grows: ClassVar[bool] = False
     output: ClassVar[Output] = "sample"
     served: ClassVar[bool] = False
 

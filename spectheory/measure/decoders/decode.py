@@ -10,6 +10,7 @@ from torch import Tensor
 
 from spectheory.checks import whole
 from spectheory.distributions import Sampling
+from spectheory.drafting import Grown
 from spectheory.errors import SettingError, TextError
 from spectheory.measure.decoders.events import Decoded
 from spectheory.measure.decoders.kept import KeptReader
@@ -54,7 +55,8 @@ def decode(
     """
     sampling = sampling or Sampling()
     _check_numbers(method, sampling, seed, {"tokens": tokens, "batch": batch, "chunk": chunk})
-    _check_prompts(pair, prompts_ids, tokens)
+    # A tree is grown to its whole depth also where the text ends.
+    _check_prompts(pair, prompts_ids, tokens + (method.shape.depth if isinstance(method.shape, Grown) else 0))
     models = [pair.target, pair.draft] if method.uses_draft else [pair.target]
     uncached = [why_uncached(model) for model in models]
     remarks = tuple(
@@ -72,8 +74,8 @@ def decode(
             for i, prompt in enumerate(prompts)
         ]
         readers: list[Reader] = [
-            kind(model, pair.vocabulary, sampling, [one.text for one in running])
-            for model, kind in zip(models, kinds, strict=True)
+            kind(model, pair.vocabulary, pmfs, [one.text for one in running])
+            for model, kind, pmfs in zip(models, kinds, (sampling, method.confidences(sampling)), strict=False)
         ]
         # A pass reports this itself; moving caches and computing pmfs take memory as well.
         texts = len(running)
