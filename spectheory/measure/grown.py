@@ -44,16 +44,17 @@ def grown_columns(
         raise SettingError(
             f"trees of depth {shape.depth} are asked for", limit=f"at most {MOST_DEPTH}", remedy="use a smaller depth"
         )
-    check_window(name, len(prompt_ids), len(output_ids) + shape.depth, pair.window)
+    check_window(name, len(prompt_ids), len(output_ids), pair.window, beyond=shape.depth)
     ids = torch.cat([prompt_ids, output_ids]).to(pair.draft.device)
     parts = []
-    for reading, places, start in _placed(pair, ids, len(prompt_ids), shape, chunk, name):
-        at = len(prompt_ids) + start + torch.arange(len(places), device=ids.device)
-        try:
-            parts.append(matches(reading, places, _following(ids, at, shape.depth), shape))
-        except LogitsError as error:
-            what = f"text {name!r}, trees from token {start + 1} on: {error.what}"
-            raise TextError(what, limit=error.limit, remedy=error.remedy) from error
+    with torch.inference_mode():
+        for reading, places, start in _placed(pair, ids, len(prompt_ids), shape, chunk, name):
+            at = len(prompt_ids) + start + torch.arange(len(places), device=ids.device)
+            try:
+                parts.append(matches(reading, places, _following(ids, at, shape.depth), shape))
+            except LogitsError as error:
+                what = f"text {name!r}, trees from token {start + 1} on: {error.what}"
+                raise TextError(what, limit=error.limit, remedy=error.remedy) from error
     return {"grown_match": torch.cat(parts).cpu().numpy().astype(np.int16)}
 
 

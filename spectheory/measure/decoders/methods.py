@@ -70,9 +70,21 @@ class Method:
         """Whether the draft model is read."""
         return self.shape is not None and (self.law is None or self.law.uses_draft)
 
+    @property
+    def beyond(self) -> int:
+        """Tokens that may be drafted past the end of a text: a grown tree has its whole depth everywhere."""
+        return self.shape.depth if isinstance(self.shape, Grown) else 0
+
     def confidences(self, sampling: Sampling) -> Sampling:
         """What the draft's pmfs are: drafts are drawn as the text is; a tree grows from the plain softmax (§10)."""
         return Sampling() if isinstance(self.shape, Grown) else sampling
+
+    @property
+    def depth(self) -> int:
+        """The most drafts of a call that can be accepted."""
+        if isinstance(self.shape, HeaviestTree):
+            return min(self.shape.nodes, self.shape.max_depth or self.shape.nodes)
+        return self.shape.depth if self.shape is not None else 0
 
     @property
     def verifier(self) -> Verifier:
