@@ -69,7 +69,8 @@ class CachedText:
 
     def forget(self) -> None:
         """Forget all drafted nodes."""
-        self._cache.crop(self.tokens)
+        if len(self._place):
+            self._cache.crop(-len(self._place))
         self._no_nodes()
 
     def _no_nodes(self) -> None:

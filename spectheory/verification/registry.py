@@ -39,9 +39,7 @@ BUILT_IN: tuple[Rule, ...] = (
 PATH_RULES: dict[str, PathRule] = {rule.name: rule for rule in BUILT_IN if isinstance(rule, PathRule)}
 """Built-in rules with a path form, by name: those that a trace predicts."""
 
-RULES: dict[str, PathRule] = {
-    name: rule for name, rule in PATH_RULES.items() if rule.uses_draft and not rule.grows
-}
+RULES: dict[str, PathRule] = {name: rule for name, rule in PATH_RULES.items() if rule.uses_draft and not rule.grows}
 """Those of them that are about two pmfs at each position."""
 
 DEFAULT_RULES: tuple[PathRule, ...] = (TokenVerification(), BlockVerification(), RaceVerification(), LookupMatch())
