@@ -31,8 +31,8 @@ class Shape(ABC):
     """What a call drafts: a tree of ranks whose root, the text so far, is no node.
 
     `name` is what it is called, and how a shape made from its size alone (`sized`) is written on the command line;
-    `form` says how other shapes are written, with an example. `fixed`: whether every call drafts the same ranks, so that
-    there is a :meth:`tree`.
+    `form` says how other shapes are written, with an example. `fixed`: whether every call drafts the same ranks, so
+    that there is a :meth:`tree`.
     """
 
     name: ClassVar[str]

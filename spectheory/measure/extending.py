@@ -32,14 +32,14 @@ class Extending(Protocol):
 
 
 class CachedText:
-    """A draft model that keeps its text in a cache, read once: all nodes of a pass are in one row, told apart by a mask."""
+    """A draft model with its text in a cache, read once; all nodes of a pass are in one row, told apart by a mask."""
 
     def __init__(self, model: Model, vocabulary: int) -> None:
         self.model, self.vocabulary = model, vocabulary
         self.tokens = 0
         self._cache: Any = None
         self._logits = torch.empty(0)
-        self._no_nodes()
+        self._place, self._depth, self._above = self._no_nodes()
 
     def read(self, ids: Tensor) -> None:
         """Read the next tokens ``[m]``: the places that :meth:`first` knows."""
@@ -52,16 +52,15 @@ class CachedText:
 
     def extend(self, parents: Tensor, tokens: Tensor) -> Tensor:
         """Logits after new nodes; each sees the text up to its place, the nodes above it and itself."""
-        old, new = len(self._place), len(tokens)
-        node = parents.clamp(min=0)
-        below = parents >= 0
-        above = torch.zeros(new, old + new, dtype=torch.bool, device=parents.device)
-        if old:
-            above[:, :old] = self._above[node, :old] & below[:, None]
-        above[:, old:] = torch.eye(new, dtype=torch.bool, device=parents.device)
-        place = torch.where(below, self._place[node], -1 - parents) if old else -1 - parents
-        depth = torch.where(below, self._depth[node] + 1, 1) if old else torch.ones_like(parents)
-        text = torch.arange(self.tokens, device=parents.device) <= place[:, None]
+        old, new, device = len(self._place), len(tokens), parents.device
+        of_node = parents >= 0
+        node = parents[of_node]
+        place, depth = -1 - parents, torch.ones_like(parents)
+        place[of_node], depth[of_node] = self._place[node], self._depth[node] + 1
+        above = torch.zeros(new, old, dtype=torch.bool, device=device)
+        above[of_node] = self._above[node]
+        above = torch.cat([above, torch.eye(new, dtype=torch.bool, device=device)], dim=1)
+        text = torch.arange(self.tokens, device=device) <= place[:, None]
         logits = self._pass(tokens, new, self._seen(torch.cat([text, above], dim=1), place + depth))
         self._place, self._depth = torch.cat([self._place, place]), torch.cat([self._depth, depth])
         self._above = torch.cat([torch.nn.functional.pad(self._above, (0, new)), above])
@@ -71,12 +70,12 @@ class CachedText:
         """Forget all drafted nodes."""
         if len(self._place):
             self._cache.crop(-len(self._place))
-        self._no_nodes()
+        self._place, self._depth, self._above = self._no_nodes()
 
-    def _no_nodes(self) -> None:
+    def _no_nodes(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Place, depth and the nodes above each of no nodes."""
         nothing = torch.zeros(0, dtype=torch.int64, device=self.model.device)
-        self._place, self._depth = nothing, nothing
-        self._above = torch.zeros(0, 0, dtype=torch.bool, device=self.model.device)
+        return nothing, nothing, torch.zeros(0, 0, dtype=torch.bool, device=self.model.device)
 
     def _seen(self, seen: Tensor, positions: Tensor) -> dict[str, Tensor]:
         dtype = self.model.network.dtype

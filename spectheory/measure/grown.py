@@ -1,4 +1,4 @@
-"""The tree that a draft's confidences grow at every start of a text, and the depth to which the text lies in it (§10)."""
+"""The trees that a draft's confidences grow at every start of a text, and how deep the text lies in them (§10)."""
 
 from __future__ import annotations
 
@@ -59,9 +59,10 @@ def grown_columns(
 
 
 def matches(reading: Extending, places: Tensor, following: Tensor, shape: Grown) -> Tensor:
-    """The depth ``[s]`` to which the tokens `following` ``[s, depth]`` lie in the trees at `places` ``[s]``; -1 is none."""
+    """The depth ``[s]`` to which tokens `following` ``[s, depth]`` lie in the trees at `places` ``[s]``; -1 is no token."""
     logits, rows = reading.first(places), len(places)
-    above, on_text = torch.ones(rows, 1, dtype=widest(logits), device=logits.device), places[:, None] == places[:, None]
+    above = torch.ones(rows, 1, dtype=widest(logits), device=logits.device)
+    on_text = torch.ones_like(above, dtype=torch.bool)
     nodes, read = (-1 - places)[:, None], 0
     confidences, found = [], []
     for level in range(shape.depth):

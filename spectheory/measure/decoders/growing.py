@@ -1,4 +1,4 @@
-"""Trees that the draft's confidences grow at each call: level by level (§10), or the most probable prefixes of all (§5)."""
+"""Trees grown at each call from the draft's confidences: level by level (§10), or the most probable prefixes (§5)."""
 
 from __future__ import annotations
 
