@@ -59,7 +59,7 @@ def grown_columns(
 
 
 def matches(reading: Extending, places: Tensor, following: Tensor, shape: Grown) -> Tensor:
-    """The depth ``[s]`` to which tokens `following` ``[s, depth]`` lie in the trees at `places` ``[s]``; -1 is no token."""
+    """The depth ``[s]`` to which tokens `following` ``[s, depth]`` lie in the trees at `places` ``[s]``; -1 is none."""
     logits, rows = reading.first(places), len(places)
     above = torch.ones(rows, 1, dtype=widest(logits), device=logits.device)
     on_text = torch.ones_like(above, dtype=torch.bool)

@@ -34,7 +34,7 @@ SHAPES = [(1, 1, 1), (4, 2, 3), (6, 3, 2), (9, 2, 4), (3, 7, 3), (20, 9, 2)]
 
 
 def enumerated(pmf: Pmf, nodes: int, top: int, depth: int) -> set[Path]:
-    """The tree from the exact confidences of all paths: levels of the most confident, then the most confident of all."""
+    """The tree from the exact confidences of all paths: the most confident of each level, then of all."""
     every = _below(pmf, {(): Fraction(1)}, depth)
     found: dict[Path, Fraction] = {}
     expanded: list[Path] = [()]
@@ -110,7 +110,7 @@ def depth_of(path: Path, tree: set[Path]) -> int:
 def test_the_tree_is_that_of_all_paths_enumerated(
     nodes: int, top: int, depth: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The decoder's and the measured one, with ties and with probabilities of 0; the confidences are exact in floats."""
+    """The decoder's and the measured one, with ties and with probabilities of 0; confidences are exact in floats."""
     monkeypatch.setattr(grown, "most_probable", largest)
     shape, places = Grown(nodes, top, depth), [3, 5, 11]
     rng = np.random.default_rng(nodes)
