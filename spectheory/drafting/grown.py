@@ -77,9 +77,14 @@ class Grown(Shape):
         return f"{self.kept}x{self.top}x{self.levels}"
 
     @property
+    def written(self) -> str:
+        """How it is written on the command line."""
+        return f"{self.name}:{self.size}"
+
+    @property
     def family(self) -> str:
-        """Its name: trees of other sizes are measured one by one."""
-        return str(self)
+        """Its size: trees of other sizes are measured one by one."""
+        return self.size
 
     @property
     def nodes(self) -> int:

@@ -53,6 +53,11 @@ class Shape(ABC):
         return f"{written},... {len(paths)} nodes" if len(paths) > _PATHS_SHOWN else written
 
     @property
+    def listed(self) -> list[tuple[int, ...]] | None:
+        """The ranks from the root to each node; None of a chain, and where every call drafts others."""
+        return self.tree().paths if self.fixed else None
+
+    @property
     def nodes(self) -> int:
         """Drafted tokens per call; the target processes one more."""
         return self.tree().nodes

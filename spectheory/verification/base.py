@@ -134,7 +134,7 @@ class PathRule(Rule):
 
     def lacks(self, columns: Columns) -> list[str]:
         """Columns that the rule reads and that are not there; of drafts by start those by start (§10)."""
-        if not self.uses_draft:
+        if self.grows or not self.uses_draft:
             return [name for name in self.needs if name not in columns]
         return lacking(columns, self.needs)
 
