@@ -58,7 +58,7 @@ def decode(
     """
     sampling = sampling or Sampling()
     _check_numbers(method, sampling, seed, {"tokens": tokens, "batch": batch, "chunk": chunk})
-    _check_prompts(pair, prompts_ids, tokens)
+    _check_prompts(pair, prompts_ids, tokens, method.beyond)
     head = pair.draft.head if method.uses_draft else None
     if head is not None:
         _check_head(pair.draft, method, prompts_ids)
@@ -100,13 +100,13 @@ def _readers(
     kinds: Sequence[type[KeptReader | RereadingReader]],
 ) -> Iterator[list[Reader]]:
     """The readers of target and draft; a head hears the target's hidden states as long as this is open."""
-    head = pair.draft.head if method.uses_draft else None
+    head, confidences = pair.draft.head if method.uses_draft else None, method.confidences(sampling)
     if head is None:
-        models = (pair.target, pair.draft)
-        yield [kind(model, pair.vocabulary, sampling, texts) for model, kind in zip(models, kinds, strict=False)]
+        models = (pair.target, sampling), (pair.draft, confidences)
+        yield [kind(model, pair.vocabulary, how, texts) for (model, how), kind in zip(models, kinds, strict=False)]
         return
     with HiddenStates(pair.target.network, head.layers) as states:
-        draft = HeadReader(pair.draft, pair.vocabulary, sampling, texts, depth=method.depth, states=states)
+        draft = HeadReader(pair.draft, pair.vocabulary, confidences, texts, depth=method.depth, states=states)
         yield [kinds[0](pair.target, pair.vocabulary, sampling, texts, draft), draft]
 
 
@@ -129,7 +129,7 @@ def _check_numbers(method: Method, sampling: Sampling, seed: int, numbers: dict[
         check_temperature(method.law, sampling.temperature)
 
 
-def _check_prompts(pair: ModelPair, prompts_ids: Sequence[Tensor], tokens: int) -> None:
+def _check_prompts(pair: ModelPair, prompts_ids: Sequence[Tensor], tokens: int, beyond: int) -> None:
     if len(prompts_ids) == 0:
         raise TextError("there is no prompt", limit="needs at least one", remedy="pass a prompt")
     for i, ids in enumerate(prompts_ids, start=1):
@@ -144,7 +144,7 @@ def _check_prompts(pair: ModelPair, prompts_ids: Sequence[Tensor], tokens: int) 
                 limit=f"the pair has ids 0..{pair.vocabulary - 1}",
                 remedy="encode it with the pair's tokenizer",
             )
-        check_window(str(i), len(ids), tokens, pair.window)
+        check_window(str(i), len(ids), tokens, pair.window, beyond=beyond)
 
 
 def _check_head(draft: Model, method: Method, prompts_ids: Sequence[Tensor]) -> None:
