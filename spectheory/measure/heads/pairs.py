@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from spectheory.errors import SettingError
-from spectheory.measure.heads.base import AutoregressiveReading
+from spectheory.measure.heads.base import AutoregressiveReading, HeadReading
 from spectheory.measure.heads.blocks import Keys
 from spectheory.measure.heads.checkpoint import CheckpointHead
 
@@ -43,25 +43,19 @@ class AutoregressiveHead(CheckpointHead):
     def logits(self, states: Tensor) -> Tensor:
         """Logits ``[..., V]`` after cells with states ``[..., width]``."""
 
-    def reading(self) -> PairsReading:
+    def reading(self) -> HeadReading:
         """Start reading a text."""
         return PairsReading(self)
 
 
-class PairsReading(AutoregressiveReading):
-    """Cells are the pairs read and then the drafted nodes, flat: each sees its pair and those before, and its parents.
-
-    `_above` is the cell above each node, `_place` its position from that of pair 0. A pass over s nodes has a mask of
-    s times (pairs + nodes) entries.
-    """
+class CellsReading(HeadReading):
+    """States, keys and values of cells: first the pairs read, each of which sees those before, then what is drafted."""
 
     def __init__(self, head: AutoregressiveHead) -> None:
         self.pairs, self._head, self._keys = 0, head, Keys()
         like = head.embed_tokens.weight
         self._device = like.device
         self._states = like.new_empty(0, head.config.width)
-        self._above = torch.empty(0, dtype=torch.int64, device=like.device)
-        self._place = torch.empty_like(self._above)
 
     @torch.no_grad()
     def read(self, hidden: Tensor, following: Tensor) -> None:
@@ -78,6 +72,30 @@ class PairsReading(AutoregressiveReading):
     def first(self, pairs: Tensor) -> Tensor:
         """Logits of the first draft; see :meth:`~spectheory.measure.heads.base.AutoregressiveReading.first`."""
         return self._head.logits(self._states[pairs.to(self._device)])
+
+    def forget(self) -> None:
+        """Forget all drafted cells."""
+        self._states = self._states[: self.pairs]
+        self._keys.cut(self.pairs)
+
+    def _step(self, states: Tensor, tokens: Tensor, places: Tensor, seen: Tensor) -> Tensor:
+        tokens, positions = tokens.to(self._device), places + self._head.first_position
+        states = self._head.step(states[None], tokens[None], positions[None], seen[None], self._keys)[0]
+        self._states = torch.cat([self._states, states])
+        return states
+
+
+class PairsReading(CellsReading, AutoregressiveReading):
+    """Drafted nodes are cells, flat: each sees its pair and those before, and its parents.
+
+    `_above` is the cell above each node, `_place` its position from that of pair 0. A pass over s nodes has a mask of
+    s times (pairs + nodes) entries.
+    """
+
+    def __init__(self, head: AutoregressiveHead) -> None:
+        super().__init__(head)
+        self._above = torch.empty(0, dtype=torch.int64, device=self._device)
+        self._place = torch.empty_like(self._above)
 
     @torch.no_grad()
     def extend(self, parents: Tensor, tokens: Tensor) -> Tensor:
@@ -99,8 +117,7 @@ class PairsReading(AutoregressiveReading):
     def forget(self) -> None:
         """Forget all drafted nodes."""
         self._above, self._place = self._above[:0], self._place[:0]
-        self._states = self._states[: self.pairs]
-        self._keys.cut(self.pairs)
+        super().forget()
 
     def _place_of(self, cells: Tensor) -> Tensor:
         return torch.cat([torch.arange(self.pairs, device=self._device), self._place])[cells]
@@ -114,9 +131,3 @@ class PairsReading(AutoregressiveReading):
             cells = above[cells]
         seen[:, : self.pairs] = torch.arange(self.pairs, device=self._device) <= cells[:, None]
         return seen
-
-    def _step(self, states: Tensor, tokens: Tensor, places: Tensor, seen: Tensor) -> Tensor:
-        tokens, positions = tokens.to(self._device), places + self._head.first_position
-        states = self._head.step(states[None], tokens[None], positions[None], seen[None], self._keys)[0]
-        self._states = torch.cat([self._states, states])
-        return states
