@@ -3,8 +3,9 @@
 A block has `block_size` slots: its anchor, which is the last token of the text, and mask tokens. All slots see each
 other and the hidden states before the anchor, each projected once per layer. Slot i drafts the token at its own
 position, i after the anchor; with `sample_from_anchor` it drafts the token after its position. The block is drafted
-whole, as it was trained, so that the logits of a depth do not depend on how many drafts a call takes. SGLang does the
-same; vLLM drafts a block of 1 + k slots.
+whole, as it was trained, so that the logits of a depth do not depend on how many drafts a call takes. For k below the
+trained number vLLM drafts a block of 1 + k slots instead, and so does SGLang unless its block size is set apart. Such
+a block has other logits; a checkpoint whose `block_size` is 1 + k measures them.
 """
 
 from __future__ import annotations
