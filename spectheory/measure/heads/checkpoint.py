@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -13,11 +12,6 @@ from torch.nn.functional import embedding, linear
 
 from spectheory.measure.heads.base import Head
 from spectheory.measure.heads.config import HeadConfig
-
-
-def _ours_to_theirs(name: str) -> str:
-    """A tensor's name in checkpoints; `layers` of a head are those of the target."""
-    return re.sub(r"^blocks\.", "layers.", name)
 
 
 class Matrix(nn.Module):
@@ -37,13 +31,18 @@ class CheckpointHead(Head):
     """A head that the format of speculators can store; its state dict has the format's names.
 
     `fields` are the fields of its configuration with their defaults, `layer_field` the one that names the target's
-    layers, `families` the families of transformers' layers that it can have. `embeddings` and `outputs` are the
-    target's matrices, ``[V, width]`` and ``[drafted, width]``, where the head has none of its own.
+    layers, `families` the families of transformers' layers that it can have, `blocks_named` their name in checkpoints,
+    `windows` whether it takes layers with a sliding window.
+    `embeddings` and `outputs` are the target's matrices, ``[V, width]`` and ``[drafted, width]``, where the head has
+    none of its own; `final_norm` is the target's norm of its last hidden state.
     """
 
     fields: ClassVar[Mapping[str, Any]]
     layer_field: ClassVar[str | None] = None
     families: ClassVar[tuple[str, ...]]
+    blocks_named: ClassVar[str] = "layers"
+    windows: ClassVar[bool] = False
+    blocks: nn.ModuleList
     d2t: Tensor | None
     t2d: Tensor | None
 
@@ -54,10 +53,12 @@ class CheckpointHead(Head):
         *,
         embeddings: Tensor | None = None,
         outputs: Tensor | None = None,
+        final_norm: Callable[[Tensor], Tensor] | None = None,
     ) -> None:
         super().__init__()
         self.config, self.layers, self.trained, self.deepest = config, layers, config.trained, None
         self.vocabulary = config.vocabulary
+        self._final_norm = (final_norm or nn.Identity(),)  # in a tuple it is no part of the head
         self.embed_tokens = Matrix(config.vocabulary, config.width, embeddings)
         self.lm_head = Matrix(config.drafted, config.width, outputs)
         pruned = config.drafted != config.vocabulary
@@ -66,12 +67,16 @@ class CheckpointHead(Head):
 
     def weights(self) -> dict[str, Tensor]:
         """The tensors of its checkpoint by their names there; those of the target are left out."""
-        return {_ours_to_theirs(name): value for name, value in self.state_dict().items()}
+        return {self._theirs(name): value for name, value in self.state_dict().items()}
 
     def take(self, weights: Mapping[str, Tensor]) -> None:
         """Take the tensors of a checkpoint, which must be complete, in the precision of the head."""
         own = self.state_dict()
-        self.load_state_dict({name: weights[_ours_to_theirs(name)] for name in own})
+        self.load_state_dict({name: weights[self._theirs(name)] for name in own})
+
+    def _theirs(self, name: str) -> str:
+        """A tensor's name in checkpoints; `layers` of a head are those of the target."""
+        return f"{self.blocks_named}.{name.removeprefix('blocks.')}" if name.startswith("blocks.") else name
 
     @staticmethod
     def default_layers(count: int) -> tuple[int, ...]:
@@ -81,6 +86,10 @@ class CheckpointHead(Head):
     def get_input_embeddings(self) -> nn.Module:
         """The embeddings."""
         return self.embed_tokens
+
+    def final_norm(self, hidden: Tensor) -> Tensor:
+        """The target's last hidden states ``[..., width]`` after its final norm."""
+        return self._final_norm[0](hidden)
 
     def embed(self, tokens: Tensor) -> Tensor:
         """Embeddings ``[..., width]`` of token ids ``[...]``."""

@@ -66,6 +66,11 @@ class HeadConfig:
         return int(self.block.hidden_size)
 
     @property
+    def slides(self) -> bool:
+        """Whether one of its layers has a sliding window."""
+        return "sliding_attention" in (getattr(self.block, "layer_types", None) or ())
+
+    @property
     def target_width(self) -> int:
         """Hidden size of the target."""
         return int(self.fields.get("target_hidden_size") or self.width)
@@ -130,6 +135,9 @@ def _block(raw: Mapping[str, Any], name: str, families: tuple[str, ...]) -> Any:
     block = guarded(name, "config.json", lambda: transformers.AutoConfig.for_model(family, **rest))
     for field in ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads"):
         _count(getattr(block, field, None), f"transformer_layer_config.{field}", name)
+    rotation = getattr(block, "rope_parameters", None) or {}
+    if rotation.get("partial_rotary_factor", 1) != 1:
+        _refuse(name, "partial_rotary_factor", "position embeddings must turn whole vectors", "use another head")
     block._commit_hash = raw.get("_commit_hash")
     block._attn_implementation = "sdpa"
     return block

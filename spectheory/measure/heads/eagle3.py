@@ -51,7 +51,7 @@ class Eagle3(AutoregressiveHead):
     layer_field: ClassVar[str | None] = "eagle_aux_hidden_state_layer_ids"
     families: ClassVar[tuple[str, ...]] = tuple(FAMILIES)
 
-    def __init__(self, config: HeadConfig, layers: tuple[int, ...], **of_target: Tensor | None) -> None:
+    def __init__(self, config: HeadConfig, layers: tuple[int, ...], **of_target: Any) -> None:
         super().__init__(config, layers, **of_target)
         block, family, fields = config.block, family_of(config.block), config.fields
         read = len(layers) * config.target_width
