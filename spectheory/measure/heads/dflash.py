@@ -48,9 +48,10 @@ class DFlash(CheckpointHead):
     }
     layer_field: ClassVar[str | None] = "aux_hidden_state_layer_ids"
     families: ClassVar[tuple[str, ...]] = tuple(FAMILIES)
+    windows: ClassVar[bool] = True
     deepest: int
 
-    def __init__(self, config: HeadConfig, layers: tuple[int, ...], **of_target: Tensor | None) -> None:
+    def __init__(self, config: HeadConfig, layers: tuple[int, ...], **of_target: Any) -> None:
         super().__init__(config, layers, **of_target)
         self.block_size, self.mask_token = config.fields["block_size"], mask_token_of(config)
         self.first_slot = 0 if config.fields["sample_from_anchor"] else 1
@@ -60,9 +61,18 @@ class DFlash(CheckpointHead):
         self.slides = tuple(kind == "sliding_attention" for kind in block.layer_types)
         self.fc = nn.Linear(len(layers) * width, width, bias=False)
         self.hidden_norm = Qwen3RMSNorm(width, eps=block.rms_norm_eps)
-        self.blocks: Any = nn.ModuleList(Qwen3DecoderLayer(block, i) for i in range(block.num_hidden_layers))
+        self.blocks = nn.ModuleList(Qwen3DecoderLayer(block, i) for i in range(block.num_hidden_layers))
         self.norm = Qwen3RMSNorm(width, eps=block.rms_norm_eps)
         self.rotary = Qwen3RotaryEmbedding(block)
+
+    @staticmethod
+    def default_layers(count: int) -> tuple[int, ...]:
+        """None: training records the layers."""
+        raise ModelError(
+            "the dflash head names no layers of its target",
+            limit=f"aux_hidden_state_layer_ids must list some of 0 to {count}",
+            remedy="save or download the head again",
+        )
 
     def reading(self) -> DFlashReading:
         """Start reading a text."""
@@ -90,7 +100,8 @@ class DFlash(CheckpointHead):
         places = torch.arange(contexts[0][0].shape[1], device=slots.device)
         later = places >= anchors[:, None]
         after = None if self.config.fields["sliding_window_non_causal"] else offsets > offsets[:, None]
-        for block, context, slides in zip(self.blocks, contexts, self.slides, strict=True):
+        layers: Any = zip(self.blocks, contexts, self.slides, strict=True)
+        for block, context, slides in layers:
             unseen = later | (places < anchors[:, None] - self.config.block.sliding_window) if slides else later
             x = block.input_layernorm(slots)
             slots = slots + attend(block.self_attn, x, turn, context, unseen, after if slides else None)

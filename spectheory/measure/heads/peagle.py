@@ -30,7 +30,7 @@ class PEagle(Eagle3):
     first_position: ClassVar[int] = 0
     deepest: int
 
-    def __init__(self, config: HeadConfig, layers: tuple[int, ...], **of_target: Tensor | None) -> None:
+    def __init__(self, config: HeadConfig, layers: tuple[int, ...], **of_target: Any) -> None:
         super().__init__(config, layers, **of_target)
         self.deepest, self.mask_token = config.trained, mask_token_of(config)
         self.mask_hidden = nn.Parameter(torch.randn(1, 1, len(layers) * config.target_width))
