@@ -6,6 +6,7 @@ a negative entry or a sum above 1.
 
 from spectheory.drafting.copied import Copied
 from spectheory.drafting.optimal import optimal_tree
+from spectheory.drafting.parallel import Parallel, in_one_pass
 from spectheory.drafting.shapes import Batch, Chain, KAry, Shape, Tree
 from spectheory.drafting.weights import exit_law, expected_tokens, node_weights, survival
 
@@ -14,10 +15,12 @@ __all__ = [
     "Chain",
     "Copied",
     "KAry",
+    "Parallel",
     "Shape",
     "Tree",
     "exit_law",
     "expected_tokens",
+    "in_one_pass",
     "node_weights",
     "optimal_tree",
     "survival",
