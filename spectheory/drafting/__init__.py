@@ -5,6 +5,7 @@ a negative entry or a sum above 1.
 """
 
 from spectheory.drafting.copied import Copied
+from spectheory.drafting.grown import Grown
 from spectheory.drafting.optimal import optimal_tree
 from spectheory.drafting.parallel import Parallel, in_one_pass
 from spectheory.drafting.shapes import Batch, Chain, KAry, Shape, Tree
@@ -14,6 +15,7 @@ __all__ = [
     "Batch",
     "Chain",
     "Copied",
+    "Grown",
     "KAry",
     "Parallel",
     "Shape",

@@ -48,6 +48,10 @@ class Chain(Sized):
         """
         return type(self)(k)
 
+    @property
+    def listed(self) -> None:
+        """None: its size says all."""
+
     def tree(self) -> Tree:
         """The shape node by node."""
         return Tree(np.arange(-1, self.k - 1, dtype=np.int32), np.ones(self.k, dtype=np.int32))

@@ -9,12 +9,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from spectheory.distributions import Sampling
-from spectheory.drafting import Chain, Shape
+from spectheory.drafting import Chain, Grown, Shape
 from spectheory.measure.forward import teacher_forced
+from spectheory.measure.grown import grown_columns
 from spectheory.measure.noise import text_key
 from spectheory.measure.pair import ModelPair
 from spectheory.prediction.law import law_of_calls, trimmed
-from spectheory.prediction.paths import TextCalls, calls_of_texts, calls_of_tree, tree_survival
+from spectheory.prediction.paths import TextCalls, calls_of_tree
+from spectheory.prediction.shape_calls import survival_of
 from spectheory.verification import Columns, PathRule, RankRule
 
 READINGS = 4
@@ -65,17 +67,20 @@ def expected_calls(
     estimated = isinstance(rule, RankRule) and rule.estimated and shape.max_rank > 1
     readings = []
     for number in range(READINGS if estimated else 1):
-        columns = teacher_forced(
-            pair,
-            prompt_ids,
-            text,
-            sampling,
-            chunk=chunk,
-            race=expensive,
-            sampled=True,
-            key=text_key(key, number),
-            name=name,
-        )
+        if isinstance(shape, Grown):
+            columns = grown_columns(pair, prompt_ids, text, shape, chunk=chunk, name=name)
+        else:
+            columns = teacher_forced(
+                pair,
+                prompt_ids,
+                text,
+                sampling,
+                chunk=chunk,
+                race=expensive,
+                sampled=True,
+                key=text_key(key, number),
+                name=name,
+            )
         readings.append(_read(rule, shape, columns, len(text)))
     calls, variances = (np.array(column) for column in list(zip(*readings, strict=True))[:2])
     noise = float(calls.var(ddof=1)) / len(calls) if estimated else 0.0
@@ -92,16 +97,4 @@ def _read(rule: PathRule, shape: Shape, columns: Columns, tokens: int) -> tuple[
 
 def calls_of(rule: PathRule, shape: Shape, columns: Columns, lengths: NDArray[np.int64]) -> TextCalls:
     """Calls of texts with their variances, from the columns along them (§7)."""
-    survival, leaves = survival_of(rule, shape, columns)
-    if leaves is None:
-        return calls_of_texts(survival, lengths)
-    return calls_of_tree(survival, leaves, lengths, variance=True)
-
-
-def survival_of(
-    rule: PathRule, shape: Shape, columns: Columns
-) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-    """P(tau >= i) at every start; for trees also how much of it ends at leaves."""
-    if isinstance(rule, RankRule) and not isinstance(shape, Chain):
-        return tree_survival(rule.rank_law(columns, shape.max_rank), shape.tree())
-    return rule.path_survival(columns, shape.depth), None
+    return calls_of_tree(*survival_of(rule, shape, columns), lengths, variance=True)
