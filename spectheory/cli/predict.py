@@ -27,6 +27,7 @@ from spectheory.trace import TRACE_FILE, Trace, trace_file
 from spectheory.trace.reading import read_files
 from spectheory.verification import PathRule
 from spectheory.verification.biased import BiasedVerification
+from spectheory.verification.by_start import within
 from spectheory.verification.registry import DEFAULT_RULES
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions) 
     """Answer the question and show the answer."""
     _validate(question, pair, text)
     rules = read_rules(question.rule)
-    shapes = read_shapes(question.shape, question.k_max) if question.shape else None
+    read_shapes(question.shape or (), question.k_max)
     for share in question.bias or ():
         BiasedVerification(share)
     if question.out:
@@ -56,6 +57,7 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions) 
             limit="it says how measured latencies count",
             remedy="leave it out, or give --latency",
         )
+    shapes = _recorded_deep(question, trace)
     cost = passes.looped if isinstance(passes, LatencyTable) and not question.passes_alone else passes
     with working("predicting"):
         answer = _answer(question, trace, cost, rules, shapes)
@@ -65,6 +67,14 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions) 
     show(report, as_json=question.json)
     if out := question.out:
         write(report, out / "prediction.json", lambda: write_figures(answer, out))
+
+
+def _recorded_deep(question: PredictOptions, trace: Trace) -> list[Wanted] | None:
+    """The shapes asked for, open sizes as deep as the trace records the draft; None where none is asked for."""
+    deepest = within(trace.columns, question.k_max)
+    if deepest < question.k_max:
+        remarks.print(f"the trace records the draft to depth {deepest}: no chain or tree is deeper", markup=False)
+    return read_shapes(question.shape, question.k_max, deepest) if question.shape else None
 
 
 def _answer(
@@ -78,7 +88,7 @@ def _answer(
     settings = {"prefill_emits_token": question.prefill_token}
     if shapes:
         return plan(trace, cost, rules=rules or with_ranks(trace), shapes=shapes, **settings)
-    chains = [Chain(k) for k in range(1, question.k_max + 1)]
+    chains = [Chain(k) for k in range(1, within(trace.columns, question.k_max) + 1)]
     try:
         answer = plan(trace, cost, rules=rules, shapes=chains, **settings)
     except SettingError as error:

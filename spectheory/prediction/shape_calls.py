@@ -16,7 +16,8 @@ from spectheory.prediction.over_prompts import Prompts
 from spectheory.prediction.paths import TextCalls, calls_of_chains, calls_of_tree, tree_survival
 from spectheory.prediction.tree_search import text_tree
 from spectheory.trace import RECORDED_RANKS, Trace
-from spectheory.verification import PathRule, RankRule
+from spectheory.verification import Columns, PathRule, RankRule
+from spectheory.verification.by_start import within
 from spectheory.verification.registry import ranked_names
 
 Floats = NDArray[np.float64]
@@ -131,6 +132,24 @@ def calls_by_shape(
             yield _with_ranks(trace, rule, other, prefill_emits_token)
 
 
+def survival_of(rule: PathRule, shape: Shape, columns: Columns) -> tuple[Floats, Floats]:
+    """P(tau >= i) of a call that starts at each position, and how much of it ends at leaves, ``[N, depth]`` (§7, §10).
+
+    A chain ends at one leaf: what survives to its last draft.
+    """
+    if isinstance(rule, RankRule) and not isinstance(shape, Chain):
+        return tree_survival(rule.path_laws(columns, shape.max_rank, shape.depth), shape.tree())
+    survival = rule.path_survival(columns, shape.depth)
+    leaves = np.zeros_like(survival)
+    leaves[:, -1] = survival[:, -1]
+    return survival, leaves
+
+
+def searched_laws(rule: RankRule, columns: Columns, nodes: int) -> Floats:
+    """The rank laws from which a tree of so many nodes is searched: all ranks and depths that are known."""
+    return rule.path_laws(columns, min(nodes, rule.known_ranks(columns, RECORDED_RANKS)), within(columns, nodes))
+
+
 def _with_ranks(trace: Trace, rule: PathRule, wanted: Wanted, prefill_emits_token: bool) -> ShapeCalls:
     if not isinstance(rule, RankRule):
         raise SettingError(
@@ -140,9 +159,9 @@ def _with_ranks(trace: Trace, rule: PathRule, wanted: Wanted, prefill_emits_toke
         )
     if isinstance(wanted, BestTree):
         return _searched(trace, rule, wanted, prefill_emits_token)
-    tree = wanted.tree()
-    calls, first = _scored(rule.rank_law(trace.columns, tree.max_rank), trace.lengths, tree, prefill_emits_token)
-    return ShapeCalls(wanted, wanted, calls, first)
+    survival, leaves = survival_of(rule, wanted, trace.columns)
+    calls = calls_of_tree(survival, leaves, trace.lengths, prefill_emits_token=prefill_emits_token)
+    return ShapeCalls(wanted, wanted, calls, survival[:, 0])
 
 
 @dataclass(frozen=True)
@@ -181,7 +200,7 @@ def _searched(trace: Trace, rule: RankRule, wanted: BestTree, prefill_emits_toke
 
 def _search(trace: Trace, rule: RankRule, wanted: BestTree) -> tuple[Floats, Callable[..., Tree]]:
     """The rank laws along the texts, and the search for a tree from some of them."""
-    law = rule.rank_law(trace.columns, min(wanted.nodes, rule.known_ranks(trace.columns, RECORDED_RANKS)))
+    law = searched_laws(rule, trace.columns, wanted.nodes)
 
     def search(law: Floats, lengths: NDArray[np.int64]) -> Tree:
         return text_tree(law, lengths, wanted.nodes, max_depth=wanted.max_depth, consecutive=rule.consecutive).tree

@@ -22,7 +22,7 @@ from spectheory.measure.lookup import lookup_columns
 from spectheory.measure.noise import text_key
 from spectheory.prediction.paths import calls_of_texts, calls_of_tree, tree_survival
 from spectheory.verification import PATH_RULES, BlockVerification, LookupMatch, PathRule, RankRule
-from spectheory.verification.base import windows
+from spectheory.verification.by_start import along_calls
 
 V = 3
 PROMPT = (1,)
@@ -215,7 +215,7 @@ def predicted_calls(rule: PathRule, shape: Shape, text: tuple[int, ...], seeds: 
         survival = rule.path_survival(columns, shape.depth)
     else:
         accepted = rule.acceptance_given(p, q)[at, list(text)]
-        survival = np.multiply.accumulate(windows(accepted, shape.depth, fill=0.0), axis=1)
+        survival = np.multiply.accumulate(along_calls({}, shape.depth, lambda _: accepted, fill=0.0), axis=1)
     return float(calls_of_texts(survival, lengths).expected[0])
 
 

@@ -14,7 +14,8 @@ from spectheory.measure.forward import teacher_forced
 from spectheory.measure.noise import text_key
 from spectheory.measure.pair import ModelPair
 from spectheory.prediction.law import law_of_calls, trimmed
-from spectheory.prediction.paths import TextCalls, calls_of_texts, calls_of_tree, tree_survival
+from spectheory.prediction.paths import TextCalls, calls_of_tree
+from spectheory.prediction.shape_calls import survival_of
 from spectheory.verification import Columns, PathRule, RankRule
 
 READINGS = 4
@@ -92,16 +93,4 @@ def _read(rule: PathRule, shape: Shape, columns: Columns, tokens: int) -> tuple[
 
 def calls_of(rule: PathRule, shape: Shape, columns: Columns, lengths: NDArray[np.int64]) -> TextCalls:
     """Calls of texts with their variances, from the columns along them (§7)."""
-    survival, leaves = survival_of(rule, shape, columns)
-    if leaves is None:
-        return calls_of_texts(survival, lengths)
-    return calls_of_tree(survival, leaves, lengths, variance=True)
-
-
-def survival_of(
-    rule: PathRule, shape: Shape, columns: Columns
-) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-    """P(tau >= i) at every start; for trees also how much of it ends at leaves."""
-    if isinstance(rule, RankRule) and not isinstance(shape, Chain):
-        return tree_survival(rule.rank_law(columns, shape.max_rank), shape.tree())
-    return rule.path_survival(columns, shape.depth), None
+    return calls_of_tree(*survival_of(rule, shape, columns), lengths, variance=True)
