@@ -64,3 +64,16 @@ class HeadLimits:
         """Of the rules that are tried where none is named those that this head takes."""
         tried = (*rules, *(() if isinstance(shape, Chain | Grown) else (IN_PLACE,)))
         return tuple(rule for rule in tried if self.refusal(rule, shape) is None)
+
+    def within(self, depth: int) -> int:
+        """A depth, but no more than the head drafts."""
+        return depth if self.deepest is None else min(depth, self.deepest)
+
+    def left_out(self, rules: Iterable[str]) -> tuple[str, ...]:
+        """What the usual rules lack with this head, in sentences; nothing where rules were named."""
+        if any(rules):
+            return ()
+        return (
+            "assisted is left out: transformers' assisted generation takes draft models alone.",
+            f"On trees {IN_PLACE} takes the place of recursive-distinct, whose ranks are not recorded by start.",
+        )

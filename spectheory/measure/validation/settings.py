@@ -31,12 +31,13 @@ class Setting:
 
     `rule` is a rule of our decoders; ``assisted`` (transformers with our temperature and filters, which tests
     verification alone); or ``assisted-filters`` (with its own temperature, top-k, top-p and min-p, which tests filters
-    too). `judged` says whether transformers decodes.
+    too). `judged` says whether transformers decodes, `parallel` whether one pass of the draft gives all drafts.
     """
 
     rule: str
     shape: Shape | None = None
     judged: bool = False
+    parallel: bool = False
 
     def __post_init__(self) -> None:
         if self.judged and self.shape is not None and not isinstance(self.shape, Chain):
@@ -70,7 +71,7 @@ class Setting:
     def drafts(self) -> Shape:
         """What a call drafts, with its draft passes; not defined for plain decoding."""
         assert self.shape is not None
-        return drafted(self.path_rule, self.shape)
+        return drafted(self.path_rule, self.shape, parallel=self.parallel)
 
     @property
     def path_rule(self) -> PathRule:
@@ -115,7 +116,7 @@ def _usual(shape: Shape, head: HeadLimits | None) -> tuple[str, ...]:
 
 
 def _setting(rule: str, shape: Shape, head: HeadLimits | None) -> Setting:
-    return Setting(rule, shape, judged=rule in JUDGES)
+    return Setting(rule, shape, judged=rule in JUDGES, parallel=head is not None and head.parallel)
 
 
 def _refusal(rule: str, shape: Shape, head: HeadLimits | None) -> SettingError | None:
