@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spectheory.drafting.chain import Chain
+from spectheory.drafting.grown import Grown
 from spectheory.drafting.tree import Shape, Tree
 
 
@@ -38,9 +39,25 @@ class ParallelTree(Tree):
     """
 
     @property
-    def passes(self) -> tuple[int, ...]:  # type: ignore[override]
+    def passes(self) -> tuple[int, ...]:
         """One pass on as many tokens as the tree is deep."""
         return (self.depth,)
+
+
+@dataclass(frozen=True)
+class ParallelGrown(Grown):
+    """A tree grown from the marginals of one pass (§10).
+
+    Examples
+    --------
+    >>> in_one_pass(Grown(16, 4, 5)).passes
+    (5,)
+    """
+
+    @property
+    def passes(self) -> tuple[int, ...]:
+        """One pass on as many tokens as there are levels."""
+        return (self.levels,)
 
 
 def in_one_pass(shape: Shape) -> Shape:
@@ -53,5 +70,7 @@ def in_one_pass(shape: Shape) -> Shape:
     """
     if isinstance(shape, Chain):
         return Parallel(shape.k)
+    if isinstance(shape, Grown):
+        return ParallelGrown(shape.kept, shape.top, shape.levels)
     tree = shape.tree()
     return ParallelTree.trusted(tree.parents, tree.ranks)
