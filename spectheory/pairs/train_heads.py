@@ -1,8 +1,8 @@
 """The recipe of the built-in heads: ``python -m spectheory.pairs.train_heads OUT`` makes `eagle3` and `dflash`.
 
 Both learn from the same passes of the built-in target, over windows of the pair's training text and of text that the
-target has sampled. Every draft of a call is trained, the later ones with less weight. They are saved as checkpoints of
-`speculators`, without the target's embeddings and output matrix.
+target has sampled. Every draft of a call is trained, the later ones with less weight. Embeddings and output matrix
+are the target's and stay as they are. The heads are saved as checkpoints of `speculators`.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from spectheory.prompts import read_prompts
 
 Drafts = Iterator[tuple[Tensor, Tensor]]
 ARCHITECTURES = {"eagle3": "Eagle3DraftModel", "dflash": "DFlashDraftModel"}
+WITH_MATRICES = ("eagle3",)
+"""Checkpoints with copies of the target's two matrices: speculators 0.9 fills missing ones with random numbers."""
 EAGLE3 = HeadShape(drafts=5, layers=1, feed_forward=192, reads=(2, 6, 9))
 DFLASH = HeadShape(drafts=5, layers=2, feed_forward=128, reads=(2, 6, 9))
 SCHEDULE = Schedule(steps=3000, seed=4, muon=0.02, adamw=3e-3, flat=0.4)
@@ -175,14 +177,20 @@ def make_heads(out: Path) -> None:
             "versions": {"python": platform.python_version(), "torch": torch.__version__},
         }
         print(name, json.dumps(facts), flush=True)
-        save(head, name, out / name, facts)
+        save(head, name, target, out / name, facts)
 
 
-def save(head: DenseHead, kind: str, folder: Path, facts: dict[str, object]) -> None:
+def save(head: DenseHead, kind: str, target: LlamaForCausalLM, folder: Path, facts: dict[str, object]) -> None:
     """Write weights in half precision, the configuration and the facts of the training run."""
     partial = folder.with_name(folder.name + ".partial")
     partial.mkdir(parents=True)
     weights = {name: weight.half().contiguous() for name, weight in head.state_dict().items()}
+    if kind in WITH_MATRICES:
+        for name, matrix in (
+            ("embed_tokens", target.get_input_embeddings()),
+            ("lm_head", target.get_output_embeddings()),
+        ):
+            weights[f"{name}.weight"] = matrix.weight.half()
     save_file(weights, partial / "model.safetensors", metadata={"format": "pt"})
     mask = head.mask if isinstance(head, DenseDFlash) else None
     for name, content in (("config", configuration(head.shape, kind, mask)), ("training", facts)):
