@@ -48,6 +48,7 @@ class SampledText:
     seed: Annotated[int, the.SEED] = 0
     chat_template: Annotated[bool, the.CHAT_TEMPLATE] = False
     chunk: Annotated[int, the.CHUNK] = 256
+    depth: Annotated[int | None, shown(the.DEPTH, "as many as the head was trained for")] = None
 
 
 @dataclass(frozen=True, kw_only=True)

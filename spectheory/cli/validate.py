@@ -43,7 +43,7 @@ def run_validate(question: ValidateOptions, pair: PairOptions) -> int:
     asked, prompts = _asked(question), _prompts(question)
     ready_folder(question.out)
     threads = earlier_threads(_tables(question.out).values()) if pair.threads is None else pair.threads
-    loaded = load_named(replace(pair, threads=threads))
+    loaded = load_named(replace(pair, threads=threads), question.depth)
     with progress() as bar:
         task = bar.add_task("")
 
