@@ -136,26 +136,22 @@ class DenseEagle3(DenseHead):
         x, count = self.fc(hidden), hidden.shape[1]
         pairs = torch.arange(count)[None]
         future = pairs[0, None, :] > pairs[0, :, None]
-        read = tuple[Tensor, Tensor]()
-        drafted, logits = list[tuple[Tensor, Tensor]](), list[Tensor]()
+        cells, logits = list[tuple[Tensor, Tensor]](), list[Tensor]()
         layer: Any = self.layers[0]
         for i in range(self.shape.drafts):
             residual = layer.hidden_norm(x)
             both = torch.cat((layer.input_layernorm(self.embed(following[:, i : i + count])), residual), dim=-1)
             positions = pairs + 1 + i
-            q, kv = layer.self_attn.queries(both, positions), layer.self_attn.keys_values(both, positions)
-            if i == 0:
-                read = kv
-            else:
-                drafted.append(kv)
-            x = layer.after_attention(residual, _along(q, read, drafted, future))
+            cells.append(layer.self_attn.keys_values(both, positions))
+            q = layer.self_attn.queries(both, positions)
+            x = layer.after_attention(residual, _along(q, cells, future))
             logits.append(self.logits(x))
         return logits
 
 
-def _along(q: Tensor, read: tuple[Tensor, Tensor], drafted: list[tuple[Tensor, Tensor]], future: Tensor) -> Tensor:
-    """Attention of each pair's draft to the pairs up to it, and to its own drafts."""
-    keys, values = read
+def _along(q: Tensor, cells: list[tuple[Tensor, Tensor]], future: Tensor) -> Tensor:
+    """Attention of each pair's draft to the pairs up to it, which come first, and to its own drafts."""
+    (keys, values), drafted = cells[0], cells[1:]
     scores = [(q @ keys[:, None].transpose(-1, -2)).masked_fill(future, -torch.inf)]
     scores += [(q * k[:, None]).sum(-1, keepdim=True) for k, _ in drafted]
     shares = torch.cat(scores, dim=-1).softmax(-1)

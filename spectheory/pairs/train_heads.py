@@ -13,6 +13,7 @@ import platform
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -80,7 +81,7 @@ def random_anchors(windows: int, generator: torch.Generator) -> Tensor:
     return 1 + torch.rand(windows, WINDOW - DFLASH.drafts, generator=generator).argsort(dim=1)[:, :ANCHORS]
 
 
-def sample_text(target: LlamaForCausalLM, stream: Tensor, file: Path) -> Tensor:
+def sample_text(target: Any, stream: Tensor, file: Path) -> Tensor:
     """Windows ``[SAMPLED, WINDOW]`` that the target continues after PROMPT tokens of text, kept in `file`."""
     if not file.exists():
         torch.manual_seed(SCHEDULE.seed)
@@ -154,14 +155,13 @@ def make_heads(out: Path) -> None:
     stream = encode(tokenizer, [f.text for f in files if not f.held_out])
     target = LlamaForCausalLM.from_pretrained(resolve("builtin:target"), dtype=torch.float32).eval()
     target.requires_grad_(False)
-    with torch.inference_mode():
-        sampled = sample_text(target, stream, out / "sampled.pt")
+    sampled = sample_text(target, stream, out / "sampled.pt")
     torch.manual_seed(SCHEDULE.seed)
     unused = next(i for i in range(target.config.vocab_size) if not (stream == i).any())
-    heads = {"eagle3": DenseEagle3(EAGLE3, target), "dflash": DenseDFlash(DFLASH, target, mask=unused)}
-    seconds = train(heads["eagle3"], heads["dflash"], lessons(target, stream, sampled.clone()))
+    eagle3, dflash = DenseEagle3(EAGLE3, target), DenseDFlash(DFLASH, target, mask=unused)
+    seconds = train(eagle3, dflash, lessons(target, stream, sampled))
     texts = [tokenizer.encode(prompt.text) for prompt in read_prompts(PROMPTS)]
-    for name, head in heads.items():
+    for name, head in (("eagle3", eagle3), ("dflash", dflash)):
         head.half().float()
         acceptance, error = held_out_acceptance(head, target, texts)
         facts: dict[str, object] = {
