@@ -19,6 +19,7 @@ from spectheory.prediction.paths import one_call_terms
 from spectheory.prediction.trace_limits import limits_of
 from spectheory.trace import TextInfo
 from spectheory.verification import BlockVerification
+from spectheory.verification.by_start import along_calls, log_ratio
 
 
 def accepted(rule: Rule, target: Model, draft: Model, k: int) -> Fraction:
@@ -41,8 +42,8 @@ def library(terms_of: SurvivalOf, target: Table, draft: Table, k: int, length: i
     """The library's terms at every start, their mean over target-sampled text, and the limit of a trace."""
     texts = Texts(target, draft, length)
     trace, exactly = texts.trace(), texts.survivals(terms_of)
-    ratio = trace.columns["log_draft"] - trace.columns["log_target"]
-    terms, whole = one_call_terms(ratio, texts.lengths, k)
+    ratios = along_calls(trace.columns, k, log_ratio, fill=0.0)
+    terms, whole = one_call_terms(ratios, texts.lengths)
     terms, whole = terms.reshape(-1, length, k), whole.reshape(-1, length)
     for number, of in enumerate(exactly):
         for n in range(length):

@@ -23,13 +23,13 @@ from proofs_check.twins.path_theorem import Survival, accepted_law, calls, full_
 from proofs_check.twins.tree_theorem import depth, leaf_calls, rank_laws, visits
 from spectheory import Trace, drafting, hockey_stick, plan, predict
 from spectheory.prediction import Prediction
+from spectheory.prediction.path_laws import PathLaws
 from spectheory.prediction.paths import (
     TextCalls,
     calls_and_visits,
     calls_of_chains,
     calls_of_texts,
     calls_of_tree,
-    shifted_product,
     tree_survival,
 )
 from spectheory.prediction.shape_calls import BestTree, calls_by_shape, takes
@@ -167,7 +167,7 @@ def counted(recursion: Callable[..., Any], target: Table, draft: Table, k: int, 
             exact = texts.survivals(survival_by_tree(twin.given, tree))
             yield from _moments(found, recursion, exact, depth(tree), length, at_leaf)
     weights, shares = (floats(target[()]), floats(draft[()]))
-    for n, value in enumerate(shifted_product(weights, shares, 1)):
+    for n, value in enumerate(PathLaws(shares[:, None]).times(weights, 2, 1)):
         after = draft[()][n + 1] if n + 1 < len(shares) else Fraction(0)
         yield computed(value, target[()][n] * after)
 

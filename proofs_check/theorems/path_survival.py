@@ -96,9 +96,9 @@ PUBLIC = {
     "verification": "TokenVerification BlockVerification LookupMatch RULES PATH_RULES Rule "
     "PathRule PositionRule RankRule Columns",
     "drafting": "Copied",
-    "prediction.paths": "TextCalls calls_of_texts calls_of_chains tree_survival shifted_product calls_of_tree "
-    "calls_and_visits",
-    "prediction.shape_calls": "BestTree ShapeCalls takes drafted calls_by_drafted calls_by_shape",
+    "prediction.paths": "TextCalls calls_of_texts calls_of_chains tree_survival calls_of_tree calls_and_visits",
+    "prediction.path_laws": "PathLaws",
+    "prediction.shape_calls": "BestTree ShapeCalls takes drafted calls_by_drafted calls_by_shape survival_of",
 }
 """Calculators by their module; the front door's are named below."""
 

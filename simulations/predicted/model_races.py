@@ -22,7 +22,8 @@ from simulations.models.raced_texts import models, sampling, texts
 from simulations.simulators.trees import tree_of
 from simulations.verdicts.predictions import Predicted
 from spectheory.drafting import Tree
-from spectheory.prediction.paths import calls_and_visits, shifted_product, tree_survival
+from spectheory.prediction.path_laws import PathLaws
+from spectheory.prediction.paths import calls_and_visits, tree_survival
 from spectheory.trace import RECORDED_RANKS
 from spectheory.verification import RaceVerification
 
@@ -62,7 +63,7 @@ def expected_counts(label: str, shape: Tree, law: Floats, *, nodes: bool) -> dic
     expected = {f"{label}: calls": float(calls[0])}
     weights: dict[tuple[int, ...], Floats] = {(): np.ones(len(law))}
     for number, path in enumerate(shape.paths if nodes else [], start=1):
-        weights[path] = shifted_product(weights[path[:-1]], law[:, path[-1] - 1], len(path) - 1)
+        weights[path] = PathLaws(law).times(weights[path[:-1]], len(path), path[-1])
         expected[f"{label}: node {number}"] = float(starts @ weights[path])
     return expected
 

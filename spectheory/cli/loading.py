@@ -35,6 +35,7 @@ def settings_of(text: SampledText, temperature: float = 1.0, **others: Any) -> M
         chat_template=text.chat_template,
         chunk=text.chunk,
         depth=text.depth,
+        grown=text.grow,
     )
     return replace(made, **others)
 

@@ -21,12 +21,14 @@ from spectheory.plots import write_figures
 from spectheory.prediction import Plan, plan
 from spectheory.prediction.bias_tradeoff import BiasPoint, bias_tradeoff
 from spectheory.prediction.certified import by_lists
+from spectheory.prediction.grown_trees import grown_rules, measured_shape
 from spectheory.prediction.shape_calls import BestTree, Wanted
 from spectheory.reports import prediction_report
 from spectheory.trace import TRACE_FILE, Trace, trace_file
 from spectheory.trace.reading import read_files
-from spectheory.verification import PathRule
+from spectheory.verification import GrownMatch, PathRule
 from spectheory.verification.biased import BiasedVerification
+from spectheory.verification.by_start import within
 from spectheory.verification.registry import DEFAULT_RULES
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions) 
     """Answer the question and show the answer."""
     _validate(question, pair, text)
     rules = read_rules(question.rule)
-    shapes = read_shapes(question.shape, question.k_max) if question.shape else None
+    read_shapes(question.shape or (), question.k_max)
     for share in question.bias or ():
         BiasedVerification(share)
     if question.out:
@@ -56,6 +58,7 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions) 
             limit="it says how measured latencies count",
             remedy="leave it out, or give --latency",
         )
+    shapes = _recorded_deep(question, trace)
     cost = passes.looped if isinstance(passes, LatencyTable) and not question.passes_alone else passes
     with working("predicting"):
         answer = _answer(question, trace, cost, rules, shapes)
@@ -67,6 +70,14 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions) 
         write(report, out / "prediction.json", lambda: write_figures(answer, out))
 
 
+def _recorded_deep(question: PredictOptions, trace: Trace) -> list[Wanted] | None:
+    """The shapes asked for, open sizes as deep as the trace records the draft; None where none is asked for."""
+    deepest = within(trace.columns, question.k_max)
+    if deepest < question.k_max:
+        remarks.print(f"the trace records the draft to depth {deepest}: no chain or tree is deeper", markup=False)
+    return read_shapes(question.shape, question.k_max, deepest) if question.shape else None
+
+
 def _answer(
     question: PredictOptions,
     trace: Trace,
@@ -76,9 +87,11 @@ def _answer(
 ) -> Plan:
     """Every rule with every shape asked for; without shapes chains, and trees for the rules whose ranks are known."""
     settings = {"prefill_emits_token": question.prefill_token}
+    if shapes is None and rules == [GrownMatch()]:
+        shapes = [measured_shape(trace)]
     if shapes:
-        return plan(trace, cost, rules=rules or with_ranks(trace), shapes=shapes, **settings)
-    chains = [Chain(k) for k in range(1, question.k_max + 1)]
+        return plan(trace, cost, rules=rules or [*with_ranks(trace), *grown_rules(trace)], shapes=shapes, **settings)
+    chains = [Chain(k) for k in range(1, within(trace.columns, question.k_max) + 1)]
     try:
         answer = plan(trace, cost, rules=rules, shapes=chains, **settings)
     except SettingError as error:
@@ -89,11 +102,13 @@ def _answer(
         remarks.print(f"speed-ups are left out: {error}, or give --c", markup=False)
     if bounded := [rule for rule in DEFAULT_RULES if rules is None and by_lists(rule, trace)]:
         answer += plan(trace, cost, rules=bounded, shapes=chains, **settings)
-    ranked = with_ranks(trace, rules)
-    if ranked:
+    searched: list[Wanted] = [BestTree(k) for k in tree_sizes(question.k_max)]
+    grown = grown_rules(trace) if rules is None or GrownMatch() in rules else []
+    for of_trees, trees in ((with_ranks(trace, rules), searched), (grown, [measured_shape(trace)] if grown else [])):
+        if not of_trees:
+            continue
         try:
-            trees = [BestTree(k) for k in tree_sizes(question.k_max)]
-            answer += plan(trace, cost, rules=ranked, shapes=trees, **settings)
+            answer += plan(trace, cost, rules=of_trees, shapes=trees, **settings)
         except SettingError as error:  # latencies of chains alone
             remarks.print(f"trees are left out: {error}", markup=False)
     return answer

@@ -9,6 +9,7 @@ from spectheory.drafting.shapes import read_shape
 from spectheory.prediction.shape_calls import BestTree, Wanted
 from spectheory.trace import Trace
 from spectheory.verification import PathRule, RankRule
+from spectheory.verification.by_start import lacking
 from spectheory.verification.registry import DEFAULT_TREE_RULES, left_out, path_rule
 
 SEARCHED = "tree"
@@ -21,8 +22,10 @@ def with_ranks(trace: Trace, rules: Sequence[PathRule] | None = None) -> list[Ra
     """Those of `rules` (without: of the usual ones) whose law of several candidates the trace records."""
     if rules is None:
         return [rule for kinds in DEFAULT_TREE_RULES for rule in with_ranks(trace, kinds)[:1]]
-    columns = set(trace.columns)
-    return [rule for rule in rules if isinstance(rule, RankRule) and {*rule.needs, rule.recorded_in} <= columns]
+    columns = trace.columns
+    return [
+        rule for rule in rules if isinstance(rule, RankRule) and not lacking(columns, [*rule.needs, rule.recorded_in])
+    ]
 
 
 def read_rules(names: Sequence[str] | None) -> list[PathRule] | None:
@@ -55,8 +58,9 @@ def tree_sizes(k_max: int) -> list[int]:
     return sorted({*range(1, min(k_max, _EVERY_SIZE) + 1), *doubled, k_max})
 
 
-def read_shapes(names: Sequence[str], k_max: int) -> list[Wanted]:
-    """The shapes that the names stand for, up to `k_max` nodes where a name leaves the size open.
+def read_shapes(names: Sequence[str], k_max: int, deepest: int | None = None) -> list[Wanted]:
+    """The shapes that the names stand for, up to `k_max` nodes and a depth of `deepest` where a name leaves the size
+    open.
 
     Examples
     --------
@@ -68,5 +72,6 @@ def read_shapes(names: Sequence[str], k_max: int) -> list[Wanted]:
         if name == SEARCHED:
             shapes += [BestTree(k) for k in tree_sizes(k_max)]
         else:
-            shapes += read_shape(name, range(1, k_max + 1), SEARCHED)
+            found = read_shape(name, range(1, k_max + 1), SEARCHED)
+            shapes += [shape for shape in found if shape.depth <= (deepest or shape.depth)] or found
     return shapes

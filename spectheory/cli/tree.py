@@ -17,13 +17,16 @@ from spectheory.intervals import Interval
 from spectheory.limits import tunstall_bound
 from spectheory.prediction.cross_fit import PARTS, cross_fitted
 from spectheory.prediction.over_prompts import Prompts, few_prompts, ratio
-from spectheory.prediction.paths import calls_and_visits, calls_of_tree, shifted_product, tokens_left, tree_survival
+from spectheory.prediction.path_laws import PathLaws
+from spectheory.prediction.paths import calls_and_visits, calls_of_tree, tokens_left, tree_survival
+from spectheory.prediction.shape_calls import searched_laws
 from spectheory.prediction.trace_limits import Limits
 from spectheory.prediction.tree_search import FoundTree, text_tree
 from spectheory.reports import TreeAnswer, tree_report
 from spectheory.reports.remarks import given
 from spectheory.trace import RECORDED_RANKS, Trace, read_any
 from spectheory.verification import RankRule, rank_entropy
+from spectheory.verification.by_start import AtDepth, within
 from spectheory.verification.registry import DEFAULT_TREE_RULES, find_rule, ranked_names
 
 MOST_NODES = 4096
@@ -98,7 +101,7 @@ def of_ranks(law: Floats, question: TreeOptions) -> TreeAnswer:
 
 @dataclass(frozen=True)
 class _Texts:
-    """The rank laws along texts, and how to search and to judge a tree there."""
+    """The rank laws along texts, by position or by start and depth, and how to search and to judge a tree there."""
 
     law: Floats
     lengths: NDArray[np.int64]
@@ -126,12 +129,12 @@ class _Texts:
         """Share of the calls in which each node is accepted, over the starts that this tree's calls have (exact)."""
         _, visits = calls_and_visits(tree_survival(self.law, tree)[0], self.lengths)
         left = tokens_left(self.lengths)
-        columns = np.ascontiguousarray(self.law.T)
+        laws = PathLaws(self.law)
         paths, shares = tree.paths, np.zeros(tree.nodes)
         above = [visits]
         for node in sorted(range(tree.nodes), key=paths.__getitem__):  # depth first: only one path is held
             depth = len(paths[node])
-            weight = shifted_product(above[depth - 1], columns[paths[node][-1] - 1], depth - 1)
+            weight = laws.times(above[depth - 1], depth, paths[node][-1])
             above[depth:] = [np.where(left >= depth, weight, 0.0)]
             shares[node] = above[depth].sum() / visits.sum()
         return shares
@@ -140,7 +143,9 @@ class _Texts:
 def of_trace(trace: Trace, rule: RankRule, question: TreeOptions) -> TreeAnswer:
     """A tree for the texts of a trace under the real dependence of their ranks, beside simpler ones (S4, §7)."""
     rule.require(trace.columns)
-    law = rule.rank_law(trace.columns, min(question.nodes, rule.known_ranks(trace.columns, RECORDED_RANKS)))
+    law = searched_laws(rule, trace.columns, question.nodes)
+    first = rule.rank_law(AtDepth(trace.columns, 1), law.shape[-1]).mean(axis=0)
+    deepest = within(trace.columns, question.max_depth or question.nodes)
     # Recursive rejection judges its candidates in order, whatever is asked for.
     consecutive = rule.consecutive or question.consecutive
     texts = _Texts(law, trace.lengths, question.nodes, question.max_depth, consecutive)
@@ -148,8 +153,8 @@ def of_trace(trace: Trace, rule: RankRule, question: TreeOptions) -> TreeAnswer:
     with working("searching trees"):
         searched = texts.search(law, trace.lengths)
         tree = searched.tree
-        iid = optimal_tree(law.mean(axis=0), question.nodes, question.max_depth, consecutive=consecutive)
-        chain = Chain(min(question.nodes, question.max_depth or question.nodes)).tree()
+        iid = optimal_tree(first, question.nodes, deepest, consecutive=consecutive)
+        chain = Chain(min(question.nodes, deepest)).tree()
         calls = {
             "held_out": texts.held_out_calls(prompts.folds(PARTS)),
             "same_texts": texts.calls(tree),
@@ -191,5 +196,5 @@ def _notes(trace: Trace, rule: RankRule, prompts: int, chain: Tree, question: Tr
         "Ranks in the paths are counted from 1.",
     ]
     if chain.nodes < question.nodes:
-        notes.append(f"The chain has {chain.nodes} nodes, as deep as --max-depth allows.")
+        notes.append(f"The chain has {chain.nodes} nodes, as deep as --max-depth and the trace allow.")
     return [*notes, *given(trace.provenance), *few_prompts(prompts)]

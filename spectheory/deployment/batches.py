@@ -14,6 +14,7 @@ from spectheory.intervals import Interval
 from spectheory.prediction.shape_calls import ShapeCalls, calls_by_shape
 from spectheory.trace import Trace
 from spectheory.verification import PathRule
+from spectheory.verification.by_start import within
 
 BATCHES = tuple(2**i for i in range(9))
 """1 to 256."""
@@ -69,7 +70,7 @@ def best_lengths(
             remedy="use a roofline or an affine fit",
         )
     rule.require(trace.columns)
-    chains = list(calls_by_shape(trace, rule, [Chain(k) for k in range(1, k_max + 1)]))
+    chains = list(calls_by_shape(trace, rule, [Chain(k) for k in range(1, within(trace.columns, k_max) + 1)]))
     return [
         _best(trace, chains, replace(cost, batch=batch, context=context))
         for context in (contexts if contexts is not None else [cost.context])

@@ -10,6 +10,7 @@ from spectheory.errors import SettingError
 from spectheory.prediction.shape_calls import BestTree, scored_parts
 from spectheory.trace import Trace
 from spectheory.verification import RankRule
+from spectheory.verification.by_start import within
 
 _DEPTHS = (1, 2, 3, 4, 6, 8, 12)
 """Depths that the first round tries."""
@@ -47,10 +48,11 @@ def fastest_tree(
     ['best tree of 8, depth 3', 'best tree of 2, depth 1']
     """
     tried: dict[Setting, float] = {}
+    deepest = within(trace.columns, nodes)
 
     def gain(setting: Setting) -> float:
         size, depth = setting
-        if not (_LEAST <= size <= nodes and 1 <= depth < size):
+        if not (_LEAST <= size <= nodes and 1 <= depth < size and depth <= deepest):
             return 0.0
         if setting not in tried:
             tried[setting] = _speedup(trace, rule, cost, BestTree(size, depth, drafted_as))

@@ -13,6 +13,7 @@ from spectheory.drafting import Chain
 from spectheory.errors import SettingError
 from spectheory.prediction import plan
 from spectheory.verification import PathRule, RankRule
+from spectheory.verification.by_start import within
 
 
 @dataclass(frozen=True)
@@ -84,8 +85,10 @@ def rank_drafts(
         longest = measured_nodes(draft.cost, k_max)
         if longest < k_max:
             left_out.append(f"{draft.name}: chains beyond k = {longest}, latencies were measured on no longer calls.")
+        if (deepest := within(draft.trace.columns, longest)) < longest:
+            left_out.append(f"{draft.name}: drafts beyond k = {deepest}, the trace records the draft no deeper.")
         ask = partial(plan, draft.trace, draft.cost)
-        found = ask(rules=rules, shapes=[Chain(k) for k in range(1, longest + 1)])
+        found = ask(rules=rules, shapes=[Chain(k) for k in range(1, deepest + 1)])
         fastest = [max(found.of(label), key=lambda p: p.gain) for label in found.labels]
         without = {candidate.prediction.rule for candidate in candidates if candidate.draft.name == NO_DRAFT}
         candidates += [

@@ -179,13 +179,13 @@ def _asked(trace: Trace, stated: tuple[PathRule, ...], greedy: bool) -> list[Pat
         copied = [rule for rule in stated if not rule.uses_draft]
         for rule in (*copied, *([] if copied else [ArgmaxDraft()])):
             rule.require(trace.columns)
-        has_draft = set(ArgmaxDraft.needs) <= set(trace.columns)
+        has_draft = not ArgmaxDraft().lacks(trace.columns)
         return [*copied, *([GreedyMatch()] if has_draft else [])]
     for rule in stated:
         rule.require(trace.columns)
     named = {rule.name for rule in stated}
     others = [r for r in RULES.values() if r.name not in named and r.output == "sample"]
-    return [*stated, *(rule for rule in others if set(rule.needs) <= set(trace.columns))]
+    return [*stated, *(rule for rule in others if not rule.lacks(trace.columns))]
 
 
 def _alike(read: list[tuple[str, Floats]]) -> Iterator[tuple[tuple[str, ...], Floats]]:

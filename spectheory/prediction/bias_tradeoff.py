@@ -19,6 +19,7 @@ from spectheory.prediction.paths import calls_and_visits, tokens_left
 from spectheory.trace import UNO_SHARES, Trace
 from spectheory.verification import TokenVerification
 from spectheory.verification.biased import BiasedVerification
+from spectheory.verification.by_start import deepest
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,12 @@ def bias_tradeoff(
     if "total_variation" not in trace.columns:
         raise TraceError(
             "the trace has no total_variation", limit="the bias is a share of it", remedy="measure the pair"
+        )
+    if deepest(trace.columns) is not None:
+        raise TraceError(
+            "the bias is asked for with a draft whose pmfs depend on where the call starts",
+            limit="a position's bias then depends on the calls too",
+            remedy="leave --bias out, or measure a draft model",
         )
     if not shares:
         raise SettingError("there is no share", limit="needs one in [0, 1]", remedy="0 is lossless")

@@ -21,6 +21,7 @@ from scipy.linalg import lapack
 
 from spectheory.drafting import Tree
 from spectheory.prediction.law import moves_of
+from spectheory.prediction.path_laws import PathLaws
 
 Floats = NDArray[np.float64]
 
@@ -91,32 +92,25 @@ def tree_survival(law: Floats, tree: Tree) -> tuple[Floats, Floats]:
 
     .. math:: P(\tau \ge i \mid x) = \sum_{v:\ \text{depth } i}\ \prod_{j\le i} P(R_{n+j} = r_j(v) \mid x_{n+j})
 
-    `law` ``[N, A]`` is P(R = r | text) at each position, r = 1..A, with A at least the tree's largest rank. Both
-    results are ``[N, depth]``; the second is the probability that the call ends at a leaf of each depth, after which
-    the draft's next pass is on two tokens.
+    `law` ``[N, A]`` is P(R = r | text) at each position, r = 1..A, with A at least the tree's largest rank; of drafts
+    by start it is ``[N, K, A]``, the law by start and depth, with K at least the tree's depth (§10). Both results are
+    ``[N, depth]``; the second is the probability that the call ends at a leaf of each depth, after which the draft's
+    next pass is on two tokens.
     """
     survival, leaves = np.zeros((tree.depth, len(law))), np.zeros((tree.depth, len(law)))
-    columns = np.ascontiguousarray(law.T)
+    laws = PathLaws(law)
     above = [np.ones(len(law))]
     inner = set(tree.parents.tolist())
     paths = tree.paths
     for node in sorted(range(tree.nodes), key=paths.__getitem__):  # depth first: only one path is held
         depth = len(paths[node])
-        weight = shifted_product(above[depth - 1], columns[paths[node][-1] - 1], depth - 1)
+        weight = laws.times(above[depth - 1], depth, paths[node][-1])
         survival[depth - 1] += weight
         if node in inner:
             above[depth:] = [weight]
         else:
             leaves[depth - 1] += weight
     return survival.T, leaves.T
-
-
-def shifted_product(weight: Floats, column: Floats, shift: int) -> Floats:
-    """``weight[n] * column[n + shift]``, 0 past the end."""
-    product = np.zeros_like(weight)
-    inside = max(len(weight) - shift, 0)
-    np.multiply(weight[:inside], column[shift:], out=product[:inside])
-    return product
 
 
 def calls_of_tree(
@@ -254,16 +248,15 @@ class _CallSystem:
         return solution.T
 
 
-def one_call_terms(log_ratio: Floats, lengths: NDArray[np.int64], k: int) -> tuple[Floats, NDArray[np.bool_]]:
+def one_call_terms(log_ratios: Floats, lengths: NDArray[np.int64]) -> tuple[Floats, NDArray[np.bool_]]:
     r"""Terms of the one-call upper bound at each start (§7).
 
     For any lossless verification of drafts drawn from q, :math:`E[\tau] \le \sum_{i\le k} E \min(1, \prod_{l\le
     i}\rho_{n+l})`: an upper bound on the accepted drafts of one call, with the expectation over target-sampled text. It
     is no survival function and no bound over several calls; argmax drafts are not drawn from q and may exceed it.
 
-    `log_ratio` ``[N]`` is log q - log p of the tokens. Returns the terms ``[N, k]``, min(1, product of the first i
-    ratios) for i = 1..k, and the starts ``[N]`` with k tokens left in their text: only these estimate the bound.
+    `log_ratios` ``[N, k]`` are log q - log p of the k tokens from each start on; of drafts by start with q by start and
+    depth (§10). Returns the terms ``[N, k]``, min(1, product of the first i ratios) for i = 1..k, and the starts
+    ``[N]`` with k tokens left in their text: only these estimate the bound.
     """
-    padded = np.concatenate([log_ratio, np.zeros(k - 1)])
-    cumulative = np.cumsum(np.lib.stride_tricks.sliding_window_view(padded, k), axis=1)
-    return np.exp(np.minimum(0.0, cumulative)), tokens_left(lengths) >= k
+    return np.exp(np.minimum(0.0, np.cumsum(log_ratios, axis=1))), tokens_left(lengths) >= log_ratios.shape[1]

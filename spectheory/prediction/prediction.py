@@ -26,11 +26,13 @@ from spectheory.prediction.shape_calls import BestTree, ShapeCalls, Wanted, call
 from spectheory.prediction.trace_limits import Limits, limits_of
 from spectheory.trace import SOURCES, Trace
 from spectheory.verification import PathRule, RankRule
+from spectheory.verification.by_start import AtDepth, within
 from spectheory.verification.registry import DEFAULT_RULES, names, ranked_names
 
 _LETTERS_SHOWN = 40
 """Letters of a shape that a repr writes out."""
 DEFAULT_SHAPES = tuple(Chain(k) for k in range(1, 17))
+"""Without shapes of their own, plans have these, as far as the trace records the draft."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class Prediction:
       (§7); the range is over prompts. `accepted_length` is one less.
     - `acceptance` is the acceptance rate of a call's first draft, averaged over positions.
     - `iid_tokens_per_call` is the i.i.d. formula: C1 (``leviathan2023``) with that rate for a chain, S1 with the mean
-      rank law for another shape.
+      rank law for another shape; of drafts by start with the law of a call's first draft (§10).
     - `speedup` is tokens per second over those of plain decoding, if a cost model was given (C2).
     - `limits` are those on one call, and idealised values, at as many draft nodes.
     - `held_out`: every text was scored with a shape that was not chosen on it (not so for a tree searched on one
@@ -94,7 +96,7 @@ class Prediction:
             "rule": self.rule.name,
             "shape": str(self.shape),
             "wanted": str(self.wanted),
-            "paths": None if isinstance(self.shape, Chain) else self.shape.tree().paths,
+            "paths": self.shape.listed,
             "k": self.shape.nodes,
             "depth": self.shape.depth,
             "tokens_per_call": self.tokens_per_call.as_dict(),
@@ -183,13 +185,14 @@ def plan(
     cost: CostModel | None = None,
     *,
     rules: Sequence[PathRule] | None = None,
-    shapes: Sequence[Wanted] = DEFAULT_SHAPES,
+    shapes: Sequence[Wanted] | None = None,
     prefill_emits_token: bool = False,
 ) -> Plan:
     """Predict every rule with every shape it takes and find the best; the other arguments are those of :func:`predict`.
 
     The default rules are those of :data:`~spectheory.verification.registry.DEFAULT_RULES` that the trace has columns
-    for. Only rules with ranks take shapes other than chains.
+    for, the default shapes :data:`DEFAULT_SHAPES`. Only rules with ranks take shapes other than chains. No shape may be
+    deeper than a draft is recorded by start (§10); the default ones are cut there.
 
     Examples
     --------
@@ -200,7 +203,9 @@ def plan(
     ('token', 7)
     """
     if rules is None:
-        rules = [rule for rule in DEFAULT_RULES if set(rule.needs) <= set(trace.columns)]
+        rules = [rule for rule in DEFAULT_RULES if not rule.lacks(trace.columns)]
+    if shapes is None:
+        shapes = DEFAULT_SHAPES[: within(trace.columns, len(DEFAULT_SHAPES))]
     _check(rules, shapes, cost)
     if any(by_lists(rule, trace, shape) for rule in rules for shape in shapes):
         return _with_lists(trace, cost, rules, shapes, prefill_emits_token)
@@ -345,4 +350,4 @@ def _prediction(
 def _iid_tokens(trace: Trace, rule: PathRule, shape: Shape, acceptance: float) -> float:
     if isinstance(shape, Chain) or not isinstance(rule, RankRule):
         return iid_tokens_per_call(acceptance, shape.depth)
-    return float(expected_tokens(shape, rule.rank_law(trace.columns, shape.max_rank).mean(axis=0)))
+    return float(expected_tokens(shape, rule.rank_law(AtDepth(trace.columns, 1), shape.max_rank).mean(axis=0)))

@@ -20,6 +20,7 @@ from spectheory.prediction.over_prompts import Prompts, ratio
 from spectheory.prediction.paths import one_call_terms, tokens_left
 from spectheory.trace import GIVEN_TEXT, RECORDED_RANKS, Trace
 from spectheory.verification import PathRule, RankRule
+from spectheory.verification.by_start import AtDepth, along_calls, log_ratio, within
 
 _SHARE_OF_STARTS = 1 / 8
 """Starts with room for a call that a limit needs, of all positions: fewer are those near the prompts alone."""
@@ -37,7 +38,8 @@ class Limits:
     - `text`: B6, drafts that do not sample (independent of the target's randomness), without an i.i.d. assumption.
     - `iid_branching`: B2', the same if conditional pmfs are i.i.d.
     - `iid_channel`: T1 if ranks are i.i.d. along the text: ranks of the rule itself, or of recursive rejection for a
-      rule without ranks. Ranks beyond 8, or beyond those recorded, count as one.
+      rule without ranks. Ranks beyond 8, or beyond those recorded, count as one. Of drafts by start the ranks are those
+      of a call's first draft (§10).
     """
 
     one_call: Interval | None = None
@@ -50,9 +52,11 @@ class Limits:
         own = self
         if not isinstance(shape, Chain):
             own = replace(own, one_call=None)
+        if rule.grows:  # its ranks are of no fixed tree
+            own = replace(own, iid_channel=None)
         if isinstance(rule, RankRule):
             with suppress(TraceError):  # one rank may be known without the law of the others
-                law = rule.rank_law(trace.columns, rule.known_ranks(trace.columns, RECORDED_RANKS))
+                law = rule.rank_law(AtDepth(trace.columns, 1), rule.known_ranks(trace.columns, RECORDED_RANKS))
                 own = replace(own, iid_channel=_channel(law, shape.nodes))
         return own
 
@@ -67,21 +71,21 @@ def limits_of(prompts: Prompts, trace: Trace, ks: Sequence[int]) -> dict[int, Li
     return {k: _limits_at(trace, k, *measured.get(k, (None, None))) for k in ks}
 
 
-def _on_text(prompts: Prompts, trace: Trace, ks: Sequence[int]) -> dict[int, tuple[Interval, Interval]]:
+def _on_text(prompts: Prompts, trace: Trace, ks: Sequence[int]) -> dict[int, tuple[Interval | None, Interval]]:
     """The one-call bound and B6, over starts chosen by position alone: k tokens might follow them.
 
-    Where too few positions are such starts there is none.
+    Where too few positions are such starts there is none, and no one-call bound beyond the drafts that are recorded.
     """
     if trace.provenance.get("origin") == GIVEN_TEXT:
         return {}
     deepest = max(ks)
-    log_ratio = trace.columns["log_draft"] - trace.columns["log_target"]
-    terms, _ = one_call_terms(log_ratio, trace.lengths, deepest)
+    drafted = within(trace.columns, deepest)
+    terms, _ = one_call_terms(along_calls(trace.columns, drafted, log_ratio, fill=0.0), trace.lengths)
     walks, _ = surprisal_walks(-trace.columns["log_target"], trace.lengths, deepest)
     left = tokens_left(trace.lengths)
     position = np.repeat(trace.lengths, trace.lengths) - left
     # No draft beyond the end of a text that ended by itself is accepted.
-    one_call = np.cumsum(np.where(np.arange(deepest) < left[:, None], terms, 0.0), axis=1)
+    one_call = np.cumsum(np.where(np.arange(drafted) < left[:, None], terms, 0.0), axis=1)
     # Which starts count must not depend on what follows: a text counts as long as it might have become.
     room = np.repeat(_possible_lengths(trace), trace.lengths)
     # The threshold of each half of the prompts comes from the other half, so that B6 stays a bound.
@@ -92,7 +96,9 @@ def _on_text(prompts: Prompts, trace: Trace, ks: Sequence[int]) -> dict[int, tup
         if whole.sum() < max(1, _SHARE_OF_STARTS * len(trace)):
             continue
         starts, most = prompts.sum_rows(whole), (1.0, k + 1.0)
-        of_call = ratio(prompts.sum_rows(np.where(whole, one_call[:, k - 1] + 1, 0.0)), starts, limits=most)
+        of_call = None
+        if k <= drafted:
+            of_call = ratio(prompts.sum_rows(np.where(whole, one_call[:, k - 1] + 1, 0.0)), starts, limits=most)
         of_text = ratio(prompts.sum_rows(_cross_fitted(walks[:, :k], whole, half, k)), starts, limits=most)
         found[k] = of_call, _cut(of_text, k + 1.0)
     return found
@@ -123,7 +129,7 @@ def _limits_at(trace: Trace, k: int, one_call: Interval | None, text: Interval |
         mu, mu2 = float(columns["target_entropy"].mean()), float(columns["target_second_moment"].mean())
         branching = branching_bound(mu, max(mu2, mu * mu), k) + 1
     if "rejection_rank" in columns:
-        channel = _channel(columns["rejection_rank"], k)
+        channel = _channel(columns["rejection_rank"], k)  # of drafts by start: those of the first draft
     return Limits(one_call, text, branching, channel)
 
 

@@ -13,6 +13,7 @@ from spectheory.drafting import Tree
 from spectheory.drafting.shapes import at_least_one
 from spectheory.drafting.weights import validate_rank_pmf
 from spectheory.errors import ShapeError
+from spectheory.prediction.path_laws import PathLaws
 from spectheory.prediction.paths import calls_and_visits, tokens_left, tree_survival
 
 Floats = NDArray[np.float64]
@@ -60,9 +61,10 @@ def text_tree(
     they fall: a node too many can cost calls. The calls are exact for these texts. Optimality is not guaranteed, and a
     smaller budget may find a better tree.
 
-    `law` ``[N, A]`` is P(R = r | text) at each position, r = 1..A, texts concatenated; `lengths` ``[texts]`` are their
-    tokens, N in all. `budget` is the most nodes, `max_depth` their largest depth. With `consecutive`, children have
-    ranks 1..m, as recursive rejection tries them in order.
+    `law` ``[N, A]`` is P(R = r | text) at each position, r = 1..A, texts concatenated; of drafts by start it is
+    ``[N, K, A]``, and no tree is deeper than K (§10). `lengths` ``[texts]`` are their tokens, N in all. `budget` is the
+    most nodes, `max_depth` their largest depth. With `consecutive`, children have ranks 1..m, as recursive rejection
+    tries them in order.
 
     Examples
     --------
@@ -74,8 +76,9 @@ def text_tree(
     ('tree 2 2-1 2-1-2', 10.4, 20.0)
     """
     _validate(law, lengths, budget, max_depth)
-    depth = min(budget, max_depth or budget, int(lengths.max()))
-    grower = _Grower(law, depth, consecutive)
+    laws = PathLaws(law)
+    depth = min(budget, max_depth or budget, laws.deepest or budget, int(lengths.max()))
+    grower = _Grower(laws, depth, consecutive)
     left = tokens_left(lengths)
     best = grower.grow(budget, lambda depth: np.where(left >= depth, 1.0, 0.0))
     calls = greedy = _calls(law, lengths, best)
@@ -91,10 +94,10 @@ def text_tree(
 
 
 def _validate(law: Floats, lengths: NDArray[np.int64], budget: int, max_depth: int | None) -> None:
-    if law.ndim != 2 or len(law) != int(np.sum(lengths)) or not len(law):
+    if law.ndim not in (2, 3) or len(law) != int(np.sum(lengths)) or not len(law):
         raise ShapeError(
             f"the rank law is {law.shape}, the texts have {int(np.sum(lengths))} tokens",
-            limit="needs [N, A] and texts of N tokens",
+            limit="needs [N, A], or [N, K, A] by start and depth, and texts of N tokens",
             remedy="pass one row per token",
         )
     if lengths.min() < 1:
@@ -161,9 +164,8 @@ def _ahead(calls: Floats, left: NDArray[np.int64], steps: int) -> Floats:
 class _Grower:
     """Grows trees node by node, the candidate of the largest gain first."""
 
-    def __init__(self, law: Floats, depth: int, consecutive: bool) -> None:
-        self.law, self.depth, self.consecutive = law, depth, consecutive
-        self.columns = np.ascontiguousarray(law.T)
+    def __init__(self, laws: PathLaws, depth: int, consecutive: bool) -> None:
+        self.laws, self.depth, self.consecutive = laws, depth, consecutive
 
     def grow(self, budget: int, worth: Worth) -> Tree:
         """The first `budget` nodes."""
@@ -178,8 +180,7 @@ class _Grower:
                 return
             if depth not in worths:
                 worths[depth] = worth(depth)
-            here = self._weight(path) * worths[depth]
-            gains = self.columns[:, depth - 1 :] @ here[: len(here) - depth + 1]
+            gains = self.laws.sums(self._weight(path) * worths[depth], depth)
             if self.consecutive:
                 siblings[path] = gains
                 gains = gains[:1]
@@ -191,7 +192,7 @@ class _Grower:
         while waiting and len(paths) < budget:
             _, depth, path = heapq.heappop(waiting)
             paths.append(path)
-            if self.consecutive and path[-1] < len(self.columns):
+            if self.consecutive and path[-1] < self.laws.ranks:
                 gain = siblings[path[:-1]][path[-1]]
                 heapq.heappush(waiting, (-float(gain), depth, _next_sibling(path)))
             offer(path)
@@ -208,8 +209,7 @@ class _Grower:
             if path and path not in inner and not (self.consecutive and _next_sibling(path) in inside):
                 leaves.append((float(self._weight(path) @ worth(depth - 1)), path))
             if depth <= self.depth:
-                here = self._weight(path) * worth(depth)
-                gains = self.columns[:, depth - 1 :] @ here[: len(here) - depth + 1]
+                gains = self.laws.sums(self._weight(path) * worth(depth), depth)
                 missing = [(float(g), (*path, r)) for r, g in enumerate(gains, 1) if (*path, r) not in inside]
                 candidates += missing[:1] if self.consecutive else missing
         return sorted(leaves)[:_RIM], sorted(candidates)[: -_RIM - 1 : -1]
@@ -221,11 +221,9 @@ class _Grower:
 
     def _weight(self, path: Path) -> Floats:
         """Probability that a node is accepted by a call that starts at each position."""
-        weight = np.ones(len(self.law))
-        for shift, rank in enumerate(path):
-            inside = len(weight) - shift
-            weight[:inside] *= self.columns[rank - 1, shift:]
-            weight[inside:] = 0.0
+        weight = np.ones(self.laws.starts)
+        for depth, rank in enumerate(path, start=1):
+            weight = self.laws.times(weight, depth, rank)
         return weight
 
 

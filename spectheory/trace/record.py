@@ -17,7 +17,9 @@ from spectheory.trace import parquet
 from spectheory.trace.checks import Fault, faults
 from spectheory.trace.columns import COLUMNS, REQUIRED
 from spectheory.trace.lists import LIST_COLUMNS, from_columns, to_columns
+from spectheory.trace.stored import stored
 from spectheory.truncated.top import TopLogProbs
+from spectheory.verification.by_start import deepest
 
 TRACE_FILE = "trace.parquet"
 """Name of the trace in the folder of a measurement."""
@@ -62,7 +64,8 @@ class TextInfo:
 class Trace:
     """Per-position statistics of texts, concatenated.
 
-    `columns` are arrays ``[N]`` or ``[N, r]`` by the names of :data:`COLUMNS`; the token counts of `texts` add up to N;
+    `columns` are arrays ``[N]`` or ``[N, r]`` by the names of :data:`COLUMNS`, of drafts by start with K depths as the
+    second dimension (§10); the token counts of `texts` add up to N;
     `provenance` has models, sampling settings, seed, origin of the text, versions, machine. A trace of the most
     probable tokens has `lists` (target, draft) by position; ``token`` then names the text's tokens. A ``TraceError``
     says which column is missing or does not hold what :data:`COLUMNS` says.
@@ -97,11 +100,29 @@ class Trace:
             )
         for fault in faults(self.columns):
             raise self._refused(fault)
+        self._check_depth()
+        if self.lists and self.depth is not None:
+            raise TraceError(
+                "the trace has lists of the most probable tokens and columns by start",
+                limit="lists are by position",
+                remedy="leave one of them out",
+            )
         if self.lists and (len(self.lists) != tokens or "token" not in self.columns):
             raise TraceError(
                 f"there are {len(self.lists)} lists for {tokens} tokens",
                 limit="needs one pair, and an id, per token",
                 remedy="list every position",
+            )
+
+    def _check_depth(self) -> None:
+        """Columns by start are as deep as the provenance says, if it does."""
+        settings = self.provenance.get("settings")
+        stated = settings.get("depth") if isinstance(settings, Mapping) else None
+        if self.depth is not None and stated is not None and stated != self.depth:
+            raise TraceError(
+                f"columns by start have {self.depth} depths",
+                limit=f"the provenance says {stated!r}",
+                remedy="measure the pair again",
             )
 
     def _refused(self, fault: Fault) -> SpectheoryError:
@@ -129,6 +150,11 @@ class Trace:
     def __len__(self) -> int:
         """Number of output tokens over all texts."""
         return len(self.columns["log_target"])
+
+    @property
+    def depth(self) -> int | None:
+        """K, the deepest draft that is recorded by start (§10); None where drafts depend on their position alone."""
+        return deepest(self.columns)
 
     def locate(self, row: int) -> tuple[TextInfo, int]:
         """The text that `row` belongs to and the position in it."""
@@ -196,9 +222,12 @@ class Trace:
         return cls(columns, infos, provenance or {"source": "log-probabilities"})
 
     def write(self, path: Path) -> None:
-        """Write as one Parquet file; it appears when whole."""
+        """Write as one Parquet file; it appears when whole.
+
+        Numbers by start lose their last bits (:data:`~spectheory.trace.stored.START_BITS`), all others keep theirs.
+        """
         texts = [asdict(text) for text in self.texts]
-        columns = {**self.columns, **to_columns(self.lists)}
+        columns = {**{name: stored(name, values) for name, values in self.columns.items()}, **to_columns(self.lists)}
         parquet.write(path, columns, {"provenance": dict(self.provenance), "texts": texts})
 
     @classmethod

@@ -7,7 +7,6 @@ law of the rank R, so that it takes any draft shape. Predictor, figures and comm
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -18,14 +17,11 @@ from spectheory.checks import whole
 from spectheory.distributions import Array
 from spectheory.errors import SettingError, ShapeError, TraceError
 from spectheory.intervals import Interval
-from spectheory.verification.by_start import by_depth, deepest
+from spectheory.verification.by_start import Columns as Columns
+from spectheory.verification.by_start import along_calls, by_depth, deepest, lacking, read_as
 from spectheory.verification.means import exact_mean
 
 Floats = NDArray[np.float64]
-Columns = Mapping[str, NDArray[Any]]
-"""Per-position statistics of a text by name, each ``[N]``; the names are those of :mod:`spectheory.trace`."""
-
-
 _SINGLE_ROUNDING = 1e-4
 """How far the sums of recorded laws may be off: they come from float32 sums over the vocabulary."""
 
@@ -55,6 +51,7 @@ class Rule(ABC):
     - `by_arrival`: whether candidates stand in the order of a race's arrivals, whose clocks the output shares.
     - `several`: whether it judges several candidates at one position.
     - `output`: a sample of the target (lossless), the target's most probable token, or neither.
+    - `grows`: whether its drafts are a tree grown from confidences, whose size is that of the measurement.
     - `served`: whether a serving engine is known to run it.
     """
 
@@ -65,6 +62,7 @@ class Rule(ABC):
     drafts: ClassVar[Drafts] = "drawn"
     by_arrival: ClassVar[bool] = False
     several: ClassVar[bool] = False
+    grows: ClassVar[bool] = False
     output: ClassVar[Output] = "sample"
     served: ClassVar[bool] = False
 
@@ -134,10 +132,15 @@ class PathRule(Rule):
         """Calls of each text by the tokens that they draft; None if calls draft the whole shape wherever they start."""
         return None
 
+    def lacks(self, columns: Columns) -> list[str]:
+        """Columns that the rule reads and that are not there; of drafts by start those by start (§10)."""
+        if self.grows or not self.uses_draft:
+            return [name for name in self.needs if name not in columns]
+        return lacking(columns, self.needs)
+
     def require(self, columns: Columns) -> None:
         """Raise a `TraceError` if `columns` lacks what this rule reads."""
-        missing = [name for name in self.needs if name not in columns]
-        if missing:
+        if missing := self.lacks(columns):
             limit, remedy = self.missing
             raise TraceError(
                 f"rule {self.name!r} cannot be predicted: the trace has no {', '.join(missing)}",
@@ -155,11 +158,7 @@ class PositionRule(PathRule):
 
     def path_survival(self, columns: Columns, k: int) -> NDArray[np.float64]:
         """Survival ``[N, k]``: running products of a(x) (§7, exact; of drafts by start §10)."""
-        if deepest(columns) is None:
-            accepted = windows(self.accepted_at(columns), k, fill=0.0)
-        else:
-            accepted = np.stack([self.accepted_at(at) for at in by_depth(columns, k)], axis=1)
-        return np.multiply.accumulate(accepted, axis=1)
+        return np.multiply.accumulate(along_calls(columns, k, self.accepted_at, fill=0.0), axis=1)
 
 
 class RankRule(PositionRule):
@@ -199,9 +198,19 @@ class RankRule(PositionRule):
         """P(R = r | text) at each position, r = 1..max_rank, ``[N, max_rank]`` (§7, exact unless `estimated`)."""
 
     def known_ranks(self, columns: Columns, most: int) -> int:
-        """How many ranks :meth:`rank_law` gives, at most `most`: as many as a recorded law has."""
-        law = columns.get(self.recorded_in)
-        return most if law is None or law.ndim == 1 else min(most, law.shape[1])
+        """How many ranks :meth:`path_laws` gives, at most `most`: as many as a recorded law has."""
+        name = read_as(columns, self.recorded_in)
+        if name not in columns:
+            return most
+        return min([most, *columns[name].shape[2 if name != self.recorded_in else 1 :]])
+
+    def path_laws(self, columns: Columns, max_rank: int, depth: int) -> NDArray[np.float64]:
+        """P(R = r | text) of the drafts of calls: ``[N, max_rank]`` by position, or by start and depth ``[N, depth,
+        max_rank]`` where the draft's pmfs depend on the start (§7, §10, exact unless `estimated`).
+        """
+        if deepest(columns) is None:
+            return self.rank_law(columns, max_rank)
+        return np.stack([self.rank_law(at, max_rank) for at in by_depth(columns, depth)], axis=1)
 
     def acceptance(self, target: Any, draft: Any, k: int = 1) -> Array:
         """Probability ``[...]`` that the output is among the first k candidates, P(R <= k) (exact)."""
@@ -261,12 +270,6 @@ def at_token(values: Array, token: Any, xp: Any) -> Array:
         ) from error
     ids, values = xp.broadcast_to(ids, shape), xp.broadcast_to(values, (*shape, size))
     return xp.take_along_axis(values, ids[..., None], axis=-1)[..., 0]
-
-
-def windows(values: NDArray[np.float64], k: int, *, fill: float) -> NDArray[np.float64]:
-    """The k values from each position on, ``[N, k]``, with `fill` past the end."""
-    padded = np.concatenate([values, np.full(k - 1, fill)])
-    return np.lib.stride_tricks.sliding_window_view(padded, k)
 
 
 def single_candidate(rule: Rule, k: int) -> None:

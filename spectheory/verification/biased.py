@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from spectheory.distributions import Array, validate_pair
 from spectheory.errors import SettingError
-from spectheory.verification.base import Columns, Output, PositionRule, single_candidate, windows
+from spectheory.verification.base import Columns, Output, PositionRule, single_candidate
+from spectheory.verification.by_start import along_calls
 
 
 @dataclass(frozen=True)
@@ -99,13 +100,13 @@ class BiasedVerification(PositionRule):
 
     def _log_windows(self, columns: Columns, k: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         r"""Logs ``[N, k]`` of :math:`(1-t) w_1 \cdots w_{l-1}` and of :math:`\min(1, \rho_l)`."""
-        log_ratio = _log_ratio(columns)
+        log_ratio = along_calls(columns, k, _log_ratio, fill=-np.inf)
         with np.errstate(divide="ignore"):  # log 0 at shares 0 and 1
             log_share, log_rest = np.log(self.share), np.log1p(-self.share)
         weight = np.minimum(np.logaddexp(log_rest, log_share + log_ratio), log_ratio)
-        before = np.roll(windows(weight, k, fill=-np.inf), 1, axis=1)
+        before = np.roll(weight, 1, axis=1)
         before[:, 0] = log_rest
-        return np.cumsum(before, axis=1), windows(np.minimum(log_ratio, 0.0), k, fill=-np.inf)
+        return np.cumsum(before, axis=1), np.minimum(log_ratio, 0.0)
 
 
 def _log_ratio(columns: Columns) -> NDArray[np.float64]:

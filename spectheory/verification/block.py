@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.distributions import Array
-from spectheory.verification.base import Columns, PathRule, windows
+from spectheory.verification.base import Columns, PathRule
+from spectheory.verification.by_start import along_calls, log_ratio
 from spectheory.verification.token import TokenVerification
 
 
@@ -48,9 +49,8 @@ class BlockVerification(PathRule):
         r"""Survival ``[N, k]``: :math:`\min(1, \min_{j\le i}\prod_{l\le j}\rho_{n+l})` (§7, exact).
 
         The running minimum of the cumulative likelihood ratio; the look-alike :math:`\min(1, \prod\rho)` is no
-        survival function.
+        survival function. Of drafts by start the ratio is :math:`\rho_{n,l}` (§10, exact).
         """
-        log_ratio = columns["log_draft"] - columns["log_target"]
         with np.errstate(invalid="ignore"):
-            cumulative = np.cumsum(windows(log_ratio, k, fill=0.0), axis=1)
+            cumulative = np.cumsum(along_calls(columns, k, log_ratio, fill=0.0), axis=1)
         return np.exp(np.minimum(0.0, np.minimum.accumulate(cumulative, axis=1)))

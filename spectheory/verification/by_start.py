@@ -8,7 +8,7 @@ draft are those of depth 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 
 from spectheory.errors import SettingError, TraceError
 
+Floats = NDArray[np.float64]
+Columns = Mapping[str, NDArray[Any]]
+"""Statistics along a text by name; the names are those of :mod:`spectheory.trace`."""
 PREFIX = "start_"
 """Begins the names of columns by start and depth."""
 OF_TEXT = ("token", "log_target")
@@ -23,7 +26,7 @@ OF_TARGET = "target_"
 """Columns of the text and of the target alone, and how the others' names begin: they do not depend on the start."""
 
 
-def deepest(columns: Mapping[str, NDArray[Any]]) -> int | None:
+def deepest(columns: Columns) -> int | None:
     """K, the deepest draft recorded by start; None where every draft depends on its position alone.
 
     Examples
@@ -34,7 +37,47 @@ def deepest(columns: Mapping[str, NDArray[Any]]) -> int | None:
     return next((int(values.shape[1]) for name, values in columns.items() if name.startswith(PREFIX)), None)
 
 
-def by_depth(columns: Mapping[str, NDArray[Any]], k: int) -> Iterator[AtDepth]:
+def of_draft(name: str) -> bool:
+    """Whether a column by position says something of the draft, so that it may depend on the start."""
+    return not (name in OF_TEXT or name.startswith(OF_TARGET))
+
+
+def read_as(columns: Columns, name: str) -> str:
+    """The column that calls read for one by position: that by start where the draft's pmfs depend on it."""
+    return PREFIX + name if deepest(columns) is not None and of_draft(name) else name
+
+
+def lacking(columns: Columns, needs: Sequence[str]) -> list[str]:
+    """The columns that calls read for `needs`, by their own names, and that are not there.
+
+    Examples
+    --------
+    >>> lacking({"log_target": np.zeros(2), "start_log_draft": np.zeros((2, 3))}, ["log_target", "race_g"])
+    ['start_race_g']
+    """
+    return [name for name in (read_as(columns, name) for name in needs) if name not in columns]
+
+
+def within(columns: Columns, k: int) -> int:
+    """The most drafts of a call that are recorded, at most `k`."""
+    most = deepest(columns)
+    return k if most is None else min(k, most)
+
+
+def by_position(columns: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The columns without those by start: the first draft at each position, as if its pmf served every depth.
+
+    This is right for a draft model, and wrong for a head.
+
+    Examples
+    --------
+    >>> list(by_position({"log_draft": np.zeros(5), "start_log_draft": np.zeros((5, 3))}))
+    ['log_draft']
+    """
+    return {name: values for name, values in columns.items() if not name.startswith(PREFIX)}
+
+
+def by_depth(columns: Columns, k: int) -> Iterator[AtDepth]:
     """The columns at depths 1 to k of calls that start at each row."""
     most = deepest(columns)
     if most is not None and k > most:
@@ -44,6 +87,28 @@ def by_depth(columns: Mapping[str, NDArray[Any]], k: int) -> Iterator[AtDepth]:
             remedy=f"use at most {most}, or measure again with a larger --depth",
         )
     return (AtDepth(columns, depth) for depth in range(1, k + 1))
+
+
+def along_calls(columns: Columns, k: int, at: Callable[[Columns], Floats], *, fill: float) -> Floats:
+    """A statistic of the drafts of calls, by start and depth, ``[N, k]``.
+
+    `at` makes it ``[N]`` from columns by position. Entries past the end carry no meaning; they are `fill` where the
+    columns are by position.
+
+    Examples
+    --------
+    >>> along_calls({"x": np.arange(3.0)}, 2, lambda columns: columns["x"], fill=9.0).tolist()
+    [[0.0, 1.0], [1.0, 2.0], [2.0, 9.0]]
+    """
+    if deepest(columns) is not None:
+        return np.stack([at(columns_at) for columns_at in by_depth(columns, k)], axis=1)
+    padded = np.concatenate([at(columns), np.full(k - 1, fill)])
+    return np.lib.stride_tricks.sliding_window_view(padded, k)
+
+
+def log_ratio(columns: Columns) -> Floats:
+    """The log-ratio log q - log p of the text's tokens, ``[N]``: -inf where the draft cannot draw one."""
+    return np.asarray(columns["log_draft"] - columns["log_target"])
 
 
 class AtDepth(Mapping[str, NDArray[Any]]):
@@ -58,7 +123,7 @@ class AtDepth(Mapping[str, NDArray[Any]]):
     ([-2.0, -3.0, -3.0], [-5, -5, -5])
     """
 
-    def __init__(self, columns: Mapping[str, NDArray[Any]], depth: int) -> None:
+    def __init__(self, columns: Columns, depth: int) -> None:
         self._columns, self._depth = columns, depth
         self._by_start = deepest(columns) is not None
 
@@ -68,7 +133,7 @@ class AtDepth(Mapping[str, NDArray[Any]]):
         if own is not None:
             return own[:, self._depth - 1]
         values = self._columns[name]
-        if self._by_start and not (name in OF_TEXT or name.startswith(OF_TARGET)):
+        if self._by_start and of_draft(name):
             raise TraceError(
                 f"the trace has no {PREFIX}{name}",
                 limit="the draft's pmfs depend on where the call starts, and this column is by position alone",

@@ -15,6 +15,7 @@ from spectheory.deployment.engines.openvino import OPENVINO, openvino_settings
 from spectheory.deployment.engines.sglang import SGLANG, sglang_settings
 from spectheory.deployment.engines.tensorrt import TENSORRT_LLM, tensorrt_settings
 from spectheory.deployment.engines.vllm import VLLM, vllm_settings
+from spectheory.verification.by_start import within
 
 __all__ = ["ENGINES", "EngineSettings", "engine_settings"]
 
@@ -48,7 +49,7 @@ def engine_settings(drafts: Sequence[Draft], *, k_max: int = 16, nodes: int = 32
     """
     found: dict[tuple[bool, str], EngineSettings] = {}
     for draft in drafts:
-        longest = measured_nodes(draft.cost, k_max)
+        longest = within(draft.trace.columns, measured_nodes(draft.cost, k_max))
         ask = Ask.about(draft, range(1, longest + 1), measured_nodes(draft.cost, nodes))
         able = (makers for engine, makers in ENGINES.items() if engine.takes_min_p or not ask.min_p)
         for settings in filter(None, (make(ask) for makers in able for make in makers)):

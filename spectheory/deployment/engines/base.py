@@ -65,7 +65,7 @@ class Ask:
         """Predict the chains of the given lengths."""
         names = [GREEDY, TOKEN] if (draft.trace.sampling or Sampling()).temperature == 0 else [TOKEN, ARGMAX]
         asked = [PATH_RULES[name] for name in (*names, LOOKUP)]
-        rules = [rule for rule in asked if set(rule.needs) <= set(draft.trace.columns)]
+        rules = [rule for rule in asked if not rule.lacks(draft.trace.columns)]
         shapes = [Chain(k) for k in lengths]
         chains = plan(draft.trace, draft.cost, rules=rules, shapes=shapes)
         return cls(draft, chains, nodes)

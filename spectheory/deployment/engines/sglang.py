@@ -112,7 +112,7 @@ def sglang_settings(ask: Ask) -> EngineSettings | None:
 def _tree(ask: Ask) -> Prediction | None:
     """The fastest tree of first choices, with the passes that growing it takes."""
     trace, cost, rule = ask.draft.trace, ask.draft.cost, TopKMatch()
-    if rule.recorded_in not in trace.columns:
+    if rule.lacks(trace.columns):
         return None
     wanted = fastest_tree(trace, rule, cost, ask.nodes, drafted_as=GrownTree)
     return predict(trace, rule, wanted, cost) if wanted else None

@@ -56,6 +56,7 @@ class DFlash(CheckpointHead):
         self.block_size, self.mask_token = config.fields["block_size"], mask_token_of(config)
         self.first_slot = 0 if config.fields["sample_from_anchor"] else 1
         self.deepest = self.block_size - self.first_slot
+        self.trained = min(self.trained, self.deepest)
         _check_block(config, self.deepest)
         block, width = _with_layer_types(config.block), config.width
         self.slides = tuple(kind == "sliding_attention" for kind in block.layer_types)
