@@ -5,6 +5,7 @@ a negative entry or a sum above 1.
 """
 
 from spectheory.drafting.copied import Copied
+from spectheory.drafting.grown import Grown
 from spectheory.drafting.optimal import optimal_tree
 from spectheory.drafting.shapes import Batch, Chain, KAry, Shape, Tree
 from spectheory.drafting.weights import exit_law, expected_tokens, node_weights, survival
@@ -13,6 +14,7 @@ __all__ = [
     "Batch",
     "Chain",
     "Copied",
+    "Grown",
     "KAry",
     "Shape",
     "Tree",

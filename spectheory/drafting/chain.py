@@ -38,6 +38,10 @@ class Chain(Sized):
         """1: one candidate per position."""
         return 1
 
+    @property
+    def listed(self) -> None:
+        """None: its size says all."""
+
     def tree(self) -> Tree:
         """The shape node by node."""
         return Tree(np.arange(-1, self.k - 1, dtype=np.int32), np.ones(self.k, dtype=np.int32))

@@ -96,7 +96,7 @@ class Prediction:
             "rule": self.rule.name,
             "shape": str(self.shape),
             "wanted": str(self.wanted),
-            "paths": None if isinstance(self.shape, Chain) else self.shape.tree().paths,
+            "paths": self.shape.listed,
             "k": self.shape.nodes,
             "depth": self.shape.depth,
             "tokens_per_call": self.tokens_per_call.as_dict(),

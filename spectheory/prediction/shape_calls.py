@@ -8,15 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.drafting import Chain, Copied, Shape, Tree
+from spectheory.drafting import Chain, Copied, Grown, Shape, Tree
 from spectheory.drafting.shapes import at_least_one
 from spectheory.errors import SettingError
 from spectheory.prediction.cross_fit import PARTS, cross_fitted
+from spectheory.prediction.grown_trees import check_grown
 from spectheory.prediction.over_prompts import Prompts
 from spectheory.prediction.paths import TextCalls, calls_of_chains, calls_of_tree, tree_survival
 from spectheory.prediction.tree_search import text_tree
 from spectheory.trace import RECORDED_RANKS, Trace
-from spectheory.verification import Columns, PathRule, RankRule
+from spectheory.verification import Columns, GrownMatch, PathRule, RankRule
 from spectheory.verification.by_start import within
 from spectheory.verification.registry import ranked_names
 
@@ -80,7 +81,12 @@ class ShapeCalls:
 
 
 def takes(rule: PathRule, wanted: Wanted) -> bool:
-    """Whether the rule has a law for the shape: every rule for a chain, a rule with ranks for every shape."""
+    """Whether the rule has a law for the shape: every rule for a chain, a rule with ranks for every fixed shape.
+
+    Grown trees have a rule of their own, which takes no other shape.
+    """
+    if rule.grows or isinstance(wanted, Grown):
+        return rule.grows and isinstance(wanted, Grown)
     return isinstance(wanted, Chain) or isinstance(rule, RankRule)
 
 
@@ -119,6 +125,9 @@ def calls_by_shape(
     :class:`~spectheory.errors.SettingError` if a rule without ranks is asked for another shape than a chain.
     """
     rule.require(trace.columns)
+    if rule.grows:
+        for shape in wanted:
+            check_grown(trace, shape)
     chains = [shape for shape in wanted if isinstance(shape, Chain)]
     if chains:
         survival = rule.path_survival(trace.columns, max(shape.k for shape in chains))
@@ -151,13 +160,20 @@ def searched_laws(rule: RankRule, columns: Columns, nodes: int) -> Floats:
 
 
 def _with_ranks(trace: Trace, rule: PathRule, wanted: Wanted, prefill_emits_token: bool) -> ShapeCalls:
-    if not isinstance(rule, RankRule):
+    if isinstance(wanted, Grown) and not rule.grows:
+        raise SettingError(
+            f"{rule.name} verification is asked for {wanted}",
+            limit="trees grown from confidences are matched with the target's own draw",
+            remedy="use the rule grown",
+        )
+    if not isinstance(rule, RankRule | GrownMatch):
         raise SettingError(
             f"{rule.name} verification is asked for {wanted}",
             limit="it judges one chain of drafts",
             remedy=f"use a chain, or a rule with ranks: {ranked_names()}",
         )
     if isinstance(wanted, BestTree):
+        assert isinstance(rule, RankRule)
         return _searched(trace, rule, wanted, prefill_emits_token)
     survival, leaves = survival_of(rule, wanted, trace.columns)
     calls = calls_of_tree(survival, leaves, trace.lengths, prefill_emits_token=prefill_emits_token)

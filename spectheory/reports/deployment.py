@@ -8,7 +8,6 @@ from typing import Any
 
 from spectheory.deployment import BatchChoice, BreakEven, Candidate, Distance, EngineSettings, Ranking
 from spectheory.deployment.candidates import DO_NOT
-from spectheory.drafting import Chain
 from spectheory.limits.claims import footnotes
 from spectheory.reports.base import Report
 from spectheory.reports.table import Cell, Column, Row, Table, Value
@@ -69,7 +68,7 @@ def _content(answer: DeploymentAnswer) -> dict[str, Any]:
     best, runner_up, shape = ranking.best, ranking.runner_up, ranking.best.prediction.shape
     return {
         **best.as_dict(),
-        "paths": None if isinstance(shape, Chain) else shape.tree().paths,
+        "paths": shape.listed,
         "runner_up": runner_up.as_dict() if runner_up else None,
         "told_apart": ranking.told_apart,
         "drafts": [candidate.as_dict() for candidate in ranking.by_draft],

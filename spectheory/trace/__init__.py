@@ -1,12 +1,15 @@
 """The record of a measured pair: its columns and their checks, its texts, its file."""
 
 from spectheory.trace.columns import (
+    BY_START,
     COLUMNS,
     DISTINCT_RANKS,
     JUDGED,
     MEASURED,
+    MOST_DEPTH,
     RECORDED_RANKS,
     REQUIRED,
+    START_RANKS,
     UNO_SHARES,
     Column,
 )
@@ -15,6 +18,7 @@ from spectheory.trace.reading import read_any, read_evidence, read_files, trace_
 from spectheory.trace.record import GIVEN_TEXT, LAYERS, READ, SAMPLED_TEXT, SOURCES, TRACE_FILE, TextInfo, Trace
 
 __all__ = [
+    "BY_START",
     "COLUMNS",
     "DISTINCT_RANKS",
     "GIVEN_TEXT",
@@ -22,12 +26,14 @@ __all__ = [
     "LAYERS",
     "MEASURED",
     "METADATA_KEY",
+    "MOST_DEPTH",
     "READ",
     "RECORDED_RANKS",
     "REQUIRED",
     "SAMPLED_TEXT",
     "SCHEMA_VERSION",
     "SOURCES",
+    "START_RANKS",
     "TRACE_FILE",
     "UNO_SHARES",
     "Column",

@@ -8,6 +8,7 @@ from spectheory.errors import SettingError
 from spectheory.extensions import installed, is_address, load
 from spectheory.verification.base import PathRule, RankRule, Rule
 from spectheory.verification.block import BlockVerification
+from spectheory.verification.grown import GrownMatch
 from spectheory.verification.gumbel_list import GumbelList
 from spectheory.verification.kseq import KSeq
 from spectheory.verification.lookup import LookupMatch
@@ -31,14 +32,15 @@ BUILT_IN: tuple[Rule, ...] = (
     KSeq(),
     GumbelList(),
     LookupMatch(),
+    GrownMatch(),
 )
 """A new rule's file is listed here and nowhere else."""
 
 PATH_RULES: dict[str, PathRule] = {rule.name: rule for rule in BUILT_IN if isinstance(rule, PathRule)}
 """Built-in rules with a path form, by name: those that a trace predicts."""
 
-RULES: dict[str, PathRule] = {name: rule for name, rule in PATH_RULES.items() if rule.uses_draft}
-"""Those of them that are about two pmfs."""
+RULES: dict[str, PathRule] = {name: rule for name, rule in PATH_RULES.items() if rule.uses_draft and not rule.grows}
+"""Those of them that are about two pmfs at each position."""
 
 DEFAULT_RULES: tuple[PathRule, ...] = (TokenVerification(), BlockVerification(), RaceVerification(), LookupMatch())
 """Predicted with chains where no rule is named."""

@@ -13,6 +13,7 @@ from spectheory.verification import (
     ArgmaxDraft,
     BlockVerification,
     GreedyMatch,
+    GrownMatch,
     IndependentMatch,
     LookupMatch,
     PoissonRace,
@@ -171,6 +172,7 @@ VERIFIERS: Mapping[Rule, Verifier] = {
     GreedyMatch(): matched,
     TopKMatch(): matched,
     LookupMatch(): matched,
+    GrownMatch(): matched,
 }
 """What carries out each rule."""
 

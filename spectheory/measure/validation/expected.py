@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from spectheory.distributions import Sampling
-from spectheory.drafting import Chain, Shape
+from spectheory.drafting import Chain, Grown, Shape
 from spectheory.measure.forward import teacher_forced
+from spectheory.measure.grown import grown_columns
 from spectheory.measure.noise import text_key
 from spectheory.measure.pair import ModelPair
 from spectheory.prediction.law import law_of_calls, trimmed
@@ -66,17 +67,20 @@ def expected_calls(
     estimated = isinstance(rule, RankRule) and rule.estimated and shape.max_rank > 1
     readings = []
     for number in range(READINGS if estimated else 1):
-        columns = teacher_forced(
-            pair,
-            prompt_ids,
-            text,
-            sampling,
-            chunk=chunk,
-            race=expensive,
-            sampled=True,
-            key=text_key(key, number),
-            name=name,
-        )
+        if isinstance(shape, Grown):
+            columns = grown_columns(pair, prompt_ids, text, shape, chunk=chunk, name=name)
+        else:
+            columns = teacher_forced(
+                pair,
+                prompt_ids,
+                text,
+                sampling,
+                chunk=chunk,
+                race=expensive,
+                sampled=True,
+                key=text_key(key, number),
+                name=name,
+            )
         readings.append(_read(rule, shape, columns, len(text)))
     calls, variances = (np.array(column) for column in list(zip(*readings, strict=True))[:2])
     noise = float(calls.var(ddof=1)) / len(calls) if estimated else 0.0

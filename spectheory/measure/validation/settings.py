@@ -6,12 +6,12 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spectheory.drafting import Chain, KAry, Shape
+from spectheory.drafting import Chain, Grown, KAry, Shape
 from spectheory.errors import SettingError
 from spectheory.measure.decoders.methods import Method, check_temperature
 from spectheory.prediction.shape_calls import drafted
 from spectheory.reports.validation_terms import FILTERS_JUDGE, JUDGE, JUDGES
-from spectheory.verification import PathRule, TokenVerification
+from spectheory.verification import GrownMatch, PathRule, TokenVerification
 from spectheory.verification.registry import VALIDATED_RULES, VALIDATED_TREE_RULES, path_rule
 
 PLAIN = "plain"
@@ -95,16 +95,19 @@ def settings_for(rules: Sequence[str], shapes: Sequence[Shape], temperature: flo
     for rule in rules:
         if rule not in JUDGES:
             check_temperature(path_rule(rule), temperature)
-    pairs = [
-        (rule, shape)
-        for shape in dict.fromkeys(shapes)
-        for rule in dict.fromkeys(rules or (CHAIN_RULES if isinstance(shape, Chain) else TREE_RULES))
-    ]
+    pairs = [(rule, shape) for shape in dict.fromkeys(shapes) for rule in dict.fromkeys(rules or _usual(shape))]
     fitting = [pair for pair in pairs if _refusal(*pair) is None]
     for rule, shape in pairs:
         if rule not in {r for r, _ in fitting} or shape not in {s for _, s in fitting}:
             raise _refusal(rule, shape) or AssertionError
     return [_setting(*pair) for pair in fitting]
+
+
+def _usual(shape: Shape) -> tuple[str, ...]:
+    """Rules that are tried with a shape where none is named."""
+    if isinstance(shape, Grown):
+        return (GrownMatch.name,)
+    return CHAIN_RULES if isinstance(shape, Chain) else TREE_RULES
 
 
 def _setting(rule: str, shape: Shape) -> Setting:
