@@ -12,6 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 from spectheory.trace import RECORDED_RANKS, TextInfo, Trace
+from spectheory.trace.columns import BY_START, START_RANKS
+from spectheory.verification.by_start import PREFIX
 
 Floats = NDArray[np.float64]
 
@@ -46,6 +48,14 @@ def columns(tokens: int, seed: int = 1) -> dict[str, NDArray[Any]]:
         "greedy_agreement": rng.random(tokens) < 0.5,
         "rejection_rank": rng.dirichlet(np.ones(RECORDED_RANKS + 1), tokens)[:, 1:].astype(np.float32),
     }
+
+
+def by_start(columns: Mapping[str, NDArray[Any]], depth: int) -> dict[str, NDArray[Any]]:
+    """The columns of a draft that depends on its position alone, by start and depth; past the end the last row."""
+    n = len(columns["log_target"])
+    rows = np.minimum(np.add.outer(np.arange(n), np.arange(depth)), n - 1)
+    made = {PREFIX + name: values[rows] for name, values in columns.items() if PREFIX + name in BY_START}
+    return {name: values[..., :START_RANKS] if values.ndim == 3 else values for name, values in made.items()}
 
 
 def trace(*lengths: int, seed: int = 1, **provenance: Any) -> Trace:

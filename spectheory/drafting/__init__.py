@@ -7,6 +7,7 @@ a negative entry or a sum above 1.
 from spectheory.drafting.copied import Copied
 from spectheory.drafting.grown import Grown
 from spectheory.drafting.optimal import optimal_tree
+from spectheory.drafting.parallel import Parallel, in_one_pass
 from spectheory.drafting.shapes import Batch, Chain, KAry, Shape, Tree
 from spectheory.drafting.weights import exit_law, expected_tokens, node_weights, survival
 
@@ -16,10 +17,12 @@ __all__ = [
     "Copied",
     "Grown",
     "KAry",
+    "Parallel",
     "Shape",
     "Tree",
     "exit_law",
     "expected_tokens",
+    "in_one_pass",
     "node_weights",
     "optimal_tree",
     "survival",

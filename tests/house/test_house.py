@@ -51,6 +51,7 @@ ORACLES = (
     "proofs_check/algorithms/batch_algorithm.py",
     "proofs_check/algorithms/copied_drafts.py",
     "proofs_check/algorithms/enumeration.py",
+    "proofs_check/algorithms/parallel_drafts.py",
     "proofs_check/twins/path_theorem.py",
     "proofs_check/algorithms/tree_enumeration.py",
     "proofs_check/twins/tree_theorem.py",

@@ -12,6 +12,7 @@ from torch import Tensor
 from spectheory.checks import whole
 from spectheory.distributions import Sampling
 from spectheory.errors import SettingError, TextError
+from spectheory.measure.by_start import check_prompt
 from spectheory.measure.decoders.events import Decoded
 from spectheory.measure.decoders.head_reader import HeadReader
 from spectheory.measure.decoders.kept import KeptReader
@@ -21,10 +22,9 @@ from spectheory.measure.decoders.randomness import Clocks, Drawn, Source
 from spectheory.measure.decoders.readers import Reader, enough_memory, why_uncached
 from spectheory.measure.decoders.rereading import RereadingReader
 from spectheory.measure.decoders.verifiers import Verifier
-from spectheory.measure.heads.base import PAIR_BEFORE, Head
 from spectheory.measure.heads.hidden import HiddenStates
 from spectheory.measure.noise import text_key
-from spectheory.measure.pair import ModelPair
+from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.tokens import check_window
 
 MOST_DRAFTED = 1 << 14
@@ -61,7 +61,7 @@ def decode(
     _check_prompts(pair, prompts_ids, tokens, method.beyond)
     head = pair.draft.head if method.uses_draft else None
     if head is not None:
-        _check_head(head, pair.draft.name, method, [len(ids) for ids in prompts_ids])
+        _check_head(pair.draft, method, prompts_ids)
     models = [pair.target, *([pair.draft] if method.uses_draft and head is None else [])]
     uncached = [(model, why_uncached(model)) for model in models]
     remarks = tuple(f"{model.name} {why}: every call reads its text again" for model, why in uncached if why)
@@ -147,17 +147,14 @@ def _check_prompts(pair: ModelPair, prompts_ids: Sequence[Tensor], tokens: int, 
         check_window(str(i), len(ids), tokens, pair.window, beyond=beyond)
 
 
-def _check_head(head: Head, name: str, method: Method, lengths: Sequence[int]) -> None:
-    if head.deepest is not None and method.depth > head.deepest:
+def _check_head(draft: Model, method: Method, prompts_ids: Sequence[Tensor]) -> None:
+    assert draft.head is not None
+    deepest = draft.head.deepest
+    if deepest is not None and method.depth > deepest:
         raise SettingError(
             f"{method.rule} is asked for {method.shape}",
-            limit=f"the head {name!r} drafts at most {head.deepest} tokens deep",
+            limit=f"the head {draft.name!r} drafts at most {deepest} tokens deep",
             remedy="use a shape no deeper than that",
         )
-    for number, length in enumerate(lengths, start=1):
-        if length < PAIR_BEFORE:
-            raise TextError(
-                f"prompt {number} has one token",
-                limit="a head drafts after a hidden state of the target and the token that follows: two at least",
-                remedy="use a longer prompt, or another draft",
-            )
+    for number, ids in enumerate(prompts_ids, start=1):
+        check_prompt(draft, str(number), len(ids))
