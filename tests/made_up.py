@@ -12,6 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 from spectheory.trace import RECORDED_RANKS, TextInfo, Trace
+from spectheory.trace.columns import BY_START, START_RANKS
+from spectheory.verification.by_start import PREFIX
 
 Floats = NDArray[np.float64]
 
@@ -46,6 +48,40 @@ def columns(tokens: int, seed: int = 1) -> dict[str, NDArray[Any]]:
         "greedy_agreement": rng.random(tokens) < 0.5,
         "rejection_rank": rng.dirichlet(np.ones(RECORDED_RANKS + 1), tokens)[:, 1:].astype(np.float32),
     }
+
+
+def by_start(columns: Mapping[str, NDArray[Any]], depth: int) -> dict[str, NDArray[Any]]:
+    """The columns of a draft that depends on its position alone, by start and depth; past the end the last row."""
+    n = len(columns["log_target"])
+    rows = np.minimum(np.add.outer(np.arange(n), np.arange(depth)), n - 1)
+    made = {PREFIX + name: values[rows] for name, values in columns.items() if PREFIX + name in BY_START}
+    return {name: values[..., :START_RANKS] if values.ndim == 3 else values for name, values in made.items()}
+
+
+def head_columns(tokens: int, depth: int, seed: int = 1) -> dict[str, NDArray[Any]]:
+    """Every column by start of a made-up draft head, and the columns by position of its first drafts."""
+    rng = np.random.default_rng(seed)
+    log_target = -rng.exponential(size=tokens)
+    ahead = log_target[np.minimum(np.add.outer(np.arange(tokens), np.arange(depth)), tokens - 1)]
+    log_draft = np.minimum(0.0, ahead + rng.normal(-0.2, 0.7, ahead.shape))
+    g = race_g(rng, ahead, log_draft)
+
+    def law(first: Floats) -> Floats:
+        others = rng.dirichlet(np.ones(START_RANKS), ahead.shape)[..., 1:]
+        return np.concatenate([first[..., None], (1 - first)[..., None] * others], axis=-1)
+
+    starts = {
+        "start_log_draft": log_draft,
+        "start_draft_rank": rng.geometric(0.5, ahead.shape),
+        "start_greedy_agreement": rng.random(ahead.shape) < 0.6,
+        "start_total_variation": rng.random(ahead.shape),
+        "start_race_g": g,
+        "start_rejection_rank": law(np.exp(np.minimum(0.0, log_draft - ahead))),
+        "start_race_rank": law(1 / (1 + g)),
+    }
+    assert set(starts) == set(BY_START)
+    firsts = {name.removeprefix(PREFIX): values[:, 0] for name, values in starts.items()}
+    return {"log_target": log_target, **firsts, **starts}
 
 
 def trace(*lengths: int, seed: int = 1, **provenance: Any) -> Trace:

@@ -15,6 +15,7 @@ from itertools import product
 
 from proofs_check.algorithms import enumeration, tree_enumeration
 from proofs_check.algorithms.enumeration import CallLaw, Model, Pmf, Prefix, Rule
+from proofs_check.algorithms.parallel_drafts import marginals, parallel
 from proofs_check.algorithms.rank_laws import recursive_rejection, top_k
 from proofs_check.algorithms.tree_enumeration import Joint, Report, Tree, drawn_tree, tree_walk
 from proofs_check.library.cases import random_model
@@ -217,3 +218,13 @@ def survival_by_start(twin: PathTwin, target: Model, draft: Model, text: Prefix)
 def started(twin: PathTwin) -> PathTwin:
     """A rule whose drafts depend on where the call starts."""
     return PathTwin(by_start(twin.algorithm), partial(survival_by_start, twin), twin.greedy)
+
+
+def survival_by_marginals(twin: PathTwin, target: Model, draft: Model, text: Prefix) -> Survival:
+    """The survival with the marginals of the call's start as the draft's pmfs."""
+    return lambda n, i: twin.survival(target, marginals(draft, text[:n]), text)(n, i)
+
+
+def in_one_pass(twin: PathTwin) -> PathTwin:
+    """A rule whose drafts are drawn in one pass, each from its marginal."""
+    return PathTwin(parallel(twin.algorithm), partial(survival_by_marginals, twin), twin.greedy)

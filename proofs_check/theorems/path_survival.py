@@ -19,6 +19,7 @@ from proofs_check.agreement.path_cases import (
     SurvivalOf,
     by_position,
     edge_chains,
+    in_one_pass,
     marginal,
     random_chains,
     started,
@@ -162,6 +163,8 @@ PRODUCT = Claim("block verification has the product of min(1, rho)", partial(all
 
 MAIN = {name: CHAINS[name] for name in ("token", "block", "race")}
 
+IN_ONE_PASS = {**MAIN, "argmax": CHAINS["argmax"]}
+
 EVIDENCE = (
     proof(
         "token verification, every rule that decides position by position, and trees",
@@ -219,6 +222,19 @@ EVIDENCE = (
         wrong=Claim(
             "the survival is that of the even starts everywhere",
             partial(all_calls, {n: replace(started(twin), survival=twin.survival) for n, twin in MAIN.items()}),
+        ),
+    ),
+    exact(
+        Claim(
+            "drafts drawn in one pass, each from its marginal whatever the drafts before it (parallel heads), or its "
+            "most probable token, with the marginals of the start as the draft's pmfs",
+            partial(all_calls, {name: in_one_pass(twin) for name, twin in IN_ONE_PASS.items()}),
+        ),
+        small,
+        over=TEXTS,
+        wrong=Claim(
+            "with the pmfs of a draft that reads its own drafts",
+            partial(all_calls, {n: replace(in_one_pass(t), survival=t.survival) for n, t in IN_ONE_PASS.items()}),
         ),
     ),
     exact(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -12,7 +12,8 @@ from spectheory.cli.progress import working
 from spectheory.cost import LatencyTable
 from spectheory.deployment import other_machine
 from spectheory.distributions import Sampling
-from spectheory.measure import MeasureSettings, ModelPair, load_pair
+from spectheory.measure import MeasureSettings, Model, ModelPair, load_pair
+from spectheory.measure.by_start import depth_of
 from spectheory.measure.threads import use_threads
 from spectheory.pairs import resolve
 
@@ -33,16 +34,24 @@ def settings_of(text: SampledText, temperature: float = 1.0, **others: Any) -> M
         seed=text.seed,
         chat_template=text.chat_template,
         chunk=text.chunk,
+        depth=text.depth,
+        grown=text.grow,
     )
     return replace(made, **others)
 
 
-def load_named(options: PairOptions) -> ModelPair:
-    """Choose torch's threads and load the pair."""
+def load_named(options: PairOptions, depth: int | None = None) -> ModelPair:
+    """Choose torch's threads and load the pair; of a draft head, check the depth that is asked for."""
     named = {**asdict(options), "target": resolve(options.target), "draft": resolve(options.draft)}
     with working("loading the models"):
         threads = use_threads(named.pop("threads"))
         pair = load_pair(**named)
-    for said in (threads, *pair.remarks):
+    for said in (threads, *pair.remarks, *_beyond_training(pair.draft, depth_of(pair.draft, depth))):
         remarks.print(said, markup=False)
     return pair
+
+
+def _beyond_training(draft: Model, depth: int | None) -> Iterator[str]:
+    """A remark about drafts that a head was not trained for."""
+    if draft.head and depth and depth > draft.head.trained:
+        yield f"{draft.name} was trained for {draft.head.trained} drafts in a call and is measured to {depth}"

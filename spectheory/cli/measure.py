@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from spectheory.cli.answer import figures_beside
 from spectheory.cli.console import answers, ready_folder, remarks
 from spectheory.cli.inputs import in_range
@@ -39,6 +41,7 @@ from spectheory.plots.measured import write_measured
 from spectheory.prompts import Prompt, read_prompts
 from spectheory.trace import TRACE_FILE, Trace
 from spectheory.verification import SuffixDrafts
+from spectheory.verification.by_start import deepest
 
 LONGEST_CALL = 64
 CHECK_PROMPTS, CHECK_TOKENS = 24, 96
@@ -50,14 +53,24 @@ def run_measure(question: MeasureOptions, pair: PairOptions, text: TextOptions) 
     session = Session.load(pair, text)
     trace = session.trace(out / TRACE_FILE)
     table = session.latencies(out / LATENCY_FILE, longest=LONGEST_CALL)
-    accepted = 1 - trace.columns["total_variation"].mean()
     answers.print(
-        f"{len(trace)} positions in {len(trace.texts)} texts; acceptance rate 1 - TV {accepted:.3f}; "
+        f"{len(trace)} positions in {len(trace.texts)} texts; {_acceptance(trace)}; "
         f"target entropy {trace.columns['target_entropy'].mean():.3f} nats; draft step / target step {table.ratio:.3f}",
         highlight=False,
     )
     written = [out / TRACE_FILE, out / LATENCY_FILE, *figures_beside(lambda: write_measured(trace, table, out))]
     answers.print(f"written: {', '.join(map(str, written))}", highlight=False, markup=False)
+
+
+def _acceptance(trace: Trace) -> str:
+    """The mean acceptance rate 1 - TV; of a draft head that of each depth, over the calls that it lies in the text."""
+    depth = deepest(trace.columns)
+    if depth is None:
+        return f"acceptance rate 1 - TV {1 - trace.columns['total_variation'].mean():.3f}"
+    left = np.concatenate([np.arange(n, 0, -1) for n in trace.lengths])
+    deep = trace.columns["start_total_variation"]
+    rates = [f"{1 - deep[left > i, i].mean():.3f}" for i in range(depth) if (left > i).any()]
+    return f"measured by start to depth {depth}; acceptance rate 1 - TV by depth {', '.join(rates)}"
 
 
 @dataclass(frozen=True)
@@ -78,7 +91,7 @@ class Session:
         suffix = SuffixDrafts() if text.suffix else None
         settings = settings_of(text, text.temperature, count=count, given_text=text.given_text, suffix=suffix)
         prompts = read_prompts(text.prompts or PROMPTS)
-        return cls(load_named(pair), prompts, settings, pair.threads)
+        return cls(load_named(pair, text.depth), prompts, settings, pair.threads)
 
     @property
     def fingerprint(self) -> str:

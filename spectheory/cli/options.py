@@ -47,7 +47,9 @@ class SampledText:
     min_p: Annotated[float | None, the.MIN_P] = None
     seed: Annotated[int, the.SEED] = 0
     chat_template: Annotated[bool, the.CHAT_TEMPLATE] = False
+    grow: Annotated[str | None, the.GROW] = None
     chunk: Annotated[int, the.CHUNK] = 256
+    depth: Annotated[int | None, shown(the.DEPTH, "as many as the head was trained for")] = None
 
 
 @dataclass(frozen=True, kw_only=True)

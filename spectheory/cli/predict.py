@@ -21,13 +21,14 @@ from spectheory.plots import write_figures
 from spectheory.prediction import Plan, plan
 from spectheory.prediction.bias_tradeoff import BiasPoint, bias_tradeoff
 from spectheory.prediction.certified import by_lists
+from spectheory.prediction.grown_trees import grown_rules, measured_shape
 from spectheory.prediction.recorded import check_depth, recorded_rules
 from spectheory.prediction.recorded_readings import recorded_readings
 from spectheory.prediction.shape_calls import BestTree, Wanted
 from spectheory.reports import prediction_report
 from spectheory.trace import TRACE_FILE, Trace, trace_file
 from spectheory.trace.reading import read_files
-from spectheory.verification import PathRule
+from spectheory.verification import GrownMatch, PathRule
 from spectheory.verification.biased import BiasedVerification
 from spectheory.verification.by_start import within
 from spectheory.verification.registry import DEFAULT_RULES
@@ -90,8 +91,10 @@ def _answer(
 ) -> Plan:
     """Every rule with every shape asked for; without shapes chains, and trees for the rules whose ranks are known."""
     settings = {"prefill_emits_token": question.prefill_token}
+    if shapes is None and rules == [GrownMatch()]:
+        shapes = [measured_shape(trace)]
     if shapes:
-        usual = recorded_rules(trace) or with_ranks(trace)
+        usual = recorded_rules(trace) or [*with_ranks(trace), *grown_rules(trace)]
         return plan(trace, cost, rules=rules or usual, shapes=shapes, **settings)
     longest = check_depth(trace, within(trace.columns, question.k_max))
     chains = [Chain(k) for k in range(1, longest + 1)]
@@ -105,11 +108,13 @@ def _answer(
         remarks.print(f"speed-ups are left out: {error}, or give --c", markup=False)
     if bounded := [rule for rule in DEFAULT_RULES if rules is None and by_lists(rule, trace)]:
         answer += plan(trace, cost, rules=bounded, shapes=chains, **settings)
-    ranked = with_ranks(trace, rules)
-    if ranked:
+    searched: list[Wanted] = [BestTree(k) for k in tree_sizes(question.k_max)]
+    grown = grown_rules(trace) if rules is None or GrownMatch() in rules else []
+    for of_trees, trees in ((with_ranks(trace, rules), searched), (grown, [measured_shape(trace)] if grown else [])):
+        if not of_trees:
+            continue
         try:
-            trees = [BestTree(k) for k in tree_sizes(question.k_max)]
-            answer += plan(trace, cost, rules=ranked, shapes=trees, **settings)
+            answer += plan(trace, cost, rules=of_trees, shapes=trees, **settings)
         except SettingError as error:  # latencies of chains alone
             remarks.print(f"trees are left out: {error}", markup=False)
     return answer

@@ -16,15 +16,16 @@ from spectheory.cli.progress import progress
 from spectheory.cli.statuses import Status
 from spectheory.cli.validations import ANSWER
 from spectheory.cost import LatencyTable
-from spectheory.drafting.shapes import Chain, Shape, read_shape
-from spectheory.measure import Progress
+from spectheory.drafting.shapes import Chain, Grown, Shape, read_shape
+from spectheory.errors import SettingError
+from spectheory.measure import ModelPair, Progress
 from spectheory.measure.validation import KS, TREE, Validation, validate
 from spectheory.pairs import PROMPTS
 from spectheory.plots.validation import write_figure
 from spectheory.prompts import Prompt, read_prompts
 from spectheory.reports import validation_report
 from spectheory.reports.validation_terms import JUDGES
-from spectheory.verification import RankRule
+from spectheory.verification import GrownMatch, RankRule
 from spectheory.verification.registry import find_rule
 
 LONGEST_CHAIN = 1024
@@ -43,7 +44,10 @@ def run_validate(question: ValidateOptions, pair: PairOptions) -> int:
     asked, prompts = _asked(question), _prompts(question)
     ready_folder(question.out)
     threads = earlier_threads(_tables(question.out).values()) if pair.threads is None else pair.threads
-    loaded = load_named(replace(pair, threads=threads))
+    loaded = load_named(replace(pair, threads=threads), question.depth)
+    if not (question.k or question.shape):
+        asked = _cut(asked, loaded)
+    asked = asked.with_draft(loaded.draft)
     with progress() as bar:
         task = bar.add_task("")
 
@@ -65,7 +69,19 @@ def _tables(folder: Path) -> dict[str, LatencyTable]:
 def _asked(question: ValidateOptions) -> Validation:
     """What is asked for; shapes and rules that do not go together are refused here."""
     temperatures = tuple(question.temperature or TEMPERATURES)
-    return Validation(tuple(question.rule or ()), tuple(_shapes(question)), temperatures, settings_of(question))
+    shapes = _shapes(question)
+    size = next((shape.size for shape in shapes if isinstance(shape, Grown)), None)
+    return Validation(tuple(question.rule or ()), tuple(shapes), temperatures, settings_of(question, grown=size))
+
+
+def _cut(asked: Validation, pair: ModelPair) -> Validation:
+    """The default shapes without those that are deeper than a head drafts."""
+    deepest = None if pair.draft.head is None else pair.draft.head.deepest
+    fitting = tuple(shape for shape in asked.shapes if deepest is None or shape.depth <= deepest)
+    if fitting == asked.shapes:
+        return asked
+    remarks.print(f"shapes deeper than {deepest} are left out: the head drafts no more in a call", markup=False)
+    return replace(asked, shapes=fitting or (Chain(deepest or 1),))
 
 
 def _shapes(question: ValidateOptions) -> list[Shape]:
@@ -73,9 +89,24 @@ def _shapes(question: ValidateOptions) -> list[Shape]:
     in_range("--k", ks, LONGEST_CHAIN)
     decoded = [find_rule(rule) for rule in question.rule or () if rule not in JUDGES]
     trees = not question.rule or any(isinstance(rule, RankRule) for rule in decoded)
+    grown = _grown(question)
     if not question.shape:
-        return [*map(Chain, ks), *([TREE] if trees else [])]
-    return [shape for name in question.shape for shape in read_shape(name, ks)]
+        usual = [*map(Chain, ks), *([TREE] if trees else [])]
+        return [*([] if question.rule == [GrownMatch.name] else usual), *grown]
+    return list(dict.fromkeys([*(shape for name in question.shape for shape in read_shape(name, ks)), *grown]))
+
+
+def _grown(question: ValidateOptions) -> list[Shape]:
+    """The grown tree that is asked for; its trace and its calls are of one size."""
+    sizes = {name.partition(":")[2] for name in question.shape or () if isinstance(Grown.parsed(name), Grown)}
+    sizes |= {question.grow} if question.grow else set()
+    if len(sizes) > 1:
+        raise SettingError(
+            f"grown trees of {' and '.join(sorted(sizes))} are asked for",
+            limit="a validation measures trees of one size",
+            remedy="validate each by itself",
+        )
+    return [Grown.sized_as(size) for size in sizes]
 
 
 def _prompts(question: ValidateOptions) -> tuple[Prompt, ...]:

@@ -127,6 +127,14 @@ CONTINUATIONS = option("--continuations", "INT", TEXT, "Texts sampled per prompt
 GIVEN_TEXT = option("--given-text", "", TEXT, "The text is each prompt's `output`; none is sampled.")
 SUFFIX = option("--suffix", "", TEXT, "Also record what suffix decoding drafts, texts served in order.")
 CHAT_TEMPLATE = option("--chat-template", "", TEXT, "Wrap prompts in the chat template.")
+DEPTH = option("--depth", "INT", TEXT, "Drafts by start that are measured of a draft head.")
+GROW = option(
+    "--grow",
+    "NODESxTOPxDEPTH",
+    TEXT,
+    "Also grow a tree from the draft's confidences at every token, as 16x4x5: the 16 most confident nodes of 5 passes, "
+    "4 tokens below each node that is read.",
+)
 CHUNK = option("--chunk", "INT", TEXT, "Positions whose logits are in memory at a time.")
 
 ENGINE = option(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spectheory.cost.config_file import LARGEST, shape_in
+from spectheory.cost.head_config import MARK, head_shape_in
 from spectheory.errors import SettingError
 
 
@@ -21,7 +22,8 @@ class ModelShape:
 
     `hidden` is the width of the residual stream, `intermediate` the width inside the MLP, which has three matrices if
     `gated`, otherwise two. If `tied`, the output matrix is the embedding. `bytes_per_weight` and `bytes_per_kv` are as
-    stored: 2 for 16 bits, 1 for 8, 0.5 for 4.
+    stored: 2 for 16 bits, 1 for 8, 0.5 for 4. `fusion` counts further weights that a draft head multiplies a token by:
+    to join hidden states of its target, and to attend to embeddings beside them; 0 is no head.
 
     Examples
     --------
@@ -41,10 +43,12 @@ class ModelShape:
     gated: bool = True
     bytes_per_weight: float = 2.0
     bytes_per_kv: float = 2.0
+    fusion: int = 0
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if not isinstance(value, bool) and not 0 < value <= LARGEST:
+            fits = value >= 0 if name == "fusion" else 0 < value <= LARGEST
+            if not isinstance(value, bool) and not fits:
                 raise SettingError(
                     f"{name} is {value}", limit=f"must be > 0 and <= {LARGEST:g}", remedy="take it from the config"
                 )
@@ -64,7 +68,8 @@ class ModelShape:
         Defaults: ``num_key_value_heads`` is the number of attention heads, ``head_dim`` is hidden size over heads, and
         the model type decides ``tie_word_embeddings``. With GPT-2's names MLPs are not gated, ``n_inner`` is four times
         the hidden size, and ``multi_query`` means one head of keys and values. For a model with vision or sound pass
-        its ``text_config``.
+        its ``text_config``. Of a draft head in the format of speculators, the sizes of its own layers; its output
+        matrix counts in full, and no embedding, which is the target's.
 
         Examples
         --------
@@ -73,14 +78,15 @@ class ModelShape:
         >>> ModelShape.from_config(config).parameters
         8030261248
         """
-        return cls(**shape_in(config), bytes_per_weight=bytes_per_weight, bytes_per_kv=bytes_per_kv)
+        sizes = head_shape_in(config) if MARK in config else shape_in(config)
+        return cls(**sizes, bytes_per_weight=bytes_per_weight, bytes_per_kv=bytes_per_kv)
 
     @property
     def multiplied(self) -> int:
         """Weights that every token is multiplied by: attention, MLP and output matrix."""
         attention = 2 * self.hidden * self.head_dim * (self.heads + self.kv_heads)
         mlp = (3 if self.gated else 2) * self.hidden * self.intermediate
-        return self.layers * (attention + mlp) + self.vocabulary * self.hidden
+        return self.layers * (attention + mlp) + self.vocabulary * self.hidden + self.fusion
 
     @property
     def parameters(self) -> int:

@@ -29,8 +29,16 @@ class CostModel(ABC):
 
         `full_share` is the share of calls that follow a full acceptance: the draft's first pass then is on two tokens.
         With trees, it is the share that follow the acceptance of a node without children, which the draft has not read
-        yet.
+        yet. Where the draft :attr:`reads_accepted` tokens, it is the number that it reads besides one.
         """
+
+    @property
+    def reads_accepted(self) -> bool:
+        """Whether the first draft pass of a call reads all tokens since the last call, as a head does (§10).
+
+        A draft model has read its own drafts: one token, or two after a full acceptance, is all it reads.
+        """
+        return False
 
     def errors(self) -> Iterator[Ends]:
         """The independent errors of the times: this model with one time at either end of its interval, each in turn."""
@@ -81,16 +89,23 @@ class PassCost(CostModel):
         """Time of the draft passes and of the target's pass."""
         verify = self.verification(shape)
         drafts = [(count, self.draft_pass(tokens)) for tokens, count in Counter(shape.passes).items()]
-        first = [(self.draft_pass(tokens), self.draft_pass(tokens + 1)) for tokens in shape.passes[:1]]
+        first = list(self._longer(shape.passes[0], full_share)) if shape.passes else []
         ends = []
         for end in _ENDS:
             drafting = sum(count * getattr(draft, end) for count, draft in drafts)
             # A longer pass that was measured as faster counts as equally fast.
-            extra = sum(max(getattr(longer, end) - getattr(usual, end), 0.0) for usual, longer in first)
-            ends.append(getattr(verify, end) + drafting + full_share * extra)
+            extra = sum(share * max(getattr(longer, end) - getattr(usual, end), 0.0) for share, usual, longer in first)
+            ends.append(getattr(verify, end) + drafting + extra)
         low, best, high = sorted(ends)  # in order except for rounding
-        passes = [verify, *(draft for _, draft in drafts), *(longer for _, longer in first)]
+        passes = [verify, *(draft for _, draft in drafts), *(longer for *_, longer in first)]
         return Interval(low, best, high, weakest(*(one.kind for one in passes)))
+
+    def _longer(self, tokens: int, more: float) -> Iterator[tuple[float, Interval, Interval]]:
+        """Passes on more than these tokens, `more` on average, with their shares and beside the usual pass."""
+        usual, fewer = self.draft_pass(tokens), int(more)
+        for extra, share in ((fewer, fewer + 1 - more), (fewer + 1, more - fewer)):
+            if extra == 1 or (extra and share):
+                yield share, usual, self.draft_pass(tokens + extra)
 
 
 @dataclass(frozen=True)

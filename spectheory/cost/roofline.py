@@ -107,6 +107,11 @@ class Roofline(PassCost):
         object.__setattr__(self, "target_time", times[0])
         object.__setattr__(self, "draft_time", times[1])
 
+    @property
+    def reads_accepted(self) -> bool:
+        """Whether the draft is a head."""
+        return self.draft is not None and self.draft.fusion > 0
+
     def target_pass(self, tokens: int) -> Interval:
         """Seconds of the target on that many tokens of every sequence."""
         return Interval.exact(self.target_time.seconds(tokens, self.batch))

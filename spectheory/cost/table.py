@@ -81,6 +81,12 @@ class LatencyTable(PassCost):
         return self.draft_pass(1).best / self.target[1].best
 
     @property
+    def reads_accepted(self) -> bool:
+        """Whether the draft is a head."""
+        draft = self.provenance.get("draft")
+        return isinstance(draft, Mapping) and "kind" in draft
+
+    @property
     def looped(self) -> LatencyTable:
         """The table with the loop's time in plain steps and calls; itself if the loop was not measured."""
         return self if self.loop is None else LoopedTable(**vars(self))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from spectheory.cost import CostModel, PassCost, required_acceptance
-from spectheory.drafting import Chain, Copied, Shape
+from spectheory.drafting import Chain, Shape
 from spectheory.errors import SettingError
 from spectheory.prediction import Prediction
 
@@ -61,7 +61,7 @@ def break_even(prediction: Prediction, cost: CostModel, k_max: int = 16) -> Brea
     needed = tokens / prediction.speedup.best
     verify, passes = _verification(cost, shape) / step, len(shape.passes)
     chain = isinstance(shape, Chain)
-    least = _least_acceptance(cost, shape.of_length if isinstance(shape, Copied) else Chain, k_max)
+    least = _least_acceptance(cost, shape.of_length if isinstance(shape, Chain) else Chain, k_max)
     return BreakEven(
         draft_ratio=max(0.0, (needed - verify) / passes) if passes else None,
         draft_ratio_needed=(tokens - verify) / passes if passes and tokens >= verify else None,

@@ -5,7 +5,9 @@ a negative entry or a sum above 1.
 """
 
 from spectheory.drafting.copied import Copied
+from spectheory.drafting.grown import Grown
 from spectheory.drafting.optimal import optimal_tree
+from spectheory.drafting.parallel import Parallel, in_one_pass
 from spectheory.drafting.shapes import Batch, Chain, KAry, Shape, Tree
 from spectheory.drafting.weights import exit_law, expected_tokens, node_weights, survival
 
@@ -13,11 +15,14 @@ __all__ = [
     "Batch",
     "Chain",
     "Copied",
+    "Grown",
     "KAry",
+    "Parallel",
     "Shape",
     "Tree",
     "exit_law",
     "expected_tokens",
+    "in_one_pass",
     "node_weights",
     "optimal_tree",
     "survival",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -37,6 +37,20 @@ class Chain(Sized):
     def max_rank(self) -> int:
         """1: one candidate per position."""
         return 1
+
+    def of_length(self, k: int) -> Self:
+        """The same with another number of tokens.
+
+        Examples
+        --------
+        >>> Chain(4).of_length(2)
+        Chain(k=2)
+        """
+        return type(self)(k)
+
+    @property
+    def listed(self) -> None:
+        """None: its size says all."""
 
     def tree(self) -> Tree:
         """The shape node by node."""

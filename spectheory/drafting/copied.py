@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Self
 
 from spectheory.drafting.chain import Chain
 from spectheory.errors import SettingError
@@ -56,7 +57,7 @@ class Copied(Chain):
             return super().verified
         return {copied + 1: share for copied, share in enumerate(self.shares) if share > 0}
 
-    def of_length(self, k: int) -> Copied:
+    def of_length(self, k: int) -> Self:
         """The same calls with at most k tokens; longer than now, those that copy all would all copy more (an estimate).
 
         Examples
@@ -66,4 +67,4 @@ class Copied(Chain):
         ((0.5, 0.5), (0.5, 0.25, 0.0, 0.25))
         """
         below = self.shares[: min(k, self.k)]
-        return Copied(k, (*below, *(0.0,) * (k - len(below)), 1 - sum(below))) if self.shares else Copied(k)
+        return type(self)(k, (*below, *(0.0,) * (k - len(below)), 1 - sum(below)) if self.shares else ())

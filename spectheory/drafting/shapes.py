@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 from spectheory.drafting.batch import Batch
 from spectheory.drafting.chain import Chain
+from spectheory.drafting.grown import Grown
 from spectheory.drafting.kary import KAry
 from spectheory.drafting.sized import Sized
 from spectheory.drafting.tree import MOST_NODES, Shape, Tree, at_least_one
 from spectheory.errors import SettingError
 from spectheory.extensions import is_address, load_class
 
-SHAPES: tuple[type[Shape], ...] = (Chain, Batch, KAry, Tree)
+SHAPES: tuple[type[Shape], ...] = (Chain, Batch, KAry, Tree, Grown)
 """A new shape's file is listed here and nowhere else."""
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "SHAPES",
     "Batch",
     "Chain",
+    "Grown",
     "KAry",
     "Shape",
     "Sized",
@@ -37,7 +39,7 @@ def written(*more: str) -> str:
     Examples
     --------
     >>> written()
-    'chain, batch, k-ary ones as 2x2x1 and paths as 1,2,1-1'
+    'chain, batch, k-ary ones as 2x2x1, paths as 1,2,1-1 and grown trees as grown:16x4x5'
     """
     *ways, last = [
         *(shape.name for shape in SHAPES if shape.sized),

@@ -31,12 +31,14 @@ class Shape(ABC):
     """What a call drafts: a tree of ranks whose root, the text so far, is no node.
 
     `name` is what it is called, and how a shape made from its size alone (`sized`) is written on the command line;
-    `form` says how other shapes are written, with an example.
+    `form` says how other shapes are written, with an example. `fixed`: whether every call drafts the same ranks, so
+    that there is a :meth:`tree`.
     """
 
     name: ClassVar[str]
     form: ClassVar[str] = ""
     sized: ClassVar[bool] = False
+    fixed: ClassVar[bool] = True
 
     @classmethod
     def parsed(cls, text: str) -> Shape | None:
@@ -49,6 +51,11 @@ class Shape(ABC):
         paths = self.tree().paths
         written = ",".join("-".join(map(str, path)) for path in paths[:_PATHS_SHOWN])
         return f"{written},... {len(paths)} nodes" if len(paths) > _PATHS_SHOWN else written
+
+    @property
+    def listed(self) -> list[tuple[int, ...]] | None:
+        """The ranks from the root to each node; None of a chain, and where every call drafts others."""
+        return self.tree().paths if self.fixed else None
 
     @property
     def nodes(self) -> int:

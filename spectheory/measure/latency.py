@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy.stats import binom
 
@@ -15,15 +14,15 @@ from spectheory.checks import whole
 from spectheory.cost import LatencyTable
 from spectheory.errors import SettingError
 from spectheory.intervals import CONFIDENCE, Interval
-from spectheory.measure.devices import wait_for
+from spectheory.measure.filled import BURST, Filled, FilledHead
+from spectheory.measure.heads.base import Head
 from spectheory.measure.machine import hardware, versions
-from spectheory.measure.pair import Model, ModelPair
-from spectheory.measure.reading import Reading
+from spectheory.measure.pair import ModelPair
 
 DRAFT_TOKENS = (1, 2)
 """A draft step of a chain reads one token, or two after a call in which every draft was accepted."""
-BURST = 4
-"""Draft passes, or plain steps, in a row."""
+ALONE = "target alone"
+"""In a round, the plain step of a head's target without its hidden states being taken."""
 Round = dict[tuple[str, int], float]
 """Seconds of each pass of a round, by (model, tokens)."""
 LEAST_REPEATS = 6
@@ -51,9 +50,15 @@ def measure_latency(
     these ratios times the median plain step, with the 95% interval of the median ratio from order statistics
     (distribution-free, assuming independent rounds; statistical). The plain step is the unit and has no interval; its
     quartiles are in the provenance.
+
+    Of a draft head, m are the pairs and drafted tokens that a pass reads (:class:`FilledHead`), and the target's passes
+    include taking the hidden states for it: ``hidden_states`` of the provenance has the difference to a plain step
+    without.
     """
     sizes = _sizes(context, tokens, pair.window, repeats, warm_up)
-    draft, target = (_Filled(model, pair.vocabulary, context) for model in (pair.draft, pair.target))
+    head = pair.draft.head
+    target = Filled(pair.target, pair.vocabulary, context, head.layers if head else ())
+    draft = FilledHead(pair, context, max(sizes)) if head else Filled(pair.draft, pair.vocabulary, context)
     rounds = []
     for done in range(warm_up + repeats):
         rounds.append(_round(draft, target, sizes, done))
@@ -72,10 +77,16 @@ def measure_latency(
         "read_again": [each.model.name for each in (target, draft) if not each.keeps],
         "plain_step_quartiles": [float(q) for q in np.quantile(steps, (0.25, 0.75))],
         "quartiles": {f"{who} {m}": [float(q) for q in np.quantile(t, (0.25, 0.75))] for (who, m), t in arrays.items()},
+        **({"hidden_states": _taken(head, arrays["target", 1], arrays[ALONE, 1])} if head else {}),
         "hardware": hardware(),
         "versions": versions(),
     }
     return LatencyTable(medians["target"], medians["draft"], context, provenance)
+
+
+def _taken(head: Head, plain: NDArray[np.float64], alone: NDArray[np.float64]) -> dict[str, Any]:
+    """Which hidden states the target's passes take for a head, and the seconds that this adds to a plain step."""
+    return {"layers": list(head.layers), "seconds": _median(np.sort(plain[0] - alone)).as_dict()}
 
 
 def _against_plain_step(rounds: Sequence[Round]) -> dict[tuple[str, int], NDArray[np.float64]]:
@@ -88,7 +99,7 @@ def _against_plain_step(rounds: Sequence[Round]) -> dict[tuple[str, int], NDArra
     }
 
 
-def _round(draft: _Filled, target: _Filled, sizes: Sequence[int], number: int) -> Round:
+def _round(draft: Filled | FilledHead, target: Filled, sizes: Sequence[int], number: int) -> Round:
     """Seconds of each pass, in the order of decoding: for every size drafts, then a verifying pass."""
     taken: Round = {}
     bursts: dict[int, list[float]] = {m: [] for m in DRAFT_TOKENS}
@@ -96,12 +107,15 @@ def _round(draft: _Filled, target: _Filled, sizes: Sequence[int], number: int) -
         # The two sizes of a draft pass alternate in the same places.
         turn = (index + number) % len(DRAFT_TOKENS)
         for tokens in DRAFT_TOKENS if len(sizes) == 1 else DRAFT_TOKENS[turn : turn + 1]:
-            bursts[tokens] += [draft.run(tokens, keep=1) for _ in range(BURST)]
+            bursts[tokens] += draft.burst(tokens)
         if m not in DRAFT_TOKENS:
             taken["draft", m] = draft.run(m, keep=m)  # children are drafted for each
         taken["target", m] = target.run(m, keep=m)
         if m == 1:
             taken["target", m] = statistics.median(target.run(m, keep=m) for _ in range(BURST))
+            if target.layers:
+                taken[ALONE, m] = statistics.median(target.run(m, keep=m, alone=True) for _ in range(BURST))
+    taken |= {("draft", m): draft.run(m, keep=m) for m in draft.longer}
     taken |= {("draft", tokens): _in_a_row(burst) for tokens, burst in bursts.items()}
     return taken
 
@@ -128,40 +142,6 @@ def _sizes(context: int, tokens: Sequence[int], window: int | None, repeats: int
         )
     fitting = {1, *tokens}
     return sorted(m for m in fitting if window is None or context + m <= window)
-
-
-class _Filled:
-    """A model with `context` tokens in its cache, to time the same passes repeatedly."""
-
-    def __init__(self, model: Model, vocabulary: int, context: int) -> None:
-        self.model, self.vocabulary, self.context = model, vocabulary, context
-        self.reading = Reading(model, vocabulary)
-        self.reading.read(self._some_tokens(context))
-        self.keeps = hasattr(self.reading.cache, "crop")
-        if hasattr(self.reading.cache, "activate_past_recording"):
-            self.reading.cache.activate_past_recording()
-
-    def _some_tokens(self, count: int) -> torch.Tensor:
-        """Arbitrary tokens: the time does not depend on them (in dense models)."""
-        return (torch.arange(count, device=self.model.device) % self.vocabulary)[None]
-
-    def run(self, tokens: int, keep: int) -> float:
-        """Seconds of one pass on `tokens` with `keep` rows of logits; the cache is cropped afterwards."""
-        reading = self.reading if self.keeps else Reading(self.model, self.vocabulary)
-        ids = self._some_tokens(tokens if self.keeps else self.context + tokens)
-        seconds = _timed(lambda: reading.read(ids, keep=keep), self.model.device)
-        if self.keeps:
-            reading.cache.crop(-tokens)
-        return seconds
-
-
-def _timed(work: Callable[[], object], device: torch.device) -> float:
-    """Seconds of `work` including everything it started on the device, as the decoders time their passes."""
-    wait_for(device)
-    started = time.perf_counter()
-    work()
-    wait_for(device)
-    return time.perf_counter() - started
 
 
 def _median(ordered: NDArray[np.float64]) -> Interval:

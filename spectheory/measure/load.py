@@ -12,6 +12,7 @@ from spectheory.errors import ModelError
 from spectheory.measure.causality import cache_of_causal
 from spectheory.measure.devices import find_device
 from spectheory.measure.folder import check_folder, fingerprint_of, is_local
+from spectheory.measure.heads.load import head_remarks, is_head, load_head, refuse_as_model
 from spectheory.measure.hub import file_of, guarded, hub_answers, pickled, quiet
 from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.tokens import ADDED, added_on_loading, common_vocabulary, same_tokenizer
@@ -37,6 +38,9 @@ def load_pair(
     a GPU. Both models are on `device` (``cpu``, ``mps``, ``cuda``, ``cuda:1``; by default the best one of this
     machine), or spread by a `device_map` of transformers (needs accelerate). A revision is a branch, tag or commit on
     the hub.
+
+    A draft whose config.json has `speculators_model_type` is a head that reads the target's hidden states
+    (:func:`~spectheory.measure.heads.load.load_head`): the target's tokenizer, precision and device are its own.
     """
     if device is not None and device_map is not None:
         raise ModelError("device and device map are given", limit="use one of them", remedy="leave out the device")
@@ -44,21 +48,27 @@ def load_pair(
     place = None if device_map is not None else find_device(device)
     precision = _precision(dtype)
     with quiet():
-        for source, revision in named:  # refuse an unusable configuration before another loader fails on it
+        for source, revision in named:
             check_folder(source, revision)
-            _from_pretrained(transformers.AutoConfig, "config.json", source, revision)
-        ours, theirs = (_from_pretrained(transformers.AutoTokenizer, "tokenizer", *each) for each in named)
-        tokenizer = same_tokenizer(ours, theirs, str(target), str(draft))
-        loaded = [_load(*each, precision, place, device_map) for each in named]
+        head = is_head(draft, draft_revision)
+        causal = named[:1] if head else named
+        for each in causal:  # refuse an unusable configuration before another loader fails on it
+            refuse_as_model(*each)
+            _from_pretrained(transformers.AutoConfig, "config.json", *each)
+        tokenizers = [_from_pretrained(transformers.AutoTokenizer, "tokenizer", *each) for each in causal]
+        tokenizer = same_tokenizer(tokenizers[0], tokenizers[-1], str(target), str(draft))
+        loaded = [_load(*each, precision, place, device_map) for each in causal]
         for model in loaded:
             cache_of_causal(model)
+        if head:
+            loaded.append(load_head(draft, loaded[0], revision=draft_revision))
     vocabulary = common_vocabulary(tokenizer, *loaded)
     said = [
         f"weights of {model.name!r} are pickled (.bin): tensors were read and no code was run"
         for source, model in zip((target, draft), loaded, strict=True)
         if pickled(source, model.revision)
     ]
-    said += _added_tokens(tokenizer, target, target_revision)
+    said += [*_added_tokens(tokenizer, target, target_revision), *head_remarks(loaded[1], loaded[0])]
     return ModelPair(loaded[0], loaded[1], tokenizer, vocabulary, tuple(dict.fromkeys(said)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import statistics
 from collections.abc import Sequence
 
@@ -12,8 +13,9 @@ from scipy.optimize import nnls
 
 from spectheory.cost import LatencyTable, LoopTime
 from spectheory.distributions import Sampling
-from spectheory.drafting import Chain, KAry, Shape
+from spectheory.drafting import Chain, KAry, Shape, in_one_pass
 from spectheory.measure.decoders import Call, Method, decode
+from spectheory.measure.heads.base import Head
 from spectheory.measure.machine import hardware, versions
 from spectheory.measure.pair import ModelPair
 
@@ -45,18 +47,28 @@ def with_loop(
     differ by up to a third. The fit holds for one sampling, named in the provenance: pmfs with a cut or at temperature
     0 take several times longer to compute.
     """
-    prompt = _prompt(pair, table.context)
+    prompt, calibration = _prompt(pair, table.context), _calibration(pair.draft.head)
     plain: list[Call] = []
-    calls: list[list[Call]] = [[] for _ in CALIBRATION]
+    calls: list[list[Call]] = [[] for _ in calibration]
     for number in range(ROUNDS):
         plain += _calls(pair, prompt, Method("plain"), sampling, seed + number)
-        for kept, (rule, shape) in zip(calls, CALIBRATION, strict=True):
+        for kept, (rule, shape) in zip(calls, calibration, strict=True):
             kept += _calls(pair, prompt, Method(rule, shape), sampling, seed + number)
     unit = table.target_pass(1).best / statistics.median(call.target_seconds for call in plain)
-    shapes = [shape for _, shape in CALIBRATION]
+    parallel = pair.draft.head is not None and pair.draft.head.parallel
+    shapes = [in_one_pass(shape) if parallel else shape for _, shape in calibration]
     fitted = fit_loop(shapes, [unit * _outside(kept) for kept in calls], unit * _outside(plain))
     provenance = {**table.provenance, LOOP_SAMPLING: dataclasses.asdict(sampling)}
     return dataclasses.replace(table, loop=fitted, provenance=provenance)
+
+
+def _calibration(head: Head | None) -> list[tuple[str, Shape]]:
+    """What a draft can decode: a parallel head chains, each head as deep as it goes."""
+    if head is None:
+        return list(CALIBRATION)
+    most = math.inf if head.deepest is None else head.deepest
+    wanted = [each for each in CALIBRATION if not head.parallel or isinstance(each[1], Chain)]
+    return [(rule, shape) for rule, shape in wanted if shape.depth <= most]
 
 
 def fit_loop(shapes: Sequence[Shape], seconds: Sequence[float], plain: float) -> LoopTime:

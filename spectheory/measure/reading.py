@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -31,19 +32,8 @@ class Reading:
         if self._read is not None:
             self._read = ids = torch.cat([self._read, ids], dim=1)
         kept: dict[str, Any] = {"logits_to_keep": keep} if self._can_keep else {}
-        try:
-            with torch.inference_mode():
-                output = self.model.network(
-                    input_ids=ids, past_key_values=self.cache, use_cache=self._read is None, **kept
-                )
-        except torch.OutOfMemoryError as error:
-            texts, tokens = ids.shape
-            smaller = f"--chunk {tokens // 2}" if tokens > 1 else f"{max(texts // 2, 1)} texts per prompt, fewer tokens"
-            raise ModelError(
-                f"{self.model.name!r} ran out of memory on {texts} texts, {tokens} tokens at once",
-                limit="needs room for weights, caches and a chunk of logits",
-                remedy=f"use {smaller} or a lower precision",
-            ) from error
+        with enough_memory(self.model.name, *ids.shape), torch.inference_mode():
+            output = self.model.network(input_ids=ids, past_key_values=self.cache, use_cache=self._read is None, **kept)
         self.cache = getattr(output, "past_key_values", None) if self._read is None else None
         if self.cache is None and self._read is None:
             self._read = ids
@@ -55,6 +45,20 @@ class Reading:
             self.cache.batch_repeat_interleave(count)
         elif self._read is not None:
             self._read = self._read.repeat_interleave(count, dim=0)
+
+
+@contextmanager
+def enough_memory(name: str, texts: int, tokens: int) -> Iterator[None]:
+    """Turn running out of memory into an error with a remedy."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        smaller = f"--chunk {tokens // 2}" if tokens > 1 else f"{max(texts // 2, 1)} texts per prompt, fewer tokens"
+        raise ModelError(
+            f"{name!r} ran out of memory on {texts} texts, {tokens} tokens at once",
+            limit="needs room for weights, caches and a chunk of logits",
+            remedy=f"use {smaller} or a lower precision",
+        ) from error
 
 
 def read_last(reading: Reading, ids: Tensor, keep: int, chunk: int) -> Iterator[Tensor]:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -17,9 +17,12 @@ from torch import Tensor
 
 from spectheory.checks import whole
 from spectheory.distributions import Sampling
+from spectheory.drafting import Grown
 from spectheory.errors import SettingError, TextError, TraceError
 from spectheory.files import held
+from spectheory.measure.by_start import check_prompt, depth_of
 from spectheory.measure.forward import teacher_forced
+from spectheory.measure.grown import grown_columns
 from spectheory.measure.machine import hardware, versions
 from spectheory.measure.noise import text_key
 from spectheory.measure.pair import ModelPair
@@ -27,9 +30,15 @@ from spectheory.measure.sampling import sample_continuations
 from spectheory.measure.suffix import with_suffix
 from spectheory.measure.tokens import check_window, encode_output, encode_prompt
 from spectheory.prompts import Prompt
-from spectheory.trace import GIVEN_TEXT, MEASURED, SAMPLED_TEXT, SCHEMA_VERSION, SOURCES, TextInfo, Trace
+from spectheory.trace import BY_START, GIVEN_TEXT, MEASURED, SAMPLED_TEXT, SOURCES, TextInfo, Trace
 from spectheory.trace.parts import PartStore, concatenate
 from spectheory.verification import SuffixDrafts
+
+_ROWS = 1
+"""Version of the columns by position, for the fingerprint: runs of the first schema of traces can go on."""
+
+_ADDED = ("chunk", "depth", "grown", "suffix")
+"""Settings that the fingerprint leaves out, or has where they are used: earlier runs can go on."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +48,9 @@ class MeasureSettings:
     `count` texts are sampled per prompt. With `given_text` the `output` of each prompt is measured instead. `race` says
     whether to compute the expensive columns: the race's, those of distinct candidates and of biased rules. `suffix`
     says what suffix decoding drafts, for its columns; texts are served in the order of the file. Each prompt has its
-    own random stream, and each text its own key for estimated columns.
+    own random stream, and each text its own key for estimated columns. `depth` is that of a draft head, which is
+    measured at every start (§10); None: as many drafts as it was trained for. `grown` is the size of the trees that the
+    draft grows at every start, as 16x4x5; None: none.
 
     Examples
     --------
@@ -57,10 +68,14 @@ class MeasureSettings:
     chunk: int = 256
     race: bool = True
     suffix: SuffixDrafts | None = None
+    depth: int | None = None
+    grown: str | None = None
 
     def __post_init__(self) -> None:
         for name, least in (("tokens", 1), ("count", 1), ("seed", 0), ("chunk", 1)):
             whole(name, getattr(self, name), least=least, remedy=f"use {least} or more")
+        if self.grown is not None:
+            Grown.sized_as(self.grown)
         if self.given_text and self.count != 1:
             raise SettingError(
                 f"count is {self.count}", limit="a prompt has one given text", remedy="leave out the count"
@@ -91,6 +106,7 @@ def measure(
     equals an uninterrupted one. Returns the trace as read back from `out`.
     """
     report = on_progress or (lambda _: None)
+    settings = replace(settings, depth=depth_of(pair.draft, settings.depth))
     store = PartStore(out, fingerprint_of_run(pair, prompts, settings))
     with held(out):
         return _measured(pair, prompts, settings, store, report)
@@ -129,7 +145,10 @@ def _encode(pair: ModelPair, prompt: Prompt, settings: MeasureSettings) -> tuple
     """Token ids of a prompt and of its given text, checked before the first model runs."""
     prompt_ids = encode_prompt(pair.tokenizer, prompt, chat_template=settings.chat_template)
     given = encode_output(pair.tokenizer, prompt)[: settings.tokens] if settings.given_text else None
-    check_window(prompt.id, len(prompt_ids), settings.tokens if given is None else len(given), pair.window)
+    check_prompt(pair.draft, prompt.id, len(prompt_ids))
+    beyond = Grown.sized_as(settings.grown).depth if settings.grown else 0
+    output = settings.tokens if given is None else len(given)
+    check_window(prompt.id, len(prompt_ids), output, pair.window, beyond=beyond)
     return prompt_ids, given
 
 
@@ -164,7 +183,11 @@ def _part(
             stop_at_end=settings.stop_at_end,
             key=text_key(settings.seed, index, j),
             name=name,
+            depth=settings.depth,
         )
+        if settings.grown is not None:
+            shape = Grown.sized_as(settings.grown)
+            columns |= grown_columns(pair, prompt_ids, text, shape, chunk=settings.chunk, name=name)
         ended = settings.stop_at_end and int(text[-1]) in pair.end_of_text
         traces.append(Trace(columns, (TextInfo(name, len(text), prompt.id, prompt.category, ended),)))
     return concatenate(traces, {})
@@ -191,22 +214,24 @@ def fingerprint_of_run(pair: ModelPair, prompts: Sequence[Prompt], settings: Mea
     # The token ids represent the tokenizer and its chat template.
     encoded = [_encode(pair, prompt, settings) for prompt in prompts]
     content = {
-        "schema": SCHEMA_VERSION,
+        "schema": _ROWS,
         "columns": sorted(MEASURED),
         "models": [[m.fingerprint, m.dtype] for m in (pair.target, pair.draft)],
         "prompts": _prompts_hash(prompts),
         "ids": [[ids.tolist(), None if given is None else given.tolist()] for ids, given in encoded],
         "ends": sorted(pair.end_of_text),
-        "settings": {name: value for name, value in asdict(settings).items() if name not in _without(settings)},
+        "settings": {name: value for name, value in asdict(settings).items() if name not in _ADDED},
     }
+    if settings.grown is not None:
+        content["grown"] = settings.grown
+    if settings.suffix is not None:
+        content["suffix"] = asdict(settings.suffix)
+    depth = depth_of(pair.draft, settings.depth)
+    if depth is not None:
+        content |= {"depth": depth, "by_start": sorted(BY_START)}
     if pair.vocabulary < min(pair.target.outputs, pair.draft.outputs):  # earlier versions decoded padding too
         content["vocabulary"] = pair.vocabulary
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _without(settings: MeasureSettings) -> tuple[str, ...]:
-    """Settings that decide no number."""
-    return ("chunk",) if settings.suffix else ("chunk", "suffix")
 
 
 def _prompts_hash(prompts: Sequence[Prompt]) -> str:

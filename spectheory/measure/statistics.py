@@ -7,6 +7,7 @@ logits, probabilities have a relative error near 1e-6, sums an absolute error be
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -21,7 +22,7 @@ from spectheory.measure.output_columns import output_columns
 from spectheory.measure.pmf import Pmf, make_pmf
 from spectheory.measure.race import race_acceptance
 from spectheory.measure.race_ranks import race_ranks
-from spectheory.trace import RECORDED_RANKS, UNO_SHARES
+from spectheory.trace import RECORDED_RANKS, START_RANKS, UNO_SHARES
 
 _CPU_BLOCK = 2**19
 """Entries of one array of a block on a CPU: 2 MB, so that the arrays in use stay in the last-level cache."""
@@ -40,6 +41,7 @@ def position_statistics(
     keys: Keys | None = None,
     draft_sampling: Sampling | None = None,
     judged: bool = False,
+    by_start: bool = False,
 ) -> dict[str, Tensor]:
     """Statistics of n positions by the names of :data:`spectheory.trace.COLUMNS`, from both models' logits ``[n, V]``.
 
@@ -52,7 +54,8 @@ def position_statistics(
     recomputed logits round one just outside a cut (top-k, top-p, greedy), it is re-admitted. `keys` ``[n]`` (uint64)
     are the randomness of ``distinct_rank`` (:mod:`spectheory.measure.noise`); the positions of different texts need
     different ones, the default is those of a text with key 0. `draft_sampling` is that of the draft where it has its
-    own. `judged` adds the columns of :data:`spectheory.trace.JUDGED`.
+    own. `judged` adds the columns of :data:`spectheory.trace.JUDGED`. `by_start` computes only those that a draft has
+    by start and depth (:data:`spectheory.trace.BY_START`, here without the prefix), with rank laws ``[n, 4]``.
 
     Examples
     --------
@@ -71,12 +74,12 @@ def position_statistics(
     rows = max(1, size // max(target_logits.shape[1], 1))
     buffers = torch.empty((6, min(rows, len(tokens)), target_logits.shape[1]), device=target_logits.device)
     keys = position_keys(DEFAULT_KEY, 0, len(tokens)) if keys is None else keys
-    settings, parts = (sampling, draft_sampling or sampling), []
+    settings, parts = _Settings(sampling, draft_sampling or sampling, race, sampled, judged, by_start), []
     for start in range(0, len(tokens), rows):
         target, draft, token = (x[start : start + rows] for x in (target_logits, draft_logits, tokens))
-        own = keys[start : start + rows] if race else None
+        own = keys[start : start + rows]
         try:
-            part = _statistics(target, draft, token, settings, buffers[:, : len(token)], own, sampled, judged)
+            part = _statistics(target, draft, token, settings, buffers[:, : len(token)], own)
         except LogitsError as error:
             raise LogitsError(
                 error.what.replace(f"row {error.row}", f"row {start + error.row}"),
@@ -88,44 +91,87 @@ def position_statistics(
     return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
 
+@dataclass(frozen=True)
+class _Settings:
+    """How both models are sampled, whether tokens were sampled so, and which columns are wanted."""
+
+    target: Sampling
+    draft: Sampling
+    race: bool
+    sampled: bool
+    judged: bool
+    by_start: bool
+
+
 def _statistics(
-    target: Tensor,
-    draft: Tensor,
-    tokens: Tensor,
-    settings: tuple[Sampling, Sampling],
-    buffers: Tensor,
-    keys: Keys | None,
-    sampled: bool,
-    judged: bool,
+    target: Tensor, draft: Tensor, tokens: Tensor, settings: _Settings, buffers: Tensor, keys: Keys
 ) -> dict[str, Tensor]:
-    """All columns of one block; without keys no expensive ones. `buffers` ``[6, rows, V]`` are overwritten."""
-    at, wide, scratch = tokens[:, None], widest(target), buffers[5]
-    p = make_pmf(target, settings[0], buffers[:2], at if sampled else None)
-    q = make_pmf(draft, settings[1], buffers[2:4])
+    """All columns of one block. `buffers` ``[6, rows, V]`` are overwritten."""
+    at = tokens[:, None]
+    p = make_pmf(target, settings.target, buffers[:2], at if settings.sampled else None)
+    q = make_pmf(draft, settings.draft, buffers[2:4])
+    if settings.by_start:
+        return _by_start(p, q, at, buffers[4:], race=settings.race)
+    columns = {"token": tokens, **_by_position(p, q, at, buffers[4:])}
+    if settings.judged:
+        columns |= output_columns(target, p, at, buffers[5])
+    if settings.race:
+        columns |= _expensive(p, q, at, columns, keys, buffers[4:])
+    return columns
+
+
+def _by_start(p: Pmf, q: Pmf, at: Tensor, scratch: Tensor, *, race: bool) -> dict[str, Tensor]:
+    """Columns that a draft has by start and depth."""
+    log_target, log_draft = (pmf.log_at(at).to(widest(p.pmf)) for pmf in (p, q))
+    columns = _drafted(p, q, at, log_target, log_draft, scratch, START_RANKS)
+    del columns["target_rank"]
+    if race:
+        columns["race_rank"] = race_ranks(p.pmf, q.pmf, log_target, log_draft, scratch[1])[:, :START_RANKS]
+    return columns
+
+
+def _by_position(p: Pmf, q: Pmf, at: Tensor, buffers: Tensor) -> dict[str, Tensor]:
+    """The columns that cost little."""
+    wide, scratch = widest(p.pmf), buffers[1]
     log_target, log_draft = p.log_at(at).to(wide), q.log_at(at).to(wide)
-    columns = {
-        "token": tokens,
+    return {
         "log_target": log_target,
-        "log_draft": log_draft,
         "target_entropy": _dot(p.pmf, p.log, scratch).neg_().to(wide).clamp_(min=0.0),
         # `scratch` still holds the products of the line above.
         "target_second_moment": _dot(scratch, p.log, scratch).to(wide),
         "draft_entropy": _dot(q.pmf, q.log, scratch).neg_().to(wide).clamp_(min=0.0),
         "kl": _kl(p, q, scratch).to(wide),
         "harmonic_similarity": _harmonic_similarity(p.pmf, q.pmf, scratch).to(wide),
-        "race_g": _race_g(p.pmf, q.pmf, log_target, log_draft, scratch),
+        **_drafted(p, q, at, log_target, log_draft, buffers, RECORDED_RANKS),
     }
-    ranks = _rejection_ranks(p.pmf, q.pmf, log_draft - log_target, scratch)
-    columns["rejection_rank"], columns["total_variation"] = ranks
-    columns |= order_statistics(p.order(), q.order(), at, buffers[4:])
-    if judged:
-        columns |= output_columns(target, p, at, scratch)
-    if keys is not None:
-        columns["race_acceptance"] = race_acceptance(p.pmf, q.pmf, scratch).to(wide)
-        columns["race_rank"] = race_ranks(p.pmf, q.pmf, log_target, log_draft, scratch)
-        columns["distinct_rank"] = distinct_ranks(p, q, at, log_target, log_draft, keys, buffers[4:])
-        columns["uno_loss"] = _uno_loss(p.pmf, q.pmf, columns["total_variation"], buffers[4:])
-    return columns
+
+
+def _drafted(
+    p: Pmf, q: Pmf, at: Tensor, log_target: Tensor, log_draft: Tensor, buffers: Tensor, ranks: int
+) -> dict[str, Tensor]:
+    """What becomes of a draft, by position as by start."""
+    scratch = buffers[1]
+    law, total_variation = _rejection_ranks(p.pmf, q.pmf, log_draft - log_target, scratch, ranks)
+    return {
+        "log_draft": log_draft,
+        "race_g": _race_g(p.pmf, q.pmf, log_target, log_draft, scratch),
+        "rejection_rank": law,
+        "total_variation": total_variation,
+        **order_statistics(p.order(), q.order(), at, buffers),
+    }
+
+
+def _expensive(
+    p: Pmf, q: Pmf, at: Tensor, columns: dict[str, Tensor], keys: Keys, buffers: Tensor
+) -> dict[str, Tensor]:
+    """The columns of the race, of distinct candidates and of biased rules."""
+    scratch, log_target, log_draft = buffers[1], columns["log_target"], columns["log_draft"]
+    return {
+        "race_acceptance": race_acceptance(p.pmf, q.pmf, scratch).to(widest(p.pmf)),
+        "race_rank": race_ranks(p.pmf, q.pmf, log_target, log_draft, scratch),
+        "distinct_rank": distinct_ranks(p, q, at, log_target, log_draft, keys, buffers),
+        "uno_loss": _uno_loss(p.pmf, q.pmf, columns["total_variation"], buffers),
+    }
 
 
 def _dot(a: Tensor, b: Tensor, scratch: Tensor) -> Tensor:
@@ -175,19 +221,19 @@ def _uno_loss(p: Tensor, q: Tensor, total_variation: Tensor, scratch: Tensor) ->
     return torch.stack(losses, dim=-1)
 
 
-def _rejection_ranks(p: Tensor, q: Tensor, log_rho: Tensor, scratch: Tensor) -> tuple[Tensor, Tensor]:
-    r"""P(R = r | token), ``[rows, 8]``, of recursive rejection with i.i.d. drafts (R3), and TV.
+def _rejection_ranks(p: Tensor, q: Tensor, log_rho: Tensor, scratch: Tensor, ranks: int) -> tuple[Tensor, Tensor]:
+    r"""P(R = r | token), ``[rows, ranks]``, of recursive rejection with i.i.d. drafts (R3), and TV.
 
     With :math:`s_1 = 0, G_0 = 1, s_{m+1} = s_m + G_{m-1}`, m rejections leave :math:`(p - s_{m+1} q)_+` of mass
     :math:`G_m`, and :math:`P(R = r, X = x) = \min((p_x - s_r q_x)_+, G_{r-1} q_x)`: one pass a rank.
     """
     left, taken = [torch.ones_like(p[:, :1])], [torch.zeros_like(p[:, :1])]
-    for _ in range(RECORDED_RANKS - 1):
+    for _ in range(ranks - 1):
         taken.append(taken[-1] + left[-1])
         torch.addcmul(p, q, taken[-1], value=-1, out=scratch)
         left.append(torch.minimum(scratch.clamp_(min=0.0).sum(dim=-1, keepdim=True), left[-1]))
     before, subtracted = (torch.cat(x, dim=1).to(log_rho.dtype) for x in (left, taken))
     rho = torch.exp(log_rho)[:, None]
-    ranks = torch.minimum((1 - subtracted * rho).clamp_(min=0.0), before * rho)
+    law = torch.minimum((1 - subtracted * rho).clamp_(min=0.0), before * rho)
     # rho is infinite for a token without target mass; no rank outputs it.
-    return ranks.nan_to_num_(nan=0.0), before[:, 1]
+    return law.nan_to_num_(nan=0.0), before[:, 1]

@@ -85,11 +85,12 @@ def _ids(tokenizer: Any, text: str, *, special: bool, what: str) -> torch.Tensor
     return torch.tensor(ids, dtype=torch.int64)
 
 
-def check_window(name: str, prompt: int, output: int, window: int | None) -> None:
-    """Check that a prompt of so many tokens and its output fit both models."""
-    if window is not None and prompt + output > window:
+def check_window(name: str, prompt: int, output: int, window: int | None, *, beyond: int = 0) -> None:
+    """Check that a prompt of so many tokens, its output and what is drafted beyond that fit both models."""
+    if window is not None and prompt + output + beyond > window:
+        room = window - prompt - beyond
         raise TextError(
-            f"prompt {name!r} has {prompt} tokens and {output} follow",
+            f"prompt {name!r} has {prompt} tokens and {output + beyond} follow",
             limit=f"the models take {window}",
-            remedy=f"use --tokens {window - prompt} at most" if window > prompt else "shorten the prompt",
+            remedy=f"use --tokens {room} at most" if room > 0 else "shorten the prompt",
         )

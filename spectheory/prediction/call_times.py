@@ -51,14 +51,17 @@ def speedup_of_chain(
 ) -> Interval:
     """The same from sums over prompts ``[1 + prompts]``, where every call drafts the shape.
 
-    `full` counts the calls after a full acceptance, where the draft's first pass is on two tokens.
+    `full` counts the calls after a full acceptance, where the draft's first pass is on two tokens. A head's first pass
+    is on accepted + 1 tokens: its mean time is taken between those on the fewest and the most (exact where the time is
+    linear in tokens, else an estimate).
     """
-    full = np.clip(full, 0.0, calls)
+    late, most = ((tokens - calls) / shape.depth, shape.depth) if cost.reads_accepted else (full, 1)
+    late = np.clip(late, 0.0, calls)
     return _joined(
         tokens,
-        [calls - full, full],
+        [calls - late, late],
         shape.depth,
-        lambda model: _best(model.call(shape, share) for share in (0.0, 1.0)),
+        lambda model: _best(model.call(shape, more) for more in (0.0, float(most))),
         cost,
         errors,
     )

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.drafting import Chain, Copied, Shape, Tree
+from spectheory.drafting import Chain, Copied, Grown, Shape, Tree, in_one_pass
 from spectheory.drafting.shapes import at_least_one
 from spectheory.errors import SettingError
 from spectheory.prediction.cross_fit import PARTS, cross_fitted
+from spectheory.prediction.grown_trees import check_grown
 from spectheory.prediction.over_prompts import Prompts
 from spectheory.prediction.paths import TextCalls, calls_of_chains, calls_of_tree, tree_survival
 from spectheory.prediction.tree_search import text_tree
 from spectheory.trace import RECORDED_RANKS, Trace
-from spectheory.verification import Columns, PathRule, RankRule
+from spectheory.verification import Columns, GrownMatch, PathRule, RankRule
 from spectheory.verification.by_start import within
 from spectheory.verification.registry import ranked_names
 
@@ -80,26 +81,43 @@ class ShapeCalls:
 
 
 def takes(rule: PathRule, wanted: Wanted) -> bool:
-    """Whether the rule has a law for the shape: every rule for a chain, a rule with ranks for every shape."""
+    """Whether the rule has a law for the shape: every rule for a chain, a rule with ranks for every fixed shape.
+
+    Grown trees have a rule of their own, which takes no other shape.
+    """
+    if rule.grows or isinstance(wanted, Grown):
+        return rule.grows and isinstance(wanted, Grown)
     return isinstance(wanted, Chain) or isinstance(rule, RankRule)
 
 
-def drafted(rule: PathRule, shape: Shape, counts: NDArray[np.int64] | None = None) -> Shape:
-    """The shape as the rule drafts it: a chain that is copied from the text costs no draft pass.
+def drafted(rule: PathRule, shape: Shape, counts: NDArray[np.int64] | None = None, *, parallel: bool = False) -> Shape:
+    """The shape as the rule drafts it: a chain that is copied from the text costs no draft pass, all of a parallel head
+    one.
 
-    `counts` ``[texts, k + 1]`` are the calls by the tokens that they draft, where that varies.
+    `counts` ``[texts, k + 1]`` are the calls by the tokens that they draft, where that varies. `parallel` says whether
+    the draft is a parallel head.
 
     Examples
     --------
     >>> from spectheory.verification import PATH_RULES
     >>> [drafted(PATH_RULES[name], Chain(2)).passes for name in ("token", "lookup")]
     [(1, 1), ()]
+    >>> drafted(PATH_RULES["token"], Chain(2), parallel=True).passes
+    (2,)
     """
-    if not isinstance(shape, Chain) or rule.uses_draft:
+    if rule.uses_draft:
+        return in_one_pass(shape) if parallel else shape
+    if not isinstance(shape, Chain):
         return shape
     if counts is None or not counts.any():
         return Copied(shape.k)
     return Copied(shape.k, tuple((counts.sum(axis=0) / counts.sum()).tolist()))
+
+
+def by_parallel_head(trace: Trace) -> bool:
+    """Whether one pass of the draft gives all drafts of a call (§10)."""
+    draft = trace.provenance.get("draft")
+    return isinstance(draft, Mapping) and draft.get("parallel") is True
 
 
 def calls_by_drafted(
@@ -119,6 +137,9 @@ def calls_by_shape(
     :class:`~spectheory.errors.SettingError` if a rule without ranks is asked for another shape than a chain.
     """
     rule.require(trace.columns)
+    if rule.grows:
+        for shape in wanted:
+            check_grown(trace, shape)
     chains = [shape for shape in wanted if isinstance(shape, Chain)]
     if chains:
         survival = rule.path_survival(trace.columns, max(shape.k for shape in chains))
@@ -126,7 +147,8 @@ def calls_by_shape(
         of_chain = calls_of_chains(survival, trace.lengths, ks, prefill_emits_token=prefill_emits_token)
         for shape in chains:
             counts = calls_by_drafted(trace, rule, shape, prefill_emits_token=prefill_emits_token)
-            yield ShapeCalls(shape, drafted(rule, shape, counts), of_chain[shape.k], survival[:, 0], by_drafted=counts)
+            made = drafted(rule, shape, counts, parallel=by_parallel_head(trace))
+            yield ShapeCalls(shape, made, of_chain[shape.k], survival[:, 0], by_drafted=counts)
     for other in wanted:
         if not isinstance(other, Chain):
             yield _with_ranks(trace, rule, other, prefill_emits_token)
@@ -151,17 +173,24 @@ def searched_laws(rule: RankRule, columns: Columns, nodes: int) -> Floats:
 
 
 def _with_ranks(trace: Trace, rule: PathRule, wanted: Wanted, prefill_emits_token: bool) -> ShapeCalls:
-    if not isinstance(rule, RankRule):
+    if isinstance(wanted, Grown) and not rule.grows:
+        raise SettingError(
+            f"{rule.name} verification is asked for {wanted}",
+            limit="trees grown from confidences are matched with the target's own draw",
+            remedy="use the rule grown",
+        )
+    if not isinstance(rule, RankRule | GrownMatch):
         raise SettingError(
             f"{rule.name} verification is asked for {wanted}",
             limit="it judges one chain of drafts",
             remedy=f"use a chain, or a rule with ranks: {ranked_names()}",
         )
     if isinstance(wanted, BestTree):
+        assert isinstance(rule, RankRule)
         return _searched(trace, rule, wanted, prefill_emits_token)
     survival, leaves = survival_of(rule, wanted, trace.columns)
     calls = calls_of_tree(survival, leaves, trace.lengths, prefill_emits_token=prefill_emits_token)
-    return ShapeCalls(wanted, wanted, calls, survival[:, 0])
+    return ShapeCalls(wanted, drafted(rule, wanted, parallel=by_parallel_head(trace)), calls, survival[:, 0])
 
 
 @dataclass(frozen=True)
@@ -194,7 +223,7 @@ def _searched(trace: Trace, rule: RankRule, wanted: BestTree, prefill_emits_toke
         first[part.rows] = part.first
     law, search = _search(trace, rule, wanted)
     tree = search(law, trace.lengths)
-    shape = wanted.drafted_as(tree) if wanted.drafted_as else tree
+    shape = wanted.drafted_as(tree) if wanted.drafted_as else drafted(rule, tree, parallel=by_parallel_head(trace))
     return ShapeCalls(wanted, shape, TextCalls(expected, full, variance), first, held_out=parts > 1)
 
 

@@ -52,6 +52,8 @@ class Limits:
         own = self
         if not isinstance(shape, Chain):
             own = replace(own, one_call=None)
+        if rule.grows:  # its ranks are of no fixed tree
+            own = replace(own, iid_channel=None)
         if isinstance(rule, RankRule):
             with suppress(TraceError):  # one rank may be known without the law of the others
                 law = rule.rank_law(AtDepth(trace.columns, 1), rule.known_ranks(trace.columns, RECORDED_RANKS))

@@ -8,7 +8,6 @@ from typing import Any
 
 from spectheory.deployment import BatchChoice, BreakEven, Candidate, Distance, EngineSettings, Ranking
 from spectheory.deployment.candidates import DO_NOT
-from spectheory.drafting import Chain
 from spectheory.limits.claims import footnotes
 from spectheory.prediction.recorded_readings import RecordedReading
 from spectheory.reports.base import Report
@@ -73,7 +72,7 @@ def _content(answer: DeploymentAnswer) -> dict[str, Any]:
     best, runner_up, shape = ranking.best, ranking.runner_up, ranking.best.prediction.shape
     return {
         **best.as_dict(),
-        "paths": None if isinstance(shape, Chain) else shape.tree().paths,
+        "paths": shape.listed,
         "runner_up": runner_up.as_dict() if runner_up else None,
         "told_apart": ranking.told_apart,
         "drafts": [candidate.as_dict() for candidate in ranking.by_draft],
@@ -99,7 +98,8 @@ def _content(answer: DeploymentAnswer) -> dict[str, Any]:
 SIDES = {"limit": "upper bound", "reading": "idealised"}
 """What the sides of limits are called in the table."""
 _GIVES = (
-    *(Column(heading, kind="words") for heading in ("draft", "rule", "shape")),
+    *(Column(heading, kind="words") for heading in ("draft", "kind", "rule", "shape")),
+    Column("passes"),
     Column("tokens per call"),
     Column("speed-up", "x"),
 )
@@ -108,7 +108,8 @@ _GIVES = (
 def _gives(candidate: Candidate) -> list[Value]:
     """The setting of a candidate and what it gives."""
     prediction = candidate.prediction
-    return [candidate.draft.name, prediction.rule.name, candidate.shape, prediction.tokens_per_call, candidate.speedup]
+    drafted = [candidate.draft.name, candidate.draft_kind, prediction.rule.name, candidate.shape]
+    return [*drafted, len(prediction.shape.passes), prediction.tokens_per_call, candidate.speedup]
 
 
 def _candidates(title: str, candidates: Sequence[Candidate], best: Candidate) -> Table:

@@ -1,12 +1,15 @@
 """The record of a measured pair: its columns and their checks, its texts, its file."""
 
 from spectheory.trace.columns import (
+    BY_START,
     COLUMNS,
     DISTINCT_RANKS,
     JUDGED,
     MEASURED,
+    MOST_DEPTH,
     RECORDED_RANKS,
     REQUIRED,
+    START_RANKS,
     UNO_SHARES,
     Column,
 )
@@ -26,6 +29,7 @@ from spectheory.trace.record import (
 )
 
 __all__ = [
+    "BY_START",
     "COLUMNS",
     "DISTINCT_RANKS",
     "GIVEN_TEXT",
@@ -34,6 +38,7 @@ __all__ = [
     "LEFT_OUT",
     "MEASURED",
     "METADATA_KEY",
+    "MOST_DEPTH",
     "READ",
     "RECORDED",
     "RECORDED_RANKS",
@@ -41,6 +46,7 @@ __all__ = [
     "SAMPLED_TEXT",
     "SCHEMA_VERSION",
     "SOURCES",
+    "START_RANKS",
     "TRACE_FILE",
     "UNO_SHARES",
     "Column",

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.trace.columns import COLUMNS, REQUIRED, ROUNDING
+from spectheory.trace.columns import BY_START, COLUMNS, REQUIRED, ROUNDING
+from spectheory.verification.by_start import PREFIX, deepest
 
 Columns = Mapping[str, NDArray[Any]]
 Bad = NDArray[np.bool_]
@@ -36,10 +37,14 @@ def faults(columns: Columns) -> Iterator[Fault]:
         if not (isinstance(values, np.ndarray) and COLUMNS[name].fits(values)):
             yield Fault(name, None, f"is {_described(values)}", f"needs for each token {COLUMNS[name].type}")
             return  # the checks below assume the types
+    for name in BY_START:
+        if name in known and known[name].shape[1] != (depth := deepest(known)):
+            yield Fault(name, None, f"has {known[name].shape[1]} depths", f"other columns by start have {depth}")
+            return
     for name, values in known.items():
         yield from _entries(name, values)
         if COLUMNS[name].law:
-            yield from _sums(name, values.sum(axis=1))
+            yield from _sums(name, values.sum(axis=-1))
     for relation in _RELATIONS:
         if {relation.column, *relation.beside} <= set(known):
             yield from relation.check(known)
@@ -50,17 +55,24 @@ def _entries(name: str, values: NDArray[Any]) -> Iterator[Fault]:
     bad = COLUMNS[name].outside(values)
     if bad.any():
         row, *entry = (int(i) for i in np.unravel_index(int(np.argmax(bad)), bad.shape))
-        value = _shown(values[(row, *entry)])
-        what = f"has {value} as entry {entry[0] + 1}" if entry else f"is {value}"
-        yield Fault(name, row, what, f"must be {COLUMNS[name].type}")
+        value, at = _shown(values[(row, *entry)]), _depth(name, entry)
+        place = entry[1:] if at else entry
+        what = f"has {value} as entry {place[0] + 1}" if place else f"is {value}"
+        yield Fault(name, row, what + at, f"must be {COLUMNS[name].type}")
 
 
 def _sums(name: str, sums: NDArray[Any]) -> Iterator[Fault]:
     """The first row of probabilities with too large a sum."""
     bad = sums > 1 + ROUNDING
     if bad.any():
-        row = int(np.argmax(bad))
-        yield Fault(name, row, f"sums to {_shown(sums[row])}", "a row of probabilities sums to at most 1")
+        row, *entry = (int(i) for i in np.unravel_index(int(np.argmax(bad)), bad.shape))
+        what = f"sums to {_shown(sums[(row, *entry)])}{_depth(name, entry)}"
+        yield Fault(name, row, what, "a row of probabilities sums to at most 1")
+
+
+def _depth(name: str, entry: Sequence[int]) -> str:
+    """The depth of an entry in words, if its column is by start."""
+    return f" at depth {entry[0] + 1}" if COLUMNS[name].by_start else ""
 
 
 def _described(values: Any) -> str:
@@ -88,7 +100,7 @@ class _Relation:
         bad = self.broken(values, *(columns[name] for name in self.beside))
         if bad.any():
             row = int(np.argmax(bad))
-            yield Fault(self.column, row, f"is {_shown(values[row])}", self.limit)
+            yield Fault(self.column, row, f"is {_shown(np.ravel(values[row])[0])}", self.limit)
 
 
 def _below_square(moment: NDArray[Any], entropy: NDArray[Any]) -> Bad:
@@ -106,7 +118,26 @@ def _impossible_race(g: NDArray[Any], log_target: NDArray[Any], log_draft: NDArr
     return np.asarray(np.where(c < _FAR, off, (log_draft == -math.inf) & (g != math.inf)))
 
 
+def _not_the_first(by_start: NDArray[Any], by_position: NDArray[Any]) -> Bad:
+    """Where a column by start has another first draft than the column by position; of laws the ranks that both have."""
+    first = by_start[:, 0]
+    if first.ndim == 2:
+        ranks = min(first.shape[1], by_position.shape[1])
+        first, by_position = first[:, :ranks], by_position[:, :ranks]
+    same = first == by_position
+    if first.dtype.kind == "f":
+        with np.errstate(invalid="ignore", over="ignore"):
+            near = np.abs(first - by_position) <= ROUNDING * (1 + np.abs(by_position))
+        same |= near & np.isfinite(by_position)
+    return np.asarray(~same if same.ndim == 1 else ~same.all(axis=1))
+
+
 _RELATIONS = (
+    *(
+        _Relation(name, (of_first,), f"at depth 1 it is what {of_first} says", _not_the_first)
+        for name in BY_START
+        if (of_first := name.removeprefix(PREFIX)) in COLUMNS
+    ),
     _Relation(
         "target_second_moment", ("target_entropy",), "must be at least the square of target_entropy", _below_square
     ),

@@ -70,13 +70,11 @@ class Column:
     @property
     def type(self) -> str:
         """Type, range and shape of a row in words."""
-        entry = f"{'an' if self.kind == 'integer' else 'a'} {self.kind}{self._range}"
-        if self.by_start:
-            entry = f"for each depth {entry}"
-        if self.widths is None:
-            return entry
-        least, most = self.widths
-        return f"{most if least == most else f'{least} to {most}'} entries, each {entry}"
+        words = f"{'an' if self.kind == 'integer' else 'a'} {self.kind}{self._range}"
+        if self.widths is not None:
+            least, most = self.widths
+            words = f"{most if least == most else f'{least} to {most}'} entries, each {words}"
+        return f"for each of 1 to {MOST_DEPTH} depths {words}" if self.by_start else words
 
     @property
     def _range(self) -> str:

@@ -15,8 +15,15 @@ from numpy.typing import NDArray
 from spectheory.errors import TornTraceError, TraceError, load_extra
 from spectheory.files import write_whole
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""Schema 2 has columns by start and depth; all else is as in schema 1, which is read as it stands."""
+_READABLE = (1, SCHEMA_VERSION)
 METADATA_KEY = b"spectheory"
+
+_LOOKED_AT = 1 << 16
+"""Values that decide about a column's encoding."""
+_REPEATED = 0.25
+"""With a smaller share of distinct values a dictionary of them is shorter than the bytes themselves."""
 
 
 @dataclass(frozen=True)
@@ -46,15 +53,29 @@ def write(path: Path, columns: Columns, header: Mapping[str, Any]) -> None:
     arrays = {name: _to_arrow(column, pa) for name, column in columns.items()}
     content = json.dumps({"schema": SCHEMA_VERSION, **header})
     table = pa.table(arrays).replace_schema_metadata({METADATA_KEY: content.encode()})
-    write_whole(path, lambda partial: pq.write_table(table, partial))
+    how = _encoding(columns)
+    write_whole(path, lambda partial: pq.write_table(table, partial, **how))
 
 
 def _to_arrow(column: NDArray[Any] | Ragged, pa: Any) -> Any:
     if isinstance(column, Ragged):
         return pa.LargeListArray.from_arrays(pa.array(column.offsets), pa.array(column.flat))
-    if column.ndim == 2:
-        return pa.FixedSizeListArray.from_arrays(pa.array(column.reshape(-1)), column.shape[1])
-    return pa.array(column)
+    array = pa.array(column.reshape(-1))
+    for width in column.shape[:0:-1]:
+        array = pa.FixedSizeListArray.from_arrays(array, width)
+    return array
+
+
+def _encoding(columns: Columns) -> dict[str, Any]:
+    """How values are written: a dictionary where they repeat, else numbers by byte; all compressed."""
+    by_value: list[str] = []
+    by_byte: list[str] = []
+    for name, column in columns.items():
+        flat, lists = (column.flat, 1) if isinstance(column, Ragged) else (column.reshape(-1), column.ndim - 1)
+        first = flat[:_LOOKED_AT]
+        few = flat.dtype.kind != "f" or len(np.unique(first)) <= _REPEATED * len(first)
+        (by_value if few else by_byte).append(name + ".list.element" * lists)
+    return {"compression": "zstd", "use_dictionary": by_value, "use_byte_stream_split": by_byte}
 
 
 def read(
@@ -97,7 +118,7 @@ def _header(metadata: Mapping[bytes, bytes] | None, path: Path) -> dict[str, Any
     try:
         header: dict[str, Any] = json.loads((metadata or {})[METADATA_KEY])
         version = header["schema"]
-        if version == SCHEMA_VERSION and not (header["texts"] and isinstance(header["provenance"], dict)):
+        if version in _READABLE and not (header["texts"] and isinstance(header["provenance"], dict)):
             raise ValueError("no texts, or a provenance of another kind")
     except (KeyError, ValueError, TypeError, RecursionError) as error:
         raise TraceError(
@@ -105,10 +126,10 @@ def _header(metadata: Mapping[bytes, bytes] | None, path: Path) -> dict[str, Any
             limit="needs the header that spectheory measure writes",
             remedy="run spectheory measure",
         ) from error
-    if version != SCHEMA_VERSION:
+    if version not in _READABLE:
         raise TraceError(
             f"{path} has trace schema {brief(version)}",
-            limit=f"this version reads schema {SCHEMA_VERSION}",
+            limit=f"this version reads schema {' and '.join(map(str, _READABLE))}",
             remedy="measure again, or use the version that wrote it",
         )
     return header
@@ -125,15 +146,19 @@ def _refuse_twice(names: Sequence[str], path: Path) -> None:
 
 
 def _to_numpy(column: Any, name: str, path: Path) -> NDArray[Any]:
-    """Chunked column as an array ``[N]`` or ``[N, r]``; lower precision is widened so that theory stays in float64."""
-    merged = column.combine_chunks()
-    _refuse_nulls(merged, name, path)
-    if hasattr(merged.type, "value_field"):  # a list of some kind
-        width, flat = _width(merged, name, path), merged.flatten()
-        _refuse_nulls(flat, name, path, per_row=width)
-        array = flat.to_numpy(zero_copy_only=False).reshape(len(merged), width)
-    else:
-        array = merged.to_numpy(zero_copy_only=False)
+    """Chunked column as an array ``[N]``, or of more dimensions where rows are lists, or lists of lists.
+
+    Lower precision is widened so that theory stays in float64.
+    """
+    values = column.combine_chunks()
+    shape, per_row = [len(values)], 1
+    _refuse_nulls(values, name, path)
+    while hasattr(values.type, "value_field"):  # a list of some kind
+        shape.append(_width(values, name, path, per_row))
+        per_row *= shape[-1]
+        values = values.flatten()
+        _refuse_nulls(values, name, path, per_row)
+    array = values.to_numpy(zero_copy_only=False).reshape(shape)
     return array.astype(np.float64) if array.dtype.kind == "f" else array
 
 
@@ -149,13 +174,13 @@ def _to_rows(column: Any, name: str, path: Path) -> NDArray[Any] | Ragged:
     return Ragged(flat.to_numpy(zero_copy_only=False), np.cumsum([0, *lengths], dtype=np.int64))
 
 
-def _width(lists: Any, name: str, path: Path) -> int:
-    """Entries of every row; rows of different lengths are refused."""
+def _width(lists: Any, name: str, path: Path, per_row: int = 1) -> int:
+    """Entries of every list; lists of different lengths are refused."""
     lengths = load_extra("pyarrow.compute", extra=None).list_value_length(lists).to_numpy(zero_copy_only=False)
     other = np.flatnonzero(lengths != lengths[:1])
     if len(other):
         raise TraceError(
-            f"{path}: {name} of row {other[0] + 1} has {lengths[other[0]]} entries",
+            f"{path}: {name} of row {other[0] // per_row + 1} has {lengths[other[0]]} entries",
             limit=f"all rows of a column have as many, here {lengths[0]}",
             remedy="measure the pair again",
         )

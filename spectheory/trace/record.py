@@ -17,6 +17,7 @@ from spectheory.trace import parquet
 from spectheory.trace.checks import Fault, faults
 from spectheory.trace.columns import COLUMNS, REQUIRED
 from spectheory.trace.lists import LIST_COLUMNS, from_columns, to_columns
+from spectheory.trace.stored import stored
 from spectheory.truncated.top import TopLogProbs
 from spectheory.verification.by_start import deepest
 
@@ -103,6 +104,7 @@ class Trace:
             )
         for fault in faults(self.columns):
             raise self._refused(fault)
+        self._check_depth()
         if self.lists and self.depth is not None:
             raise TraceError(
                 "the trace has lists of the most probable tokens and columns by start",
@@ -114,6 +116,17 @@ class Trace:
                 f"there are {len(self.lists)} lists for {tokens} tokens",
                 limit="needs one pair, and an id, per token",
                 remedy="list every position",
+            )
+
+    def _check_depth(self) -> None:
+        """Columns by start are as deep as the provenance says, if it does."""
+        settings = self.provenance.get("settings")
+        stated = settings.get("depth") if isinstance(settings, Mapping) else None
+        if self.depth is not None and stated is not None and stated != self.depth:
+            raise TraceError(
+                f"columns by start have {self.depth} depths",
+                limit=f"the provenance says {stated!r}",
+                remedy="measure the pair again",
             )
 
     def _refused(self, fault: Fault) -> SpectheoryError:
@@ -227,9 +240,12 @@ class Trace:
         return cls(columns, infos, provenance or {"source": "log-probabilities"})
 
     def write(self, path: Path) -> None:
-        """Write as one Parquet file; it appears when whole."""
+        """Write as one Parquet file; it appears when whole.
+
+        Numbers by start lose their last bits (:data:`~spectheory.trace.stored.START_BITS`), all others keep theirs.
+        """
         texts = [asdict(text) for text in self.texts]
-        columns = {**self.columns, **to_columns(self.lists)}
+        columns = {**{name: stored(name, values) for name, values in self.columns.items()}, **to_columns(self.lists)}
         parquet.write(path, columns, {"provenance": dict(self.provenance), "texts": texts})
 
     @classmethod

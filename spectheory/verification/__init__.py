@@ -9,6 +9,7 @@ from spectheory.verification.base import Columns, PathRule, PositionRule, RankRu
 from spectheory.verification.biased import BiasedVerification
 from spectheory.verification.block import BlockVerification
 from spectheory.verification.channel_simulation import RankInformation, entropy_at_least_kl
+from spectheory.verification.grown import GrownMatch
 from spectheory.verification.gumbel_list import GumbelList
 from spectheory.verification.kseq import KSeq
 from spectheory.verification.lookup import LookupMatch
@@ -42,6 +43,7 @@ __all__ = [
     "BlockVerification",
     "Columns",
     "GreedyMatch",
+    "GrownMatch",
     "GumbelList",
     "IndependentMatch",
     "KSeq",

@@ -51,6 +51,7 @@ class Rule(ABC):
     - `by_arrival`: whether candidates stand in the order of a race's arrivals, whose clocks the output shares.
     - `several`: whether it judges several candidates at one position.
     - `output`: a sample of the target (lossless), the target's most probable token, or neither.
+    - `grows`: whether its drafts are a tree grown from confidences, whose size is that of the measurement.
     - `served`: whether a serving engine is known to run it.
     """
 
@@ -61,6 +62,7 @@ class Rule(ABC):
     drafts: ClassVar[Drafts] = "drawn"
     by_arrival: ClassVar[bool] = False
     several: ClassVar[bool] = False
+    grows: ClassVar[bool] = False
     output: ClassVar[Output] = "sample"
     served: ClassVar[bool] = False
 
@@ -138,7 +140,7 @@ class PathRule(Rule):
 
     def lacks(self, columns: Columns) -> list[str]:
         """Columns that the rule reads and that are not there; of drafts by start those by start (§10)."""
-        if not self.uses_draft:
+        if self.grows or not self.uses_draft:
             return [name for name in self.needs if name not in columns]
         return lacking(columns, self.needs)
 

@@ -8,6 +8,7 @@ from spectheory.errors import SettingError
 from spectheory.extensions import installed, is_address, load
 from spectheory.verification.base import PathRule, RankRule, Rule
 from spectheory.verification.block import BlockVerification
+from spectheory.verification.grown import GrownMatch
 from spectheory.verification.gumbel_list import GumbelList
 from spectheory.verification.kseq import KSeq
 from spectheory.verification.lookup import LookupMatch
@@ -32,6 +33,7 @@ BUILT_IN: tuple[Rule, ...] = (
     KSeq(),
     GumbelList(),
     LookupMatch(),
+    GrownMatch(),
     SuffixMatch(),
 )
 """A new rule's file is listed here and nowhere else."""
@@ -39,8 +41,8 @@ BUILT_IN: tuple[Rule, ...] = (
 PATH_RULES: dict[str, PathRule] = {rule.name: rule for rule in BUILT_IN if isinstance(rule, PathRule)}
 """Built-in rules with a path form, by name: those that a trace predicts."""
 
-RULES: dict[str, PathRule] = {name: rule for name, rule in PATH_RULES.items() if rule.uses_draft}
-"""Those of them that are about two pmfs."""
+RULES: dict[str, PathRule] = {name: rule for name, rule in PATH_RULES.items() if rule.uses_draft and not rule.grows}
+"""Those of them that are about two pmfs at each position."""
 
 DEFAULT_RULES: tuple[PathRule, ...] = (
     TokenVerification(),

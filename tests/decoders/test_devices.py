@@ -16,7 +16,7 @@ from transformers.masking_utils import flash_attention_mask
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, KAry
 from spectheory.errors import ModelError
-from spectheory.measure import Model, ModelPair, devices, latency, measure_latency, teacher_forced
+from spectheory.measure import Model, ModelPair, devices, filled, measure_latency, teacher_forced
 from spectheory.measure.decoders import HeaviestTree, Method, decode, kept, readers
 from spectheory.measure.decoders.drafted import ROOT, DraftTree
 from spectheory.measure.decoders.kept import KeptReader
@@ -122,7 +122,7 @@ class Busy:
         self.now, self.left = self.now + self.left, 0.0
 
 
-@pytest.mark.parametrize("module", [readers, latency])
+@pytest.mark.parametrize("module", [readers, filled])
 def test_a_pass_takes_its_own_time_alone(module: Any, tiny_pair: ModelPair, monkeypatch: pytest.MonkeyPatch) -> None:
     """5 s that an earlier call left to the device are none of the pass's; the 3 s that it starts are."""
     busy = Busy()
@@ -133,8 +133,8 @@ def test_a_pass_takes_its_own_time_alone(module: Any, tiny_pair: ModelPair, monk
         busy.left += 3.0
 
     busy.left = 5.0
-    if module is latency:
-        seconds = latency._timed(started, torch.device("cpu"))
+    if module is filled:
+        seconds = filled.timed(started, torch.device("cpu"))
     else:
         hook = tiny_pair.target.network.register_forward_pre_hook(started)
         _, seconds = readers.forward(tiny_pair.target, torch.tensor([[1, 2]]), keep=1)

@@ -12,7 +12,7 @@ from spectheory.drafting import Chain, KAry, Shape, Tree
 from spectheory.measure.decoders import HeaviestTree, Method
 from spectheory.measure.decoders.drafted import DraftTree, Floats
 from spectheory.measure.decoders.drafters import Drafting, by_arrival, by_arrival_with_repeats, first_of, looked_up
-from spectheory.measure.decoders.heaviest import heaviest
+from spectheory.measure.decoders.growing import heaviest
 from spectheory.measure.decoders.randomness import Clocks, Drawn, Source
 from tests.made_up import each
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ from spectheory.verification import PATH_RULES, BlockVerification, LookupMatch, 
 from spectheory.verification.by_start import along_calls
 
 V = 3
-PROMPT = (1,)
+PROMPT = (1, 2)
 EXACT = 1e-9
 """Sums of a few thousand products in float64 are right to 1e-13; a wrong rule is off by more than 1e-3."""
 FALSE_ALARM = 1e-9
@@ -55,6 +56,19 @@ class _Table:
     def settle(self, accepted: Mapping[int, list[int]]) -> None: ...
 
     def drop(self, ended: Sequence[int]) -> None: ...
+
+
+Readers = Callable[[Sequence[list[int]]], tuple[_Table, Any]]
+"""Makes the readers of target and draft of these texts."""
+
+
+def tables(seeds: tuple[int, int]) -> Readers:
+    """Target and draft by seed."""
+
+    def both(texts: Sequence[list[int]]) -> tuple[_Table, _Table]:
+        return _Table(seeds[0], texts), _Table(seeds[1], texts)
+
+    return both
 
 
 class _Explored:
@@ -87,13 +101,15 @@ def outcomes(
     ends: frozenset[int] = frozenset(),
     verifier: Verifier | None = None,
     seeds: tuple[int, int] = (1, 2),
+    readers: Readers | None = None,
 ) -> Iterator[tuple[tuple[int, ...], int, float]]:
     """Every way the decoder can go: its output, its calls, and its probability."""
+    readers = readers or tables(seeds)
     script: list[int] | None = []
     while script is not None:
         chance = _Explored(script)
         one = Running(list(PROMPT), tokens, Source(chance, Clocks(0, V)))
-        target, draft = (_Table(seed, [one.text]) for seed in seeds)
+        target, draft = readers([one.text])
         run([one], target, draft, method, ends, verifier)
         assert target.reads == len(one.calls)
         output = tuple(one.text[len(PROMPT) :])
@@ -109,9 +125,10 @@ def law_of(
     ends: frozenset[int] = frozenset(),
     verifier: Verifier | None = None,
     seeds: tuple[int, int] = (1, 2),
+    readers: Readers | None = None,
 ) -> Law:
     law: dict[tuple[int, ...], float] = defaultdict(float)
-    for output, _, weight in outcomes(method, tokens, ends, verifier, seeds):
+    for output, _, weight in outcomes(method, tokens, ends, verifier, seeds, readers):
         law[output] += weight
     return law
 

@@ -44,13 +44,14 @@ ROOMS = (
 )
 """A file imports only from its own room and the rooms before it. A new room takes its place here."""
 
-SCRIPTS = ("spectheory/cli", "spectheory/pairs/train.py", "spectheory/__main__.py")
+SCRIPTS = ("spectheory/cli", "spectheory/pairs/train.py", "spectheory/pairs/train_heads.py", "spectheory/__main__.py")
 """What runs on a terminal may print."""
 
 ORACLES = (
     "proofs_check/algorithms/batch_algorithm.py",
     "proofs_check/algorithms/copied_drafts.py",
     "proofs_check/algorithms/enumeration.py",
+    "proofs_check/algorithms/parallel_drafts.py",
     "proofs_check/twins/path_theorem.py",
     "proofs_check/algorithms/tree_enumeration.py",
     "proofs_check/twins/tree_theorem.py",

@@ -73,7 +73,7 @@ def test_the_loop_of_known_calls_is_found(monkeypatch: pytest.MonkeyPatch) -> No
         return [Decoded(torch.zeros(8), (full,) * 5 + (short,) * (6 if shape else 0), 0.0)]
 
     monkeypatch.setattr("spectheory.measure.loop_time.decode", calls)
-    pair = SimpleNamespace(window=None, vocabulary=8)
+    pair = SimpleNamespace(window=None, vocabulary=8, draft=SimpleNamespace(head=None))
     found = with_loop(pair, PASSES).loop  # type: ignore[arg-type]
     assert found is not None
     np.testing.assert_allclose(dataclasses.astuple(found), dataclasses.astuple(LOOP), rtol=1e-9)

@@ -19,13 +19,14 @@ from spectheory.errors import SpectheoryError, TraceError
 from spectheory.measure import MeasureSettings, ModelPair, measure, position_statistics
 from spectheory.measure.judged import judged_trace
 from spectheory.prompts import Prompt
-from spectheory.trace import COLUMNS, JUDGED, MEASURED, REQUIRED, Column, TextInfo, Trace
+from spectheory.trace import COLUMNS, MEASURED, REQUIRED, Column, TextInfo, Trace
 from spectheory.trace.calls import CallLog, Request
-from spectheory.trace.columns import ROUNDING
-from tests.made_up import each
+from spectheory.trace.columns import BY_START, COPIED, MOST_DEPTH, ROUNDING
+from spectheory.truncated.top import TopLogProbs
+from tests.made_up import by_start, each, one_line
 
-HERE = {name: COLUMNS[name] for name in (*MEASURED, *JUDGED)}
-"""Columns of a draft by position."""
+DEPTH = 3
+"""Drafts of a call in columns by start."""
 ROW = 7
 """Where an impossible value is put."""
 
@@ -41,9 +42,16 @@ def real(tiny_pair: ModelPair, tmp_path_factory: pytest.TempPathFactory) -> Path
     log = CallLog(
         (Request("first", (1, 2), tuple(texts[0])), Request("second", (3, 4), tuple(texts[1]))), temperature=1.0
     )
-    replace(measured, columns={**judged_trace(tiny_pair, log).columns, **measured.columns}).write(path)
-    assert set(pq.read_schema(path).names) == {*MEASURED, *JUDGED}
+    columns = {**judged_trace(tiny_pair, log).columns, **measured.columns, **by_start(measured.columns, DEPTH)}
+    copied = {name: np.zeros((12, 2) if COLUMNS[name].widths else 12, np.int16) for name in COPIED}
+    replace(measured, columns={**columns, **copied}).write(path)
+    assert set(pq.read_schema(path).names) == set(COLUMNS)
     return path
+
+
+def as_lists(values: Any) -> Any:
+    """An array for a table: rows of more than one dimension as lists."""
+    return pa.array(values.tolist()) if values.ndim > 1 else pa.array(values)
 
 
 def with_column(path: Path, name: str, values: Any) -> Path:
@@ -80,7 +88,7 @@ def wrong_values(column: Column) -> Iterator[float]:
         yield math.nan
 
 
-WRONG_VALUES = [(name, value) for name, column in HERE.items() for value in wrong_values(column)]
+WRONG_VALUES = [(name, value) for name, column in COLUMNS.items() for value in wrong_values(column)]
 
 
 @each("name, value", WRONG_VALUES)
@@ -91,25 +99,25 @@ def test_impossible_values_are_located(name: str, value: float, real: Path, tmp_
     if COLUMNS[name].kind == "integer":
         values = values.astype(np.int64)
     values[(ROW, *[0] * (values.ndim - 1))] = value
-    rows = list(values) if values.ndim == 2 else values
-    message = refusal(with_column(path, name, pa.array(rows)))
+    message = refusal(with_column(path, name, as_lists(values)))
     assert f"{name} of text 'second', token {ROW - 6 + 1}" in message
     assert (f"{value:.6g}" if COLUMNS[name].kind == "number" else f"{value:.0f}") in message
+    assert not COLUMNS[name].by_start or "at depth 1" in message
     assert (COLUMNS[name].type if name not in REQUIRED else "a log-probability is <= 0") in message
 
 
 def test_the_table_gives_every_numeric_column_impossible_values() -> None:
     """Control of the derivation above."""
-    assert {name for name, _ in WRONG_VALUES} == {n for n, column in HERE.items() if column.kind != "truth value"}
-    assert len(WRONG_VALUES) > 3 * len(HERE)
+    assert {name for name, _ in WRONG_VALUES} == {n for n, column in COLUMNS.items() if column.kind != "truth value"}
+    assert len(WRONG_VALUES) > 3 * len(COLUMNS) - 4 * len(BY_START)
 
 
-@each("name", sorted(HERE))
+@each("name", sorted(COLUMNS))
 def test_the_ends_of_a_range_are_possible(name: str) -> None:
     column = COLUMNS[name]
     ends = [end for end in (column.low, column.high) if math.isfinite(end) or not column.finite]
     values = np.array([end for end in ends if column.kind == "number" or math.isfinite(end)])
-    if name in ("log_draft", "kl", "race_g"):
+    if name in ("log_draft", "kl", "race_g", "start_log_draft", "start_race_g"):
         assert np.isinf(values).any()
     assert not column.outside(values).any()
 
@@ -117,6 +125,9 @@ def test_the_ends_of_a_range_are_possible(name: str) -> None:
 def wrong_arrays(name: str) -> Iterator[Any]:
     """Columns of other types and shapes, and with missing values."""
     column, rows = COLUMNS[name], 12
+    if column.by_start:
+        yield from wrong_depths(column, rows)
+        return
     yield pa.array(["0"] * rows)
     if column.kind != "truth value":
         yield pa.array([True] * rows)
@@ -137,7 +148,24 @@ def wrong_arrays(name: str) -> Iterator[Any]:
     yield pa.array([full] * ROW + [[None, *full[1:]]] * (rows - ROW))
 
 
-@each("name, case", [(n, i) for n in sorted(HERE) for i, _ in enumerate(wrong_arrays(n))])
+def wrong_depths(column: Column, rows: int) -> Iterator[Any]:
+    """The same for a column by start: also no depth, too many, and rows of different depths."""
+    value: Any = {"number": 0.0, "integer": 1, "truth value": True}[column.kind]
+    entry = [value] * column.widths[1] if column.widths else value
+    other = {"number": 1, "integer": 1.0, "truth value": 1}[column.kind]
+    yield pa.array([value] * rows)
+    yield pa.array([[[other] * column.widths[1] if column.widths else other] * DEPTH] * rows)
+    yield pa.array([[[entry]] * DEPTH] * rows)
+    yield pa.array([[entry] * (MOST_DEPTH + 1)] * rows)
+    yield pa.array([[entry] * DEPTH] * ROW + [[entry] * (DEPTH - 1)] * (rows - ROW))
+    yield pa.array([[entry] * DEPTH] * ROW + [[None, *[entry] * (DEPTH - 1)]] * (rows - ROW))
+    if column.widths:
+        for short in (entry[1:], [None, *entry[1:]]):
+            yield pa.array([[entry] * DEPTH] * ROW + [[entry, short, entry]] * (rows - ROW))
+        yield pa.array([[[*entry, value]] * DEPTH] * rows)
+
+
+@each("name, case", [(n, i) for n in sorted(COLUMNS) for i, _ in enumerate(wrong_arrays(n))])
 def test_other_types_and_shapes_are_refused(name: str, case: int, real: Path, tmp_path: Path) -> None:
     Trace.read(real).write(path := tmp_path / "trace.parquet")
     values = list(wrong_arrays(name))[case]
@@ -147,16 +175,19 @@ def test_other_types_and_shapes_are_refused(name: str, case: int, real: Path, tm
     assert whole or in_a_row in message
 
 
-@pytest.mark.parametrize("name", [name for name, column in COLUMNS.items() if column.law and not column.by_start])
+@pytest.mark.parametrize("name", [name for name, column in COLUMNS.items() if column.law])
 def test_laws_sum_to_at_most_one(name: str, real: Path, tmp_path: Path) -> None:
     """Entries in range, and yet no law; with a sum of one it is."""
-    Trace.read(real).write(path := tmp_path / "trace.parquet")
-    law = np.array(Trace.read(real).columns[name])
-    law[ROW] = 1 / law.shape[1]
-    Trace.read(with_column(path, name, pa.array(list(law))))
-    law[ROW, 0] += 0.5
-    message = refusal(with_column(path, name, pa.array(list(law))))
-    assert f"{name} of text 'second', token 2 sums to 1.5" in message
+    read = Trace.read(real)
+    others = {other: values for other, values in read.columns.items() if name == other or not COLUMNS[other].law}
+    replace(read, columns=others).write(path := tmp_path / "trace.parquet")
+    law = np.array(read.columns[name])
+    last = (ROW, 2) if COLUMNS[name].by_start else (ROW,)
+    law[last] = 1 / law.shape[-1]
+    Trace.read(with_column(path, name, as_lists(law)))
+    law[(*last, 0)] += 0.5
+    message = refusal(with_column(path, name, as_lists(law)))
+    assert f"{name} of text 'second', token 2 sums to 1.5{' at depth 3' * (len(last) - 1)}" in message
 
 
 # Columns together
@@ -176,6 +207,12 @@ TOGETHER = [
     ("race_g", math.inf, -1.0, {"log_draft": -1e3}),
     ("target_second_moment", 4.0, 3.9, {"target_entropy": 2.0}),
     ("lookup_match", 3, 4, {"lookup_drafted": 3}),
+    ("start_log_draft", [-1.5, -9.0], [-1.4, -9.0], {}),
+    ("start_log_draft", [-math.inf], [-800.0], {"log_draft": -math.inf}),
+    ("start_draft_rank", [2, 5], [3, 5], {"draft_rank": 2}),
+    ("start_greedy_agreement", [True, False], [False, False], {"greedy_agreement": True}),
+    ("start_total_variation", [0.3, 0.9], [0.3001, 0.9], {"total_variation": 0.3}),
+    ("start_rejection_rank", [[0.5, 0.1]] * 2, [[0.5, 0.2], [0.5, 0.1]], {"rejection_rank": [0.5, 0.1, 0.3]}),
 ]
 
 
@@ -184,7 +221,24 @@ def test_columns_that_contradict_each_other(name: str, possible: Any, impossible
     one_token(**{name: possible}, **beside)
     with pytest.raises(TraceError, match=f"{name} of text 'a', token 1 is") as caught:
         one_token(**{name: impossible}, **beside)
-    assert f"{impossible:.6g}" in str(caught.value)
+    assert f"{float(np.ravel(impossible)[0]):.6g}" in str(caught.value) or impossible == [False, False]
+
+
+def test_columns_by_start_have_one_depth() -> None:
+    """The depth is that of the provenance, if it says one; lists are by position alone."""
+    deep = {"start_log_draft": [-1.5, -2.0], "start_greedy_agreement": [True, False]}
+    assert one_token(**deep).depth == 2
+    assert one_token().depth is None
+    with pytest.raises(TraceError, match="start_greedy_agreement has 1 depths") as caught:
+        one_token(**{**deep, "start_greedy_agreement": [True]})
+    assert "other columns by start have 2" in one_line(caught)
+    replace(one_token(**deep), provenance={"settings": {"depth": 2}})
+    with pytest.raises(TraceError, match="columns by start have 2 depths") as caught:
+        replace(one_token(**deep), provenance={"settings": {"depth": 3}})
+    assert "the provenance says 3" in one_line(caught)
+    top = TopLogProbs([0], [-0.1], 3)
+    with pytest.raises(TraceError, match="lists of the most probable tokens and columns by start"):
+        replace(one_token(**deep, token=0), lists=[(top, top)])
 
 
 @each("scale", [0.0, 0.3, 3.0, 30.0])

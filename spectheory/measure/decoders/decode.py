@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -11,7 +12,9 @@ from torch import Tensor
 from spectheory.checks import whole
 from spectheory.distributions import Sampling
 from spectheory.errors import SettingError, TextError
+from spectheory.measure.by_start import check_prompt
 from spectheory.measure.decoders.events import Decoded
+from spectheory.measure.decoders.head_reader import HeadReader
 from spectheory.measure.decoders.kept import KeptReader
 from spectheory.measure.decoders.loop import Running, run
 from spectheory.measure.decoders.methods import Method, check_temperature
@@ -19,8 +22,9 @@ from spectheory.measure.decoders.randomness import Clocks, Drawn, Source
 from spectheory.measure.decoders.readers import Reader, enough_memory, why_uncached
 from spectheory.measure.decoders.rereading import RereadingReader
 from spectheory.measure.decoders.verifiers import Verifier
+from spectheory.measure.heads.hidden import HiddenStates
 from spectheory.measure.noise import text_key
-from spectheory.measure.pair import ModelPair
+from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.tokens import check_window
 
 MOST_DRAFTED = 1 << 14
@@ -51,18 +55,20 @@ def decode(
     randomness of a text is fixed by `seed` and its number: texts depend on `batch`, device and precision only by
     rounding. With the rule ``race`` they depend on the shape and the draft only by rounding too. `verifier` replaces
     the method's own, e.g. by a biased one for comparison.
+
+    A draft head hears the hidden states of the target's passes (§10). Its prompts have two tokens or more, and it reads
+    the texts of a batch one after the other.
     """
     sampling = sampling or Sampling()
     _check_numbers(method, sampling, seed, {"tokens": tokens, "batch": batch, "chunk": chunk})
-    _check_prompts(pair, prompts_ids, tokens)
-    models = [pair.target, pair.draft] if method.uses_draft else [pair.target]
-    uncached = [why_uncached(model) for model in models]
-    remarks = tuple(
-        f"{model.name} {reason}: every call reads its text again"
-        for model, reason in zip(models, uncached, strict=True)
-        if reason is not None
-    )
-    kinds = [KeptReader if reason is None else RereadingReader for reason in uncached]
+    _check_prompts(pair, prompts_ids, tokens, method.beyond)
+    head = pair.draft.head if method.uses_draft else None
+    if head is not None:
+        _check_head(pair.draft, method, prompts_ids)
+    models = [pair.target, *([pair.draft] if method.uses_draft and head is None else [])]
+    uncached = [(model, why_uncached(model)) for model in models]
+    remarks = tuple(f"{model.name} {why}: every call reads its text again" for model, why in uncached if why)
+    kinds = [KeptReader if why is None else RereadingReader for _, why in uncached]
     ends = pair.end_of_text if stop_at_end else frozenset[int]()
     decoded = []
     for first in range(0, len(prompts_ids), batch):
@@ -71,13 +77,12 @@ def decode(
             Running(list(prompt), tokens, _source(seed, first + i, prompt, pair.vocabulary))
             for i, prompt in enumerate(prompts)
         ]
-        readers: list[Reader] = [
-            kind(model, pair.vocabulary, sampling, [one.text for one in running])
-            for model, kind in zip(models, kinds, strict=True)
-        ]
-        # A pass reports this itself; moving caches and computing pmfs take memory as well.
         texts = len(running)
-        with enough_memory("the decoder", f"{texts} texts at once", texts, "fewer drafts or shorter texts"):
+        # A pass reports this itself; moving caches and computing pmfs take memory as well.
+        with (
+            enough_memory("the decoder", f"{texts} texts at once", texts, "fewer drafts or shorter texts"),
+            _readers(pair, method, sampling, [one.text for one in running], kinds) as readers,
+        ):
             for reader in readers:
                 reader.prefill(chunk)
             prefill = sum(reader.seconds for reader in readers)
@@ -87,6 +92,25 @@ def decode(
             for one, prompt in zip(running, prompts, strict=True)
         ]
     return decoded
+
+
+@contextmanager
+def _readers(
+    pair: ModelPair,
+    method: Method,
+    sampling: Sampling,
+    texts: Sequence[list[int]],
+    kinds: Sequence[type[KeptReader | RereadingReader]],
+) -> Iterator[list[Reader]]:
+    """The readers of target and draft; a head hears the target's hidden states as long as this is open."""
+    head, confidences = pair.draft.head if method.uses_draft else None, method.confidences(sampling)
+    if head is None:
+        models = (pair.target, sampling), (pair.draft, confidences)
+        yield [kind(model, pair.vocabulary, how, texts) for (model, how), kind in zip(models, kinds, strict=False)]
+        return
+    with HiddenStates(pair.target.network, head.layers) as states:
+        draft = HeadReader(pair.draft, pair.vocabulary, confidences, texts, depth=method.depth, states=states)
+        yield [kinds[0](pair.target, pair.vocabulary, sampling, texts, draft), draft]
 
 
 def _source(seed: int, number: int, prompt: Sequence[int], vocabulary: int) -> Source:
@@ -108,7 +132,7 @@ def _check_numbers(method: Method, sampling: Sampling, seed: int, numbers: dict[
         check_temperature(method.law, sampling.temperature)
 
 
-def _check_prompts(pair: ModelPair, prompts_ids: Sequence[Tensor], tokens: int) -> None:
+def _check_prompts(pair: ModelPair, prompts_ids: Sequence[Tensor], tokens: int, beyond: int) -> None:
     if len(prompts_ids) == 0:
         raise TextError("there is no prompt", limit="needs at least one", remedy="pass a prompt")
     for i, ids in enumerate(prompts_ids, start=1):
@@ -123,4 +147,17 @@ def _check_prompts(pair: ModelPair, prompts_ids: Sequence[Tensor], tokens: int) 
                 limit=f"the pair has ids 0..{pair.vocabulary - 1}",
                 remedy="encode it with the pair's tokenizer",
             )
-        check_window(str(i), len(ids), tokens, pair.window)
+        check_window(str(i), len(ids), tokens, pair.window, beyond=beyond)
+
+
+def _check_head(draft: Model, method: Method, prompts_ids: Sequence[Tensor]) -> None:
+    assert draft.head is not None
+    deepest = draft.head.deepest
+    if deepest is not None and method.depth > deepest:
+        raise SettingError(
+            f"{method.rule} is asked for {method.shape}",
+            limit=f"the head {draft.name!r} drafts at most {deepest} tokens deep",
+            remedy="use a shape no deeper than that",
+        )
+    for number, ids in enumerate(prompts_ids, start=1):
+        check_prompt(draft, str(number), len(ids))

@@ -12,7 +12,7 @@ import torch
 from spectheory.distributions import Sampling
 from spectheory.measure.decoders.drafted import ROOT, DraftTree
 from spectheory.measure.decoders.pmfs import PmfRows
-from spectheory.measure.decoders.readers import Requests, Rows, forward
+from spectheory.measure.decoders.readers import Listener, Requests, Rows, forward, tell
 from spectheory.measure.decoders.slots import Masks, compacted, move_to
 from spectheory.measure.pair import Model
 
@@ -51,9 +51,16 @@ class KeptReader:
     mask.
     """
 
-    def __init__(self, model: Model, vocabulary: int, sampling: Sampling, texts: Sequence[list[int]]) -> None:
+    def __init__(
+        self,
+        model: Model,
+        vocabulary: int,
+        sampling: Sampling,
+        texts: Sequence[list[int]],
+        listener: Listener | None = None,
+    ) -> None:
         self.model, self.vocabulary, self.sampling, self.texts = model, vocabulary, sampling, texts
-        self.seconds = 0.0
+        self.seconds, self.listener = 0.0, listener
         self.cache: Any = None
         self._held = [_Held(row) for row in range(len(texts))]
         self._of_text: Masks = np.zeros((len(texts), 0), dtype=bool)  # slots with a token of the text
@@ -91,6 +98,13 @@ class KeptReader:
         output, seconds = forward(self.model, ids, keep, past_key_values=self.cache, use_cache=True, **options)
         self.seconds += seconds
         self.cache = output.past_key_values
+        self.seconds += tell(
+            self.listener,
+            (
+                (held.row, held.tokens, slice(width - len(piece), width), piece.nodes)
+                for held, piece in zip(self._held, new, strict=True)
+            ),
+        )
         added = np.zeros((len(new), width), dtype=bool)
         for held, piece, marks in zip(self._held, new, added, strict=True):
             start = width - len(piece)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from spectheory.drafting import Chain, Shape
+from spectheory.distributions import Sampling
+from spectheory.drafting import Chain, Grown, Shape
 from spectheory.drafting.shapes import at_least_one
 from spectheory.errors import SettingError
 from spectheory.measure.decoders.drafted import DraftTree
@@ -18,7 +19,7 @@ from spectheory.measure.decoders.drafters import (
     looked_up,
     shaped,
 )
-from spectheory.measure.decoders.heaviest import heaviest
+from spectheory.measure.decoders.growing import grown, heaviest
 from spectheory.measure.decoders.randomness import Source
 from spectheory.measure.decoders.verifiers import VERIFIERS, Verifier, matched, verifier_of
 from spectheory.verification import RankRule, Rule, SuffixMatch
@@ -78,6 +79,22 @@ class Method:
         return self.shape is not None and (self.law is None or self.law.uses_draft)
 
     @property
+    def beyond(self) -> int:
+        """Tokens that may be drafted past the end of a text: a grown tree has its whole depth everywhere."""
+        return self.shape.depth if isinstance(self.shape, Grown) else 0
+
+    def confidences(self, sampling: Sampling) -> Sampling:
+        """What the draft's pmfs are: drafts are drawn as the text is; a tree grows from the plain softmax (§10)."""
+        return Sampling() if isinstance(self.shape, Grown) else sampling
+
+    @property
+    def depth(self) -> int:
+        """The most drafts of a call that can be accepted."""
+        if isinstance(self.shape, HeaviestTree):
+            return min(self.shape.nodes, self.shape.max_depth or self.shape.nodes)
+        return self.shape.depth if self.shape is not None else 0
+
+    @property
     def verifier(self) -> Verifier:
         """What decides which drafts are output."""
         return (self.law and verifier_of(self.law)) or matched
@@ -92,6 +109,8 @@ class Method:
         if isinstance(self.shape, HeaviestTree):
             most = self.shape.max_depth
             yield from heaviest(tree, self.shape.nodes, room if most is None else min(room, most), ends)
+        elif isinstance(self.shape, Grown):
+            yield from grown(tree, self.shape, room, ends)
         elif self.shape is not None and isinstance(self.law, SuffixMatch):
             from_suffixes(tree, text, min(self.shape.depth, room), ends)
         elif self.shape is not None and not self.uses_draft:
@@ -102,11 +121,13 @@ class Method:
 
     @cached_property
     def _levels(self) -> Levels:
-        return [] if self.shape is None or isinstance(self.shape, HeaviestTree) else levels_of(self.shape)
+        return levels_of(self.shape) if isinstance(self.shape, Shape) and self.shape.fixed else []
 
     def _takes_shape(self) -> bool:
         if self.law is None or isinstance(self.shape, HeaviestTree):
             return self.rule == TOPTREE and isinstance(self.shape, HeaviestTree)
+        if self.law.grows or isinstance(self.shape, Grown):
+            return self.law.grows and isinstance(self.shape, Grown)
         if isinstance(self.law, RankRule) and self.shape is not None:
             return not self.law.consecutive or _is_consecutive(self.shape)
         return isinstance(self.shape, Chain)
@@ -116,6 +137,8 @@ class Method:
             return {"limit": "it drafts nothing", "remedy": "leave out the shape"}
         if self.rule == TOPTREE:
             return {"limit": "its tree grows with the text", "remedy": "use HeaviestTree(nodes)"}
+        if self.law is not None and self.law.grows:
+            return {"limit": "it grows its trees", "remedy": "use Grown(nodes, top, depth), written as grown:16x4x5"}
         if isinstance(self.law, RankRule):
             return {"limit": "it takes a shape, with ranks 1, 2, ... below a node if it rejects", "remedy": "e.g. 2x2"}
         return {"limit": "it judges one chain of drafts", "remedy": "use a chain"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
@@ -53,6 +53,30 @@ class Reader(Protocol):
 
     def drop(self, ended: Sequence[int]) -> None:
         """Forget texts that ended."""
+
+
+class Listener(Protocol):
+    """Takes the hidden states of a reader's passes: a draft head's reader those of the target."""
+
+    def taken(self) -> Tensor:
+        """Hidden states ``[batch, m, width]`` of the last pass."""
+
+    def hear(self, row: int, first: int, states: Tensor, nodes: Sequence[int]) -> None:
+        """Take states ``[m, width]`` after tokens of a text from place `first` on, then after nodes of its tree."""
+
+
+def tell(listener: Listener | None, pieces: Iterable[tuple[int, int, slice, list[int]]]) -> float:
+    """Hand over the hidden states of a pass; the seconds that this took.
+
+    For each row of the batch: the text, the place of its first token read, which of the states are its own, and nodes.
+    """
+    if listener is None:
+        return 0.0
+    started = time.perf_counter()
+    states = listener.taken()
+    for i, (row, first, own, nodes) in enumerate(pieces):
+        listener.hear(row, first, states[i, own], nodes)
+    return time.perf_counter() - started
 
 
 def forward(model: Model, ids: Tensor, keep: int, **options: Any) -> tuple[Any, float]:

@@ -9,23 +9,36 @@ import torch
 from spectheory.distributions import Sampling
 from spectheory.measure.decoders.drafted import ROOT
 from spectheory.measure.decoders.pmfs import PmfRows
-from spectheory.measure.decoders.readers import Requests, Rows, forward
+from spectheory.measure.decoders.readers import Listener, Requests, Rows, forward, tell
 from spectheory.measure.pair import Model
 
 
 class RereadingReader:
     """A :class:`~spectheory.measure.decoders.readers.Reader` without cache and masks, for any causal model."""
 
-    def __init__(self, model: Model, vocabulary: int, sampling: Sampling, texts: Sequence[list[int]]) -> None:
+    def __init__(
+        self,
+        model: Model,
+        vocabulary: int,
+        sampling: Sampling,
+        texts: Sequence[list[int]],
+        listener: Listener | None = None,
+    ) -> None:
         self.model, self.vocabulary, self.sampling, self.texts = model, vocabulary, sampling, texts
-        self.seconds = 0.0
+        self.seconds, self.listener = 0.0, listener
 
     def prefill(self, chunk: int) -> None:
-        """Nothing: there is no cache."""
+        """There is no cache: one pass for a listener, else nothing."""
+        before = [text[:-1] for text in self.texts]
+        if self.listener is not None:
+            self._logits(before, max(map(len, before)) - 1)
+            told = ((row, 0, slice(len(text)), list[int]()) for row, text in enumerate(before))
+            self.seconds += tell(self.listener, told)
 
     def read(self, requests: Requests) -> Mapping[int, Rows]:
         """The pmfs asked for; see :class:`~spectheory.measure.decoders.readers.Reader`."""
         paths: list[list[int]] = []
+        told: list[tuple[int, int, slice, list[int]]] = []
         places: dict[int, list[tuple[int, int]]] = {}
         for row, (tree, nodes) in requests.items():
             text, at = self.texts[row], {}
@@ -34,9 +47,11 @@ class RereadingReader:
                 path = tree.path(leaf)
                 for depth, node in enumerate([ROOT, *path]):
                     at[node] = len(paths), len(text) - 1 + depth
+                told.append((row, 0, slice(len(text) + len(path)), path))
                 paths.append(text + [tree.tokens[node] for node in path])
             places[row] = [at[node] for node in nodes]
         logits = self._logits(paths, min(position for some in places.values() for _, position in some))
+        self.seconds += tell(self.listener, told)
         return {
             row: PmfRows(torch.stack([logits[path][at] for path, at in some]), self.sampling, self.model.name)
             for row, some in places.items()

@@ -13,6 +13,7 @@ from spectheory.verification import (
     ArgmaxDraft,
     BlockVerification,
     GreedyMatch,
+    GrownMatch,
     IndependentMatch,
     LookupMatch,
     PoissonRace,
@@ -173,6 +174,7 @@ VERIFIERS: Mapping[Rule, Verifier] = {
     TopKMatch(): matched,
     LookupMatch(): matched,
     SuffixMatch(): matched,
+    GrownMatch(): matched,
 }
 """What carries out each rule."""
 

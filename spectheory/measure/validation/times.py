@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from spectheory.cost import LatencyTable
-from spectheory.drafting import Shape
+from spectheory.drafting import Parallel, Shape
 from spectheory.measure.validation.budget import CallTime, Floats, Timing
 from spectheory.measure.validation.runs import Run
 from spectheory.prediction.over_prompts import left_out
@@ -62,10 +62,12 @@ class Known:
 def by_table(table: LatencyTable, known: Known) -> CallTime:
     """The mean call by the trace, in the table's own plain steps (C2)."""
     step, verify = table.target_step().best, table.verification(known.shape).best
-    # The time of a call is linear in the share of full calls.
-    without, with_ = (table.call(known.shape, share).best - verify for share in (0.0, 1.0))
+    # The time of a call is linear in the share of full calls; a head reads all accepted tokens in its first pass.
+    most = known.shape.depth if table.reads_accepted else 1
+    late = (known.tokens_per_call - 1) / most if table.reads_accepted else known.full_share
+    without, with_ = (table.call(known.shape, more).best - verify for more in (0.0, float(most)))
     verifying = sum(share * table.target_pass(tokens).best for tokens, share in known.verified.items())
-    return CallTime((without + known.full_share * (with_ - without)) / step, np.asarray(verifying) / step)
+    return CallTime((without + late * (with_ - without)) / step, np.asarray(verifying) / step)
 
 
 def in_loop(table: LatencyTable, shape: Shape, passes: CallTime) -> Timing:
@@ -88,13 +90,15 @@ def made_by_table(table: LatencyTable, shape: Shape, runs: Sequence[Run]) -> Cal
 def _seconds(table: LatencyTable, shape: Shape, run: Run) -> tuple[float, float]:
     """Seconds in the draft's and the target's passes of one text's calls."""
     drafting = verifying = 0.0
-    full = False  # the draft's first pass is on two tokens after a call in which every draft was accepted
+    late = 0  # the draft's first pass is on two tokens after a call in which every draft was accepted
     for call in run.calls:
         verifying += table.target_pass(call.drafted + 1).best
         # One node per level makes a chain, for example if the draft has a single token.
         passes = shape.passes[: call.depth]
-        widths = (1,) * len(passes) if call.drafted == call.depth else passes
+        if isinstance(shape, Parallel):
+            passes = (call.depth,) if call.depth else ()
+        widths = (1,) * len(passes) if call.drafted == len(passes) else passes
         for number, width in enumerate(widths):
-            drafting += table.draft_pass(width + (full and number == 0)).best
-        full = call.last == "bonus"
+            drafting += table.draft_pass(width + (late if number == 0 else 0)).best
+        late = call.accepted if table.reads_accepted else int(call.last == "bonus")
     return drafting, verifying

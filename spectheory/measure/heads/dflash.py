@@ -1,0 +1,170 @@
+"""DFlash: a block of mask tokens, drafted in one pass over keys and values made of the target's hidden states.
+
+A block has `block_size` slots: its anchor, which is the last token of the text, and mask tokens. All slots see each
+other and the hidden states before the anchor, each projected once per layer. Slot i drafts the token at its own
+position, i after the anchor; with `sample_from_anchor` it drafts the token after its position. The block is drafted
+whole, as it was trained, so that the logits of a depth do not depend on how many drafts a call takes. For k below the
+trained number vLLM drafts a block of 1 + k slots instead, and so does SGLang unless its block size is set apart. Such
+a block has other logits; a checkpoint whose `block_size` is 1 + k measures them.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from transformers.models.qwen3.modeling_qwen3 import Qwen3DecoderLayer, Qwen3RMSNorm, Qwen3RotaryEmbedding
+
+from spectheory.errors import ModelError
+from spectheory.measure.heads.base import ParallelReading
+from spectheory.measure.heads.block_attention import Context, attend, context_of
+from spectheory.measure.heads.blocks import FAMILIES
+from spectheory.measure.heads.checkpoint import CheckpointHead
+from spectheory.measure.heads.config import HeadConfig
+from spectheory.measure.heads.mask_tokens import check_depth, mask_token_of
+
+SCORES = 1 << 25
+"""Attention scores of one pass, 128 MB in single precision: more starts are drafted in several passes."""
+
+
+class DFlash(CheckpointHead):
+    """A DFlash head. Gradients flow through its methods.
+
+    All layers are Qwen3's, whichever family the configuration names. A layer of sliding attention sees the hidden
+    states of the `sliding_window` positions before the anchor, and within its block only the slots before, unless
+    `sliding_window_non_causal` is set.
+    """
+
+    kind: ClassVar[str] = "dflash"
+    parallel: ClassVar[bool] = True
+    fields: ClassVar[dict[str, Any]] = {
+        "block_size": 8,
+        "mask_token_id": None,
+        "sample_from_anchor": False,
+        "sliding_window_non_causal": False,
+        "target_hidden_size": None,
+    }
+    layer_field: ClassVar[str | None] = "aux_hidden_state_layer_ids"
+    families: ClassVar[tuple[str, ...]] = tuple(FAMILIES)
+    windows: ClassVar[bool] = True
+    deepest: int
+
+    def __init__(self, config: HeadConfig, layers: tuple[int, ...], **of_target: Any) -> None:
+        super().__init__(config, layers, **of_target)
+        self.block_size, self.mask_token = config.fields["block_size"], mask_token_of(config)
+        self.first_slot = 0 if config.fields["sample_from_anchor"] else 1
+        self.deepest = self.block_size - self.first_slot
+        self.trained = min(self.trained, self.deepest)
+        _check_block(config, self.deepest)
+        block, width = _with_layer_types(config.block), config.width
+        self.slides = tuple(kind == "sliding_attention" for kind in block.layer_types)
+        self.fc = nn.Linear(len(layers) * width, width, bias=False)
+        self.hidden_norm = Qwen3RMSNorm(width, eps=block.rms_norm_eps)
+        self.blocks = nn.ModuleList(Qwen3DecoderLayer(block, i) for i in range(block.num_hidden_layers))
+        self.norm = Qwen3RMSNorm(width, eps=block.rms_norm_eps)
+        self.rotary = Qwen3RotaryEmbedding(block)
+
+    @staticmethod
+    def default_layers(count: int) -> tuple[int, ...]:
+        """None: training records the layers."""
+        raise ModelError(
+            "the dflash head names no layers of its target",
+            limit=f"aux_hidden_state_layer_ids must list some of 0 to {count}",
+            remedy="save or download the head again",
+        )
+
+    def reading(self) -> DFlashReading:
+        """Start reading a text."""
+        return DFlashReading(self)
+
+    def contexts(self, hidden: Tensor, positions: Tensor) -> list[Context]:
+        """Keys and values of each layer for hidden states ``[m, layers * width]`` at positions ``[m]``."""
+        states = self.hidden_norm(self.fc(hidden))
+        turn = self._turn(states, positions)
+        return [context_of(block.self_attn, states, turn) for block in self.blocks]
+
+    def slots(self, tokens: Tensor) -> Tensor:
+        """Embeddings ``[s, B, width]`` of the blocks that anchor tokens ``[s]`` begin."""
+        ids = tokens.new_full((len(tokens), self.block_size), self.mask_token)
+        ids[:, 0] = tokens
+        return self.embed(ids)
+
+    def states(self, slots: Tensor, anchors: Tensor, contexts: list[Context]) -> Tensor:
+        """Normed outputs ``[s, B, width]`` of blocks of slots, anchored at positions ``[s]``; contexts begin at 0.
+
+        :meth:`target_logits` turns those of the slots from `first_slot` on into logits of the drafts.
+        """
+        offsets = torch.arange(slots.shape[1], device=slots.device)
+        turn = self._turn(slots, anchors[:, None] + offsets)
+        places = torch.arange(contexts[0][0].shape[1], device=slots.device)
+        later = places >= anchors[:, None]
+        after = None if self.config.fields["sliding_window_non_causal"] else offsets > offsets[:, None]
+        layers: Any = zip(self.blocks, contexts, self.slides, strict=True)
+        for block, context, slides in layers:
+            unseen = later | (places < anchors[:, None] - self.config.block.sliding_window) if slides else later
+            x = block.input_layernorm(slots)
+            slots = slots + attend(block.self_attn, x, turn, context, unseen, after if slides else None)
+            slots = slots + block.mlp(block.post_attention_layernorm(slots))
+        normed: Tensor = self.norm(slots)
+        return normed
+
+    def _turn(self, like: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
+        cos, sin = self.rotary(like, positions.reshape(1, -1))
+        return cos.view(*positions.shape, -1), sin.view(*positions.shape, -1)
+
+
+class DFlashReading(ParallelReading):
+    """Keys and values of each layer for the pairs' hidden states; a block's pass adds nothing to them."""
+
+    def __init__(self, head: DFlash) -> None:
+        self._head = head
+        self._following = torch.empty(0, dtype=torch.long, device=head.embed_tokens.weight.device)
+        self._contexts: list[Context] = []
+
+    @torch.no_grad()
+    def read(self, hidden: Tensor, following: Tensor) -> None:
+        """Read the next pairs; see :meth:`~spectheory.measure.heads.base.HeadReading.read`."""
+        places = torch.arange(self.pairs, self.pairs + len(hidden), device=self._following.device)
+        new = self._head.contexts(hidden.to(self._head.embed_tokens.weight), places)
+        self._contexts = [_joined(*both) for both in zip(self._contexts, new, strict=True)] if self.pairs else new
+        self._following = torch.cat([self._following, following.to(self._following)])
+        self.pairs += len(hidden)
+
+    @torch.no_grad()
+    def block(self, pairs: Tensor, depth: int) -> Tensor:
+        """Logits of drafts 1..depth; see :meth:`~spectheory.measure.heads.base.ParallelReading.block`."""
+        head = self._head
+        check_depth(head, depth)
+        scores = head.config.block.num_attention_heads * head.block_size * (self.pairs + head.block_size)
+        parts = pairs.to(self._following.device).split(max(1, SCORES // scores))
+        return torch.cat([self._drafts(part, depth) for part in parts])
+
+    def _drafts(self, pairs: Tensor, depth: int) -> Tensor:
+        head, read = self._head, int(pairs.max()) + 1
+        contexts = [(keys[:, :read], values[:, :read]) for keys, values in self._contexts]
+        states = head.states(head.slots(self._following[pairs]), pairs + 1, contexts)
+        return head.target_logits(states[:, head.first_slot : head.first_slot + depth])
+
+
+def _joined(old: Context, new: Context) -> Context:
+    return torch.cat([old[0], new[0]], dim=1), torch.cat([old[1], new[1]], dim=1)
+
+
+def _with_layer_types(block: Any) -> Any:
+    """A configuration whose layers are all of full attention where its family names no types."""
+    if getattr(block, "layer_types", None) is not None:
+        return block
+    block = copy(block)
+    block.layer_types = ["full_attention"] * block.num_hidden_layers
+    return block
+
+
+def _check_block(config: HeadConfig, deepest: int) -> None:
+    if deepest < 1:
+        raise ModelError(
+            f"the dflash head has block_size = {config.fields['block_size']}",
+            limit="a block has an anchor and at least one draft",
+            remedy="save or download the head again",
+        )

@@ -1,0 +1,76 @@
+"""MTP: one more transformer layer over the target's last hidden state and the embedding of the token that follows."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from spectheory.measure.heads.blocks import Family, Keys, family_of, mask_of
+from spectheory.measure.heads.config import HeadConfig
+from spectheory.measure.heads.pairs import AutoregressiveHead
+
+
+class MtpLayer(nn.Module):
+    """A layer of transformers between a projection of normed embeddings and states, and a norm."""
+
+    def __init__(self, family: Family, block: Any) -> None:
+        super().__init__()
+        width, eps = block.hidden_size, block.rms_norm_eps
+        layer = family.layer(block, 0)
+        for name, part in layer.named_children():
+            self.add_module(name, part)
+        self._layer = (layer,)  # its parts are those above
+        self.hidden_layernorm, self.token_layernorm = family.norm(width, eps=eps), family.norm(width, eps=eps)
+        self.input_proj = nn.Linear(2 * width, width, bias=False)
+        self.final_layernorm = family.norm(width, eps=eps)
+
+    def forward(self, embedded: Tensor, states: Tensor, **rest: Any) -> Tensor:
+        """Outputs ``[b, s, width]`` of embeddings and states ``[b, s, width]``."""
+        both = torch.cat([self.token_layernorm(embedded), self.hidden_layernorm(states)], dim=-1)
+        return self.final_layernorm(self._layer[0](self.input_proj(both), **rest))
+
+
+class Mtp(AutoregressiveHead):
+    """A multi-token-prediction head, for one draft per call.
+
+    It reads the target's last hidden state *after* the final norm, as engines serve it. The trainer of speculators
+    feeds the state before that norm; the two differ by the norm's weight, since the head norms its input again.
+    """
+
+    kind: ClassVar[str] = "mtp"
+    fields: ClassVar[dict[str, Any]] = {"num_nextn_predict_layers": 1}
+    families: ClassVar[tuple[str, ...]] = ("qwen3",)
+    blocks_named: ClassVar[str] = "mtp_layers"
+    first_position: ClassVar[int] = 0
+
+    def __init__(self, config: HeadConfig, layers: tuple[int, ...], **of_target: Any) -> None:
+        super().__init__(config, layers, **of_target)
+        self.deepest = 1
+        family = family_of(config.block)
+        self.blocks = nn.ModuleList([MtpLayer(family, config.block)])
+        self.rotary = family.rotary(config.block)
+
+    @staticmethod
+    def default_layers(count: int) -> tuple[int, ...]:
+        """The last hidden state."""
+        return (count,)
+
+    def fuse(self, hidden: Tensor) -> Tensor:
+        """States of the target's last hidden states."""
+        return self.final_norm(hidden)
+
+    def step(self, states: Tensor, tokens: Tensor, positions: Tensor, seen: Tensor, keys: Keys) -> Tensor:
+        """States of new cells."""
+        return self.blocks[0](
+            self.embed(tokens),
+            states,
+            position_embeddings=self.rotary(states, positions),
+            attention_mask=mask_of(seen, states.dtype),
+            past_key_values=keys,
+        )
+
+    def logits(self, states: Tensor) -> Tensor:
+        """Logits after cells with these states."""
+        return self.target_logits(states)

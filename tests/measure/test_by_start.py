@@ -1,0 +1,207 @@
+"""A head measured at every start equals one call after the other; what lies past the text is never accepted."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import spectheory.measure.run as measure_run
+from spectheory.distributions import Sampling
+from spectheory.errors import SettingError, TextError
+from spectheory.measure import (
+    MeasureSettings,
+    ModelPair,
+    fingerprint_of_run,
+    measure,
+    position_statistics,
+    teacher_forced,
+)
+from spectheory.measure.heads.base import AutoregressiveReading, ParallelReading
+from spectheory.measure.heads.hidden import HiddenStates
+from spectheory.prompts import Prompt
+from spectheory.trace import BY_START, MEASURED, Trace
+from tests.toy_heads import TOYS, ToyHead, ToyParallelHead, with_head
+
+PROMPT, OUTPUT = torch.arange(1, 24) % 64, (torch.arange(40) * 7 + 3) % 64
+CACHE = 2e-4
+"""As in test_forward.py: cached and whole attention add in other orders."""
+PROMPTS = tuple(Prompt(f"q{i}", "", f"t{i} t{i + 1} t7") for i in range(1, 5))
+
+
+def call_by_call(pair: ModelPair, prompt: torch.Tensor, output: torch.Tensor, depth: int) -> Iterator[torch.Tensor]:
+    """The head's logits ``[d, V]`` of a call from each output token, as a decoder makes it: d as far as the text goes.
+
+    Nothing of the text after the start is read before the drafts are made; those before are the text's.
+    """
+    head = pair.draft.network
+    ids = torch.cat([prompt, output])
+    for start in range(len(prompt), len(ids)):
+        with HiddenStates(pair.target.network, head.layers) as states, torch.inference_mode():
+            pair.target.network(ids[None, : start - 1], use_cache=False)
+        reading = head.reading()
+        reading.read(states.take()[0], ids[1:start])
+        last, d = torch.tensor([start - 2]), min(depth, len(ids) - start)
+        if isinstance(reading, ParallelReading):
+            yield reading.block(last, depth)[0, :d]
+            continue
+        assert isinstance(reading, AutoregressiveReading)
+        rows, parent = [reading.first(last)], -1 - last
+        for i in range(d - 1):
+            rows.append(reading.extend(parent, ids[start + i : start + i + 1]))
+            parent = torch.tensor([i])
+        yield torch.cat(rows)
+
+
+def expected(pair: ModelPair, sampling: Sampling, depth: int, prompt: Any = PROMPT, output: Any = OUTPUT) -> Any:
+    """Columns by start from single calls and a whole pass of the target."""
+    with torch.inference_mode():
+        whole = pair.target.network(torch.cat([prompt, output])[None], use_cache=False).logits[0, len(prompt) - 1 : -1]
+    for start, logits in enumerate(call_by_call(pair, prompt, output, depth)):
+        rows = slice(start, start + len(logits))
+        yield start, position_statistics(whole[rows], logits, output[rows], sampling)
+
+
+@pytest.mark.parametrize("kind", TOYS)
+@pytest.mark.parametrize(("chunk", "depth", "temperature"), [(1, 3, 1.0), (9, 5, 0.7), (16, 1, 1.0), (200, 6, 1.0)])
+def test_starts_equal_single_calls(
+    kind: type[ToyHead], chunk: int, depth: int, temperature: float, tiny_pair: ModelPair
+) -> None:
+    pair, sampling = with_head(tiny_pair, kind), Sampling(temperature)
+    columns = teacher_forced(pair, PROMPT, OUTPUT, sampling, chunk=chunk, depth=depth)
+    for start, single in expected(pair, sampling, depth):
+        for name in BY_START:
+            found = columns[name][start]
+            assert found.shape[0] == depth
+            values = single[name.removeprefix("start_")].numpy()
+            values = values[:, :4] if values.ndim == 2 else values
+            np.testing.assert_allclose(found[: len(values)], values, rtol=CACHE, atol=CACHE, err_msg=f"{name} {start}")
+
+
+@pytest.mark.parametrize("kind", TOYS)
+def test_the_columns_by_position_are_those_of_the_first_draft(kind: type[ToyHead], tiny_pair: ModelPair) -> None:
+    columns = teacher_forced(with_head(tiny_pair, kind), PROMPT, OUTPUT, Sampling(), chunk=9, depth=3)
+    assert set(columns) == {*MEASURED, *BY_START}
+    for name in BY_START:
+        first = columns[name.removeprefix("start_")]
+        first = first[:, :4] if first.ndim == 2 else first
+        np.testing.assert_allclose(columns[name][:, 0], first, rtol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("kind", TOYS)
+def test_one_position_further_is_another_pmf(kind: type[ToyHead], tiny_pair: ModelPair) -> None:
+    """Control: the first draft one start later is not the second draft."""
+    columns = teacher_forced(with_head(tiny_pair, kind), PROMPT, OUTPUT, Sampling(), race=False)
+    deep = columns["start_log_draft"]
+    assert np.abs(deep[:-1, 1] - deep[1:, 0]).max() > 0.1
+
+
+def test_past_the_text_nothing_is_accepted(tiny_pair: ModelPair) -> None:
+    """As many starts as there are tokens, and a last call of which only the first draft lies in the text."""
+    columns = teacher_forced(with_head(tiny_pair), PROMPT, OUTPUT[:2], Sampling(), depth=4)
+    assert columns["start_log_draft"].shape == (2, 4)
+    past = {name: columns[name][1, 1:] for name in BY_START}
+    assert (past["start_log_draft"] == -math.inf).all()
+    assert (past["start_draft_rank"] == 64).all()
+    assert (past["start_total_variation"] == 1).all()
+    assert (past["start_race_g"] == math.inf).all()
+    for name in ("start_greedy_agreement", "start_rejection_rank", "start_race_rank"):
+        assert not past[name].any()
+    assert (columns["start_log_draft"][0, :2] > -math.inf).all()
+
+
+def test_logits_in_memory_are_a_chunk(tiny_pair: ModelPair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the target a chunk at a time; of a head a chunk of starts and the few that lag behind, or all depths of
+    fewer.
+    """
+    rows: list[int] = []
+    for kind, most in ((ToyHead, 8 + 4 - 1), (ToyParallelHead, 8)):
+        pair = with_head(tiny_pair, kind)
+        made, rows = pair.draft.network.logits, []
+        monkeypatch.setattr(
+            pair.draft.network,
+            "logits",
+            lambda s, made=made, rows=rows: (rows.append(s.shape[:-1].numel()), made(s))[1],
+        )
+        teacher_forced(pair, PROMPT, OUTPUT, Sampling(), chunk=8, race=False)
+        assert max(rows) <= most
+        assert sum(rows) == 4 * len(OUTPUT), "each depth of each start once"
+
+
+def test_temperature_0_and_filters(tiny_pair: ModelPair, tmp_path: Path) -> None:
+    """Sampled texts stay possible, whatever cuts them."""
+    for sampling in (Sampling(0.0), Sampling(0.9, top_k=5, top_p=0.9)):
+        settings = MeasureSettings(sampling, tokens=12, race=False)
+        path = tmp_path / f"{sampling.temperature}.parquet"
+        trace = measure(with_head(tiny_pair), PROMPTS[:1], settings, path)
+        assert np.isfinite(trace.columns["log_target"]).all()
+        assert trace.provenance["settings"]["depth"] == 4
+
+
+@pytest.mark.parametrize("kind", TOYS)
+def test_interrupted_and_resumed_is_the_same(kind: type[ToyHead], tiny_pair: ModelPair, tmp_path: Path) -> None:
+    pair, settings = with_head(tiny_pair, kind), MeasureSettings(tokens=10, count=2, depth=3)
+    whole = measure(pair, PROMPTS, settings, tmp_path / "whole.parquet")
+
+    def stop(progress: Any) -> None:
+        if progress.done == 2:
+            raise KeyboardInterrupt
+
+    out = tmp_path / "trace.parquet"
+    with pytest.raises(KeyboardInterrupt):
+        measure(pair, PROMPTS, settings, out, on_progress=stop)
+    resumed = measure(pair, PROMPTS, settings, out)
+    assert set(whole.columns) == set(Trace.read(out).columns) == {*MEASURED, *BY_START}
+    for name, values in whole.columns.items():
+        assert values.dtype == resumed.columns[name].dtype
+        assert values.tobytes() == resumed.columns[name].tobytes(), name
+    assert resumed.provenance["settings"]["depth"] == 3
+    draft = resumed.provenance["draft"]
+    assert (draft["kind"], draft["parallel"]) == (kind.kind, kind.parallel)
+
+
+def test_the_fingerprint_knows_the_depth_of_heads_alone(tiny_pair: ModelPair, monkeypatch: Any) -> None:
+    head, settings = with_head(tiny_pair), MeasureSettings(tokens=10)
+    deep = dataclasses.replace(settings, depth=4)
+    assert fingerprint_of_run(head, PROMPTS, settings) == fingerprint_of_run(head, PROMPTS, deep), "it is the default"
+    deeper = dataclasses.replace(settings, depth=5)
+    assert fingerprint_of_run(head, PROMPTS, deeper) != fingerprint_of_run(head, PROMPTS, deep)
+    of_model = fingerprint_of_run(tiny_pair, PROMPTS, settings)
+    monkeypatch.setattr(measure_run, "BY_START", ())
+    assert fingerprint_of_run(tiny_pair, PROMPTS, settings) == of_model
+    assert fingerprint_of_run(head, PROMPTS, settings) != fingerprint_of_run(head, PROMPTS, deeper)
+
+
+@pytest.mark.parametrize(
+    ("kind", "depth", "named"),
+    [
+        (ToyParallelHead, 7, r"--depth is 7: the head 'toy head' is measured to 1\.\.6 drafts.* trained for 4"),
+        (ToyHead, 65, r"--depth is 65: .* 1\.\.64 drafts"),
+        (ToyHead, 0, r"--depth is 0: .* 1\.\.64 drafts"),
+        (None, 3, "--depth is 3 for the draft 'draft': its pmfs depend on the position alone"),
+    ],
+)
+def test_depths_that_cannot_be_measured(kind: Any, depth: int, named: str, tiny_pair: ModelPair) -> None:
+    pair = with_head(tiny_pair, kind) if kind else tiny_pair
+    with pytest.raises(SettingError, match=named):
+        teacher_forced(pair, PROMPT, OUTPUT, Sampling(), depth=depth)
+
+
+def test_a_prompt_of_one_token(tiny_pair: ModelPair, tmp_path: Path) -> None:
+    pair, short = with_head(tiny_pair), Prompt("q7", "", "t5")
+    for run in (
+        lambda: teacher_forced(pair, PROMPT[:1], OUTPUT, Sampling(), name="q7"),
+        lambda: measure(pair, [short], MeasureSettings(tokens=4), tmp_path / "trace.parquet"),
+    ):
+        with pytest.raises(TextError, match="prompt 'q7' has 1 token: a draft head needs 2"):
+            run()
+    columns = teacher_forced(pair, PROMPT[:2], OUTPUT, Sampling(), chunk=3)
+    for start, single in expected(pair, Sampling(), 4, PROMPT[:2]):
+        at = single["log_draft"].numpy()
+        np.testing.assert_allclose(columns["start_log_draft"][start, : len(at)], at, rtol=CACHE, atol=CACHE)

@@ -1,0 +1,295 @@
+"""Trees grown from confidences: against all paths enumerated, on models with and without a cache, and decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from spectheory.distributions import Sampling
+from spectheory.drafting import Grown
+from spectheory.errors import SettingError, SpectheoryError, TextError
+from spectheory.measure import ModelPair, grown, teacher_forced
+from spectheory.measure.decoders import Method, decode
+from spectheory.measure.decoders.drafted import DraftTree
+from spectheory.measure.decoders.growing import grown as growing
+from spectheory.measure.extending import CachedText, RereadText
+from spectheory.measure.grown import grown_columns, matches, most_probable
+from spectheory.measure.reading import Reading
+from spectheory.prediction.paths import calls_of_texts
+from spectheory.verification import PATH_RULES
+from tests.decoders.test_drafts import drafted, paths_of
+from tests.made_up import each
+
+V = 7
+Path = tuple[int, ...]
+Pmf = Callable[[Path], Sequence[Fraction]]
+SHAPES = [(1, 1, 1), (4, 2, 3), (6, 3, 2), (9, 2, 4), (3, 7, 3), (20, 9, 2)]
+
+
+def enumerated(pmf: Pmf, nodes: int, top: int, depth: int) -> set[Path]:
+    """The tree from the exact confidences of all paths: the most confident of each level, then of all."""
+    every = _below(pmf, {(): Fraction(1)}, depth)
+    found: dict[Path, Fraction] = {}
+    expanded: list[Path] = [()]
+    for _ in range(depth):
+        level: dict[Path, Fraction] = {}
+        for path in expanded:
+            children = sorted((child for child in every if child[:-1] == path and child), key=lambda c: (-every[c], c))
+            level |= {child: every[child] for child in children[:top] if every[child] > 0}
+        place = {path: i for i, path in enumerate(level)}
+        expanded = sorted(sorted(level, key=lambda path: (-level[path], place[path]))[:top], key=place.__getitem__)
+        found |= level
+    order = {path: i for i, path in enumerate(found)}
+    return set(sorted(found, key=lambda path: (-found[path], len(path), order[path]))[:nodes])
+
+
+def _below(pmf: Pmf, level: dict[Path, Fraction], depth: int) -> dict[Path, Fraction]:
+    every = dict(level)
+    for _ in range(depth):
+        level = {
+            (*path, token): weight * mass for path, weight in level.items() for token, mass in enumerate(pmf(path))
+        }
+        every |= level
+    return every
+
+
+def exact(seed: int, path: Path, size: int = V) -> list[Fraction]:
+    """A pmf after a path in eighths, so that confidences tie often, and some are 0."""
+    rng = np.random.default_rng([seed, *path])
+    counts = rng.multinomial(8, np.full(size, 1 / size))
+    return [Fraction(int(count), 8) for count in counts]
+
+
+class Toy:
+    """A draft with these exact pmfs that extends trees at places, each of which begins with another path."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed, self.nodes = seed, list[Path]()
+
+    def first(self, places: Tensor) -> Tensor:
+        """After the places."""
+        return self._after([(int(place),) for place in places])
+
+    def extend(self, parents: Tensor, tokens: Tensor) -> Tensor:
+        """After new nodes."""
+        paths = [
+            (*(self.nodes[parent] if parent >= 0 else (-1 - parent,)), token)
+            for parent, token in zip(parents.tolist(), tokens.tolist(), strict=True)
+        ]
+        self.nodes += paths
+        return self._after(paths)
+
+    def forget(self) -> None:
+        """Begin again."""
+        self.nodes = []
+
+    def _after(self, paths: Sequence[Path]) -> Tensor:
+        """Probabilities, so that ties stay ties; :func:`largest` takes them as they are."""
+        return torch.tensor([[float(p) for p in exact(self.seed, path)] for path in paths], dtype=torch.float64)
+
+
+def largest(pmfs: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The most probable tokens of pmfs; ties: lowest id first."""
+    values, ids = pmfs.sort(dim=-1, descending=True, stable=True)
+    return values[:, :count], ids[:, :count]
+
+
+def depth_of(path: Path, tree: set[Path]) -> int:
+    """How deep a path lies in a tree."""
+    return max((i for i in range(len(path) + 1) if i == 0 or path[:i] in tree), default=0)
+
+
+@each("nodes, top, depth", [shape for shape in SHAPES if shape[1] <= 3 or shape[2] <= 3])
+def test_the_tree_is_that_of_all_paths_enumerated(
+    nodes: int, top: int, depth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The decoder's and the measured one, with ties and with probabilities of 0; confidences are exact in floats."""
+    monkeypatch.setattr(grown, "most_probable", largest)
+    shape, places = Grown(nodes, top, depth), [3, 5, 11]
+    rng = np.random.default_rng(nodes)
+    depths: set[int] = set()
+    for seed in range(6):
+        trees = [
+            enumerated(lambda path, at=at, seed=seed: exact(seed, (at, *path)), nodes, top, depth) for at in places
+        ]
+        for at, tree in zip(places, trees, strict=True):
+            own = DraftTree()
+            drive(own, shape, lambda path, at=at, seed=seed: exact(seed, (at, *path)))
+            assert paths_of(own) == tree
+        for _ in range(12):
+            texts = [_text(rng, tree, depth) for tree in trees]
+            found = matches(Toy(seed), torch.tensor(places), torch.tensor(texts), shape)
+            assert found.tolist() == [depth_of(text, tree) for text, tree in zip(texts, trees, strict=True)]
+            depths |= set(found.tolist())
+    assert len(depths) >= min(depth, 2)
+
+
+def _text(rng: np.random.Generator, tree: set[Path], depth: int) -> Path:
+    """A path of the tree, gone on at random."""
+    known = sorted(tree) or [()]
+    start = known[rng.integers(len(known))]
+    return (*start, *(int(t) for t in rng.integers(V, size=depth - len(start))))
+
+
+def drive(tree: DraftTree, shape: Grown, pmf: Pmf, room: int = 99, ends: frozenset[int] = frozenset()) -> None:
+    drafting = growing(tree, shape, room, ends)
+    wanted = next(drafting, None)
+    while wanted is not None:
+        paths = [tuple(tree.tokens[on] for on in tree.path(node)) for node in wanted]
+        try:
+            wanted = drafting.send([np.array([float(p) for p in pmf(path)]) for path in paths])
+        except StopIteration:
+            break
+
+
+def test_what_lies_too_deep_or_after_an_end_is_left_out() -> None:
+    shape, ends = Grown(12, 3, 4), frozenset({2, 5})
+    for seed in range(5):
+        whole, cut = DraftTree(), DraftTree()
+        passes = drafted(whole, growing(whole, shape, 9, frozenset()), seed)
+        assert passes == len(shape.passes)
+        drafted(cut, growing(cut, shape, 2, ends), seed)
+        kept = {path for path in paths_of(whole) if len(path) <= 2 and not ends & set(path[:-1])}
+        assert paths_of(cut) == kept != paths_of(whole)
+
+
+def test_ties_take_the_lowest_id() -> None:
+    logits = torch.tensor([[0.0, 2.0, 1.0, 2.0, 1.0, 1.0], [1.0] * 6])
+    masses, ids = most_probable(logits, 3)
+    assert ids.tolist() == [[1, 3, 2], [0, 1, 2]]
+    torch.testing.assert_close(masses, torch.softmax(logits.double(), -1).gather(1, ids))
+
+
+@pytest.fixture(scope="module")
+def texts(tiny_pair: ModelPair) -> list[tuple[Tensor, Tensor]]:
+    prompts = [torch.tensor([1, 2, 3]), torch.tensor([9, 8, 7, 6, 5])]
+    made = decode(tiny_pair, prompts, Method("plain"), tokens=40, stop_at_end=False, seed=3)
+    return [(prompt, one.output_ids) for prompt, one in zip(prompts, made, strict=True)]
+
+
+def brute_force(pair: ModelPair, prompt: Tensor, output: Tensor, shape: Grown) -> list[int]:
+    """Start by start, path by path, each read from its first token."""
+    found = []
+    for start in range(len(output)):
+        before = torch.cat([prompt, output[:start]])
+
+        def pmf(path: Path, before: Tensor = before) -> Any:
+            ids = torch.cat([before, torch.tensor(path, dtype=torch.int64)])
+            return Reading(pair.draft, pair.vocabulary).read(ids[None])[0, -1].double().softmax(-1).tolist()
+
+        tree = DraftTree()
+        drive(tree, shape, pmf)
+        found.append(depth_of(tuple(output[start : start + shape.depth].tolist()), paths_of(tree)))
+    return found
+
+
+@each("size", ["6x2x3", "12x4x4"])
+def test_measured_is_brute_force(tiny_pair: ModelPair, texts: list[tuple[Tensor, Tensor]], size: str) -> None:
+    """With a cache and any chunk, and without a cache."""
+    shape, (prompt, output) = Grown.sized_as(size), texts[0]
+    expected = brute_force(tiny_pair, prompt, output[:12], shape)
+    assert len(set(expected)) > 1
+    for chunk in (1, 7, 256):
+        found = grown_columns(tiny_pair, prompt, output[:12], shape, chunk=chunk)["grown_match"]
+        assert found.tolist() == expected
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grown, "why_uncached", lambda model: "has no cache")
+        assert grown_columns(tiny_pair, prompt, output[:12], shape)["grown_match"].tolist() == expected
+
+
+def test_the_cached_and_the_reread_text_say_the_same(tiny_pair: ModelPair) -> None:
+    both = [kind(tiny_pair.draft, tiny_pair.vocabulary) for kind in (CachedText, RereadText)]
+    ids, places = torch.tensor([4, 9, 1, 3, 3]), torch.tensor([4])
+    found = []
+    with torch.inference_mode():
+        for text in both:
+            text.read(ids)
+            first = text.first(places)
+            second = text.extend(torch.tensor([-5, -5]), torch.tensor([7, 8]))
+            third = text.extend(torch.tensor([1, 0, 1]), torch.tensor([5, 6, 2]))
+            text.forget()
+            again = text.extend(torch.tensor([-5]), torch.tensor([7]))
+            assert torch.equal(again.argmax(-1), second[:1].argmax(-1))
+            found.append(torch.cat([first, second, third, again]))
+    torch.testing.assert_close(found[0], found[1], rtol=1e-4, atol=1e-4)
+
+
+@each("temperature", [0.0, 1.0])
+@each("size", ["6x2x3", "14x4x5"])
+def test_counted_calls_are_those_expected(tiny_pair: ModelPair, size: str, temperature: float) -> None:
+    """Exactly, given the text; with another draft's trees they differ (the control)."""
+    shape, sampling = Grown.sized_as(size), Sampling(temperature)
+    prompts = [torch.tensor([1 + i, 2, 3 * i + 1]) for i in range(5)]
+    made = decode(tiny_pair, prompts, Method("grown", shape), tokens=40, sampling=sampling, seed=1, batch=3)
+    other = replace(tiny_pair, draft=_perturbed(tiny_pair))
+    counted = [len(one.calls) for one in made]
+
+    def expected(pair: ModelPair) -> list[float]:
+        return [
+            _calls(grown_columns(pair, prompt, one.output_ids, shape), len(one.output_ids), shape)
+            for prompt, one in zip(prompts, made, strict=True)
+        ]
+
+    assert counted == expected(tiny_pair)
+    assert counted != expected(other)
+    assert all(call.drafted <= shape.nodes and call.depth <= shape.depth for one in made for call in one.calls)
+
+
+def _calls(columns: Any, tokens: int, shape: Grown) -> float:
+    survival = PATH_RULES["grown"].path_survival(columns, shape.depth)
+    return float(calls_of_texts(survival, np.array([tokens])).expected[0])
+
+
+def _perturbed(pair: ModelPair) -> Any:
+    """The draft with its embeddings, which are its output matrix too, moved by noise."""
+    import copy
+
+    network = copy.deepcopy(pair.draft.network)
+    weight = network.get_input_embeddings().weight
+    with torch.no_grad():
+        weight += 0.3 * weight.std() * torch.randn(weight.shape, generator=torch.Generator().manual_seed(1))
+    return replace(pair.draft, network=network)
+
+
+def test_a_chain_is_the_tree_of_top_one(tiny_pair: ModelPair, texts: list[tuple[Tensor, Tensor]]) -> None:
+    """Grown(k, 1, k) is the chain of first choices: its survival is that of the rule argmax."""
+    prompt, output = texts[1]
+    survival = PATH_RULES["grown"].path_survival(grown_columns(tiny_pair, prompt, output, Grown(4, 1, 4)), 4)
+    chain = PATH_RULES["argmax"].path_survival(teacher_forced(tiny_pair, prompt, output, Sampling(), race=False), 4)
+    inside = np.arange(len(output))[:, None] + np.arange(1, 5) <= len(output)
+    assert np.array_equal(survival[inside], chain[inside])
+    assert 0 < survival[inside].mean() < 1
+
+
+@each(
+    "wrong, said",
+    [
+        (lambda: Grown(0, 2, 2), "must be"),
+        (lambda: Grown(7, 2, 2), "its passes find 6 nodes"),
+        (lambda: Grown.sized_as("7x2"), "written as NODESxTOPxDEPTH|NODESxTOPxDEPTH"),
+        (lambda: Grown(4, 2, 2).tree(), "no fixed tree"),
+        (lambda: Method("token", Grown(4, 2, 2)), "token is asked for grown 4x2x2"),
+        (lambda: Method("topk", Grown(4, 2, 2)), "topk is asked for grown 4x2x2"),
+    ],
+)
+def test_refusals(wrong: Callable[[], Any], said: str) -> None:
+    with pytest.raises(SpectheoryError, match=said) as refused:
+        wrong()
+    assert "\n" not in str(refused.value)
+
+
+def test_trees_that_do_not_fit_are_refused(tiny_pair: ModelPair) -> None:
+    prompt, output = torch.tensor([1, 2]), torch.ones(120, dtype=torch.int64)
+    with pytest.raises(TextError, match="use --tokens 116 at most"):
+        grown_columns(tiny_pair, prompt, output, Grown(4, 1, 10))
+    with pytest.raises(SettingError, match="at most 64"):
+        grown_columns(tiny_pair, prompt, output, Grown(4, 1, 65))
+    with pytest.raises(TextError, match="use --tokens 116 at most"):
+        decode(tiny_pair, [prompt], Method("grown", Grown(4, 1, 10)), tokens=120)
