@@ -49,10 +49,10 @@ def recorded_readings(
     --------
     >>> import numpy as np
     >>> from spectheory.trace import TextInfo
-    >>> columns = {"recorded_match": np.array([[1], [2], [1], [0]])}
-    >>> trace = Trace(columns, (TextInfo("1", 4),), {"recorded": ["eagle"]})
+    >>> columns = {"recorded_match": np.array([[2], [1], [1], [1], [1], [1]])}
+    >>> trace = Trace(columns, (TextInfo("1", 6),), {"recorded": ["eagle"]})
     >>> [(each.k, each.by_start.best, each.by_position) for each in recorded_readings(trace)]
-    [(1, 2.0, 2.0), (2, 2.0, 4.0)]
+    [(1, 2.0, 2.0), (2, 2.0, 3.0)]
     """
     for rule in recorded_rules(trace):
         shapes = [Chain(k) for k in range(1, min(k_max, rule.most) + 1)]
