@@ -55,7 +55,7 @@ SHAPE = option(
     "--shape",
     "SHAPE",
     SHAPES,
-    "Draft shape: chain, batch, a k-ary tree as 2x2x1, the paths of a tree as 1,2,1-1, "
+    "Draft shape: chain, batch, a k-ary tree as 2x2x1, the paths of a tree as 1,2,1-1, grown:16x4x5 as measured, "
     "module:Class, or (in predict) tree, the best one. All but chain need a rule with ranks.",
 )
 K = option("--k", "INT", SHAPES, "Drafted tokens per call, of a chain, batch or Gumbel list.")
