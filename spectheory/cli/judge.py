@@ -51,6 +51,8 @@ def _evidence(question: JudgeOptions) -> tuple[list[Trace], CallLog | None, Coun
     traces = [each for each in held if isinstance(each, Trace)]
     logs = [each for each in held if isinstance(each, CallLog)]
     totals = [each for each in held if isinstance(each, Counters)]
+    for trace in traces:
+        trace.require_scores("a judgement")
     if len(traces) > 1:
         raise SettingError(f"{len(traces)} traces are given", limit="one of the same texts", remedy="leave one out")
     return traces, CallLog.joined(logs) if logs else None, Counters.joined(totals) if totals else None

@@ -40,6 +40,7 @@ from spectheory.pairs import PROMPTS
 from spectheory.plots.measured import write_measured
 from spectheory.prompts import Prompt, read_prompts
 from spectheory.trace import TRACE_FILE, Trace
+from spectheory.verification import SuffixDrafts
 from spectheory.verification.by_start import deepest
 
 LONGEST_CALL = 64
@@ -87,7 +88,8 @@ class Session:
         """Check the settings and prompts first, then load the models."""
         in_range("--continuations", text.continuations, MOST_TEXTS)
         count = 1 if text.given_text else text.continuations
-        settings = settings_of(text, text.temperature, count=count, given_text=text.given_text)
+        suffix = SuffixDrafts() if text.suffix else None
+        settings = settings_of(text, text.temperature, count=count, given_text=text.given_text, suffix=suffix)
         prompts = read_prompts(text.prompts or PROMPTS)
         return cls(load_named(pair, text.depth), prompts, settings, pair.threads)
 

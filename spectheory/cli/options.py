@@ -58,6 +58,7 @@ class TextOptions(SampledText):
 
     temperature: Annotated[float, the.TEMPERATURE] = 1.0
     given_text: Annotated[bool, the.GIVEN_TEXT] = False
+    suffix: Annotated[bool, the.SUFFIX] = False
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,10 @@ from spectheory.deployment import (
 from spectheory.limits.claims import ONE_CALL
 from spectheory.plots.deployment import write_batches, write_ranking
 from spectheory.prediction.over_prompts import Prompts, few_prompts
+from spectheory.prediction.recorded import check_depth
+from spectheory.prediction.recorded_readings import RecordedReading, recorded_readings
 from spectheory.reports import DeploymentAnswer, deployment_report
+from spectheory.reports.recorded import recorded_notes
 from spectheory.reports.remarks import IN_LOOP, given
 from spectheory.verification import PathRule, RankRule
 
@@ -48,6 +51,10 @@ OF_ENGINES = (
     "passes alone. The engine's own work between passes comes on top."
 )
 """Why settings for engines differ from the best setting."""
+CHOSEN = (
+    "Lengths, sizes and the best setting are chosen on the texts they are scored on, and the intervals do not include "
+    "that choice."
+)
 
 
 def run_plan(question: PlanOptions) -> None:
@@ -78,6 +85,8 @@ def run_plan(question: PlanOptions) -> None:
 
 def _answer(question: PlanOptions, drafts: list[Draft], rules: list[PathRule] | None) -> DeploymentAnswer:
     check_comparable(drafts)
+    for draft in drafts:
+        check_depth(draft.trace, question.k_max)
     settings = {"k_max": question.k_max, "nodes": question.nodes}
     with working("comparing settings"):
         timed = drafts if question.passes_alone else [draft.in_loop for draft in drafts]
@@ -86,6 +95,7 @@ def _answer(question: PlanOptions, drafts: list[Draft], rules: list[PathRule] | 
     best = ranking.best
     chain = next(candidate for candidate in ranking.candidates if candidate.kind == "chain")
     batches = _batches(question, chain)
+    readings = [reading for draft in drafts for reading in recorded_readings(draft.trace, question.k_max)]
     return DeploymentAnswer(
         ranking=ranking,
         break_even=break_even(best.prediction, best.draft.cost, question.k_max),
@@ -93,7 +103,8 @@ def _answer(question: PlanOptions, drafts: list[Draft], rules: list[PathRule] | 
         chain=chain,
         batches=batches,
         engines=engines,
-        notes=_notes(question, drafts, ranking, engines),
+        notes=_of_lengths(drafts, readings) if readings else _notes(question, drafts, ranking, engines),
+        recorded=readings,
     )
 
 
@@ -130,6 +141,13 @@ def _tree_rules(question: PlanOptions, drafts: Sequence[Draft], rules: Sequence[
 # What is shown
 
 
+def _of_lengths(drafts: Sequence[Draft], readings: Sequence[RecordedReading]) -> list[str]:
+    """What holds of recorded lengths."""
+    lines = [line for draft in drafts for line in recorded_notes(draft.trace.provenance, readings)]
+    fewest = min(Prompts(draft.trace.texts).count for draft in drafts)
+    return [*dict.fromkeys(lines), CHOSEN, *few_prompts(fewest)]
+
+
 def _notes(
     question: PlanOptions, drafts: Sequence[Draft], ranking: Ranking, engines: Sequence[EngineSettings]
 ) -> list[str]:
@@ -138,8 +156,7 @@ def _notes(
         "Tokens per call count the recovered or bonus token; exact for the texts of the trace (path theorem).",
         "Intervals (95%) are over prompts and latencies together. Settings whose intervals overlap may still differ, "
         "since they share prompts and latencies.",
-        "Trees are scored on other prompts than those they were found on. Lengths, sizes and the best setting are "
-        "chosen on the texts they are scored on, and the intervals do not include that choice.",
+        f"Trees are scored on other prompts than those they were found on. {CHOSEN}",
         IN_LOOP if isinstance(ranking.best.draft.cost, LoopedTable) else "Speed-ups are of passes alone.",
         OF_ENGINES,
     ]

@@ -89,6 +89,12 @@ def _check_hardware(question: PlanOptions) -> None:
                 raise SettingError(f"--{name} is {value}", limit=f"must be in {least}..{most}", remedy=remedy)
 
 
+def costs_given(question: PlanOptions, trace_file: Path) -> bool:
+    """Whether options or a table beside the trace say what passes cost."""
+    named = question.c is not None or question.hardware is not None or bool(question.latency)
+    return named or trace_file.with_name(LATENCY_FILE).exists()
+
+
 def cost_of(question: PlanOptions, name: str, trace_file: Path | None, trace: Trace) -> CostModel:
     """The costs of one draft; of a measured folder those beside its trace."""
     if question.c is not None:

@@ -6,14 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from spectheory.cli.console import ready_folder
+from spectheory.cli.console import ready_folder, remarks
 from spectheory.cli.inputs import cache_folder
 from spectheory.cli.options import LATENCY_FILE, PairOptions, PlanOptions, TextOptions, recorded_files
-from spectheory.cli.plan_costs import cost_of
+from spectheory.cli.plan_costs import cost_of, costs_given
 from spectheory.cli.readings import Counts
+from spectheory.cost import ConstantRatio
 from spectheory.deployment import Draft
 from spectheory.errors import SettingError
 from spectheory.pairs import PREFIX
+from spectheory.prediction.recorded import drafts_of, free_part
 from spectheory.trace import TRACE_FILE, Trace
 from spectheory.trace.reading import Whole, evidence_file, read_files
 
@@ -77,7 +79,17 @@ def draft_at(name: str, path: Path, question: PlanOptions) -> Draft:
     assert isinstance(read, Trace), "counts are read elsewhere"
     trace = replace(read, lists=())  # plans rest on exact predictions alone
     recorded = trace.provenance.get("draft")
-    name = name or str((recorded.get("name") if isinstance(recorded, dict) else None) or "draft")
+    file = path.parent.name if path.name == TRACE_FILE else path.stem
+    name = name or str(
+        (recorded.get("name") if isinstance(recorded, dict) else None) or (file if trace.recorded else "draft")
+    )
+    if trace.recorded and not costs_given(question, path):
+        free = free_part(trace)
+        if dear := [each for each in drafts_of(trace) if each not in drafts_of(free)]:
+            remarks.print(
+                f"left out, as the costs of their passes are unknown: {', '.join(dear)}; give --c", markup=False
+            )
+        return Draft(name, free, ConstantRatio(0.0))
     return Draft(name, trace, cost_of(question, name, path, trace))
 
 

@@ -22,6 +22,8 @@ from spectheory.prediction import Plan, plan
 from spectheory.prediction.bias_tradeoff import BiasPoint, bias_tradeoff
 from spectheory.prediction.certified import by_lists
 from spectheory.prediction.grown_trees import grown_rules, measured_shape
+from spectheory.prediction.recorded import check_depth, recorded_rules
+from spectheory.prediction.recorded_readings import recorded_readings
 from spectheory.prediction.shape_calls import BestTree, Wanted
 from spectheory.reports import prediction_report
 from spectheory.trace import TRACE_FILE, Trace, trace_file
@@ -64,7 +66,9 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions) 
         answer = _answer(question, trace, cost, rules, shapes)
         biased = _bias(question, trace, cost, answer)
     check = session.check(passes, CHECKED_K) if session and question.check else None
-    report = prediction_report(answer, in_loop=isinstance(cost, LoopedTable), bias=biased, check=check)
+    readings = tuple(recorded_readings(trace, question.k_max, prefill_emits_token=question.prefill_token))
+    in_loop = isinstance(cost, LoopedTable)
+    report = prediction_report(answer, in_loop=in_loop, bias=biased, check=check, recorded=readings)
     show(report, as_json=question.json)
     if out := question.out:
         write(report, out / "prediction.json", lambda: write_figures(answer, out))
@@ -90,8 +94,10 @@ def _answer(
     if shapes is None and rules == [GrownMatch()]:
         shapes = [measured_shape(trace)]
     if shapes:
-        return plan(trace, cost, rules=rules or [*with_ranks(trace), *grown_rules(trace)], shapes=shapes, **settings)
-    chains = [Chain(k) for k in range(1, within(trace.columns, question.k_max) + 1)]
+        usual = recorded_rules(trace) or [*with_ranks(trace), *grown_rules(trace)]
+        return plan(trace, cost, rules=rules or usual, shapes=shapes, **settings)
+    longest = check_depth(trace, within(trace.columns, question.k_max))
+    chains = [Chain(k) for k in range(1, longest + 1)]
     try:
         answer = plan(trace, cost, rules=rules, shapes=chains, **settings)
     except SettingError as error:

@@ -91,6 +91,7 @@ def of_pmfs(target: Pmfs, draft: Pmfs, k: int, rules: Sequence[Rule], seed: int)
 
 def of_trace(trace: Trace, k: int, rules: Sequence[Rule]) -> RulesAnswer:
     """Mean over the positions of P(R <= k | text) for every rule whose law is recorded; intervals over prompts."""
+    trace.require_scores("the acceptance of rules")
     prompts = Prompts(trace.texts)
     rows = [_standing(prompts, trace, rule, k if rule.several else 1) for rule in rules]
     mean = {

@@ -25,6 +25,7 @@ from spectheory.verification.registry import all_rules
 
 def of_trace(trace: Trace, nodes: list[int]) -> BoundsAnswer:
     """B6 and the one-call bound of target-sampled text, and the idealised values of the i.i.d. forms."""
+    trace.require_scores("a limit")
     ranked = [rule for rule in _with_ranks() if _channel(rule, trace, 1) is not None]
     with working("working out the limits"):
         limits, notes = _measured(trace, nodes)

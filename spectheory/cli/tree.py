@@ -142,6 +142,7 @@ class _Texts:
 
 def of_trace(trace: Trace, rule: RankRule, question: TreeOptions) -> TreeAnswer:
     """A tree for the texts of a trace under the real dependence of their ranks, beside simpler ones (S4, §7)."""
+    trace.require_scores("a draft tree")
     rule.require(trace.columns)
     law = searched_laws(rule, trace.columns, question.nodes)
     first = rule.rank_law(AtDepth(trace.columns, 1), law.shape[-1]).mean(axis=0)

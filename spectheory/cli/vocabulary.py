@@ -125,6 +125,7 @@ FIRST = option("--first", "INT", TEXT, "Number of prompts, from the first on.")
 TOKENS = option("--tokens", "INT", TEXT, "Most output tokens of a text.")
 CONTINUATIONS = option("--continuations", "INT", TEXT, "Texts sampled per prompt.")
 GIVEN_TEXT = option("--given-text", "", TEXT, "The text is each prompt's `output`; none is sampled.")
+SUFFIX = option("--suffix", "", TEXT, "Also record what suffix decoding drafts, texts served in order.")
 CHAT_TEMPLATE = option("--chat-template", "", TEXT, "Wrap prompts in the chat template.")
 DEPTH = option("--depth", "INT", TEXT, "Drafts by start that are measured of a draft head.")
 GROW = option(

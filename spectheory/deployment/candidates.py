@@ -79,6 +79,8 @@ class Candidate:
     @property
     def setting(self) -> str:
         """Draft, rule and shape in words."""
+        if self.draft.trace.recorded:
+            return f"{self.prediction.rule.label} of {self.draft.name}, {self.shape}"
         if not self.prediction.rule.uses_draft:
             return f"{self.prediction.rule.label}, {self.shape}, no draft model"
         return f"draft {self.draft.name}, {self.prediction.rule.label}, {self.shape}"

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.verification.lookup import LONGEST_COPY, LOOKUP_NGRAM
+from spectheory.verification.copied import LONGEST_COPY
+from spectheory.verification.lookup import LOOKUP_NGRAM
 
 Ids = NDArray[np.int64]
 
@@ -26,7 +27,11 @@ def continuation(text: Ids, k: int, ngram: int, ends: Collection[int] = ()) -> I
         if not len(longer):
             break
         at = longer
-    draft = text[at[-1] + 1 : at[-1] + 1 + k] if len(at) else text[:0]
+    return up_to_end(text[at[-1] + 1 : at[-1] + 1 + k] if len(at) else text[:0], ends)
+
+
+def up_to_end(draft: Ids, ends: Collection[int]) -> Ids:
+    """A draft up to its first token of `ends`."""
     last = np.isin(draft, list(ends)).nonzero()[0]
     return draft[: last[0] + 1] if len(last) else draft
 
@@ -45,12 +50,12 @@ def lookup_columns(
     rows = []
     for start in range(len(prompt), len(text)):
         draft = continuation(text[:start], LONGEST_COPY, ngram, ending)
-        rows.append((_match(draft, text[start:]), len(draft)))
+        rows.append((leading(draft, text[start:]), len(draft)))
     match, drafted = np.array(rows, dtype=np.int16).reshape(-1, 2).T
     return {"lookup_match": match.copy(), "lookup_drafted": drafted.copy()}
 
 
-def _match(draft: Ids, follows: Ids) -> int:
+def leading(draft: Ids, follows: Ids) -> int:
     """How many leading tokens are equal."""
     both = min(len(draft), len(follows))
     different = (draft[:both] != follows[:both]).nonzero()[0]

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +27,18 @@ from spectheory.measure.machine import hardware, versions
 from spectheory.measure.noise import text_key
 from spectheory.measure.pair import ModelPair
 from spectheory.measure.sampling import sample_continuations
+from spectheory.measure.suffix import with_suffix
 from spectheory.measure.tokens import check_window, encode_output, encode_prompt
 from spectheory.prompts import Prompt
 from spectheory.trace import BY_START, GIVEN_TEXT, MEASURED, SAMPLED_TEXT, SOURCES, TextInfo, Trace
 from spectheory.trace.parts import PartStore, concatenate
+from spectheory.verification import SuffixDrafts
 
 _ROWS = 1
 """Version of the columns by position, for the fingerprint: runs of the first schema of traces can go on."""
 
-_ADDED = ("chunk", "depth", "grown")
-"""Settings that the fingerprint leaves out, or has where they are used: earlier runs can go on."""
+_ADDED = ("grown", "suffix")
+"""Settings that the fingerprint has where they are used: runs of earlier versions can go on."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,8 @@ class MeasureSettings:
     whether to compute the expensive columns: the race's, those of distinct candidates and of biased rules. Each prompt
     has its own random stream, and each text its own key for estimated columns. `depth` is that of a draft head, which
     is measured at every start (§10); None: as many drafts as it was trained for. `grown` is the size of the trees that
-    the draft grows at every start, as 16x4x5; None: none.
+    the draft grows at every start, as 16x4x5; None: none. `suffix` says what suffix decoding drafts, for its columns;
+    texts are served in the order of the file.
 
     Examples
     --------
@@ -65,6 +69,7 @@ class MeasureSettings:
     race: bool = True
     depth: int | None = None
     grown: str | None = None
+    suffix: SuffixDrafts | None = None
 
     def __post_init__(self) -> None:
         for name, least in (("tokens", 1), ("count", 1), ("seed", 0), ("chunk", 1)):
@@ -131,7 +136,9 @@ def _measured(
         store.add(index, _part(pair, prompt, prompt_ids, given, settings, index))
         done += 1
         report(Progress(done, total, resumed))
-    return store.merge(_provenance(pair, prompts, settings))
+    ends = pair.end_of_text if settings.stop_at_end else frozenset[int]()
+    more = partial(with_suffix, prompts=[ids for ids, _ in texts], drafts=settings.suffix, ends=ends)
+    return store.merge(_provenance(pair, prompts, settings), more)
 
 
 def _encode(pair: ModelPair, prompt: Prompt, settings: MeasureSettings) -> tuple[Tensor, Tensor | None]:
@@ -213,16 +220,20 @@ def fingerprint_of_run(pair: ModelPair, prompts: Sequence[Prompt], settings: Mea
         "prompts": _prompts_hash(prompts),
         "ids": [[ids.tolist(), None if given is None else given.tolist()] for ids, given in encoded],
         "ends": sorted(pair.end_of_text),
-        "settings": {name: value for name, value in asdict(settings).items() if name not in _ADDED},
+        "settings": {name: value for name, value in asdict(settings).items() if name not in _without(settings)},
     }
-    if settings.grown is not None:
-        content["grown"] = settings.grown
     depth = depth_of(pair.draft, settings.depth)
     if depth is not None:
         content |= {"depth": depth, "by_start": sorted(BY_START)}
     if pair.vocabulary < min(pair.target.outputs, pair.draft.outputs):  # earlier versions decoded padding too
         content["vocabulary"] = pair.vocabulary
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _without(settings: MeasureSettings) -> tuple[str, ...]:
+    """Settings that decide no number, or that stand elsewhere: the depth of a head."""
+    unset = [name for name in _ADDED if getattr(settings, name) is None]
+    return ("chunk", "depth", *unset)
 
 
 def _prompts_hash(prompts: Sequence[Prompt]) -> str:

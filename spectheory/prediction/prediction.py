@@ -22,10 +22,11 @@ from spectheory.prediction.call_times import speedup
 from spectheory.prediction.certified import Settled, by_lists, certain, ends_of, joined, require_certified
 from spectheory.prediction.labels import Label
 from spectheory.prediction.over_prompts import Prompts, ratio
+from spectheory.prediction.recorded import recorded_rules
 from spectheory.prediction.shape_calls import BestTree, ShapeCalls, Wanted, calls_by_shape, takes
 from spectheory.prediction.trace_limits import Limits, limits_of
 from spectheory.trace import SOURCES, Trace
-from spectheory.verification import PathRule, RankRule
+from spectheory.verification import PathRule, RankRule, RecordedMatch
 from spectheory.verification.by_start import AtDepth, within
 from spectheory.verification.registry import DEFAULT_RULES, names, ranked_names
 
@@ -147,9 +148,12 @@ class Plan:
 
     def __add__(self, other: Plan) -> Plan:
         """The predictions of two plans for one trace, and the better of their best."""
-        return Plan(
-            self.predictions + other.predictions, max(self.best, other.best, key=lambda p: p.gain), self.prompts
-        )
+        return Plan(self.predictions + other.predictions, max(self.best, other.best, key=_merit), self.prompts)
+
+
+def _merit(prediction: Prediction) -> tuple[bool, float]:
+    """What the best of a plan has most of: a choice by hindsight comes last."""
+    return not prediction.rule.hindsight, prediction.gain
 
 
 def predict(
@@ -191,8 +195,9 @@ def plan(
     """Predict every rule with every shape it takes and find the best; the other arguments are those of :func:`predict`.
 
     The default rules are those of :data:`~spectheory.verification.registry.DEFAULT_RULES` that the trace has columns
-    for, the default shapes :data:`DEFAULT_SHAPES`. Only rules with ranks take shapes other than chains. No shape may be
-    deeper than a draft is recorded by start (§10); the default ones are cut there.
+    for, and of recorded lengths their drafts; the default shapes :data:`DEFAULT_SHAPES`. Only rules with ranks take
+    shapes other than chains. No shape may be deeper than a draft is recorded by start (§10); the default ones are cut
+    there. Of several chains of recorded lengths those are left out that are longer than the longest length.
 
     Examples
     --------
@@ -203,10 +208,14 @@ def plan(
     ('token', 7)
     """
     if rules is None:
-        rules = [rule for rule in DEFAULT_RULES if not rule.lacks(trace.columns)]
+        usual = [rule for rule in DEFAULT_RULES if not rule.lacks(trace.columns)]
+        rules = recorded_rules(trace) or usual
     if shapes is None:
         shapes = DEFAULT_SHAPES[: within(trace.columns, len(DEFAULT_SHAPES))]
     _check(rules, shapes, cost)
+    for rule in rules:
+        if not isinstance(rule, RecordedMatch):
+            trace.require_scores(f"the rule {rule.name!r}")
     if any(by_lists(rule, trace, shape) for rule in rules for shape in shapes):
         return _with_lists(trace, cost, rules, shapes, prefill_emits_token)
     found = _found(trace, rules, shapes, prefill_emits_token)
@@ -218,7 +227,7 @@ def plan(
         _prediction(prompts, trace, rule, calls, limits[calls.shape.nodes], cost, errors, prefilled)
         for rule, calls in found
     )
-    return Plan(predictions, max(predictions, key=lambda p: p.gain), prompts.count)
+    return Plan(predictions, max(predictions, key=_merit), prompts.count)
 
 
 def _with_lists(
@@ -303,7 +312,8 @@ def _found(
     """Every rule with every shape it takes; a single pair that does not fit is refused with its reason."""
     found: list[tuple[PathRule, ShapeCalls]] = []
     for rule in rules:
-        wanted = [shape for shape in shapes if takes(rule, shape) or len(rules) == len(shapes) == 1]
+        alone = len(rules) == len(shapes) == 1
+        wanted = [shape for shape in shapes if alone or (takes(rule, shape) and _known(trace, rule, shape))]
         of_rule = {c.wanted: c for c in calls_by_shape(trace, rule, wanted, prefill_emits_token=prefill_emits_token)}
         found += [(rule, of_rule[shape]) for shape in wanted]
     if not found:
@@ -313,6 +323,12 @@ def _found(
             remedy=f"use one of {ranked_names()}",
         )
     return found
+
+
+def _known(trace: Trace, rule: PathRule, shape: Wanted) -> bool:
+    """Whether the trace knows the rule for chains of this length."""
+    longest = rule.longest(trace.columns)
+    return longest is None or not isinstance(shape, Chain) or shape.k <= longest
 
 
 def _shortened(text: str) -> str:

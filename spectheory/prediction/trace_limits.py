@@ -76,7 +76,7 @@ def _on_text(prompts: Prompts, trace: Trace, ks: Sequence[int]) -> dict[int, tup
 
     Where too few positions are such starts there is none, and no one-call bound beyond the drafts that are recorded.
     """
-    if trace.provenance.get("origin") == GIVEN_TEXT:
+    if trace.recorded or trace.provenance.get("origin") == GIVEN_TEXT:
         return {}
     deepest = max(ks)
     drafted = within(trace.columns, deepest)

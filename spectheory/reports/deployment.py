@@ -9,7 +9,9 @@ from typing import Any
 from spectheory.deployment import BatchChoice, BreakEven, Candidate, Distance, EngineSettings, Ranking
 from spectheory.deployment.candidates import DO_NOT
 from spectheory.limits.claims import footnotes
+from spectheory.prediction.recorded_readings import RecordedReading
 from spectheory.reports.base import Report
+from spectheory.reports.recorded import recorded_table
 from spectheory.reports.table import Cell, Column, Row, Table, Value
 
 
@@ -18,7 +20,7 @@ class DeploymentAnswer:
     """A plan: the ranking, what its best setting needs to pay, its limits, and settings for engines.
 
     `batches` are the best lengths for the rule and draft of `chain`, the fastest chain; they are empty where the costs
-    know one batch alone.
+    know one batch alone. `recorded` are the readings of recorded lengths.
     """
 
     ranking: Ranking
@@ -28,6 +30,7 @@ class DeploymentAnswer:
     batches: Sequence[BatchChoice]
     engines: Sequence[EngineSettings]
     notes: Sequence[str] = ()
+    recorded: Sequence[RecordedReading] = ()
 
 
 def deployment_report(answer: DeploymentAnswer) -> Report:
@@ -35,9 +38,10 @@ def deployment_report(answer: DeploymentAnswer) -> Report:
     pieces = [
         _candidates("Drafts, rules and shapes by speed-up", answer.ranking.candidates, answer.ranking.best),
         _break_even_table(answer.break_even),
-        _distances_table(answer),
+        *([_distances_table(answer)] if answer.distances else []),
         *([_batches_table(answer)] if answer.batches else []),
-        _engines_table(answer.engines),
+        *([_engines_table(answer.engines)] if answer.engines else []),
+        *([recorded_table(answer.recorded)] if answer.recorded else []),
     ]
     claims = footnotes(distance.limit for distance in answer.distances)
     return Report(_content(answer), pieces, _headline(answer), [*answer.notes, *claims])
@@ -86,6 +90,7 @@ def _content(answer: DeploymentAnswer) -> dict[str, Any]:
         if answer.batches
         else None,
         "engines": [settings.as_dict() for settings in answer.engines],
+        **({"recorded": [reading.as_dict() for reading in answer.recorded]} if answer.recorded else {}),
         "provenance": {c.draft.name: dict(c.prediction.provenance) for c in ranking.by_draft},
     }
 

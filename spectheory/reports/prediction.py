@@ -20,8 +20,10 @@ from spectheory.limits.claims import (
 from spectheory.prediction import Label, Plan, Prediction
 from spectheory.prediction.bias_tradeoff import BiasPoint
 from spectheory.prediction.over_prompts import few_prompts
+from spectheory.prediction.recorded_readings import RecordedReading
 from spectheory.prediction.shape_calls import BestTree
 from spectheory.reports.base import Report
+from spectheory.reports.recorded import recorded_notes, recorded_table
 from spectheory.reports.remarks import IN_LOOP, NO_COST, origin
 from spectheory.reports.table import Cell, Column, Table
 from spectheory.verification import GreedyMatch, RankRule
@@ -29,12 +31,22 @@ from spectheory.verification import GreedyMatch, RankRule
 Aside = tuple[str, Callable[[Sequence[Prediction]], float | None]]
 """A column to compare with: its heading, and its value from the predictions of one size."""
 Records = Sequence[Mapping[str, Any]]
+TOKENS = "Tokens per target call"
+COUNTED = "Tokens per call count accepted drafts and the recovered or bonus token of each target call."
 
 
 def prediction_report(
-    plan: Plan, *, in_loop: bool = False, bias: Sequence[BiasPoint] = (), check: Records | None = None
+    plan: Plan,
+    *,
+    in_loop: bool = False,
+    bias: Sequence[BiasPoint] = (),
+    check: Records | None = None,
+    recorded: Sequence[RecordedReading] = (),
 ) -> Report:
-    """Every prediction of a plan; `in_loop` says whether speed-ups count the loop around the passes."""
+    """Every prediction of a plan; `in_loop` says whether speed-ups count the loop around the passes.
+
+    `recorded` are the readings of recorded lengths, which have no limits.
+    """
     best = plan.best.as_dict()
     content = {
         **best,
@@ -49,15 +61,18 @@ def prediction_report(
         "in_loop": in_loop,
         "bias": [point.as_dict() for point in bias],
         **({"check": check} if check else {}),
+        **({"recorded": [reading.as_dict() for reading in recorded]} if recorded else {}),
     }
     pieces = [
-        *([_chains_table(plan)] if plan.chains else []),
+        *([_chains_table(plan, with_limits=not recorded)] if plan.chains else []),
         *([_trees_table(plan)] if plan.trees else []),
         *([_by_nodes("Speed-up over plain decoding", plan, plan.labels, lambda p: p.speedup)] if _timed(plan) else []),
         *([_bias_table(bias)] if bias else []),
         *([_check_table(check)] if check else []),
+        *([recorded_table(recorded)] if recorded else []),
     ]
-    return Report(content, pieces, _headline(plan), _notes(plan, in_loop))
+    notes = _recorded_notes(plan, in_loop, recorded) if recorded else _notes(plan, in_loop)
+    return Report(content, pieces, _headline(plan), notes)
 
 
 def _timed(plan: Plan) -> bool:
@@ -79,8 +94,10 @@ def _headline(plan: Plan) -> str:
 # Tables
 
 
-def _chains_table(plan: Plan) -> Table:
+def _chains_table(plan: Plan, *, with_limits: bool) -> Table:
     """Chains with a row per k: each rule, then the i.i.d. formula and the limits."""
+    if not with_limits:
+        return _by_nodes(TOKENS, plan, plan.chains, lambda p: p.tokens_per_call)
     ranked = plan.of(plan.chains[0])[0].rule
     t1 = f"\n{ranked.name}" if isinstance(ranked, RankRule) and ranked.name != "recursive" else ""
     asides = [
@@ -88,7 +105,7 @@ def _chains_table(plan: Plan) -> Table:
         *(_first(claim) for claim in (ONE_CALL, TEXT, IID_BRANCHING)),
         _first(IID_CHANNEL, t1),
     ]
-    return _by_nodes("Tokens per target call", plan, plan.chains, lambda p: p.tokens_per_call, asides)
+    return _by_nodes(TOKENS, plan, plan.chains, lambda p: p.tokens_per_call, asides)
 
 
 def _trees_table(plan: Plan) -> Table:
@@ -187,12 +204,19 @@ def _check_table(records: Records) -> Table:
 # Notes
 
 
+def _recorded_notes(plan: Plan, in_loop: bool, recorded: Sequence[RecordedReading]) -> list[str]:
+    """The same, of recorded lengths."""
+    lines = [COUNTED, *recorded_notes(plan.best.provenance, recorded)]
+    lines += ([IN_LOOP] if in_loop else []) if _timed(plan) else [NO_COST]
+    return [*lines, *few_prompts(plan.prompts)]
+
+
 def _notes(plan: Plan, in_loop: bool) -> list[str]:
     """What a reader must know to trust the numbers, one sentence each."""
     provenance = plan.best.provenance
     estimated = dict.fromkeys(p.rule.name for p in plan.predictions if _from_estimates(p))
     lines = [
-        "Tokens per call count accepted drafts and the recovered or bonus token of each target call.",
+        COUNTED,
         "They are exact for the texts of the trace; intervals (95%) are over prompts.",
     ]
     lines += [

@@ -17,6 +17,8 @@ Content = Mapping[str, Any]
 
 _NAMES = (Column("rule", kind="names"), Column("shape", kind="names"))
 _SHORT = {"acceptance": "accept"}
+COPIED = {"lookup": "", "suffix": ", from this request's prompt and text alone, as decoded and expected"}
+"""Rules whose drafts are copied, and what more is to say of their seconds."""
 """Names that are too long for a terminal of 80 columns."""
 
 
@@ -160,10 +162,11 @@ def _notes(content: Content) -> list[str]:
             *(f"  {name}: {what}." for name, what in PARTS.items()),
         ]
     rules = {record["rule"] for found in content["temperatures"] for record in found["settings"]}
-    if "lookup" in rules:
-        lines.append(
-            "lookup: nothing is random given the text; predicted seconds are of as many tokens as each call copies."
-        )
+    lines += [
+        f"{name}: nothing is random given the text; predicted seconds are of as many tokens as each call copies{more}."
+        for name, more in COPIED.items()
+        if name in rules
+    ]
     if rules & set(JUDGES):
         lines.append(
             "assisted: transformers decodes (token verification); its speed-up is over its own plain generation, its "

@@ -15,7 +15,18 @@ from spectheory.trace.columns import (
 )
 from spectheory.trace.parquet import METADATA_KEY, SCHEMA_VERSION
 from spectheory.trace.reading import read_any, read_evidence, read_files, trace_file
-from spectheory.trace.record import GIVEN_TEXT, LAYERS, READ, SAMPLED_TEXT, SOURCES, TRACE_FILE, TextInfo, Trace
+from spectheory.trace.record import (
+    GIVEN_TEXT,
+    LAYERS,
+    LEFT_OUT,
+    READ,
+    RECORDED,
+    SAMPLED_TEXT,
+    SOURCES,
+    TRACE_FILE,
+    TextInfo,
+    Trace,
+)
 
 __all__ = [
     "BY_START",
@@ -24,10 +35,12 @@ __all__ = [
     "GIVEN_TEXT",
     "JUDGED",
     "LAYERS",
+    "LEFT_OUT",
     "MEASURED",
     "METADATA_KEY",
     "MOST_DEPTH",
     "READ",
+    "RECORDED",
     "RECORDED_RANKS",
     "REQUIRED",
     "SAMPLED_TEXT",

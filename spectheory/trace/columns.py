@@ -9,7 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.verification.lookup import LONGEST_COPY, LOOKUP_NGRAM
+from spectheory.verification.copied import LONGEST_COPY
+from spectheory.verification.lookup import LOOKUP_NGRAM
 
 Kind = Literal["number", "integer", "truth value"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,11 +46,11 @@ class PartStore:
         marked = Trace(part.columns, part.texts, {"fingerprint": self.fingerprint})
         marked.write(self.folder / f"{index:06d}.parquet")
 
-    def merge(self, provenance: Mapping[str, Any]) -> Trace:
-        """Write the whole trace, then remove the parts; all of them must be whole."""
+    def merge(self, provenance: Mapping[str, Any], more: Callable[[Trace], Trace] = lambda trace: trace) -> Trace:
+        """Write the whole trace, then remove the parts; all of them must be whole. `more` adds what needs all texts."""
         found = self._parts()
         parts = [self._read(path) for path in found.values()]
-        trace = concatenate(parts, {**provenance, "fingerprint": self.fingerprint})
+        trace = more(concatenate(parts, {**provenance, "fingerprint": self.fingerprint}))
         trace.write(self.final)
         for path in found.values():
             path.unlink()

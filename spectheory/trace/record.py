@@ -28,6 +28,8 @@ GIVEN_TEXT, SAMPLED_TEXT = "given", "sampled from the target"
 """Origins of the text of a trace; limits over target samples hold for the second alone."""
 SOURCES = "sources"
 """Where the provenance keeps the folders or hub ids of the models, for settings to paste; answers leave them out."""
+RECORDED, LEFT_OUT = "recorded", "requests_left_out"
+"""Where the provenance of recorded lengths names their drafts, and counts requests of the log that were left out."""
 READ, LAYERS = "read", "target_layers"
 """Where the provenance of an engine's output says that texts of temperature 0 were read at another temperature, and how
 many layers the target has."""
@@ -65,10 +67,10 @@ class Trace:
     """Per-position statistics of texts, concatenated.
 
     `columns` are arrays ``[N]`` or ``[N, r]`` by the names of :data:`COLUMNS`, of drafts by start with K depths as the
-    second dimension (§10); the token counts of `texts` add up to N;
-    `provenance` has models, sampling settings, seed, origin of the text, versions, machine. A trace of the most
-    probable tokens has `lists` (target, draft) by position; ``token`` then names the text's tokens. A ``TraceError``
-    says which column is missing or does not hold what :data:`COLUMNS` says.
+    second dimension (§10): log p and log q at least, or the lengths that a log recorded. The token counts of `texts`
+    add up to N; `provenance` has models, sampling settings, seed, origin of the text, versions, machine. A trace of the
+    most probable tokens has `lists` (target, draft) by position; ``token`` then names the text's tokens. A
+    ``TraceError`` says which column is missing or does not hold what :data:`COLUMNS` says.
 
     Examples
     --------
@@ -84,9 +86,11 @@ class Trace:
 
     def __post_init__(self) -> None:
         missing = [name for name in REQUIRED if name not in self.columns]
-        if missing:
+        if missing and not self.recorded:
             raise TraceError(
-                f"the trace lacks {', '.join(missing)}", limit="both are required", remedy="measure the pair again"
+                f"the trace lacks {', '.join(missing)}",
+                limit="both are required, or recorded lengths",
+                remedy="measure the pair again",
             )
         tokens = sum(text.tokens for text in self.texts)
         wrong = {name: np.shape(c)[:1] for name, c in self.columns.items() if np.shape(c)[:1] != (tokens,)}
@@ -149,7 +153,21 @@ class Trace:
 
     def __len__(self) -> int:
         """Number of output tokens over all texts."""
-        return len(self.columns["log_target"])
+        return len(next(iter(self.columns.values())))
+
+    @property
+    def recorded(self) -> bool:
+        """Whether it holds the accepted lengths of a log in place of log-probabilities (§10)."""
+        return not {*REQUIRED} <= set(self.columns) and "recorded_match" in self.columns
+
+    def require_scores(self, what: str) -> None:
+        """Refuse recorded lengths where `what` is computed from log-probabilities."""
+        if self.recorded:
+            raise TraceError(
+                f"{what} is asked for, and the trace holds accepted lengths alone",
+                limit="it needs log-probabilities of target and draft",
+                remedy="measure the pair; recorded lengths go with predict and plan",
+            )
 
     @property
     def depth(self) -> int | None:

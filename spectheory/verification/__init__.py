@@ -28,9 +28,11 @@ from spectheory.verification.rank_entropy import (
     rank_entropy,
     rank_entropy_bound,
 )
+from spectheory.verification.recorded import RecordedMatch
 from spectheory.verification.recursive import RecursiveRejection
 from spectheory.verification.recursive_entropy import recursive_rank_entropies
 from spectheory.verification.registry import PATH_RULES, RULES
+from spectheory.verification.suffix import SuffixDrafts, SuffixMatch
 from spectheory.verification.token import TokenVerification
 
 __all__ = [
@@ -53,9 +55,12 @@ __all__ = [
     "RaceVerification",
     "RankInformation",
     "RankRule",
+    "RecordedMatch",
     "RecursiveRejection",
     "Rule",
     "RuleStanding",
+    "SuffixDrafts",
+    "SuffixMatch",
     "TokenVerification",
     "TopKMatch",
     "entropy_at_least_kl",

@@ -105,8 +105,10 @@ class PathRule(Rule):
     """A rule with a path form: given the text, the accepted drafts of a call have a known law (§7).
 
     `needs` are the columns of a trace that :meth:`path_survival` reads, `missing` why a trace may lack them, and the
-    remedy.
+    remedy. A rule of `hindsight` is shown beside others and never the best: its drafts are chosen by what is output.
     """
+
+    hindsight: ClassVar[bool] = False
 
     needs: ClassVar[tuple[str, ...]]
     missing: ClassVar[tuple[str, str]] = (
@@ -125,6 +127,10 @@ class PathRule(Rule):
         Entry ``[n, i - 1]`` is P(tau >= i) given the whole text, for a chain of k drafts whose first one stands at
         position n. Entries that reach past the end of the text carry no meaning.
         """
+
+    def longest(self, columns: Columns) -> int | None:
+        """The longest chain that the rule's own columns know; None where they know every length."""
+        return None
 
     def calls_by_drafted(
         self, columns: Columns, lengths: NDArray[np.int64], most: NDArray[np.int64], k: int, *, first: int = 0

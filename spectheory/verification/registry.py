@@ -16,6 +16,7 @@ from spectheory.verification.matching import ArgmaxDraft, GreedyMatch, Independe
 from spectheory.verification.poisson import PoissonRace
 from spectheory.verification.race import RaceVerification
 from spectheory.verification.recursive import RecursiveRejection
+from spectheory.verification.suffix import SuffixMatch
 from spectheory.verification.token import TokenVerification
 
 BUILT_IN: tuple[Rule, ...] = (
@@ -33,6 +34,7 @@ BUILT_IN: tuple[Rule, ...] = (
     GumbelList(),
     LookupMatch(),
     GrownMatch(),
+    SuffixMatch(),
 )
 """A new rule's file is listed here and nowhere else."""
 
@@ -42,7 +44,13 @@ PATH_RULES: dict[str, PathRule] = {rule.name: rule for rule in BUILT_IN if isins
 RULES: dict[str, PathRule] = {name: rule for name, rule in PATH_RULES.items() if rule.uses_draft and not rule.grows}
 """Those of them that are about two pmfs at each position."""
 
-DEFAULT_RULES: tuple[PathRule, ...] = (TokenVerification(), BlockVerification(), RaceVerification(), LookupMatch())
+DEFAULT_RULES: tuple[PathRule, ...] = (
+    TokenVerification(),
+    BlockVerification(),
+    RaceVerification(),
+    LookupMatch(),
+    SuffixMatch(),
+)
 """Predicted with chains where no rule is named."""
 
 DEFAULT_TREE_RULES: tuple[tuple[RankRule, ...], ...] = (

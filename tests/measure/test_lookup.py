@@ -16,7 +16,7 @@ from spectheory.measure.decoders import Decoded, Method, decode
 from spectheory.measure.lookup import lookup_columns
 from spectheory.prediction.paths import TextCalls, calls_of_texts
 from spectheory.verification import LookupMatch
-from spectheory.verification.lookup import LONGEST_COPY
+from spectheory.verification.copied import LONGEST_COPY
 from tests.measure.lookup_cases import END, KS, PROMPTS, by_hand
 
 FEW = 5

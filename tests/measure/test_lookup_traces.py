@@ -18,7 +18,7 @@ from spectheory.prediction import plan, predict
 from spectheory.prompts import Prompt
 from spectheory.trace import MEASURED, Trace
 from spectheory.verification import LookupMatch
-from spectheory.verification.lookup import LONGEST_COPY
+from spectheory.verification.copied import LONGEST_COPY
 from tests.measure.lookup_cases import END, PROMPTS, by_hand, text_trace
 
 

@@ -88,16 +88,6 @@ EAGLE = {
 }
 
 
-STARTS = {
-    "id": "149",
-    "prompt_token_ids": [5, 6],
-    "generated_token_ids": [1] * 9,
-    "acc_eagle": {"acc_len": [1, 4, 3, 2, 1, 2, 1, 1]},
-    "acc_ngram": {"acc_len": [1, 1, 3, 2, 1, 1, 1, 4, 1]},
-}
-"""Lengths at every start: an eagle head calls at 0, 1, 5 and 7, n-grams at 0, 1, 2, 5, 6 and 7, where it is cut."""
-
-
 def read(folder: Path, *lines: Json, whole: Any = None) -> CallLog:
     text = json.dumps(whole, indent=1) if whole is not None else "".join(json.dumps(line) + "\n" for line in lines)
     (folder / "log").write_text(text)
@@ -161,18 +151,6 @@ def test_calls_of_detailed_logs_and_histograms(tmp_path: Path) -> None:
     assert [turn.tokens for turn in turns] == [9, 4]
 
 
-def test_lengths_at_every_start_are_walked(tmp_path: Path) -> None:
-    """The calls of one decoding; ids where the lengths are of this text, and the last call is cut at its end."""
-    log = read(tmp_path, STARTS)
-    (head,) = log.requests
-    assert (log.k, head.accepted, head.tokens, head.output) == (3, (0, 3, 1, 0), 8, ())
-    ngram = read_evidence(tmp_path / "log", "specdecode-bench-ngram")
-    assert isinstance(ngram, CallLog)
-    (copied,) = ngram.requests
-    assert (ngram.k, copied.accepted, copied.tokens) == (3, (0, 0, 2, 0, 0, 1), 9)
-    assert sum(each + 1 for each in copied.accepted) == len(copied.output)
-
-
 def test_documents_lists_and_lines_hold_the_same(tmp_path: Path) -> None:
     """A list, a document of requests, one indented object, lines; texts and settings where they are."""
     one = metrics(VLLM, prompt_token_ids=[5, 6], choices=[{"token_ids": [1] * 27, "finish_reason": "stop"}], T=0.5)
@@ -207,7 +185,6 @@ def test_documents_lists_and_lines_hold_the_same(tmp_path: Path) -> None:
         ([spec_bench([3, 1, 5], [99, 44], [3, 2])], "accept_lengths add up to 9 over 3 calls, new_tokens to 143"),
         ([{**EAGLE, "choices": [{**EAGLE["choices"][0], "idxs": [400, 97]}]}], "total_accepted is -91"),
         ([metrics(VLLM), [1]], "line 2 is no object"),
-        ([{**STARTS, "acc_eagle": {"acc_len": [1, 0]}}], "acc_len holds 0, every call outputs a token"),
     ],
 )
 def test_bad_logs_are_refused_in_one_line(lines: list[Any], message: str, tmp_path: Path) -> None:

@@ -11,8 +11,10 @@ from spectheory.drafting import Shape
 from spectheory.measure.decoders.drafted import ROOT, DraftTree, Floats
 from spectheory.measure.decoders.randomness import Source
 from spectheory.measure.decoders.verifiers import arrivals, without
-from spectheory.measure.lookup import continuation
+from spectheory.measure.lookup import Ids, continuation, up_to_end
+from spectheory.measure.suffix import suffix_draft
 from spectheory.verification.base import Drafts
+from spectheory.verification.suffix import OWN_TEXT
 
 Drafting: TypeAlias = Generator[list[int], Sequence[Floats], None]
 """Yields the nodes (or the root) after which it needs the draft's pmfs; the pmfs are sent in the same order."""
@@ -115,6 +117,15 @@ def levels_of(shape: Shape) -> Levels:
 
 def looked_up(tree: DraftTree, text: Sequence[int], k: int, ngram: int, ends: frozenset[int]) -> None:
     """Draft the :func:`~spectheory.measure.lookup.continuation` of the text as a chain of at most k tokens."""
+    _chained(tree, continuation(np.asarray(text), k, ngram, ends))
+
+
+def from_suffixes(tree: DraftTree, text: Sequence[int], k: int, ends: frozenset[int]) -> None:
+    """Draft what followed the text's suffixes most often in it (:data:`OWN_TEXT`), at most k tokens."""
+    _chained(tree, up_to_end(suffix_draft(np.asarray(text), OWN_TEXT), ends)[:k])
+
+
+def _chained(tree: DraftTree, draft: Ids) -> None:
     parent = ROOT
-    for token in continuation(np.asarray(text), k, ngram, ends).tolist():
+    for token in draft.tolist():
         parent = tree.add(parent, 1, token)

@@ -20,6 +20,7 @@ from spectheory.verification import (
     RaceVerification,
     RecursiveRejection,
     Rule,
+    SuffixMatch,
     TokenVerification,
     TopKMatch,
 )
@@ -173,6 +174,7 @@ VERIFIERS: Mapping[Rule, Verifier] = {
     TopKMatch(): matched,
     LookupMatch(): matched,
     GrownMatch(): matched,
+    SuffixMatch(): matched,
 }
 """What carries out each rule."""
 

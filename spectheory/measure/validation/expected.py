@@ -16,11 +16,13 @@ from spectheory.measure.forward import teacher_forced
 from spectheory.measure.grown import grown_columns
 from spectheory.measure.noise import text_key
 from spectheory.measure.pair import ModelPair
+from spectheory.measure.suffix import suffix_columns
 from spectheory.prediction.law import law_of_calls, trimmed
 from spectheory.prediction.paths import TextCalls, calls_of_tree
 from spectheory.prediction.shape_calls import survival_of
-from spectheory.verification import Columns, PathRule, RankRule
+from spectheory.verification import Columns, PathRule, RankRule, SuffixMatch
 from spectheory.verification.by_start import by_position, deepest
+from spectheory.verification.suffix import OWN_TEXT
 
 READINGS = 4
 """Independent estimates of an estimated law; their spread gives the error of their mean."""
@@ -102,6 +104,8 @@ def expected_calls(
                 name=name,
                 depth=shape.depth if pair.draft.head is not None and rule.uses_draft else None,
             )
+        if isinstance(rule, SuffixMatch):
+            columns |= suffix_columns([(prompt_ids.cpu(), text.cpu())], OWN_TEXT, pair.end_of_text)
         readings.append(_read(rule, shape, columns, len(text)))
         if rule.uses_draft and shape.depth > 1 and deepest(columns) is not None:
             controls.append(_read(rule, shape, by_position(columns), len(text)))

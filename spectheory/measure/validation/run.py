@@ -23,6 +23,8 @@ from spectheory.measure.validation.latencies import context_of, kept_latencies
 from spectheory.measure.validation.rounds import checked_fingerprint, decoded_rounds, with_plain
 from spectheory.measure.validation.settings import Setting, settings_for
 from spectheory.prompts import Prompt
+from spectheory.verification import SuffixMatch
+from spectheory.verification.suffix import OWN_TEXT
 
 Shown = Callable[[str, Progress], None]
 
@@ -67,7 +69,9 @@ class Validation:
     def at(self, temperature: float) -> MeasureSettings:
         """How texts are made at a temperature; at 0 one text per prompt, since all would be equal."""
         sampling = dataclasses.replace(self.how.sampling, temperature=temperature)
-        return dataclasses.replace(self.how, sampling=sampling, count=1 if temperature == 0 else self.how.count)
+        count = 1 if temperature == 0 else self.how.count
+        suffix = OWN_TEXT if SuffixMatch.name in self.rules else None
+        return dataclasses.replace(self.how, sampling=sampling, count=count, suffix=suffix)
 
     def with_draft(self, draft: Model) -> Validation:
         """The same of this draft: a head is measured as deep as its shapes are."""

@@ -19,7 +19,12 @@ from spectheory.trace.importers.sglang_log import SGLANG_LOG
 from spectheory.trace.importers.sglang_logprobs import SGLANG_LOGPROBS
 from spectheory.trace.importers.sglang_requests import SGLANG_REQUESTS
 from spectheory.trace.importers.spec_bench import SPEC_BENCH
-from spectheory.trace.importers.specdecode_bench import SPECDECODE_BENCH, SPECDECODE_NGRAM
+from spectheory.trace.importers.specdecode_bench import (
+    SPECDECODE_AGREEING,
+    SPECDECODE_BENCH,
+    SPECDECODE_MODEL,
+    SPECDECODE_NGRAM,
+)
 from spectheory.trace.importers.speculators import SPECULATORS
 from spectheory.trace.importers.trtllm_stats import TRTLLM_STATS
 from spectheory.trace.importers.vllm_bench import VLLM_BENCH
@@ -42,6 +47,8 @@ FORMATS: dict[str, Format] = {
         SPEC_BENCH,
         EAGLE,
         SPECDECODE_BENCH,
+        SPECDECODE_AGREEING,
+        SPECDECODE_MODEL,
         SPECDECODE_NGRAM,
         OPENVINO_REQUESTS,
         ONNXRUNTIME_REQUESTS,

@@ -1,73 +1,174 @@
-"""Traces of SpecDecode-Bench: what a greedy draft would have accepted at every start of a text."""
+"""Traces of SpecDecode-Bench: what each draft accepts at every start of a greedy text (§10)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from spectheory.trace.calls import CallLog, Request
+import numpy as np
+
+from spectheory.errors import TextError
 from spectheory.trace.importers.base import Format
-from spectheory.trace.importers.entries import Json, at
-from spectheory.trace.importers.responses import call_log, ids_at
+from spectheory.trace.importers.entries import Json, at, read_each
+from spectheory.trace.importers.responses import distinct
+from spectheory.trace.record import LEFT_OUT, RECORDED, SAMPLED_TEXT, TextInfo, Trace
+from spectheory.verification.copied import LONGEST_COPY
 
-PREFIX, NGRAM = "acc_", "acc_ngram"
+PREFIX, NGRAM, ONLY = "acc_", "ngram", "acc"
 NAME = "specdecode-bench"
+MODEL, AGREEING = f"{NAME}-model", f"{NAME}-agreeing"
 
 
-def read_specdecode_bench(path: Path, *, ngram: bool = False) -> CallLog:
-    """Read a text per line, of its model's draft or of its n-gram draft: one decoding from the first start on.
+class Listed(NamedTuple):
+    """One request: its name, the tokens of its text, and the accepted drafts at every start by draft."""
 
-    ``acc_len`` counts the token after the accepted ones, so a call from start n is followed by one from n + acc_len[n].
-    A call accepts all that its draft got right, up to the longest length in the file, which is taken as k.
+    id: str
+    tokens: int
+    accepted: Mapping[str, Sequence[int]]
+
+    @property
+    def differing(self) -> list[str]:
+        """Drafts whose lists are not of the text's length."""
+        return [name for name, each in self.accepted.items() if len(each) != self.tokens]
+
+
+def read_specdecode_bench(path: Path, *, agreeing: bool = False) -> Trace:
+    """Every draft of the log on the same texts.
+
+    ``acc_len`` counts the token after the accepted ones, and the entry n is of a call that finds n tokens of the text.
+    It is the longest that the draft gets right there, so a call of k drafts accepts the smaller of both. Lists that are
+    not of their text's length come from another run of the text; with `agreeing` such requests are left out.
     """
-
-    def requests(entry: Json) -> list[Request]:
-        key = _key(entry, ngram)
-        return [_request(entry, entry[key]["acc_len"])] if key else []
-
-    def longest(entry: Json) -> int | None:
-        key = _key(entry, ngram)
-        return max(entry[key]["acc_len"]) - 1 if key else None
-
-    return call_log(path, NAME, requests, k=longest)
-
-
-def _key(entry: Json, ngram: bool) -> str:
-    """The draft's lengths in an entry; empty where it has none."""
-    found = [key for key in entry if key.startswith(PREFIX) and (key == NGRAM) == ngram]
-    if len(found) > 1:
-        raise ValueError(f"several drafts: {', '.join(found)}")
-    return found[0] if found else ""
+    found = read_each(path, NAME, _listed)
+    _one_set_of_drafts(found)
+    requests = list(found.values())
+    differ = [each for each in requests if each.differing]
+    if differ and not agreeing:
+        raise _other_runs(path, differ, len(requests))
+    kept = [each for each in requests if not each.differing]
+    if not kept:
+        raise _other_runs(path, differ, len(requests))
+    return _trace(kept, left_out=len(differ))
 
 
-def _request(entry: Json, lengths: Sequence[int]) -> Request:
-    """The calls of one decoding; the last one may accept past the end and is cut there."""
-    if min(lengths) < 1:
-        raise ValueError(f"acc_len holds {min(lengths)}, every call outputs a token")
-    starts = [0]
-    while starts[-1] < len(lengths):
-        starts.append(min(starts[-1] + lengths[starts[-1]], len(lengths)))
-    accepted = tuple(after - start - 1 for start, after in pairwise(starts))
-    output = ids_at(entry, "generated_token_ids")
-    texts = {"output": output} if len(output) == len(lengths) else {"tokens": len(lengths)}
-    return Request(str(at(entry, "id") or ""), ids_at(entry, "prompt_token_ids"), accepted=accepted, **texts)
+def read_own(path: Path, *, wanted: Callable[[str], bool]) -> Trace:
+    """One draft of the log, whose list is a text of its own: for lists that come from another run of the text."""
+
+    def own(entry: Json) -> Listed:
+        listed = _listed(entry)
+        chosen = [name for name in listed.accepted if wanted(name)]
+        if len(chosen) != 1:
+            raise ValueError(f"drafts are {', '.join(listed.accepted)}, one is read")
+        accepted = listed.accepted[chosen[0]]
+        return Listed(listed.id, len(accepted), {chosen[0]: accepted})
+
+    found = read_each(path, NAME, own)
+    _one_set_of_drafts(found)
+    return _trace(list(found.values()))
 
 
+def _listed(entry: Json) -> Listed:
+    keys = [key for key in entry if key.startswith(PREFIX) or key == ONLY]
+    if not keys:
+        raise KeyError(f"{PREFIX}*.acc_len")
+    accepted = {key.removeprefix(PREFIX): _accepted(key, entry[key]) for key in keys}
+    output = at(entry, "generated_token_ids")
+    if output is not None and not isinstance(output, list):
+        raise ValueError("generated_token_ids is no list")
+    tokens = len(output) if output else max(map(len, accepted.values()))
+    return Listed(str(at(entry, "id") or ""), tokens, accepted)
+
+
+def _accepted(key: str, value: Any) -> list[int]:
+    """Accepted drafts of a call from every start."""
+    lengths = value["acc_len"] if isinstance(value, Mapping) else value
+    if not (isinstance(lengths, list) and lengths and all(type(each) is int for each in lengths)):
+        raise ValueError(f"acc_len of {key} must be a list of integers, one for each token of the text")
+    least, most = min(lengths), max(lengths)
+    if least < 1:
+        raise ValueError(f"acc_len of {key} holds {least}, every call outputs a token")
+    if most > len(lengths) + 1:
+        raise ValueError(f"acc_len of {key} holds {most}, and its text has {len(lengths)} tokens")
+    if most > LONGEST_COPY + 1:
+        raise ValueError(f"acc_len of {key} holds {most}, at most {LONGEST_COPY + 1} are read")
+    return [each - 1 for each in lengths]
+
+
+def _one_set_of_drafts(found: Mapping[str, Listed]) -> None:
+    """Refuse a file whose requests have different drafts."""
+    first = next(iter(found.values()))
+    for where, each in found.items():
+        if each.accepted.keys() != first.accepted.keys():
+            raise TextError(
+                f"{where} has the drafts {', '.join(each.accepted)}, others have {', '.join(first.accepted)}",
+                limit="every request of a log has the same drafts",
+                remedy="split the log by its drafts",
+            )
+
+
+def _other_runs(path: Path, differ: Sequence[Listed], requests: int) -> TextError:
+    first, name = differ[0], differ[0].differing[0]
+    return TextError(
+        f"{path}: request {first.id!r} has {len(first.accepted[name])} lengths of {name} for a text of {first.tokens} "
+        f"tokens, as have {len(differ)} of {requests} requests",
+        limit="drafts are compared on one text, with a length for each of its tokens",
+        remedy=f"spectheory import --format {AGREEING} keeps the other requests; {MODEL} or {NAME}-{NGRAM} reads one "
+        "draft on a text of its own",
+    )
+
+
+def _trace(requests: Sequence[Listed], *, left_out: int = 0) -> Trace:
+    """Accepted drafts by start, as recorded: they may reach past the end of a text, where calls are cut."""
+    drafts = list(requests[0].accepted)
+    lengths = np.concatenate([np.array([each.accepted[name] for name in drafts], np.int32).T for each in requests])
+    names = distinct([each.id for each in requests])
+    texts = tuple(TextInfo(name, each.tokens) for name, each in zip(names, requests, strict=True))
+    provenance = {
+        "source": NAME,
+        "origin": SAMPLED_TEXT,
+        "settings": {"sampling": {"temperature": 0.0}},
+        RECORDED: drafts,
+        **({LEFT_OUT: left_out} if left_out else {}),
+    }
+    return Trace({"recorded_match": lengths}, texts, provenance)
+
+
+def _recognised(head: bytes) -> bool:
+    return b'"acc_len"' in head
+
+
+GIVES = "calls for every k up to the longest recorded length, exactly, at temperature 0"
 SPECDECODE_BENCH = Format(
     NAME,
-    lambda head: b'"acc_len"' in head,
+    _recognised,
     read_specdecode_bench,
-    title="SpecDecode-Bench's traces, of the draft model",
-    gives="accepted tokens of every call at the longest recorded length, at temperature 0",
-    lacks="the lengths at starts that this decoding passes over",
+    title="SpecDecode-Bench's accepted lengths at every start, of all drafts on one text",
+    gives=f"{GIVES}; the better draft at each start",
+    lacks="sampled decoding, limits, acceptance by rules",
+)
+SPECDECODE_AGREEING = Format(
+    AGREEING,
+    _recognised,
+    partial(read_specdecode_bench, agreeing=True),
+    title="the same, without the requests whose lists are not of their text's length",
+    gives=SPECDECODE_BENCH.gives,
+    lacks=f"{SPECDECODE_BENCH.lacks}, the requests left out",
+)
+SPECDECODE_MODEL = Format(
+    MODEL,
+    _recognised,
+    partial(read_own, wanted=lambda name: name != NGRAM),
+    title="the same, of the draft model alone, on the text of its own list",
+    gives=GIVES,
+    lacks=SPECDECODE_BENCH.lacks,
 )
 SPECDECODE_NGRAM = Format(
-    f"{NAME}-ngram",
-    lambda head: b'"acc_len"' in head,
-    partial(read_specdecode_bench, ngram=True),
-    title="the same, of the n-gram draft",
-    gives=SPECDECODE_BENCH.gives,
+    f"{NAME}-{NGRAM}",
+    _recognised,
+    partial(read_own, wanted=lambda name: name == NGRAM),
+    title="the same, of the n-gram draft alone, on the text of its own list",
+    gives=GIVES,
     lacks=SPECDECODE_BENCH.lacks,
 )

@@ -1,0 +1,176 @@
+"""What suffix decoding drafts after a text, and how much of it the text repeats, at each position; no model is read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectheory.measure.lookup import Ids, leading, up_to_end
+from spectheory.trace import Trace
+from spectheory.verification.suffix import SuffixDrafts
+
+NOTHING = -1
+"""Stands between sequences, where nothing followed."""
+_FEW = 64
+"""Up to so many continuations are counted one by one."""
+
+
+class Draft(NamedTuple):
+    """Drafted tokens, and the sum of the products of their relative frequencies."""
+
+    tokens: list[int]
+    score: float
+
+
+class Suffix(NamedTuple):
+    """Lengths `first` to `last` of the text's suffix that end at the same places `at` ``[m]`` of the tokens."""
+
+    first: int
+    last: int
+    at: NDArray[np.int64]
+
+
+def suffix_columns(
+    texts: Sequence[tuple[Any, Any]], drafts: SuffixDrafts, ends: Collection[int] = ()
+) -> dict[str, NDArray[np.int16]]:
+    """``suffix_drafted`` and ``suffix_match`` ``[N]`` of texts, each the ids of a prompt and of its output (§10).
+
+    The texts are served one after the other, in this order; several outputs of one prompt are requests of their own. A
+    token of `ends` that an output continues after did not end it.
+    """
+    read = [tuple(np.asarray(ids, dtype=np.int64) for ids in text) for text in texts]
+    served = np.concatenate([np.append(output, NOTHING) for _, output in read])
+    begins = np.cumsum([0, *(len(output) + 1 for _, output in read)])
+    rows = []
+    for (prompt, output), begin in zip(read, begins, strict=False):
+        text = np.concatenate([prompt, output])
+        ending = set(ends) - set(output[:-1].tolist())
+        for start in range(len(output)):
+            known = text[: len(prompt) + start]
+            draft = up_to_end(suffix_draft(known, drafts, served[: begin + start], start), ending)
+            rows.append((leading(draft, output[start:]), len(draft)))
+    match, drafted = np.array(rows, dtype=np.int16).reshape(-1, 2).T
+    return {"suffix_match": match.copy(), "suffix_drafted": drafted.copy()}
+
+
+def with_suffix(
+    trace: Trace, *, prompts: Sequence[Any], drafts: SuffixDrafts | None, ends: Collection[int] = ()
+) -> Trace:
+    """The trace with the columns of suffix decoding; each of the `prompts` (ids) has equally many of its texts."""
+    if drafts is None:
+        return trace
+    outputs = np.split(trace.columns["token"], np.cumsum(trace.lengths)[:-1])
+    each = len(outputs) // len(prompts)
+    texts = [(prompts[number // each], output) for number, output in enumerate(outputs)]
+    return replace(trace, columns={**trace.columns, **suffix_columns(texts, drafts, ends)})
+
+
+def suffix_draft(text: Ids, drafts: SuffixDrafts, served: Ids | None = None, own: int = 0) -> Ids:
+    """What is drafted after a text ``[n]``, n >= 1; `served` ends with its last `own` tokens, those of its output."""
+    here = best_draft(text, text, len(text), drafts)
+    if drafts.across and served is not None:
+        before = best_draft(served, text, own, drafts)
+        here = before if before.score > here.score else here
+    return np.array(here.tokens, dtype=np.int64)
+
+
+def best_draft(tokens: Ids, text: Ids, own: int, drafts: SuffixDrafts) -> Draft:
+    """The best continuation that `tokens` have for a suffix of a text whose last `own` tokens they end with."""
+    best = Draft([], 0.0)
+    most = [drafts.most_after(length) for length in range(min(len(text), drafts.max_depth))]
+    for suffix in reversed(list(suffixes(tokens, text, len(most) - 1, own))):
+        if max(most[1 : suffix.last + 1]) <= best.score:
+            break  # no shorter suffix drafts that many tokens
+        reach = max(most[suffix.first : suffix.last + 1])
+        found = _continued(tokens, suffix.at, int(own >= suffix.last), reach, drafts.min_probability)
+        best = found if found.score > best.score else best
+    return best
+
+
+def suffixes(tokens: Ids, text: Ids, longest: int, own: int) -> Iterator[Suffix]:
+    """The suffixes of a text of 1 to `longest` tokens that stand before the end of `tokens`, from the shortest."""
+    if longest < 1:
+        return
+    first, at = 1, (tokens[:-1] == text[-1]).nonzero()[0] + 1
+    for length in range(1, longest):
+        longer = at[at > length]
+        longer = longer[tokens[longer - 1 - length] == text[-1 - length]]
+        if len(longer) < len(at) or length == own:
+            yield Suffix(first, length, at)
+            first, at = length + 1, longer
+        if not len(longer):
+            return
+    if len(at):
+        yield Suffix(first, longest, at)
+
+
+def _continued(tokens: Ids, at: NDArray[np.int64], ending: int, most: int, least: float) -> Draft:
+    """The most frequent continuation of these places, token by token; so many places of the suffix are an end.
+
+    In single precision, as in the engine: equal scores and frequencies at the threshold must round alike.
+    """
+    found: list[int] = []
+    score, probability, here = np.float32(0), np.float32(1), len(at) + ending
+    while len(found) < most and len(at):
+        following = tokens[at + len(found)] if at[-1] + len(found) < len(tokens) else _padded(tokens, at + len(found))
+        token, count = most_frequent(following)
+        probability *= np.float32(count) / np.float32(here)
+        if token == NOTHING or probability < np.float32(least):
+            break
+        found.append(token)
+        score += probability
+        at, here = at[following == token], count
+    return Draft(found, float(score))
+
+
+def _padded(tokens: Ids, at: NDArray[np.int64]) -> Ids:
+    """The tokens at these places, nothing past the end."""
+    return np.where(at < len(tokens), tokens[np.minimum(at, len(tokens) - 1)], NOTHING)
+
+
+def most_frequent(following: Ids) -> tuple[int, int]:
+    """The most frequent token and its count, of equal ones that of :func:`first_listed`; nothing if none followed."""
+    if len(following) <= _FEW:
+        counts = dict(Counter(following.tolist()))
+    else:
+        ids, many = np.unique(following, return_counts=True)
+        counts = dict(zip(ids.tolist(), many.tolist(), strict=True))
+    counts.pop(NOTHING, None)
+    if not counts:
+        return NOTHING, 0
+    most = max(counts.values())
+    tied = [token for token, count in counts.items() if count == most]
+    return (tied[0] if len(tied) == 1 else first_listed(following.tolist())), most
+
+
+def first_listed(following: Sequence[int]) -> int:
+    """The head of a list of continuations that is kept by falling count as they come.
+
+    A new one comes last. One whose count grows, and reaches or passes that of the one above, moves before all with
+    that one's count.
+
+    Examples
+    --------
+    >>> first_listed([7, 8, 8, 7]), first_listed([7, 8, 7, 8]), first_listed([7, 8, 9, 9, 8])
+    (7, 8, 9)
+    """
+    order: list[int] = []
+    counts: Counter[int] = Counter()
+    for token in following:
+        if token == NOTHING:
+            continue
+        counts[token] += 1
+        if counts[token] == 1:
+            order.append(token)
+            continue
+        place = order.index(token)
+        above = counts[order[place - 1]] if place else counts[token] + 1
+        if above <= counts[token]:
+            ahead = next(i for i, each in enumerate(order) if counts[each] == above)
+            order.insert(ahead, order.pop(place))
+    return order[0]

@@ -1,0 +1,79 @@
+"""Recorded lengths (§10): the drafts of a log as rules, and how far they are known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from spectheory.errors import SettingError
+from spectheory.trace import RECORDED, Trace
+from spectheory.verification import RecordedMatch
+
+FREE = ("ngram", "lookup", "suffix")
+"""Begin or end the names of drafts that no model makes."""
+BEST = "best of each start"
+DEFAULT_K = 16
+
+
+def recorded_rules(trace: Trace) -> tuple[RecordedMatch, ...]:
+    """Each draft of recorded lengths, then the better one at each start if there are several.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spectheory.trace import TextInfo
+    >>> columns = {"recorded_match": np.array([[2, 0], [1, 1], [0, 0]])}
+    >>> trace = Trace(columns, (TextInfo("1", 3),), {"recorded": ["eagle", "ngram"]})
+    >>> [(rule.name, rule.most, rule.uses_draft) for rule in recorded_rules(trace)]
+    [('eagle', 2, True), ('ngram', 2, False), ('best of each start', 2, True)]
+    """
+    if not trace.recorded:
+        return ()
+    lengths = trace.columns["recorded_match"]
+    names, most = drafts_of(trace), max(1, int(lengths.max()))
+    rules = [RecordedMatch(name, (i,), most, free=is_free(name)) for i, name in enumerate(names)]
+    if len(names) > 1:
+        places = tuple(range(len(names)))
+        rules.append(RecordedMatch(BEST, places, most, free=all(map(is_free, names))))
+    return tuple(rules)
+
+
+def drafts_of(trace: Trace) -> list[str]:
+    """The names of the drafts, numbers where the provenance has none."""
+    width = trace.columns["recorded_match"].shape[1]
+    names = trace.provenance.get(RECORDED)
+    fine = isinstance(names, list) and len(names) == width == len(set(map(str, names)))
+    return [str(name) for name in names] if fine and names else [f"draft {i + 1}" for i in range(width)]
+
+
+def is_free(name: str) -> bool:
+    """Whether a draft of that name reads no model, so that it costs no pass."""
+    return name.lower().replace("-", "").startswith(FREE) or name.lower().endswith(FREE)
+
+
+def free_part(trace: Trace) -> Trace:
+    """The drafts that cost no pass alone; an error if there is none."""
+    names = drafts_of(trace)
+    places = [i for i, name in enumerate(names) if is_free(name)]
+    if not places:
+        raise SettingError(
+            f"the costs of {', '.join(names)} are unknown",
+            limit="a speed-up needs what a draft's pass costs",
+            remedy="give --c, the cost of a draft's pass in target steps",
+        )
+    columns = {"recorded_match": trace.columns["recorded_match"][:, places]}
+    provenance = {**trace.provenance, RECORDED: [names[i] for i in places]}
+    return replace(trace, columns=columns, provenance=provenance)
+
+
+def check_depth(trace: Trace, k_max: int) -> int:
+    """The longest chain to predict: of recorded lengths at most what they know; more than usual is refused there."""
+    if not trace.recorded:
+        return k_max
+    most = recorded_rules(trace)[0].most
+    if k_max > max(most, DEFAULT_K):
+        raise SettingError(
+            f"--k-max is {k_max}",
+            limit=f"lengths are recorded to {most} drafts; what longer calls accept is not known",
+            remedy=f"use at most {most}, or record with longer drafts",
+        )
+    return min(k_max, most)

@@ -1,0 +1,91 @@
+"""What recorded lengths say, and what other readings of the same log would have said (§10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from spectheory.drafting import Chain
+from spectheory.intervals import Interval
+from spectheory.prediction.prediction import plan
+from spectheory.prediction.recorded import DEFAULT_K, recorded_rules
+from spectheory.trace import Trace
+from spectheory.verification import RecordedMatch
+
+
+@dataclass(frozen=True)
+class RecordedReading:
+    """Tokens per call of one draft of a log and one k: exact, and as other readings of the log have it.
+
+    `by_start` is exact for the log's texts (§10), with its 95% interval over requests. `by_position` takes each
+    position's first draft alone, as if it did not depend on where the call starts; `iid` is C1 with the share of starts
+    whose first draft is accepted. Both are idealised values. `recut` is the share of starts with 0 < a < most whose
+    next start accepts a - 1: where it is below 1, a log of one k cannot be re-cut into another k. `most` is the longest
+    recorded length.
+    """
+
+    draft: str
+    k: int
+    by_start: Interval
+    by_position: float
+    iid: float
+    recut: float | None
+    most: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """The reading as a JSON-ready dictionary."""
+        return {**vars(self), "by_start": self.by_start.as_dict()}
+
+
+def recorded_readings(
+    trace: Trace, k_max: int = DEFAULT_K, *, prefill_emits_token: bool = False
+) -> Iterator[RecordedReading]:
+    """Every draft of recorded lengths with every k up to `k_max` or the recorded depth.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spectheory.trace import TextInfo
+    >>> columns = {"recorded_match": np.array([[1], [2], [1], [0]])}
+    >>> trace = Trace(columns, (TextInfo("1", 4),), {"recorded": ["eagle"]})
+    >>> [(each.k, each.by_start.best, each.by_position) for each in recorded_readings(trace)]
+    [(1, 2.0, 2.0), (2, 2.0, 4.0)]
+    """
+    for rule in recorded_rules(trace):
+        shapes = [Chain(k) for k in range(1, min(k_max, rule.most) + 1)]
+        exact, rough = (
+            plan(trace, rules=[each], shapes=shapes, prefill_emits_token=prefill_emits_token).predictions
+            for each in (rule, replace(rule, by_position=True))
+        )
+        share = recut_share(trace, rule)
+        for one, other in zip(exact, rough, strict=True):
+            yield RecordedReading(
+                draft=rule.name,
+                k=one.shape.nodes,
+                by_start=one.tokens_per_call,
+                by_position=other.tokens_per_call.best,
+                iid=one.iid_tokens_per_call,
+                recut=share,
+                most=rule.most,
+            )
+
+
+def recut_share(trace: Trace, rule: RecordedMatch) -> float | None:
+    """Share of the starts with 0 < a(n) < most, not the last of a text, where a(n + 1) = a(n) - 1; None without any.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spectheory.trace import TextInfo
+    >>> columns = {"recorded_match": np.array([[3], [2], [0], [1], [0]])}
+    >>> recut_share(Trace(columns, (TextInfo("1", 5),)), RecordedMatch("eagle", (0,), 4))
+    0.6666666666666666
+    """
+    accepted = rule.matched(trace.columns)
+    inside = np.ones(len(trace), dtype=bool)
+    inside[np.cumsum(trace.lengths) - 1] = False
+    starts = ((accepted > 0) & (accepted < rule.most) & inside).nonzero()[0]
+    return float((accepted[starts + 1] == accepted[starts] - 1).mean()) if len(starts) else None

@@ -1,0 +1,64 @@
+"""Recorded lengths: what other readings of the same log say, and what a reader must know of them (§10)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from spectheory.prediction.recorded import BEST
+from spectheory.prediction.recorded_readings import RecordedReading
+from spectheory.reports.table import Column, Row, Table
+from spectheory.trace import LEFT_OUT
+
+OF_LENGTHS = (
+    "From accepted lengths at every start: exact for the texts of the log and the decoding it was recorded in, for "
+    "every k up to {most}, the longest length in it; intervals (95%) are over requests."
+)
+OF_BEST = (
+    f"{BEST}: whichever draft accepts more, a choice that knows the text. A choice made before drafting gives less. A "
+    "call makes the draft model's passes whichever is taken."
+)
+
+
+def recorded_table(readings: Sequence[RecordedReading]) -> Table:
+    """Tokens per call by start, by position and i.i.d., for every draft and k."""
+    rows: list[Row] = [
+        [each.draft, each.k, each.by_start, each.by_position, each.iid, _percent(each)] for each in readings
+    ]
+    columns = [Column("draft", kind="words"), Column("k"), Column("by start"), Column("by position", aside=True)]
+    columns += [Column("i.i.d. (C1)", aside=True), Column("off", "%", digits=1, signed=True, aside=True)]
+    notes = (
+        "by position: each position's first draft, as if it did not depend on where the call starts; i.i.d.: the share "
+        "of first drafts accepted, at every depth. Both are idealised values. off: by position against by start.",
+    )
+    return Table("What other readings of the log would have said, tokens per call", columns, rows, notes)
+
+
+def _percent(reading: RecordedReading) -> float:
+    return 100 * (reading.by_position / reading.by_start.best - 1)
+
+
+def recorded_notes(provenance: Mapping[str, Any], readings: Sequence[RecordedReading]) -> list[str]:
+    """What holds of recorded lengths, a sentence each."""
+    most = readings[0].most
+    lines = [OF_LENGTHS.format(most=most), _decoding(provenance)]
+    for each in {each.draft: each for each in readings if each.draft != BEST and each.recut is not None}.values():
+        fails = "" if each.recut == 1.0 else ": a log of one k cannot be re-cut into another k"
+        lines.append(
+            f"{each.draft}: after a start that accepts a drafts, 0 < a < {most}, the next start accepts a - 1 in "
+            f"{100 * (each.recut or 0):.1f}% of the cases{fails}."
+        )
+    if any(each.draft == BEST for each in readings):
+        lines.append(OF_BEST)
+    if left_out := provenance.get(LEFT_OUT):
+        lines.append(f"{left_out} requests of the log are left out: their lists are not of their text's length.")
+    return lines
+
+
+def _decoding(provenance: Mapping[str, Any]) -> str:
+    settings = provenance.get("settings")
+    sampling = settings.get("sampling") if isinstance(settings, dict) else None
+    temperature = sampling.get("temperature") if isinstance(sampling, dict) else None
+    if temperature is None:
+        return "The log does not say at which temperature it was recorded."
+    return f"Recorded at temperature {temperature:g}; other settings accept other lengths."

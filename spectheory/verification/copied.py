@@ -1,0 +1,87 @@
+"""Drafts that are certain of their tokens (A4, §7, §10): given the text a call accepts as many as the text repeats."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectheory.distributions import Array
+from spectheory.errors import SettingError
+from spectheory.verification.base import Columns, Drafts, PathRule
+from spectheory.verification.matching import IndependentMatch
+
+LONGEST_COPY = 1024
+"""Longest draft whose match a trace records."""
+
+
+class CopiedMatch(PathRule):
+    r"""A chain that is a function of the text before its start, accepted while the output equals it.
+
+    With :math:`m_n`, the number of leading drafts that the text repeats from n on, :math:`P(\tau \ge i \mid x, n) =
+    1[m_n \ge i]` (§7, exact): given the text nothing is random. Token and block verification of a draft that is certain
+    of its tokens are the same rule. `needs` are the columns of :math:`m_n` and, where it is known, of the tokens
+    drafted.
+    """
+
+    statement: ClassVar[str] = "A4"
+    drafts: ClassVar[Drafts] = "copied"
+
+    def acceptance(self, target: Any, draft: Any, k: int = 1) -> Array:
+        """Target probability of the drafted token, of which `draft` is certain (A4, exact)."""
+        return IndependentMatch().acceptance(target, draft, k)
+
+    def acceptance_given(self, target: Any, draft: Any) -> Array:
+        """Acceptance given the output: 1 at the drafted token, else 0, ``[..., V]`` (A4, exact)."""
+        return IndependentMatch().acceptance_given(target, draft)
+
+    def matched(self, columns: Columns) -> NDArray[Any]:
+        """Leading drafts that the text repeats from each position on, ``[N]``."""
+        return columns[self.needs[0]]
+
+    def path_survival(self, columns: Columns, k: int) -> NDArray[np.float64]:
+        """1 where the text repeats at least i tokens of the draft, ``[N, k]`` (§7, exact)."""
+        longest = self.longest(columns)
+        if k > longest:
+            raise SettingError(
+                f"a chain of {k} copied tokens is asked for",
+                limit=f"{self.needs[0]} is recorded up to {longest}",
+                remedy="use a shorter chain",
+            )
+        return (self.matched(columns)[:, None] >= np.arange(1, k + 1)).astype(np.float64)
+
+    def longest(self, columns: Columns) -> int:
+        """The longest chain whose matches are known."""
+        return LONGEST_COPY
+
+    def calls_by_drafted(
+        self, columns: Columns, lengths: NDArray[np.int64], most: NDArray[np.int64], k: int, *, first: int = 0
+    ) -> NDArray[np.int64] | None:
+        """Calls of each text that draft 0, 1, ..., k tokens, ``[texts, k + 1]`` (exact); None where that is unknown.
+
+        A call that starts at n outputs one token more than it has accepted, and the next one starts there. It never
+        drafts the last token that a text has room for: the call outputs one of its own. Texts are concatenated, of
+        `lengths` tokens each where `most` would have fitted; the first call of each starts at `first`.
+
+        Examples
+        --------
+        >>> from spectheory.verification import LookupMatch
+        >>> columns = {"lookup_match": np.array([0, 2, 1, 0]), "lookup_drafted": np.array([0, 3, 2, 1])}
+        >>> LookupMatch().calls_by_drafted(columns, np.array([4]), np.array([4]), 3)
+        array([[1, 0, 1, 0]])
+        """
+        if len(self.needs) < 2:
+            return None
+        matched, drafted = self.matched(columns), columns[self.needs[1]]
+        begins = np.cumsum(lengths) - lengths
+        counts = np.zeros((len(lengths), k + 1), dtype=np.int64)
+        going = (lengths > first).nonzero()[0]
+        at = np.full(len(going), first)
+        while len(going):
+            rows = begins[going] + at
+            counts[going, np.minimum(drafted[rows], np.minimum(k, most[going] - at - 1))] += 1
+            at = at + np.minimum(matched[rows], k) + 1
+            inside = at < lengths[going]
+            going, at = going[inside], at[inside]
+        return counts
