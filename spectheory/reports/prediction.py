@@ -23,6 +23,7 @@ from spectheory.prediction.over_prompts import few_prompts
 from spectheory.prediction.recorded_readings import RecordedReading
 from spectheory.prediction.shape_calls import BestTree
 from spectheory.reports.base import Report
+from spectheory.reports.policies import policies
 from spectheory.reports.recorded import recorded_notes, recorded_table
 from spectheory.reports.remarks import IN_LOOP, NO_COST, origin
 from spectheory.reports.table import Cell, Column, Table
@@ -216,6 +217,7 @@ def _notes(plan: Plan, in_loop: bool) -> list[str]:
     provenance = plan.best.provenance
     estimated = dict.fromkeys(p.rule.name for p in plan.predictions if _from_estimates(p))
     lines = [
+        *policies(plan),
         COUNTED,
         "They are exact for the texts of the trace; intervals (95%) are over prompts.",
     ]

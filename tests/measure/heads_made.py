@@ -37,7 +37,7 @@ def config_of(kind: str, block: dict[str, Any] | None = None, **fields: Any) -> 
     return {
         "speculators_model_type": kind,
         "speculators_version": "0.9.0",
-        "draft_vocab_size": V,
+        **({"draft_vocab_size": V} if kind != "mtp" else {}),
         "transformer_layer_config": layers,
         "speculators_config": {
             "algorithm": kind,

@@ -54,7 +54,9 @@ def test_the_split_is_by_path_and_prompts_come_from_the_held_out_part() -> None:
 
 
 def test_unknown_builtin_model_is_named() -> None:
-    with pytest.raises(ModelError, match="built-in model 'big' does not exist: there are target, draft, distilled"):
+    with pytest.raises(
+        ModelError, match="built-in model 'big' does not exist: there are target, draft, distilled, eagle3, dflash"
+    ):
         resolve("builtin:big")
 
 
