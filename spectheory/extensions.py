@@ -15,8 +15,9 @@ T = TypeVar("T")
 
 
 def is_address(name: str) -> bool:
-    """Whether a name is written as ``module:Class``."""
-    return ":" in name
+    """Whether a name is written as ``module:Class``; the name of a class begins with no digit."""
+    _, colon, after = name.partition(":")
+    return bool(colon) and not after[:1].isdigit()
 
 
 def load_class(address: str, kind: type[T]) -> type[T]:

@@ -122,8 +122,8 @@ def rank_drafts(
 def check_comparable(drafts: Sequence[Draft]) -> None:
     """Refuse drafts that cannot be ranked against each other.
 
-    There must be one at least, names must differ, and targets, sampling settings and the origin of the texts must be
-    equal as far as the traces say. Recorded lengths are ranked among themselves.
+    There must be one at least, names must differ, all are measured or all recorded, and targets, sampling settings and
+    the origin of the texts must be equal as far as the traces say.
     """
     if not drafts:
         raise SettingError("there is no draft", limit="needs at least one", remedy="name a measured folder")
@@ -136,12 +136,12 @@ def check_comparable(drafts: Sequence[Draft]) -> None:
         )
     first = drafts[0]
     for other in drafts[1:]:
-        if _is_recorded(first) != _is_recorded(other):
-            recorded, measured = (first, other) if _is_recorded(first) else (other, first)
+        if other.trace.recorded != first.trace.recorded:
+            kinds = {True: "accepted lengths of a log", False: "a measured pair"}
             raise SettingError(
-                f"{recorded.name} holds recorded lengths and {measured.name} does not",
-                limit="lengths recorded on other texts are ranked among themselves",
-                remedy="plan each kind by itself",
+                f"{first.name} holds {kinds[first.trace.recorded]}, {other.name} {kinds[other.trace.recorded]}",
+                limit="drafts are ranked on one text under one target, and a log does not name its target",
+                remedy="plan each kind on its own",
             )
     for what, path in _EQUAL:
         for other in drafts[1:]:
@@ -161,11 +161,6 @@ _EQUAL = (
     ("origin of the texts", ("origin",)),
 )
 """What must be equal, and where provenance says it."""
-
-
-def _is_recorded(draft: Draft) -> bool:
-    """Whether its trace is of accepted lengths that were recorded."""
-    return "recorded_match" in draft.trace.columns
 
 
 def _without_unset(fact: Any) -> Any:

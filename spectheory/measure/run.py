@@ -37,8 +37,8 @@ from spectheory.verification import SuffixDrafts
 _ROWS = 1
 """Version of the columns by position, for the fingerprint: runs of the first schema of traces can go on."""
 
-_ADDED = ("chunk", "depth", "grown", "suffix")
-"""Settings that the fingerprint leaves out, or has where they are used: earlier runs can go on."""
+_ADDED = ("grown", "suffix")
+"""Settings that the fingerprint has where they are used: runs of earlier versions can go on."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,11 @@ class MeasureSettings:
     """What is measured; equal settings, prompts and models give the same trace.
 
     `count` texts are sampled per prompt. With `given_text` the `output` of each prompt is measured instead. `race` says
-    whether to compute the expensive columns: the race's, those of distinct candidates and of biased rules. `suffix`
-    says what suffix decoding drafts, for its columns; texts are served in the order of the file. Each prompt has its
-    own random stream, and each text its own key for estimated columns. `depth` is that of a draft head, which is
-    measured at every start (§10); None: as many drafts as it was trained for. `grown` is the size of the trees that the
-    draft grows at every start, as 16x4x5; None: none.
+    whether to compute the expensive columns: the race's, those of distinct candidates and of biased rules. Each prompt
+    has its own random stream, and each text its own key for estimated columns. `depth` is that of a draft head, which
+    is measured at every start (§10); None: as many drafts as it was trained for. `grown` is the size of the trees that
+    the draft grows at every start, as 16x4x5; None: none. `suffix` says what suffix decoding drafts, for its columns;
+    texts are served in the order of the file.
 
     Examples
     --------
@@ -67,9 +67,9 @@ class MeasureSettings:
     chat_template: bool = False
     chunk: int = 256
     race: bool = True
-    suffix: SuffixDrafts | None = None
     depth: int | None = None
     grown: str | None = None
+    suffix: SuffixDrafts | None = None
 
     def __post_init__(self) -> None:
         for name, least in (("tokens", 1), ("count", 1), ("seed", 0), ("chunk", 1)):
@@ -220,18 +220,20 @@ def fingerprint_of_run(pair: ModelPair, prompts: Sequence[Prompt], settings: Mea
         "prompts": _prompts_hash(prompts),
         "ids": [[ids.tolist(), None if given is None else given.tolist()] for ids, given in encoded],
         "ends": sorted(pair.end_of_text),
-        "settings": {name: value for name, value in asdict(settings).items() if name not in _ADDED},
+        "settings": {name: value for name, value in asdict(settings).items() if name not in _without(settings)},
     }
-    if settings.grown is not None:
-        content["grown"] = settings.grown
-    if settings.suffix is not None:
-        content["suffix"] = asdict(settings.suffix)
     depth = depth_of(pair.draft, settings.depth)
     if depth is not None:
         content |= {"depth": depth, "by_start": sorted(BY_START)}
     if pair.vocabulary < min(pair.target.outputs, pair.draft.outputs):  # earlier versions decoded padding too
         content["vocabulary"] = pair.vocabulary
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _without(settings: MeasureSettings) -> tuple[str, ...]:
+    """Settings that decide no number, or that stand elsewhere: the depth of a head."""
+    unset = [name for name in _ADDED if getattr(settings, name) is None]
+    return ("chunk", "depth", *unset)
 
 
 def _prompts_hash(prompts: Sequence[Prompt]) -> str:

@@ -195,7 +195,7 @@ def plan(
     """Predict every rule with every shape it takes and find the best; the other arguments are those of :func:`predict`.
 
     The default rules are those of :data:`~spectheory.verification.registry.DEFAULT_RULES` that the trace has columns
-    for, argmax drafts for a parallel head, and of recorded lengths their drafts; the default shapes
+    for, and argmax drafts for a parallel head, and of recorded lengths their drafts; the default shapes
     :data:`DEFAULT_SHAPES`. Only rules with ranks take shapes other than chains. No shape may be deeper than a draft is
     recorded by start (§10); the default ones are cut there. Of several chains of recorded lengths those are left out
     that are longer than the longest length.

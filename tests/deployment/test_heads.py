@@ -126,6 +126,13 @@ def test_tensorrt_code_runs(kind: str) -> None:
     assert settings.options["speculative_model"] == "/head"
 
 
+def test_a_parallel_head_grows_its_tree_in_one_pass() -> None:
+    ranking = rank_drafts([Draft("x", head("dflash", grown=True), table(draft=0.1))], k_max=3, nodes=1)
+    (tree,) = (c for c in ranking.candidates if c.prediction.rule.name == "grown")
+    assert tree.prediction.shape.passes == (GROWN.depth,)
+    assert {len(c.prediction.shape.passes) for c in ranking.candidates} == {1}
+
+
 def test_kinds_are_ranked_side_by_side() -> None:
     drafts = [
         Draft("small", head("draft model", grown=True), table(draft=0.1)),
@@ -145,9 +152,7 @@ def with_provenance(trace: Trace, **facts: Any) -> Trace:
     return replace(trace, provenance={**trace.provenance, **facts})
 
 
-RECORDED = Trace(
-    {**text_trace(5, 0.7).columns, "recorded_match": np.zeros((240, 1), dtype=int)}, text_trace(5, 0.7).texts, {}
-)
+RECORDED = Trace({"recorded_match": np.zeros((240, 1), dtype=int)}, text_trace(5, 0.7).texts, {"recorded": ["eagle"]})
 
 
 @each(
@@ -160,7 +165,7 @@ RECORDED = Trace(
             with_provenance(head("dflash"), origin=GIVEN_TEXT),
             "origin of the texts",
         ),
-        (head("eagle3"), RECORDED, "b holds recorded lengths and a does not"),
+        (head("eagle3"), RECORDED, "b accepted lengths of a log"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_in_one_line(one: Trace, two: Trace, said: str) -> None:
@@ -183,3 +188,23 @@ def test_the_plan_shows_kinds_and_passes(tmp_path: Path, capsys: pytest.CaptureF
     assert "No settings here for eagle3 drafts: transformers, openvino, onnxruntime." in shown
     assert main([*command, "--rule", "grown"]) == 2
     assert "add a rule, as argmax" in capsys.readouterr().err
+
+
+def test_suffix_decoding_is_searched_as_it_was_measured() -> None:
+    trace = head("eagle3")
+    copied = np.random.default_rng(1).integers(0, 5, len(trace))
+    columns = {**trace.columns, "suffix_match": copied, "suffix_drafted": copied + 1}
+    how = {"max_depth": 24, "factor": 2.0, "offset": 0.0, "min_probability": 0.2, "across": False}
+    trace = replace(with_provenance(trace, settings={**trace.provenance["settings"], "suffix": how}), columns=columns)
+    found = engine_settings([Draft("x", trace, table(draft=0.1))], k_max=4)
+    (settings,) = (each for each in found if each.candidate.prediction.rule.name == "suffix")
+    assert (settings.engine, settings.candidate.draft_kind, settings.candidate.draft.name) == ("vllm", "suffix", "none")
+    assert settings.options == {
+        "method": "suffix",
+        "num_speculative_tokens": settings.candidate.prediction.shape.nodes,
+        "suffix_decoding_max_tree_depth": 24,
+        "suffix_decoding_max_spec_factor": 2.0,
+        "suffix_decoding_min_token_prob": 0.2,
+        "suffix_decoding_max_cached_requests": 0,
+    }
+    assert any("An estimate" in line for line in settings.remarks)

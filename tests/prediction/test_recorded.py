@@ -143,7 +143,7 @@ def test_what_lengths_do_not_say_is_refused_in_one_line() -> None:
         check_depth(trace, 17)
     assert (check_depth(trace, 16), check_depth(trace, 3), check_depth(pair, 40)) == (8, 3, 40)
     drafts = [Draft(name, each, ConstantRatio(0.1)) for name, each in (("log", trace), ("pair", pair))]
-    with pytest.raises(SettingError, match=r"log holds recorded lengths and pair does not.*each kind by itself"):
+    with pytest.raises(SettingError, match=r"log holds accepted lengths of a log, pair a measured pair.*on its own"):
         check_comparable(drafts)
 
 

@@ -9,7 +9,7 @@ from spectheory.deployment.engines.base import Ask, EngineSettings
 from spectheory.deployment.engines.facts import Engine
 from spectheory.deployment.engines.huggingface import TRANSFORMERS, transformers_settings
 from spectheory.deployment.engines.llamacpp import LLAMA_CPP, llama_cpp_settings
-from spectheory.deployment.engines.lookup import transformers_lookup, vllm_lookup
+from spectheory.deployment.engines.lookup import transformers_lookup, vllm_lookup, vllm_suffix
 from spectheory.deployment.engines.onnxruntime import ONNXRUNTIME, onnxruntime_settings
 from spectheory.deployment.engines.openvino import OPENVINO, openvino_settings
 from spectheory.deployment.engines.sglang import SGLANG, sglang_settings
@@ -21,24 +21,24 @@ __all__ = ["ENGINES", "EngineSettings", "engine_settings", "without_method"]
 
 ENGINES: dict[Engine, tuple[Callable[[Ask], EngineSettings | None], ...]] = {
     TRANSFORMERS: (transformers_settings, transformers_lookup),
-    VLLM: (vllm_settings, vllm_lookup),
+    VLLM: (vllm_settings, vllm_lookup, vllm_suffix),
     SGLANG: (sglang_settings,),
     LLAMA_CPP: (llama_cpp_settings,),
     TENSORRT_LLM: (tensorrt_settings,),
     OPENVINO: (openvino_settings,),
     ONNXRUNTIME: (onnxruntime_settings,),
 }
-"""The engines, with the functions that make their settings: with a draft model, and with prompt lookup."""
+"""The engines, with the functions that make their settings: with a draft, and with what is copied."""
 
 
 def engine_settings(drafts: Sequence[Draft], *, k_max: int = 16, nodes: int = 32) -> list[EngineSettings]:
     """The fastest settings of each engine over all drafts for one target, under the engine's own rule.
 
     `k_max` limits chains and `nodes` trees. An engine is left out if the trace does not predict its rule (recorded
-    lengths are of no rule), or if it does not support the trace's filters. With a cost model that depends on the batch,
-    vLLM's settings include the best length for every batch size. Prompt lookup comes last where traces have it: it
-    needs no draft model, uses the first such trace (as in :func:`~spectheory.deployment.rank_drafts`), and its
-    prediction is an estimate.
+    lengths are of no rule), or if it does not support the trace's filters.
+    With a cost model that depends on the batch, vLLM's settings include the best length for every batch size. Prompt
+    lookup and suffix decoding come last where traces have them: they need no draft model, use the first such trace (as
+    in :func:`~spectheory.deployment.rank_drafts`), and are estimates.
 
     Examples
     --------
@@ -48,16 +48,17 @@ def engine_settings(drafts: Sequence[Draft], *, k_max: int = 16, nodes: int = 32
     >>> [s.engine for s in engine_settings([Draft("small", trace, ConstantRatio(0.1))])]
     ['transformers', 'vllm', 'onnxruntime']
     """
-    found: dict[tuple[bool, str], EngineSettings] = {}
+    found: dict[tuple[str, str], EngineSettings] = {}
     for draft in (each for each in drafts if not each.trace.recorded):
         longest = within(draft.trace.columns, measured_nodes(draft.cost, k_max))
         ask = Ask.about(draft, range(1, longest + 1), measured_nodes(draft.cost, nodes))
         for settings in _of_engines(ask):
-            by_lookup = not settings.candidate.prediction.rule.uses_draft
-            before = found.setdefault((by_lookup, settings.engine), settings)
-            if not by_lookup and settings.candidate.speedup.best > before.candidate.speedup.best:
-                found[by_lookup, settings.engine] = settings
-    return [settings for last in (False, True) for (by_lookup, _), settings in found.items() if by_lookup is last]
+            rule = settings.candidate.prediction.rule
+            copied = "" if rule.uses_draft else rule.name
+            before = found.setdefault((copied, settings.engine), settings)
+            if not copied and settings.candidate.speedup.best > before.candidate.speedup.best:
+                found[copied, settings.engine] = settings
+    return [settings for last in (False, True) for (copied, _), settings in found.items() if bool(copied) is last]
 
 
 def _of_engines(ask: Ask) -> Iterator[EngineSettings]:

@@ -13,9 +13,11 @@ from spectheory.deployment.engines.models import Located
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain
 from spectheory.prediction import Plan, Prediction, plan
-from spectheory.verification import PATH_RULES, ArgmaxDraft, GreedyMatch, LookupMatch, TokenVerification
+from spectheory.verification import PATH_RULES, ArgmaxDraft, GreedyMatch, LookupMatch, SuffixMatch, TokenVerification
 
-TOKEN, ARGMAX, GREEDY, LOOKUP = (rule.name for rule in (TokenVerification, ArgmaxDraft, GreedyMatch, LookupMatch))
+TOKEN, ARGMAX, GREEDY, LOOKUP, SUFFIX = (
+    rule.name for rule in (TokenVerification, ArgmaxDraft, GreedyMatch, LookupMatch, SuffixMatch)
+)
 """The rules of chains that engines have."""
 
 
@@ -64,7 +66,7 @@ class Ask:
     def about(cls, draft: Draft, lengths: Sequence[int], nodes: int) -> Ask:
         """Predict the chains of the given lengths."""
         names = [GREEDY, TOKEN] if (draft.trace.sampling or Sampling()).temperature == 0 else [TOKEN, ARGMAX]
-        asked = [PATH_RULES[name] for name in (*names, LOOKUP)]
+        asked = [PATH_RULES[name] for name in (*names, LOOKUP, SUFFIX)]
         rules = [rule for rule in asked if not rule.lacks(draft.trace.columns)]
         shapes = [Chain(k) for k in lengths]
         chains = plan(draft.trace, draft.cost, rules=rules, shapes=shapes)

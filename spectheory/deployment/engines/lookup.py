@@ -1,10 +1,10 @@
-"""Settings of prompt lookup, which needs no draft model, for the engines that have it."""
+"""Settings of prompt lookup and of suffix decoding, which need no draft model, for the engines that have them."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from spectheory.deployment.engines.base import LOOKUP, Ask, EngineSettings
+from spectheory.deployment.engines.base import LOOKUP, SUFFIX, Ask, EngineSettings
 from spectheory.deployment.engines.huggingface import (
     LOOKUP_LENGTH,
     LOOKUP_TOP_P,
@@ -14,12 +14,16 @@ from spectheory.deployment.engines.huggingface import (
     loaded,
     sampled,
 )
-from spectheory.deployment.engines.vllm import LOOKUP_NGRAM_METHOD, VLLM, serve
+from spectheory.deployment.engines.vllm import LOOKUP_NGRAM_METHOD, SUFFIX_METHOD, VLLM, serve
 from spectheory.verification.lookup import LOOKUP_NGRAM
 
 _ESTIMATE = (
     "Rule: prompt lookup, which needs no draft model. An estimate: the prediction copies from the latest occurrence of "
     f"the last {LOOKUP_NGRAM} tokens or fewer, this engine from the earliest."
+)
+_SUFFIX = (
+    "Rule: suffix decoding, which needs no draft model. An estimate: which requests were served before decides what is "
+    "copied, and here they are those of the trace in their order."
 )
 
 
@@ -52,3 +56,19 @@ def vllm_lookup(ask: Ask) -> EngineSettings | None:
         "prompt_lookup_min": 1,
     }
     return ask.settings(VLLM, best, options, serve(ask, options), [_ESTIMATE, LOOKUP_NGRAM_METHOD.does, ask.requests])
+
+
+def vllm_suffix(ask: Ask) -> EngineSettings | None:
+    """The fastest longest draft of suffix decoding for vLLM, searched as the trace was measured."""
+    best = ask.fastest(SUFFIX)
+    if best is None:
+        return None
+    searched = ask.draft.fact("settings", "suffix") or {}
+    named = (("max_tree_depth", "max_depth"), ("max_spec_factor", "factor"), ("min_token_prob", "min_probability"))
+    options: dict[str, Any] = {
+        "method": "suffix",
+        "num_speculative_tokens": best.shape.nodes,
+        **{f"suffix_decoding_{theirs}": searched[ours] for theirs, ours in named if ours in searched},
+        **({"suffix_decoding_max_cached_requests": 0} if searched.get("across") is False else {}),
+    }
+    return ask.settings(VLLM, best, options, serve(ask, options), [_SUFFIX, SUFFIX_METHOD.does, ask.requests])

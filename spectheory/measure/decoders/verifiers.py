@@ -173,8 +173,8 @@ VERIFIERS: Mapping[Rule, Verifier] = {
     GreedyMatch(): matched,
     TopKMatch(): matched,
     LookupMatch(): matched,
-    SuffixMatch(): matched,
     GrownMatch(): matched,
+    SuffixMatch(): matched,
 }
 """What carries out each rule."""
 

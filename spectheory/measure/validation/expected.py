@@ -91,8 +91,6 @@ def expected_calls(
     for number in range(READINGS if estimated else 1):
         if isinstance(shape, Grown):
             columns = grown_columns(pair, prompt_ids, text, shape, chunk=chunk, name=name)
-        elif isinstance(rule, SuffixMatch):
-            columns = suffix_columns([(prompt_ids.cpu(), text.cpu())], OWN_TEXT, pair.end_of_text)
         else:
             columns = teacher_forced(
                 pair,
@@ -106,6 +104,8 @@ def expected_calls(
                 name=name,
                 depth=shape.depth if pair.draft.head is not None and rule.uses_draft else None,
             )
+        if isinstance(rule, SuffixMatch):
+            columns |= suffix_columns([(prompt_ids.cpu(), text.cpu())], OWN_TEXT, pair.end_of_text)
         readings.append(_read(rule, shape, columns, len(text)))
         if rule.uses_draft and shape.depth > 1 and deepest(columns) is not None:
             controls.append(_read(rule, shape, by_position(columns), len(text)))
