@@ -103,7 +103,7 @@ def rule_order(
     kl = float(np.mean(kl_divergence(p, q)))
     note = "the most with i.i.d. candidates (R4)"
     rows = [RuleStanding("optimal", k, Interval.exact(optimum[k]), optimum=optimum[k], note=note)]
-    compared = [rule for rule in BUILT_IN if rule.uses_draft] if rules is None else rules
+    compared = [rule for rule in BUILT_IN if rule.uses_draft and not rule.grows] if rules is None else rules
     several = sorted((rule for rule in compared if rule.several), key=lambda rule: rule.statement or "user")
     for rule in (*several, *(rule for rule in compared if not rule.several)):
         row = _standing(rule, p, q, k if rule.several else 1, rng)
