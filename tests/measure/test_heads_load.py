@@ -126,8 +126,10 @@ def test_remarks(tiny_folders: tuple[Path, Path], folder: Path) -> None:
     config = json.loads((folder / "config.json").read_text())["speculators_config"]
     config["verifier"]["name_or_path"] = "meta/Llama"
     changed(folder, speculators_version="0.11.2", speculators_config=config, new_option=False, dtype="float32")
-    first, second = load_pair(tiny_folders[0], folder, device="cpu").remarks
+    changed(folder, norm_before_residual=None)
+    first, disputed, second = load_pair(tiny_folders[0], folder, device="cpu").remarks
     assert "saved by speculators 0.11.2; its format is known here up to 0.9" in first
+    assert "leaves out norm_before_residual: it is false here as in speculators, true in vLLM" in disputed
     assert second == "the head 'head' names 'meta/Llama' as its target, and drafts for 'target' here"
 
 

@@ -30,6 +30,8 @@ _COMMON = frozenset(
         "torch_dtype",
     }
 )
+_DISPUTED = {"norm_before_residual": "true"}
+"""Fields whose default is false in speculators, and what vLLM takes where they are left out."""
 _MOST_DRAFTS = 1024
 
 
@@ -96,7 +98,10 @@ def parse_config(
         layers=_layers(raw, layer_field, name),
         trained=_trained(raw, name),
         verifier=_verifier(raw),
-        remarks=_newer(raw, name, version, {*fields, *([layer_field] if layer_field else ())}),
+        remarks=(
+            *_newer(raw, name, version, {*fields, *([layer_field] if layer_field else ())}),
+            *_unsaid(raw, name, fields),
+        ),
     )
 
 
@@ -191,3 +196,12 @@ def _newer(raw: Mapping[str, Any], name: str, version: str, fields: set[str]) ->
             f"use a later spectheory, or a head saved by speculators {latest}",
         )
     return (f"the head {name!r} was saved by speculators {version}; its format is known here up to {latest}",)
+
+
+def _unsaid(raw: Mapping[str, Any], name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
+    """Remarks about fields that are left out and that engines read otherwise."""
+    return tuple(
+        f"config.json of the head {name!r} leaves out {field}: it is false here as in speculators, {other} in vLLM"
+        for field, other in _DISPUTED.items()
+        if field in fields and field not in raw
+    )
