@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+HEADS := $(VENV)-heads
 OUT ?= predict-out
 
 .PHONY: predict test evidence benchmarks clean
@@ -15,8 +16,8 @@ test: $(VENV)/.test
 	$(BIN)/mypy
 	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist loadfile -m 'not evidence'
 
-evidence: $(VENV)/.test $(VENV)/.openvino
-	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal -m evidence tests
+evidence: $(VENV)/.test $(VENV)/.openvino $(HEADS)/.ready
+	HEADS_PYTHON=$(CURDIR)/$(HEADS)/bin/python OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal -m evidence tests
 
 benchmarks: $(VENV)/.test
 	for script in $(filter-out benchmarks/_% benchmarks/plan_picks.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$script || exit; done
@@ -37,7 +38,16 @@ $(VENV)/.openvino: $(VENV)/.test
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[openvino]'
 	touch $@
 
+# The package speculators, which our reading of draft heads is compared with. The torchvision that it pulls in does not
+# fit the CPU build of torch, and transformers then fails to import.
+$(HEADS)/.ready: | $(BIN)/python
+	$(BIN)/python -m venv $(HEADS)
+	$(HEADS)/bin/python -m pip install -q $(TORCH_CPU) torch==2.13.0
+	$(HEADS)/bin/python -m pip install -q torch==2.13.0 speculators==0.9.0
+	$(HEADS)/bin/python -m pip uninstall -q -y torchvision torchaudio
+	touch $@
+
 include benchmarks/engines.mk
 
 clean:
-	rm -rf $(VENV) $(OUT) .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(HEADS) $(OUT) .mypy_cache .pytest_cache .ruff_cache
