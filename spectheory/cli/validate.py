@@ -18,7 +18,7 @@ from spectheory.cli.validations import ANSWER
 from spectheory.cost import LatencyTable
 from spectheory.drafting.shapes import Chain, Grown, Shape, read_shape
 from spectheory.errors import SettingError
-from spectheory.measure import Progress
+from spectheory.measure import ModelPair, Progress
 from spectheory.measure.validation import KS, TREE, Validation, validate
 from spectheory.pairs import PROMPTS
 from spectheory.plots.validation import write_figure
@@ -45,6 +45,9 @@ def run_validate(question: ValidateOptions, pair: PairOptions) -> int:
     ready_folder(question.out)
     threads = earlier_threads(_tables(question.out).values()) if pair.threads is None else pair.threads
     loaded = load_named(replace(pair, threads=threads), question.depth)
+    if not (question.k or question.shape):
+        asked = _cut(asked, loaded)
+    asked = asked.with_draft(loaded.draft)
     with progress() as bar:
         task = bar.add_task("")
 
@@ -69,6 +72,16 @@ def _asked(question: ValidateOptions) -> Validation:
     shapes = _shapes(question)
     size = next((shape.size for shape in shapes if isinstance(shape, Grown)), None)
     return Validation(tuple(question.rule or ()), tuple(shapes), temperatures, settings_of(question, grown=size))
+
+
+def _cut(asked: Validation, pair: ModelPair) -> Validation:
+    """The default shapes without those that are deeper than a head drafts."""
+    deepest = None if pair.draft.head is None else pair.draft.head.deepest
+    fitting = tuple(shape for shape in asked.shapes if deepest is None or shape.depth <= deepest)
+    if fitting == asked.shapes:
+        return asked
+    remarks.print(f"shapes deeper than {deepest} are left out: the head drafts no more in a call", markup=False)
+    return replace(asked, shapes=fitting or (Chain(deepest or 1),))
 
 
 def _shapes(question: ValidateOptions) -> list[Shape]:

@@ -22,10 +22,10 @@ from spectheory.prediction.call_times import speedup
 from spectheory.prediction.certified import Settled, by_lists, certain, ends_of, joined, require_certified
 from spectheory.prediction.labels import Label
 from spectheory.prediction.over_prompts import Prompts, ratio
-from spectheory.prediction.shape_calls import BestTree, ShapeCalls, Wanted, calls_by_shape, takes
+from spectheory.prediction.shape_calls import BestTree, ShapeCalls, Wanted, by_parallel_head, calls_by_shape, takes
 from spectheory.prediction.trace_limits import Limits, limits_of
 from spectheory.trace import SOURCES, Trace
-from spectheory.verification import PathRule, RankRule
+from spectheory.verification import ArgmaxDraft, PathRule, RankRule
 from spectheory.verification.by_start import AtDepth, within
 from spectheory.verification.registry import DEFAULT_RULES, names, ranked_names
 
@@ -191,8 +191,9 @@ def plan(
     """Predict every rule with every shape it takes and find the best; the other arguments are those of :func:`predict`.
 
     The default rules are those of :data:`~spectheory.verification.registry.DEFAULT_RULES` that the trace has columns
-    for, the default shapes :data:`DEFAULT_SHAPES`. Only rules with ranks take shapes other than chains. No shape may be
-    deeper than a draft is recorded by start (§10); the default ones are cut there.
+    for, and argmax drafts for a parallel head, the default shapes :data:`DEFAULT_SHAPES`. Only rules with ranks take
+    shapes other than chains. No shape may be deeper than a draft is recorded by start (§10); the default ones are cut
+    there.
 
     Examples
     --------
@@ -203,7 +204,8 @@ def plan(
     ('token', 7)
     """
     if rules is None:
-        rules = [rule for rule in DEFAULT_RULES if not rule.lacks(trace.columns)]
+        usual = (*DEFAULT_RULES, ArgmaxDraft()) if by_parallel_head(trace) else DEFAULT_RULES
+        rules = [rule for rule in usual if not rule.lacks(trace.columns)]
     if shapes is None:
         shapes = DEFAULT_SHAPES[: within(trace.columns, len(DEFAULT_SHAPES))]
     _check(rules, shapes, cost)

@@ -22,6 +22,7 @@ from spectheory.prediction.bias_tradeoff import BiasPoint
 from spectheory.prediction.over_prompts import few_prompts
 from spectheory.prediction.shape_calls import BestTree
 from spectheory.reports.base import Report
+from spectheory.reports.policies import policies
 from spectheory.reports.remarks import IN_LOOP, NO_COST, origin
 from spectheory.reports.table import Cell, Column, Table
 from spectheory.verification import GreedyMatch, RankRule
@@ -192,6 +193,7 @@ def _notes(plan: Plan, in_loop: bool) -> list[str]:
     provenance = plan.best.provenance
     estimated = dict.fromkeys(p.rule.name for p in plan.predictions if _from_estimates(p))
     lines = [
+        *policies(plan),
         "Tokens per call count accepted drafts and the recovered or bonus token of each target call.",
         "They are exact for the texts of the trace; intervals (95%) are over prompts.",
     ]

@@ -29,6 +29,7 @@ def validation_report(content: Content) -> Report:
 def _tokens_table(found: Content) -> Table:
     """Tokens per call at one temperature: counted, expected of the same texts, predicted from others."""
     columns = [Column("counted", digits=3), Column("expected", digits=3), z_column("z, calls"), Column("from trace")]
+    of_head = any("per_position" in record for record in found["settings"])
     rows = [
         [
             *_names(record),
@@ -36,9 +37,11 @@ def _tokens_table(found: Content) -> Table:
             record["expected"]["tokens_per_call"],
             z_cell(record["expected"]),
             Interval(**record["trace"]["tokens_per_call"]),
+            *([_control_cell(record)] if of_head else []),
         ]
         for record in found["settings"]
     ]
+    columns += [z_column("z, control")] if of_head else []
     return Table(_title(found, "tokens per call"), [*_NAMES, *columns], rows)
 
 
@@ -52,6 +55,30 @@ def z_cell(expected: Content) -> Value:
     if not expected.get("decides", True):
         return f"({expected['off']:+.0f} calls)"
     return "inf" if expected["z"] is None else float(expected["z"])
+
+
+def _control_cell(record: Content) -> Value:
+    """How far counted calls are off what the reading per position expects; None for drafts of one token."""
+    control = record.get("per_position")
+    return None if control is None else z_cell(control | {"decides": record["expected"]["decides"]})
+
+
+def control(content: Content) -> list[str]:
+    """Whether the control of a head was refuted, in a sentence; nothing for other drafts."""
+    found = content.get("control")
+    if found is None:
+        return []
+    z = "inf" if found["z"] is None else f"{found['z']:+.1f}"
+    most = f"most clearly z = {z} ({found['name']} at temperature {found['temperature']:g})"
+    if found["refuted"]:
+        return [
+            f"Control: the same texts refute the reading of this head per position in {found['refuted_in']} of "
+            f"{found['comparisons']} comparisons; {most}."
+        ]
+    return [
+        f"Control NOT refuted: these texts do not tell this head's pmfs by start from those per position ({most}). The "
+        "power is too low: decode more tokens or longer drafts."
+    ]
 
 
 def _speedup_table(found: Content) -> Table:
@@ -117,6 +144,8 @@ def _notes(content: Content) -> list[str]:
         f"|z| > {WITHIN:g} in {content['beyond_3']} of {content['comparisons']} comparisons; "
         f"in the normal limit chance gives {expected:.2g}.",
         *undecided(content),
+        *control(content),
+        *content.get("left_out", ()),
         "expected: the path theorem for the very texts decoded; z: counted minus expected calls, in standard "
         "deviations (0 where nothing is random and both are equal).",
         "from trace: predicted from other texts of the same prompts (at temperature 0 the same greedy texts, so it "

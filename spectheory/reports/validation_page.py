@@ -9,7 +9,7 @@ import numpy as np
 
 from spectheory.reports.render import markdown
 from spectheory.reports.table import Column, Table, Value
-from spectheory.reports.validation import largest_part, undecided, z_cell, z_column
+from spectheory.reports.validation import control, largest_part, undecided, z_cell, z_column
 from spectheory.reports.validation_terms import FALSE_ALARMS, WITHIN, median_miss, pair_name
 
 Content = Mapping[str, Any]
@@ -60,7 +60,8 @@ def page(answers: Sequence[Content]) -> str:
         _ABOUT.format(count=len(answers), alarms=FALSE_ALARMS).rstrip(),
         markdown(_summary(answers)),
         "\n".join(
-            f"- {pair_name(answer)}: {' '.join([_circumstances(answer), *undecided(answer)])}" for answer in answers
+            f"- {pair_name(answer)}: {' '.join([_circumstances(answer), *undecided(answer), *control(answer)])}"
+            for answer in answers
         ),
     ]
     for answer in answers:

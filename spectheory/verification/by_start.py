@@ -64,6 +64,19 @@ def within(columns: Columns, k: int) -> int:
     return k if most is None else min(k, most)
 
 
+def by_position(columns: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The columns without those by start: the first draft at each position, as if its pmf served every depth.
+
+    This is right for a draft model, and wrong for a head.
+
+    Examples
+    --------
+    >>> list(by_position({"log_draft": np.zeros(5), "start_log_draft": np.zeros((5, 3))}))
+    ['log_draft']
+    """
+    return {name: values for name, values in columns.items() if not name.startswith(PREFIX)}
+
+
 def by_depth(columns: Columns, k: int) -> Iterator[AtDepth]:
     """The columns at depths 1 to k of calls that start at each row."""
     most = deepest(columns)

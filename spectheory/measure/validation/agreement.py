@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import stdtrit
@@ -12,10 +13,16 @@ from spectheory.measure.validation.expected import READINGS
 from spectheory.measure.validation.runs import Run
 from spectheory.prediction.law import in_deviations, tail
 
-_CERTAIN = 1e-3
+CERTAIN = 1e-3
 """A smaller standard deviation is rounding error: nothing is random, and counted and expected calls must be equal."""
 _BEYOND = 6e-7
 """Probability that the error of an estimated expectation exceeds the assumed largest error."""
+
+
+def per_position(runs: Sequence[Run]) -> list[Run]:
+    """The runs with what the reading per position expects of them, the control of a head; empty if there is none."""
+    known = [(run, run.expected.per_position) for run in runs if run.expected is not None]
+    return [replace(run, expected=control) for run, control in known if control is not None]
 
 
 def deviation(runs: Sequence[Run]) -> float:
@@ -31,12 +38,12 @@ def calls_off(runs: Sequence[Run]) -> float:
 
 def is_certain(runs: Sequence[Run]) -> bool:
     """Whether nothing is random given the texts."""
-    return deviation(runs) <= _CERTAIN
+    return deviation(runs) <= CERTAIN
 
 
 def z_value(runs: Sequence[Run]) -> float:
     """Counted - expected calls in standard deviations; 0 or infinite where nothing is random (§7)."""
-    return in_deviations(calls_off(runs), deviation(runs), _CERTAIN)
+    return in_deviations(calls_off(runs), deviation(runs), CERTAIN)
 
 
 def p_value(runs: Sequence[Run]) -> float:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from spectheory.measure.validation import budget as parts
-from spectheory.measure.validation.agreement import calls_off, deviation, p_value, z_value
+from spectheory.measure.validation.agreement import CERTAIN, calls_off, deviation, p_value, per_position, z_value
 from spectheory.measure.validation.budget import Floats
 from spectheory.measure.validation.evidence import Evidence
+from spectheory.measure.validation.runs import Run
 from spectheory.measure.validation.settings import PLAINLY, Setting
 from spectheory.measure.validation.times import by_table, in_loop, made_by_table
 from spectheory.prediction.over_prompts import left_out
@@ -35,6 +36,7 @@ def _record(evidence: Evidence, setting: Setting) -> dict[str, Any]:
         "calls": int(here.calls[0]),
         "tokens_per_call": evidence.interval(here.tokens / here.calls, limits=(1.0, shape.depth + 1.0)).as_dict(),
         "expected": _expected(evidence, setting),
+        **_control(evidence, setting),
         "trace": _from_trace(evidence, setting),
         "speedup": _judged_speedup(evidence, setting) if setting.judged else _speedup(evidence, setting),
     }
@@ -42,11 +44,20 @@ def _record(evidence: Evidence, setting: Setting) -> dict[str, Any]:
 
 def _expected(evidence: Evidence, setting: Setting) -> dict[str, Any]:
     """Calls expected of these texts."""
-    runs = evidence.runs(setting)
+    return {"decides": evidence.decides(setting)} | _compared(evidence.runs(setting))
+
+
+def _control(evidence: Evidence, setting: Setting) -> dict[str, Any]:
+    """The same texts held against the reading per position; of draft heads alone."""
+    runs = per_position(evidence.runs(setting))
+    return {"per_position": _compared(runs)} if runs else {}
+
+
+def _compared(runs: Sequence[Run]) -> dict[str, Any]:
+    """Counted against expected calls."""
     known = [run.expected for run in runs if run.expected is not None]
     calls, z = sum(one.calls for one in known), z_value(runs)
     return {
-        "decides": evidence.decides(setting),
         "calls": calls,
         "off": calls_off(runs),
         "tokens_per_call": sum(len(run.output) for run in runs) / calls,
@@ -112,8 +123,10 @@ def _percent(evidence: Evidence, factor: Floats) -> dict[str, Any]:
     return evidence.interval(100 * np.log(factor), logarithmic=False).as_dict()
 
 
-def answer(temperatures: Mapping[float, list[dict[str, Any]]], provenance: Mapping[str, Any]) -> dict[str, Any]:
-    """All records, with the verdict over the deciding comparisons of all temperatures."""
+def answer(
+    temperatures: Mapping[float, list[dict[str, Any]]], provenance: Mapping[str, Any], left_out: Sequence[str] = ()
+) -> dict[str, Any]:
+    """All records, with the verdict over the deciding comparisons of all temperatures; of a head also the control's."""
     records = [record for of_one in temperatures.values() for record in of_one]
     compared = [record["expected"] for record in records if record["expected"]["decides"]]
     limit = FALSE_ALARMS / max(len(compared), 1)
@@ -125,8 +138,32 @@ def answer(temperatures: Mapping[float, list[dict[str, Any]]], provenance: Mappi
         "false_alarms": FALSE_ALARMS,
         "disagreements": sum(one["p"] < limit for one in compared),
         "beyond_3": sum(size > WITHIN for size in sizes),
+        **_verdict_of_control(temperatures),
+        **({"left_out": list(left_out)} if left_out else {}),
         "median_miss": median_miss([one["miss"] for one in misses]),
         "median_miss_of_passes": median_miss([one["miss_of_passes"] for one in misses]),
         "temperatures": [{"temperature": at, "settings": of_one} for at, of_one in temperatures.items()],
         "provenance": dict(provenance),
     }
+
+
+def _verdict_of_control(temperatures: Mapping[float, list[dict[str, Any]]]) -> dict[str, Any]:
+    """Whether the reading per position is refuted, at the false-alarm rate of the validation, and where most clearly.
+
+    Where nothing is random given the text the two readings are compared for equality; the largest |z| is that of the
+    others.
+    """
+    rows = [
+        (record["per_position"], {"temperature": at, "name": record["name"]})
+        for at, of_one in temperatures.items()
+        for record in of_one
+        if "per_position" in record and record["expected"]["decides"]
+    ]
+    if not rows:
+        return {}
+    limit = FALSE_ALARMS / len(rows)
+    refuted = sum(one["p"] < limit for one, _ in rows)
+    random = [(one, where) for one, where in rows if one["deviation"] > CERTAIN] or rows
+    most, where = max(random, key=lambda row: math.inf if row[0]["z"] is None else abs(row[0]["z"]))
+    found = {"comparisons": len(rows), "refuted": refuted > 0, "refuted_in": refuted}
+    return {"control": found | {"z": most["z"], "p": most["p"], **where}}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +20,15 @@ from spectheory.prediction.law import law_of_calls, trimmed
 from spectheory.prediction.paths import TextCalls, calls_of_tree
 from spectheory.prediction.shape_calls import survival_of
 from spectheory.verification import Columns, PathRule, RankRule
+from spectheory.verification.by_start import by_position, deepest
 
 READINGS = 4
 """Independent estimates of an estimated law; their spread gives the error of their mean."""
 _EXPENSIVE = ("race_rank", "distinct_rank")
 """Columns that are computed only where they are needed."""
+
+_Reading: TypeAlias = tuple[float, float, NDArray[np.float64]]
+"""Mean, variance and law of the calls of a text."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +37,8 @@ class Expected:
 
     `calls` is the expected number and `variance` its variance: exact, or means over unbiased readings if the rule's law
     is estimated. `noise` is then the estimated variance of `calls` itself, else 0. `law` is P(calls = least), P(calls =
-    least + 1), ... without negligible ends.
+    least + 1), ... without negligible ends. `per_position` is the control of a draft head: what its first draft at each
+    position would give if the pmfs did not depend on the start (§10).
     """
 
     calls: float
@@ -39,6 +46,19 @@ class Expected:
     noise: float
     least: int
     law: tuple[float, ...]
+    per_position: Expected | None = None
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Expected:
+        """What was written as a dictionary."""
+        control = content.get("per_position")
+        return cls(
+            **{
+                **content,
+                "law": tuple(content["law"]),
+                "per_position": None if control is None else cls.from_dict(control),
+            }
+        )
 
     @property
     def spread(self) -> float:
@@ -65,7 +85,7 @@ def expected_calls(
     """Expected calls of a text from the decoder under test; one teacher-forced pass, or several for estimated laws."""
     expensive = isinstance(rule, RankRule) and not isinstance(shape, Chain) and rule.recorded_in in _EXPENSIVE
     estimated = isinstance(rule, RankRule) and rule.estimated and shape.max_rank > 1
-    readings = []
+    readings, controls = [], []
     for number in range(READINGS if estimated else 1):
         if isinstance(shape, Grown):
             columns = grown_columns(pair, prompt_ids, text, shape, chunk=chunk, name=name)
@@ -80,16 +100,25 @@ def expected_calls(
                 sampled=True,
                 key=text_key(key, number),
                 name=name,
+                depth=shape.depth if pair.draft.head is not None and rule.uses_draft else None,
             )
         readings.append(_read(rule, shape, columns, len(text)))
+        if rule.uses_draft and shape.depth > 1 and deepest(columns) is not None:
+            controls.append(_read(rule, shape, by_position(columns), len(text)))
+    found = _mean(readings)
+    return replace(found, per_position=_mean(controls)) if controls else found
+
+
+def _mean(readings: Sequence[_Reading]) -> Expected:
+    """One reading, or the mean of unbiased ones with the variance of that mean."""
     calls, variances = (np.array(column) for column in list(zip(*readings, strict=True))[:2])
-    noise = float(calls.var(ddof=1)) / len(calls) if estimated else 0.0
+    noise = float(calls.var(ddof=1)) / len(calls) if len(calls) > 1 else 0.0
     # A path of calls passes each position once, so the mean of the laws is unbiased, as is that of the expectations.
     least, law = trimmed(np.mean([law for *_, law in readings], axis=0))
     return Expected(float(calls.mean()), float(variances.mean()), noise, least, tuple(law.tolist()))
 
 
-def _read(rule: PathRule, shape: Shape, columns: Columns, tokens: int) -> tuple[float, float, NDArray[np.float64]]:
+def _read(rule: PathRule, shape: Shape, columns: Columns, tokens: int) -> _Reading:
     """Mean, variance and law of the calls of one text."""
     calls = calls_of(rule, shape, columns, np.array([tokens]))
     return float(calls.expected[0]), float(calls.variance[0]), law_of_calls(survival_of(rule, shape, columns)[0])

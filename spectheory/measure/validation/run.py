@@ -14,10 +14,11 @@ from spectheory.drafting import Shape
 from spectheory.errors import SettingError
 from spectheory.files import held
 from spectheory.measure.machine import hardware, versions
-from spectheory.measure.pair import ModelPair
+from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.run import MeasureSettings, Progress, measure
 from spectheory.measure.validation.answer import answer, answer_at
 from spectheory.measure.validation.evidence import Evidence
+from spectheory.measure.validation.heads import HeadLimits
 from spectheory.measure.validation.latencies import context_of, kept_latencies
 from spectheory.measure.validation.rounds import checked_fingerprint, decoded_rounds, with_plain
 from spectheory.measure.validation.settings import Setting, settings_for
@@ -28,12 +29,16 @@ Shown = Callable[[str, Progress], None]
 
 @dataclasses.dataclass(frozen=True)
 class Validation:
-    """What is validated: rules (empty for the usual ones), shapes, temperatures; `how` has everything else."""
+    """What is validated: rules (empty for the usual ones), shapes, temperatures; `how` has everything else.
+
+    `head` limits what a draft head is asked for; :func:`validate` sets it.
+    """
 
     rules: tuple[str, ...]
     shapes: tuple[Shape, ...]
     temperatures: tuple[float, ...]
     how: MeasureSettings
+    head: HeadLimits | None = None
 
     def __post_init__(self) -> None:
         if not self.shapes or not self.temperatures:
@@ -57,12 +62,25 @@ class Validation:
 
     def settings(self, temperature: float) -> list[Setting]:
         """The settings at a temperature."""
-        return settings_for(self.rules, self.shapes, temperature)
+        return settings_for(self.rules, self.shapes, temperature, self.head)
 
     def at(self, temperature: float) -> MeasureSettings:
         """How texts are made at a temperature; at 0 one text per prompt, since all would be equal."""
         sampling = dataclasses.replace(self.how.sampling, temperature=temperature)
         return dataclasses.replace(self.how, sampling=sampling, count=1 if temperature == 0 else self.how.count)
+
+    def with_draft(self, draft: Model) -> Validation:
+        """The same of this draft: a head is measured as deep as its shapes are."""
+        head = HeadLimits.of(draft)
+        if head is None:
+            return self
+        deep = max(shape.depth for shape in self.shapes)
+        if self.how.depth is not None and self.how.depth < deep:
+            raise SettingError(
+                f"--depth is {self.how.depth}", limit=f"a shape is {deep} deep", remedy="leave it out, or cut the shape"
+            )
+        how = self.how if self.how.depth else dataclasses.replace(self.how, depth=head.within(deep))
+        return dataclasses.replace(self, head=head, how=how)
 
     @property
     def longest(self) -> int:
@@ -84,6 +102,7 @@ def validate(
     ``trace-T.parquet``. At least two prompts are needed. Returns a JSON-ready object, described in docs/validating.md.
     `on_progress` gets a title and a :class:`~spectheory.measure.run.Progress`.
     """
+    question = question.with_draft(pair.draft)
     for temperature in question.temperatures:  # before anything runs
         checked_fingerprint(pair, prompts, with_plain(question.settings(temperature)), question.at(temperature))
     context = context_of(pair, prompts, question.how, question.longest)
@@ -116,7 +135,8 @@ def _validated(
         names = tuple(prompt.id for prompt in prompts)
         found[temperature] = answer_at(Evidence(tuple(settings), names, rounds, trace, table))
     measured = {"context": context, "draft_step": statistics.fmean(draft_steps)}
-    return answer(found, _provenance(pair, prompts, question) | measured)
+    left_out = () if question.head is None else question.head.left_out(question.rules)
+    return answer(found, _provenance(pair, prompts, question) | measured, left_out)
 
 
 def _provenance(pair: ModelPair, prompts: Sequence[Prompt], question: Validation) -> dict[str, Any]:

@@ -55,7 +55,7 @@ class Run:
             content["count"],
             content["seconds"],
             tuple(Call(*call) for call in content["calls"]),
-            None if expected is None else Expected(**{**expected, "law": tuple(expected["law"])}),
+            None if expected is None else Expected.from_dict(expected),
             tuple(content["remarks"]),
         )
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from spectheory.drafting import Chain, Grown, KAry, Shape
 from spectheory.errors import SettingError
 from spectheory.measure.decoders.methods import Method, check_temperature
+from spectheory.measure.validation.heads import HeadLimits
 from spectheory.prediction.shape_calls import drafted
 from spectheory.reports.validation_terms import FILTERS_JUDGE, JUDGE, JUDGES
 from spectheory.verification import GrownMatch, PathRule, TokenVerification
@@ -30,12 +31,13 @@ class Setting:
 
     `rule` is a rule of our decoders; ``assisted`` (transformers with our temperature and filters, which tests
     verification alone); or ``assisted-filters`` (with its own temperature, top-k, top-p and min-p, which tests filters
-    too). `judged` says whether transformers decodes.
+    too). `judged` says whether transformers decodes, `parallel` whether one pass of the draft gives all drafts.
     """
 
     rule: str
     shape: Shape | None = None
     judged: bool = False
+    parallel: bool = False
 
     def __post_init__(self) -> None:
         if self.judged and self.shape is not None and not isinstance(self.shape, Chain):
@@ -69,7 +71,7 @@ class Setting:
     def drafts(self) -> Shape:
         """What a call drafts, with its draft passes; not defined for plain decoding."""
         assert self.shape is not None
-        return drafted(self.path_rule, self.shape)
+        return drafted(self.path_rule, self.shape, parallel=self.parallel)
 
     @property
     def path_rule(self) -> PathRule:
@@ -90,34 +92,37 @@ PLAINLY = Setting(PLAIN)
 """Our plain decoder."""
 
 
-def settings_for(rules: Sequence[str], shapes: Sequence[Shape], temperature: float) -> list[Setting]:
+def settings_for(
+    rules: Sequence[str], shapes: Sequence[Shape], temperature: float, head: HeadLimits | None = None
+) -> list[Setting]:
     """Every rule (by default the usual ones) with every shape it takes; one that goes with none is refused."""
     for rule in rules:
         if rule not in JUDGES:
             check_temperature(path_rule(rule), temperature)
-    pairs = [(rule, shape) for shape in dict.fromkeys(shapes) for rule in dict.fromkeys(rules or _usual(shape))]
-    fitting = [pair for pair in pairs if _refusal(*pair) is None]
+    pairs = [(rule, shape) for shape in dict.fromkeys(shapes) for rule in dict.fromkeys(rules or _usual(shape, head))]
+    fitting = [pair for pair in pairs if _refusal(*pair, head) is None]
     for rule, shape in pairs:
         if rule not in {r for r, _ in fitting} or shape not in {s for _, s in fitting}:
-            raise _refusal(rule, shape) or AssertionError
-    return [_setting(*pair) for pair in fitting]
+            raise _refusal(rule, shape, head) or AssertionError
+    return [_setting(*pair, head) for pair in fitting]
 
 
-def _usual(shape: Shape) -> tuple[str, ...]:
+def _usual(shape: Shape, head: HeadLimits | None) -> tuple[str, ...]:
     """Rules that are tried with a shape where none is named."""
     if isinstance(shape, Grown):
         return (GrownMatch.name,)
-    return CHAIN_RULES if isinstance(shape, Chain) else TREE_RULES
+    usual = CHAIN_RULES if isinstance(shape, Chain) else TREE_RULES
+    return usual if head is None else head.usual(usual, shape)
 
 
-def _setting(rule: str, shape: Shape) -> Setting:
-    return Setting(rule, shape, judged=rule in JUDGES)
+def _setting(rule: str, shape: Shape, head: HeadLimits | None) -> Setting:
+    return Setting(rule, shape, judged=rule in JUDGES, parallel=head is not None and head.parallel)
 
 
-def _refusal(rule: str, shape: Shape) -> SettingError | None:
+def _refusal(rule: str, shape: Shape, head: HeadLimits | None) -> SettingError | None:
     """Why a rule does not go with a shape."""
     try:
-        _setting(rule, shape)
+        _setting(rule, shape, head)
     except SettingError as error:
         return error
-    return None
+    return None if head is None else head.refusal(rule, shape)
