@@ -58,6 +58,32 @@ def by_start(columns: Mapping[str, NDArray[Any]], depth: int) -> dict[str, NDArr
     return {name: values[..., :START_RANKS] if values.ndim == 3 else values for name, values in made.items()}
 
 
+def head_columns(tokens: int, depth: int, seed: int = 1) -> dict[str, NDArray[Any]]:
+    """Every column by start of a made-up draft head, and the columns by position of its first drafts."""
+    rng = np.random.default_rng(seed)
+    log_target = -rng.exponential(size=tokens)
+    ahead = log_target[np.minimum(np.add.outer(np.arange(tokens), np.arange(depth)), tokens - 1)]
+    log_draft = np.minimum(0.0, ahead + rng.normal(-0.2, 0.7, ahead.shape))
+    g = race_g(rng, ahead, log_draft)
+
+    def law(first: Floats) -> Floats:
+        others = rng.dirichlet(np.ones(START_RANKS), ahead.shape)[..., 1:]
+        return np.concatenate([first[..., None], (1 - first)[..., None] * others], axis=-1)
+
+    starts = {
+        "start_log_draft": log_draft,
+        "start_draft_rank": rng.geometric(0.5, ahead.shape),
+        "start_greedy_agreement": rng.random(ahead.shape) < 0.6,
+        "start_total_variation": rng.random(ahead.shape),
+        "start_race_g": g,
+        "start_rejection_rank": law(np.exp(np.minimum(0.0, log_draft - ahead))),
+        "start_race_rank": law(1 / (1 + g)),
+    }
+    assert set(starts) == set(BY_START)
+    firsts = {name.removeprefix(PREFIX): values[:, 0] for name, values in starts.items()}
+    return {"log_target": log_target, **firsts, **starts}
+
+
 def trace(*lengths: int, seed: int = 1, **provenance: Any) -> Trace:
     texts = tuple(TextInfo(f"text {i}", n, prompt=f"p{i}", category="c", ended=i == 0) for i, n in enumerate(lengths))
     return Trace(columns(sum(lengths), seed), texts, provenance)

@@ -6,7 +6,7 @@ Every text of a random pair of models is one text of a trace, whose columns the 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proofs_check.agreement.path_cases import CHAINS, RANKED, TREES, RankTwin, SurvivalOf, chain, survival_by_tree
-from proofs_check.algorithms.enumeration import Prefix, Table, text_law
+from proofs_check.algorithms.enumeration import Pmf, Prefix, Table, text_law
 from proofs_check.algorithms.tree_enumeration import Tree
 from proofs_check.statement.arithmetic import floats
 from proofs_check.statement.claims import Compared, at_most, computed
@@ -70,24 +70,28 @@ class Texts:
     def trace(self) -> Trace:
         """A trace of the texts, its columns worked out by the library from the pmfs."""
         rows = [(self.target[text[:n]], self.draft[text[:n]], text[n]) for text in self.all for n in range(self.length)]
-        p, q = np.stack([floats(p) for p, _, _ in rows]), np.stack([floats(q) for _, q, _ in rows])
-        x = np.array([token for _, _, token in rows])
-        own_p, own_q = (pmf[np.arange(len(x)), x] for pmf in (p, q))
-        with np.errstate(divide="ignore"):
-            log_draft = np.log(own_q)
-        drawn = own_q > 0
-        ratio = own_p / np.where(drawn, own_q, 1.0)
-        columns = {
-            "log_target": np.log(own_p),
-            "log_draft": log_draft,
-            "race_g": np.where(drawn, hockey_stick(p, q, ratio), math.inf),
-            "draft_rank": np.argsort(np.argsort(-q, axis=1, kind="stable"), axis=1)[np.arange(len(x)), x] + 1,
-            "greedy_agreement": p.argmax(axis=1) == q.argmax(axis=1),
-            "race_rank": RaceVerification().rank_pmf_given(p, q, x, RECORDED_RANKS),
-            "rejection_rank": RecursiveRejection().rank_pmf_given(p, q, x, RECORDED_RANKS),
-            "distinct_rank": RecursiveRejection(replacement=False).rank_pmf_given(p, q, x, DISTINCT_RANKS),
-        }
-        return Trace(columns, tuple(TextInfo(str(number), self.length) for number in range(len(self.all))))
+        return Trace(columns_of(rows), tuple(TextInfo(str(number), self.length) for number in range(len(self.all))))
+
+
+def columns_of(rows: Sequence[tuple[Pmf, Pmf, int]]) -> dict[str, NDArray[Any]]:
+    """The columns that the library works out from target pmf, draft pmf and token of each row."""
+    p, q = np.stack([floats(p) for p, _, _ in rows]), np.stack([floats(q) for _, q, _ in rows])
+    x = np.array([token for _, _, token in rows])
+    own_p, own_q = (pmf[np.arange(len(x)), x] for pmf in (p, q))
+    with np.errstate(divide="ignore"):
+        log_draft = np.log(own_q)
+    drawn = own_q > 0
+    ratio = own_p / np.where(drawn, own_q, 1.0)
+    return {
+        "log_target": np.log(own_p),
+        "log_draft": log_draft,
+        "race_g": np.where(drawn, hockey_stick(p, q, ratio), math.inf),
+        "draft_rank": np.argsort(np.argsort(-q, axis=1, kind="stable"), axis=1)[np.arange(len(x)), x] + 1,
+        "greedy_agreement": p.argmax(axis=1) == q.argmax(axis=1),
+        "race_rank": RaceVerification().rank_pmf_given(p, q, x, RECORDED_RANKS),
+        "rejection_rank": RecursiveRejection().rank_pmf_given(p, q, x, RECORDED_RANKS),
+        "distinct_rank": RecursiveRejection(replacement=False).rank_pmf_given(p, q, x, DISTINCT_RANKS),
+    }
 
 
 def library_tree(tree: Tree) -> drafting.Tree:

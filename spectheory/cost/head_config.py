@@ -35,6 +35,8 @@ def head_shape_in(config: Mapping[str, Any]) -> dict[str, Any]:
             remedy="measure latencies, or fit AffineTime to timings",
         )
     sizes = shape_in({**block, "vocab_size": config.get("draft_vocab_size") or block.get("vocab_size")})
+    if kind == "mtp":  # the configuration is the target's, and the head one layer like its
+        sizes["layers"] = 1
     of_target = config.get("target_hidden_size") or sizes["hidden"]
     return sizes | {"tied": True, "fusion": _fused(kind, config, sizes["hidden"], of_target) + _wider(kind, sizes)}
 

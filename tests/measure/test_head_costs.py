@@ -1,0 +1,279 @@
+"""What a draft head costs: its passes, the hidden states that are taken for it, and how a call counts them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spectheory.cost import ConstantRatio, LatencyTable, ModelShape, Roofline
+from spectheory.cost.hardware import ACCELERATORS
+from spectheory.deployment.break_even import break_even
+from spectheory.distributions import Sampling
+from spectheory.drafting import Chain, KAry, Parallel, Tree, in_one_pass
+from spectheory.errors import SettingError
+from spectheory.intervals import Interval
+from spectheory.measure import MeasureSettings, ModelPair, differences, filled, measure, measure_latency, with_loop
+from spectheory.measure.decoders import Call
+from spectheory.measure.heads import kinds
+from spectheory.measure.heads.config import parse_config
+from spectheory.measure.validation.times import Known, by_table, made_by_table
+from spectheory.prediction import plan, predict
+from spectheory.prediction.paths import calls_of_chains
+from spectheory.prediction.shape_calls import BestTree, drafted
+from spectheory.prompts import Prompt
+from spectheory.trace import Trace
+from spectheory.verification import TokenVerification
+from spectheory.verification.registry import path_rule
+from tests.toy_heads import ToyHead, ToyParallelHead, with_head
+
+SECOND = Interval.exact
+TARGET = {1: SECOND(1.0), 2: SECOND(1.1), 16: SECOND(1.5)}
+DRAFT = {1: SECOND(0.10), 2: SECOND(0.12), 4: SECOND(0.2), 16: SECOND(0.5)}
+KIND = {"draft": {"kind": "eagle3", "parallel": False}}
+HEADS, MODELS = LatencyTable(TARGET, DRAFT, 64, KIND), LatencyTable(TARGET, DRAFT, 64)
+
+
+def trace_of(**draft: Any) -> Trace:
+    """Two prompts of 40 tokens and a draft that is half as probable as the target everywhere."""
+    texts = [([-1.0] * 40, [-1.0 - np.log(2)] * 40)] * 2
+    return Trace.from_log_probabilities(texts, provenance={"draft": draft})
+
+
+# What a call takes
+
+
+def test_the_first_pass_of_a_head_is_on_all_that_was_accepted() -> None:
+    """By hand: three drafts, of which two were accepted before, are passes on 3, 1 and 1."""
+    assert HEADS.reads_accepted
+    assert not MODELS.reads_accepted
+    third = (0.12 + 0.2) / 2
+    verify = HEADS.target_pass(4).best
+    assert np.isclose(HEADS.call(Chain(3), 2.0).best, verify + third + 0.2)
+    assert np.isclose(HEADS.call(Chain(3), 0.5).best, verify + 0.11 + 0.2)
+    assert np.isclose(HEADS.call(Chain(3), 1.0).best, MODELS.call(Chain(3), 1.0).best)
+    assert np.isclose(HEADS.call(Chain(3)).best, verify + 0.3)
+
+
+def test_a_parallel_head_makes_one_pass() -> None:
+    """By hand: one pass on three tokens; with a constant ratio one pass, whatever the length."""
+    verify = HEADS.target_pass(4).best
+    assert np.isclose(HEADS.call(Parallel(3)).best, verify + 0.16)
+    assert np.isclose(HEADS.call(Parallel(3), 1.0).best, verify + 0.2)
+    assert ConstantRatio(0.25).call(Parallel(7)).best == 1.25
+    assert ConstantRatio(0.25).call(Chain(7)).best == 2.75
+    assert in_one_pass(KAry((2, 2))).passes == (2,)
+    assert in_one_pass(KAry((2, 2))) == KAry((2, 2)).tree()
+
+
+def expected_speedup(cost: LatencyTable, tokens: float, calls: float, full: float, k: int, *, head: bool) -> float:
+    """C2 by hand: N t(1) over the calls' time; the first pass on 1 + what was accepted, or on 1 or 2."""
+    more = (tokens - calls) / calls if head else full / calls
+    first = np.interp(1 + more, [1, k + 1], [cost.draft_pass(m).best for m in (1, k + 1)]) if head else None
+    one, two = (cost.draft_pass(m).best for m in (1, 2))
+    drafting = (first if head else one + more * (two - one)) + (k - 1) * one
+    return tokens / (calls * (drafting + cost.target_pass(k + 1).best))
+
+
+@pytest.mark.parametrize("k", [1, 3, 6])
+def test_predicted_speedups_count_them(k: int) -> None:
+    """The same calls at two costs; the head's is not the model's."""
+    trace = trace_of(kind="eagle3", parallel=False)
+    found = {head: predict(trace, TokenVerification(), Chain(k), HEADS if head else MODELS) for head in (True, False)}
+    tokens = 80.0
+    survival = TokenVerification().path_survival(trace.columns, k)
+    calls = calls_of_chains(survival, trace.lengths, [k])[k]
+    for head, prediction in found.items():
+        assert prediction.speedup is not None
+        want = expected_speedup(HEADS, tokens, calls.expected.sum(), calls.full.sum(), k, head=head)
+        assert np.isclose(prediction.speedup.best, want)
+    assert k == 1 or found[True].speedup.best < found[False].speedup.best  # type: ignore[union-attr]
+
+
+def test_a_parallel_draft_is_known_by_its_trace() -> None:
+    """One pass in every answer: chains, trees, and what a draft may cost at most."""
+    one = trace_of(kind="dflash", parallel=True)
+    several = trace_of(kind="eagle3", parallel=False)
+    cost = ConstantRatio(0.2)
+    found = predict(one, TokenVerification(), Chain(5), cost)
+    assert isinstance(found.shape, Parallel)
+    assert str(found.shape) == "chain k=5"
+    tokens = found.tokens_per_call.best
+    assert found.speedup is not None
+    assert np.isclose(found.speedup.best, tokens / 1.2)
+    other = predict(several, TokenVerification(), Chain(5), cost)
+    assert other.speedup is not None
+    assert np.isclose(other.speedup.best, tokens / 2.0)
+    assert np.isclose(found.tokens_per_call.best, other.tokens_per_call.best)
+    best = plan(one, cost).best.shape.nodes
+    assert best > plan(several, cost).best.shape.nodes, "longer chains cost no more passes"
+    assert np.isclose(break_even(found, cost).draft_ratio, 0.2)  # type: ignore[arg-type]
+
+
+def test_copied_drafts_beside_a_head_cost_nothing() -> None:
+    """Prompt lookup is no draft of the head, whatever the trace's head is."""
+    assert drafted(path_rule("lookup"), Chain(3), parallel=True).passes == ()
+
+
+# What a validation expects of timed calls
+
+
+def test_calls_as_they_were_made_by_a_head() -> None:
+    """Three calls of chains of 3, of which 2, 0 and 3 are accepted: first passes on 1, 3 and 1 token."""
+    calls = [Call(3, 3, accepted, "recovered", 0.0, 0.0, 0.0) for accepted in (2, 0)]
+    calls.append(Call(3, 3, 3, "bonus", 0.0, 0.0, 0.0))
+
+    @dataclasses.dataclass
+    class Made:
+        calls: list[Call]
+        count: int = 3
+
+    drafting = made_by_table(HEADS, Chain(3), [Made(calls), Made(calls)]).drafting[0]  # type: ignore[list-item]
+    third = (0.12 + 0.2) / 2
+    assert np.isclose(drafting, (0.3 + (third + 0.2) + 0.3) / 3)
+    in_one = made_by_table(HEADS, Parallel(3), [Made(calls), Made(calls)]).drafting[0]  # type: ignore[list-item]
+    fifth = HEADS.draft_pass(5).best
+    assert np.isclose(in_one, (third + fifth + third) / 3)
+    models = made_by_table(MODELS, Chain(3), [Made(calls), Made(calls)]).drafting[0]  # type: ignore[list-item]
+    assert np.isclose(models, 0.3)
+
+
+def test_the_mean_call_of_a_head_by_the_table() -> None:
+    """Its tokens per call say what the first pass is on; the share of full calls does not count."""
+    one = np.ones(1)
+    known = Known(Chain(3), 2.5 * one, 0.9 * one, {4: one})
+    more = 1.5 * (HEADS.draft_pass(4).best - 0.1) / 3
+    assert np.isclose(by_table(HEADS, known).drafting[0], 0.3 + more)
+    assert np.isclose(by_table(MODELS, known).drafting[0], 0.3 + 0.9 * 0.02)
+
+
+# Latencies measured
+
+
+@pytest.mark.parametrize("kind", [ToyHead, ToyParallelHead])
+def test_tables_of_heads(kind: type[ToyHead], tiny_pair: ModelPair) -> None:
+    pair = with_head(tiny_pair, kind)
+    table = measure_latency(pair, context=20, tokens=(1, 2, 4, 8), repeats=6, warm_up=0)
+    assert set(table.target) == {1, 2, 4, 8}
+    assert set(table.draft) == ({1, 2, 4, 8, 12} if kind.parallel else {1, 2, 4, 8})
+    assert table.reads_accepted
+    taken = table.provenance["hidden_states"]
+    assert taken["layers"] == [0, 2]
+    assert taken["seconds"]["low"] <= taken["seconds"]["best"] <= taken["seconds"]["high"]
+    assert abs(taken["seconds"]["best"]) < table.target[1].best
+    assert not measure_latency(tiny_pair, context=20, tokens=(1, 2), repeats=6, warm_up=0).reads_accepted
+
+
+def test_what_the_timed_passes_of_a_head_read(tiny_pair: ModelPair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """First passes of a chain read pairs, the others drafted tokens; a parallel pass drafts as many as it can."""
+    seen: list[tuple[str, int, int]] = []
+    for kind in (ToyHead, ToyParallelHead):
+        reading = type(with_head(tiny_pair, kind).draft.network.reading())
+        for name in ("read", "extend", "block"):
+            original = getattr(reading, name, None)
+            if original is not None:
+
+                def noted(self: Any, one: Any, other: Any, name: str = name, original: Any = original) -> Any:
+                    seen.append((name, len(one), other if isinstance(other, int) else len(other)))
+                    return original(self, one, other)
+
+                monkeypatch.setattr(reading, name, noted)
+    head = filled.FilledHead(with_head(tiny_pair), 20, 8)
+    seen.clear()
+    head.burst(2)
+    assert seen == [("read", 2, 2), *[("extend", 2, 2)] * 3]
+    seen.clear()
+    head.run(5, keep=5)
+    assert seen == [("extend", 5, 5)]
+    parallel = filled.FilledHead(with_head(tiny_pair, ToyParallelHead, deepest=4), 20, 8)
+    assert parallel.longer == (8,)
+    seen.clear()
+    parallel.run(3, keep=3)
+    parallel.run(6, keep=6)
+    assert [each for each in seen if each[0] == "block"] == [("block", 1, 3), ("block", 1, 4)]
+    assert [each[1] for each in seen if each[0] == "read"] == [1, 1, 3, 3], "the toy hands what it reads on"
+
+
+def test_a_head_begins_anew_before_its_context_grows(tiny_pair: ModelPair) -> None:
+    head = filled.FilledHead(with_head(tiny_pair), 20, 8)
+    most = 0
+    for _ in range(60):
+        head.burst(2)
+        most = max(most, head.reading.pairs)
+    assert 20 + 40 < most <= 20 + 64 + 8
+
+
+@pytest.mark.parametrize("kind", [ToyHead, ToyParallelHead])
+def test_the_loop_around_a_head(kind: type[ToyHead], tiny_pair: ModelPair) -> None:
+    """Chains of a parallel head, all shapes of another; the table is known again as the pair's."""
+    pair = with_head(tiny_pair, kind)
+    table = with_loop(pair, measure_latency(pair, context=20, tokens=(1, 2, 8), repeats=6, warm_up=0))
+    assert table.loop is not None
+    assert table.loop.plain > 0
+    wanted = {"context": 20, "longest": 8, "sampling": Sampling()}
+    assert differences(table, pair, **wanted) == ()
+    assert differences(table, tiny_pair, **wanted) == ("draft",)
+
+
+def test_a_measured_head_is_predicted(tiny_pair: ModelPair, tmp_path: Any) -> None:
+    """From trace and table to a speed-up, with chains and a searched tree."""
+    prompts = [Prompt(f"q{i}", "", f"t{i} t{i + 1} t7") for i in range(1, 5)]
+    for kind in (ToyHead, ToyParallelHead):
+        pair = with_head(tiny_pair, kind)
+        trace = measure(pair, prompts, MeasureSettings(tokens=20), tmp_path / f"{kind.kind}.parquet")
+        table = measure_latency(pair, context=20, tokens=(1, 2, 4, 8), repeats=6, warm_up=0)
+        found = plan(trace, table, rules=[path_rule("race")], shapes=[Chain(2), Chain(4), BestTree(6)])
+        passes = [p.shape.passes for p in found.predictions]
+        assert passes[:2] == ([(2,), (4,)] if kind.parallel else [(1, 1), (1, 1, 1, 1)])
+        assert isinstance(found.predictions[2].shape, Tree)
+        assert len(passes[2]) == (1 if kind.parallel else found.predictions[2].shape.depth)
+        assert all(p.speedup is not None for p in found.predictions)
+
+
+# Sizes of a head
+
+BLOCK = {"model_type": "llama", "num_hidden_layers": 1, "hidden_size": 4096, "intermediate_size": 14336}
+BLOCK |= {"num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 128256}
+
+
+def head_config(kind: str, **fields: Any) -> dict[str, Any]:
+    return {"speculators_model_type": kind, "transformer_layer_config": BLOCK, **fields}
+
+
+@pytest.mark.parametrize(("kind", "drafted"), [("eagle3", 20), ("peagle", 20), ("dflash", 50), ("mtp", None)])
+def test_sizes_of_a_head_are_those_of_its_network(kind: str, drafted: int | None) -> None:
+    """Weights that a token is multiplied by, from the configuration and from the network itself."""
+    small = BLOCK | {"hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "num_key_value_heads": 2}
+    small |= {"head_dim": 16, "vocab_size": 50, "num_hidden_layers": 2, "model_type": "qwen3"}
+    pruned = {} if drafted is None else {"draft_vocab_size": drafted}
+    made = kinds.HEADS[kind]
+    raw = head_config(kind, **pruned) | {"transformer_layer_config": small, "speculators_version": "0.9.0"}
+    raw |= {"speculators_config": {"proposal_methods": [{"speculative_tokens": 3}]}}
+    raw |= {made.layer_field: [1, 2, 3]} if made.layer_field else {}
+    raw |= {"mask_token_id": 3} if kind in ("dflash", "peagle") else {}
+    raw |= {"block_size": 4} if kind == "dflash" else {}
+    config = parse_config(raw, "head", made.fields, made.layer_field, made.families)
+    network = made(config, config.layers or (3,))
+    matrices = {name: p.numel() for name, p in network.named_parameters() if p.ndim == 2 and "embed" not in name}
+    matrices = {name: n for name, n in matrices.items() if "mask" not in name}
+    assert ModelShape.from_config(raw).multiplied == sum(matrices.values()), matrices
+
+
+def test_a_roofline_of_a_head() -> None:
+    """It reads its own layers and its output matrix; its first pass reads what was accepted, which costs nothing."""
+    target = ModelShape.from_config({**BLOCK, "num_hidden_layers": 32, "tie_word_embeddings": False})
+    head = ModelShape.from_config(head_config("eagle3", draft_vocab_size=32_000))
+    cost = Roofline(target, head, ACCELERATORS["H100-SXM"], context=1024)
+    assert cost.reads_accepted
+    assert not Roofline(target, target, ACCELERATORS["H100-SXM"], context=1024).reads_accepted
+    assert cost.draft_pass(1).best < 0.06 * cost.target_step().best
+    assert cost.call(Chain(4), 4.0).best == cost.call(Chain(4)).best, "few tokens: reading weights decides"
+    assert np.isclose(cost.call(Parallel(4)).best, cost.draft_pass(4).best + cost.target_pass(5).best)
+
+
+@pytest.mark.parametrize("config", [head_config("medusa"), {"speculators_model_type": "eagle3"}])
+def test_heads_of_unknown_sizes(config: dict[str, Any]) -> None:
+    with pytest.raises(SettingError, match=r"the config is of a head of kind .*known are eagle3, peagle, dflash, mtp"):
+        ModelShape.from_config(config)
