@@ -1,4 +1,4 @@
-"""The built-in pair: a small real target, two drafts, their prompts, and the recipe that made them."""
+"""The built-in models: a small real target, two drafts, two draft heads, their prompts, and the recipes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from spectheory.errors import ModelError
 
 PREFIX = "builtin:"
 MODELS = ("target", "draft", "distilled")
+HEADS = ("eagle3", "dflash")
+"""Draft heads over the hidden states of the target, in the format of speculators."""
 _STDLIB = Path(__file__).parent / "stdlib"
 
 PROMPTS = _STDLIB / "question.jsonl"
@@ -27,10 +29,10 @@ def resolve(name: str) -> str:
     if not name.startswith(PREFIX):
         return name
     model = name.removeprefix(PREFIX)
-    if model not in MODELS:
+    if model not in (*MODELS, *HEADS):
         raise ModelError(
             f"built-in model {model!r} does not exist",
-            limit=f"there are {', '.join(MODELS)}",
+            limit=f"there are {', '.join((*MODELS, *HEADS))}",
             remedy=f"for example {PREFIX}target",
         )
     return str(_STDLIB / model)

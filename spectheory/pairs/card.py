@@ -1,6 +1,7 @@
-"""The model card of the built-in pair, from recorded and measured values: ``python -m spectheory.pairs.card``.
+"""The model card of the built-in models, from recorded and measured values: ``python -m spectheory.pairs.card``.
 
-Recipe and losses come from each model's ``training.json``; acceptance rates and latencies are measured now.
+Recipe, losses and the heads' acceptance come from each ``training.json``; acceptance rates of the drafts and latencies
+are measured now.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from spectheory.measure import MeasureSettings, load_pair, measure, measure_latency
-from spectheory.pairs import MODELS, PREFIX, PROMPTS, resolve
+from spectheory.pairs import HEADS, MODELS, PREFIX, PROMPTS, resolve
 from spectheory.pairs.corpus import HELD_OUT_ONE_IN
 from spectheory.prompts import read_prompts
 from spectheory.trace import Trace
@@ -48,6 +49,27 @@ speculative decoding, not for writing programs.
   `python -m spectheory.pairs.questions`.
 - Window {window} tokens; weights in half precision; torch {torch}.
 """
+HEADS_TEMPLATE = """
+# The built-in heads: drafts that read the target's hidden states
+
+| head | what it is | parameters | weights on disk | held-out acceptance 1 - TV of drafts 1 to {drafts} | training |
+|---|---|---|---|---|---|
+{rows}
+
+- **Format.** Checkpoints of `speculators`; the target named in them is the built-in one, to be replaced by its folder.
+  Embeddings and output matrix are the target's. EAGLE-3's file has copies of both, because speculators 0.9 fills
+  missing ones with random numbers.
+- **Recipe.** `python -m spectheory.pairs.train_heads OUT`: one run trains both heads on the same passes of the target,
+  over the pair's training text and {sampled} windows that the target sampled, {batch} windows of {window} tokens a
+  step; first KL(target || draft), then total variation, of all {drafts} drafts of a call; Muon and AdamW, seed {seed}.
+- **Training time** is wall clock of the one run for both, on two CPU cores that other work shared.
+- **Acceptance** by start and depth: the mean over all starts of the held-out prompts, the drafts before being those of
+  the text, +- one standard error by prompt of the last.
+"""
+HEAD_KINDS = {
+    "eagle3": "EAGLE-3: one layer, one pass per draft",
+    "dflash": "DFlash: two layers, one pass for all drafts",
+}
 
 
 def acceptance_by_prompt(trace: Trace) -> tuple[float, float]:
@@ -61,9 +83,38 @@ def acceptance_by_prompt(trace: Trace) -> tuple[float, float]:
     return mean, error
 
 
+def heads_section() -> str:
+    """The part on the heads, from what their training recorded."""
+    facts = {name: _facts(name) for name in HEADS}
+    one = facts[HEADS[0]]
+    return HEADS_TEMPLATE.format(
+        rows="\n".join(_head_row(name, each) for name, each in facts.items()),
+        drafts=len(one["held_out_acceptance_by_depth"]),
+        sampled=one["sampled_windows"],
+        batch=one["batch"][0],
+        window=one["batch"][1],
+        seed=one["schedule"]["seed"],
+    )
+
+
+def _facts(name: str) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((Path(resolve(PREFIX + name)) / "training.json").read_text())
+    return content
+
+
+def _head_row(name: str, facts: dict[str, Any]) -> str:
+    kilobytes = (Path(resolve(PREFIX + name)) / "model.safetensors").stat().st_size / 1000
+    shares = ", ".join(f"{share:.3f}" for share in facts["held_out_acceptance_by_depth"])
+    return (
+        f"| `{name}` | {HEAD_KINDS[name]} | {facts['parameters']:,} | {kilobytes:.0f} kB "
+        f"| {shares} +- {facts['standard_error_by_prompt'][-1]:.3f} "
+        f"| {facts['schedule']['steps']} steps, {facts['training_seconds'] / 60:.0f} min |"
+    )
+
+
 def card() -> str:
     """The text of the card; measures both drafts (some minutes on two cores)."""
-    facts = {name: json.loads((Path(resolve(PREFIX + name)) / "training.json").read_text()) for name in MODELS}
+    facts = {name: _facts(name) for name in MODELS}
     prompts = read_prompts(PROMPTS)
     rows = [_row("target", "target, trained on text", facts["target"], "", "")]
     for name, what in (("draft", "draft, trained on text"), ("distilled", "draft, distilled from the target")):
@@ -74,22 +125,25 @@ def card() -> str:
         share = "{:.3f} +- {:.3f}".format(*acceptance_by_prompt(trace))
         rows.append(_row(name, what, facts[name], share, f"{table.ratio:.3f}"))
     target = facts["target"]
-    return TEMPLATE.format(
-        rows="\n".join(rows),
-        vocabulary=trace.provenance["tokenizer_size"],
-        files=target["corpus"]["files"],
-        tokens=target["corpus"]["tokens"],
-        held_out_tokens=target["corpus"]["held_out_tokens"],
-        one_in=HELD_OUT_ONE_IN,
-        batch=target["batch"][0],
-        window=target["batch"][1],
-        python=target["versions"]["python"],
-        torch=target["versions"]["torch"],
-        seeds=", ".join(str(facts[name]["schedule"]["seed"]) for name in MODELS),
-        prompts=len(prompts),
-        positions=len(trace),
-        context=CONTEXT,
-        machine=table.provenance["hardware"]["cpu"],
+    return (
+        TEMPLATE.format(
+            rows="\n".join(rows),
+            vocabulary=trace.provenance["tokenizer_size"],
+            files=target["corpus"]["files"],
+            tokens=target["corpus"]["tokens"],
+            held_out_tokens=target["corpus"]["held_out_tokens"],
+            one_in=HELD_OUT_ONE_IN,
+            batch=target["batch"][0],
+            window=target["batch"][1],
+            python=target["versions"]["python"],
+            torch=target["versions"]["torch"],
+            seeds=", ".join(str(facts[name]["schedule"]["seed"]) for name in MODELS),
+            prompts=len(prompts),
+            positions=len(trace),
+            context=CONTEXT,
+            machine=table.provenance["hardware"]["cpu"],
+        )
+        + heads_section()
     )
 
 

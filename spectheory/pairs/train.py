@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from tokenizers import ByteLevelBPETokenizer
+from torch import nn
 from torch.nn import functional
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
@@ -105,13 +106,16 @@ def encode(tokenizer: PreTrainedTokenizerFast, texts: list[str]) -> torch.Tensor
     return torch.from_numpy(np.concatenate(pieces))
 
 
-def batches(stream: torch.Tensor, schedule: Schedule) -> Callable[[], torch.Tensor]:
-    """A function that draws random windows of `stream`, ``[BATCH, WINDOW + 1]``."""
-    generator = torch.Generator().manual_seed(schedule.seed)
-    offsets = torch.arange(WINDOW + 1)
+def batches(
+    stream: torch.Tensor, seed: int, shape: tuple[int, int] = (BATCH, WINDOW + 1)
+) -> Callable[[], torch.Tensor]:
+    """A function that draws random windows of `stream`, of the shape ``[batch, tokens]``."""
+    generator = torch.Generator().manual_seed(seed)
+    batch, tokens = shape
+    offsets = torch.arange(tokens)
 
     def draw() -> torch.Tensor:
-        starts = torch.randint(len(stream) - WINDOW - 1, (BATCH, 1), generator=generator)
+        starts = torch.randint(len(stream) - tokens, (batch, 1), generator=generator)
         return stream[starts + offsets].long()
 
     return draw
@@ -122,26 +126,41 @@ def text_loss(logits: torch.Tensor, window: torch.Tensor, progress: float) -> to
     return functional.cross_entropy(logits.flatten(0, 1), window[:, 1:].flatten())
 
 
+def distance(target: torch.Tensor, logits: torch.Tensor, progress: float) -> torch.Tensor:
+    """First KL(target || draft), then total variation = 1 - acceptance rate, ``[...]``; `target` as log p."""
+    draft = logits.float().log_softmax(-1)
+    if progress < KL_SHARE:
+        return functional.kl_div(draft, target, log_target=True, reduction="none").sum(-1)
+    return 0.5 * (target.exp() - draft.exp()).abs().sum(-1)
+
+
 def distillation_loss(teacher: LlamaForCausalLM) -> Callable[..., torch.Tensor]:
-    """A loss against `teacher`: first KL(target || draft), then total variation = 1 - acceptance rate."""
+    """A loss against `teacher`, the mean of :func:`distance`."""
 
     def loss(logits: torch.Tensor, window: torch.Tensor, progress: float) -> torch.Tensor:
         with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
             target = teacher(input_ids=window[:, :-1]).logits.float().log_softmax(-1)
-        draft = logits.log_softmax(-1)
-        if progress < KL_SHARE:
-            return functional.kl_div(draft, target, log_target=True, reduction="none").sum(-1).mean()
-        return 0.5 * (target.exp() - draft.exp()).abs().sum(-1).mean()
+        return distance(target, logits, progress).mean()
 
     return loss
 
 
-def optimise(
-    model: LlamaForCausalLM,
-    schedule: Schedule,
-    draw: Callable[[], torch.Tensor],
-    loss_of: Callable[..., torch.Tensor],
-) -> float:
+def loss_of_windows(
+    model: LlamaForCausalLM, draw: Callable[[], torch.Tensor], loss_of: Callable[..., torch.Tensor]
+) -> Callable[[float], torch.Tensor]:
+    """The loss of a language model on the next windows, given the share of the steps that is done."""
+    compiled = torch.compile(model)
+
+    def loss(progress: float) -> torch.Tensor:
+        window = draw()
+        with torch.autocast("cpu", torch.bfloat16):
+            logits = compiled(input_ids=window[:, :-1], use_cache=False).logits
+        return loss_of(logits.float(), window, progress)
+
+    return loss
+
+
+def optimise(model: nn.Module, schedule: Schedule, loss_at: Callable[[float], torch.Tensor]) -> float:
     """Train `model` in place; return the seconds it took."""
     matrices = [p for name, p in model.named_parameters() if p.ndim == 2 and "embed" not in name]
     kept = {id(p) for p in matrices}
@@ -151,13 +170,9 @@ def optimise(
         torch.optim.AdamW(others, lr=schedule.adamw, betas=(0.9, 0.95), weight_decay=0.0),
     ]
     schedulers = [torch.optim.lr_scheduler.LambdaLR(o, schedule.factor) for o in optimisers]
-    compiled = torch.compile(model)
     started, running = time.perf_counter(), math.nan
     for step in range(schedule.steps):
-        window = draw()
-        with torch.autocast("cpu", torch.bfloat16):
-            logits = compiled(input_ids=window[:, :-1], use_cache=False).logits
-        loss = loss_of(logits.float(), window, step / schedule.steps)
+        loss = loss_at(step / schedule.steps)
         loss.backward()
         for optimiser, scheduler in zip(optimisers, schedulers, strict=True):
             optimiser.step()
@@ -209,7 +224,7 @@ def make_pair(out: Path) -> None:
             model.load_state_dict(LlamaForCausalLM.from_pretrained(out / "draft", dtype=torch.float32).state_dict())
             teacher = LlamaForCausalLM.from_pretrained(out / "target", dtype=torch.float32).eval()
             loss_of = distillation_loss(teacher)
-        seconds = optimise(model, schedule, batches(stream, schedule), loss_of)
+        seconds = optimise(model, schedule, loss_of_windows(model, batches(stream, schedule.seed), loss_of))
         facts: dict[str, object] = {
             "parameters": model.num_parameters(),
             "schedule": asdict(schedule),

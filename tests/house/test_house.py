@@ -44,7 +44,7 @@ ROOMS = (
 )
 """A file imports only from its own room and the rooms before it. A new room takes its place here."""
 
-SCRIPTS = ("spectheory/cli", "spectheory/pairs/train.py", "spectheory/__main__.py")
+SCRIPTS = ("spectheory/cli", "spectheory/pairs/train.py", "spectheory/pairs/train_heads.py", "spectheory/__main__.py")
 """What runs on a terminal may print."""
 
 ORACLES = (

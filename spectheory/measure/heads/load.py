@@ -67,7 +67,7 @@ def head_remarks(draft: Model, target: Model) -> tuple[str, ...]:
     if not isinstance(head, CheckpointHead):
         return ()
     verifier = head.config.verifier
-    other = verifier is not None and Path(verifier).name != Path(target.name).name
+    other = verifier is not None and Path(verifier.removeprefix("builtin:")).name != Path(target.name).name
     said = f"the head {draft.name!r} names {verifier!r} as its target, and drafts for {target.name!r} here"
     return (*head.config.remarks, *((said,) if other else ()))
 
