@@ -20,7 +20,7 @@ evidence: $(VENV)/.test $(VENV)/.openvino $(HEADS)/.ready
 	HEADS_PYTHON=$(CURDIR)/$(HEADS)/bin/python OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal -m evidence tests
 
 benchmarks: $(VENV)/.test
-	for script in $(filter-out benchmarks/_% benchmarks/plan_picks.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$script || exit; done
+	for script in $(filter-out benchmarks/_% benchmarks/plan_picks.py benchmarks/drafts.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$script || exit; done
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'

@@ -112,7 +112,9 @@ BATCH = option("--batch", "INT", ROOFLINE, "Sequences decoded together; the plan
 CONTEXT = option("--context", "INT", ROOFLINE, "Cached tokens of a sequence; the plan is for the first.")
 
 TARGET = option("--target", "MODEL", PAIR, "Target model: local folder, hub id, or builtin:target.")
-DRAFT = option("--draft", "MODEL", PAIR, "Draft model: local folder, hub id, builtin:draft or builtin:distilled.")
+DRAFT = option(
+    "--draft", "MODEL", PAIR, "Draft model or head: local folder, hub id, builtin:draft, distilled, eagle3 or dflash."
+)
 DTYPE = option("--dtype", "TYPE", PAIR, "Type of the weights: auto, float32, bfloat16 or float16.")
 DEVICE = option("--device", "NAME", PAIR, "Device: cpu, cuda, cuda:1 or mps.")
 DEVICE_MAP = option("--device-map", "NAME", PAIR, "Device map of transformers, as auto.")

@@ -9,7 +9,8 @@ import pytest
 
 from spectheory.errors import ModelError
 from spectheory.measure import load_pair
-from spectheory.pairs import MODELS, PREFIX, PROMPTS, resolve
+from spectheory.pairs import HEADS, MODELS, PREFIX, PROMPTS, resolve
+from spectheory.pairs.card import heads_section
 from spectheory.pairs.corpus import SourceFile, standard_library
 from spectheory.prompts import read_prompts
 
@@ -22,7 +23,7 @@ def facts(name: str) -> dict[str, object]:
 
 
 def test_weights_fit_and_have_the_stated_shapes() -> None:
-    weights = [Path(resolve(PREFIX + name)) / "model.safetensors" for name in MODELS]
+    weights = [Path(resolve(PREFIX + name)) / "model.safetensors" for name in (*MODELS, *HEADS)]
     assert sum(path.stat().st_size for path in weights) <= 16 * MEGABYTE
     pairs = {name: load_pair(resolve(f"{PREFIX}target"), resolve(PREFIX + name)) for name in ("draft", "distilled")}
     target = pairs["draft"].target.network
@@ -58,6 +59,12 @@ def test_unknown_builtin_model_is_named() -> None:
         ModelError, match="built-in model 'big' does not exist: there are target, draft, distilled, eagle3, dflash"
     ):
         resolve("builtin:big")
+
+
+def test_card_has_what_the_training_of_the_heads_recorded() -> None:
+    section = heads_section()
+    assert all(f"`{name}`" in section and f"{facts(name)['parameters']:,}" in section for name in HEADS)
+    assert (PROMPTS.parent / "MODEL_CARD.md").read_text().endswith(section)
 
 
 def test_card_names_every_model_and_its_loss() -> None:
