@@ -58,24 +58,19 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions) 
             limit="it says how measured latencies count",
             remedy="leave it out, or give --latency",
         )
-    shapes = _recorded_deep(question, trace)
+    deepest = within(trace.columns, question.k_max)
+    shapes = read_shapes(question.shape, question.k_max, deepest) if question.shape else None
     cost = passes.looped if isinstance(passes, LatencyTable) and not question.passes_alone else passes
     with working("predicting"):
         answer = _answer(question, trace, cost, rules, shapes)
         biased = _bias(question, trace, cost, answer)
+    if deepest < question.k_max:
+        remarks.print(f"the trace records the draft to depth {deepest}: no chain or tree is deeper", markup=False)
     check = session.check(passes, CHECKED_K) if session and question.check else None
     report = prediction_report(answer, in_loop=isinstance(cost, LoopedTable), bias=biased, check=check)
     show(report, as_json=question.json)
     if out := question.out:
         write(report, out / "prediction.json", lambda: write_figures(answer, out))
-
-
-def _recorded_deep(question: PredictOptions, trace: Trace) -> list[Wanted] | None:
-    """The shapes asked for, open sizes as deep as the trace records the draft; None where none is asked for."""
-    deepest = within(trace.columns, question.k_max)
-    if deepest < question.k_max:
-        remarks.print(f"the trace records the draft to depth {deepest}: no chain or tree is deeper", markup=False)
-    return read_shapes(question.shape, question.k_max, deepest) if question.shape else None
 
 
 def _answer(

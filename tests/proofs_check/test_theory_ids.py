@@ -23,6 +23,7 @@ IDS = (
     "§7",
     *(f"C{i}" for i in range(1, 6)),
     "§9",
+    "§10",
 )
 """Every statement of the theory."""
 
