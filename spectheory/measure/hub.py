@@ -15,7 +15,7 @@ from huggingface_hub import try_to_load_from_cache
 from huggingface_hub.utils import logging as hub_logging
 from transformers.utils import logging as transformers_logging
 
-from spectheory.errors import NOT_NUMBERS, ModelError
+from spectheory.errors import NOT_NUMBERS, ModelError, SpectheoryError
 from spectheory.measure.folder import is_local
 
 _KNOWN = {
@@ -33,7 +33,7 @@ def guarded(source: str | Path, part: str, load: Callable[[], Any]) -> Any:
     """Run a loader of transformers; any exception becomes a one-line ModelError."""
     try:
         return load()
-    except (KeyboardInterrupt, SystemExit, MemoryError):
+    except (KeyboardInterrupt, SystemExit, MemoryError, SpectheoryError):
         raise
     except Exception as error:  # readers of foreign files raise OSError, KeyError, SafetensorError and others
         if "trust_remote_code" in str(error):

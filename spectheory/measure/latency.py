@@ -21,8 +21,8 @@ from spectheory.measure.pair import ModelPair
 
 DRAFT_TOKENS = (1, 2)
 """A draft step of a chain reads one token, or two after a call in which every draft was accepted."""
-ALONE = "target alone"
-"""In a round, the plain step of a head's target without its hidden states being taken."""
+HEARD = "target heard"
+"""In a round, the target's pass on one token with its hidden states taken for a head; plain decoding takes none."""
 Round = dict[tuple[str, int], float]
 """Seconds of each pass of a round, by (model, tokens)."""
 LEAST_REPEATS = 6
@@ -51,9 +51,9 @@ def measure_latency(
     (distribution-free, assuming independent rounds; statistical). The plain step is the unit and has no interval; its
     quartiles are in the provenance.
 
-    Of a draft head, m are the pairs and drafted tokens that a pass reads (:class:`FilledHead`), and the target's passes
-    include taking the hidden states for it: ``hidden_states`` of the provenance has the difference to a plain step
-    without.
+    Of a draft head, m are the pairs and drafted tokens that a pass reads (:class:`FilledHead`). The target's passes on
+    two tokens or more include taking the hidden states for it; the plain step does not, as plain decoding needs none.
+    ``hidden_states`` of the provenance has the seconds that taking them adds to a pass on one token.
     """
     sizes = _sizes(context, tokens, pair.window, repeats, warm_up)
     head = pair.draft.head
@@ -77,16 +77,16 @@ def measure_latency(
         "read_again": [each.model.name for each in (target, draft) if not each.keeps],
         "plain_step_quartiles": [float(q) for q in np.quantile(steps, (0.25, 0.75))],
         "quartiles": {f"{who} {m}": [float(q) for q in np.quantile(t, (0.25, 0.75))] for (who, m), t in arrays.items()},
-        **({"hidden_states": _taken(head, arrays["target", 1], arrays[ALONE, 1])} if head else {}),
+        **({"hidden_states": _taken(head, arrays[HEARD, 1], arrays["target", 1])} if head else {}),
         "hardware": hardware(),
         "versions": versions(),
     }
     return LatencyTable(medians["target"], medians["draft"], context, provenance)
 
 
-def _taken(head: Head, plain: NDArray[np.float64], alone: NDArray[np.float64]) -> dict[str, Any]:
-    """Which hidden states the target's passes take for a head, and the seconds that this adds to a plain step."""
-    return {"layers": list(head.layers), "seconds": _median(np.sort(plain[0] - alone)).as_dict()}
+def _taken(head: Head, heard: NDArray[np.float64], plain: NDArray[np.float64]) -> dict[str, Any]:
+    """Which hidden states the target's passes take for a head, and the seconds that this adds to one token's."""
+    return {"layers": list(head.layers), "seconds": _median(heard - plain[0]).as_dict()}
 
 
 def _against_plain_step(rounds: Sequence[Round]) -> dict[tuple[str, int], NDArray[np.float64]]:
@@ -112,9 +112,9 @@ def _round(draft: Filled | FilledHead, target: Filled, sizes: Sequence[int], num
             taken["draft", m] = draft.run(m, keep=m)  # children are drafted for each
         taken["target", m] = target.run(m, keep=m)
         if m == 1:
-            taken["target", m] = statistics.median(target.run(m, keep=m) for _ in range(BURST))
+            taken["target", m] = statistics.median(target.run(m, keep=m, alone=True) for _ in range(BURST))
             if target.layers:
-                taken[ALONE, m] = statistics.median(target.run(m, keep=m, alone=True) for _ in range(BURST))
+                taken[HEARD, m] = statistics.median(target.run(m, keep=m) for _ in range(BURST))
     taken |= {("draft", m): draft.run(m, keep=m) for m in draft.longer}
     taken |= {("draft", tokens): _in_a_row(burst) for tokens, burst in bursts.items()}
     return taken

@@ -46,6 +46,7 @@ def config_of(kind: str, block: dict[str, Any] | None = None, **fields: Any) -> 
             "verifier": {"name_or_path": "somewhere/target", "architectures": ["LlamaForCausalLM"]},
         },
         **({named: [2, 0, 1]} if named else {}),
+        **({"norm_before_residual": False} if "norm_before_residual" in HEADS[kind].fields else {}),
         **({"mask_token_id": 3} if "mask_token_id" in HEADS[kind].fields else {}),
         **fields,
     }

@@ -22,7 +22,7 @@ def turned(x: Tensor, turn: Turn) -> Tensor:
 
 def context_of(attention: Any, x: Tensor, turn: Turn) -> Context:
     """Keys and values of context states ``[m, width]``."""
-    shape = (len(x), -1, attention.head_dim)
+    shape = (len(x), attention.k_proj.out_features // attention.head_dim, attention.head_dim)
     keys = turned(attention.k_norm(attention.k_proj(x).view(shape)), turn)
     return keys.transpose(0, 1), attention.v_proj(x).view(shape).transpose(0, 1)
 

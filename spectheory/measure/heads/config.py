@@ -30,6 +30,8 @@ _COMMON = frozenset(
         "torch_dtype",
     }
 )
+_DISPUTED = {"norm_before_residual": "true"}
+"""Fields whose default is false in speculators, and what vLLM takes where they are left out."""
 _MOST_DRAFTS = 1024
 
 
@@ -96,7 +98,10 @@ def parse_config(
         layers=_layers(raw, layer_field, name),
         trained=_trained(raw, name),
         verifier=_verifier(raw),
-        remarks=_newer(raw, name, version, {*fields, *([layer_field] if layer_field else ())}),
+        remarks=(
+            *_newer(raw, name, version, {*fields, *([layer_field] if layer_field else ())}),
+            *_unsaid(raw, name, fields),
+        ),
     )
 
 
@@ -135,6 +140,9 @@ def _block(raw: Mapping[str, Any], name: str, families: tuple[str, ...]) -> Any:
     block = guarded(name, "config.json", lambda: transformers.AutoConfig.for_model(family, **rest))
     for field in ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads"):
         _count(getattr(block, field, None), f"transformer_layer_config.{field}", name)
+    if block.num_attention_heads % block.num_key_value_heads:
+        heads = f"{block.num_attention_heads} and {block.num_key_value_heads}"
+        _refuse(name, f"num_attention_heads and num_key_value_heads of {heads}", "the second must divide the first")
     rotation = getattr(block, "rope_parameters", None) or {}
     if rotation.get("partial_rotary_factor", 1) != 1:
         _refuse(name, "partial_rotary_factor", "position embeddings must turn whole vectors", "use another head")
@@ -152,9 +160,14 @@ def _layers(raw: Mapping[str, Any], field: str | None, name: str) -> tuple[int, 
     return tuple(said)
 
 
+def _mapping(raw: Mapping[str, Any], field: str) -> Mapping[str, Any]:
+    value = raw.get(field)
+    return value if isinstance(value, Mapping) else {}
+
+
 def _trained(raw: Mapping[str, Any], name: str) -> int:
     """Drafts per call of the default proposal method."""
-    config = raw.get("speculators_config") or {}
+    config = _mapping(raw, "speculators_config")
     methods = [m for m in config.get("proposal_methods") or () if isinstance(m, Mapping)]
     chosen = [m for m in methods if m.get("proposal_type") == config.get("default_proposal_method")] or methods
     if not chosen:
@@ -163,8 +176,7 @@ def _trained(raw: Mapping[str, Any], name: str) -> int:
 
 
 def _verifier(raw: Mapping[str, Any]) -> str | None:
-    verifier = (raw.get("speculators_config") or {}).get("verifier") or {}
-    name = verifier.get("name_or_path")
+    name = _mapping(_mapping(raw, "speculators_config"), "verifier").get("name_or_path")
     return str(name) if name else None
 
 
@@ -184,3 +196,12 @@ def _newer(raw: Mapping[str, Any], name: str, version: str, fields: set[str]) ->
             f"use a later spectheory, or a head saved by speculators {latest}",
         )
     return (f"the head {name!r} was saved by speculators {version}; its format is known here up to {latest}",)
+
+
+def _unsaid(raw: Mapping[str, Any], name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
+    """Remarks about fields that are left out and that engines read otherwise."""
+    return tuple(
+        f"config.json of the head {name!r} leaves out {field}: it is false here as in speculators, {other} in vLLM"
+        for field, other in _DISPUTED.items()
+        if field in fields and field not in raw
+    )

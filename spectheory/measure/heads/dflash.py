@@ -112,7 +112,8 @@ class DFlash(CheckpointHead):
 
     def _turn(self, like: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
         cos, sin = self.rotary(like, positions.reshape(1, -1))
-        return cos.view(*positions.shape, -1), sin.view(*positions.shape, -1)
+        shape = *positions.shape, cos.shape[-1]
+        return cos.view(shape), sin.view(shape)
 
 
 class DFlashReading(ParallelReading):

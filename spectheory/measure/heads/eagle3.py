@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from spectheory.errors import ModelError
 from spectheory.measure.heads.blocks import FAMILIES, Family, Keys, family_of, mask_of
 from spectheory.measure.heads.config import HeadConfig
 from spectheory.measure.heads.pairs import AutoregressiveHead
@@ -54,6 +55,12 @@ class Eagle3(AutoregressiveHead):
     def __init__(self, config: HeadConfig, layers: tuple[int, ...], **of_target: Any) -> None:
         super().__init__(config, layers, **of_target)
         block, family, fields = config.block, family_of(config.block), config.fields
+        if fields["norm_before_fc"] and fields["fc_norm"]:
+            raise ModelError(
+                f"the {self.kind} head has both norm_before_fc and fc_norm",
+                limit="the hidden states are normed together or each by itself",
+                remedy="save or download the head again",
+            )
         read = len(layers) * config.target_width
         self.fc = nn.Linear(read, block.hidden_size, bias=False)
         first = FirstLayer(family, block, norm_before_residual=fields["norm_before_residual"])

@@ -155,7 +155,8 @@ def _build(
         outputs = outputs[ids.to(outputs.device)]
     if (embeddings is not None or outputs is not None) and config.width != config.target_width:
         _other(name, "lacks embeddings or output matrix", f"it is {config.width} wide and the target's are not")
-    head = kind(config, layers, embeddings=embeddings, outputs=outputs, final_norm=target.network.get_decoder().norm)
+    of_target = {"embeddings": embeddings, "outputs": outputs, "final_norm": target.network.get_decoder().norm}
+    head = guarded(name, "config.json", lambda: kind(config, layers, **of_target))
     if ids is not None:
         head.draft_only(ids)
         weights |= {key: value for key, value in head.weights().items() if key in ("d2t", "t2d")}

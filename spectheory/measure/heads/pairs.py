@@ -61,6 +61,8 @@ class CellsReading(HeadReading):
     def read(self, hidden: Tensor, following: Tensor) -> None:
         """Read the next pairs; see :meth:`~spectheory.measure.heads.base.HeadReading.read`."""
         self.forget()
+        if not len(following):
+            return
         for states, tokens in zip(hidden.split(_PIECE), following.split(_PIECE), strict=True):
             before, self.pairs = self.pairs, self.pairs + len(tokens)
             cells = torch.arange(self.pairs, device=self._device)

@@ -1,0 +1,111 @@
+"""Measuring a draft head at every start and depth, against its first drafts alone and against one call at a time.
+
+One thread, float32, a Llama of 4 layers with V = 32,000 and heads of one layer, all with random weights; seconds of CPU
+time. *Ours* measures 48 starts to depth 5. The *limit* is 5 times a measurement of the first drafts alone, which is
+what a measurement by position takes; the *peer* drafts from one start after the other, pairs read one by one. That both
+give the same numbers is asserted first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from _gpu_random_pairs import Words, random_model
+from _machine import print_machine
+from _random_heads import with_random_head
+
+from spectheory.distributions import Sampling
+from spectheory.measure import ModelPair, position_statistics, teacher_forced
+from spectheory.measure.heads.hidden import HiddenStates
+from spectheory.measure.machine import hardware, versions
+
+SIZES = {"hidden_size": 256, "intermediate_size": 768, "num_hidden_layers": 4, "num_attention_heads": 4}
+SIZES |= {"num_key_value_heads": 2, "vocab_size": 32_000, "max_position_embeddings": 512, "tie_word_embeddings": True}
+PROMPT, STARTS, DEPTH, CHUNK, REPEATS = 64, 48, 5, 24, 3
+KINDS = ("eagle3", "dflash")
+CLOSE = 2e-3
+"""Relative and absolute, of log-probabilities in float32: attention adds in other orders."""
+
+
+def one_at_a_time(pair: ModelPair, prompt: torch.Tensor, output: torch.Tensor, *, race: bool) -> np.ndarray:
+    """Log q ``[starts, depth]`` from one start after the other, with all columns of each call."""
+    head, ids = pair.draft.network, torch.cat([prompt, output])
+    with torch.inference_mode(), HiddenStates(pair.target.network, head.layers) as states:
+        logits = pair.target.network(ids[None], use_cache=False).logits[0, len(prompt) - 1 : -1]
+        hidden = states.take()[0]
+    reading = head.reading()
+    reading.read(hidden[: len(prompt) - 2], ids[1 : len(prompt) - 1])
+    found = np.full((len(output), DEPTH), -np.inf)
+    for start in range(len(output)):
+        last = len(prompt) + start - 2
+        reading.read(hidden[last : last + 1], ids[last + 1 : last + 2])
+        text = torch.nn.functional.pad(output[start : start + DEPTH - 1], (0, max(0, start + DEPTH - 1 - len(output))))
+        drafts = torch.cat(list(reading.depths(torch.tensor([last]), text[None], DEPTH)))
+        rows = slice(start, min(start + DEPTH, len(output)))
+        d = rows.stop - start
+        columns = position_statistics(logits[rows], drafts[:d], output[rows], Sampling(), race=race, by_start=True)
+        found[start, :d] = columns["log_draft"].numpy()
+    return found
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Median CPU seconds of this thread."""
+    taken = []
+    for _ in range(REPEATS):
+        began = time.thread_time()
+        work()
+        taken.append(time.thread_time() - began)
+    return statistics.median(taken)
+
+
+def rows() -> list[dict[str, object]]:
+    """A row for each kind of head, without and with the columns of the race."""
+    model = random_model("target", SIZES, "cpu", "float32")
+    base = ModelPair(model, model, Words(model.outputs), model.outputs)
+    torch.manual_seed(0)
+    prompt, output = (torch.randint(model.outputs, (n,)) for n in (PROMPT, STARTS))
+    found: list[dict[str, object]] = []
+    for kind in KINDS:
+        pair = with_random_head(base, kind, DEPTH)
+        for race in (False, True):
+
+            def ours(depth: int, pair: ModelPair = pair, race: bool = race) -> dict[str, np.ndarray]:
+                return teacher_forced(pair, prompt, output, Sampling(), chunk=CHUNK, depth=depth, race=race)
+
+            np.testing.assert_allclose(
+                ours(DEPTH)["start_log_draft"], one_at_a_time(pair, prompt, output, race=race), rtol=CLOSE, atol=CLOSE
+            )
+            own, first = seconds(lambda ours=ours: ours(DEPTH)), seconds(lambda ours=ours: ours(1))
+            peer = seconds(lambda pair=pair, race=race: one_at_a_time(pair, prompt, output, race=race))
+            found.append({"head": kind, "race": race, "ours": own, "peer": peer, "limit": DEPTH * first})
+    return found
+
+
+def main() -> None:
+    """Check equality, then time; JSON where asked."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", type=Path, help="write the results there")
+    path = parser.parse_args().json
+    torch.set_num_threads(1)
+    print_machine()
+    found = rows()
+    print(f"{'':<24}{'ours':>9}{'peer':>9}{'limit':>9}{'peer/ours':>11}{'ours/limit':>12}   CPU seconds")
+    for row in found:
+        ours, peer, limit = (float(row[name]) for name in ("ours", "peer", "limit"))  # type: ignore[arg-type]
+        label = f"{row['head']}{', race' if row['race'] else ''}"
+        print(f"{label:<24}{ours:>9.2f}{peer:>9.2f}{limit:>9.2f}{peer / ours:>11.1f}{ours / limit:>12.2f}")
+    if path:
+        sizes = {"starts": STARTS, "depth": DEPTH, "chunk": CHUNK, **SIZES}
+        content = {"sizes": sizes, "hardware": hardware(), "versions": versions(), "rows": found}
+        path.write_text(json.dumps(content, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
