@@ -33,6 +33,7 @@ from spectheory.deployment import (
     distances,
     engine_settings,
     rank_drafts,
+    without_method,
 )
 from spectheory.limits.claims import ONE_CALL
 from spectheory.plots.deployment import write_batches, write_ranking
@@ -145,6 +146,7 @@ def _notes(
     rule = ranking.best.prediction.rule.name
     if rule not in {settings.candidate.prediction.rule.name for settings in engines}:
         lines.append(f"No engine here has {rule} verification, the best rule: see what each engine's own rule gives.")
+    lines += without_method(drafts)
     for cost in costs[:1]:
         if isinstance(cost, LatencyTable):
             lines.append(

@@ -135,7 +135,11 @@ def _trace_notes(trace: Trace, prompts: int, rules: Sequence[Rule]) -> list[str]
     notes = [
         f"Means over {len(trace)} positions of P(R <= k | text), exact for these texts"
         f"{' unless lists bound them' if trace.lists else ''}; "
-        "intervals (95%) are over prompts."
+        "intervals (95%) are over prompts.",
+        *(
+            ["They are about a call's first draft: later drafts of this draft head have other pmfs."]
+            * bool(trace.depth)
+        ),
     ]
     notes += [
         f"{rule.name} with several candidates is not exact: it comes from unbiased estimates."

@@ -13,6 +13,8 @@ from spectheory.trace import Trace
 
 SPECULATE, UNCERTAIN, DO_NOT = "speculate", "speculating may not pay", "do not speculate"
 """The three verdicts."""
+DRAFT_MODEL = "draft model"
+"""The kind of a draft that is a language model of its own; others are heads, by the kind of their configuration."""
 NO_DRAFT = "none"
 """The name in reports where no draft model is read."""
 
@@ -24,6 +26,11 @@ class Draft:
     name: str
     trace: Trace
     cost: CostModel
+
+    @property
+    def kind(self) -> str:
+        """What drafts: ``draft model``, or the kind of a head, as ``eagle3``."""
+        return str(self.fact("draft", "kind") or DRAFT_MODEL)
 
     @property
     def unread(self) -> Draft:
@@ -56,9 +63,17 @@ class Candidate:
         return "chain" if isinstance(self.prediction.shape, Chain) else "tree"
 
     @property
+    def draft_kind(self) -> str:
+        """What drafts: the kind of the draft, or the rule by which drafts are copied."""
+        rule = self.prediction.rule
+        return self.draft.kind if rule.uses_draft else rule.name
+
+    @property
     def shape(self) -> str:
-        """The shape in words: of a tree its size and depth."""
+        """The shape in words: of a tree its size and depth, of a grown one how it grows."""
         shape = self.prediction.shape
+        if not shape.fixed:
+            return str(shape)
         return f"k = {shape.nodes}" if isinstance(shape, Chain) else f"tree of {shape.nodes}, depth {shape.depth}"
 
     @property
@@ -86,11 +101,13 @@ class Candidate:
         prediction = self.prediction
         return {
             "draft": self.draft.name,
+            "draft_kind": self.draft_kind,
             "rule": prediction.rule.name,
             "shape": str(prediction.shape),
             "kind": self.kind,
             "nodes": prediction.shape.nodes,
             "depth": prediction.shape.depth,
+            "passes": len(prediction.shape.passes),
             "tokens_per_call": prediction.tokens_per_call.as_dict(),
             "speedup": self.speedup.as_dict(),
             "verdict": self.verdict,

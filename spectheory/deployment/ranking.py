@@ -12,7 +12,8 @@ from spectheory.deployment.fastest_tree import fastest_tree
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError
 from spectheory.prediction import plan
-from spectheory.verification import PathRule, RankRule
+from spectheory.prediction.grown_trees import grown_rules, measured_shape
+from spectheory.verification import GrownMatch, PathRule, RankRule
 from spectheory.verification.by_start import within
 
 
@@ -65,7 +66,8 @@ def rank_drafts(
 
     Chains have 1..k_max drafts. Each rule in `tree_rules` also has the tree of at most `nodes` that
     :func:`fastest_tree` finds. Trees are scored on other prompts than those they were found on; lengths and sizes are
-    chosen on the texts they are scored on. Refused are drafts that :func:`check_comparable` refuses.
+    chosen on the texts they are scored on. Grown trees have the size that was measured. Refused are drafts that
+    :func:`check_comparable` refuses.
 
     Examples
     --------
@@ -79,6 +81,11 @@ def rank_drafts(
     [('large', 'chain k=7', 2.63), ('small', 'chain k=5', 2.13)]
     """
     check_comparable(drafts)
+    of_chains = None if rules is None else [rule for rule in rules if not rule.grows]
+    if of_chains == []:
+        raise SettingError(
+            "only grown trees are asked for", limit="a plan compares them with chains", remedy="add a rule, as argmax"
+        )
     candidates: list[Candidate] = []
     left_out: list[str] = []
     for draft in drafts:
@@ -88,7 +95,7 @@ def rank_drafts(
         if (deepest := within(draft.trace.columns, longest)) < longest:
             left_out.append(f"{draft.name}: drafts beyond k = {deepest}, the trace records the draft no deeper.")
         ask = partial(plan, draft.trace, draft.cost)
-        found = ask(rules=rules, shapes=[Chain(k) for k in range(1, deepest + 1)])
+        found = ask(rules=of_chains, shapes=[Chain(k) for k in range(1, deepest + 1)])
         fastest = [max(found.of(label), key=lambda p: p.gain) for label in found.labels]
         without = {candidate.prediction.rule for candidate in candidates if candidate.draft.name == NO_DRAFT}
         candidates += [
@@ -96,6 +103,11 @@ def rank_drafts(
             for each in fastest
             if each.rule not in without
         ]
+        for grown in grown_rules(draft.trace) if rules is None or GrownMatch() in rules else ():
+            try:
+                candidates.append(Candidate(draft, ask(rules=[grown], shapes=[measured_shape(draft.trace)]).best))
+            except SettingError as error:  # latencies of other passes
+                left_out.append(f"{draft.name}: grown trees, {error}")
         for rule in tree_rules:
             tree = fastest_tree(draft.trace, rule, draft.cost, measured_nodes(draft.cost, nodes))
             if tree is None:
@@ -108,8 +120,8 @@ def rank_drafts(
 def check_comparable(drafts: Sequence[Draft]) -> None:
     """Refuse drafts that cannot be ranked against each other.
 
-    There must be one at least, names must differ, and targets and sampling settings must be equal as far as the traces
-    say.
+    There must be one at least, names must differ, and targets, sampling settings and the origin of the texts must be
+    equal as far as the traces say. Recorded lengths are ranked among themselves.
     """
     if not drafts:
         raise SettingError("there is no draft", limit="needs at least one", remedy="name a measured folder")
@@ -121,7 +133,15 @@ def check_comparable(drafts: Sequence[Draft]) -> None:
             remedy="use --trace NAME=FOLDER",
         )
     first = drafts[0]
-    for what, path in (("target", ("target", "fingerprint")), ("target", ("target", "name")), ("sampling", _SAMPLING)):
+    for other in drafts[1:]:
+        if _is_recorded(first) != _is_recorded(other):
+            recorded, measured = (first, other) if _is_recorded(first) else (other, first)
+            raise SettingError(
+                f"{recorded.name} holds recorded lengths and {measured.name} does not",
+                limit="lengths recorded on other texts are ranked among themselves",
+                remedy="plan each kind by itself",
+            )
+    for what, path in _EQUAL:
         for other in drafts[1:]:
             one, two = _without_unset(first.fact(*path)), _without_unset(other.fact(*path))
             if one != two:
@@ -132,7 +152,18 @@ def check_comparable(drafts: Sequence[Draft]) -> None:
                 )
 
 
-_SAMPLING = ("settings", "sampling")
+_EQUAL = (
+    ("target", ("target", "fingerprint")),
+    ("target", ("target", "name")),
+    ("sampling", ("settings", "sampling")),
+    ("origin of the texts", ("origin",)),
+)
+"""What must be equal, and where provenance says it."""
+
+
+def _is_recorded(draft: Draft) -> bool:
+    """Whether its trace is of accepted lengths that were recorded."""
+    return "recorded_match" in draft.trace.columns
 
 
 def _without_unset(fact: Any) -> Any:

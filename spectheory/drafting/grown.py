@@ -99,7 +99,7 @@ class Grown(Shape):
     @property
     def passes(self) -> tuple[int, ...]:
         """One token first, then `top` in each pass."""
-        return (1, *(self.top,) * (self.levels - 1))
+        return grown_passes(self.top, self.levels)
 
     @property
     def max_rank(self) -> int:
@@ -115,3 +115,14 @@ class Grown(Shape):
     def __str__(self) -> str:
         """Short form for tables."""
         return f"{self.name} {self.size}"
+
+
+def grown_passes(top: int, depth: int) -> tuple[int, ...]:
+    """Tokens of each draft pass: one token first, then `top`.
+
+    Examples
+    --------
+    >>> grown_passes(3, 3)
+    (1, 3, 3)
+    """
+    return (1, *(top,) * (depth - 1))

@@ -93,7 +93,8 @@ def _content(answer: DeploymentAnswer) -> dict[str, Any]:
 SIDES = {"limit": "upper bound", "reading": "idealised"}
 """What the sides of limits are called in the table."""
 _GIVES = (
-    *(Column(heading, kind="words") for heading in ("draft", "rule", "shape")),
+    *(Column(heading, kind="words") for heading in ("draft", "kind", "rule", "shape")),
+    Column("passes"),
     Column("tokens per call"),
     Column("speed-up", "x"),
 )
@@ -102,7 +103,8 @@ _GIVES = (
 def _gives(candidate: Candidate) -> list[Value]:
     """The setting of a candidate and what it gives."""
     prediction = candidate.prediction
-    return [candidate.draft.name, prediction.rule.name, candidate.shape, prediction.tokens_per_call, candidate.speedup]
+    drafted = [candidate.draft.name, candidate.draft_kind, prediction.rule.name, candidate.shape]
+    return [*drafted, len(prediction.shape.passes), prediction.tokens_per_call, candidate.speedup]
 
 
 def _candidates(title: str, candidates: Sequence[Candidate], best: Candidate) -> Table:

@@ -121,7 +121,7 @@ def test_the_tree_is_that_of_all_paths_enumerated(
         ]
         for at, tree in zip(places, trees, strict=True):
             own = DraftTree()
-            _drive(own, shape, lambda path, at=at, seed=seed: exact(seed, (at, *path)))
+            drive(own, shape, lambda path, at=at, seed=seed: exact(seed, (at, *path)))
             assert paths_of(own) == tree
         for _ in range(12):
             texts = [_text(rng, tree, depth) for tree in trees]
@@ -138,7 +138,7 @@ def _text(rng: np.random.Generator, tree: set[Path], depth: int) -> Path:
     return (*start, *(int(t) for t in rng.integers(V, size=depth - len(start))))
 
 
-def _drive(tree: DraftTree, shape: Grown, pmf: Pmf, room: int = 99, ends: frozenset[int] = frozenset()) -> None:
+def drive(tree: DraftTree, shape: Grown, pmf: Pmf, room: int = 99, ends: frozenset[int] = frozenset()) -> None:
     drafting = growing(tree, shape, room, ends)
     wanted = next(drafting, None)
     while wanted is not None:
@@ -185,7 +185,7 @@ def brute_force(pair: ModelPair, prompt: Tensor, output: Tensor, shape: Grown) -
             return Reading(pair.draft, pair.vocabulary).read(ids[None])[0, -1].double().softmax(-1).tolist()
 
         tree = DraftTree()
-        _drive(tree, shape, pmf)
+        drive(tree, shape, pmf)
         found.append(depth_of(tuple(output[start : start + shape.depth].tolist()), paths_of(tree)))
     return found
 

@@ -34,6 +34,14 @@ SLIDING: dict[str, Any] = TWO | {
     "use_sliding_window": True,
     "max_window_layers": 0,
 }
+MOE: dict[str, Any] = GQA | {
+    "num_hidden_layers": 4,
+    "num_experts": 4,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 16,
+    "shared_expert_intermediate_size": 16,
+    "partial_rotary_factor": 0.5,
+}
 CASES = {
     "eagle3": config_of("eagle3", norm_before_residual=True),
     "eagle3 llama pruned": config_of("eagle3", LLAMA | TWO, norm_before_fc=True, **PRUNED),
@@ -44,17 +52,21 @@ CASES = {
     "dflash sliding": config_of("dflash", SLIDING, block_size=DEPTH + 2, **PRUNED),
     "dflash from anchor": config_of("dflash", GQA, block_size=DEPTH, sample_from_anchor=True),
     "mtp": config_of("mtp", GQA),
+    "mtp next": config_of("mtp", MOE | {"model_type": "qwen3_next"}),
+    "mtp 3.5": config_of("mtp", GQA | {"model_type": "qwen3_5_text", "num_hidden_layers": 4}),
+    "mtp 3.5 experts": config_of("mtp", MOE | {"model_type": "qwen3_5_moe_text"}),
 }
 
 
 def folder_of(name: str, target: Path, root: Path) -> Path:
-    """A checkpoint as the package saves it: DFlash never has the target's embeddings, nor a full output matrix."""
+    """A checkpoint as the package saves it: MTP and DFlash have no embeddings, and no output matrix of all ids."""
     raw = CASES[name] | {"architectures": ["Head"]}
+    kind = raw["speculators_model_type"]
     raw["speculators_config"]["verifier"]["name_or_path"] = str(target)
-    if raw["speculators_model_type"] == "mtp":
+    if kind == "mtp":
         raw["speculators_config"]["proposal_methods"][0]["speculative_tokens"] = 1
-    shared = ("embed_tokens.weight", "lm_head.weight") if name in HEADS else ()
-    if raw["speculators_model_type"] == "dflash":
+    shared = ("embed_tokens.weight", "lm_head.weight") if name in HEADS or kind == "mtp" else ()
+    if kind == "dflash":
         shared = ("embed_tokens.weight", *(("lm_head.weight",) if raw["draft_vocab_size"] == V else ()))
     return save_head(root / name.replace(" ", "-"), made_head(raw), raw, without=shared)
 

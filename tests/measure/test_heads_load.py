@@ -187,6 +187,17 @@ def test_configurations_that_are_refused(
     assert said in refused(folder, tiny_pair)
 
 
+@each("fields", [{"num_nextn_predict_layers": 2}, {"block": {"model_type": "llama"}}])
+def test_mtp_heads_that_are_refused(
+    fields: dict[str, Any], tiny_pair: ModelPair, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    raw = config_of("mtp")
+    folder = save_head(tmp_path_factory.mktemp("head"), made_head(raw), raw)
+    changed(folder, **fields)
+    said = refused(folder, tiny_pair)
+    assert "num_nextn_predict_layers = 2" in said or "layers of qwen3 or qwen3_next" in said
+
+
 TENSORS: dict[str, tuple[Callable[[dict[str, torch.Tensor]], Any], str]] = {
     "no d2t": (lambda t: t.pop("d2t"), "has no d2t"),
     "short d2t": (lambda t: t.update(d2t=t["d2t"][:-1].clone()), f"d2t of shape [{DRAFTED - 1}]"),

@@ -198,7 +198,7 @@ def test_commands_take_a_head_s_trace(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "pmfs depend on where" in refused_command(["predict", path, "--bias", "0.1", "--shape", "chain"], capsys)
     assert answer(capsys, "tree", path, "--nodes", 6)["depth"] <= DEPTH
     for command in (
-        ("plan", "--trace", f"head={path}", "--c", "0.1", "--nodes", "2"),
+        ("plan", "--trace", f"head={path}", "--c", "0.1", "--nodes-max", "2"),
         ("rules", path),
         ("bounds", path),
     ):

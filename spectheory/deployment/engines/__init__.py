@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from spectheory.deployment.candidates import Draft, measured_nodes
 from spectheory.deployment.engines.base import Ask, EngineSettings
@@ -17,7 +17,7 @@ from spectheory.deployment.engines.tensorrt import TENSORRT_LLM, tensorrt_settin
 from spectheory.deployment.engines.vllm import VLLM, vllm_settings
 from spectheory.verification.by_start import within
 
-__all__ = ["ENGINES", "EngineSettings", "engine_settings"]
+__all__ = ["ENGINES", "EngineSettings", "engine_settings", "without_method"]
 
 ENGINES: dict[Engine, tuple[Callable[[Ask], EngineSettings | None], ...]] = {
     TRANSFORMERS: (transformers_settings, transformers_lookup),
@@ -51,10 +51,37 @@ def engine_settings(drafts: Sequence[Draft], *, k_max: int = 16, nodes: int = 32
     for draft in drafts:
         longest = within(draft.trace.columns, measured_nodes(draft.cost, k_max))
         ask = Ask.about(draft, range(1, longest + 1), measured_nodes(draft.cost, nodes))
-        able = (makers for engine, makers in ENGINES.items() if engine.takes_min_p or not ask.min_p)
-        for settings in filter(None, (make(ask) for makers in able for make in makers)):
+        for settings in _of_engines(ask):
             by_lookup = not settings.candidate.prediction.rule.uses_draft
             before = found.setdefault((by_lookup, settings.engine), settings)
             if not by_lookup and settings.candidate.speedup.best > before.candidate.speedup.best:
                 found[by_lookup, settings.engine] = settings
     return [settings for last in (False, True) for (by_lookup, _), settings in found.items() if by_lookup is last]
+
+
+def _of_engines(ask: Ask) -> Iterator[EngineSettings]:
+    """The settings of every engine that takes the sampling; with the draft where it has the draft's kind."""
+    for engine, makers in ENGINES.items():
+        if ask.min_p and not engine.takes_min_p:
+            continue
+        for settings in filter(None, (make(ask) for make in makers)):
+            if engine.method(ask.draft.kind) is not None or not settings.candidate.prediction.rule.uses_draft:
+                yield settings
+
+
+def without_method(drafts: Sequence[Draft]) -> list[str]:
+    """Which engines have no settings for which kinds of drafts, a sentence for each kind.
+
+    Examples
+    --------
+    >>> from spectheory.cost import ConstantRatio
+    >>> from spectheory.trace import Trace
+    >>> trace = Trace.from_log_probabilities([([-1.0], [-1.0])], provenance={"draft": {"kind": "dflash"}})
+    >>> print(without_method([Draft("head", trace, ConstantRatio(0.1))])[0])
+    No settings here for dflash drafts: transformers, openvino, onnxruntime.
+    """
+    lines = []
+    for kind in dict.fromkeys(draft.kind for draft in drafts):
+        if lacking := [engine.name for engine in ENGINES if engine.method(kind) is None]:
+            lines.append(f"No settings here for {kind} drafts: {', '.join(lacking)}.")
+    return lines

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spectheory.deployment.candidates import DO_NOT, Candidate, Draft
+from spectheory.deployment.candidates import DO_NOT, DRAFT_MODEL, Candidate, Draft
 from spectheory.deployment.engines.facts import Engine
 from spectheory.deployment.engines.models import Located
 from spectheory.distributions import Sampling
@@ -125,6 +125,16 @@ class Ask:
     def drafter(self) -> Located:
         """The draft model as it was loaded."""
         return Located.of(self.draft, "draft")
+
+    @property
+    def head(self) -> bool:
+        """Whether the draft is a head that reads the target's hidden states."""
+        return self.draft.kind != DRAFT_MODEL
+
+    @property
+    def parallel(self) -> bool:
+        """Whether the draft makes all tokens of a call in one pass."""
+        return bool(self.draft.fact("draft", "parallel"))
 
     @property
     def types_differ(self) -> bool:

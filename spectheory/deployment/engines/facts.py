@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from spectheory.deployment.candidates import DRAFT_MODEL
+
 
 @dataclass(frozen=True)
 class Fact:
@@ -30,13 +32,18 @@ class Engine:
     """A serving engine and what its settings do in `version`.
 
     `takes_min_p`: whether min-p applies where drafts are verified; if not, there are no settings for a trace with
-    min-p.
+    min-p. `methods`: kinds of drafts that it has settings for, each with the engine's name for it.
     """
 
     name: str
     version: str
     facts: tuple[Fact, ...]
     takes_min_p: bool = False
+    methods: tuple[tuple[str, str], ...] = ((DRAFT_MODEL, ""),)
+
+    def method(self, kind: str) -> str | None:
+        """What the engine calls drafts of a kind; None if it has no settings for them."""
+        return dict(self.methods).get(kind)
 
 
 def facts_table(engines: Iterable[Engine]) -> str:

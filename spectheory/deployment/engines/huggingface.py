@@ -49,8 +49,11 @@ LOOKUP_TOP_P = Fact(
     "stay right, fewer drafts are accepted than predicted.",
     "run by a test",
 )
+HEADS = Fact(
+    "assistant_model", "Takes draft models alone: a head that reads the target's hidden states has no place.", _SOURCE
+)
 TRANSFORMERS = Engine(
-    "transformers", "5.23", (SAMPLED, MATCHED, NUMBER, TWICE, OWN_LOOP, LOOKUP_LENGTH, LOOKUP_TOP_P), True
+    "transformers", "5.23", (SAMPLED, MATCHED, NUMBER, TWICE, HEADS, OWN_LOOP, LOOKUP_LENGTH, LOOKUP_TOP_P), True
 )
 
 

@@ -1,9 +1,10 @@
-"""Settings of llama.cpp's server with a draft model, which drafts first choices."""
+"""Settings of llama.cpp's server with a draft model or a head, which drafts first choices."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from spectheory.deployment.candidates import DRAFT_MODEL
 from spectheory.deployment.engines.base import ARGMAX, Ask, EngineSettings, command
 from spectheory.deployment.engines.facts import Engine, Fact
 
@@ -37,7 +38,21 @@ ORDER = Fact(
     "documentation: the default order of samplers; not run",
 )
 GGUF = Fact("-m, -md", "Reads GGUF files: convert both models first, in the type they were measured in.", "run")
-LLAMA_CPP = Engine("llama.cpp", "build 11434", (FIRST_CHOICES, LENGTH, SAMPLED, DEFAULTS, ORDER, GGUF), True)
+HEADS = Fact(
+    "--spec-type draft-eagle3, draft-mtp or draft-dflash",
+    "Heads by kind, as GGUF files that are converted with the target's folder; there is none for P-EAGLE. They are "
+    "taken to draft first choices like a draft model.",
+    "documentation, ggml-org/llama.cpp#18039, #22673, #22105; not run",
+)
+METHODS = (
+    (DRAFT_MODEL, "draft-simple"),
+    ("eagle3", "draft-eagle3"),
+    ("mtp", "draft-mtp"),
+    ("dflash", "draft-dflash"),
+)
+"""The type of each kind of draft."""
+_FACTS = (FIRST_CHOICES, LENGTH, SAMPLED, HEADS, DEFAULTS, ORDER, GGUF)
+LLAMA_CPP = Engine("llama.cpp", "build 11434", _FACTS, takes_min_p=True, methods=METHODS)
 
 
 def llama_cpp_settings(ask: Ask) -> EngineSettings | None:
@@ -47,7 +62,7 @@ def llama_cpp_settings(ask: Ask) -> EngineSettings | None:
         return None
     sampling = ask.sampling
     options: dict[str, Any] = {
-        "spec-type": "draft-simple",
+        "spec-type": LLAMA_CPP.method(ask.draft.kind),
         "spec-draft-n-max": best.shape.nodes,
         "spec-draft-p-min": 0,
         "temp": sampling.temperature,
@@ -56,7 +71,7 @@ def llama_cpp_settings(ask: Ask) -> EngineSettings | None:
         options |= {"top-k": sampling.top_k or 0, "top-p": sampling.top_p or 1.0, "min-p": sampling.min_p or 0}
     files = [f"{model.name.rpartition('/')[2]}.gguf" for model in (ask.target, ask.drafter)]
     paste = command(["llama-server", "-m", files[0], "-md", files[1]], options)
-    remarks = [FIRST_CHOICES.as_rule, GGUF.does]
+    remarks = [FIRST_CHOICES.as_rule, *([HEADS.does] if ask.head else []), GGUF.does]
     if not ask.greedy:
         remarks += [f"With spec-draft-sampling probabilistic: {SAMPLED.clause}", DEFAULTS.does]
     if (sampling.top_p or sampling.min_p) and sampling.temperature not in (0, 1):

@@ -37,7 +37,12 @@ COUNTS = Fact(
     "accepted and drafted tokens are up to K too few for each request. What a streamer is handed is exact.",
     "run",
 )
-OPENVINO = Engine("openvino", "2026.4.1", (MATCHED, NOT_LOSSLESS, PRECISION, FORM, COUNTS), True)
+HEADS = Fact(
+    "draft_model",
+    "EAGLE-3 heads have an export of their own, and trees that grow by confidence: no settings here.",
+    "documentation, openvinotoolkit/openvino.genai#3931; not run",
+)
+OPENVINO = Engine("openvino", "2026.4.1", (MATCHED, NOT_LOSSLESS, PRECISION, FORM, COUNTS, HEADS), True)
 
 
 def openvino_settings(ask: Ask) -> EngineSettings | None:

@@ -1,15 +1,20 @@
-"""Settings of SGLang with a draft model: trees or chains of the draft's first choices."""
+"""Settings of SGLang with a draft model or a head: trees or chains of first choices, or sampled chains of a head."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from spectheory.deployment.engines.base import ARGMAX, Ask, EngineSettings, command
+from spectheory.deployment.candidates import DRAFT_MODEL
+from spectheory.deployment.engines.base import ARGMAX, TOKEN, Ask, EngineSettings, command
 from spectheory.deployment.engines.facts import Engine, Fact
 from spectheory.deployment.fastest_tree import fastest_tree
-from spectheory.drafting import Shape, Tree
+from spectheory.drafting import Grown, Shape, Tree
+from spectheory.drafting.grown import grown_passes
+from spectheory.errors import SettingError
 from spectheory.prediction import Prediction, predict
+from spectheory.prediction.grown_trees import grown_rules, measured_shape
 from spectheory.verification import TopKMatch
 
 _CHECKED = "source of 0.5.23; not run"
@@ -20,7 +25,7 @@ FIRST_CHOICES = Fact(
     "documentation, sgl-project/sglang#10308; not run",
 )
 REFUSED = Fact(
-    "--speculative-use-rejection-sampling",
+    "--speculative-use-rejection-sampling, STANDALONE",
     "Sampled drafts are not available: speculative-use-rejection-sampling is refused for a draft model of its own "
     "(STANDALONE).",
     f"{_CHECKED}: `NotImplementedError`, only EAGLE, EAGLE3 and NEXTN take it",
@@ -30,15 +35,35 @@ MATCHED = Fact(
 )
 GROWN = Fact(
     "--speculative-num-steps, --speculative-eagle-topk, --speculative-num-draft-tokens",
-    "Each call grows a new tree by the draft's confidence; the prediction is an estimate, for the best fixed tree of "
-    "that size.",
+    "Each call grows a new tree by the draft's confidence. The prediction is exact for the size that a trace was "
+    "measured with (--grow); else it is an estimate, for the best fixed tree of that size.",
     "documentation: num-draft-tokens counts the root, so it is nodes + 1; not run",
 )
 DTYPE = Fact("--dtype", "It is the type of both models: the draft is loaded in the target's.", _CHECKED)
 MIN_P = Fact(
     "min_p", "Verification leaves min-p out: no settings for traces with it.", "sgl-project/sglang#10617, open"
 )
-SGLANG = Engine("sglang", "0.5.23", (FIRST_CHOICES, REFUSED, MATCHED, GROWN, MIN_P, DTYPE))
+HEADS = Fact(
+    "--speculative-algorithm EAGLE3, NEXTN or DFLASH",
+    "Heads by kind (NEXTN is MTP), with the path of the head. EAGLE3 and NEXTN draft first choices like STANDALONE, in "
+    "chains or grown trees. There is none for P-EAGLE.",
+    "documentation; P-EAGLE: sgl-project/sglang#23171, open; not run",
+)
+SAMPLED = Fact(
+    "--speculative-use-rejection-sampling, EAGLE3 or NEXTN",
+    "Token verification of sampled drafts, of chains (eagle-topk 1).",
+    "documentation, sgl-project/sglang#26312; not run",
+)
+DFLASH = Fact(
+    "--speculative-algorithm DFLASH --speculative-num-draft-tokens",
+    "A chain drafted in one pass; num-draft-tokens counts the root. Its rule above temperature 0 is not documented: "
+    "taken to be first choices accepted with the target's probability.",
+    "documentation, sgl-project/sglang#23553; not run",
+)
+METHODS = ((DRAFT_MODEL, "STANDALONE"), ("eagle3", "EAGLE3"), ("mtp", "NEXTN"), ("dflash", "DFLASH"))
+"""The algorithm of each kind of draft."""
+_FACTS = (FIRST_CHOICES, REFUSED, MATCHED, GROWN, HEADS, SAMPLED, DFLASH, MIN_P, DTYPE)
+SGLANG = Engine("sglang", "0.5.23", _FACTS, methods=METHODS)
 
 
 @dataclass(frozen=True)
@@ -72,7 +97,7 @@ class GrownTree(Shape):
     @property
     def passes(self) -> tuple[int, ...]:
         """One token first, then `top` in each pass."""
-        return (1,) + (self.top,) * (self.depth - 1)
+        return grown_passes(self.top, self.depth)
 
     @property
     def max_rank(self) -> int:
@@ -89,43 +114,53 @@ class GrownTree(Shape):
 
 
 def sglang_settings(ask: Ask) -> EngineSettings | None:
-    """The faster of a tree and a chain of first choices."""
-    known = [p for p in (ask.drafted(ARGMAX), None if ask.greedy else _tree(ask)) if p is not None]
-    if not known:
+    """The fastest of a tree and a chain of first choices, and for heads a sampled chain."""
+    rules = (TOKEN, ARGMAX) if ask.head and not ask.parallel else (ARGMAX,)
+    known = [p for p in (ask.drafted(*rules), None if ask.parallel else _tree(ask)) if p is not None]
+    algorithm = SGLANG.method(ask.draft.kind)
+    if not known or algorithm is None:
         return None
     best = max(known, key=lambda p: p.gain)
     target, drafter = ask.target, ask.drafter
     of_target = {"revision": target.revision, "dtype": target.dtype}
     options: dict[str, Any] = {
         **{name: value for name, value in of_target.items() if value},
-        "speculative-algorithm": "STANDALONE",
+        "speculative-algorithm": algorithm,
         "speculative-draft-model-path": drafter.source,
         **({"speculative-draft-model-revision": drafter.revision} if drafter.revision else {}),
-        "speculative-num-steps": best.shape.depth,
-        "speculative-eagle-topk": best.shape.top if isinstance(best.shape, GrownTree) else 1,
-        "speculative-num-draft-tokens": best.shape.nodes + 1,
+        **_size(ask, best.shape),
+        **({"speculative-use-rejection-sampling": True} if best.rule.name == TOKEN and not ask.greedy else {}),
     }
     words = ["python", "-m", "sglang.launch_server", "--model-path", target.source]
     return ask.settings(SGLANG, best, options, command(words, options), _remarks(ask, best))
 
 
+def _size(ask: Ask, shape: Shape) -> dict[str, Any]:
+    """Steps, top and tokens; a head that drafts in one pass has the last alone."""
+    top = shape.top if isinstance(shape, GrownTree | Grown) else 1
+    steps = {} if ask.parallel else {"speculative-num-steps": shape.depth, "speculative-eagle-topk": top}
+    return {**steps, "speculative-num-draft-tokens": shape.nodes + 1}
+
+
 def _tree(ask: Ask) -> Prediction | None:
-    """The fastest tree of first choices, with the passes that growing it takes."""
+    """The grown tree that was measured, else the fastest tree of first choices, with the passes that growing takes."""
     trace, cost, rule = ask.draft.trace, ask.draft.cost, TopKMatch()
-    if rule.lacks(trace.columns):
+    for grown in grown_rules(trace):
+        with suppress(SettingError):  # latencies of other passes
+            return predict(trace, grown, measured_shape(trace), cost)
+    if ask.greedy or rule.lacks(trace.columns):
         return None
     wanted = fastest_tree(trace, rule, cost, ask.nodes, drafted_as=GrownTree)
     return predict(trace, rule, wanted, cost) if wanted else None
 
 
 def _remarks(ask: Ask, best: Prediction) -> list[str]:
-    types = [DTYPE.does] if ask.types_differ else []
+    heads = [DFLASH.does if ask.parallel else HEADS.does] if ask.head else []
+    types = [*heads, *([DTYPE.does] if ask.types_differ else [])]
+    grown = [GROWN.does] if isinstance(best.shape, GrownTree | Grown) else []
     if ask.greedy:
-        return [
-            MATCHED.as_rule,
-            "A greedy trace ranks no second choices, so no tree is predicted.",
-            ask.requests,
-            *types,
-        ]
-    grown = [GROWN.does] if isinstance(best.shape, GrownTree) else []
-    return [FIRST_CHOICES.as_rule, REFUSED.does, *grown, ask.requests, *types]
+        alone = "A greedy trace ranks no second choices: a tree is predicted where it was measured with --grow."
+        return [MATCHED.as_rule, *(grown or [alone]), ask.requests, *types]
+    if best.rule.name == TOKEN:
+        return [SAMPLED.as_rule, ask.requests, *types]
+    return [FIRST_CHOICES.as_rule, *([] if ask.head else [REFUSED.does]), *grown, ask.requests, *types]

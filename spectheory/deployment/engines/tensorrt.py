@@ -1,9 +1,10 @@
-"""Settings of TensorRT-LLM with a draft model, which drafts first choices."""
+"""Settings of TensorRT-LLM with a draft model or a head, which drafts first choices."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from spectheory.deployment.candidates import DRAFT_MODEL
 from spectheory.deployment.engines.base import ARGMAX, Ask, EngineSettings
 from spectheory.deployment.engines.facts import Engine, Fact
 from spectheory.deployment.engines.huggingface import arguments
@@ -20,13 +21,26 @@ SAMPLED = Fact(
     "documentation; not run",
 )
 DTYPE = Fact("LLM(dtype, revision)", "The type and the commit of the target.", "documentation; not run")
-TENSORRT_LLM = Engine("tensorrt-llm", "1.3.0rc29", (FIRST_CHOICES, SAMPLED, DTYPE))
+HEADS = Fact(
+    "Eagle3DecodingConfig, MTPDecodingConfig, DFlashDecodingConfig",
+    "Heads by kind; they draft first choices like a draft model, DFlash all of them in one pass. There is none for "
+    "P-EAGLE.",
+    "documentation of 1.3.0rc27, NVIDIA/TensorRT-LLM#15775; not run",
+)
+METHODS = (
+    (DRAFT_MODEL, "DraftTargetDecodingConfig"),
+    ("eagle3", "Eagle3DecodingConfig"),
+    ("mtp", "MTPDecodingConfig"),
+    ("dflash", "DFlashDecodingConfig"),
+)
+"""The class of each kind of draft."""
+TENSORRT_LLM = Engine("tensorrt-llm", "1.3.0rc29", (FIRST_CHOICES, SAMPLED, HEADS, DTYPE), methods=METHODS)
 
 
 def tensorrt_settings(ask: Ask) -> EngineSettings | None:
     """The fastest chain of the draft's first choices."""
-    best = ask.drafted(ARGMAX)
-    if best is None:
+    best, config = ask.drafted(ARGMAX), TENSORRT_LLM.method(ask.draft.kind)
+    if best is None or config is None:
         return None
     options: dict[str, Any] = {"max_draft_len": best.shape.nodes, "speculative_model": ask.drafter.source}
     target = ask.target
@@ -34,13 +48,13 @@ def tensorrt_settings(ask: Ask) -> EngineSettings | None:
     paste = "\n".join(
         [
             "from tensorrt_llm import LLM",
-            "from tensorrt_llm.llmapi import DraftTargetDecodingConfig",
-            f"speculation = DraftTargetDecodingConfig({arguments(options)})",
+            f"from tensorrt_llm.llmapi import {config}",
+            f"speculation = {config}({arguments(options)})",
             f"llm = LLM({arguments({name: value for name, value in model.items() if value})}, "
             "speculative_config=speculation)",
         ]
     )
-    remarks = [FIRST_CHOICES.as_rule]
+    remarks = [FIRST_CHOICES.as_rule, *([HEADS.does] if ask.head else [])]
     if not ask.greedy:
         remarks.append(f"With use_rejection_sampling=True: {SAMPLED.clause}")
     return ask.settings(TENSORRT_LLM, best, options, paste, [*remarks, ask.requests])

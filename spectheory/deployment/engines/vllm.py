@@ -1,4 +1,4 @@
-"""Settings of vLLM: chains from a draft model, which drafts first choices unless told to sample."""
+"""Settings of vLLM: chains from a draft model or a head, which drafts first choices unless told to sample."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from spectheory.cost import AffineCost, Roofline
 from spectheory.deployment.batches import BATCHES, batch_ranges, best_lengths
+from spectheory.deployment.candidates import DRAFT_MODEL
 from spectheory.deployment.engines.base import ARGMAX, TOKEN, Ask, EngineSettings, command
 from spectheory.deployment.engines.facts import Engine, Fact
 from spectheory.prediction import Prediction
@@ -59,30 +60,55 @@ BY_BATCH = Fact(
 DTYPE = Fact(
     "--dtype", "It is the type of both models: the draft is loaded in the target's.", "source: `SpeculativeConfig`"
 )
+SUFFIX_METHOD = Fact(
+    '"method": "suffix"',
+    "Suffix decoding, which copies from the text and from earlier requests; model runner V1 needs arctic-inference. It "
+    "drafts a number of tokens that varies, or in V2 num_speculative_tokens always.",
+    "documentation; not run",
+)
 LOOKUP_NGRAM_METHOD = Fact(
     '"method": "ngram", "prompt_lookup_max", "prompt_lookup_min"',
     "Prompt lookup: copies from the earliest occurrence of the longest suffix; prompt_lookup_min left open is "
     "prompt_lookup_max.",
     "source: `ngram_proposer.py`, `SpeculativeConfig`; not run",
 )
-VLLM = Engine(
-    "vllm",
-    "0.32.0",
-    (FIRST_CHOICES, SAMPLED, BLOCK_IGNORED, MATCHED, CUT, MIN_P, BY_BATCH, DTYPE, CPU_BUILD, LOOKUP_NGRAM_METHOD),
+HEADS = Fact(
+    '"method": "eagle3", "mtp" or "dflash"',
+    "Heads by kind, with the path of the head as model. Like draft models they draft first choices by default.",
+    "documentation of speculative decoding; not run",
 )
+PARALLEL = Fact(
+    '"parallel_drafting": true',
+    "A P-EAGLE head is an eagle3 one that drafts all tokens in one pass; dflash always does. Settings here leave "
+    "parallel heads at first choices, the default.",
+    "documentation, vllm-project/vllm#32887; sampled marginals: not run",
+)
+METHODS = (
+    (DRAFT_MODEL, "draft_model"),
+    ("eagle3", "eagle3"),
+    ("peagle", "eagle3"),
+    ("mtp", "mtp"),
+    ("dflash", "dflash"),
+)
+"""The method of each kind of draft."""
+_VERIFYING = (FIRST_CHOICES, SAMPLED, BLOCK_IGNORED, MATCHED, CUT, MIN_P)
+_DRAFTING = (HEADS, PARALLEL, BY_BATCH, DTYPE, CPU_BUILD, LOOKUP_NGRAM_METHOD, SUFFIX_METHOD)
+VLLM = Engine("vllm", "0.32.0", (*_VERIFYING, *_DRAFTING), methods=METHODS)
 DRAWN = {TOKEN: ("probabilistic", "standard"), ARGMAX: ("greedy", "standard")}
 """vLLM's names for sampling and rejecting drafts under each rule."""
 
 
 def vllm_settings(ask: Ask) -> EngineSettings | None:
     """The fastest chain under one of its rules, with the length by batch size where costs depend on the batch."""
-    best = ask.drafted(TOKEN, ARGMAX)
+    best = ask.drafted(ARGMAX) if ask.parallel else ask.drafted(TOKEN, ARGMAX)
     if best is None:
         return None
     options: dict[str, Any] = {"model": ask.drafter.source}
     if ask.drafter.revision:
         options["revision"] = ask.drafter.revision
-    options |= {"method": "draft_model", "num_speculative_tokens": best.shape.nodes}
+    options |= {"method": VLLM.method(ask.draft.kind), "num_speculative_tokens": best.shape.nodes}
+    if ask.draft.kind == "peagle":
+        options["parallel_drafting"] = True
     if not ask.greedy:
         drawn, rejected = DRAWN[best.rule.name]
         options |= {"draft_sample_method": drawn, "rejection_sample_method": rejected}
@@ -109,7 +135,8 @@ def _ranges(ask: Ask, best: Prediction) -> Sequence[tuple[int, int, int]]:
 
 
 def _remarks(ask: Ask, best: Prediction) -> list[str]:
-    types = [DTYPE.does] if ask.types_differ else []
+    heads = [HEADS.does] if ask.head else []
+    types = [*heads, *([PARALLEL.does] if ask.parallel else []), *([DTYPE.does] if ask.types_differ else [])]
     if ask.greedy:
         return [MATCHED.as_rule, ask.requests, *types]
     lines = [(SAMPLED if best.rule.name == TOKEN else FIRST_CHOICES).as_rule, BLOCK_IGNORED.does, CPU_BUILD.does]

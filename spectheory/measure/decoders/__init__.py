@@ -1,4 +1,4 @@
-"""Reference decoders for real pairs: plain, by rule, trees, prompt lookup; every call is recorded.
+"""Reference decoders for real pairs: plain, by rule, trees, prompt lookup, draft heads; every call is recorded.
 
 Importing this needs the extra ``models``. :mod:`spectheory.measure` states what holds for all functions.
 """

@@ -55,6 +55,9 @@ def decode(
     randomness of a text is fixed by `seed` and its number: texts depend on `batch`, device and precision only by
     rounding. With the rule ``race`` they depend on the shape and the draft only by rounding too. `verifier` replaces
     the method's own, e.g. by a biased one for comparison.
+
+    A draft head hears the hidden states of the target's passes (§10). Its prompts have two tokens or more, and it reads
+    the texts of a batch one after the other.
     """
     sampling = sampling or Sampling()
     _check_numbers(method, sampling, seed, {"tokens": tokens, "batch": batch, "chunk": chunk})

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
-from transformers.models.llama import modeling_llama as llama
-from transformers.models.qwen3 import modeling_qwen3 as qwen3
 
 
 @dataclass(frozen=True)
@@ -21,15 +20,22 @@ class Family:
     rotary: Any
 
 
-FAMILIES = {
-    "llama": Family(llama.LlamaDecoderLayer, llama.LlamaRMSNorm, llama.LlamaRotaryEmbedding),
-    "qwen3": Family(qwen3.Qwen3DecoderLayer, qwen3.Qwen3RMSNorm, qwen3.Qwen3RotaryEmbedding),
+FAMILIES = {"llama": ("llama", "Llama", ""), "qwen3": ("qwen3", "Qwen3", "")}
+"""Model types of plain transformers: module in transformers, and how the names of its classes begin."""
+HYBRID = {
+    "qwen3_next": ("qwen3_next", "Qwen3Next", ""),
+    "qwen3_5_text": ("qwen3_5", "Qwen3_5", "Text"),
+    "qwen3_5_moe_text": ("qwen3_5_moe", "Qwen3_5Moe", "Text"),
 }
+"""Model types with layers of full attention among others, and what stands before ``RotaryEmbedding`` there."""
 
 
 def family_of(block: Any) -> Family:
     """The family of a configuration."""
-    return FAMILIES[block.model_type]
+    folder, begin, rotary = (FAMILIES | HYBRID)[block.model_type]
+    module = importlib.import_module(f"transformers.models.{folder}.modeling_{folder}")
+    names = f"{begin}DecoderLayer", f"{begin}RMSNorm", f"{begin}{rotary}RotaryEmbedding"
+    return Family(*(getattr(module, name) for name in names))
 
 
 def mask_of(seen: Tensor, dtype: torch.dtype) -> Tensor:

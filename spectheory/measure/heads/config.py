@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import transformers
 
 from spectheory.errors import ModelError
+from spectheory.measure.heads.blocks import FAMILIES
 from spectheory.measure.hub import guarded
 
 KNOWN_VERSION = (0, 9)
@@ -144,10 +145,10 @@ def _block(raw: Mapping[str, Any], name: str, families: tuple[str, ...]) -> Any:
         heads = f"{block.num_attention_heads} and {block.num_key_value_heads}"
         _refuse(name, f"num_attention_heads and num_key_value_heads of {heads}", "the second must divide the first")
     rotation = getattr(block, "rope_parameters", None) or {}
-    if rotation.get("partial_rotary_factor", 1) != 1:
+    if family in FAMILIES and rotation.get("partial_rotary_factor", 1) != 1:
         _refuse(name, "partial_rotary_factor", "position embeddings must turn whole vectors", "use another head")
     block._commit_hash = raw.get("_commit_hash")
-    block._attn_implementation = "sdpa"
+    block._attn_implementation, block._experts_implementation = "sdpa", "eager"
     return block
 
 
@@ -180,7 +181,7 @@ def _verifier(raw: Mapping[str, Any]) -> str | None:
     return str(name) if name else None
 
 
-def _newer(raw: Mapping[str, Any], name: str, version: str, fields: set[str]) -> tuple[str, ...]:
+def _newer(raw: Mapping[str, Any], name: str, version: str, fields: set[str | None]) -> tuple[str, ...]:
     """A remark about a newer version; refused if it has fields whose meaning is not known."""
     numbers = re.match(r"(\d+)\.(\d+)", version)
     if numbers is None or (int(numbers[1]), int(numbers[2])) <= KNOWN_VERSION:

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from spectheory.measure.heads.blocks import Family, Keys, family_of, mask_of
+from spectheory.errors import ModelError
+from spectheory.measure.heads.blocks import HYBRID, Family, Keys, family_of, mask_of
 from spectheory.measure.heads.config import HeadConfig
 from spectheory.measure.heads.pairs import AutoregressiveHead
 
@@ -18,7 +19,7 @@ class MtpLayer(nn.Module):
     def __init__(self, family: Family, block: Any) -> None:
         super().__init__()
         width, eps = block.hidden_size, block.rms_norm_eps
-        layer = family.layer(block, 0)
+        layer = family.layer(block, _full_attention(block))
         for name, part in layer.named_children():
             self.add_module(name, part)
         self._layer = (layer,)  # its parts are those above
@@ -32,6 +33,16 @@ class MtpLayer(nn.Module):
         return self.final_layernorm(self._layer[0](self.input_proj(both), **rest))
 
 
+def _full_attention(block: Any) -> int:
+    """The last layer of full attention, whose kind the head's layer is."""
+    kinds = getattr(block, "layer_types", None) or ["full_attention"]
+    if "full_attention" not in kinds:
+        raise ModelError(
+            "the mtp head has no layer of full attention", limit="its layer is one", remedy="download the head again"
+        )
+    return len(kinds) - 1 - kinds[::-1].index("full_attention")
+
+
 class Mtp(AutoregressiveHead):
     """A multi-token-prediction head, for one draft per call.
 
@@ -41,13 +52,19 @@ class Mtp(AutoregressiveHead):
 
     kind: ClassVar[str] = "mtp"
     fields: ClassVar[dict[str, Any]] = {"num_nextn_predict_layers": 1}
-    families: ClassVar[tuple[str, ...]] = ("qwen3",)
+    families: ClassVar[tuple[str, ...]] = ("qwen3", *HYBRID)
     blocks_named: ClassVar[str] = "mtp_layers"
     first_position: ClassVar[int] = 0
 
     def __init__(self, config: HeadConfig, layers: tuple[int, ...], **of_target: Any) -> None:
         super().__init__(config, layers, **of_target)
         self.deepest = 1
+        if config.fields["num_nextn_predict_layers"] != 1:
+            raise ModelError(
+                f"the mtp head has num_nextn_predict_layers = {config.fields['num_nextn_predict_layers']}",
+                limit="a checkpoint holds one layer",
+                remedy="use a head of one layer",
+            )
         family = family_of(config.block)
         self.blocks = nn.ModuleList([MtpLayer(family, config.block)])
         self.rotary = family.rotary(config.block)

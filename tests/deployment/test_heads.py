@@ -1,0 +1,185 @@
+"""Plans with heads: kinds side by side, each engine's method for them, and drafts that cannot be compared."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spectheory.cli import main
+from spectheory.cost import ConstantRatio
+from spectheory.deployment import Draft, EngineSettings, engine_settings, rank_drafts, without_method
+from spectheory.deployment.engines import ENGINES
+from spectheory.drafting import Grown
+from spectheory.errors import SettingError
+from spectheory.prediction import predict
+from spectheory.trace import GIVEN_TEXT, SAMPLED_TEXT, Trace
+from spectheory.verification import PATH_RULES
+from tests.made_up import each
+from tests.toy_drafts import table, text_trace
+
+GROWN = Grown(6, 2, 3)
+METHODS = {
+    "draft model": {"vllm": "draft_model", "sglang": "STANDALONE", "llama.cpp": "draft-simple"},
+    "eagle3": {"vllm": "eagle3", "sglang": "EAGLE3", "llama.cpp": "draft-eagle3"},
+    "peagle": {"vllm": "eagle3"},
+    "dflash": {"vllm": "dflash", "sglang": "DFLASH", "llama.cpp": "draft-dflash"},
+    "mtp": {"vllm": "mtp", "sglang": "NEXTN", "llama.cpp": "draft-mtp"},
+}
+CLASSES = {"eagle3": "Eagle3DecodingConfig", "dflash": "DFlashDecodingConfig", "mtp": "MTPDecodingConfig"}
+
+
+def head(kind: str, seed: int = 4, *, grown: bool = False, **settings: Any) -> Trace:
+    """A trace of a draft of this kind; text_trace is one by position, which a head of one draft is too."""
+    trace = text_trace(seed, 0.7, **settings)
+    provenance: dict[str, Any] = {**trace.provenance, "sources": {"target": "/large", "draft": "/head"}}
+    provenance["draft"] = {**provenance["draft"], "parallel": kind in ("dflash", "peagle")}
+    if kind != "draft model":
+        provenance["draft"]["kind"] = kind
+    columns = dict(trace.columns)
+    if grown:
+        columns["grown_match"] = np.random.default_rng(seed).integers(0, 4, len(trace))
+        provenance["settings"] = {**provenance["settings"], "grown": GROWN.size}
+    return Trace(columns, trace.texts, provenance)
+
+
+def of_engines(trace: Trace, k_max: int = 4) -> dict[str, EngineSettings]:
+    found = engine_settings([Draft("x", trace, table(draft=0.1))], k_max=k_max, nodes=6)
+    return {settings.engine: settings for settings in found if settings.candidate.prediction.rule.uses_draft}
+
+
+@each("kind", METHODS)
+@each("temperature", [0.0, 1.0])
+def test_each_engine_names_the_method(kind: str, temperature: float) -> None:
+    found = of_engines(head(kind, temperature=temperature))
+    named = {
+        "vllm": lambda options: options["method"],
+        "sglang": lambda options: options["speculative-algorithm"],
+        "llama.cpp": lambda options: options["spec-type"],
+    }
+    assert {name: named[name](found[name].options) for name in named if name in found} == METHODS[kind]
+    words = shlex.split(found["vllm"].paste)
+    assert json.loads(words[-1]) == found["vllm"].options
+    assert found["vllm"].options["model"] == "/head"
+    assert found["vllm"].options.get("parallel_drafting", False) == (kind == "peagle")
+    lacking = {engine.name for engine in ENGINES} - {"openvino"} - set(found)
+    said = without_method([Draft("x", head(kind), ConstantRatio(0.1))])
+    assert (said == []) == (kind == "draft model")
+    assert all(f"for {kind} drafts" in said[0] and name in said[0] for name in lacking if said)
+
+
+def test_a_parallel_head_has_no_steps_and_first_choices() -> None:
+    """DFlash drafts a block; sampled marginals are not pasted, as no engine was seen to draft them."""
+    found = of_engines(head("dflash"))
+    assert {settings.candidate.prediction.rule.name for settings in found.values()} == {"argmax"}
+    options, shape = found["sglang"].options, found["sglang"].candidate.prediction.shape
+    assert options["speculative-num-draft-tokens"] == shape.nodes + 1
+    assert not {"speculative-num-steps", "speculative-eagle-topk"} & set(options)
+    assert found["vllm"].options["draft_sample_method"] == "greedy"
+    assert any("one pass" in line for line in found["vllm"].remarks)
+
+
+def test_sampled_drafts_of_sglang_are_for_heads_that_read_their_drafts() -> None:
+    """Rejection sampling is refused for a draft model, and pasted for EAGLE-3 where it is faster."""
+    columns = {**head("eagle3").columns, "draft_rank": np.full(240, 5000)}  # first choices are never right
+    for kind, sampled in (("eagle3", True), ("mtp", True), ("draft model", False)):
+        options = of_engines(replace(head(kind), columns=columns))["sglang"].options
+        assert options.get("speculative-use-rejection-sampling", False) is sampled
+        assert options["speculative-eagle-topk"] == 1
+
+
+@each("kind", ["draft model", "eagle3"])
+@each("temperature", [0.0, 1.0])
+def test_sglang_has_the_exact_number_of_the_tree_that_was_measured(kind: str, temperature: float) -> None:
+    trace = head(kind, grown=True, temperature=temperature)
+    columns = {**trace.columns, "draft_rank": np.full(240, 5000), "log_draft": trace.columns["log_target"] - 9}
+    trace = replace(trace, columns={**columns, "greedy_agreement": np.zeros(240, dtype=bool)})
+    settings = of_engines(trace)["sglang"]
+    exact = predict(trace, PATH_RULES["grown"], GROWN, table(draft=0.1))
+    assert settings.candidate.prediction.tokens_per_call == exact.tokens_per_call
+    assert settings.candidate.prediction.shape == GROWN
+    options = settings.options
+    assert options["speculative-num-steps"] == GROWN.depth
+    assert options["speculative-eagle-topk"] == GROWN.top
+    assert options["speculative-num-draft-tokens"] == GROWN.nodes + 1
+    assert any("exact for the size" in line for line in settings.remarks)
+
+
+@each("kind", CLASSES)
+def test_tensorrt_code_runs(kind: str) -> None:
+    """On stand-ins that keep what they are called with."""
+    told: dict[str, Any] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "tensorrt_llm", SimpleNamespace(LLM=lambda **options: told.update(options)))
+        config = SimpleNamespace(**{CLASSES[kind]: lambda **options: options})
+        patch.setitem(sys.modules, "tensorrt_llm.llmapi", config)
+        settings = of_engines(head(kind))["tensorrt-llm"]
+        exec(settings.paste, {})
+    assert told["speculative_config"] == settings.options
+    assert settings.options["speculative_model"] == "/head"
+
+
+def test_kinds_are_ranked_side_by_side() -> None:
+    drafts = [
+        Draft("small", head("draft model", grown=True), table(draft=0.1)),
+        Draft("eagle", head("eagle3", 5), table(draft=0.05)),
+    ]
+    ranking = rank_drafts(drafts, k_max=4, nodes=4)
+    kinds = {(c.draft.name, c.draft_kind, c.kind) for c in ranking.candidates}
+    assert {("small", "draft model", "chain"), ("eagle", "eagle3", "chain"), ("small", "draft model", "tree")} <= kinds
+    (tree,) = (c for c in ranking.candidates if c.prediction.rule.name == "grown")
+    assert (tree.shape, tree.as_dict()["passes"], tree.as_dict()["nodes"]) == ("grown 6x2x3", 3, 6)
+    cheap = replace(table(draft=0.1), target={m: table().target[m] for m in (1, 2)})
+    left = rank_drafts([replace(drafts[0], cost=cheap)], k_max=1, nodes=1).left_out
+    assert any("grown trees" in line for line in left)
+
+
+def with_provenance(trace: Trace, **facts: Any) -> Trace:
+    return replace(trace, provenance={**trace.provenance, **facts})
+
+
+RECORDED = Trace(
+    {**text_trace(5, 0.7).columns, "recorded_match": np.zeros((240, 1), dtype=int)}, text_trace(5, 0.7).texts, {}
+)
+
+
+@each(
+    "one, two, said",
+    [
+        (head("eagle3"), with_provenance(head("dflash"), target={"name": "org/large", "fingerprint": "g"}), "target"),
+        (head("eagle3"), head("dflash", temperature=0.7), "sampling"),
+        (
+            with_provenance(head("eagle3"), origin=SAMPLED_TEXT),
+            with_provenance(head("dflash"), origin=GIVEN_TEXT),
+            "origin of the texts",
+        ),
+        (head("eagle3"), RECORDED, "b holds recorded lengths and a does not"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_in_one_line(one: Trace, two: Trace, said: str) -> None:
+    with pytest.raises(SettingError, match=said) as refused:
+        rank_drafts([Draft("a", one, table()), Draft("b", two, table())])
+    assert "\n" not in str(refused.value)
+
+
+def test_the_plan_shows_kinds_and_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, trace in (("small", head("draft model", grown=True)), ("head", head("eagle3", 5))):
+        trace.write(tmp_path / name / "trace.parquet")
+    asked = [f"{name}={tmp_path / name}" for name in ("small", "head")]
+    for folder in ("small", "head"):
+        table(draft=0.1).write(tmp_path / folder / "latency.json")
+    command = ["plan", "--trace", asked[0], "--trace", asked[1], "--k-max", "3", "--nodes-max", "1"]
+    assert main(command) == 0
+    shown = capsys.readouterr().out
+    assert "eagle3" in shown
+    assert "grown 6x2x3" in shown
+    assert "No settings here for eagle3 drafts: transformers, openvino, onnxruntime." in shown
+    assert main([*command, "--rule", "grown"]) == 2
+    assert "add a rule, as argmax" in capsys.readouterr().err

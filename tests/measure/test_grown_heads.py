@@ -1,0 +1,85 @@
+"""Trees that heads grow: measured at every start, against one call after the other, and against calls as decoded."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from spectheory.distributions import Sampling
+from spectheory.drafting import Grown
+from spectheory.errors import TextError
+from spectheory.measure import ModelPair
+from spectheory.measure.decoders import Method, decode
+from spectheory.measure.decoders.drafted import DraftTree
+from spectheory.measure.grown import grown_columns
+from spectheory.measure.heads.base import AutoregressiveReading, ParallelReading
+from spectheory.measure.heads.hidden import HiddenStates
+from spectheory.prediction.paths import calls_of_texts
+from spectheory.verification import PATH_RULES
+from tests.decoders.test_drafts import paths_of
+from tests.made_up import each
+from tests.measure.test_grown import Path, depth_of, drive
+from tests.toy_heads import TOYS, ToyHead, with_head
+
+SHAPE = Grown(10, 3, 4)
+PROMPT = torch.arange(1, 12) % 64
+
+
+def one_call(pair: ModelPair, before: Tensor, path: Path) -> Tensor:
+    """The head's logits after a path of drafts, from the text before the call alone."""
+    head = pair.draft.network
+    with HiddenStates(pair.target.network, head.layers) as states, torch.inference_mode():
+        pair.target.network(before[None, :-1], use_cache=False)
+    reading = head.reading()
+    reading.read(states.take()[0], before[1:])
+    last = torch.tensor([len(before) - 2])
+    if isinstance(reading, ParallelReading):
+        return reading.block(last, SHAPE.depth)[0, len(path)]
+    assert isinstance(reading, AutoregressiveReading)
+    logits, parent = reading.first(last), -1 - last
+    for depth, token in enumerate(path):
+        logits = reading.extend(parent, torch.tensor([token]))
+        parent = torch.tensor([depth])
+    return logits[0]
+
+
+@each("kind", TOYS)
+def test_measured_is_one_call_after_the_other(tiny_pair: ModelPair, kind: type[ToyHead]) -> None:
+    pair = with_head(tiny_pair, kind)
+    (made,) = decode(pair, [PROMPT], Method("plain"), tokens=14, sampling=Sampling(0.7), seed=5, stop_at_end=False)
+    expected = []
+    for start in range(len(made.output_ids)):
+        before, tree = torch.cat([PROMPT, made.output_ids[:start]]), DraftTree()
+        drive(tree, SHAPE, lambda path, before=before: one_call(pair, before, path).double().softmax(-1).tolist())
+        follows = tuple(made.output_ids[start : start + SHAPE.depth].tolist())
+        expected.append(depth_of(follows, paths_of(tree)))
+    assert len(set(expected)) > 1
+    for chunk in (4, 256):
+        found = grown_columns(pair, PROMPT, made.output_ids, SHAPE, chunk=chunk)["grown_match"]
+        assert found.tolist() == expected
+
+
+@each("kind", TOYS)
+@each("temperature", [0.0, 1.0])
+def test_counted_calls_are_those_expected(tiny_pair: ModelPair, kind: type[ToyHead], temperature: float) -> None:
+    """Exactly, given the text; the trees of the draft model of the pair expect others (the control)."""
+    pair, prompts = with_head(tiny_pair, kind), [PROMPT, PROMPT + 20]
+    made = decode(pair, prompts, Method("grown", SHAPE), tokens=30, sampling=Sampling(temperature), seed=2, batch=2)
+
+    def expected(of: ModelPair) -> list[float]:
+        found = []
+        for prompt, one in zip(prompts, made, strict=True):
+            survival = PATH_RULES["grown"].path_survival(grown_columns(of, prompt, one.output_ids, SHAPE), SHAPE.depth)
+            found.append(float(calls_of_texts(survival, np.array([len(one.output_ids)])).expected[0]))
+        return found
+
+    counted = [len(one.calls) for one in made]
+    assert counted == expected(pair)
+    assert counted != expected(tiny_pair)
+
+
+def test_a_prompt_of_one_token_is_refused(tiny_pair: ModelPair) -> None:
+    with pytest.raises(TextError, match="two"):
+        grown_columns(with_head(tiny_pair), torch.tensor([3]), torch.tensor([4, 5]), SHAPE)
