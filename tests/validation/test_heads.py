@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 import math
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from spectheory.cli import main
 from spectheory.drafting import Batch, Chain, KAry
 from spectheory.errors import SettingError
 from spectheory.measure import MeasureSettings, ModelPair, load_pair
@@ -133,3 +135,27 @@ def test_what_a_head_cannot_be_asked_is_one_line(tiny_pair: ModelPair, tmp_path:
             validate(pair, PROMPTS, question, tmp_path / "no")
         assert "\n" not in str(caught.value)
     assert not (tmp_path / "no").exists()
+
+
+def test_default_shapes_are_cut_to_the_head(
+    tiny_pair: ModelPair, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that are asked for are refused."""
+    command = importlib.import_module("spectheory.cli.validate")
+    asked: list[Validation] = []
+
+    def noted(pair: ModelPair, prompts: Any, question: Validation, out: Path, **_: Any) -> Any:
+        asked.append(question)
+        raise SettingError("that is all", limit="none", remedy="none")
+
+    pair = with_head(tiny_pair, ToyParallelHead, trained=2, deepest=2)
+    monkeypatch.setattr(command, "load_named", lambda *_, **__: pair)
+    monkeypatch.setattr(command, "validate", noted)
+    assert main(["validate", "--out", str(tmp_path / "out")]) == 2
+    assert (asked[0].shapes, asked[0].how.depth) == ((Chain(1),), 1)
+    assert "shapes deeper than 2 are left out" in capsys.readouterr().err
+    assert main(["validate", "--out", str(tmp_path / "out"), "--k", "3", "--rule", "token"]) == 2
+    assert "token is asked for chain k=3: the head 'toy head' drafts at most 2" in " ".join(
+        capsys.readouterr().err.split()
+    )
+    assert len(asked) == 1
