@@ -153,7 +153,8 @@ def test_ids_that_cannot_be_drafted(name: str) -> None:
 
 def test_mtp_drafts_one_token() -> None:
     head, hidden, text, _ = made("mtp")
-    assert head.deepest == 1
+    assert head.deepest == head.trained == 1
+    assert head.config.trained == 4  # what its file says
     with pytest.raises(SettingError, match="different states; use k = 1"):
         at_once(head, hidden, text, torch.tensor([0]), 2)
 

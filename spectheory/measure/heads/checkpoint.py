@@ -89,7 +89,7 @@ class CheckpointHead(Head):
 
     def final_norm(self, hidden: Tensor) -> Tensor:
         """The target's last hidden states ``[..., width]`` after its final norm."""
-        return self._final_norm[0](hidden)
+        return self._final_norm[0](hidden).to(hidden.device)  # a spread target's norm may be elsewhere
 
     def embed(self, tokens: Tensor) -> Tensor:
         """Embeddings ``[..., width]`` of token ids ``[...]``."""

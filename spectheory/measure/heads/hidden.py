@@ -37,7 +37,8 @@ class HiddenStates:
 
     def take(self) -> Tensor:
         """Hidden states ``[batch, m, layers * width]`` of the last pass, the layers side by side in the given order."""
-        return torch.cat([self._taken[layer] for layer in self.layers], dim=-1)
+        device = self._taken[self.layers[0]].device  # layers of a spread model are on several
+        return torch.cat([self._taken[layer].to(device) for layer in self.layers], dim=-1)
 
     def _keep(self, layer: int) -> Any:
         def hook(module: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:

@@ -58,7 +58,7 @@ class Mtp(AutoregressiveHead):
 
     def __init__(self, config: HeadConfig, layers: tuple[int, ...], **of_target: Any) -> None:
         super().__init__(config, layers, **of_target)
-        self.deepest = 1
+        self.deepest = self.trained = 1
         if config.fields["num_nextn_predict_layers"] != 1:
             raise ModelError(
                 f"the mtp head has num_nextn_predict_layers = {config.fields['num_nextn_predict_layers']}",
