@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 from torch import Tensor, nn
 from transformers import GenerationConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
@@ -25,13 +24,11 @@ from spectheory.measure.heads.hidden import HiddenStates
 from spectheory.pairs import PROMPTS, resolve
 from spectheory.pairs.corpus import standard_library
 from spectheory.pairs.dense_heads import DenseDFlash, DenseEagle3, DenseHead, HeadShape
-from spectheory.pairs.train import VOCABULARY, WINDOW, Schedule, batches, distance, encode, optimise
+from spectheory.pairs.head_checkpoint import save
+from spectheory.pairs.train import WINDOW, Schedule, batches, distance, encode, optimise
 from spectheory.prompts import read_prompts
 
 Drafts = Iterator[tuple[Tensor, Tensor]]
-ARCHITECTURES = {"eagle3": "Eagle3DraftModel", "dflash": "DFlashDraftModel"}
-WITH_MATRICES = ("eagle3",)
-"""Checkpoints with copies of the target's two matrices: speculators 0.9 fills missing ones with random numbers."""
 EAGLE3 = HeadShape(drafts=5, layers=1, feed_forward=192, reads=(2, 6, 9))
 DFLASH = HeadShape(drafts=5, layers=2, feed_forward=128, reads=(2, 6, 9))
 SCHEDULE = Schedule(steps=3000, seed=4, muon=0.02, adamw=3e-3, flat=0.4)
@@ -178,69 +175,6 @@ def make_heads(out: Path) -> None:
         }
         print(name, json.dumps(facts), flush=True)
         save(head, name, target, out / name, facts)
-
-
-def save(head: DenseHead, kind: str, target: LlamaForCausalLM, folder: Path, facts: dict[str, object]) -> None:
-    """Write weights in half precision, the configuration and the facts of the training run."""
-    partial = folder.with_name(folder.name + ".partial")
-    partial.mkdir(parents=True)
-    weights = {name: weight.half().contiguous() for name, weight in head.state_dict().items()}
-    if kind in WITH_MATRICES:
-        for name, matrix in (
-            ("embed_tokens", target.get_input_embeddings()),
-            ("lm_head", target.get_output_embeddings()),
-        ):
-            weights[f"{name}.weight"] = matrix.weight.half()
-    save_file(weights, partial / "model.safetensors", metadata={"format": "pt"})
-    mask = head.mask if isinstance(head, DenseDFlash) else None
-    for name, content in (("config", configuration(head.shape, kind, mask)), ("training", facts)):
-        (partial / f"{name}.json").write_text(json.dumps(content, indent=2) + "\n")
-    partial.rename(folder)
-
-
-def configuration(shape: HeadShape, kind: str, mask: int | None) -> dict[str, object]:
-    """The checkpoint's config.json."""
-    own: dict[str, object] = {
-        "eagle_aux_hidden_state_layer_ids": list(shape.reads),
-        "norm_before_residual": True,
-    }
-    if mask is not None:
-        own = {
-            "aux_hidden_state_layer_ids": list(shape.reads),
-            "block_size": shape.drafts + 1,
-            "mask_token_id": mask,
-        }
-    return {
-        "architectures": [ARCHITECTURES[kind]],
-        "draft_vocab_size": VOCABULARY,
-        "dtype": "float16",
-        **own,
-        "speculators_config": {
-            "algorithm": kind,
-            "default_proposal_method": "greedy",
-            "proposal_methods": [{"proposal_type": "greedy", "speculative_tokens": shape.drafts}],
-            "verifier": {"architectures": ["LlamaForCausalLM"], "name_or_path": "builtin:target"},
-        },
-        "speculators_model_type": kind,
-        "speculators_version": "0.9.0",
-        "tie_word_embeddings": False,
-        "transformer_layer_config": {
-            "attention_bias": False,
-            "head_dim": shape.per_head,
-            "hidden_act": "silu",
-            "hidden_size": shape.width,
-            "intermediate_size": shape.feed_forward,
-            "max_position_embeddings": WINDOW,
-            "model_type": "llama" if mask is None else "qwen3",
-            "num_attention_heads": shape.heads,
-            "num_hidden_layers": shape.layers,
-            "num_key_value_heads": 1,
-            "rms_norm_eps": shape.eps,
-            "rope_parameters": {"rope_theta": shape.theta, "rope_type": "default"},
-            "tie_word_embeddings": False,
-            "vocab_size": VOCABULARY,
-        },
-    }
 
 
 if __name__ == "__main__":

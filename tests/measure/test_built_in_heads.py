@@ -18,7 +18,8 @@ from spectheory.measure.heads.base import Head
 from spectheory.measure.heads.hidden import HiddenStates
 from spectheory.pairs import HEADS, PREFIX, PROMPTS, resolve
 from spectheory.pairs.dense_heads import DenseDFlash, DenseEagle3, DenseHead
-from spectheory.pairs.train_heads import DFLASH, EAGLE3, WITH_MATRICES
+from spectheory.pairs.head_checkpoint import WITH_MATRICES
+from spectheory.pairs.train_heads import DFLASH, EAGLE3
 from spectheory.prompts import read_prompts
 
 KIBIBYTE = 1 << 10
