@@ -136,10 +136,7 @@ def _trace_notes(trace: Trace, prompts: int, rules: Sequence[Rule]) -> list[str]
         f"Means over {len(trace)} positions of P(R <= k | text), exact for these texts"
         f"{' unless lists bound them' if trace.lists else ''}; "
         "intervals (95%) are over prompts.",
-        *(
-            ["They are about a call's first draft: later drafts of this draft head have other pmfs."]
-            * bool(trace.depth)
-        ),
+        *(["They are about a call's first draft: later ones have other pmfs (§10)."] if trace.depth else []),
     ]
     notes += [
         f"{rule.name} with several candidates is not exact: it comes from unbiased estimates."

@@ -126,6 +126,6 @@ def predict_calls(
         teacher_forced(pair, prompt, text, sampling, race=False, sampled=True, name=str(i + 1))
         for i, (prompt, text) in enumerate(zip(prompts_ids, texts, strict=True))
     ]
-    joined = {name: np.concatenate([c[name] for c in columns]) for name in rule.needs}
+    joined = {name: np.concatenate([each[name] for each in columns]) for name in columns[0]}
     lengths = np.array([len(text) for text in texts], dtype=np.int64)
     return calls_of_texts(rule.path_survival(joined, k), lengths)
