@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from _gpu_random_heads import with_random_head
 from _gpu_random_pairs import Words, random_model
 from _machine import print_machine
-from _random_heads import with_random_head
 
 from spectheory.distributions import Sampling
 from spectheory.measure import ModelPair, position_statistics, teacher_forced

@@ -1,9 +1,10 @@
 """On an accelerator: is what our decoders output right there, do calls and speed-ups come as predicted, what it takes.
 
-Parts: `texts` (races and greedy texts that ought to be the same), `calls` (counted against expected, speed-ups against
-predicted), `latencies` and `loop` (of a large pair with random weights), `mixed` (the models on different devices),
-`memory` (out of it). Rounding may decide, above all in bfloat16, so nothing is asserted: numbers say how many texts
-part and where. A part that fails leaves its error, and what is finished is on disk. Runs where there is no GPU with
+Parts: `texts` (races and greedy texts that ought to be the same), `calls` (counted against expected, speed-ups
+against predicted), `latencies`, `loop` and `heads` (of a large pair with random weights, and of draft heads), `mixed`
+(the models on different devices), `memory` (out of it). Rounding may decide, above all in bfloat16, so nothing is
+asserted: numbers say how many texts part and where. A part that fails leaves its error, and what is finished is on
+disk. Runs where there is no GPU with
 ``--device cpu --sizes tiny``.
 """
 
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from _gpu_random_heads import heads
 from _gpu_random_pairs import latencies, loop
 from _gpu_sizes import SIZES, Sizes
 from _gpu_texts import calls, memory, mixed, texts
@@ -36,10 +38,11 @@ PARTS: dict[str, Part] = {
     "calls": calls,
     "latencies": latencies,
     "loop": loop,
+    "heads": heads,
     "mixed": mixed,
     "memory": memory,
 }
-LARGE = ("latencies", "loop")
+LARGE = ("latencies", "loop", "heads")
 """Parts that are run in one dtype alone, the narrowest asked for."""
 RESULTS = Path(__file__).parent / "results"
 

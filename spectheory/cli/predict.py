@@ -162,8 +162,11 @@ def _evidence(
             cost = read_latencies(question.latency or beside, recorded)
         return recorded, cost, None
     from spectheory.cli.measure import Session
+    from spectheory.measure.assisted import check_draft
 
     session = Session.load(pair, text)
+    if question.check:
+        check_draft(session.pair)
     longest = max([question.k_max, *(CHECKED_K if question.check else ())]) + 1
     session.require_room(longest)
     folder = question.out or cache_folder() / session.fingerprint

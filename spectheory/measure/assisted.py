@@ -33,7 +33,7 @@ from transformers import (
 
 from spectheory.checks import whole
 from spectheory.distributions import Sampling
-from spectheory.errors import TextError
+from spectheory.errors import SettingError, TextError
 from spectheory.measure.hub import quiet
 from spectheory.measure.pair import ModelPair
 from spectheory.measure.tokens import check_window
@@ -74,7 +74,8 @@ def generate_plain(
 
 
 def check_runs(pair: ModelPair, prompts_ids: Sequence[Tensor], ks: Sequence[int], tokens: int) -> None:
-    """Check settings and prompts before anything runs."""
+    """Check draft, settings and prompts before anything runs."""
+    check_draft(pair)
     for k in ks:
         whole("k", k, remedy="no draft means plain generation")
     whole("tokens", tokens, remedy="ask for at least one")
@@ -82,6 +83,16 @@ def check_runs(pair: ModelPair, prompts_ids: Sequence[Tensor], ks: Sequence[int]
         raise TextError("there is no prompt", limit="needs at least one", remedy="pass a prompt file")
     for i, ids in enumerate(prompts_ids):
         check_window(str(i + 1), len(ids), tokens, pair.window)
+
+
+def check_draft(pair: ModelPair) -> None:
+    """Refuse a draft that transformers cannot draft with."""
+    if pair.draft.head is not None:
+        raise SettingError(
+            f"the draft {pair.draft.name!r} is a draft head",
+            limit="transformers' assisted generation drafts with models alone",
+            remedy="leave out --check, or use spectheory validate",
+        )
 
 
 def seeds_of(seed: int, k: int | None, prompts_ids: Sequence[Tensor]) -> list[np.random.SeedSequence]:

@@ -37,24 +37,31 @@ def depth_of(draft: Model, depth: int | None) -> int | None:
     None for drafts that depend on the position alone, which no depth may be asked of.
     """
     head = draft.head
-    if depth is None and head is not None:
-        return head.trained
-    if depth is None:
-        return None
     if head is None:
+        if depth is None:
+            return None
         raise SettingError(
             f"--depth is {depth} for the draft {draft.name!r}",
             limit="its pmfs depend on the position alone, so that one row serves every depth",
             remedy="leave out --depth",
         )
-    most = MOST_DEPTH if head.deepest is None else min(head.deepest, MOST_DEPTH)
+    most = min(head.deepest or MOST_DEPTH, MOST_DEPTH)
+    if depth is None:
+        return min(head.trained, most)
     if not isinstance(depth, int) or not 1 <= depth <= most:
         raise SettingError(
             f"--depth is {depth}",
-            limit=f"the head {draft.name!r} is measured to 1..{most} drafts in a call",
-            remedy=f"it was trained for {head.trained}",
+            limit=f"the head {draft.name!r} is measured to 1..{most} drafts in a call{_reason(head)}",
+            remedy=f"use {most} at most",
         )
     return depth
+
+
+def _reason(head: Head) -> str:
+    """Why a head drafts no deeper."""
+    if head.deepest is None:
+        return ""
+    return ": its pass drafts no more" if head.parallel else ": beyond, training and engines give it different states"
 
 
 def check_prompt(draft: Model, name: str, tokens: int) -> None:

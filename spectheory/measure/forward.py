@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from spectheory.distributions import Sampling
-from spectheory.errors import ImpossibleTextError, LogitsError, TextError
+from spectheory.errors import ImpossibleTextError, LogitsError, SettingError, TextError
 from spectheory.measure.by_start import Starts, check_prompt, depth_of, starts
 from spectheory.measure.lookup import lookup_columns
 from spectheory.measure.noise import DEFAULT_KEY, position_keys
@@ -131,6 +131,12 @@ def paired_logits(
     pair: ModelPair, prompt_ids: Tensor, output_ids: Tensor, *, chunk: int, name: str
 ) -> Iterator[tuple[Tensor, Tensor, Tensor, int]]:
     """Both models' logits ``[m, V]``, the tokens ``[m]`` they are about, and the number of output tokens before."""
+    if pair.draft.head is not None:
+        raise SettingError(
+            f"the draft {pair.draft.name!r} is a draft head",
+            limit="this reading is by position, and a head drafts by start",
+            remedy="measure or validate it, or name a draft model",
+        )
     check_window(name, len(prompt_ids), len(output_ids), pair.window)
     ids, keep = torch.cat([prompt_ids, output_ids[:-1]]), len(output_ids)
     readings = (read_last(Reading(model, pair.vocabulary), ids, keep, chunk) for model in (pair.target, pair.draft))

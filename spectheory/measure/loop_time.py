@@ -15,7 +15,7 @@ from spectheory.cost import LatencyTable, LoopTime
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, KAry, Shape, in_one_pass
 from spectheory.measure.decoders import Call, Method, decode
-from spectheory.measure.heads.base import Head
+from spectheory.measure.heads.base import PAIR_BEFORE, Head
 from spectheory.measure.machine import hardware, versions
 from spectheory.measure.pair import ModelPair
 
@@ -83,7 +83,8 @@ def fit_loop(shapes: Sequence[Shape], seconds: Sequence[float], plain: float) ->
 def _prompt(pair: ModelPair, context: int) -> torch.Tensor:
     """Arbitrary tokens, as many as are cached halfway through the decoding."""
     room = context if pair.window is None else min(context, pair.window - TOKENS)
-    return torch.arange(max(room - TOKENS // 2, 1)) % pair.vocabulary
+    least = PAIR_BEFORE if pair.draft.head else 1
+    return torch.arange(max(room - TOKENS // 2, least)) % pair.vocabulary
 
 
 def _calls(pair: ModelPair, prompt: torch.Tensor, method: Method, sampling: Sampling, seed: int) -> list[Call]:

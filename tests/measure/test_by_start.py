@@ -18,21 +18,32 @@ from spectheory.errors import SettingError, TextError
 from spectheory.measure import (
     MeasureSettings,
     ModelPair,
+    compare_with_assisted,
     fingerprint_of_run,
     measure,
     position_statistics,
     teacher_forced,
 )
+from spectheory.measure.by_start import depth_of
 from spectheory.measure.heads.base import AutoregressiveReading, ParallelReading
 from spectheory.measure.heads.hidden import HiddenStates
+from spectheory.measure.judged import judged_trace
 from spectheory.prompts import Prompt
 from spectheory.trace import BY_START, MEASURED, Trace
+from spectheory.trace.calls import CallLog, Request
 from tests.toy_heads import TOYS, ToyHead, ToyParallelHead, with_head
 
 PROMPT, OUTPUT = torch.arange(1, 24) % 64, (torch.arange(40) * 7 + 3) % 64
 CACHE = 2e-4
 """As in test_forward.py: cached and whole attention add in other orders."""
 PROMPTS = tuple(Prompt(f"q{i}", "", f"t{i} t{i + 1} t7") for i in range(1, 5))
+
+
+class MadeMtp(ToyHead):
+    """A head that was trained for four drafts, of which one can be measured."""
+
+    def __init__(self, target: Any) -> None:
+        super().__init__(target, trained=4, deepest=1)
 
 
 def call_by_call(pair: ModelPair, prompt: torch.Tensor, output: torch.Tensor, depth: int) -> Iterator[torch.Tensor]:
@@ -181,8 +192,9 @@ def test_the_fingerprint_knows_the_depth_of_heads_alone(tiny_pair: ModelPair, mo
 @pytest.mark.parametrize(
     ("kind", "depth", "named"),
     [
-        (ToyParallelHead, 7, r"--depth is 7: the head 'toy head' is measured to 1\.\.6 drafts.* trained for 4"),
+        (ToyParallelHead, 7, r"--depth is 7: the head 'toy head' is measured to 1\.\.6 drafts.* pass drafts no more"),
         (ToyHead, 65, r"--depth is 65: .* 1\.\.64 drafts"),
+        (MadeMtp, 2, r"1\.\.1 drafts in a call: beyond, training and engines give it different states"),
         (ToyHead, 0, r"--depth is 0: .* 1\.\.64 drafts"),
         (None, 3, "--depth is 3 for the draft 'draft': its pmfs depend on the position alone"),
     ],
@@ -191,6 +203,13 @@ def test_depths_that_cannot_be_measured(kind: Any, depth: int, named: str, tiny_
     pair = with_head(tiny_pair, kind) if kind else tiny_pair
     with pytest.raises(SettingError, match=named):
         teacher_forced(pair, PROMPT, OUTPUT, Sampling(), depth=depth)
+
+
+def test_the_default_depth_is_no_deeper_than_the_head(tiny_pair: ModelPair) -> None:
+    """As a checkpoint of MTP that names several drafts."""
+    assert depth_of(with_head(tiny_pair, MadeMtp).draft, None) == 1
+    assert depth_of(with_head(tiny_pair).draft, None) == 4
+    assert depth_of(tiny_pair.draft, None) is None
 
 
 def test_a_prompt_of_one_token(tiny_pair: ModelPair, tmp_path: Path) -> None:
@@ -205,3 +224,13 @@ def test_a_prompt_of_one_token(tiny_pair: ModelPair, tmp_path: Path) -> None:
     for start, single in expected(pair, Sampling(), 4, PROMPT[:2]):
         at = single["log_draft"].numpy()
         np.testing.assert_allclose(columns["start_log_draft"][start, : len(at)], at, rtol=CACHE, atol=CACHE)
+
+
+def test_what_reads_by_position_refuses_a_head(tiny_pair: ModelPair) -> None:
+    """Judging an engine's log, and transformers' assisted generation: one line each."""
+    pair = with_head(tiny_pair)
+    log = CallLog((Request("one", (1, 2), (3, 4)),), temperature=1.0)
+    with pytest.raises(SettingError, match="'toy head' is a draft head: this reading is by position"):
+        judged_trace(pair, log)
+    with pytest.raises(SettingError, match="'toy head' is a draft head: transformers' assisted generation"):
+        compare_with_assisted(pair, PROMPTS, Sampling(), ks=(1,), tokens=4)

@@ -209,10 +209,10 @@ def test_a_head_begins_anew_before_its_context_grows(tiny_pair: ModelPair) -> No
 def test_the_loop_around_a_head(kind: type[ToyHead], tiny_pair: ModelPair) -> None:
     """Chains of a parallel head, all shapes of another; the table is known again as the pair's."""
     pair = with_head(tiny_pair, kind)
-    table = with_loop(pair, measure_latency(pair, context=20, tokens=(1, 2, 8), repeats=6, warm_up=0))
+    table = with_loop(pair, measure_latency(pair, context=9, tokens=(1, 2, 8), repeats=6, warm_up=0))
     assert table.loop is not None
     assert table.loop.plain > 0
-    wanted = {"context": 20, "longest": 8, "sampling": Sampling()}
+    wanted = {"context": 9, "longest": 8, "sampling": Sampling()}
     assert differences(table, pair, **wanted) == ()
     assert differences(table, tiny_pair, **wanted) == ("draft",)
 
