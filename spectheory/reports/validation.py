@@ -70,15 +70,19 @@ def control(content: Content) -> list[str]:
     found = content.get("control")
     if found is None:
         return []
-    z = "inf" if found["z"] is None else f"{found['z']:+.1f}"
-    most = f"most clearly z = {z} ({found['name']} at temperature {found['temperature']:g})"
+    where = f"{found['name']} at temperature {found['temperature']:g}"
+    most = (
+        f"the calls of {where} are certain and differ"
+        if found["z"] is None
+        else f"the largest |z| of random calls is {abs(found['z']):.1f} ({where})"
+    )
     if found["refuted"]:
         return [
             f"Control: the same texts refute the reading of this head per position in {found['refuted_in']} of "
             f"{found['comparisons']} comparisons; {most}."
         ]
     return [
-        f"Control NOT refuted: these texts do not tell this head's pmfs by start from those per position ({most}). The "
+        f"Control NOT refuted: these texts do not tell this head's pmfs by start from those per position; {most}. The "
         "power is too low: decode more tokens or longer drafts."
     ]
 

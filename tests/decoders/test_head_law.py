@@ -220,12 +220,12 @@ def predicted_calls(rule: PathRule, shape: Shape, text: tuple[int, ...], q: Floa
 
 PREDICTED: list[tuple[str, Shape]] = [
     ("token", Chain(2)),
-    ("block", Chain(3)),
+    ("block", Chain(2)),
     ("independent", Chain(2)),
     ("argmax", Chain(3)),
     ("topk", Tree.from_paths([(1,), (2,), (1, 1), (2, 1)])),
     ("recursive", KAry((2, 1))),
-    ("recursive-distinct", KAry((2, 2))),
+    ("recursive-distinct", KAry((2, 1))),
 ]
 
 

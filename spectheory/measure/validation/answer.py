@@ -29,7 +29,7 @@ def _record(evidence: Evidence, setting: Setting) -> dict[str, Any]:
     return {
         "name": setting.name,
         "rule": setting.rule,
-        "shape": str(shape),
+        "shape": str(setting.shape),
         "nodes": shape.nodes,
         "judged": setting.judged,
         "tokens": int(here.tokens[0]),
