@@ -112,9 +112,9 @@ def _round(draft: Filled | FilledHead, target: Filled, sizes: Sequence[int], num
             taken["draft", m] = draft.run(m, keep=m)  # children are drafted for each
         taken["target", m] = target.run(m, keep=m)
         if m == 1:
-            taken["target", m] = statistics.median(target.run(m, keep=m, alone=True) for _ in range(BURST))
-            if target.layers:
-                taken[HEARD, m] = statistics.median(target.run(m, keep=m) for _ in range(BURST))
+            kinds = [("target", True), (HEARD, False)] if target.layers else [("target", True)]
+            for who, alone in kinds[:: 1 if number % 2 else -1]:  # in turn first: the later finds warmer caches
+                taken[who, m] = statistics.median(target.run(m, keep=m, alone=alone) for _ in range(BURST))
     taken |= {("draft", m): draft.run(m, keep=m) for m in draft.longer}
     taken |= {("draft", tokens): _in_a_row(burst) for tokens, burst in bursts.items()}
     return taken
