@@ -1,6 +1,7 @@
 """Columns by start and depth: bytes on disk, seconds to read them and to predict every rule at k = 1..8.
 
-A made-up head of 100,000 starts and 8 depths, whose numbers never repeat, beside the columns of a measurement. Ours
+A made-up head of 100,000 starts and 8 depths, whose numbers never repeat and whose ids and ranks are those of a large
+vocabulary, beside the columns of a measurement, each in its precision. Ours
 against the readable recursion of a text as a Python loop (the peer, on a part of the texts, scaled up). Calls are
 compared first, and those of the head's per-position reading must differ.
 """
@@ -30,6 +31,7 @@ from spectheory.verification import PATH_RULES
 from spectheory.verification.by_start import PREFIX
 
 STARTS, DEPTH, TEXTS = 100_000, 8, 800
+VOCABULARY = 151_936
 RULES = ("token", "block", "argmax", "greedy", "independent", "race", "poisson", "recursive", "topk")
 PEER_TEXTS = 4
 LIMITS = {"megabytes": 40.0, "seconds": 3.0}
@@ -37,7 +39,7 @@ LIMITS = {"megabytes": 40.0, "seconds": 3.0}
 
 def made_up_head(rng: np.random.Generator) -> Trace:
     """Every column of a measurement and every column by start; drafts get worse with depth."""
-    log_target = -rng.exponential(1.5, STARTS)
+    log_target = _single(-rng.exponential(1.5, STARTS))
     ahead = log_target[np.minimum(np.add.outer(np.arange(STARTS), np.arange(DEPTH)), STARTS - 1)]
     log_draft = np.minimum(0.0, ahead + rng.normal(-0.1, 0.4 + 0.1 * np.arange(DEPTH), ahead.shape))
     ratio = np.exp(ahead - log_draft)
@@ -45,18 +47,19 @@ def made_up_head(rng: np.random.Generator) -> Trace:
     ranks = {"rejection_rank": _law(rng, np.minimum(1.0, 1 / ratio)), "race_rank": _law(rng, 1 / (1 + g))}
     starts = {
         "start_log_draft": log_draft,
-        "start_draft_rank": rng.geometric(0.6 - 0.03 * np.arange(DEPTH), ratio.shape),
+        "start_draft_rank": _ranks(rng, 0.6 - 0.03 * np.arange(DEPTH), ratio.shape),
         "start_greedy_agreement": rng.random(ratio.shape) < 0.6 - 0.03 * np.arange(DEPTH),
         "start_total_variation": rng.random(ratio.shape),
         "start_race_g": g,
         **{PREFIX + name: law[..., :START_RANKS] for name, law in ranks.items()},
     }
     assert set(starts) == set(BY_START)
-    firsts = {name.removeprefix(PREFIX): values[:, 0] for name, values in starts.items()}
+    firsts = {name.removeprefix(PREFIX): _single(values[:, 0]) for name, values in starts.items()}
     firsts |= {name: law[:, 0] for name, law in ranks.items()}
     others = {name: _filler(name, rng) for name in MEASURED if name not in firsts}
     others["target_second_moment"] += 1.0  # at least the square of the entropy
     others["lookup_drafted"] += others["lookup_match"]
+    others |= {"token": rng.integers(VOCABULARY, size=STARTS), "target_rank": _ranks(rng, 0.7, (STARTS,))}
     columns = {**others, **firsts, **starts, "log_target": log_target}
     texts = tuple(TextInfo(str(i), STARTS // TEXTS, prompt=str(i // 2)) for i in range(TEXTS))
     return Trace(columns, texts, {"settings": {"depth": DEPTH}})
@@ -67,13 +70,23 @@ def _law(rng: np.random.Generator, first: Any) -> Any:
     return np.concatenate([first[..., None], (1 - first)[..., None] * others], axis=-1)
 
 
+def _ranks(rng: np.random.Generator, first: Any, shape: tuple[int, ...]) -> Any:
+    """Rank 1 with probability `first`, else a rank whose logarithm is uniform."""
+    return np.where(rng.random(shape) < first, 1, VOCABULARY ** rng.random(shape)).astype(np.int64)
+
+
+def _single(values: Any) -> Any:
+    """Numbers of single precision, as most columns of a measurement are."""
+    return values.astype(np.float32).astype(np.float64) if values.dtype.kind == "f" else values
+
+
 def _filler(name: str, rng: np.random.Generator) -> Any:
     """Possible values of a column in the precision of a measurement."""
     column = COLUMNS[name]
     if column.kind == "integer":
         return rng.geometric(0.3, STARTS)
     values = rng.dirichlet(np.ones(9), STARTS)[:, : column.widths[1]] if column.widths else rng.random(STARTS)
-    return values.astype(np.float32).astype(np.float64)
+    return _single(values)
 
 
 def checked_peer(trace: Trace) -> float:
