@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,19 @@ def tiny_pair(tiny_folders: tuple[Path, Path]) -> Any:
     from spectheory.measure import load_pair
 
     return load_pair(*tiny_folders, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def quick_latencies() -> Iterator[None]:
+    """Validations measure latency tables in the fewest rounds, for tests that do not look at times."""
+    from spectheory.measure import loop_time
+    from spectheory.measure.validation import latencies
+
+    quick = partial(latencies.measure_latency, repeats=6, warm_up=0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop_time, "ROUNDS", 1)
+        patch.setattr(latencies, "measure_latency", quick)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -73,6 +73,7 @@ def test_a_perturbed_draft_gives_other_calls(tiny_pair: ModelPair, trace: Trace,
     assert predicted(better).tokens_per_call.best > predicted(trace).tokens_per_call.best
 
 
+@pytest.mark.usefixtures("quick_latencies")
 def test_a_validation_decodes_the_trees(tiny_pair: ModelPair, tmp_path: Path) -> None:
     """Given the text nothing is random: counted and expected calls are equal at every temperature."""
     how = MeasureSettings(tokens=12, grown=SHAPE.size)

@@ -41,17 +41,17 @@ def head(request: pytest.FixtureRequest, tiny_pair: ModelPair) -> ModelPair:
     return with_head(tiny_pair, request.param)
 
 
-def decoded(pair: ModelPair, temperature: float, path: Path) -> Runs:
+def decoded(pair: ModelPair, temperature: float, path: Path, prompts: int = len(PROMPTS)) -> Runs:
     """The runs of every usual setting."""
     question = QUESTION.with_draft(pair.draft)
     settings = question.settings(temperature)
-    rounds = decoded_rounds(pair, PROMPTS, settings, question.at(temperature), path)
+    rounds = decoded_rounds(pair, PROMPTS[:prompts], settings, question.at(temperature), path)
     return {setting: [one[setting.name] for one in rounds] for setting in settings}
 
 
 def test_greedy_calls_are_exact(head: ModelPair, tmp_path: Path) -> None:
     """Counted equals expected for every rule; the control is the next test."""
-    runs = decoded(head, 0.0, tmp_path / "rounds.jsonl")
+    runs = decoded(head, 0.0, tmp_path / "rounds.jsonl", prompts=4)
     assert {setting.rule for setting in runs} == RULES
     assert all(z_value(of_one) == 0 for of_one in runs.values())
 
@@ -92,7 +92,7 @@ def test_a_trained_head_is_refuted_per_position(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def found(tiny_pair: ModelPair, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
+def found(tiny_pair: ModelPair, tmp_path_factory: pytest.TempPathFactory, quick_latencies: None) -> tuple[Any, Any]:
     """A small validation, and the same once more."""
     question = Validation(("token", "argmax"), (Chain(4),), (WARM,), dataclasses.replace(HOW, tokens=100))
     folder, pair = tmp_path_factory.mktemp("head"), with_head(tiny_pair, ToyParallelHead)
