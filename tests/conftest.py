@@ -95,6 +95,17 @@ def tiny_pair(tiny_folders: tuple[Path, Path]) -> Any:
     return load_pair(*tiny_folders, device="cpu")
 
 
+@pytest.fixture(scope="session")
+def padded_pair(
+    tiny_folders: tuple[Path, Path], save_model: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
+) -> Any:
+    """A target with more outputs than tokens, whose padding is as probable as its tokens, and the tiny draft."""
+    from spectheory.measure import load_pair
+
+    folder = save_model(tmp_path_factory.mktemp("padded"), outputs=VOCABULARY + 16, like=tiny_folders[0], noise=0.0)
+    return load_pair(folder, tiny_folders[1], device="cpu")
+
+
 @pytest.fixture(scope="module")
 def quick_latencies() -> Iterator[None]:
     """Validations measure latency tables in the fewest rounds, for tests that do not look at times."""

@@ -51,22 +51,26 @@ def grown_columns(
         for reading, places, start in _placed(pair, ids, len(prompt_ids), shape, chunk, name):
             at = len(prompt_ids) + start + torch.arange(len(places), device=ids.device)
             try:
-                parts.append(matches(reading, places, _following(ids, at, shape.depth), shape))
+                following = _following(ids, at, shape.depth)
+                parts.append(matches(reading, places, following, shape, pair.vocabulary))
             except LogitsError as error:
                 what = f"text {name!r}, trees from token {start + 1} on: {error.what}"
                 raise TextError(what, limit=error.limit, remedy=error.remedy) from error
     return {"grown_match": torch.cat(parts).cpu().numpy().astype(np.int16)}
 
 
-def matches(reading: Extending, places: Tensor, following: Tensor, shape: Grown) -> Tensor:
-    """The depth ``[s]`` to which tokens `following` ``[s, depth]`` lie in the trees at `places` ``[s]``; -1 is none."""
+def matches(reading: Extending, places: Tensor, following: Tensor, shape: Grown, vocabulary: int) -> Tensor:
+    """The depth ``[s]`` to which tokens `following` ``[s, depth]`` lie in the trees at `places` ``[s]``; -1 is none.
+
+    Only ids below `vocabulary` are drafted.
+    """
     logits, rows = reading.first(places), len(places)
     above = torch.ones(rows, 1, dtype=widest(logits), device=logits.device)
     on_text = torch.ones_like(above, dtype=torch.bool)
     nodes, read = (-1 - places)[:, None], 0
     confidences, found = [], []
     for level in range(shape.depth):
-        masses, tokens = most_probable(logits, shape.top)
+        masses, tokens = most_probable(logits[:, :vocabulary], shape.top)
         top = masses.shape[1]
         confidences.append((above[..., None] * masses.view(rows, -1, top)).flatten(1))
         tokens = tokens.view(rows, -1, top)

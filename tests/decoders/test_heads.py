@@ -50,6 +50,13 @@ def test_greedy_texts_are_the_targets(method: Method, kind: type[ToyHead], tiny_
 
 
 @pytest.mark.parametrize("kind", TOYS)
+def test_padding_of_the_target_is_never_drafted(kind: type[ToyHead], padded_pair: ModelPair) -> None:
+    pair = with_head(padded_pair, kind)
+    trees = [tree for _, tree in drafted_calls(pair, Method("token", Chain(4)))]
+    assert {len(pmf) for tree in trees for pmf in tree.pmfs.values()} == {pair.vocabulary}
+
+
+@pytest.mark.parametrize("kind", TOYS)
 def test_races_do_not_depend_on_the_head(kind: type[ToyHead], tiny_pair: ModelPair) -> None:
     """Drafter invariance (kobus2025), token for token."""
     for shape in (Chain(5), KAry((2, 2)), Tree.from_paths([(2,), (3,), (3, 2)])):

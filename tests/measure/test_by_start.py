@@ -96,6 +96,29 @@ def test_starts_equal_single_calls(
 
 
 @pytest.mark.parametrize("kind", TOYS)
+def test_padding_of_the_target_is_never_drafted(kind: type[ToyHead], padded_pair: ModelPair) -> None:
+    """Control: with the padding the drafts are others."""
+    pair = with_head(padded_pair, kind)
+    found = teacher_forced(pair, PROMPT, OUTPUT, Sampling(), depth=3, race=False)["start_log_draft"]
+    for start, logits in enumerate(call_by_call(pair, PROMPT, OUTPUT, 3)):
+        at = torch.arange(len(logits)), OUTPUT[start : start + len(logits)]
+        cut, whole = (each.log_softmax(dim=-1)[at].numpy() for each in (logits[:, : pair.vocabulary], logits))
+        np.testing.assert_allclose(found[start, : len(cut)], cut, rtol=CACHE, atol=CACHE)
+        assert (np.abs(found[start, : len(cut)] - whole) > CACHE).all()
+
+
+def test_a_draft_with_its_own_sampling() -> None:
+    """By start as by position; control: the target's sampling gives others."""
+    target, draft = (torch.randn(5, 20, generator=torch.Generator().manual_seed(seed)) for seed in (1, 2))
+    texts, own = torch.arange(5), {"draft_sampling": Sampling(0.5)}
+    by_start = position_statistics(target, draft, texts, Sampling(), by_start=True, **own)
+    by_position = position_statistics(target, draft, texts, Sampling(), **own)
+    other = position_statistics(target, draft, texts, Sampling(), by_start=True)
+    assert torch.equal(by_start["log_draft"], by_position["log_draft"])
+    assert not torch.equal(by_start["log_draft"], other["log_draft"])
+
+
+@pytest.mark.parametrize("kind", TOYS)
 def test_the_columns_by_position_are_those_of_the_first_draft(kind: type[ToyHead], tiny_pair: ModelPair) -> None:
     columns = teacher_forced(with_head(tiny_pair, kind), PROMPT, OUTPUT, Sampling(), chunk=9, depth=3)
     assert set(columns) == {*MEASURED, *BY_START}

@@ -125,7 +125,7 @@ def test_the_tree_is_that_of_all_paths_enumerated(
             assert paths_of(own) == tree
         for _ in range(12):
             texts = [_text(rng, tree, depth) for tree in trees]
-            found = matches(Toy(seed), torch.tensor(places), torch.tensor(texts), shape)
+            found = matches(Toy(seed), torch.tensor(places), torch.tensor(texts), shape, V)
             assert found.tolist() == [depth_of(text, tree) for text, tree in zip(texts, trees, strict=True)]
             depths |= set(found.tolist())
     assert len(depths) >= min(depth, 2)

@@ -63,9 +63,13 @@ def test_measured_is_one_call_after_the_other(tiny_pair: ModelPair, kind: type[T
 
 @each("kind", TOYS)
 @each("temperature", [0.0, 1.0])
-def test_counted_calls_are_those_expected(tiny_pair: ModelPair, kind: type[ToyHead], temperature: float) -> None:
+@each("name", ["tiny_pair", "padded_pair"])
+def test_counted_calls_are_those_expected(
+    name: str, kind: type[ToyHead], temperature: float, request: pytest.FixtureRequest
+) -> None:
     """Exactly, given the text; the trees of the draft model of the pair expect others (the control)."""
-    pair, prompts = with_head(tiny_pair, kind), [PROMPT, PROMPT + 20]
+    plain: ModelPair = request.getfixturevalue(name)
+    pair, prompts = with_head(plain, kind), [PROMPT, PROMPT + 20]
     made = decode(pair, prompts, Method("grown", SHAPE), tokens=30, sampling=Sampling(temperature), seed=2, batch=2)
 
     def expected(of: ModelPair) -> list[float]:
@@ -77,7 +81,7 @@ def test_counted_calls_are_those_expected(tiny_pair: ModelPair, kind: type[ToyHe
 
     counted = [len(one.calls) for one in made]
     assert counted == expected(pair)
-    assert counted != expected(tiny_pair)
+    assert counted != expected(plain)
 
 
 def test_a_prompt_of_one_token_is_refused(tiny_pair: ModelPair) -> None:
