@@ -37,8 +37,8 @@ Runs = dict[Setting, list[Run]]
 
 @pytest.fixture(scope="module", params=TOYS)
 def head(request: pytest.FixtureRequest, tiny_pair: ModelPair) -> ModelPair:
-    """The tiny target with a toy head."""
-    return with_head(tiny_pair, request.param)
+    """The tiny target with a toy head, which is asked for deeper drafts than it was trained for."""
+    return with_head(tiny_pair, request.param, trained=2)
 
 
 def decoded(pair: ModelPair, temperature: float, path: Path, prompts: int = len(PROMPTS)) -> Runs:
