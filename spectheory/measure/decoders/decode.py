@@ -56,7 +56,7 @@ def decode(
     rounding. With the rule ``race`` they depend on the shape and the draft only by rounding too. `verifier` replaces
     the method's own, e.g. by a biased one for comparison.
 
-    A draft head hears the hidden states of the target's passes (§10). Its prompts have two tokens or more, and it reads
+    A draft head reads the hidden states of the target's passes (§10). Its prompts have two tokens or more, and it reads
     the texts of a batch one after the other.
     """
     sampling = sampling or Sampling()
@@ -102,7 +102,7 @@ def _readers(
     texts: Sequence[list[int]],
     kinds: Sequence[type[KeptReader | RereadingReader]],
 ) -> Iterator[list[Reader]]:
-    """The readers of target and draft; a head hears the target's hidden states as long as this is open."""
+    """The readers of target and draft; a head takes the target's hidden states as long as this is open."""
     head, confidences = pair.draft.head if method.uses_draft else None, method.confidences(sampling)
     if head is None:
         models = (pair.target, sampling), (pair.draft, confidences)

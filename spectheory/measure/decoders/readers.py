@@ -12,9 +12,11 @@ from typing import Any, Protocol, TypeAlias
 import torch
 from torch import Tensor
 
+from spectheory.distributions import Sampling
 from spectheory.errors import ModelError
 from spectheory.measure.causality import cache_of_causal
 from spectheory.measure.decoders.drafted import DraftTree, Floats
+from spectheory.measure.decoders.pmfs import PmfRows
 from spectheory.measure.devices import wait_for
 from spectheory.measure.pair import Model
 
@@ -61,12 +63,31 @@ class Listener(Protocol):
     def taken(self) -> Tensor:
         """Hidden states ``[batch, m, width]`` of the last pass."""
 
-    def hear(self, row: int, first: int, states: Tensor, nodes: Sequence[int]) -> None:
+    def receive(self, row: int, first: int, states: Tensor, nodes: Sequence[int]) -> None:
         """Take states ``[m, width]`` after tokens of a text from place `first` on, then after nodes of its tree."""
 
 
-def tell(listener: Listener | None, pieces: Iterable[tuple[int, int, slice, list[int]]]) -> float:
-    """Hand over the hidden states of a pass; the seconds that this took.
+class ModelReader:
+    """What every reader has: a model, the texts of a batch, how logits become pmfs, and who takes hidden states."""
+
+    def __init__(
+        self,
+        model: Model,
+        vocabulary: int,
+        sampling: Sampling,
+        texts: Sequence[list[int]],
+        listener: Listener | None = None,
+    ) -> None:
+        self.model, self.vocabulary, self.sampling, self.texts = model, vocabulary, sampling, texts
+        self.seconds, self.listener = 0.0, listener
+
+    def pmfs(self, logits: Tensor) -> PmfRows:
+        """Pmfs of logits ``[rows, V]``."""
+        return PmfRows(logits, self.sampling, self.model.name)
+
+
+def deliver(listener: Listener | None, pieces: Iterable[tuple[int, int, slice, list[int]]]) -> float:
+    """Give a listener the hidden states of a pass; return the seconds that this took.
 
     For each row of the batch: the text, the place of its first token read, which of the states are its own, and nodes.
     """
@@ -75,7 +96,7 @@ def tell(listener: Listener | None, pieces: Iterable[tuple[int, int, slice, list
     started = time.perf_counter()
     states = listener.taken()
     for i, (row, first, own, nodes) in enumerate(pieces):
-        listener.hear(row, first, states[i, own], nodes)
+        listener.receive(row, first, states[i, own], nodes)
     return time.perf_counter() - started
 
 
