@@ -38,10 +38,7 @@ class RereadingReader(ModelReader):
             places[row] = [at[node] for node in nodes]
         logits = self._logits(paths, min(position for some in places.values() for _, position in some))
         self.seconds += deliver(self.listener, told)
-        return {
-            row: self.pmfs(torch.stack([logits[path][at] for path, at in some]))
-            for row, some in places.items()
-        }
+        return {row: self.pmfs(torch.stack([logits[path][at] for path, at in some])) for row, some in places.items()}
 
     def _logits(self, paths: Sequence[Sequence[int]], first: int) -> list[dict[int, torch.Tensor]]:
         """Logits of each path by position, from `first` on; padding comes last, so a causal model ignores it."""
