@@ -19,7 +19,7 @@ from spectheory.measure.reading import Reading
 BURST = 4
 """Draft passes, or plain steps, in a row."""
 _LONGER = 64
-"""Pairs that a head reads beyond its context before it begins anew."""
+"""Pairs that a head reads beyond its context before it reads its context again."""
 
 
 class Filled:

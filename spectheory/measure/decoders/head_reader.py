@@ -12,11 +12,12 @@ from torch import Tensor
 
 from spectheory.distributions import Sampling
 from spectheory.measure.decoders.drafted import ROOT, DraftTree
-from spectheory.measure.decoders.readers import ModelReader, Requests, Rows, enough_memory
+from spectheory.measure.decoders.readers import ModelReader, Requests, Rows, fewer
 from spectheory.measure.devices import wait_for
 from spectheory.measure.heads.base import PAIR_BEFORE, AutoregressiveReading, HeadReading, ParallelReading
 from spectheory.measure.heads.hidden import HiddenStates
 from spectheory.measure.pair import Model
+from spectheory.measure.reading import enough_memory
 
 
 @dataclass
@@ -44,8 +45,8 @@ class _Held:
 class HeadReader(ModelReader):
     """A :class:`~spectheory.measure.decoders.readers.Reader` of a head, and a listener to the target's reader.
 
-    The first draft pass of a call reads the pairs that the last call made known; it stands after pair n - 2 of a text
-    of n tokens. A head that reads its drafts then has a pass per level of the tree. A parallel head answers for all
+    The first draft pass of a call reads the pairs that are new since the last call, up to pair n - 2 of a text of n
+    tokens. A head that reads its drafts then has a pass per level of the tree. A parallel head answers for all
     depths from one pass of `depth` drafts: nodes of one depth have the same pmf. Texts of a batch are read one after
     the other.
     """
@@ -133,7 +134,7 @@ class HeadReader(ModelReader):
     def _timed(self) -> Iterator[None]:
         """Count the seconds within; running out of memory is an error with a remedy."""
         texts = len(self._held)
-        with enough_memory(f"{self.model.name!r}", f"{texts} texts", texts, "a smaller chunk or fewer drafts"):
+        with enough_memory(repr(self.model.name), f"{texts} texts", fewer(texts, "a smaller chunk or fewer drafts")):
             wait_for(self.model.device)
             started = time.perf_counter()
             with torch.inference_mode():
@@ -145,7 +146,7 @@ class HeadReader(ModelReader):
 def _level_by_level(
     reading: AutoregressiveReading, held: _Held, last: int, tree: DraftTree, nodes: Sequence[int]
 ) -> Tensor:
-    """Logits after nodes whose parents were read before; the root is pair `last`, and is asked for alone."""
+    """Logits after nodes whose parents were read before; the root is pair `last`, and is requested without others."""
     if ROOT in nodes:
         return reading.first(held.tensor([last]))
     parents = [-1 - last if tree.parents[node] == ROOT else held.drafted[tree.parents[node]] for node in nodes]

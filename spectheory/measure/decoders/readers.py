@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
@@ -13,12 +12,12 @@ import torch
 from torch import Tensor
 
 from spectheory.distributions import Sampling
-from spectheory.errors import ModelError
 from spectheory.measure.causality import cache_of_causal
 from spectheory.measure.decoders.drafted import DraftTree, Floats
 from spectheory.measure.decoders.pmfs import PmfRows
 from spectheory.measure.devices import wait_for
 from spectheory.measure.pair import Model
+from spectheory.measure.reading import enough_memory
 
 Requests: TypeAlias = Mapping[int, tuple[DraftTree, list[int]]]
 """By text: the tree drafted after it, and the nodes after which a pmf is needed, parents first, each node once."""
@@ -107,8 +106,8 @@ def forward(model: Model, ids: Tensor, keep: int, **options: Any) -> tuple[Any, 
     """
     kept = {"logits_to_keep": keep} if takes(model, "logits_to_keep") else {}
     batch, tokens = ids.shape
-    smaller = f"chunk={max(tokens // 2, 1)} or fewer drafts"
-    with enough_memory(f"{model.name!r}", f"{batch} texts, {tokens} tokens each at once", batch, smaller):
+    smaller = fewer(batch, f"chunk={max(tokens // 2, 1)} or fewer drafts")
+    with enough_memory(repr(model.name), f"{batch} texts, {tokens} tokens each at once", smaller):
         wait_for(model.device)
         started = time.perf_counter()
         with torch.inference_mode():
@@ -117,17 +116,9 @@ def forward(model: Model, ids: Tensor, keep: int, **options: Any) -> tuple[Any, 
     return output, time.perf_counter() - started
 
 
-@contextmanager
-def enough_memory(who: str, what: str, batch: int, smaller: str) -> Iterator[None]:
-    """Turn running out of memory into an error with a remedy: half the batch, or `smaller` for a single text."""
-    try:
-        yield
-    except torch.OutOfMemoryError as error:
-        raise ModelError(
-            f"{who} ran out of memory on {what}",
-            limit="needs room for weights, caches and logits",
-            remedy=f"use {f'batch={batch // 2}' if batch > 1 else smaller}",
-        ) from error
+def fewer(batch: int, smaller: str) -> str:
+    """What takes less memory: half the batch, or `smaller` for a single text."""
+    return f"batch={batch // 2}" if batch > 1 else smaller
 
 
 def takes(model: Model, option: str) -> bool:
