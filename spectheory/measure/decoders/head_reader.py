@@ -10,13 +10,11 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from spectheory.distributions import Sampling
 from spectheory.measure.decoders.drafted import ROOT, DraftTree
 from spectheory.measure.decoders.readers import ModelReader, Requests, Rows, fewer
 from spectheory.measure.devices import wait_for
 from spectheory.measure.heads.base import PAIR_BEFORE, AutoregressiveReading, HeadReading, ParallelReading
 from spectheory.measure.heads.hidden import HiddenStates
-from spectheory.measure.pair import Model
 from spectheory.measure.reading import enough_memory
 
 
@@ -42,6 +40,7 @@ class _Held:
         return torch.tensor(values, device=self.device)
 
 
+@dataclass(eq=False)
 class HeadReader(ModelReader):
     """A :class:`~spectheory.measure.decoders.readers.Reader` of a head, and a listener to the target's reader.
 
@@ -51,20 +50,12 @@ class HeadReader(ModelReader):
     the other.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        vocabulary: int,
-        sampling: Sampling,
-        texts: Sequence[list[int]],
-        *,
-        depth: int,
-        states: HiddenStates,
-    ) -> None:
-        assert model.head is not None
-        super().__init__(model, vocabulary, sampling, texts)
-        self.depth, self.states = depth, states
-        self._held = {row: _Held(model.head.reading(), model.device) for row in range(len(texts))}
+    depth: int = field(kw_only=True)
+    states: HiddenStates = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        assert self.model.head is not None
+        self._held = {row: _Held(self.model.head.reading(), self.model.device) for row in range(len(self.texts))}
 
     def taken(self) -> Tensor:
         """Hidden states ``[batch, m, width]`` of the target's last pass."""

@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from spectheory.distributions import Sampling
 from spectheory.measure.decoders.drafted import ROOT, DraftTree
-from spectheory.measure.decoders.readers import Listener, ModelReader, Requests, Rows, deliver, forward
+from spectheory.measure.decoders.readers import ModelReader, Requests, Rows, deliver, forward
 from spectheory.measure.decoders.slots import Masks, compacted, move_to
-from spectheory.measure.pair import Model
 
 
 @dataclass
@@ -41,6 +39,7 @@ class _New:
         return self.pending + [self.tree.tokens[node] for node in self.nodes]
 
 
+@dataclass(eq=False)
 class KeptReader(ModelReader):
     """A reader with a cache (:func:`~spectheory.measure.decoders.readers.why_uncached`): one pass for texts of any
     progress.
@@ -50,18 +49,10 @@ class KeptReader(ModelReader):
     mask.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        vocabulary: int,
-        sampling: Sampling,
-        texts: Sequence[list[int]],
-        listener: Listener | None = None,
-    ) -> None:
-        super().__init__(model, vocabulary, sampling, texts, listener)
+    def __post_init__(self) -> None:
         self.cache: Any = None
-        self._held = [_Held(row) for row in range(len(texts))]
-        self._of_text: Masks = np.zeros((len(texts), 0), dtype=bool)  # slots with a token of the text
+        self._held = [_Held(row) for row in range(len(self.texts))]
+        self._of_text: Masks = np.zeros((len(self.texts), 0), dtype=bool)  # slots with a token of the text
         self._settled = 0  # slots before this call
 
     def prefill(self, chunk: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
@@ -66,19 +67,16 @@ class Listener(Protocol):
         """Take states ``[m, width]`` after tokens of a text from place `first` on, then after nodes of its tree."""
 
 
+@dataclass(eq=False)
 class ModelReader:
     """What every reader has: a model, the texts of a batch, how logits become pmfs, and who takes hidden states."""
 
-    def __init__(
-        self,
-        model: Model,
-        vocabulary: int,
-        sampling: Sampling,
-        texts: Sequence[list[int]],
-        listener: Listener | None = None,
-    ) -> None:
-        self.model, self.vocabulary, self.sampling, self.texts = model, vocabulary, sampling, texts
-        self.seconds, self.listener = 0.0, listener
+    model: Model
+    vocabulary: int
+    sampling: Sampling
+    texts: Sequence[list[int]]
+    listener: Listener | None = None
+    seconds: float = field(default=0.0, init=False)
 
     def pmfs(self, logits: Tensor) -> PmfRows:
         """Pmfs of logits ``[rows, V]``."""
