@@ -75,7 +75,8 @@ def head_remarks(draft: Model, target: Model) -> tuple[str, ...]:
 def refuse_as_model(source: str | Path, revision: str | None = None) -> None:
     """Refuse a head where a causal model is needed, and a head in another format."""
     raw = _raw(source, revision)
-    named = next((a for a in raw.get("architectures") or () if "eagle" in str(a).lower()), None)
+    listed = raw.get("architectures")
+    named = next((a for a in listed if "eagle" in str(a).lower()), None) if isinstance(listed, list) else None
     if MARK in raw:
         raise ModelError(
             f"{str(source)!r} is a draft head",
@@ -100,7 +101,7 @@ def _raw(source: str | Path, revision: str | None) -> dict[str, Any]:
 
 def _kind(raw: dict[str, Any], name: str) -> type[CheckpointHead]:
     said = raw.get(MARK)
-    if said not in HEADS:
+    if not isinstance(said, str) or said not in HEADS:
         raise ModelError(
             f"{name!r} is a head of the kind {said!r}", limit=f"there are {', '.join(HEADS)}", remedy="use one of them"
         )
@@ -148,6 +149,12 @@ def _build(
     name: str,
 ) -> CheckpointHead:
     """The network, with the target's matrices where the checkpoint has none; checks names and sizes of all tensors."""
+    if (layers_said := config.block.num_hidden_layers) > len(weights):  # before so many are made
+        raise ModelError(
+            f"head {name!r} has {layers_said} layers and {len(weights)} tensors",
+            limit="every layer has tensors of its own",
+            remedy="save or download the head again",
+        )
     ids = drafted_ids(config, weights, name)
     embeddings = None if "embed_tokens.weight" in weights else target.network.get_input_embeddings().weight
     outputs = None if "lm_head.weight" in weights else target.network.get_output_embeddings().weight
