@@ -43,11 +43,11 @@ def run_rules(question: RulesOptions) -> None:
 
 
 def _rules(names: Sequence[str] | None) -> list[Rule]:
-    """The rules to compare: those that are named, or all that read a draft model."""
+    """The rules to compare: those that are named, or all about two pmfs at each position."""
     remark_left_out()
     if names:
         return [find_rule(name) for name in dict.fromkeys(names)]
-    return [rule for rule in all_rules().values() if rule.uses_draft]
+    return [rule for rule in all_rules().values() if rule.uses_draft and not rule.grows]
 
 
 def _pair(question: RulesOptions) -> tuple[Pmfs, Pmfs]:

@@ -98,8 +98,10 @@ def _content(answer: DeploymentAnswer) -> dict[str, Any]:
 SIDES = {"limit": "upper bound", "reading": "idealised"}
 """What the sides of limits are called in the table."""
 _GIVES = (
-    *(Column(heading, kind="words") for heading in ("draft", "kind", "rule", "shape")),
-    Column("passes"),
+    Column("draft", kind="words"),
+    Column("kind", kind="words", aside=True),
+    *(Column(heading, kind="words") for heading in ("rule", "shape")),
+    Column("passes", aside=True),
     Column("tokens per call"),
     Column("speed-up", "x"),
 )
