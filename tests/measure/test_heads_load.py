@@ -136,7 +136,7 @@ def test_remarks(tiny_folders: tuple[Path, Path], folder: Path) -> None:
 CONFIGS: dict[str, tuple[dict[str, Any], str]] = {
     "unknown kind": ({"speculators_model_type": "medusa"}, "kind 'medusa': there are eagle3, "),
     "kind in a list": ({"speculators_model_type": ["eagle3"]}, "kind ['eagle3']: there are eagle3, "),
-    "more layers than tensors": ({"block": {"num_hidden_layers": 10**9}}, "has 1000000000 layers and "),
+    "layers without end": ({"block": {"num_hidden_layers": 10**9}}, "num_hidden_layers = 1000000000: at most 1024"),
     "newer version": ({"speculators_version": "1.0.0", "gates": 3}, "speculators_version 1.0.0 and the field 'gates'"),
     "family": ({"block": {"model_type": "gpt2"}}, "layers of the family 'gpt2'"),
     "hidden size": ({"block": {"hidden_size": 48}}, "reads hidden states of 48 numbers: 'target' has 32"),

@@ -33,7 +33,7 @@ _COMMON = frozenset(
 )
 _DISPUTED = {"norm_before_residual": "true"}
 """Fields whose default is false in speculators, and what vLLM takes where they are left out."""
-_MOST_DRAFTS = 1024
+_MOST_DRAFTS, _MOST_LAYERS = 1024, 1024
 
 
 @dataclass(frozen=True)
@@ -137,6 +137,9 @@ def _block(raw: Mapping[str, Any], name: str, families: tuple[str, ...]) -> Any:
             f"a head of this kind has layers of {' or '.join(families)}",
             "use a head with such layers",
         )
+    count = said.get("num_hidden_layers")
+    if isinstance(count, int) and count > _MOST_LAYERS:  # transformers lists their kinds
+        _refuse(name, f"transformer_layer_config.num_hidden_layers = {count}", f"at most {_MOST_LAYERS} are read")
     rest = {key: value for key, value in said.items() if key not in ("model_type", "_attn_implementation")}
     block = guarded(name, "config.json", lambda: transformers.AutoConfig.for_model(family, **rest))
     for field in ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads"):
