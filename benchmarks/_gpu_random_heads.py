@@ -13,7 +13,6 @@ from _gpu_sizes import Sizes
 from spectheory.distributions import Sampling
 from spectheory.measure import Model, ModelPair, measure_latency, teacher_forced
 from spectheory.measure.devices import wait_for
-from spectheory.measure.heads.config import parse_config
 from spectheory.measure.heads.kinds import HEADS
 
 DRAFTS = 4
@@ -41,7 +40,7 @@ def configuration(kind: str, target: Any, drafts: int) -> dict[str, Any]:
 def with_random_head(pair: ModelPair, kind: str, drafts: int) -> ModelPair:
     """The pair with a random head of that kind in place of its draft, in the target's precision and on its device."""
     target, made = pair.target.network, HEADS[kind]
-    config = parse_config(configuration(kind, target, drafts), kind, made.fields, made.layer_field, made.families)
+    config = made.configured(configuration(kind, target, drafts), kind)
     assert config.layers is not None
     torch.manual_seed(1)
     with torch.device(pair.target.device):

@@ -34,6 +34,16 @@ def nanoseconds(work: Callable[[Any], object], inputs: Sequence[Any], entries: i
     return statistics.median(times) * 1e9 / (entries * len(inputs))
 
 
+def median_seconds(work: Callable[[], object], repeats: int) -> float:
+    """Median thread CPU time."""
+    times = []
+    for _ in range(repeats):
+        began = time.thread_time()
+        work()
+        times.append(time.thread_time() - began)
+    return statistics.median(times)
+
+
 def dispatch() -> str:
     """The instruction sets beyond its baseline that numpy uses here."""
     return " ".join(name for name in __cpu_dispatch__ if __cpu_features__[name]) or "baseline"

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from _machine import print_machine
+from _timing import median_seconds
 from prediction import python_calls
 
 from spectheory.cost import ConstantRatio
@@ -94,16 +93,6 @@ def checked_peer(trace: Trace) -> float:
         steps += time.thread_time() - started
     assert time.thread_time() > began
     return steps * TEXTS / PEER_TEXTS
-
-
-def median_seconds(work: Callable[[], object], repeats: int) -> float:
-    """Median thread CPU time."""
-    seconds = []
-    for _ in range(repeats):
-        began = time.thread_time()
-        work()
-        seconds.append(time.thread_time() - began)
-    return statistics.median(seconds)
 
 
 def main() -> None:

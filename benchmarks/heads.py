@@ -10,9 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +17,7 @@ import torch
 from _gpu_random_heads import with_random_head
 from _gpu_random_pairs import Words, random_model
 from _machine import print_machine
+from _timing import median_seconds
 
 from spectheory.distributions import Sampling
 from spectheory.measure import ModelPair, position_statistics, teacher_forced
@@ -55,16 +53,6 @@ def one_at_a_time(pair: ModelPair, prompt: torch.Tensor, output: torch.Tensor, *
     return found
 
 
-def seconds(work: Callable[[], object]) -> float:
-    """Median CPU seconds of this thread."""
-    taken = []
-    for _ in range(REPEATS):
-        began = time.thread_time()
-        work()
-        taken.append(time.thread_time() - began)
-    return statistics.median(taken)
-
-
 def rows() -> list[dict[str, object]]:
     """A row for each kind of head, without and with the columns of the race."""
     model = random_model("target", SIZES, "cpu", "float32")
@@ -82,8 +70,8 @@ def rows() -> list[dict[str, object]]:
             np.testing.assert_allclose(
                 ours(DEPTH)["start_log_draft"], one_at_a_time(pair, prompt, output, race=race), rtol=CLOSE, atol=CLOSE
             )
-            own, first = seconds(lambda ours=ours: ours(DEPTH)), seconds(lambda ours=ours: ours(1))
-            peer = seconds(lambda pair=pair, race=race: one_at_a_time(pair, prompt, output, race=race))
+            own, first = (median_seconds(lambda ours=ours, d=d: ours(d), REPEATS) for d in (DEPTH, 1))
+            peer = median_seconds(lambda pair=pair, race=race: one_at_a_time(pair, prompt, output, race=race), REPEATS)
             found.append({"head": kind, "race": race, "ours": own, "peer": peer, "limit": DEPTH * first})
     return found
 

@@ -9,12 +9,11 @@ multiplies rank by rank; equal calls of the first tree are asserted. The peer is
 from __future__ import annotations
 
 import heapq
-import statistics
 import time
-from collections.abc import Callable
 
 import numpy as np
 from _machine import print_machine
+from _timing import median_seconds
 from numpy.typing import NDArray
 
 from spectheory.drafting import Tree, expected_tokens, optimal_tree
@@ -27,16 +26,6 @@ NODES, REPEATS = 1_000_000, 5
 EQUAL = 1e-9
 """Relative: a million weights added in two orders, and calls in two."""
 POSITIONS, TEXTS, BUDGET, RANKS = 100_000, 100, 1024, 8
-
-
-def seconds(work: Callable[[], object], repeats: int = REPEATS) -> float:
-    """Median thread CPU time."""
-    times = []
-    for _ in range(repeats):
-        began = time.thread_time()
-        work()
-        times.append(time.thread_time() - began)
-    return statistics.median(times)
 
 
 def heap_tree(law: Floats, budget: int) -> tuple[list[int], list[int], float]:
@@ -77,7 +66,7 @@ def rank_laws() -> dict[str, Floats]:
 def optimal() -> None:
     """Part (a)."""
     optimal_tree([0.5, 0.5], NODES)  # compiles, or reads what was compiled before
-    floor = seconds(write_nodes)
+    floor = median_seconds(write_nodes, REPEATS)
     print(f"optimal_tree, {NODES:,} nodes; writing them takes {1e3 * floor:.1f} ms")
     print(f"{'rank law':<26}{'ours ms':>9}{'heap ms':>9}{'heap/ours':>11}{'ours/floor':>12}   (limits: 50x, 40 ms)")
     for name, law in rank_laws().items():
@@ -86,7 +75,7 @@ def optimal() -> None:
         peer = time.thread_time() - began
         tree = optimal_tree(law, NODES)
         assert abs(float(expected_tokens(tree, law)) - tokens) <= EQUAL * tokens
-        own = seconds(lambda law=law: optimal_tree(law, NODES))
+        own = median_seconds(lambda law=law: optimal_tree(law, NODES), REPEATS)
         print(f"{name:<26}{1e3 * own:>9.1f}{1e3 * peer:>9.0f}{peer / own:>11.0f}{own / floor:>12.1f}")
 
 
@@ -136,7 +125,7 @@ def along_text() -> None:
     print(f"{'laws':<26}{columns}   (limit: 10 s)")
     for name, law in text_laws().items():
         found = text_tree(law, lengths, BUDGET)
-        own = seconds(lambda law=law: text_tree(law, lengths, BUDGET), 3)
+        own = median_seconds(lambda law=law: text_tree(law, lengths, BUDGET), 3)
         began = time.thread_time()
         greedy = numpy_greedy(law, left, BUDGET)
         peer = time.thread_time() - began

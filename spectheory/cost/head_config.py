@@ -11,13 +11,13 @@ from spectheory.errors import SettingError
 
 MARK = "speculators_model_type"
 """The field that says a configuration is a head's, and of which kind."""
-_LAYERS = {
+LAYER_FIELDS = {
     "eagle3": "eagle_aux_hidden_state_layer_ids",
     "peagle": "eagle_aux_hidden_state_layer_ids",
     "dflash": "aux_hidden_state_layer_ids",
     "mtp": None,
 }
-"""Kinds, and where each says which hidden states of the target it reads; MTP reads one beside an embedding."""
+"""Kinds whose sizes are known, and the field that names the hidden states of the target; MTP reads the last one."""
 _USUAL = 3
 """Hidden states that an EAGLE-3 head reads where its configuration names none."""
 
@@ -28,10 +28,10 @@ def head_shape_in(config: Mapping[str, Any]) -> dict[str, Any]:
     The embeddings are the target's: a pass reads a few of their rows.
     """
     kind, block = config[MARK], config.get("transformer_layer_config")
-    if kind not in _LAYERS or not isinstance(block, Mapping):
+    if kind not in LAYER_FIELDS or not isinstance(block, Mapping):
         raise SettingError(
             f"the config is of a head of kind {brief(kind)}",
-            limit=f"known are {', '.join(_LAYERS)} with a transformer_layer_config",
+            limit=f"known are {', '.join(LAYER_FIELDS)} with a transformer_layer_config",
             remedy="measure latencies, or fit AffineTime to timings",
         )
     sizes = shape_in({**block, "vocab_size": config.get("draft_vocab_size") or block.get("vocab_size")})
@@ -43,7 +43,7 @@ def head_shape_in(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _fused(kind: str, config: Mapping[str, Any], hidden: int, of_target: int) -> int:
     """Weights that join hidden states of the target into one."""
-    field = _LAYERS[kind]
+    field = LAYER_FIELDS[kind]
     read = 2 if field is None else len(config.get(field) or range(_USUAL))
     return read * int(of_target) * hidden
 

@@ -39,6 +39,9 @@ from spectheory.measure.pair import ModelPair
 from spectheory.measure.tokens import check_window
 from spectheory.measure.truncation import log_pmf
 
+NO_HEADS = "transformers' assisted generation takes draft models alone"
+"""Why a draft head is refused."""
+
 
 @dataclass(frozen=True)
 class Generated:
@@ -90,7 +93,7 @@ def check_draft(pair: ModelPair) -> None:
     if pair.draft.head is not None:
         raise SettingError(
             f"the draft {pair.draft.name!r} is a draft head",
-            limit="transformers' assisted generation drafts with models alone",
+            limit=NO_HEADS,
             remedy="leave out --check, or use spectheory validate",
         )
 

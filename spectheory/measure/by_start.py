@@ -34,7 +34,7 @@ class Starts:
 def depth_of(draft: Model, depth: int | None) -> int | None:
     """Depth to which a draft is measured by start: what was asked for or what its head was trained for.
 
-    None for drafts that depend on the position alone, which no depth may be asked of.
+    None for drafts whose pmfs depend only on the position; giving a depth is then an error.
     """
     head = draft.head
     if head is None:
@@ -64,6 +64,13 @@ def _reason(head: Head) -> str:
     return ": its pass drafts no more" if head.parallel else ": beyond, training and engines give it different states"
 
 
+def too_deep(what: str, head: str, deepest: int) -> SettingError:
+    """The refusal of a shape that is deeper than a head drafts."""
+    return SettingError(
+        what, limit=f"the head {head!r} drafts at most {deepest} tokens deep", remedy="use a shape no deeper than that"
+    )
+
+
 def check_prompt(draft: Model, name: str, tokens: int) -> None:
     """Refuse a prompt without a pair of a hidden state and a token, which a head drafts after."""
     if draft.head is not None and tokens < PAIR_BEFORE:
@@ -82,7 +89,7 @@ def starts(pair: ModelPair, prompt_ids: Tensor, output_ids: Tensor, *, depth: in
     reading, device = head.reading(), pair.draft.device
     kept, begun, known = None, 0, 0
     for logits, hidden, read in _target_passes(pair, head, ids, len(output_ids), chunk):
-        with enough_memory(pair.draft.name, 1, len(hidden)):
+        with enough_memory(repr(pair.draft.name), f"{len(hidden)} pairs at once", "a smaller --chunk"):
             reading.read(hidden.to(device, head.dtype), ids[read - len(hidden) + 1 : read + 1].to(device))
         if logits is None:
             continue
@@ -133,7 +140,7 @@ def _earlier(output_ids: Tensor, begin: int, end: int, depth: int) -> Tensor:
 def _logits(pair: ModelPair, drafts: Iterator[Tensor], calls: int) -> Iterator[Tensor]:
     """The head's logits, cut to the tokenizer's ids and beside the target's."""
     while True:
-        with enough_memory(pair.draft.name, calls, 1):
+        with enough_memory(repr(pair.draft.name), f"{calls} starts at once", "a smaller --chunk"):
             logits = next(drafts, None)
         if logits is None:
             return

@@ -19,7 +19,7 @@ from spectheory.measure.reading import Reading
 BURST = 4
 """Draft passes, or plain steps, in a row."""
 _LONGER = 64
-"""Pairs that a head reads beyond its context before it begins anew."""
+"""Pairs that a head reads beyond its context before it reads its context again."""
 
 
 class Filled:
@@ -46,14 +46,14 @@ class Filled:
         """
         reading = self.reading if self.keeps else Reading(self.model, self.vocabulary)
         ids = self._some_tokens(tokens if self.keeps else self.context + tokens)
-        heard = HiddenStates(self.model.network, self.layers) if self.layers and not alone else None
+        states = HiddenStates(self.model.network, self.layers) if self.layers and not alone else None
 
         def work() -> None:
             reading.read(ids, keep=keep)
-            if heard is not None:
-                heard.take()
+            if states is not None:
+                states.take()
 
-        with heard or nullcontext():
+        with states or nullcontext():
             seconds = timed(work, self.model.device)
         if self.keeps:
             reading.cache.crop(-tokens)

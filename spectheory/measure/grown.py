@@ -12,6 +12,7 @@ from torch import Tensor
 
 from spectheory.drafting import Grown
 from spectheory.errors import LogitsError, SettingError, TextError
+from spectheory.measure.by_start import check_prompt
 from spectheory.measure.decoders.readers import why_uncached
 from spectheory.measure.devices import widest
 from spectheory.measure.extending import CachedText, Extending, Marginals, RereadText
@@ -130,10 +131,7 @@ def _placed(pair: ModelPair, ids: Tensor, prompt: int, shape: Grown, chunk: int,
     starts = torch.arange(prompt, len(ids), device=ids.device)
     at_once = max(1, chunk // shape.top)
     if pair.draft.head is not None:
-        if prompt < PAIR_BEFORE:
-            raise TextError(
-                f"prompt {name!r} has {prompt} token", limit="a head needs two before its first draft", remedy="add one"
-            )
+        check_prompt(pair.draft, name, prompt)
         reading = _head_reading(pair, ids, shape, chunk)
         for part in starts.split(at_once):
             yield reading, part - PAIR_BEFORE, int(part[0]) - prompt

@@ -21,7 +21,7 @@ from spectheory.measure.pair import ModelPair
 
 DRAFT_TOKENS = (1, 2)
 """A draft step of a chain reads one token, or two after a call in which every draft was accepted."""
-HEARD = "target heard"
+TAKING = "target with hidden states"
 """In a round, the target's pass on one token with its hidden states taken for a head; plain decoding takes none."""
 Round = dict[tuple[str, int], float]
 """Seconds of each pass of a round, by (model, tokens)."""
@@ -77,16 +77,16 @@ def measure_latency(
         "read_again": [each.model.name for each in (target, draft) if not each.keeps],
         "plain_step_quartiles": [float(q) for q in np.quantile(steps, (0.25, 0.75))],
         "quartiles": {f"{who} {m}": [float(q) for q in np.quantile(t, (0.25, 0.75))] for (who, m), t in arrays.items()},
-        **({"hidden_states": _taken(head, arrays[HEARD, 1], arrays["target", 1])} if head else {}),
+        **({"hidden_states": _taken(head, arrays[TAKING, 1], arrays["target", 1])} if head else {}),
         "hardware": hardware(),
         "versions": versions(),
     }
     return LatencyTable(medians["target"], medians["draft"], context, provenance)
 
 
-def _taken(head: Head, heard: NDArray[np.float64], plain: NDArray[np.float64]) -> dict[str, Any]:
+def _taken(head: Head, taking: NDArray[np.float64], plain: NDArray[np.float64]) -> dict[str, Any]:
     """Which hidden states the target's passes take for a head, and the seconds that this adds to one token's."""
-    return {"layers": list(head.layers), "seconds": _median(heard - plain[0]).as_dict()}
+    return {"layers": list(head.layers), "seconds": _median(taking - plain[0]).as_dict()}
 
 
 def _against_plain_step(rounds: Sequence[Round]) -> dict[tuple[str, int], NDArray[np.float64]]:
@@ -112,7 +112,7 @@ def _round(draft: Filled | FilledHead, target: Filled, sizes: Sequence[int], num
             taken["draft", m] = draft.run(m, keep=m)  # children are drafted for each
         taken["target", m] = target.run(m, keep=m)
         if m == 1:
-            kinds = [("target", True), (HEARD, False)] if target.layers else [("target", True)]
+            kinds = [("target", True), (TAKING, False)] if target.layers else [("target", True)]
             for who, alone in kinds[:: 1 if number % 2 else -1]:  # in turn first: the later finds warmer caches
                 taken[who, m] = statistics.median(target.run(m, keep=m, alone=alone) for _ in range(BURST))
     taken |= {("draft", m): draft.run(m, keep=m) for m in draft.longer}

@@ -32,7 +32,10 @@ class Reading:
         if self._read is not None:
             self._read = ids = torch.cat([self._read, ids], dim=1)
         kept: dict[str, Any] = {"logits_to_keep": keep} if self._can_keep else {}
-        with enough_memory(self.model.name, *ids.shape), torch.inference_mode():
+        texts, tokens = ids.shape
+        smaller = f"--chunk {tokens // 2}" if tokens > 1 else f"{max(texts // 2, 1)} texts per prompt, fewer tokens"
+        at_once = f"{texts} texts, {tokens} tokens at once"
+        with enough_memory(repr(self.model.name), at_once, f"{smaller} or a lower precision"), torch.inference_mode():
             output = self.model.network(input_ids=ids, past_key_values=self.cache, use_cache=self._read is None, **kept)
         self.cache = getattr(output, "past_key_values", None) if self._read is None else None
         if self.cache is None and self._read is None:
@@ -48,16 +51,15 @@ class Reading:
 
 
 @contextmanager
-def enough_memory(name: str, texts: int, tokens: int) -> Iterator[None]:
-    """Turn running out of memory into an error with a remedy."""
+def enough_memory(who: str, what: str, smaller: str) -> Iterator[None]:
+    """Turn running out of memory on `what` into an error that advises `smaller`."""
     try:
         yield
     except torch.OutOfMemoryError as error:
-        smaller = f"--chunk {tokens // 2}" if tokens > 1 else f"{max(texts // 2, 1)} texts per prompt, fewer tokens"
         raise ModelError(
-            f"{name!r} ran out of memory on {texts} texts, {tokens} tokens at once",
-            limit="needs room for weights, caches and a chunk of logits",
-            remedy=f"use {smaller} or a lower precision",
+            f"{who} ran out of memory on {what}",
+            limit="needs room for weights, caches and logits",
+            remedy=f"use {smaller}",
         ) from error
 
 

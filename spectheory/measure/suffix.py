@@ -149,7 +149,7 @@ def most_frequent(following: Ids) -> tuple[int, int]:
 
 
 def first_listed(following: Sequence[int]) -> int:
-    """The head of a list of continuations that is kept by falling count as they come.
+    """The first entry of a list of continuations that is kept sorted by falling count as they come.
 
     A new one comes last. One whose count grows, and reaches or passes that of the one above, moves before all with
     that one's count.

@@ -209,7 +209,7 @@ def plan(
     ('token', 7)
     """
     if rules is None:
-        usual = (*DEFAULT_RULES, ArgmaxDraft()) if by_parallel_head(trace) else DEFAULT_RULES
+        usual = (*DEFAULT_RULES, ArgmaxDraft()) if by_parallel_head(trace.provenance) else DEFAULT_RULES
         rules = recorded_rules(trace) or [rule for rule in usual if not rule.lacks(trace.columns)]
     if shapes is None:
         shapes = DEFAULT_SHAPES[: within(trace.columns, len(DEFAULT_SHAPES))]

@@ -59,7 +59,7 @@ def is_free(name: str) -> bool:
 
 
 def free_part(trace: Trace) -> Trace:
-    """The drafts that cost no pass alone; an error if there is none."""
+    """The trace with only those drafts that cost no pass; an error if there is none."""
     names = drafts_of(trace)
     places = [i for i, name in enumerate(names) if is_free(name)]
     if not places:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,9 +115,9 @@ def drafted(rule: PathRule, shape: Shape, counts: NDArray[np.int64] | None = Non
     return Copied(shape.k, tuple((counts.sum(axis=0) / counts.sum()).tolist()))
 
 
-def by_parallel_head(trace: Trace) -> bool:
-    """Whether one pass of the draft gives all drafts of a call (§10)."""
-    draft = trace.provenance.get("draft")
+def by_parallel_head(provenance: Mapping[str, Any]) -> bool:
+    """Whether one pass of a trace's draft gives all drafts of a call (§10)."""
+    draft = provenance.get("draft")
     return isinstance(draft, Mapping) and draft.get("parallel") is True
 
 
@@ -147,7 +148,7 @@ def calls_by_shape(
         of_chain = calls_of_chains(survival, trace.lengths, ks, prefill_emits_token=prefill_emits_token)
         for shape in chains:
             counts = calls_by_drafted(trace, rule, shape, prefill_emits_token=prefill_emits_token)
-            made = drafted(rule, shape, counts, parallel=by_parallel_head(trace))
+            made = drafted(rule, shape, counts, parallel=by_parallel_head(trace.provenance))
             yield ShapeCalls(shape, made, of_chain[shape.k], survival[:, 0], by_drafted=counts)
     for other in wanted:
         if not isinstance(other, Chain):
@@ -190,7 +191,7 @@ def _with_ranks(trace: Trace, rule: PathRule, wanted: Wanted, prefill_emits_toke
         return _searched(trace, rule, wanted, prefill_emits_token)
     survival, leaves = survival_of(rule, wanted, trace.columns)
     calls = calls_of_tree(survival, leaves, trace.lengths, prefill_emits_token=prefill_emits_token)
-    return ShapeCalls(wanted, drafted(rule, wanted, parallel=by_parallel_head(trace)), calls, survival[:, 0])
+    return ShapeCalls(wanted, drafted(rule, wanted, parallel=by_parallel_head(trace.provenance)), calls, survival[:, 0])
 
 
 @dataclass(frozen=True)
@@ -223,7 +224,8 @@ def _searched(trace: Trace, rule: RankRule, wanted: BestTree, prefill_emits_toke
         first[part.rows] = part.first
     law, search = _search(trace, rule, wanted)
     tree = search(law, trace.lengths)
-    shape = wanted.drafted_as(tree) if wanted.drafted_as else drafted(rule, tree, parallel=by_parallel_head(trace))
+    parallel = by_parallel_head(trace.provenance)
+    shape = wanted.drafted_as(tree) if wanted.drafted_as else drafted(rule, tree, parallel=parallel)
     return ShapeCalls(wanted, shape, TextCalls(expected, full, variance), first, held_out=parts > 1)
 
 

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 from spectheory.drafting import Chain
 from spectheory.prediction import Plan, Prediction
+from spectheory.prediction.shape_calls import by_parallel_head
 
 
 def policies(plan: Plan) -> list[str]:
     """One sentence that compares both policies at the best k of either; none for other drafts."""
-    draft = plan.best.provenance.get("draft")
-    if not (isinstance(draft, dict) and draft.get("parallel")):
+    if not by_parallel_head(plan.best.provenance):
         return []
     chains = [p for p in plan.predictions if isinstance(p.shape, Chain) and p.rule.output == "sample"]
     of = {way: [p for p in chains if p.rule.drafts == way] for way in ("chosen", "drawn")}

@@ -15,8 +15,8 @@ OF_LENGTHS = (
     "every k up to the longest length of each draft ({most}); intervals (95%) are over requests."
 )
 OF_BEST = (
-    f"{BEST}: whichever draft accepts more, a choice that knows the text. A choice made before drafting gives less. A "
-    "call makes the draft model's passes whichever is taken."
+    f"{BEST}: the draft that accepts more at each start, a choice that knows the text. No choice made before drafting "
+    "is known to reach it. Every call is charged the draft model's passes."
 )
 
 

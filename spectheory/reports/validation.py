@@ -17,9 +17,9 @@ Content = Mapping[str, Any]
 
 _NAMES = (Column("rule", kind="names"), Column("shape", kind="names"))
 _SHORT = {"acceptance": "accept"}
+"""Names that are too long for a terminal of 80 columns."""
 COPIED = {"lookup": "", "suffix": ", from this request's prompt and text alone, as decoded and expected"}
 """Rules whose drafts are copied, and what more is to say of their seconds."""
-"""Names that are too long for a terminal of 80 columns."""
 
 
 def validation_report(content: Content) -> Report:

@@ -16,10 +16,10 @@ from spectheory.verification.copied import CopiedMatch
 class RecordedMatch(CopiedMatch):
     """A draft of a log that has its accepted drafts at every start of a text (§10, exact up to the recorded depth).
 
-    `places` are its columns of ``recorded_match``; with several it is whichever accepts more at a start, which only
-    hindsight tells. `most` is the longest length that was recorded. One that is `free` has no draft model: an n-gram
-    draft. With `by_position` a call accepts a draft at a position if a call that starts there does, whatever stands
-    before: the reading that a log of positions allows, wrong for drafts that depend on the start.
+    `places` are its columns of ``recorded_match``; with several it is the draft that accepts more at each start, a
+    choice that knows the text. `most` is the longest length that was recorded. One that is `free` has no draft model:
+    an n-gram draft. With `by_position` a call accepts a draft at a position if a call that starts there does: what a
+    log of positions says, wrong for drafts that depend on the start.
 
     Examples
     --------

@@ -11,9 +11,10 @@ import pytest
 from spectheory.drafting import Chain, KAry, Shape, Tree
 from spectheory.measure.decoders import HeaviestTree, Method
 from spectheory.measure.decoders.drafted import DraftTree, Floats
-from spectheory.measure.decoders.drafters import Drafting, by_arrival, by_arrival_with_repeats, first_of, looked_up
+from spectheory.measure.decoders.drafters import Drafting, by_arrival, by_arrival_with_repeats, copied, first_of
 from spectheory.measure.decoders.growing import heaviest
 from spectheory.measure.decoders.randomness import Clocks, Drawn, Source
+from spectheory.measure.lookup import continuation
 from tests.made_up import each
 
 V = 7
@@ -103,11 +104,11 @@ def test_lookup_copies_the_latest_longest_match(seed: int) -> None:
         text = rng.integers(0, 3, size).tolist()
         for k, ngram in ((1, 1), (4, 2), (5, 4), (3, 50)):
             tree = DraftTree()
-            looked_up(tree, text, k, ngram, frozenset())
+            copied(tree, continuation(np.asarray(text), k, ngram))
             assert tree.tokens == naive_lookup(text, k, ngram)
             assert tree.is_chain
     tree = DraftTree()
-    looked_up(tree, [4, 1, 0, 2, 4], 3, 2, frozenset({0}))
+    copied(tree, continuation(np.array([4, 1, 0, 2, 4]), 3, 2, frozenset({0})))
     assert tree.tokens == [1, 0]
 
 

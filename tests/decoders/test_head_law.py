@@ -20,7 +20,7 @@ from spectheory.measure.decoders import HeaviestTree, Method
 from spectheory.measure.decoders.drafted import DraftTree, Floats
 from spectheory.measure.decoders.head_reader import HeadReader
 from spectheory.measure.decoders.pmfs import pmfs_of
-from spectheory.measure.decoders.readers import Requests, tell
+from spectheory.measure.decoders.readers import Requests, deliver
 from spectheory.measure.heads.base import AutoregressiveReading, Head, ParallelReading
 from spectheory.prediction.paths import calls_of_texts
 from spectheory.verification import PATH_RULES, BlockVerification, PathRule, RankRule
@@ -36,7 +36,7 @@ def states_after(prefix: Sequence[int]) -> Tensor:
 
 
 class _Heard(test_law._Table):
-    """A target whose hidden states a head hears."""
+    """A target whose hidden states a head reads."""
 
     def __init__(self, seed: int, texts: Sequence[list[int]]) -> None:
         super().__init__(seed, texts)
@@ -60,7 +60,7 @@ class _Heard(test_law._Table):
             below = [[*text, *(tree.tokens[on] for on in tree.path(node))] for node in nodes]
             self.last = torch.stack([states_after(prefix) for prefix in [*own, *below]])[None]
             assert self.listener is not None
-            tell(self.listener, [(row, 0, slice(None), nodes)])
+            deliver(self.listener, [(row, 0, slice(None), nodes)])
 
 
 class _Handmade(Head):
@@ -144,7 +144,7 @@ HANDMADE: tuple[type[_Handmade], ...] = (_Handmade, _HandmadeParallel)
 
 
 def readers_with(kind: type[_Handmade], depth: int, seed: int = 1) -> Readers:
-    """Readers of a made-up target and of a head that hears it."""
+    """Readers of a made-up target and of a head that reads its hidden states."""
     with torch.inference_mode():
         network = kind()
 

@@ -1,4 +1,4 @@
-"""Decoders with draft heads on tiny models: the hidden states they hear, their passes, and bad input."""
+"""Decoders with draft heads on tiny models: the hidden states they read, their passes, and bad input."""
 
 from __future__ import annotations
 

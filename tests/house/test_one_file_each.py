@@ -1,7 +1,8 @@
-"""A rule, a rule with ranks and a draft shape, each from one file, in every command: those of docs/extending.md."""
+"""A rule, a rule with ranks, a draft shape and a kind of head, each from one file: those of docs/extending.md."""
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import sys
@@ -34,9 +35,9 @@ Ask = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with half.py, coin.py and comb.py as the page has them, on Python's path."""
+    """A folder with the page's half.py, coin.py, comb.py and medusa.py, on Python's path."""
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
-    for name, block in zip(("half", "coin", "comb"), blocks, strict=True):
+    for name, block in zip(("half", "coin", "comb", "medusa"), blocks, strict=True):
         (tmp_path / f"{name}.py").write_text(block, encoding="utf-8")
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.syspath_prepend(tmp_path)
@@ -220,12 +221,45 @@ def test_bad_names_give_one_line(name: str, toys: Path, trace: Trace, capsys: py
         assert main(["predict", str(toys / "trace.parquet"), "--shape", name.replace("comb:Comb", "half:Half")]) == 2
 
 
+def test_a_kind_of_head(
+    toys: Path,
+    tiny_folders: tuple[Path, Path],
+    ask: Ask,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """One file and its line: measured in one pass for all depths, predicted, planned, and validated."""
+    from spectheory.measure.heads.kinds import HEADS
+    from tests.measure.heads_made import config_of, made_head, save_head
+
+    monkeypatch.setitem(HEADS, "medusa", importlib.import_module("medusa").Medusa)
+    raw = config_of("medusa")
+    folder = save_head(toys / "head", made_head(raw), raw, without=("embed_tokens.weight", "lm_head.weight"))
+    (toys / "prompts.jsonl").write_text(
+        '{"question_id": 1, "turns": ["t3 t7 t2"]}\n{"question_id": 2, "turns": ["t9 t5"]}'
+    )
+    pair = ("--target", tiny_folders[0], "--draft", folder, "--prompts", toys / "prompts.jsonl", "--tokens", 12)
+    assert main([*map(str, ("measure", *pair, "--device", "cpu", "--out", toys / "measured"))]) == 0
+    capsys.readouterr()
+    chosen = ("--rule", "token", "--rule", "argmax", "--c", 0.1)
+    found = ask("predict", toys / "measured" / "trace.parquet", *chosen, "--k-max", 4)
+    assert (found["provenance"]["draft"]["kind"], found["provenance"]["settings"]["depth"]) == ("medusa", 4)
+    assert ("argmax", "chain k=4") in {(p["rule"], p["wanted"]) for p in found["predictions"]}
+    planned = ask("plan", toys / "measured" / "trace.parquet", *chosen, "--k-max", 2, "--nodes-max", 2)
+    assert {each["passes"] for each in planned["candidates"]} == {1}
+    checked = ask(
+        "validate", *pair, "--device", "cpu", "--rule", "argmax", "--k", 3, "--temperature", 0, "--out", toys / "v"
+    )
+    assert (checked["comparisons"], checked["disagreements"]) == (1, 0)
+
+
 def test_what_lacks_a_decoder() -> None:
     """Every built-in rule with a path form is decoded, every way of drafting has its drafter."""
-    from spectheory.measure.decoders.drafters import CANDIDATES
+    from spectheory.measure.decoders.drafters import CANDIDATES, COPIES
     from spectheory.measure.decoders.verifiers import verifier_of
     from spectheory.verification import PATH_RULES
 
     assert [name for name, rule in PATH_RULES.items() if verifier_of(rule) is None] == []
     drafted = {name: (rule.drafts, rule.by_arrival) for name, rule in PATH_RULES.items() if rule.uses_draft}
     assert [name for name, how in drafted.items() if how not in CANDIDATES] == []
+    assert {name for name, rule in PATH_RULES.items() if not rule.uses_draft} == set(COPIES)

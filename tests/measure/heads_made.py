@@ -10,7 +10,6 @@ import torch
 from safetensors.torch import save_file
 
 from spectheory.measure.heads.checkpoint import CheckpointHead
-from spectheory.measure.heads.config import parse_config
 from spectheory.measure.heads.kinds import HEADS
 
 V, WIDTH, LAYERS = 64, 32, 2
@@ -55,7 +54,7 @@ def config_of(kind: str, block: dict[str, Any] | None = None, **fields: Any) -> 
 def made_head(raw: dict[str, Any], seed: int = 0) -> CheckpointHead:
     """A head of that configuration, every weight random: norms that are all ones would hide a missing norm."""
     kind = HEADS[raw["speculators_model_type"]]
-    config = parse_config(raw, "made", kind.fields, kind.layer_field, kind.families)
+    config = kind.configured(raw, "made")
     head = kind(config, config.layers or kind.default_layers(LAYERS), final_norm=None)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():

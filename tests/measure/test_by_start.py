@@ -14,7 +14,8 @@ import torch
 
 import spectheory.measure.run as measure_run
 from spectheory.distributions import Sampling
-from spectheory.errors import SettingError, TextError
+from spectheory.drafting import Grown
+from spectheory.errors import ModelError, SettingError, TextError
 from spectheory.measure import (
     MeasureSettings,
     ModelPair,
@@ -25,6 +26,7 @@ from spectheory.measure import (
     teacher_forced,
 )
 from spectheory.measure.by_start import depth_of
+from spectheory.measure.grown import grown_columns
 from spectheory.measure.heads.base import AutoregressiveReading, ParallelReading
 from spectheory.measure.heads.hidden import HiddenStates
 from spectheory.measure.judged import judged_trace
@@ -145,6 +147,22 @@ def test_logits_in_memory_are_a_chunk(tiny_pair: ModelPair, monkeypatch: pytest.
         assert sum(rows) == 4 * len(OUTPUT), "each depth of each start once"
 
 
+@pytest.mark.parametrize(("kind", "pass_of"), [(ToyHead, "extend"), (ToyParallelHead, "block")])
+def test_memory_that_ends_while_drafting(
+    kind: type[ToyHead], pass_of: str, tiny_pair: ModelPair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error counts starts, and its remedy is the chunk: one text is read."""
+
+    def fails(*_: Any) -> None:
+        raise torch.OutOfMemoryError("no memory")
+
+    pair = with_head(tiny_pair, kind)
+    assert pair.draft.head is not None
+    monkeypatch.setattr(type(pair.draft.head.reading()), pass_of, fails)
+    with pytest.raises(ModelError, match=r"'toy head' ran out of memory on \d+ starts at once.*use a smaller --chunk"):
+        teacher_forced(pair, PROMPT, OUTPUT, Sampling())
+
+
 def test_temperature_0_and_filters(tiny_pair: ModelPair, tmp_path: Path) -> None:
     """Sampled texts stay possible, whatever cuts them."""
     for sampling in (Sampling(0.0), Sampling(0.9, top_k=5, top_p=0.9)):
@@ -217,6 +235,7 @@ def test_a_prompt_of_one_token(tiny_pair: ModelPair, tmp_path: Path) -> None:
     for run in (
         lambda: teacher_forced(pair, PROMPT[:1], OUTPUT, Sampling(), name="q7"),
         lambda: measure(pair, [short], MeasureSettings(tokens=4), tmp_path / "trace.parquet"),
+        lambda: grown_columns(pair, PROMPT[:1], OUTPUT, Grown(4, 2, 2), name="q7"),
     ):
         with pytest.raises(TextError, match="prompt 'q7' has 1 token: a draft head needs 2"):
             run()

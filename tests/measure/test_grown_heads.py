@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import torch
 from torch import Tensor
 
 from spectheory.distributions import Sampling
 from spectheory.drafting import Grown
-from spectheory.errors import TextError
 from spectheory.measure import ModelPair
 from spectheory.measure.decoders import Method, decode
 from spectheory.measure.decoders.drafted import DraftTree
@@ -78,8 +76,3 @@ def test_counted_calls_are_those_expected(tiny_pair: ModelPair, kind: type[ToyHe
     counted = [len(one.calls) for one in made]
     assert counted == expected(pair)
     assert counted != expected(tiny_pair)
-
-
-def test_a_prompt_of_one_token_is_refused(tiny_pair: ModelPair) -> None:
-    with pytest.raises(TextError, match="two"):
-        grown_columns(with_head(tiny_pair), torch.tensor([3]), torch.tensor([4, 5]), SHAPE)

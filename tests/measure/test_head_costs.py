@@ -18,7 +18,6 @@ from spectheory.intervals import Interval
 from spectheory.measure import MeasureSettings, ModelPair, differences, filled, measure, measure_latency, with_loop
 from spectheory.measure.decoders import Call
 from spectheory.measure.heads import kinds
-from spectheory.measure.heads.config import parse_config
 from spectheory.measure.validation.times import Known, by_table, made_by_table
 from spectheory.prediction import plan, predict
 from spectheory.prediction.paths import calls_of_chains
@@ -254,7 +253,7 @@ def test_sizes_of_a_head_are_those_of_its_network(kind: str, drafted: int | None
     raw |= {made.layer_field: [1, 2, 3]} if made.layer_field else {}
     raw |= {"mask_token_id": 3} if kind in ("dflash", "peagle") else {}
     raw |= {"block_size": 4} if kind == "dflash" else {}
-    config = parse_config(raw, "head", made.fields, made.layer_field, made.families)
+    config = made.configured(raw, "head")
     network = made(config, config.layers or (3,))
     matrices = {name: p.numel() for name, p in network.named_parameters() if p.ndim == 2 and "embed" not in name}
     matrices = {name: n for name, n in matrices.items() if "mask" not in name}

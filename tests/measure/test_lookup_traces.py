@@ -12,8 +12,7 @@ from spectheory.distributions import Sampling
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError, TraceError
 from spectheory.measure import MeasureSettings, ModelPair, measure, teacher_forced
-from spectheory.measure.decoders.drafted import DraftTree
-from spectheory.measure.decoders.drafters import looked_up
+from spectheory.measure.decoders.drafters import COPIES
 from spectheory.prediction import plan, predict
 from spectheory.prompts import Prompt
 from spectheory.trace import MEASURED, Trace
@@ -42,10 +41,9 @@ def test_texts_that_go_on_are_drafted_for_through_ends(tiny_pair: ModelPair, mon
         found[stop] = LookupMatch().calls_by_drafted(columns, lengths, lengths, k)[0].tolist()
     at, drafted = 0, list[int]()
     while at < len(output):
-        tree = DraftTree()
-        looked_up(tree, prompt + output[:at], min(k, len(output) - at - 1), 3, frozenset())
-        drafted.append(len(tree.tokens))
-        at += 1 + next((n for n, token in enumerate(tree.tokens) if token != output[at + n]), len(tree.tokens))
+        draft = COPIES["lookup"](np.array(prompt + output[:at]), min(k, len(output) - at - 1), 3, frozenset()).tolist()
+        drafted.append(len(draft))
+        at += 1 + next((n for n, token in enumerate(draft) if token != output[at + n]), len(draft))
     assert drafted == [0, 3, 2, 0]
     assert found == {True: [2, 0, 2, 0], False: np.bincount(drafted).tolist()}
 

@@ -13,6 +13,7 @@ from spectheory.deployment.engines.models import Located
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain
 from spectheory.prediction import Plan, Prediction, plan
+from spectheory.prediction.shape_calls import by_parallel_head
 from spectheory.verification import PATH_RULES, ArgmaxDraft, GreedyMatch, LookupMatch, SuffixMatch, TokenVerification
 
 TOKEN, ARGMAX, GREEDY, LOOKUP, SUFFIX = (
@@ -136,7 +137,7 @@ class Ask:
     @property
     def parallel(self) -> bool:
         """Whether the draft makes all tokens of a call in one pass."""
-        return bool(self.draft.fact("draft", "parallel"))
+        return by_parallel_head(self.draft.trace.provenance)
 
     @property
     def types_differ(self) -> bool:

@@ -12,19 +12,20 @@ from torch import Tensor
 from spectheory.checks import whole
 from spectheory.distributions import Sampling
 from spectheory.errors import SettingError, TextError
-from spectheory.measure.by_start import check_prompt
+from spectheory.measure.by_start import check_prompt, too_deep
 from spectheory.measure.decoders.events import Decoded
 from spectheory.measure.decoders.head_reader import HeadReader
 from spectheory.measure.decoders.kept import KeptReader
 from spectheory.measure.decoders.loop import Running, run
 from spectheory.measure.decoders.methods import Method, check_temperature
 from spectheory.measure.decoders.randomness import Clocks, Drawn, Source
-from spectheory.measure.decoders.readers import Reader, enough_memory, why_uncached
+from spectheory.measure.decoders.readers import Reader, fewer, why_uncached
 from spectheory.measure.decoders.rereading import RereadingReader
 from spectheory.measure.decoders.verifiers import Verifier
 from spectheory.measure.heads.hidden import HiddenStates
 from spectheory.measure.noise import text_key
 from spectheory.measure.pair import Model, ModelPair
+from spectheory.measure.reading import enough_memory
 from spectheory.measure.tokens import check_window
 
 MOST_DRAFTED = 1 << 14
@@ -56,7 +57,7 @@ def decode(
     rounding. With the rule ``race`` they depend on the shape and the draft only by rounding too. `verifier` replaces
     the method's own, e.g. by a biased one for comparison.
 
-    A draft head hears the hidden states of the target's passes (§10). Its prompts have two tokens or more, and it reads
+    A draft head reads the hidden states of the target's passes (§10). Its prompts have two tokens or more, and it reads
     the texts of a batch one after the other.
     """
     sampling = sampling or Sampling()
@@ -80,7 +81,7 @@ def decode(
         texts = len(running)
         # A pass reports this itself; moving caches and computing pmfs take memory as well.
         with (
-            enough_memory("the decoder", f"{texts} texts at once", texts, "fewer drafts or shorter texts"),
+            enough_memory("the decoder", f"{texts} texts at once", fewer(texts, "fewer drafts or shorter texts")),
             _readers(pair, method, sampling, [one.text for one in running], kinds) as readers,
         ):
             for reader in readers:
@@ -102,7 +103,7 @@ def _readers(
     texts: Sequence[list[int]],
     kinds: Sequence[type[KeptReader | RereadingReader]],
 ) -> Iterator[list[Reader]]:
-    """The readers of target and draft; a head hears the target's hidden states as long as this is open."""
+    """The readers of target and draft; a head takes the target's hidden states as long as this is open."""
     head, confidences = pair.draft.head if method.uses_draft else None, method.confidences(sampling)
     if head is None:
         models = (pair.target, sampling), (pair.draft, confidences)
@@ -152,12 +153,7 @@ def _check_prompts(pair: ModelPair, prompts_ids: Sequence[Tensor], tokens: int, 
 
 def _check_head(draft: Model, method: Method, prompts_ids: Sequence[Tensor]) -> None:
     assert draft.head is not None
-    deepest = draft.head.deepest
-    if deepest is not None and method.depth > deepest:
-        raise SettingError(
-            f"{method.rule} is asked for {method.shape}",
-            limit=f"the head {draft.name!r} drafts at most {deepest} tokens deep",
-            remedy="use a shape no deeper than that",
-        )
+    if draft.head.deepest is not None and method.depth > draft.head.deepest:
+        raise too_deep(f"{method.rule} is asked for {method.shape}", draft.name, draft.head.deepest)
     for number, ids in enumerate(prompts_ids, start=1):
         check_prompt(draft, str(number), len(ids))

@@ -14,7 +14,8 @@ from spectheory.measure.decoders.verifiers import arrivals, without
 from spectheory.measure.lookup import Ids, continuation, up_to_end
 from spectheory.measure.suffix import suffix_draft
 from spectheory.verification.base import Drafts
-from spectheory.verification.suffix import OWN_TEXT
+from spectheory.verification.lookup import LookupMatch
+from spectheory.verification.suffix import OWN_TEXT, SuffixMatch
 
 Drafting: TypeAlias = Generator[list[int], Sequence[Floats], None]
 """Yields the nodes (or the root) after which it needs the draft's pmfs; the pmfs are sent in the same order."""
@@ -115,17 +116,20 @@ def levels_of(shape: Shape) -> Levels:
     return levels
 
 
-def looked_up(tree: DraftTree, text: Sequence[int], k: int, ngram: int, ends: frozenset[int]) -> None:
-    """Draft the :func:`~spectheory.measure.lookup.continuation` of the text as a chain of at most k tokens."""
-    _chained(tree, continuation(np.asarray(text), k, ngram, ends))
+def from_suffixes(text: Ids, k: int, ngram: int, ends: frozenset[int]) -> Ids:
+    """At most k tokens that followed the text's suffixes most often in it (:data:`OWN_TEXT`)."""
+    return up_to_end(suffix_draft(text, OWN_TEXT), ends)[:k]
 
 
-def from_suffixes(tree: DraftTree, text: Sequence[int], k: int, ends: frozenset[int]) -> None:
-    """Draft what followed the text's suffixes most often in it (:data:`OWN_TEXT`), at most k tokens."""
-    _chained(tree, up_to_end(suffix_draft(np.asarray(text), OWN_TEXT), ends)[:k])
+COPIES: Mapping[str, Callable[[Ids, int, int, frozenset[int]], Ids]] = {
+    LookupMatch.name: continuation,
+    SuffixMatch.name: from_suffixes,
+}
+"""What rules of copied drafts copy: at most k tokens after a text ``[n]``, up to an end; `ngram` is for lookup."""
 
 
-def _chained(tree: DraftTree, draft: Ids) -> None:
+def copied(tree: DraftTree, draft: Ids) -> None:
+    """Draft a chain of these tokens."""
     parent = ROOT
     for token in draft.tolist():
         parent = tree.add(parent, 1, token)

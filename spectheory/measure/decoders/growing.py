@@ -34,7 +34,7 @@ class _Growth:
 def grown(tree: DraftTree, shape: Grown, room: int, ends: frozenset[int]) -> Drafting:
     """Draft the tree of :class:`~spectheory.drafting.Grown`, without what lies deeper than `room` or after an end.
 
-    The whole tree is grown all the same: it depends on the text before alone.
+    The whole tree is grown even there, since it depends only on the text before.
     """
     if room < 1:
         return

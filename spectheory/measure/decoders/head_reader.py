@@ -10,27 +10,26 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from spectheory.distributions import Sampling
 from spectheory.measure.decoders.drafted import ROOT, DraftTree
-from spectheory.measure.decoders.pmfs import PmfRows
-from spectheory.measure.decoders.readers import Requests, Rows, enough_memory
+from spectheory.measure.decoders.readers import ModelReader, Requests, Rows, fewer
 from spectheory.measure.devices import wait_for
 from spectheory.measure.heads.base import PAIR_BEFORE, AutoregressiveReading, HeadReading, ParallelReading
 from spectheory.measure.heads.hidden import HiddenStates
-from spectheory.measure.pair import Model
+from spectheory.measure.reading import enough_memory
 
 
 @dataclass
 class _Held:
     """A text: its reading, the target's hidden states that were not read yet, and what is known of its tree.
 
-    `heard` counts the tokens of the text with known hidden states. `nodes` are the target's hidden states after nodes
-    of the tree, `drafted` the numbers of nodes in the reading, `block` the logits ``[depth, V]`` of a parallel head.
+    `received` counts the tokens of the text with known hidden states. `nodes` are the target's hidden states after
+    nodes of the tree, `drafted` the numbers of nodes in the reading, `block` the logits ``[depth, V]`` of a parallel
+    head.
     """
 
     reading: HeadReading
     device: torch.device
-    heard: int = 0
+    received: int = 0
     waiting: list[Tensor] = field(default_factory=list)
     nodes: dict[int, Tensor] = field(default_factory=dict)
     drafted: dict[int, int] = field(default_factory=dict)
@@ -41,42 +40,35 @@ class _Held:
         return torch.tensor(values, device=self.device)
 
 
-class HeadReader:
+@dataclass(eq=False)
+class HeadReader(ModelReader):
     """A :class:`~spectheory.measure.decoders.readers.Reader` of a head, and a listener to the target's reader.
 
-    The first draft pass of a call reads the pairs that the last call made known; it stands after pair n - 2 of a text
-    of n tokens. A head that reads its drafts then has a pass per level of the tree. A parallel head answers for all
+    The first draft pass of a call reads the pairs that are new since the last call, up to pair n - 2 of a text of n
+    tokens. A head that reads its drafts then has a pass per level of the tree. A parallel head answers for all
     depths from one pass of `depth` drafts: nodes of one depth have the same pmf. Texts of a batch are read one after
     the other.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        vocabulary: int,
-        sampling: Sampling,
-        texts: Sequence[list[int]],
-        *,
-        depth: int,
-        states: HiddenStates,
-    ) -> None:
-        assert model.head is not None
-        self.model, self.vocabulary, self.sampling, self.texts, self.depth = model, vocabulary, sampling, texts, depth
-        self.seconds, self.states = 0.0, states
-        self._held = {row: _Held(model.head.reading(), model.device) for row in range(len(texts))}
+    depth: int = field(kw_only=True)
+    states: HiddenStates = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        assert self.model.head is not None
+        self._held = {row: _Held(self.model.head.reading(), self.model.device) for row in range(len(self.texts))}
 
     def taken(self) -> Tensor:
         """Hidden states ``[batch, m, width]`` of the target's last pass."""
         return self.states.take()
 
-    def hear(self, row: int, first: int, states: Tensor, nodes: Sequence[int]) -> None:
+    def receive(self, row: int, first: int, states: Tensor, nodes: Sequence[int]) -> None:
         """Take the target's hidden states ``[m, width]``: after a text's tokens from place `first` on, then after nodes
         of its tree.
         """
         held = self._held[row]
         of_text = states[: len(states) - len(nodes)]
-        held.waiting.append(of_text[held.heard - first :])
-        held.heard = max(held.heard, first + len(of_text))
+        held.waiting.append(of_text[held.received - first :])
+        held.received = max(held.received, first + len(of_text))
         held.nodes |= zip(nodes, states[len(of_text) :], strict=True)
 
     def prefill(self, chunk: int) -> None:
@@ -90,7 +82,7 @@ class HeadReader:
         """The pmfs asked for; see :class:`~spectheory.measure.decoders.readers.Reader`."""
         with self._timed():
             logits = {row: self._after(row, tree, nodes) for row, (tree, nodes) in requests.items()}
-        return {row: PmfRows(of_row, self.sampling, self.model.name) for row, of_row in logits.items()}
+        return {row: self.pmfs(of_row) for row, of_row in logits.items()}
 
     def _after(self, row: int, tree: DraftTree, nodes: Sequence[int]) -> Tensor:
         """Logits ``[nodes, V]`` after the nodes; the first request of a call is for the root alone."""
@@ -119,7 +111,7 @@ class HeadReader:
         for row, held in self._held.items():
             states = [held.nodes[node][None] for node in accepted.get(row, [])]
             held.waiting += states
-            held.heard += len(states)
+            held.received += len(states)
             held.nodes, held.drafted, held.block = {}, {}, None
             if isinstance(held.reading, AutoregressiveReading):
                 held.reading.forget()
@@ -133,7 +125,7 @@ class HeadReader:
     def _timed(self) -> Iterator[None]:
         """Count the seconds within; running out of memory is an error with a remedy."""
         texts = len(self._held)
-        with enough_memory(f"{self.model.name!r}", f"{texts} texts", texts, "a smaller chunk or fewer drafts"):
+        with enough_memory(repr(self.model.name), f"{texts} texts", fewer(texts, "a smaller chunk or fewer drafts")):
             wait_for(self.model.device)
             started = time.perf_counter()
             with torch.inference_mode():
@@ -145,7 +137,7 @@ class HeadReader:
 def _level_by_level(
     reading: AutoregressiveReading, held: _Held, last: int, tree: DraftTree, nodes: Sequence[int]
 ) -> Tensor:
-    """Logits after nodes whose parents were read before; the root is pair `last`, and is asked for alone."""
+    """Logits after nodes whose parents were read before; the root is pair `last`, and is requested without others."""
     if ROOT in nodes:
         return reading.first(held.tensor([last]))
     parents = [-1 - last if tree.parents[node] == ROOT else held.drafted[tree.parents[node]] for node in nodes]

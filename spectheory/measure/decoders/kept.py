@@ -9,12 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from spectheory.distributions import Sampling
 from spectheory.measure.decoders.drafted import ROOT, DraftTree
-from spectheory.measure.decoders.pmfs import PmfRows
-from spectheory.measure.decoders.readers import Listener, Requests, Rows, forward, tell
+from spectheory.measure.decoders.readers import ModelReader, Requests, Rows, deliver, forward
 from spectheory.measure.decoders.slots import Masks, compacted, move_to
-from spectheory.measure.pair import Model
 
 
 @dataclass
@@ -42,7 +39,8 @@ class _New:
         return self.pending + [self.tree.tokens[node] for node in self.nodes]
 
 
-class KeptReader:
+@dataclass(eq=False)
+class KeptReader(ModelReader):
     """A reader with a cache (:func:`~spectheory.measure.decoders.readers.why_uncached`): one pass for texts of any
     progress.
 
@@ -51,19 +49,10 @@ class KeptReader:
     mask.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        vocabulary: int,
-        sampling: Sampling,
-        texts: Sequence[list[int]],
-        listener: Listener | None = None,
-    ) -> None:
-        self.model, self.vocabulary, self.sampling, self.texts = model, vocabulary, sampling, texts
-        self.seconds, self.listener = 0.0, listener
+    def __post_init__(self) -> None:
         self.cache: Any = None
-        self._held = [_Held(row) for row in range(len(texts))]
-        self._of_text: Masks = np.zeros((len(texts), 0), dtype=bool)  # slots with a token of the text
+        self._held = [_Held(row) for row in range(len(self.texts))]
+        self._of_text: Masks = np.zeros((len(self.texts), 0), dtype=bool)  # slots with a token of the text
         self._settled = 0  # slots before this call
 
     def prefill(self, chunk: int) -> None:
@@ -85,7 +74,7 @@ class KeptReader:
         wanted = [len(requests[held.row][1]) if held.row in requests else 0 for held in self._held]
         logits = self._pass(new, keep=max(wanted))
         return {
-            held.row: PmfRows(logits[i, -count:], self.sampling, self.model.name)
+            held.row: self.pmfs(logits[i, -count:])
             for i, (held, count) in enumerate(zip(self._held, wanted, strict=True))
             if count
         }
@@ -98,7 +87,7 @@ class KeptReader:
         output, seconds = forward(self.model, ids, keep, past_key_values=self.cache, use_cache=True, **options)
         self.seconds += seconds
         self.cache = output.past_key_values
-        self.seconds += tell(
+        self.seconds += deliver(
             self.listener,
             (
                 (held.row, held.tokens, slice(width - len(piece), width), piece.nodes)

@@ -5,24 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, Grown, Shape
 from spectheory.drafting.shapes import at_least_one
 from spectheory.errors import SettingError
 from spectheory.measure.decoders.drafted import DraftTree
-from spectheory.measure.decoders.drafters import (
-    CANDIDATES,
-    Drafting,
-    Levels,
-    from_suffixes,
-    levels_of,
-    looked_up,
-    shaped,
-)
+from spectheory.measure.decoders.drafters import CANDIDATES, COPIES, Drafting, Levels, copied, levels_of, shaped
 from spectheory.measure.decoders.growing import grown, heaviest
 from spectheory.measure.decoders.randomness import Source
 from spectheory.measure.decoders.verifiers import VERIFIERS, Verifier, matched, verifier_of
-from spectheory.verification import RankRule, Rule, SuffixMatch
+from spectheory.verification import RankRule, Rule
 from spectheory.verification.lookup import LOOKUP_NGRAM
 from spectheory.verification.registry import find_rule, names
 
@@ -111,10 +105,8 @@ class Method:
             yield from heaviest(tree, self.shape.nodes, room if most is None else min(room, most), ends)
         elif isinstance(self.shape, Grown):
             yield from grown(tree, self.shape, room, ends)
-        elif self.shape is not None and isinstance(self.law, SuffixMatch):
-            from_suffixes(tree, text, min(self.shape.depth, room), ends)
         elif self.shape is not None and not self.uses_draft:
-            looked_up(tree, text, min(self.shape.depth, room), self.ngram, ends)
+            copied(tree, COPIES[self.rule](np.asarray(text), min(self.shape.depth, room), self.ngram, ends))
         elif self.shape is not None and self.law is not None:
             candidates = CANDIDATES[self.law.drafts, self.law.by_arrival]
             yield from shaped(tree, self._levels, room, candidates, source, ends)

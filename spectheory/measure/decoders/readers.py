@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
 import torch
 from torch import Tensor
 
-from spectheory.errors import ModelError
+from spectheory.distributions import Sampling
 from spectheory.measure.causality import cache_of_causal
 from spectheory.measure.decoders.drafted import DraftTree, Floats
+from spectheory.measure.decoders.pmfs import PmfRows
 from spectheory.measure.devices import wait_for
 from spectheory.measure.pair import Model
+from spectheory.measure.reading import enough_memory
 
 Requests: TypeAlias = Mapping[int, tuple[DraftTree, list[int]]]
 """By text: the tree drafted after it, and the nodes after which a pmf is needed, parents first, each node once."""
@@ -61,12 +63,28 @@ class Listener(Protocol):
     def taken(self) -> Tensor:
         """Hidden states ``[batch, m, width]`` of the last pass."""
 
-    def hear(self, row: int, first: int, states: Tensor, nodes: Sequence[int]) -> None:
+    def receive(self, row: int, first: int, states: Tensor, nodes: Sequence[int]) -> None:
         """Take states ``[m, width]`` after tokens of a text from place `first` on, then after nodes of its tree."""
 
 
-def tell(listener: Listener | None, pieces: Iterable[tuple[int, int, slice, list[int]]]) -> float:
-    """Hand over the hidden states of a pass; the seconds that this took.
+@dataclass(eq=False)
+class ModelReader:
+    """What every reader has: a model, the texts of a batch, how logits become pmfs, and who takes hidden states."""
+
+    model: Model
+    vocabulary: int
+    sampling: Sampling
+    texts: Sequence[list[int]]
+    listener: Listener | None = None
+    seconds: float = field(default=0.0, init=False)
+
+    def pmfs(self, logits: Tensor) -> PmfRows:
+        """Pmfs of logits ``[rows, V]``."""
+        return PmfRows(logits, self.sampling, self.model.name)
+
+
+def deliver(listener: Listener | None, pieces: Iterable[tuple[int, int, slice, list[int]]]) -> float:
+    """Give a listener the hidden states of a pass; return the seconds that this took.
 
     For each row of the batch: the text, the place of its first token read, which of the states are its own, and nodes.
     """
@@ -75,7 +93,7 @@ def tell(listener: Listener | None, pieces: Iterable[tuple[int, int, slice, list
     started = time.perf_counter()
     states = listener.taken()
     for i, (row, first, own, nodes) in enumerate(pieces):
-        listener.hear(row, first, states[i, own], nodes)
+        listener.receive(row, first, states[i, own], nodes)
     return time.perf_counter() - started
 
 
@@ -86,8 +104,8 @@ def forward(model: Model, ids: Tensor, keep: int, **options: Any) -> tuple[Any, 
     """
     kept = {"logits_to_keep": keep} if takes(model, "logits_to_keep") else {}
     batch, tokens = ids.shape
-    smaller = f"chunk={max(tokens // 2, 1)} or fewer drafts"
-    with enough_memory(f"{model.name!r}", f"{batch} texts, {tokens} tokens each at once", batch, smaller):
+    smaller = fewer(batch, f"chunk={max(tokens // 2, 1)} or fewer drafts")
+    with enough_memory(repr(model.name), f"{batch} texts, {tokens} tokens each at once", smaller):
         wait_for(model.device)
         started = time.perf_counter()
         with torch.inference_mode():
@@ -96,17 +114,9 @@ def forward(model: Model, ids: Tensor, keep: int, **options: Any) -> tuple[Any, 
     return output, time.perf_counter() - started
 
 
-@contextmanager
-def enough_memory(who: str, what: str, batch: int, smaller: str) -> Iterator[None]:
-    """Turn running out of memory into an error with a remedy: half the batch, or `smaller` for a single text."""
-    try:
-        yield
-    except torch.OutOfMemoryError as error:
-        raise ModelError(
-            f"{who} ran out of memory on {what}",
-            limit="needs room for weights, caches and logits",
-            remedy=f"use {f'batch={batch // 2}' if batch > 1 else smaller}",
-        ) from error
+def fewer(batch: int, smaller: str) -> str:
+    """What takes less memory: half the batch, or `smaller` for a single text."""
+    return f"batch={batch // 2}" if batch > 1 else smaller
 
 
 def takes(model: Model, option: str) -> bool:

@@ -6,26 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from spectheory.distributions import Sampling
 from spectheory.measure.decoders.drafted import ROOT
-from spectheory.measure.decoders.pmfs import PmfRows
-from spectheory.measure.decoders.readers import Listener, Requests, Rows, forward, tell
-from spectheory.measure.pair import Model
+from spectheory.measure.decoders.readers import ModelReader, Requests, Rows, deliver, forward
 
 
-class RereadingReader:
+class RereadingReader(ModelReader):
     """A :class:`~spectheory.measure.decoders.readers.Reader` without cache and masks, for any causal model."""
-
-    def __init__(
-        self,
-        model: Model,
-        vocabulary: int,
-        sampling: Sampling,
-        texts: Sequence[list[int]],
-        listener: Listener | None = None,
-    ) -> None:
-        self.model, self.vocabulary, self.sampling, self.texts = model, vocabulary, sampling, texts
-        self.seconds, self.listener = 0.0, listener
 
     def prefill(self, chunk: int) -> None:
         """There is no cache: one pass for a listener, else nothing."""
@@ -33,7 +19,7 @@ class RereadingReader:
         if self.listener is not None:
             self._logits(before, max(map(len, before)) - 1)
             told = ((row, 0, slice(len(text)), list[int]()) for row, text in enumerate(before))
-            self.seconds += tell(self.listener, told)
+            self.seconds += deliver(self.listener, told)
 
     def read(self, requests: Requests) -> Mapping[int, Rows]:
         """The pmfs asked for; see :class:`~spectheory.measure.decoders.readers.Reader`."""
@@ -51,11 +37,8 @@ class RereadingReader:
                 paths.append(text + [tree.tokens[node] for node in path])
             places[row] = [at[node] for node in nodes]
         logits = self._logits(paths, min(position for some in places.values() for _, position in some))
-        self.seconds += tell(self.listener, told)
-        return {
-            row: PmfRows(torch.stack([logits[path][at] for path, at in some]), self.sampling, self.model.name)
-            for row, some in places.items()
-        }
+        self.seconds += deliver(self.listener, told)
+        return {row: self.pmfs(torch.stack([logits[path][at] for path, at in some])) for row, some in places.items()}
 
     def _logits(self, paths: Sequence[Sequence[int]], first: int) -> list[dict[int, torch.Tensor]]:
         """Logits of each path by position, from `first` on; padding comes last, so a causal model ignores it."""

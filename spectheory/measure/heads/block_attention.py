@@ -28,12 +28,12 @@ def context_of(attention: Any, x: Tensor, turn: Turn) -> Context:
 
 
 def attend(
-    attention: Any, x: Tensor, turn: Turn, context: Context, hidden: Tensor, hidden_inside: Tensor | None
+    attention: Any, x: Tensor, turn: Turn, context: Context, unseen: Tensor, unseen_inside: Tensor | None
 ) -> Tensor:
-    """What s blocks ``[s, B, width]`` gather from a context and from their own block.
+    """Outputs ``[s, B, width]`` of attention of s blocks to a context and to their own block.
 
-    `attention` has the projections and norms of a Qwen3 layer. `hidden` ``[s, P]`` is true where a block does not see
-    the context, `hidden_inside` ``[B, B]`` where a slot does not see another of its block. Scores take s B (P + B)
+    `attention` has the projections and norms of a Qwen3 layer. `unseen` ``[s, P]`` is true where a block does not see
+    the context, `unseen_inside` ``[B, B]`` where a slot does not see another of its block. Scores take s B (P + B)
     numbers a head: blocks are not compared with each other.
     """
     s, size, _ = x.shape
@@ -45,8 +45,8 @@ def attend(
     q = q.view(s, size, groups, -1, d).permute(2, 0, 3, 1, 4).reshape(groups, s, -1, d)  # rows: heads of a group, slots
     far = (q.flatten(1, 2) @ keys.transpose(1, 2)).view(groups, s, -1, size, seen)
     near = (q @ k.permute(2, 0, 3, 1)).view(groups, s, -1, size, size)
-    far = far.masked_fill(hidden[:, None, None], -torch.inf)
-    near = near if hidden_inside is None else near.masked_fill(hidden_inside, -torch.inf)
+    far = far.masked_fill(unseen[:, None, None], -torch.inf)
+    near = near if unseen_inside is None else near.masked_fill(unseen_inside, -torch.inf)
     weights = torch.cat([far, near], dim=-1).softmax(dim=-1, dtype=torch.float32).to(x.dtype).flatten(2, 3)
     out = (weights[..., :seen].flatten(1, 2) @ values).view(groups, s, -1, d)
     out = out + weights[..., seen:] @ v.permute(2, 0, 1, 3)

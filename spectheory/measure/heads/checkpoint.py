@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding, linear
 
 from spectheory.measure.heads.base import Head
-from spectheory.measure.heads.config import HeadConfig
+from spectheory.measure.heads.config import HeadConfig, parse_config
 
 
 class Matrix(nn.Module):
@@ -64,6 +64,11 @@ class CheckpointHead(Head):
         pruned = config.drafted != config.vocabulary
         self.register_buffer("d2t", torch.zeros(config.drafted, dtype=torch.int64) if pruned else None)
         self.register_buffer("t2d", torch.zeros(config.vocabulary, dtype=torch.bool) if pruned else None)
+
+    @classmethod
+    def configured(cls, raw: Mapping[str, Any], name: str) -> HeadConfig:
+        """The configuration that a head's config.json holds, checked."""
+        return parse_config(raw, name, cls.fields, cls.layer_field, cls.families)
 
     def weights(self) -> dict[str, Tensor]:
         """The tensors of its checkpoint by their names there; those of the target are left out."""

@@ -9,14 +9,13 @@ from typing import Any, NoReturn
 
 import transformers
 
+from spectheory.cost.head_config import MARK
 from spectheory.errors import ModelError
 from spectheory.measure.heads.blocks import FAMILIES
 from spectheory.measure.hub import guarded
 
 KNOWN_VERSION = (0, 9)
 """Latest major and minor version of the format whose fields are known."""
-MARK = "speculators_model_type"
-"""The field that says a folder is a head, and of which kind."""
 _COMMON = frozenset(
     {
         MARK,

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 from transformers.models.qwen3.modeling_qwen3 import Qwen3DecoderLayer, Qwen3RMSNorm, Qwen3RotaryEmbedding
 
+from spectheory.cost.head_config import LAYER_FIELDS
 from spectheory.errors import ModelError
 from spectheory.measure.heads.base import ParallelReading
 from spectheory.measure.heads.block_attention import Context, attend, context_of
@@ -46,7 +47,7 @@ class DFlash(CheckpointHead):
         "sliding_window_non_causal": False,
         "target_hidden_size": None,
     }
-    layer_field: ClassVar[str | None] = "aux_hidden_state_layer_ids"
+    layer_field: ClassVar[str | None] = LAYER_FIELDS["dflash"]
     families: ClassVar[tuple[str, ...]] = tuple(FAMILIES)
     windows: ClassVar[bool] = True
     deepest: int
@@ -71,7 +72,7 @@ class DFlash(CheckpointHead):
         """None: training records the layers."""
         raise ModelError(
             "the dflash head names no layers of its target",
-            limit=f"aux_hidden_state_layer_ids must list some of 0 to {count}",
+            limit=f"{DFlash.layer_field} must list some of 0 to {count}",
             remedy="save or download the head again",
         )
 

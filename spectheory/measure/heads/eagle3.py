@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from spectheory.cost.head_config import LAYER_FIELDS
 from spectheory.errors import ModelError
 from spectheory.measure.heads.blocks import FAMILIES, Family, Keys, family_of, mask_of
 from spectheory.measure.heads.config import HeadConfig
@@ -49,7 +50,7 @@ class Eagle3(AutoregressiveHead):
         "target_hidden_size": None,
         "embed_requires_grad": False,
     }
-    layer_field: ClassVar[str | None] = "eagle_aux_hidden_state_layer_ids"
+    layer_field: ClassVar[str | None] = LAYER_FIELDS["eagle3"]
     families: ClassVar[tuple[str, ...]] = tuple(FAMILIES)
 
     def __init__(self, config: HeadConfig, layers: tuple[int, ...], **of_target: Any) -> None:

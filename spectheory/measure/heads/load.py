@@ -9,10 +9,11 @@ import torch
 import transformers
 from torch import Tensor
 
+from spectheory.cost.head_config import MARK
 from spectheory.errors import ModelError
 from spectheory.measure.folder import check_folder, fingerprint_of, is_local
 from spectheory.measure.heads.checkpoint import CheckpointHead
-from spectheory.measure.heads.config import MARK, HeadConfig, parse_config
+from spectheory.measure.heads.config import HeadConfig
 from spectheory.measure.heads.kinds import HEADS
 from spectheory.measure.heads.weights import check_tensors, drafted_ids, read_tensors
 from spectheory.measure.hub import guarded, hub_answers
@@ -41,7 +42,7 @@ def load_head(
     name = Path(source).resolve().name if is_local(source) else str(source)
     raw = _raw(source, revision)
     kind = _kind(raw, name)
-    config = parse_config(raw, name, kind.fields, kind.layer_field, kind.families)
+    config = kind.configured(raw, name)
     layers = _check_target(config, kind, target, name)
     weights = read_tensors(source, revision)
     head = _build(kind, config, layers, target, weights, name)

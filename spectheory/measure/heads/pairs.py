@@ -20,9 +20,10 @@ _PIECE = 512
 class AutoregressiveHead(CheckpointHead):
     """A head that reads its own drafts. Gradients flow through its methods.
 
-    A *state* ``[..., width]`` is what it hands on: :meth:`step` turns the state and the token of each cell into the
-    cell's own state, from which come the logits of the next token and, below it, the next draft. `first_position` is
-    the position of pair 0 in its position embeddings; a draft stands one position further than its parent.
+    A *cell* is a pair or a draft that was read, and has a *state* ``[..., width]``: :meth:`step` makes it from the
+    state before (of a pair: the fused hidden states) and the cell's token. :meth:`logits` of the next token come from
+    it. `first_position` is the position of pair 0 in its position embeddings; a draft stands one position further than
+    its parent.
     """
 
     first_position: ClassVar[int] = 1

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from spectheory.drafting import Chain, Grown, Shape
 from spectheory.errors import SettingError
+from spectheory.measure.assisted import NO_HEADS
+from spectheory.measure.by_start import too_deep
 from spectheory.measure.pair import Model
-from spectheory.reports.validation_terms import JUDGES
+from spectheory.reports.validation_terms import JUDGE, JUDGES
 from spectheory.trace import BY_START, COLUMNS, START_RANKS
 from spectheory.verification import RankRule
 from spectheory.verification.by_start import PREFIX
@@ -37,18 +39,14 @@ class HeadLimits:
         if rule in JUDGES:
             return SettingError(
                 f"{rule} is asked for with the draft head {self.name!r}",
-                limit="transformers' assisted generation takes draft models alone",
+                limit=NO_HEADS,
                 remedy="name other rules",
             )
         law = path_rule(rule)
         if not law.uses_draft:
             return None
         if self.deepest is not None and shape.depth > self.deepest:
-            return SettingError(
-                f"{rule} is asked for {shape}",
-                limit=f"the head {self.name!r} drafts at most {self.deepest} tokens deep",
-                remedy="use a shape no deeper than that",
-            )
+            return too_deep(f"{rule} is asked for {shape}", self.name, self.deepest)
         if not isinstance(law, RankRule) or isinstance(shape, Chain | Grown):
             return None
         column = PREFIX + law.recorded_in
@@ -74,6 +72,6 @@ class HeadLimits:
         if any(rules):
             return ()
         return (
-            "assisted is left out: transformers' assisted generation takes draft models alone.",
+            f"{JUDGE} is left out: {NO_HEADS}.",
             f"On trees {IN_PLACE} takes the place of recursive-distinct, whose ranks are not recorded by start.",
         )
