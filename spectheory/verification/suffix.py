@@ -17,10 +17,10 @@ class SuffixDrafts:
 
     Two collections of token sequences are searched: this request's prompt and output so far, and, with `across`, the
     outputs of the requests before it together with its own output so far. For every suffix of the text that stands
-    there, of m < `max_depth` tokens, the most frequent continuation is followed, at most ``factor * m + offset`` tokens
-    and no further than `max_depth` tokens from where the suffix begins, while the product of the relative frequencies
-    is at least `min_probability`. The suffix whose draft has the largest sum of these products drafts; of equal ones
-    the longest, and this request before earlier ones.
+    there, of m < `max_depth` tokens and shorter than the text, the most frequent continuation is followed, at most
+    ``factor * m + offset`` tokens and no further than `max_depth` tokens from where the suffix begins, while the
+    product of the relative frequencies is at least `min_probability`. The suffix whose draft has the largest sum of
+    these products drafts; of equal ones the longest, and this request before earlier ones.
 
     Defaults are those of Arctic Inference (vLLM has a depth of 24). An engine that caps drafts at k tokens compares
     suffixes by sums over k tokens; here all lengths are compared, and a call of k takes the first k.

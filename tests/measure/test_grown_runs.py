@@ -12,7 +12,7 @@ import pytest
 
 from spectheory.cli import main
 from spectheory.cost import ConstantRatio
-from spectheory.drafting import Chain, Grown
+from spectheory.drafting import Chain, Grown, Shape, in_one_pass
 from spectheory.errors import SettingError, SpectheoryError
 from spectheory.measure import MeasureSettings, ModelPair, fingerprint_of_run, measure
 from spectheory.measure.validation import Validation, validate
@@ -82,6 +82,20 @@ def test_a_validation_decodes_the_trees(tiny_pair: ModelPair, tmp_path: Path) ->
         (record,) = at["settings"]
         assert (record["rule"], record["shape"], record["nodes"]) == ("grown", "grown 8x2x4", 8)
         assert (record["expected"]["calls"], record["expected"]["deviation"]) == (record["calls"], 0)
+
+
+def test_trees_of_a_parallel_head_are_the_measured_ones(trace: Trace) -> None:
+    """A validation asks for the shape with its one pass: the same calls, drafted for less."""
+    found = predict(trace, GROWN, in_one_pass(SHAPE), ConstantRatio(0.1))
+    assert (found.shape.passes, found.tokens_per_call) == ((4,), predicted(trace).tokens_per_call)
+    assert found.speedup is not None
+    assert found.speedup.best == pytest.approx(found.tokens_per_call.best / 1.1)
+
+
+@each("shape, longest", [(Chain(3), 4), (Grown(4, 16, 2), 17), (Grown(2, 2, 5), 6), (SHAPE, 9)])
+def test_latencies_reach_every_pass(shape: Shape, longest: int) -> None:
+    """Trees that read more nodes, or more levels, than they keep."""
+    assert Validation((), (shape,), (1.0,), MeasureSettings()).longest == longest
 
 
 def _unnamed(trace: Trace) -> Trace:

@@ -12,12 +12,13 @@ from spectheory.cost import ConstantRatio, LatencyTable, ModelShape, Roofline
 from spectheory.cost.hardware import ACCELERATORS
 from spectheory.deployment.break_even import break_even
 from spectheory.distributions import Sampling
-from spectheory.drafting import Chain, KAry, Parallel, Tree, in_one_pass
+from spectheory.drafting import Chain, Grown, KAry, Parallel, Shape, Tree, in_one_pass
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from spectheory.measure import MeasureSettings, ModelPair, differences, filled, measure, measure_latency, with_loop
 from spectheory.measure.decoders import Call
 from spectheory.measure.heads import kinds
+from spectheory.measure.validation.runs import Run
 from spectheory.measure.validation.times import Known, by_table, made_by_table
 from spectheory.prediction import plan, predict
 from spectheory.prediction.paths import calls_of_chains
@@ -137,6 +138,25 @@ def test_calls_as_they_were_made_by_a_head() -> None:
     assert np.isclose(in_one, (third + fifth + third) / 3)
     models = made_by_table(MODELS, Chain(3), [Made(calls), Made(calls)]).drafting[0]  # type: ignore[list-item]
     assert np.isclose(models, 0.3)
+
+
+@pytest.mark.parametrize(
+    ("shape", "made", "passes"),
+    [
+        (Grown(4, 2, 3), Call(2, 2, 0, "recovered", 0.0, 0.0, 0.0), (1, 2, 2)),
+        (Grown(3, 2, 3), Call(3, 3, 0, "recovered", 0.0, 0.0, 0.0), (1, 2, 2)),
+        (in_one_pass(Grown(4, 2, 3)), Call(1, 1, 0, "recovered", 0.0, 0.0, 0.0), (3,)),
+        (Parallel(3), Call(1, 1, 0, "recovered", 0.0, 0.0, 0.0), (3,)),
+        (Parallel(3), Call(0, 0, 0, "plain", 0.0, 0.0, 0.0), ()),
+        (Grown(4, 2, 3), Call(0, 0, 0, "plain", 0.0, 0.0, 0.0), ()),
+        (Chain(3), Call(1, 1, 0, "recovered", 0.0, 0.0, 0.0), (1,)),
+    ],
+)
+def test_passes_of_a_short_call(shape: Shape, made: Call, passes: tuple[int, ...]) -> None:
+    """A tree is grown to its last level, and a block drafted whole, however little of it is verified."""
+    run = Run((0,), 1, 1.0, (made,))
+    want = sum(HEADS.draft_pass(width).best for width in passes)
+    assert np.isclose(made_by_table(HEADS, shape, [run, run]).drafting[0], want)
 
 
 def test_the_mean_call_of_a_head_by_the_table() -> None:

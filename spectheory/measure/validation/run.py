@@ -92,8 +92,8 @@ class Validation:
 
     @property
     def longest(self) -> int:
-        """Most tokens of a target pass."""
-        return max(shape.nodes for shape in self.shapes) + 1
+        """Most tokens of a pass: the target's on all nodes, the draft's on a level, a head's on what was accepted."""
+        return max(max(shape.nodes, shape.depth, *shape.passes) for shape in self.shapes) + 1
 
 
 def validate(

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from spectheory.cost import LatencyTable
-from spectheory.drafting import Parallel, Shape
+from spectheory.drafting import Shape
+from spectheory.measure.decoders.events import Call
 from spectheory.measure.validation.budget import CallTime, Floats, Timing
 from spectheory.measure.validation.runs import Run
 from spectheory.prediction.over_prompts import left_out
@@ -93,12 +94,18 @@ def _seconds(table: LatencyTable, shape: Shape, run: Run) -> tuple[float, float]
     late = 0  # the draft's first pass is on two tokens after a call in which every draft was accepted
     for call in run.calls:
         verifying += table.target_pass(call.drafted + 1).best
-        # One node per level makes a chain, for example if the draft has a single token.
-        passes = shape.passes[: call.depth]
-        if isinstance(shape, Parallel):
-            passes = (call.depth,) if call.depth else ()
-        widths = (1,) * len(passes) if call.drafted == len(passes) else passes
-        for number, width in enumerate(widths):
+        for number, width in enumerate(_passes(shape, call)):
             drafting += table.draft_pass(width + (late if number == 0 else 0)).best
         late = call.accepted if table.reads_accepted else int(call.last == "bonus")
     return drafting, verifying
+
+
+def _passes(shape: Shape, call: Call) -> tuple[int, ...]:
+    """The draft passes that a call made, by their tokens; a grown tree and one pass for all depths are made in full."""
+    if not call.drafted:
+        return ()
+    if len(shape.passes) < 2 or not shape.fixed:
+        return shape.passes
+    passes = shape.passes[: call.depth]
+    # One node per level makes a chain, for example if the draft has a single token.
+    return (1,) * len(passes) if call.drafted == len(passes) else passes
