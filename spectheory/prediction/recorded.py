@@ -17,6 +17,9 @@ DEFAULT_K = 16
 def recorded_rules(trace: Trace) -> tuple[RecordedMatch, ...]:
     """Each draft of recorded lengths, then the better one at each start if there are several.
 
+    A draft is known up to its own longest length, as longer ones may have been cut there; the better of several up to
+    the shortest of these.
+
     Examples
     --------
     >>> import numpy as np
@@ -24,25 +27,30 @@ def recorded_rules(trace: Trace) -> tuple[RecordedMatch, ...]:
     >>> columns = {"recorded_match": np.array([[2, 0], [1, 1], [0, 0]])}
     >>> trace = Trace(columns, (TextInfo("1", 3),), {"recorded": ["eagle", "ngram"]})
     >>> [(rule.name, rule.most, rule.uses_draft) for rule in recorded_rules(trace)]
-    [('eagle', 2, True), ('ngram', 2, False), ('best of each start', 2, True)]
+    [('eagle', 2, True), ('ngram', 1, False), ('best of each start', 1, True)]
     """
     if not trace.recorded:
         return ()
-    lengths = trace.columns["recorded_match"]
-    names, most = drafts_of(trace), max(1, int(lengths.max()))
-    rules = [RecordedMatch(name, (i,), most, free=is_free(name)) for i, name in enumerate(names)]
+    names, most = drafts_of(trace), _longest(trace)
+    rules = [RecordedMatch(name, (i,), most[i], free=is_free(name)) for i, name in enumerate(names)]
     if len(names) > 1:
         places = tuple(range(len(names)))
-        rules.append(RecordedMatch(BEST, places, most, free=all(map(is_free, names))))
+        rules.append(RecordedMatch(BEST, places, min(most), free=all(map(is_free, names))))
     return tuple(rules)
 
 
+def _longest(trace: Trace) -> list[int]:
+    """The longest length of each draft, at least 1."""
+    return [max(1, int(most)) for most in trace.columns["recorded_match"].max(axis=0)]
+
+
 def drafts_of(trace: Trace) -> list[str]:
-    """The names of the drafts, numbers where the provenance has none."""
+    """The names of the drafts, numbers where the provenance has none that can be shown and told apart."""
     width = trace.columns["recorded_match"].shape[1]
     names = trace.provenance.get(RECORDED)
-    fine = isinstance(names, list) and len(names) == width == len(set(map(str, names)))
-    return [str(name) for name in names] if fine and names else [f"draft {i + 1}" for i in range(width)]
+    shown = [str(name) for name in names] if isinstance(names, list) else []
+    fine = len({*shown} - {BEST}) == len(shown) == width and all(n.strip() and n.isprintable() for n in shown)
+    return shown if fine else [f"draft {i + 1}" for i in range(width)]
 
 
 def is_free(name: str) -> bool:
@@ -69,7 +77,7 @@ def check_depth(trace: Trace, k_max: int) -> int:
     """The longest chain to predict: of recorded lengths at most what they know; more than usual is refused there."""
     if not trace.recorded:
         return k_max
-    most = recorded_rules(trace)[0].most
+    most = max(_longest(trace))
     if k_max > max(most, DEFAULT_K):
         raise SettingError(
             f"--k-max is {k_max}",

@@ -12,7 +12,7 @@ from spectheory.trace import LEFT_OUT
 
 OF_LENGTHS = (
     "From accepted lengths at every start: exact for the texts of the log and the decoding it was recorded in, for "
-    "every k up to {most}, the longest length in it; intervals (95%) are over requests."
+    "every k up to the longest length of each draft ({most}); intervals (95%) are over requests."
 )
 OF_BEST = (
     f"{BEST}: the draft that accepts more at each start, a choice that knows the text. No choice made before drafting "
@@ -40,12 +40,15 @@ def _percent(reading: RecordedReading) -> float:
 
 def recorded_notes(provenance: Mapping[str, Any], readings: Sequence[RecordedReading]) -> list[str]:
     """What holds of recorded lengths, a sentence each."""
-    most = readings[0].most
+    drafts = {each.draft: each for each in readings if each.draft != BEST}.values()
+    most = ", ".join(f"{each.draft} {each.most}" for each in drafts)
     lines = [OF_LENGTHS.format(most=most), _decoding(provenance)]
-    for each in {each.draft: each for each in readings if each.draft != BEST and each.recut is not None}.values():
+    for each in drafts:
+        if each.recut is None:
+            continue
         fails = "" if each.recut == 1.0 else ": a log of one k cannot be re-cut into another k"
         lines.append(
-            f"{each.draft}: after a start that accepts a drafts, 0 < a < {most}, the next start accepts a - 1 in "
+            f"{each.draft}: after a start that accepts a drafts, 0 < a < {each.most}, the next start accepts a - 1 in "
             f"{100 * (each.recut or 0):.1f}% of the cases{fails}."
         )
     if any(each.draft == BEST for each in readings):

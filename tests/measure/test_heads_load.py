@@ -135,6 +135,8 @@ def test_remarks(tiny_folders: tuple[Path, Path], folder: Path) -> None:
 
 CONFIGS: dict[str, tuple[dict[str, Any], str]] = {
     "unknown kind": ({"speculators_model_type": "medusa"}, "kind 'medusa': there are eagle3, "),
+    "kind in a list": ({"speculators_model_type": ["eagle3"]}, "kind ['eagle3']: there are eagle3, "),
+    "layers without end": ({"block": {"num_hidden_layers": 10**9}}, "num_hidden_layers = 1000000000: at most 1024"),
     "newer version": ({"speculators_version": "1.0.0", "gates": 3}, "speculators_version 1.0.0 and the field 'gates'"),
     "family": ({"block": {"model_type": "gpt2"}}, "layers of the family 'gpt2'"),
     "hidden size": ({"block": {"hidden_size": 48}}, "reads hidden states of 48 numbers: 'target' has 32"),
@@ -156,6 +158,7 @@ CONFIGS: dict[str, tuple[dict[str, Any], str]] = {
     "size in words": ({"block": {"hidden_size": "wide"}}, "config.json of"),
     "no speculators_config": ({"speculators_config": "none"}, "no proposal_methods"),
     "no drafts": ({"speculators_config": {}}, "no proposal_methods"),
+    "number of methods": ({"speculators_config": {"proposal_methods": 5}}, "no proposal_methods"),
     "strange drafts": (
         {"speculators_config": {"proposal_methods": [{"speculative_tokens": "many"}]}},
         "speculative_tokens = 'many'",
@@ -164,6 +167,7 @@ CONFIGS: dict[str, tuple[dict[str, Any], str]] = {
         {"block": {"layer_types": ["sliding_attention"], "use_sliding_window": True, "sliding_window": 8}},
         "sliding windows",
     ),
+    "sliding windows of no size": ({"block": {"layer_types": ["sliding_attention"]}}, "sliding_window = None"),
     "partial rotation": (
         {"block": {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5}}},
         "partial_rotary_factor",
@@ -204,6 +208,11 @@ TENSORS: dict[str, tuple[Callable[[dict[str, torch.Tensor]], Any], str]] = {
     "d2t beyond": (lambda t: t["d2t"].__setitem__(-1, V), "maps its ids to"),
     "d2t below": (lambda t: t["d2t"].__setitem__(0, -1), "maps its ids to -1"),
     "d2t of ids": (lambda t: t["d2t"].add_(torch.arange(DRAFTED)), "maps its ids to"),
+    "fractions in d2t": (lambda t: t.update(d2t=t["d2t"] + 0.5), "and torch.float32"),
+    "quantised weights": (
+        lambda t: t.update({"fc.weight": t["fc.weight"].to(torch.int8)}),
+        "has fc.weight in torch.int8: weights must be floating-point numbers",
+    ),
     "id twice": (lambda t: t["d2t"].__setitem__(1, t["d2t"][0] - 1), "different ids"),
     "other t2d": (lambda t: t["t2d"].logical_not_(), "a t2d that differs from its d2t"),
     "short t2d": (lambda t: t.update(t2d=t["t2d"][1:].clone()), "a t2d that differs from its d2t"),
@@ -225,6 +234,8 @@ def test_damaged_files(folder: Path, tiny_pair: ModelPair) -> None:
     weights.write_bytes(weights.read_bytes()[:-50])
     assert "weights of" in refused(folder, tiny_pair)
     (folder / "config.json").write_text("{")
+    assert "config.json of" in refused(folder, tiny_pair)
+    (folder / "config.json").write_text("[" * 100_000)
     assert "config.json of" in refused(folder, tiny_pair)
     weights.unlink()
     assert "lacks weights" in refused(folder, tiny_pair)

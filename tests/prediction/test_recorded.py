@@ -16,6 +16,7 @@ from spectheory.errors import SettingError, TraceError
 from spectheory.prediction import plan, predict
 from spectheory.prediction.recorded import BEST, check_depth, free_part, recorded_rules
 from spectheory.prediction.recorded_readings import recorded_readings, recut_share
+from spectheory.reports.recorded import recorded_notes
 from spectheory.trace import TextInfo, Trace, read_any
 from spectheory.trace.importers.specdecode_bench import SPECDECODE_BENCH
 from spectheory.verification import TokenVerification
@@ -96,6 +97,27 @@ def test_the_share_that_can_be_recut() -> None:
     assert recut_share(trace, rule) == 2 / 3  # the starts with 2, 2 and 1; one with 3 may have been cut
     none = of_lists([0, 0])
     assert recut_share(none, recorded_rules(none)[0]) is None
+
+
+def test_each_draft_is_known_to_its_own_longest_length() -> None:
+    """A draft cut at 2 beside one of 4: nothing is said of longer calls, and its cut starts cut no other reading."""
+    cut, full = [2, 2, 2, 1, 0], [4, 3, 2, 1, 0]
+    columns = {"recorded_match": np.array([cut, full]).T}
+    trace = Trace(columns, (TextInfo("1", 5),), {"recorded": ["cut", "full"]})
+    assert {rule.name: rule.most for rule in recorded_rules(trace)} == {"cut": 2, "full": 4, BEST: 2}
+    known = [(p.rule.name, p.shape.nodes) for p in plan(trace).predictions]
+    assert sorted(known) == sorted(
+        [*(("cut", k) for k in (1, 2)), *(("full", k) for k in range(1, 5)), (BEST, 1), (BEST, 2)]
+    )
+    readings = list(recorded_readings(trace))
+    assert {each.recut for each in readings if each.draft != BEST} == {1.0}
+    assert "cut 2, full 4" in recorded_notes({}, readings)[0]
+
+
+@pytest.mark.parametrize("names", [["a", BEST], ["a\nb", "c"], ["", "c"], ["a", "a"]])
+def test_names_that_cannot_be_told_apart_are_numbers(names: list[str]) -> None:
+    trace = Trace({"recorded_match": np.array([[1, 0], [0, 0]])}, (TextInfo("1", 2),), {"recorded": names})
+    assert [rule.name for rule in recorded_rules(trace)] == ["draft 1", "draft 2", BEST]
 
 
 def test_the_sample_holds_what_its_tokens_say() -> None:

@@ -114,7 +114,7 @@ def test_commands_answer_or_refuse(tmp_path: Path, capsys: pytest.CaptureFixture
     assert {each["draft"] for each in content["recorded"]} == {"draft", "ngram", "suffix", "best of each start"}
     assert main(["predict", log]) == 0
     words = " ".join(capsys.readouterr().out.split())
-    for sentence in ("Recorded at temperature 0", "cannot be re-cut", "for every k up to 8", "over requests"):
+    for sentence in ("Recorded at temperature 0", "cannot be re-cut", "each draft (draft 8, ", "over requests"):
         assert sentence in words
     assert main(["plan", log, "--c", "0.1", "--json"]) == 0
     content = json.loads(capsys.readouterr().out)

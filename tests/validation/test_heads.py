@@ -127,6 +127,7 @@ def test_what_a_head_cannot_be_asked_is_one_line(tiny_pair: ModelPair, tmp_path:
         (("token",), Chain(7), {}, "token is asked for chain k=7: .* at most 6 tokens deep"),
         (("recursive-distinct",), KAry((2, 2)), {}, "ranks are recorded by start for race and recursive to 4"),
         (("race",), Batch(5), {}, "ranks are recorded by start for race and recursive to 4"),
+        ((), Chain(7), {}, "token is asked for chain k=7: .* at most 6 tokens deep"),
         (("token",), Chain(3), {"depth": 2}, "--depth is 2: a shape is 3 deep"),
     ]
     for rules, shape, options, line in cases:

@@ -32,7 +32,7 @@ _COMMON = frozenset(
 )
 _DISPUTED = {"norm_before_residual": "true"}
 """Fields whose default is false in speculators, and what vLLM takes where they are left out."""
-_MOST_DRAFTS = 1024
+_MOST_DRAFTS, _MOST_LAYERS = 1024, 1024
 
 
 @dataclass(frozen=True)
@@ -136,6 +136,9 @@ def _block(raw: Mapping[str, Any], name: str, families: tuple[str, ...]) -> Any:
             f"a head of this kind has layers of {' or '.join(families)}",
             "use a head with such layers",
         )
+    count = said.get("num_hidden_layers")
+    if isinstance(count, int) and count > _MOST_LAYERS:  # transformers lists their kinds
+        _refuse(name, f"transformer_layer_config.num_hidden_layers = {count}", f"at most {_MOST_LAYERS} are read")
     rest = {key: value for key, value in said.items() if key not in ("model_type", "_attn_implementation")}
     block = guarded(name, "config.json", lambda: transformers.AutoConfig.for_model(family, **rest))
     for field in ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads"):
@@ -143,6 +146,8 @@ def _block(raw: Mapping[str, Any], name: str, families: tuple[str, ...]) -> Any:
     if block.num_attention_heads % block.num_key_value_heads:
         heads = f"{block.num_attention_heads} and {block.num_key_value_heads}"
         _refuse(name, f"num_attention_heads and num_key_value_heads of {heads}", "the second must divide the first")
+    if "sliding_attention" in (getattr(block, "layer_types", None) or ()):
+        _count(getattr(block, "sliding_window", None), "transformer_layer_config.sliding_window", name)
     rotation = getattr(block, "rope_parameters", None) or {}
     if family in FAMILIES and rotation.get("partial_rotary_factor", 1) != 1:
         _refuse(name, "partial_rotary_factor", "position embeddings must turn whole vectors", "use another head")
@@ -168,7 +173,8 @@ def _mapping(raw: Mapping[str, Any], field: str) -> Mapping[str, Any]:
 def _trained(raw: Mapping[str, Any], name: str) -> int:
     """Drafts per call of the default proposal method."""
     config = _mapping(raw, "speculators_config")
-    methods = [m for m in config.get("proposal_methods") or () if isinstance(m, Mapping)]
+    listed = config.get("proposal_methods")
+    methods = [m for m in listed if isinstance(m, Mapping)] if isinstance(listed, list) else []
     chosen = [m for m in methods if m.get("proposal_type") == config.get("default_proposal_method")] or methods
     if not chosen:
         _refuse(name, "no proposal_methods", "speculators_config must name the drafts of a call (speculative_tokens)")

@@ -76,7 +76,8 @@ def head_remarks(draft: Model, target: Model) -> tuple[str, ...]:
 def refuse_as_model(source: str | Path, revision: str | None = None) -> None:
     """Refuse a head where a causal model is needed, and a head in another format."""
     raw = _raw(source, revision)
-    named = next((a for a in raw.get("architectures") or () if "eagle" in str(a).lower()), None)
+    listed = raw.get("architectures")
+    named = next((a for a in listed if "eagle" in str(a).lower()), None) if isinstance(listed, list) else None
     if MARK in raw:
         raise ModelError(
             f"{str(source)!r} is a draft head",
@@ -101,7 +102,7 @@ def _raw(source: str | Path, revision: str | None) -> dict[str, Any]:
 
 def _kind(raw: dict[str, Any], name: str) -> type[CheckpointHead]:
     said = raw.get(MARK)
-    if said not in HEADS:
+    if not isinstance(said, str) or said not in HEADS:
         raise ModelError(
             f"{name!r} is a head of the kind {said!r}", limit=f"there are {', '.join(HEADS)}", remedy="use one of them"
         )

@@ -45,8 +45,8 @@ def drafted_ids(config: HeadConfig, weights: dict[str, Tensor], name: str) -> Te
         return None
     d2t, t2d = weights.get("d2t"), weights.get("t2d")
     limit = f"it must map {config.drafted} ids to different ids below {config.vocabulary}"
-    if d2t is None or d2t.shape != (config.drafted,):
-        what = "has no d2t" if d2t is None else f"has a d2t of shape {list(d2t.shape)}"
+    if d2t is None or d2t.shape != (config.drafted,) or d2t.dtype not in (torch.int32, torch.int64):
+        what = "has no d2t" if d2t is None else f"has a d2t of shape {list(d2t.shape)} and {d2t.dtype}"
         raise ModelError(f"head {name!r} {what}", limit=limit, remedy=_AGAIN)
     ids = d2t.to(torch.int64) + torch.arange(config.drafted)
     if ids.min() < 0 or ids.max() >= config.vocabulary or len(ids.unique()) < len(ids):
@@ -72,6 +72,13 @@ def check_tensors(needed: dict[str, Tensor], found: dict[str, Tensor], name: str
                 f"head {name!r} {what} weights: {', '.join(keys[:3])}{f' and {len(keys) - 3} more' * (len(keys) > 3)}",
                 limit="the weights must be those of the network that config.json describes",
                 remedy=_AGAIN,
+            )
+    for key in sorted(needed.keys() & found.keys()):
+        if needed[key].is_floating_point() and not found[key].is_floating_point():
+            raise ModelError(
+                f"head {name!r} has {key} in {found[key].dtype}",
+                limit="weights must be floating-point numbers; quantised ones are not read",
+                remedy="use the head as it was before it was quantised",
             )
     for key in shapes:
         raise ModelError(

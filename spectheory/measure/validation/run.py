@@ -23,7 +23,7 @@ from spectheory.measure.validation.latencies import context_of, kept_latencies
 from spectheory.measure.validation.rounds import checked_fingerprint, decoded_rounds, with_plain
 from spectheory.measure.validation.settings import Setting, settings_for
 from spectheory.prompts import Prompt
-from spectheory.verification import SuffixMatch
+from spectheory.verification import SuffixMatch, TokenVerification
 from spectheory.verification.suffix import OWN_TEXT
 
 Shown = Callable[[str, Progress], None]
@@ -78,12 +78,16 @@ class Validation:
         head = HeadLimits.of(draft)
         if head is None:
             return self
-        deep = max(shape.depth for shape in self.shapes)
+        deepest = max(self.shapes, key=lambda shape: shape.depth)
+        refused = head.refusal(TokenVerification.name, deepest)
+        if refused and not self.rules:  # the usual rules would leave the shape out
+            raise refused
+        deep = head.within(deepest.depth)
         if self.how.depth is not None and self.how.depth < deep:
             raise SettingError(
                 f"--depth is {self.how.depth}", limit=f"a shape is {deep} deep", remedy="leave it out, or cut the shape"
             )
-        how = self.how if self.how.depth else dataclasses.replace(self.how, depth=head.within(deep))
+        how = self.how if self.how.depth else dataclasses.replace(self.how, depth=deep)
         return dataclasses.replace(self, head=head, how=how)
 
     @property
