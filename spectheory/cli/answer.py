@@ -13,16 +13,24 @@ from spectheory.reports import Report
 from spectheory.reports.render import for_terminal
 
 
-def show(report: Report, *, as_json: bool) -> None:
-    """Print the report to stdout."""
+def show(
+    report: Report, *, as_json: bool, file: Path | None = None, figures: Callable[[], list[Path]] = lambda: []
+) -> None:
+    """Write the report to a file as JSON, with its figures, if a file is named; then print it to stdout.
+
+    Files come first, so that they are there even if nobody reads the output to its end.
+    """
+    written = _written(report, file, figures) if file else []
     if as_json:
         print(_text(report))
-        return
-    answers.print(report.headline, style="bold", highlight=False, markup=False)
-    for piece in report.pieces:
-        answers.print(for_terminal(piece), highlight=False)
-        _dim(piece.notes)
-    _dim(report.notes)
+    else:
+        answers.print(report.headline, style="bold", highlight=False, markup=False)
+        for piece in report.pieces:
+            answers.print(for_terminal(piece), highlight=False)
+            _dim(piece.notes)
+        _dim(report.notes)
+    if written:
+        remarks.print(f"written: {', '.join(map(str, written))}", markup=False)
 
 
 def _text(report: Report) -> str:
@@ -34,10 +42,10 @@ def _dim(lines: Sequence[str]) -> None:
         answers.print(line, style="dim", highlight=False, markup=False)
 
 
-def write(report: Report, path: Path, figures: Callable[[], list[Path]]) -> None:
-    """Write the report as JSON, and its figures if matplotlib is installed; say on stderr what was written."""
-    write_whole(path, lambda partial: partial.write_text(_text(report) + "\n"))
-    remarks.print(f"written: {', '.join(map(str, [path, *figures_beside(figures)]))}", markup=False)
+def _written(report: Report, file: Path, figures: Callable[[], list[Path]]) -> list[Path]:
+    """Write the report as JSON, and its figures if matplotlib is installed."""
+    write_whole(file, lambda partial: partial.write_text(_text(report) + "\n"))
+    return [file, *figures_beside(figures)]
 
 
 def figures_beside(write: Callable[[], list[Path]]) -> list[Path]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from spectheory.cli.answer import show, write
+from spectheory.cli.answer import show
 from spectheory.cli.console import answers, ready_folder
 from spectheory.cli.inputs import in_range
 from spectheory.cli.options import PlanOptions
@@ -76,11 +76,11 @@ def run_plan(question: PlanOptions) -> None:
     drafts = [draft_at(name, path, question) for name, path in named]
     answer = _answer(question, drafts or list(built_in(question)), rules)
     report = deployment_report(answer)
-    show(report, as_json=question.json)
+    out = question.out
+    file = out / "plan.json" if out else None
+    show(report, as_json=question.json, file=file, figures=lambda: _figures(answer, out) if out else [])
     if not question.json:
         _paste(answer.engines)
-    if out := question.out:
-        write(report, out / "plan.json", lambda: _figures(answer, out))
 
 
 def _answer(question: PlanOptions, drafts: list[Draft], rules: list[PathRule] | None) -> DeploymentAnswer:

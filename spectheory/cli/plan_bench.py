@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from spectheory.cli.answer import show, write
+from spectheory.cli.answer import show
 from spectheory.cli.console import ready_folder
 from spectheory.cli.options import PlanOptions, recorded_files
 from spectheory.cli.shapes import read_rules
@@ -60,9 +60,7 @@ def run_bench_plan(question: PlanOptions) -> None:
     choices = _choices(question, served)
     basis = f"{served.rule.name} verification on the trace, exact for its texts" if served.trace else OF_RUNS
     report = served_report(ServedAnswer(choices, served.tokens, served.fit, served.runs, basis))
-    show(report, as_json=question.json)
-    if question.out:
-        write(report, question.out / "plan.json", lambda: [])
+    show(report, as_json=question.json, file=question.out / "plan.json" if question.out else None)
 
 
 def served_of(question: PlanOptions) -> Served:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from spectheory.cli.answer import show, write
+from spectheory.cli.answer import show
 from spectheory.cli.console import ready_folder, remarks
 from spectheory.cli.inputs import cache_folder
 from spectheory.cli.latencies import read_latencies
@@ -72,9 +72,9 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions) 
     readings = tuple(recorded_readings(trace, question.k_max, prefill_emits_token=question.prefill_token))
     in_loop = isinstance(cost, LoopedTable)
     report = prediction_report(answer, in_loop=in_loop, bias=biased, check=check, recorded=readings)
-    show(report, as_json=question.json)
-    if out := question.out:
-        write(report, out / "prediction.json", lambda: write_figures(answer, out))
+    out = question.out
+    file = out / "prediction.json" if out else None
+    show(report, as_json=question.json, file=file, figures=lambda: write_figures(answer, out) if out else [])
 
 
 def _answer(

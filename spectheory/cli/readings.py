@@ -7,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TypeAlias, get_type_hints
 
-from spectheory.cli.answer import show, write
+from spectheory.cli.answer import show
 from spectheory.cli.inputs import in_range
 from spectheory.cli.latencies import read_latencies
 from spectheory.cli.options import LATENCY_FILE, Question
@@ -33,9 +33,7 @@ def show_readings(question: Question, logs: Mapping[str, tuple[Path, Counts]], n
         for each, (path, counts) in logs.items()
     }
     report = readings_report(found)
-    show(report, as_json=question.json)
-    if question.out:
-        write(report, question.out / f"{name}.json", list)
+    show(report, as_json=question.json, file=question.out / f"{name}.json" if question.out else None)
 
 
 def _refuse_idle(question: Question) -> None:

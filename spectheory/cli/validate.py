@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from spectheory.cli.answer import show, write
+from spectheory.cli.answer import show
 from spectheory.cli.console import ready_folder, remarks
 from spectheory.cli.inputs import in_range
 from spectheory.cli.latencies import remark_slower
@@ -117,8 +117,12 @@ def _prompts(question: ValidateOptions) -> tuple[Prompt, ...]:
 
 def _answer(found: dict[str, Any], question: ValidateOptions) -> None:
     """Write the answer and its figure, and show it."""
-    show(report := validation_report(found), as_json=question.json)
-    write(report, question.out / ANSWER, lambda: write_figure([found], question.out / "validation"))
+    show(
+        validation_report(found),
+        as_json=question.json,
+        file=question.out / ANSWER,
+        figures=lambda: write_figure([found], question.out / "validation"),
+    )
     slower = {r for at in found["temperatures"] for each in at["settings"] for r in each["speedup"].get("remarks", ())}
     for remark in sorted(slower):
         remarks.print(remark, markup=False)

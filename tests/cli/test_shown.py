@@ -138,6 +138,16 @@ def test_piped_output_is_not_wrapped(columns: str, question: Callable[[str], lis
     assert "Columns left out" not in out
 
 
+def test_a_reader_that_stops_loses_no_file(question: Callable[[str], list[str]], tmp_path: Path) -> None:
+    """Files are written before the answer is printed into a pipe that nobody reads."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as closed:
+        command = [sys.executable, "-m", "spectheory", *question("predict"), "--out", str(tmp_path / "out")]
+        assert subprocess.run(command, stdout=closed, stderr=subprocess.DEVNULL).returncode == 141
+    assert json.loads((tmp_path / "out" / "prediction.json").read_text())["headline"]
+
+
 @pytest.mark.parametrize("name", ["rules", "tree", "predict"])
 def test_an_encoding_without_the_signs_gets_plain_ones(name: str, question: Callable[[str], list[str]]) -> None:
     """The same output letter for letter once the signs are replaced, tables aligned."""
