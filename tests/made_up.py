@@ -72,6 +72,8 @@ def head_columns(tokens: int, depth: int, seed: int = 1) -> dict[str, NDArray[An
 
     starts = {
         "start_log_draft": log_draft,
+        "start_draft_entropy": rng.random(ahead.shape),
+        "start_draft_top": np.maximum(np.exp(log_draft), rng.random(ahead.shape)),
         "start_draft_rank": rng.geometric(0.5, ahead.shape),
         "start_greedy_agreement": rng.random(ahead.shape) < 0.6,
         "start_total_variation": rng.random(ahead.shape),

@@ -9,6 +9,7 @@ from spectheory.drafting.grown import Grown
 from spectheory.drafting.optimal import optimal_tree
 from spectheory.drafting.parallel import Parallel, in_one_pass
 from spectheory.drafting.shapes import Batch, Chain, KAry, Shape, Tree
+from spectheory.drafting.stopping import Stopped, StoppingRule, read_stop
 from spectheory.drafting.weights import exit_law, expected_tokens, node_weights, survival
 
 __all__ = [
@@ -19,11 +20,14 @@ __all__ = [
     "KAry",
     "Parallel",
     "Shape",
+    "Stopped",
+    "StoppingRule",
     "Tree",
     "exit_law",
     "expected_tokens",
     "in_one_pass",
     "node_weights",
     "optimal_tree",
+    "read_stop",
     "survival",
 ]

@@ -139,7 +139,6 @@ def _by_position(p: Pmf, q: Pmf, at: Tensor, buffers: Tensor) -> dict[str, Tenso
         "target_entropy": _dot(p.pmf, p.log, scratch).neg_().to(wide).clamp_(min=0.0),
         # `scratch` still holds the products of the line above.
         "target_second_moment": _dot(scratch, p.log, scratch).to(wide),
-        "draft_entropy": _dot(q.pmf, q.log, scratch).neg_().to(wide).clamp_(min=0.0),
         "kl": _kl(p, q, scratch).to(wide),
         "harmonic_similarity": _harmonic_similarity(p.pmf, q.pmf, scratch).to(wide),
         **_drafted(p, q, at, log_target, log_draft, buffers, RECORDED_RANKS),
@@ -154,6 +153,8 @@ def _drafted(
     law, total_variation = _rejection_ranks(p.pmf, q.pmf, log_draft - log_target, scratch, ranks)
     return {
         "log_draft": log_draft,
+        "draft_entropy": _dot(q.pmf, q.log, scratch).neg_().to(log_draft.dtype).clamp_(min=0.0),
+        "draft_top": q.pmf.amax(dim=-1).to(log_draft.dtype),
         "race_g": _race_g(p.pmf, q.pmf, log_target, log_draft, scratch),
         "rejection_rank": law,
         "total_variation": total_variation,

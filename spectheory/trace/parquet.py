@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from spectheory.errors import TornTraceError, TraceError, load_extra
 from spectheory.files import write_whole
 
-SCHEMA_VERSION = 2
-"""Schema 2 has columns by start and depth; all else is as in schema 1, which is read as it stands."""
-_READABLE = (1, SCHEMA_VERSION)
+SCHEMA_VERSION = 3
+"""Schema 2 has columns by start and depth, schema 3 the largest q; older traces are read as they stand."""
+_READABLE = (1, 2, SCHEMA_VERSION)
 METADATA_KEY = b"spectheory"
 
 _LOOKED_AT = 1 << 16

@@ -224,6 +224,7 @@ HASHED_IN_SCHEMA = [
     "distinct_rank",
     "draft_entropy",
     "draft_rank",
+    "draft_top",
     "greedy_agreement",
     "harmonic_similarity",
     "kl",

@@ -52,7 +52,7 @@ def test_a_file_of_schema_1_is_read_as_it_stands(tmp_path: Path) -> None:
     read = Trace.read(path)
     assert same(read, old)
     read.write(path)
-    assert json.loads(pq.read_schema(path).metadata[METADATA_KEY])["schema"] == SCHEMA_VERSION == 2
+    assert json.loads(pq.read_schema(path).metadata[METADATA_KEY])["schema"] == SCHEMA_VERSION == 3
     assert same(Trace.read(path), old)
 
 

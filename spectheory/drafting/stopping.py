@@ -1,0 +1,180 @@
+"""Chains whose length the draft decides (§11): stopping rules, and the shape of a call that has one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectheory.checks import real
+from spectheory.drafting.chain import Chain
+from spectheory.errors import SettingError
+
+Columns = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class StoppingRule(ABC):
+    """Where a draft ends a call's drafting, from its own pmf at a position and the token drafted there.
+
+    `reads` is the column of a trace that decides, `sign` how the rule is written. With `keeps` the token of the
+    position that stops is still drafted and verified; otherwise the draft's pass is made, and nothing is drafted from
+    it.
+    """
+
+    threshold: float
+
+    name: ClassVar[str]
+    sign: ClassVar[str]
+    reads: ClassVar[str]
+    keeps: ClassVar[bool] = False
+    limit: ClassVar[str] = "needs a probability, > 0 and <= 1"
+    remedy: ClassVar[str] = "0.4 is usual"
+
+    def __post_init__(self) -> None:
+        found = real(f"the threshold of {self.name}{self.sign}", self.threshold, self.inside, limit=self.limit,
+                     remedy=self.remedy)  # fmt: skip
+        object.__setattr__(self, "threshold", found)
+
+    @staticmethod
+    def inside(threshold: float) -> bool:
+        """Whether a threshold is in range."""
+        return 0 < threshold <= 1
+
+    @abstractmethod
+    def stops(self, columns: Columns) -> NDArray[np.bool_]:
+        """Whether drafting stops at each position, ``[N]``, if the drafts up to there equal the text."""
+
+    @abstractmethod
+    def stops_at(self, pmf: NDArray[np.float64], token: int) -> bool:
+        """Whether drafting stops at one position, from the draft's pmf ``[V]`` and the token drafted from it."""
+
+    def __str__(self) -> str:
+        """As it is written: token<0.4."""
+        return f"{self.name}{self.sign}{self.threshold:g}"
+
+
+class TokenBelow(StoppingRule):
+    """Stop after a drafted token of probability q below the threshold; that token is kept (§11).
+
+    Examples
+    --------
+    >>> TokenBelow(0.4).stops({"log_draft": np.log([0.5, 0.3])}).tolist()
+    [False, True]
+    """
+
+    name: ClassVar[str] = "token"
+    sign: ClassVar[str] = "<"
+    reads: ClassVar[str] = "log_draft"
+    keeps: ClassVar[bool] = True
+
+    def stops(self, columns: Columns) -> NDArray[np.bool_]:
+        """Where q of the text's token is below."""
+        return np.asarray(columns[self.reads] < np.log(self.threshold))
+
+    def stops_at(self, pmf: NDArray[np.float64], token: int) -> bool:
+        """Whether q of the token is below."""
+        return bool(pmf[token] < self.threshold)
+
+
+class TopBelow(StoppingRule):
+    """Stop before a token whose most probable candidate has a probability q below the threshold (§11).
+
+    Examples
+    --------
+    >>> TopBelow(0.6).stops({"draft_top": np.array([0.7, 0.5])}).tolist()
+    [False, True]
+    """
+
+    name: ClassVar[str] = "top"
+    sign: ClassVar[str] = "<"
+    reads: ClassVar[str] = "draft_top"
+
+    def stops(self, columns: Columns) -> NDArray[np.bool_]:
+        """Where the largest q is below."""
+        return np.asarray(columns[self.reads] < self.threshold)
+
+    def stops_at(self, pmf: NDArray[np.float64], token: int) -> bool:
+        """Whether the largest q is below."""
+        return bool(pmf.max() < self.threshold)
+
+
+class EntropyAbove(StoppingRule):
+    """Stop before a token whose pmf q has an entropy above the threshold, in nats (§11).
+
+    Examples
+    --------
+    >>> EntropyAbove(2).stops({"draft_entropy": np.array([1.0, 3.0])}).tolist()
+    [False, True]
+    """
+
+    name: ClassVar[str] = "entropy"
+    sign: ClassVar[str] = ">"
+    reads: ClassVar[str] = "draft_entropy"
+    limit: ClassVar[str] = "needs nats, finite and >= 0"
+    remedy: ClassVar[str] = "2 is usual"
+
+    @staticmethod
+    def inside(threshold: float) -> bool:
+        """Whether a threshold is in range."""
+        return 0 <= threshold < np.inf
+
+    def stops(self, columns: Columns) -> NDArray[np.bool_]:
+        """Where the entropy is above."""
+        return np.asarray(columns[self.reads] > self.threshold)
+
+    def stops_at(self, pmf: NDArray[np.float64], token: int) -> bool:
+        """Whether the entropy is above."""
+        held = pmf[pmf > 0]
+        return bool(-(held @ np.log(held)) > self.threshold)
+
+
+STOPPING: tuple[type[StoppingRule], ...] = (TokenBelow, TopBelow, EntropyAbove)
+"""A new stopping rule is listed here and nowhere else."""
+
+
+def read_stop(text: str) -> StoppingRule:
+    """The stopping rule that a text writes.
+
+    Examples
+    --------
+    >>> read_stop("token<0.4"), str(read_stop("entropy>2"))
+    (TokenBelow(threshold=0.4), 'entropy>2')
+    """
+    for kind in STOPPING:
+        name, sign, number = text.replace(" ", "").partition(kind.sign)
+        if sign and name == kind.name:
+            try:
+                return kind(float(number))
+            except ValueError:
+                break
+    ways = ", ".join(f"{kind.name}{kind.sign}{kind.remedy.split()[0]}" for kind in STOPPING)
+    raise SettingError(f"the stopping rule is {text!r}", limit=f"there are {ways}", remedy="write one, in quotes")
+
+
+@dataclass(frozen=True)
+class Stopped(Chain):
+    """A chain of at most k tokens that a stopping rule may end earlier (§11).
+
+    `passes` and `nodes` are those of a call that is not stopped.
+
+    Examples
+    --------
+    >>> shape = Stopped(8, TokenBelow(0.4))
+    >>> str(shape), shape.nodes, shape.depth
+    ('chain k=8, token<0.4', 8, 8)
+    """
+
+    stop: StoppingRule
+
+    def of_length(self, k: int) -> Self:
+        """The same rule with another most."""
+        return type(self)(k, self.stop)
+
+    def __str__(self) -> str:
+        """Short form for tables."""
+        return f"{super().__str__()}, {self.stop}"

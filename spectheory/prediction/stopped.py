@@ -1,0 +1,49 @@
+r"""Calls whose length the draft decides (§11), along a text.
+
+A stopping rule reads what was drafted and the draft's pmfs. So given the text a call with i accepted drafts was not
+stopped before the i-th along the text, and
+
+.. math:: P(\tau \ge i \mid x, n)
+    = \prod_{j \le i} a_{n,j} \cdot 1[\text{drafts } 1..i \text{ of } x \text{ are drafted}]
+
+with the rule's own survival in place of the product (exact). Where drafts differ from the text, the text does not show
+how many more were drafted. Likelihood ratios say it on average: with v(n) the expected calls that start at n,
+
+.. math:: E[\text{calls that draft } j \text{ tokens or more}]
+    = E_x \sum_n v(n) \prod_{l<j} \rho_{n,l} \cdot 1[\text{draft } j \text{ of } x \text{ is drafted}]
+
+without bias, since v(n) depends on the text before n alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectheory.drafting.stopping import Stopped, StoppingRule
+from spectheory.verification import Columns, PathRule
+from spectheory.verification.by_start import along_calls
+
+Floats = NDArray[np.float64]
+
+
+def drafted_along(columns: Columns, stop: StoppingRule, k: int) -> NDArray[np.bool_]:
+    """Whether a call from each start drafts its i-th token, if the drafts before it equal the text, ``[N, k]``.
+
+    Examples
+    --------
+    >>> from spectheory.drafting import read_stop
+    >>> columns = {"log_draft": np.log([0.9, 0.1, 0.9])}
+    >>> drafted_along(columns, read_stop("token<0.4"), 3).tolist()[0]
+    [True, True, False]
+    """
+    stops = along_calls(columns, k, lambda at: stop.stops(at).astype(np.float64), fill=0.0) > 0
+    going = np.logical_and.accumulate(~stops, axis=1)
+    if not stop.keeps:
+        return np.asarray(going)
+    return np.concatenate([np.ones((len(going), 1), bool), going[:, :-1]], axis=1)
+
+
+def stopped_survival(rule: PathRule, shape: Stopped, columns: Columns) -> Floats:
+    """P(tau >= i) of a call that starts at each position, ``[N, k]`` (§11, exact)."""
+    return rule.path_survival(columns, shape.k) * drafted_along(columns, shape.stop, shape.k)
