@@ -215,24 +215,36 @@ PREDICTED = [
 ]
 
 
-def predicted_calls(rule: PathRule, shape: Shape, text: tuple[int, ...], seeds: tuple[int, int]) -> float:
-    """Expected calls given the text, from the pmfs along it (§7)."""
+def along(text: tuple[int, ...], seeds: tuple[int, int]) -> tuple[Floats, Floats]:
+    """The pmfs of target and draft before each token of a text."""
     target, draft = (_Table(seed, []) for seed in seeds)
     before = [[*PROMPT, *text[:i]] for i in range(len(text))]
     p, q = (np.stack([table.pmf(text_before) for text_before in before]) for table in (target, draft))
-    lengths, at = np.array([len(text)]), np.arange(len(text))
+    return p, q
+
+
+def chain_survival(rule: PathRule, k: int, text: tuple[int, ...], p: Floats, q: Floats) -> Floats:
+    """P(tau >= i) of k drafts at each start of a text (§7)."""
+    at = np.arange(len(text))
+    if isinstance(rule, BlockVerification):
+        with np.errstate(divide="ignore"):
+            columns = {"log_target": np.log(p[at, list(text)]), "log_draft": np.log(q[at, list(text)])}
+        return rule.path_survival(columns, k)
+    accepted = rule.acceptance_given(p, q)[at, list(text)]
+    return np.multiply.accumulate(along_calls({}, k, lambda _: accepted, fill=0.0), axis=1)
+
+
+def predicted_calls(rule: PathRule, shape: Shape, text: tuple[int, ...], seeds: tuple[int, int]) -> float:
+    """Expected calls given the text, from the pmfs along it (§7)."""
+    p, q = along(text, seeds)
+    lengths = np.array([len(text)])
     if isinstance(rule, RankRule):
         law = np.stack([rule.rank_pmf_given(*at_i, shape.max_rank) for at_i in zip(p, q, text, strict=True)])
         return float(calls_of_tree(*tree_survival(law, shape.tree()), lengths).expected[0])
     if isinstance(rule, LookupMatch):
         survival = rule.path_survival(lookup_columns(PROMPT, text), shape.depth)
-    elif isinstance(rule, BlockVerification):
-        with np.errstate(divide="ignore"):
-            columns = {"log_target": np.log(p[at, list(text)]), "log_draft": np.log(q[at, list(text)])}
-        survival = rule.path_survival(columns, shape.depth)
     else:
-        accepted = rule.acceptance_given(p, q)[at, list(text)]
-        survival = np.multiply.accumulate(along_calls({}, shape.depth, lambda _: accepted, fill=0.0), axis=1)
+        survival = chain_survival(rule, shape.depth, text, p, q)
     return float(calls_of_texts(survival, lengths).expected[0])
 
 

@@ -8,13 +8,14 @@ from functools import cached_property
 import numpy as np
 
 from spectheory.distributions import Sampling
-from spectheory.drafting import Chain, Grown, Shape
+from spectheory.drafting import Chain, Grown, Shape, Stopped
 from spectheory.drafting.shapes import at_least_one
 from spectheory.errors import SettingError
 from spectheory.measure.decoders.drafted import DraftTree
 from spectheory.measure.decoders.drafters import CANDIDATES, COPIES, Drafting, Levels, copied, levels_of, shaped
 from spectheory.measure.decoders.growing import grown, heaviest
 from spectheory.measure.decoders.randomness import Source
+from spectheory.measure.decoders.stopping import stopped
 from spectheory.measure.decoders.verifiers import VERIFIERS, Verifier, matched, verifier_of
 from spectheory.verification import RankRule, Rule
 from spectheory.verification.lookup import LOOKUP_NGRAM
@@ -109,6 +110,9 @@ class Method:
             copied(tree, COPIES[self.rule](np.asarray(text), min(self.shape.depth, room), self.ngram, ends))
         elif self.shape is not None and self.law is not None:
             candidates = CANDIDATES[self.law.drafts, self.law.by_arrival]
+            if isinstance(self.shape, Stopped):
+                yield from stopped(tree, self.shape, room, candidates, source, ends)
+                return
             yield from shaped(tree, self._levels, room, candidates, source, ends)
 
     @cached_property
@@ -120,6 +124,8 @@ class Method:
             return self.rule == TOPTREE and isinstance(self.shape, HeaviestTree)
         if self.law.grows or isinstance(self.shape, Grown):
             return self.law.grows and isinstance(self.shape, Grown)
+        if isinstance(self.shape, Stopped) and not self.law.uses_draft:
+            return False
         if isinstance(self.law, RankRule) and self.shape is not None:
             return not self.law.consecutive or _is_consecutive(self.shape)
         return isinstance(self.shape, Chain)
@@ -129,6 +135,8 @@ class Method:
             return {"limit": "it drafts nothing", "remedy": "leave out the shape"}
         if self.rule == TOPTREE:
             return {"limit": "its tree grows with the text", "remedy": "use HeaviestTree(nodes)"}
+        if isinstance(self.shape, Stopped) and self.law is not None and not self.law.uses_draft:
+            return {"limit": "its drafts are copied, and no draft decides to stop", "remedy": "leave out --stop"}
         if self.law is not None and self.law.grows:
             return {"limit": "it grows its trees", "remedy": "use Grown(nodes, top, depth), written as grown:16x4x5"}
         if isinstance(self.law, RankRule):

@@ -1,0 +1,149 @@
+"""Chains that a stopping rule ends (§11): lossless, with the predicted calls, by exploring every outcome of a draw."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+
+import numpy as np
+import pytest
+import torch
+
+from spectheory.distributions import Sampling
+from spectheory.drafting import Chain, Stopped, StoppingRule, read_stop
+from spectheory.errors import SettingError
+from spectheory.measure import ModelPair
+from spectheory.measure.decoders import Method, decode
+from spectheory.measure.decoders.drafted import DraftTree, Floats
+from spectheory.measure.decoders.verifiers import Pmfs, Source, Verdict, rejected_one_by_one
+from spectheory.prediction.paths import calls_of_texts
+from spectheory.prediction.stopped import drafted_along
+from spectheory.verification import PATH_RULES
+from tests.decoders.test_head_law import HANDMADE, _Handmade, pmfs_by_start, readers_with
+from tests.decoders.test_law import (
+    EXACT,
+    along,
+    chain_survival,
+    distance,
+    law_of,
+    outcomes,
+    raced_texts,
+    target_law,
+)
+
+STOPS = [read_stop(text) for text in ("token<0.6", "top<0.6", "entropy>0.6")]
+RULES = ["token", "block", "independent", "argmax", "recursive", "topk"]
+TOKENS = 4
+PROMPTS = [torch.tensor(ids) for ids in ([1, 2, 3], [5, 4], [7])]
+
+
+def columns(q: Floats, text: tuple[int, ...]) -> dict[str, Floats]:
+    """What stopping rules read of the draft's pmfs ``[..., V]`` at the tokens of a text."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = np.where(q > 0, q * np.log(q), 0.0)
+        return {
+            "log_draft": np.log(np.take_along_axis(q, np.array(text)[..., None], axis=-1)[..., 0]),
+            "draft_top": q.max(axis=-1),
+            "draft_entropy": -terms.sum(axis=-1),
+        }
+
+
+def counted(method: Method, tokens: int = TOKENS, **how: object) -> tuple[dict[tuple[int, ...], float], ...]:
+    """Probability of each text, and its mean calls."""
+    mass: dict[tuple[int, ...], float] = defaultdict(float)
+    calls: dict[tuple[int, ...], float] = defaultdict(float)
+    for output, count, weight in outcomes(method, tokens, **how):  # type: ignore[arg-type]
+        mass[output] += weight
+        calls[output] += weight * count
+    return mass, {text: calls[text] / share for text, share in mass.items() if share > 0}
+
+
+@pytest.mark.parametrize("stop", STOPS, ids=str)
+@pytest.mark.parametrize("rule", RULES)
+def test_output_and_calls_are_as_predicted(rule: str, stop: StoppingRule) -> None:
+    """The text is the target's, and its calls those of the survival with the stop; without the stop they are others."""
+    mass, calls = counted(Method(rule, Stopped(3, stop)))
+    assert math.isclose(sum(mass.values()), 1.0, abs_tol=EXACT)
+    assert distance(mass, target_law(TOKENS)) < EXACT
+    off = []
+    for text, count in calls.items():
+        p, q = along(text, (1, 2))
+        fixed = chain_survival(PATH_RULES[rule], 3, text, p, q)
+        drafted = drafted_along(columns(q, text), stop, 3)
+        assert math.isclose(count, calls_of_texts(fixed * drafted, np.array([TOKENS])).expected[0], abs_tol=EXACT)
+        off.append(count - calls_of_texts(fixed, np.array([TOKENS])).expected[0])
+    assert max(off) > 1e-3
+
+
+@pytest.mark.parametrize("kind", HANDMADE)
+@pytest.mark.parametrize(("rule", "stop"), [("token", STOPS[0]), ("block", STOPS[1]), ("argmax", STOPS[2])], ids=str)
+def test_heads_stop_by_start_and_depth(rule: str, stop: StoppingRule, kind: type[_Handmade]) -> None:
+    """The same of a head, and of a parallel one; at most three drafts."""
+    mass, calls = counted(Method(rule, Stopped(3, stop)), readers=readers_with(kind, 3))
+    assert distance(mass, target_law(TOKENS)) < EXACT
+    off = []
+    for text, count in calls.items():
+        p, _ = along(text, (1, 2))
+        q = pmfs_by_start(kind, text, 3)
+        survival = np.zeros((TOKENS, 3))
+        drafted = np.zeros((TOKENS, 3), bool)
+        for n in range(TOKENS):
+            here = min(3, TOKENS - n)
+            survival[n, :here] = chain_survival(
+                PATH_RULES[rule], here, text[n : n + here], p[n : n + here], q[n, :here]
+            )[0]
+            drafted[n, :here] = drafted_along(columns(q[n, :here], text[n : n + here]), stop, here)[0]
+        assert math.isclose(count, calls_of_texts(survival * drafted, np.array([TOKENS])).expected[0], abs_tol=EXACT)
+        off.append(count - calls_of_texts(survival, np.array([TOKENS])).expected[0])
+    assert max(off) > 1e-3
+
+
+def test_an_end_of_text_in_the_drafts() -> None:
+    ends = frozenset({0})
+    for stop in STOPS:
+        assert distance(law_of(Method("block", Stopped(3, stop)), 3, ends), target_law(3, ends)) < EXACT
+
+
+def stopped_by_acceptance(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:
+    """Biased: a rejected draft is not judged but taken for a chain that stopped before it."""
+    path, token = rejected_one_by_one(tree, target, source)
+    if len(path) < len(tree.nodes):
+        token = source.chance.categorical(target[path[-1] if path else -1])
+    return path, token
+
+
+def test_a_stop_that_looks_at_the_coins_is_biased() -> None:
+    """Negative control of losslessness: the stop must be a function of the drafts."""
+    law = law_of(Method("token", Stopped(2, STOPS[0])), verifier=stopped_by_acceptance)
+    assert distance(law, target_law(3)) > 1e-2
+
+
+@pytest.mark.parametrize("stop", STOPS, ids=str)
+def test_races_output_what_they_do_without_drafts(stop: StoppingRule) -> None:
+    keys = range(100)
+    assert raced_texts(Method("race", Stopped(3, stop)), keys) == raced_texts(Method("race"), keys)
+
+
+def test_a_stop_before_the_first_draft_is_a_plain_call(tiny_pair: ModelPair) -> None:
+    """No pmf has a top probability of 1, so nothing is drafted, and the text is the plain one."""
+    method = Method("token", Stopped(3, read_stop("top<1")))
+    (text,) = decode(tiny_pair, PROMPTS[:1], method, tokens=12, sampling=Sampling(temperature=2.0))
+    assert {(call.drafted, call.last) for call in text.calls} == {(0, "plain")}
+    assert all(call.draft_seconds > 0 for call in text.calls[:-1])
+
+
+def test_batches_stop_each_by_itself(tiny_pair: ModelPair) -> None:
+    """In step or alone: the same texts and calls."""
+    method = Method("token", Stopped(4, read_stop("token<0.2")))
+    alone = decode(tiny_pair, PROMPTS, method, tokens=20, seed=3)
+    together = decode(tiny_pair, PROMPTS, method, tokens=20, seed=3, batch=3)
+    for one, other in zip(alone, together, strict=True):
+        assert one.output_ids.tolist() == other.output_ids.tolist()
+        assert [(c.drafted, c.accepted) for c in one.calls] == [(c.drafted, c.accepted) for c in other.calls]
+    assert {call.drafted for text in alone for call in text.calls} >= {1, 2}
+
+
+def test_copied_drafts_have_no_draft_that_stops() -> None:
+    with pytest.raises(SettingError, match=r"lookup is asked for chain k=3, token<0\.6: its drafts are copied"):
+        Method("lookup", Stopped(3, STOPS[0]))
+    assert Method("token", Chain(3)).uses_draft
