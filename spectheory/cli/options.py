@@ -165,6 +165,7 @@ class ValidateOptions(SampledText):
     rule: Annotated[list[str] | None, shown(the.DECODED_RULE, "{decoded}")] = None
     shape: Annotated[list[str] | None, shown(the.SHAPE, "chain, and 2x2x1 where a rule takes it")] = None
     k: Annotated[list[int] | None, shown(the.K, 1, 3, 5)] = None
+    stop: Annotated[list[str] | None, the.STOP] = None
     temperature: Annotated[list[float] | None, shown(the.TEMPERATURE, *TEMPERATURES)] = None
     first: Annotated[int | None, shown(the.FIRST, "all")] = None
     json: Annotated[bool, the.JSON] = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from spectheory.cli.progress import progress
 from spectheory.cli.statuses import Status
 from spectheory.cli.validations import ANSWER
 from spectheory.cost import LatencyTable
+from spectheory.drafting import Stopped, read_stop
 from spectheory.drafting.shapes import Chain, Grown, Shape, read_shape
 from spectheory.errors import SettingError
 from spectheory.measure import ModelPair, Progress
@@ -36,6 +38,10 @@ def run_validate(question: ValidateOptions, pair: PairOptions) -> int:
     """Validate and show the answer; the status says whether counted and expected calls agree."""
     in_range("--continuations", question.continuations, MOST_TEXTS)
     if question.engine or question.server is not None:
+        if question.stop:
+            raise SettingError(
+                "--stop is given with an engine", limit="stopping rules are decoded here", remedy="leave out one"
+            )
         in_range("--tokens", question.tokens, LONGEST_TEXT)
         in_range("--k", question.k, LONGEST_CHAIN)
         from spectheory.cli.validate_engine import run_engines
@@ -87,6 +93,8 @@ def _cut(asked: Validation, pair: ModelPair) -> Validation:
 def _shapes(question: ValidateOptions) -> list[Shape]:
     ks = question.k or KS
     in_range("--k", ks, LONGEST_CHAIN)
+    if question.stop:
+        return _stopped(question, ks)
     decoded = [find_rule(rule) for rule in question.rule or () if rule not in JUDGES]
     trees = not question.rule or any(isinstance(rule, RankRule) for rule in decoded)
     grown = _grown(question)
@@ -94,6 +102,19 @@ def _shapes(question: ValidateOptions) -> list[Shape]:
         usual = [*map(Chain, ks), *([TREE] if trees else [])]
         return [*([] if question.rule == [GrownMatch.name] else usual), *grown]
     return list(dict.fromkeys([*(shape for name in question.shape for shape in read_shape(name, ks)), *grown]))
+
+
+def _stopped(question: ValidateOptions, ks: Sequence[int]) -> list[Shape]:
+    """A chain of each k with each stopping rule."""
+    other = next((name for name in question.shape or () if name != Chain.name), None)
+    if other is not None or question.grow:
+        raise SettingError(
+            f"--stop is given with the shape {other or 'grown'}",
+            limit="a stopping rule ends chains",
+            remedy="leave out --shape or use --shape chain",
+        )
+    stops = [read_stop(text) for text in question.stop or ()]
+    return [Stopped(k, stop) for k in dict.fromkeys(ks) for stop in dict.fromkeys(stops)]
 
 
 def _grown(question: ValidateOptions) -> list[Shape]:

@@ -59,6 +59,13 @@ SHAPE = option(
     "module:Class, or (in predict) tree, the best one. All but chain need a rule with ranks.",
 )
 K = option("--k", "INT", SHAPES, "Drafted tokens per call, of a chain, batch or Gumbel list.")
+STOP = option(
+    "--stop",
+    "STOP",
+    SHAPES,
+    "Where the draft stops drafting: token<0.4 after a token of smaller q, top<0.6 before one whose largest q is "
+    "smaller, entropy>2 before one of larger H(q).",
+)
 K_MAX = option("--k-max", "INT", SHAPES, "Longest chain of drafts that is tried.")
 CANDIDATES = option("--candidates", "INT", SHAPES, "Candidates at one position.")
 NODES = option("--nodes", "INT", SHAPES, "Draft nodes per call.")

@@ -4,6 +4,10 @@ How transformers 5.x works, from its source:
 
 - The number of drafts per call comes from the *draft's* generation settings; "constant" and a confidence threshold of 0
   keep it at k. Near the length limit, and after a draft that ends the text, fewer are drafted, which changes no call.
+- A confidence threshold above 0 ends the drafting after a drafted token whose probability is below it (``token<``,
+  §11). That probability is the softmax of the draft's *processed* scores: q, after temperature and filters. Greedy
+  decoding has no processors of its own, so there it is the softmax of the raw logits.
+- With scikit-learn installed the threshold moves between calls with what was accepted before; here it stays.
 - There is no separate pass for the prompt: the first target call carries prompt and drafts, so calls are C(0).
 - Open settings are filled with defaults (such as top-k 50), and the draft applies temperature and filters twice: with
   the target's processors and with its own, so at temperature T it drafts at T^2. So both models get blank settings
@@ -17,6 +21,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -33,6 +38,7 @@ from transformers import (
 
 from spectheory.checks import whole
 from spectheory.distributions import Sampling
+from spectheory.drafting import StoppingRule
 from spectheory.errors import SettingError, TextError
 from spectheory.measure.hub import quiet
 from spectheory.measure.pair import ModelPair
@@ -41,15 +47,18 @@ from spectheory.measure.truncation import log_pmf
 
 NO_HEADS = "transformers' assisted generation takes draft models alone"
 """Why a draft head is refused."""
+_MOVES_THRESHOLD = "transformers.generation.candidate_generator.is_sklearn_available"
+"""What transformers asks before it moves the confidence threshold between calls."""
 
 
 @dataclass(frozen=True)
 class Generated:
-    """One text of transformers: ids ``[n]`` after the prompt, end of text included, target passes, and seconds."""
+    """One text of transformers: ids ``[n]`` after the prompt, end of text included, target passes, seconds, drafts."""
 
     output_ids: Tensor
     calls: int
     seconds: float
+    drafted: int
 
 
 def count_assisted_calls(
@@ -112,14 +121,18 @@ def generate(
     seed: np.random.SeedSequence,
     *,
     own_filters: bool = False,
+    stop: StoppingRule | None = None,
 ) -> Generated:
-    """One text, plain (k is None) or assisted, with our temperature and filters or with transformers' own."""
+    """One text, plain (k is None) or assisted, with our temperature and filters or with transformers' own.
+
+    `stop` is a rule ``token<``, transformers' confidence threshold.
+    """
     device = pair.target.device
     prompt = ids[None].to(device)
     with contextlib.ExitStack() as stack:
         stack.enter_context(quiet())
-        stack.enter_context(_blank_settings(pair, sampling, k))
-        calls = stack.enter_context(_counted(pair.target.network))
+        stack.enter_context(_blank_settings(pair, sampling, k, 0.0 if stop is None else stop.threshold))
+        read = stack.enter_context(_counted(pair.target.network))
         stack.enter_context(torch.random.fork_rng(devices=[device] if device.type == "cuda" else []))
         torch.manual_seed(int(seed.generate_state(1)[0]))
         started = time.perf_counter()
@@ -132,7 +145,8 @@ def generate(
         )
         text = output[0, len(ids) :].cpu()
         seconds = time.perf_counter() - started
-    return Generated(text, calls[0], seconds)
+    # The first pass reads the prompt and its drafts, every later one the last token and its drafts.
+    return Generated(text, len(read), seconds, sum(read) - len(ids) - (len(read) - 1))
 
 
 def own_processors(sampling: Sampling) -> LogitsProcessorList:
@@ -163,21 +177,21 @@ class _Settings(LogitsProcessor):
 
 @contextlib.contextmanager
 def _counted(network: Any) -> Iterator[list[int]]:
-    """Count the passes of a model while the block runs."""
-    calls = [0]
+    """The tokens that each pass of a model reads while the block runs."""
+    read: list[int] = []
 
-    def count(*_: Any) -> None:
-        calls[0] += 1
+    def count(module: Any, inputs: Any, named: Any) -> None:
+        read.append(named["input_ids"].shape[1])
 
-    hook = network.register_forward_pre_hook(count)
+    hook = network.register_forward_pre_hook(count, with_kwargs=True)
     try:
-        yield calls
+        yield read
     finally:
         hook.remove()
 
 
 @contextlib.contextmanager
-def _blank_settings(pair: ModelPair, sampling: Sampling, k: int | None) -> Iterator[None]:
+def _blank_settings(pair: ModelPair, sampling: Sampling, k: int | None, threshold: float) -> Iterator[None]:
     """Give both models generation settings without hidden defaults, and cut their logits to the common ids."""
     networks = (pair.target.network, pair.draft.network)
     kept = [(n.generation_config, n.config.get_text_config().vocab_size) for n in networks]
@@ -191,14 +205,15 @@ def _blank_settings(pair: ModelPair, sampling: Sampling, k: int | None) -> Itera
         pad_token_id=min(pair.end_of_text, default=0),
         num_assistant_tokens=k or 1,
         num_assistant_tokens_schedule="constant",
-        assistant_confidence_threshold=0.0,
+        assistant_confidence_threshold=threshold,
     )
     hooks = [n.register_forward_hook(_cut(pair.vocabulary)) for n in networks]
     try:
         for network in networks:
             network.generation_config = settings
             network.config.get_text_config().vocab_size = pair.vocabulary
-        yield
+        with patch(_MOVES_THRESHOLD, return_value=False):
+            yield
     finally:
         for hook in hooks:
             hook.remove()

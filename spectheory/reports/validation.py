@@ -16,6 +16,8 @@ from spectheory.reports.validation_terms import FILTERS_JUDGE, JUDGES, PARTS, WI
 Content = Mapping[str, Any]
 
 _NAMES = (Column("rule", kind="names"), Column("shape", kind="names"))
+CONTROLS = {"per_position": "z, control", "fixed": "z, always k"}
+"""Wrong readings of a record, and the columns that show them."""
 _SHORT = {"acceptance": "accept"}
 """Names that are too long for a terminal of 80 columns."""
 COPIED = {"lookup": "", "suffix": ", from this request's prompt and text alone, as decoded and expected"}
@@ -31,7 +33,7 @@ def validation_report(content: Content) -> Report:
 def _tokens_table(found: Content) -> Table:
     """Tokens per call at one temperature: counted, expected of the same texts, predicted from others."""
     columns = [Column("counted", digits=3), Column("expected", digits=3), z_column("z, calls"), Column("from trace")]
-    of_head = any("per_position" in record for record in found["settings"])
+    controls = [name for name in CONTROLS if any(name in record for record in found["settings"])]
     rows = [
         [
             *_names(record),
@@ -39,11 +41,11 @@ def _tokens_table(found: Content) -> Table:
             record["expected"]["tokens_per_call"],
             z_cell(record["expected"]),
             Interval(**record["trace"]["tokens_per_call"]),
-            *([_control_cell(record)] if of_head else []),
+            *(_control_cell(record, name) for name in controls),
         ]
         for record in found["settings"]
     ]
-    columns += [z_column("z, control")] if of_head else []
+    columns += [z_column(CONTROLS[name]) for name in controls]
     return Table(_title(found, "tokens per call"), [*_NAMES, *columns], rows)
 
 
@@ -59,17 +61,33 @@ def z_cell(expected: Content) -> Value:
     return "inf" if expected["z"] is None else float(expected["z"])
 
 
-def _control_cell(record: Content) -> Value:
-    """How far counted calls are off what the reading per position expects; None for drafts of one token."""
-    control = record.get("per_position")
+def _control_cell(record: Content, name: str) -> Value:
+    """How far counted calls are off what a wrong reading expects; None where there is none."""
+    control = record.get(name)
     return None if control is None else z_cell(control | {"decides": record["expected"]["decides"]})
 
 
 def control(content: Content) -> list[str]:
-    """Whether the control of a head was refuted, in a sentence; nothing for other drafts."""
-    found = content.get("control")
-    if found is None:
-        return []
+    """Whether the wrong readings were refuted, a sentence each; nothing where there are none."""
+    return [_refuted(content[key], *words) for key, words in _READINGS.items() if key in content]
+
+
+_READINGS = {
+    "control": (
+        "the reading of this head per position",
+        "tell this head's pmfs by start from those per position",
+        "decode more tokens or longer drafts",
+    ),
+    "control_of_stopping": (
+        "chains that always draft k",
+        "tell stopped chains from those that always draft k",
+        "decode more tokens, or use another threshold",
+    ),
+}
+"""The wrong readings: what they are, what texts do that refute them, and what to do where none does."""
+
+
+def _refuted(found: Content, reading: str, telling: str, remedy: str) -> str:
     where = f"{found['name']} at temperature {found['temperature']:g}"
     most = (
         f"the calls of {where} are certain and differ"
@@ -77,14 +95,11 @@ def control(content: Content) -> list[str]:
         else f"the largest |z| of random calls is {abs(found['z']):.1f} ({where})"
     )
     if found["refuted"]:
-        return [
-            f"Control: the same texts refute the reading of this head per position in {found['refuted_in']} of "
-            f"{found['comparisons']} comparisons; {most}."
-        ]
-    return [
-        f"Control NOT refuted: these texts do not tell this head's pmfs by start from those per position; {most}. The "
-        "power is too low: decode more tokens or longer drafts."
-    ]
+        return (
+            f"Control: the same texts refute {reading} in {found['refuted_in']} of {found['comparisons']} comparisons; "
+            f"{most}."
+        )
+    return f"Control NOT refuted: these texts do not {telling}; {most}. The power is too low: {remedy}."
 
 
 def _speedup_table(found: Content) -> Table:
@@ -178,6 +193,12 @@ def _notes(content: Content) -> list[str]:
         )
     if FILTERS_JUDGE in rules:
         lines.append("assisted-filters: the same with transformers' own temperature, top-k, top-p and min-p.")
+    if "control_of_stopping" in content:
+        lines.append(
+            "A stopping rule reads q after temperature and filters, so at temperature 0 nothing stops; "
+            "assisted-filters then reads the plain softmax, as transformers does. Speed-ups have no parts: what is "
+            "drafted after a mismatch is estimated."
+        )
     if any(r["expected"]["of_estimates"] for f in content["temperatures"] for r in f["settings"]):
         lines.append(
             "recursive-distinct trees: the rank law is estimated without bias; its error is part of z's and p's."

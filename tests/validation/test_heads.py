@@ -16,7 +16,7 @@ from spectheory.drafting import Batch, Chain, KAry
 from spectheory.errors import SettingError
 from spectheory.measure import MeasureSettings, ModelPair, load_pair
 from spectheory.measure.validation import JUDGE, Setting, Validation, validate
-from spectheory.measure.validation.agreement import is_certain, p_value, per_position, z_value
+from spectheory.measure.validation.agreement import is_certain, p_value, read_as_control, z_value
 from spectheory.measure.validation.rounds import decoded_rounds
 from spectheory.measure.validation.runs import Run
 from spectheory.pairs import PROMPTS as BUILT_IN
@@ -68,7 +68,7 @@ def test_calls_are_those_expected_by_start_alone(head: ModelPair, tmp_path: Path
         assert abs(z_value(of_one)) < SIGMA, setting.name
         assert p_value(of_one) > 1e-9, setting.name
         assert (setting.rule in CERTAIN) == is_certain(of_one), setting.name
-    controls = {setting: per_position(of_one) for setting, of_one in runs.items()}
+    controls = {setting: read_as_control(of_one, "per_position") for setting, of_one in runs.items()}
     assert {setting for setting, control in controls.items() if not control} == {
         setting for setting in runs if setting.rule == "lookup"
     }
@@ -88,7 +88,7 @@ def test_a_trained_head_is_refuted_per_position(tmp_path: Path) -> None:
     by_rule = {setting.name: [one[setting.name] for one in rounds] for setting in question.settings(1.0)}
     for name, runs in by_rule.items():
         assert p_value(runs) > 1e-9, name
-    assert p_value([run for runs in by_rule.values() for run in per_position(runs)]) < 1e-9
+    assert p_value([run for runs in by_rule.values() for run in read_as_control(runs, "per_position")]) < 1e-9
 
 
 @pytest.fixture(scope="module")

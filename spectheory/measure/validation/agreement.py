@@ -19,9 +19,9 @@ _BEYOND = 6e-7
 """Probability that the error of an estimated expectation exceeds the assumed largest error."""
 
 
-def per_position(runs: Sequence[Run]) -> list[Run]:
-    """The runs with what the reading per position expects of them, the control of a head; empty if there is none."""
-    known = [(run, run.expected.per_position) for run in runs if run.expected is not None]
+def read_as_control(runs: Sequence[Run], name: str) -> list[Run]:
+    """The runs with what a wrong reading of :data:`CONTROLS` expects of them; empty if they have none of that name."""
+    known = [(run, getattr(run.expected, name)) for run in runs if run.expected is not None]
     return [replace(run, expected=control) for run, control in known if control is not None]
 
 

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from spectheory.measure.validation import budget as parts
-from spectheory.measure.validation.agreement import CERTAIN, calls_off, deviation, p_value, per_position, z_value
+from spectheory.measure.validation.agreement import CERTAIN, calls_off, deviation, p_value, read_as_control, z_value
 from spectheory.measure.validation.budget import Floats
 from spectheory.measure.validation.evidence import Evidence
+from spectheory.measure.validation.expected import CONTROLS
 from spectheory.measure.validation.runs import Run
 from spectheory.measure.validation.settings import PLAINLY, Setting
 from spectheory.measure.validation.times import by_table, in_loop, made_by_table
@@ -36,9 +37,11 @@ def _record(evidence: Evidence, setting: Setting) -> dict[str, Any]:
         "calls": int(here.calls[0]),
         "tokens_per_call": evidence.interval(here.tokens / here.calls, limits=(1.0, shape.depth + 1.0)).as_dict(),
         "expected": _expected(evidence, setting),
-        **_control(evidence, setting),
+        **_controls(evidence, setting),
         "trace": _from_trace(evidence, setting),
-        "speedup": _judged_speedup(evidence, setting) if setting.judged else _speedup(evidence, setting),
+        "speedup": _without_budget(evidence, setting)
+        if setting.judged or setting.stop
+        else _speedup(evidence, setting),
     }
 
 
@@ -47,10 +50,10 @@ def _expected(evidence: Evidence, setting: Setting) -> dict[str, Any]:
     return {"decides": evidence.decides(setting)} | _compared(evidence.runs(setting))
 
 
-def _control(evidence: Evidence, setting: Setting) -> dict[str, Any]:
-    """The same texts held against the reading per position; of draft heads alone."""
-    runs = per_position(evidence.runs(setting))
-    return {"per_position": _compared(runs)} if runs else {}
+def _controls(evidence: Evidence, setting: Setting) -> dict[str, Any]:
+    """The same texts held against wrong readings: of draft heads that per position, of stopped chains that always k."""
+    runs = {name: read_as_control(evidence.runs(setting), name) for name in CONTROLS}
+    return {name: _compared(of_one) for name, of_one in runs.items() if of_one}
 
 
 def _compared(runs: Sequence[Run]) -> dict[str, Any]:
@@ -109,8 +112,10 @@ def _speedup(evidence: Evidence, setting: Setting) -> dict[str, Any]:
     }
 
 
-def _judged_speedup(evidence: Evidence, setting: Setting) -> dict[str, Any]:
-    """Relative to transformers' own plain generation, prompts included; its passes are not timed one by one."""
+def _without_budget(evidence: Evidence, setting: Setting) -> dict[str, Any]:
+    """Of transformers relative to its own plain generation, prompts included, since its passes are not timed one by
+    one; of stopped chains because what is drafted after a mismatch is estimated.
+    """
     here, plain, interval = evidence.timed(setting), evidence.timed(setting.baseline), evidence.interval
     return {
         "measured": interval(here.tokens / here.seconds / (plain.tokens / plain.seconds)).as_dict(),
@@ -138,7 +143,7 @@ def answer(
         "false_alarms": FALSE_ALARMS,
         "disagreements": sum(one["p"] < limit for one in compared),
         "beyond_3": sum(size > WITHIN for size in sizes),
-        **_verdict_of_control(temperatures),
+        **_verdicts_of_controls(temperatures),
         **({"left_out": list(left_out)} if left_out else {}),
         "median_miss": median_miss([one["miss"] for one in misses]),
         "median_miss_of_passes": median_miss([one["miss_of_passes"] for one in misses]),
@@ -147,23 +152,30 @@ def answer(
     }
 
 
-def _verdict_of_control(temperatures: Mapping[float, list[dict[str, Any]]]) -> dict[str, Any]:
-    """Whether the reading per position is refuted, at the false-alarm rate of the validation, and where most clearly.
+def _verdicts_of_controls(temperatures: Mapping[float, list[dict[str, Any]]]) -> dict[str, Any]:
+    """Whether each wrong reading is refuted, at the false-alarm rate of the validation, and where most clearly."""
+    names = {"control": "per_position", "control_of_stopping": "fixed"}
+    verdicts = {key: _verdict(temperatures, name) for key, name in names.items()}
+    return {key: verdict for key, verdict in verdicts.items() if verdict is not None}
+
+
+def _verdict(temperatures: Mapping[float, list[dict[str, Any]]], name: str) -> dict[str, Any] | None:
+    """The verdict on one wrong reading; None where nothing is held against it.
 
     Where nothing is random given the text the two readings are compared for equality; the largest |z| is that of the
     others.
     """
     rows = [
-        (record["per_position"], {"temperature": at, "name": record["name"]})
+        (record[name], {"temperature": at, "name": record["name"]})
         for at, of_one in temperatures.items()
         for record in of_one
-        if "per_position" in record and record["expected"]["decides"]
+        if name in record and record["expected"]["decides"]
     ]
     if not rows:
-        return {}
+        return None
     limit = FALSE_ALARMS / len(rows)
     refuted = sum(one["p"] < limit for one, _ in rows)
     random = [(one, where) for one, where in rows if one["deviation"] > CERTAIN] or rows
     most, where = max(random, key=lambda row: math.inf if row[0]["z"] is None else abs(row[0]["z"]))
     found = {"comparisons": len(rows), "refuted": refuted > 0, "refuted_in": refuted}
-    return {"control": found | {"z": most["z"], "p": most["p"], **where}}
+    return found | {"z": most["z"], "p": most["p"], **where}

@@ -68,7 +68,7 @@ class Evidence:
     def of_trace(self, setting: Setting) -> Known:
         """What the trace predicts of the setting's calls."""
         rule, shape = setting.path_rule, setting.drafts
-        calls = calls_of(rule, shape, self.trace.columns, self.trace.lengths)
+        calls = calls_of(rule, setting.shape or shape, self.trace.columns, self.trace.lengths)
         counts = calls_by_drafted(self.trace, rule, shape)
         expected = self._of_texts(calls.expected)
         return Known(

@@ -11,21 +11,24 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from spectheory.distributions import Sampling
-from spectheory.drafting import Chain, Grown, Shape
+from spectheory.drafting import Chain, Grown, Shape, Stopped
 from spectheory.measure.forward import teacher_forced
 from spectheory.measure.grown import grown_columns
 from spectheory.measure.noise import text_key
 from spectheory.measure.pair import ModelPair
 from spectheory.measure.suffix import suffix_columns
 from spectheory.prediction.law import law_of_calls, trimmed
-from spectheory.prediction.paths import TextCalls, calls_of_tree
+from spectheory.prediction.paths import TextCalls, calls_of_texts, calls_of_tree
 from spectheory.prediction.shape_calls import survival_of
+from spectheory.prediction.stopped import drafted_along
 from spectheory.verification import Columns, PathRule, RankRule, SuffixMatch
 from spectheory.verification.by_start import by_position, deepest
 from spectheory.verification.suffix import OWN_TEXT
 
 READINGS = 4
 """Independent estimates of an estimated law; their spread gives the error of their mean."""
+CONTROLS = ("per_position", "fixed")
+"""Wrong readings that the calls must refute."""
 _EXPENSIVE = ("race_rank", "distinct_rank")
 """Columns that are computed only where they are needed."""
 
@@ -40,7 +43,8 @@ class Expected:
     `calls` is the expected number and `variance` its variance: exact, or means over unbiased readings if the rule's law
     is estimated. `noise` is then the estimated variance of `calls` itself, else 0. `law` is P(calls = least), P(calls =
     least + 1), ... without negligible ends. `per_position` is the control of a draft head: what its first draft at each
-    position would give if the pmfs did not depend on the start (§10).
+    position would give if the pmfs did not depend on the start (§10). `fixed` is the control of a stopping rule: the
+    chain that always drafts k (§11).
     """
 
     calls: float
@@ -49,18 +53,13 @@ class Expected:
     least: int
     law: tuple[float, ...]
     per_position: Expected | None = None
+    fixed: Expected | None = None
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Expected:
         """What was written as a dictionary."""
-        control = content.get("per_position")
-        return cls(
-            **{
-                **content,
-                "law": tuple(content["law"]),
-                "per_position": None if control is None else cls.from_dict(control),
-            }
-        )
+        controls = {name: content[name] and cls.from_dict(content[name]) for name in CONTROLS}
+        return cls(**{**content, **controls, "law": tuple(content["law"])})
 
     @property
     def spread(self) -> float:
@@ -83,34 +82,46 @@ def expected_calls(
     key: int = 0,
     chunk: int = 256,
     name: str = "",
+    confidences: Sampling | None = None,
 ) -> Expected:
-    """Expected calls of a text from the decoder under test; one teacher-forced pass, or several for estimated laws."""
+    """Expected calls of a text from the decoder under test; one teacher-forced pass, or several for estimated laws.
+
+    A stopping rule reads the draft's pmfs under `confidences` (`sampling`).
+    """
     expensive = isinstance(rule, RankRule) and not isinstance(shape, Chain) and rule.recorded_in in _EXPENSIVE
     estimated = isinstance(rule, RankRule) and rule.estimated and shape.max_rank > 1
-    readings, controls = [], []
+    deep = shape.depth if pair.draft.head is not None and rule.uses_draft else None
+
+    def read(how: Sampling, number: int = 0) -> dict[str, Any]:
+        return teacher_forced(
+            pair,
+            prompt_ids,
+            text,
+            how,
+            chunk=chunk,
+            race=expensive,
+            sampled=True,
+            key=text_key(key, number),
+            name=name,
+            depth=deep,
+        )
+
+    shown = read(confidences) if isinstance(shape, Stopped) and confidences not in (None, sampling) else None
+    readings, controls, fixed = [], [], []
     for number in range(READINGS if estimated else 1):
         if isinstance(shape, Grown):
             columns = grown_columns(pair, prompt_ids, text, shape, chunk=chunk, name=name)
         else:
-            columns = teacher_forced(
-                pair,
-                prompt_ids,
-                text,
-                sampling,
-                chunk=chunk,
-                race=expensive,
-                sampled=True,
-                key=text_key(key, number),
-                name=name,
-                depth=shape.depth if pair.draft.head is not None and rule.uses_draft else None,
-            )
+            columns = read(sampling, number)
         if isinstance(rule, SuffixMatch):
             columns |= suffix_columns([(prompt_ids.cpu(), text.cpu())], OWN_TEXT, pair.end_of_text)
-        readings.append(_read(rule, shape, columns, len(text)))
+        readings.append(_read(rule, shape, columns, len(text), shown))
         if rule.uses_draft and shape.depth > 1 and deepest(columns) is not None:
-            controls.append(_read(rule, shape, by_position(columns), len(text)))
+            controls.append(_read(rule, shape, by_position(columns), len(text), shown and by_position(shown)))
+        if isinstance(shape, Stopped):
+            fixed.append(_read(rule, Chain(shape.k), columns, len(text)))
     found = _mean(readings)
-    return replace(found, per_position=_mean(controls)) if controls else found
+    return replace(found, per_position=_mean(controls) if controls else None, fixed=_mean(fixed) if fixed else None)
 
 
 def _mean(readings: Sequence[_Reading]) -> Expected:
@@ -122,10 +133,14 @@ def _mean(readings: Sequence[_Reading]) -> Expected:
     return Expected(float(calls.mean()), float(variances.mean()), noise, least, tuple(law.tolist()))
 
 
-def _read(rule: PathRule, shape: Shape, columns: Columns, tokens: int) -> _Reading:
-    """Mean, variance and law of the calls of one text."""
-    calls = calls_of(rule, shape, columns, np.array([tokens]))
-    return float(calls.expected[0]), float(calls.variance[0]), law_of_calls(survival_of(rule, shape, columns)[0])
+def _read(rule: PathRule, shape: Shape, columns: Columns, tokens: int, confidences: Columns | None = None) -> _Reading:
+    """Mean, variance and law of the calls of one text; a stopping rule reads `confidences`, by default the columns."""
+    if isinstance(shape, Stopped):
+        survival = rule.path_survival(columns, shape.k) * drafted_along(confidences or columns, shape.stop, shape.k)
+    else:
+        survival, _ = survival_of(rule, shape, columns)
+    calls = calls_of_texts(survival, np.array([tokens]))
+    return float(calls.expected[0]), float(calls.variance[0]), law_of_calls(survival)
 
 
 def calls_of(rule: PathRule, shape: Shape, columns: Columns, lengths: NDArray[np.int64]) -> TextCalls:

@@ -25,7 +25,8 @@ class Run:
     """One text: its tokens (end of text included), target calls and seconds.
 
     Seconds leave out reading the prompt, except for transformers, which records no calls either. `expected` is what the
-    path theorem says of this text; `remarks` say what made decoding slower than necessary.
+    path theorem says of this text; `remarks` say what made decoding slower than necessary. `drafted` are the drafts of
+    all calls.
     """
 
     output: tuple[int, ...]
@@ -34,6 +35,7 @@ class Run:
     calls: tuple[Call, ...] = ()
     expected: Expected | None = None
     remarks: tuple[str, ...] = ()
+    drafted: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready; :meth:`from_dict` returns the same run."""
@@ -44,6 +46,7 @@ class Run:
             "calls": [list(astuple(call)) for call in self.calls],
             "expected": None if self.expected is None else asdict(self.expected),
             "remarks": list(self.remarks),
+            "drafted": self.drafted,
         }
 
     @classmethod
@@ -57,6 +60,7 @@ class Run:
             tuple(Call(*call) for call in content["calls"]),
             None if expected is None else Expected.from_dict(expected),
             tuple(content["remarks"]),
+            content["drafted"],
         )
 
 
@@ -91,14 +95,22 @@ def _decoded(pair: ModelPair, prompt_ids: Tensor, number: int, setting: Setting,
     if setting.judged:
         k = None if setting.shape is None else setting.shape.depth
         made = generate(
-            pair, prompt_ids, how.sampling, k, how.tokens, np.random.SeedSequence(seed), own_filters=setting.own_filters
+            pair,
+            prompt_ids,
+            how.sampling,
+            k,
+            how.tokens,
+            np.random.SeedSequence(seed),
+            own_filters=setting.own_filters,
+            stop=setting.stop,
         )
-        return Run(tuple(made.output_ids.tolist()), made.calls, made.seconds)
+        return Run(tuple(made.output_ids.tolist()), made.calls, made.seconds, drafted=made.drafted)
     (text,) = decode(
         pair, [prompt_ids], setting.method, tokens=how.tokens, sampling=how.sampling, seed=seed, chunk=how.chunk
     )
     seconds = sum(call.seconds for call in text.calls)
-    return Run(tuple(text.output_ids.tolist()), len(text.calls), seconds, text.calls, None, text.remarks)
+    drafted = sum(call.drafted for call in text.calls)
+    return Run(tuple(text.output_ids.tolist()), len(text.calls), seconds, text.calls, None, text.remarks, drafted)
 
 
 def _held_against(
@@ -117,5 +129,6 @@ def _held_against(
         key=text_key(how.seed, number),
         chunk=how.chunk,
         name=f"{name} by {setting.name}",
+        confidences=setting.confidences(how.sampling),
     )
     return replace(run, expected=expected)

@@ -6,7 +6,9 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spectheory.drafting import Chain, Grown, KAry, Shape
+from spectheory.distributions import Sampling
+from spectheory.drafting import Chain, Grown, KAry, Shape, Stopped, StoppingRule
+from spectheory.drafting.stopping import TokenBelow
 from spectheory.errors import SettingError
 from spectheory.measure.decoders.methods import Method, check_temperature
 from spectheory.measure.validation.heads import HeadLimits
@@ -44,6 +46,12 @@ class Setting:
             raise SettingError(
                 f"{self.rule} is asked for {self.shape}", limit="it judges one chain of drafts", remedy="use a chain"
             )
+        if self.judged and not isinstance(self.stop, TokenBelow | None):
+            raise SettingError(
+                f"{self.rule} is asked for {self.shape}",
+                limit="transformers stops by the probability of the drafted token alone",
+                remedy=f"use token<{TokenBelow.remedy.split()[0]} or the like",
+            )
         if not self.judged:
             _ = self.method
 
@@ -61,6 +69,15 @@ class Setting:
     def own_filters(self) -> bool:
         """Whether transformers decodes with its own temperature and filters."""
         return self.judged and self.rule.startswith(FILTERS_JUDGE)
+
+    @property
+    def stop(self) -> StoppingRule | None:
+        """The rule that ends its chains, if one does."""
+        return self.shape.stop if isinstance(self.shape, Stopped) else None
+
+    def confidences(self, sampling: Sampling) -> Sampling:
+        """What its stopping rule reads: q, or of transformers' own greedy decoding the plain softmax."""
+        return Sampling() if self.own_filters and sampling.temperature == 0 else sampling
 
     @property
     def baseline(self) -> Setting:
@@ -112,6 +129,8 @@ def _usual(shape: Shape, head: HeadLimits | None) -> tuple[str, ...]:
     if isinstance(shape, Grown):
         return (GrownMatch.name,)
     usual = CHAIN_RULES if isinstance(shape, Chain) else TREE_RULES
+    if isinstance(shape, Stopped):
+        usual = tuple(rule for rule in usual if rule in JUDGES or path_rule(rule).uses_draft)
     return usual if head is None else head.usual(usual, shape)
 
 

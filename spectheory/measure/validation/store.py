@@ -12,7 +12,7 @@ from typing import Any
 from spectheory.errors import OutputError, TraceError
 from spectheory.measure.validation.runs import Round, Run
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 @dataclass(frozen=True)
