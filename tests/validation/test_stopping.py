@@ -1,0 +1,124 @@
+"""Validation of stopping rules (§11): calls of our decoders and of transformers' own dynamic length are as expected."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+import torch
+
+from spectheory.cli import main
+from spectheory.distributions import Sampling
+from spectheory.drafting import Chain, Stopped, read_stop
+from spectheory.errors import SettingError
+from spectheory.measure import ModelPair
+from spectheory.measure.assisted import generate, seeds_of
+from spectheory.measure.validation import FILTERS_JUDGE, JUDGE, Setting, Validation, validate
+from spectheory.measure.validation.agreement import p_value, read_as_control, z_value
+from spectheory.measure.validation.rounds import decoded_rounds
+from spectheory.measure.validation.runs import Run
+from spectheory.reports import validation_report
+from tests.toy_heads import TOYS, with_head
+from tests.validation.validation_cases import HOW, PROMPTS, WARM
+
+SHAPES = tuple(Stopped(4, read_stop(text)) for text in ("token<0.4", "top<0.6", "entropy>1.5"))
+RULES = ("token", "block", "race", "argmax", JUDGE, FILTERS_JUDGE)
+QUESTION = Validation(RULES, SHAPES, (0.0, WARM), dataclasses.replace(HOW, tokens=40))
+FALSE_ALARM = 1e-9
+"""Of each of the twenty exact tails below."""
+
+
+def decoded(pair: ModelPair, temperature: float, path: Path, question: Validation = QUESTION) -> dict[str, list[Run]]:
+    """The runs of every setting."""
+    question = question.with_draft(pair.draft)
+    settings, at = question.settings(temperature), question.at(temperature)
+    rounds = decoded_rounds(pair, PROMPTS[:4], settings, at, path)
+    return {setting.name: [one[setting.name] for one in rounds] for setting in settings}
+
+
+def test_calls_are_those_of_stopped_chains(tiny_pair: ModelPair, tmp_path: Path) -> None:
+    """Some 150 tokens for each rule and stop, exact tails; control: chains that always draft k are refuted."""
+    runs = decoded(tiny_pair, WARM, tmp_path / "rounds.jsonl")
+    assert len(runs) == 4 * 3 + 2
+    for name, of_one in runs.items():
+        assert p_value(of_one) > FALSE_ALARM, name
+        drafted, calls = sum(run.drafted for run in of_one), sum(run.count for run in of_one)
+        assert 0 < drafted < 3.5 * calls, name
+    control = {name: read_as_control(of_one, "fixed") for name, of_one in runs.items()}
+    assert all(z_value(of_one) == math.inf for name, of_one in control.items() if name.startswith("argmax"))
+    assert p_value([run for of_one in control.values() for run in of_one]) < FALSE_ALARM
+
+
+def test_greedy_decoding_stops_in_transformers_alone(tiny_pair: ModelPair, tmp_path: Path) -> None:
+    """At temperature 0 q is one token and nothing stops; transformers compares the plain softmax. Counts are exact."""
+    question = dataclasses.replace(QUESTION, rules=("token", JUDGE, FILTERS_JUDGE), shapes=SHAPES[:2])
+    runs = decoded(tiny_pair, 0.0, tmp_path / "rounds.jsonl", question)
+    assert all(z_value(of_one) == 0 for of_one in runs.values())
+    fixed = {name: z_value(read_as_control(of_one, "fixed")) for name, of_one in runs.items()}
+    assert {name for name, z in fixed.items() if z != 0} == {f"{FILTERS_JUDGE}, chain k=4, token<0.4"}
+
+
+@pytest.mark.parametrize("toy", TOYS)
+def test_heads_stop_too(tiny_pair: ModelPair, toy: Any, tmp_path: Path) -> None:
+    """Drafts by start and depth, of an autoregressive and a parallel head; control as above."""
+    shapes = [Stopped(4, read_stop(text)) for text in ("token<0.4", "top<0.8")]
+    question = Validation(("token", "argmax"), tuple(shapes), (WARM,), QUESTION.how)
+    runs = decoded(with_head(tiny_pair, toy), WARM, tmp_path / "rounds.jsonl", question)
+    assert all(p_value(of_one) > FALSE_ALARM for of_one in runs.values())
+    control = [run for of_one in runs.values() for run in read_as_control(of_one, "fixed")]
+    assert p_value(control) < FALSE_ALARM
+
+
+def test_drafts_of_transformers_are_counted_and_its_threshold_stays(tiny_pair: ModelPair) -> None:
+    """Without a threshold every call but the last drafts k; the threshold does not move with scikit-learn."""
+    ids, seeds = torch.tensor([1, 2, 3]), seeds_of(1, 4, [torch.tensor([1])] * 4)
+    sampling, stop = Sampling(temperature=WARM), read_stop("token<0.4")
+    for seed in seeds:
+        fixed = generate(tiny_pair, ids, sampling, 4, 40, seed)
+        assert fixed.drafted <= 4 * fixed.calls
+    stopped = [generate(tiny_pair, ids, sampling, 4, 40, seed, stop=stop) for seed in seeds]
+    assert 0 < sum(one.drafted for one in stopped) < 3.5 * sum(one.calls for one in stopped)
+    with patch("transformers.generation.candidate_generator.is_sklearn_available", return_value=True):
+        again = [generate(tiny_pair, ids, sampling, 4, 40, seed, stop=stop) for seed in seeds]
+    assert [(one.calls, one.drafted) for one in again] == [(one.calls, one.drafted) for one in stopped]
+
+
+def test_the_answer_names_both_controls(tiny_pair: ModelPair, tmp_path: Path, quick_latencies: None) -> None:
+    """A rerun reads what was finished; the report says what was refuted."""
+    shape = Stopped(4, read_stop("top<0.8"))
+    question = Validation(("token", "argmax"), (shape,), (WARM,), QUESTION.how)
+    pair = with_head(tiny_pair, TOYS[0])
+    found, again = (validate(pair, PROMPTS, question, tmp_path / "v") for _ in range(2))
+    assert found["temperatures"] == again["temperatures"]
+    assert found["disagreements"] == 0
+    assert set(found) >= {"control", "control_of_stopping"}
+    assert found["control_of_stopping"]["refuted"]
+    record = found["temperatures"][0]["settings"][0]
+    assert (record["shape"], set(record["speedup"])) == (str(shape), {"measured", "predicted"})
+    report = validation_report(found)
+    assert "refute chains that always draft k in " in "\n".join(report.notes)
+    assert json.loads(json.dumps(found)) == found
+
+
+def test_what_does_not_stop_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SettingError, match="stops by the probability of the drafted token alone"):
+        Setting(JUDGE, SHAPES[1], judged=True)
+    with pytest.raises(SettingError, match="its drafts are copied"):
+        Setting("lookup", SHAPES[0])
+    assert Validation((), SHAPES, (WARM,), HOW).settings(WARM)
+    cases = [
+        (["--stop", "token<2"], "token<"),
+        (["--stop", "luck>1"], "the stopping rule is 'luck>1'"),
+        (["--stop", "top<0.5", "--shape", "2x2"], "--stop is given with the shape 2x2: a stopping rule ends chains"),
+        (["--stop", "top<0.5", "--rule", "lookup"], "its drafts are copied"),
+        (["--stop", "top<0.5", "--engine", "vllm"], "--stop is given with an engine"),
+    ]
+    for words, line in cases:
+        assert main(["validate", "--out", str(tmp_path / "no"), *words]) == 2
+        assert line in " ".join(capsys.readouterr().err.split())
+    assert Stopped(4, SHAPES[0].stop) == SHAPES[0] != Chain(4)
