@@ -42,10 +42,13 @@ def _tokens_table(found: Content) -> Table:
             z_cell(record["expected"]),
             Interval(**record["trace"]["tokens_per_call"]),
             *(_control_cell(record, name) for name in controls),
+            *([record["drafted"]["counted"], Interval(**record["drafted"]["expected"])] if "drafted" in record else []),
         ]
         for record in found["settings"]
     ]
     columns += [z_column(CONTROLS[name]) for name in controls]
+    if any("drafted" in record for record in found["settings"]):
+        columns += [Column("drafted", digits=2), Column("expected")]
     return Table(_title(found, "tokens per call"), [*_NAMES, *columns], rows)
 
 
@@ -198,6 +201,11 @@ def _notes(content: Content) -> list[str]:
             "A stopping rule reads q after temperature and filters, so at temperature 0 nothing stops; "
             "assisted-filters then reads the plain softmax, as transformers does. Speed-ups have no parts: what is "
             "drafted after a mismatch is estimated."
+        )
+        drafted = [r["drafted"] for f in content["temperatures"] for r in f["settings"] if "drafted" in r]
+        lines.append(
+            f"drafted: tokens drafted per call, counted and estimated by likelihood ratios along the same texts; "
+            f"{sum(one['inside'] for one in drafted)} of {len(drafted)} counts are within their 95% intervals."
         )
     if any(r["expected"]["of_estimates"] for f in content["temperatures"] for r in f["settings"]):
         lines.append(

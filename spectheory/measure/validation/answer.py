@@ -11,6 +11,7 @@ import numpy as np
 from spectheory.measure.validation import budget as parts
 from spectheory.measure.validation.agreement import CERTAIN, calls_off, deviation, p_value, read_as_control, z_value
 from spectheory.measure.validation.budget import Floats
+from spectheory.measure.validation.drafted import drafted_tokens
 from spectheory.measure.validation.evidence import Evidence
 from spectheory.measure.validation.expected import CONTROLS
 from spectheory.measure.validation.runs import Run
@@ -38,6 +39,7 @@ def _record(evidence: Evidence, setting: Setting) -> dict[str, Any]:
         "tokens_per_call": evidence.interval(here.tokens / here.calls, limits=(1.0, shape.depth + 1.0)).as_dict(),
         "expected": _expected(evidence, setting),
         **_controls(evidence, setting),
+        **({"drafted": drafted_tokens(evidence.runs(setting))} if setting.stop else {}),
         "trace": _from_trace(evidence, setting),
         "speedup": _without_budget(evidence, setting)
         if setting.judged or setting.stop

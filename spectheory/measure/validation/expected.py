@@ -17,10 +17,12 @@ from spectheory.measure.grown import grown_columns
 from spectheory.measure.noise import text_key
 from spectheory.measure.pair import ModelPair
 from spectheory.measure.suffix import suffix_columns
+from spectheory.prediction.drafted_lengths import Drafted
 from spectheory.prediction.law import law_of_calls, trimmed
 from spectheory.prediction.paths import TextCalls, calls_of_texts, calls_of_tree
 from spectheory.prediction.shape_calls import survival_of
 from spectheory.prediction.stopped import drafted_along
+from spectheory.trace import TextInfo, Trace
 from spectheory.verification import Columns, PathRule, RankRule, SuffixMatch
 from spectheory.verification.by_start import by_position, deepest
 from spectheory.verification.suffix import OWN_TEXT
@@ -44,7 +46,8 @@ class Expected:
     is estimated. `noise` is then the estimated variance of `calls` itself, else 0. `law` is P(calls = least), P(calls =
     least + 1), ... without negligible ends. `per_position` is the control of a draft head: what its first draft at each
     position would give if the pmfs did not depend on the start (§10). `fixed` is the control of a stopping rule: the
-    chain that always drafts k (§11).
+    chain that always drafts k (§11). `drafted` are the drafts of all calls of a stopped chain: certain lower bound, the
+    two estimates of :mod:`~spectheory.prediction.drafted_lengths`, certain upper bound.
     """
 
     calls: float
@@ -54,12 +57,14 @@ class Expected:
     law: tuple[float, ...]
     per_position: Expected | None = None
     fixed: Expected | None = None
+    drafted: tuple[float, float, float, float] | None = None
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Expected:
         """What was written as a dictionary."""
         controls = {name: content[name] and cls.from_dict(content[name]) for name in CONTROLS}
-        return cls(**{**content, **controls, "law": tuple(content["law"])})
+        drafted = content["drafted"] and tuple(content["drafted"])
+        return cls(**{**content, **controls, "law": tuple(content["law"]), "drafted": drafted})
 
     @property
     def spread(self) -> float:
@@ -83,10 +88,12 @@ def expected_calls(
     chunk: int = 256,
     name: str = "",
     confidences: Sampling | None = None,
+    tokens: int | None = None,
 ) -> Expected:
     """Expected calls of a text from the decoder under test; one teacher-forced pass, or several for estimated laws.
 
-    A stopping rule reads the draft's pmfs under `confidences` (`sampling`).
+    A stopping rule reads the draft's pmfs under `confidences` (`sampling`). A call drafts nothing at or past the last
+    of `tokens` (those of the text), nor after the text's end.
     """
     expensive = isinstance(rule, RankRule) and not isinstance(shape, Chain) and rule.recorded_in in _EXPENSIVE
     estimated = isinstance(rule, RankRule) and rule.estimated and shape.max_rank > 1
@@ -120,8 +127,23 @@ def expected_calls(
             controls.append(_read(rule, shape, by_position(columns), len(text), shown and by_position(shown)))
         if isinstance(shape, Stopped):
             fixed.append(_read(rule, Chain(shape.k), columns, len(text)))
-    found = _mean(readings)
-    return replace(found, per_position=_mean(controls) if controls else None, fixed=_mean(fixed) if fixed else None)
+    found = replace(_mean(readings), per_position=_mean(controls) if controls else None)
+    if not isinstance(shape, Stopped):
+        return found
+    left = np.arange(len(text), 0, -1)
+    room = np.minimum(left, left - 1 + (tokens or len(text)) - len(text))
+    return replace(found, fixed=_mean(fixed), drafted=_drafted(rule, shape, columns, shown or columns, room))
+
+
+def _drafted(
+    rule: PathRule, shape: Stopped, columns: Columns, confidences: Columns, room: NDArray[np.int64]
+) -> tuple[float, float, float, float]:
+    """Drafts of all calls of one text, of at most `room` tokens from each start."""
+    trace = Trace(dict(columns), (TextInfo("", len(room)),))
+    along = np.minimum(drafted_along(confidences, shape.stop, shape.k).sum(axis=1), room)
+    found = Drafted(trace, rule, shape.k).lengths_of_calls(along, keeps=shape.stop.keeps)
+    low, going, stopping, high = (float(each.sum()) for each in (found.low, found.going, found.stopping, found.high))
+    return low, going, stopping, high
 
 
 def _mean(readings: Sequence[_Reading]) -> Expected:

@@ -130,5 +130,6 @@ def _held_against(
         chunk=how.chunk,
         name=f"{name} by {setting.name}",
         confidences=setting.confidences(how.sampling),
+        tokens=how.tokens,
     )
     return replace(run, expected=expected)
