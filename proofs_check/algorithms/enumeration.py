@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Protocol
 
 Prefix = tuple[int, ...]
 Pmf = tuple[Fraction, ...]
@@ -25,8 +26,19 @@ CallLaw = dict[tuple[Prefix, int], Fraction]
 Rule = Callable[[Model, Model, Prefix, int], CallLaw]
 """A whole call of a rule: target, draft, the text so far, the number k >= 0 of drafts."""
 
+GoesOn = Callable[[Model, Prefix, Prefix], bool]
+"""Whether a call drafts another token: from the draft, the text so far, and what the call has drafted (§11)."""
+
 TextLaw = dict[tuple[Prefix, tuple[int, ...]], Fraction]
 """Law of a text: (text, accepted drafts of each call) to probability; the last call may reach past the text."""
+
+
+class StoppableRule(Protocol):
+    """A whole call of a rule that judges a chain, of k drafts or fewer."""
+
+    def __call__(self, target: Model, draft: Model, prefix: Prefix, k: int, goes_on: GoesOn = ...) -> CallLaw:
+        """The law of the call."""
+
 
 Coupling = Callable[[Pmf, Pmf], dict[tuple[int, int], Fraction]]
 """Joint law of (drafted token, output token) at one position, from target and draft pmf."""
@@ -43,17 +55,25 @@ def normalised(weights: Pmf) -> Pmf:
     return tuple(weight / total for weight in weights)
 
 
-def draft_paths(draft: Model, prefix: Prefix, k: int) -> Iterator[tuple[Prefix, Fraction]]:
-    """Every run of k drafted tokens of positive probability, with its probability."""
-    paths: list[tuple[Prefix, Fraction]] = [((), Fraction(1))]
+def always(draft: Model, prefix: Prefix, path: Prefix) -> bool:
+    """Every call drafts k tokens."""
+    return True
+
+
+def draft_paths(draft: Model, prefix: Prefix, k: int, goes_on: GoesOn = always) -> Iterator[tuple[Prefix, Fraction]]:
+    """Every run of k drafted tokens of positive probability, or fewer where drafting stops, with its probability."""
+    running: list[tuple[Prefix, Fraction]] = [((), Fraction(1))]
     for _ in range(k):
-        paths = [
-            ((*path, token), weight * share)
-            for path, weight in paths
-            for token, share in enumerate(draft(prefix + path))
-            if share > 0
-        ]
-    return iter(paths)
+        longer: list[tuple[Prefix, Fraction]] = []
+        for path, weight in running:
+            if not goes_on(draft, prefix, path):
+                yield path, weight
+                continue
+            longer += [
+                ((*path, token), weight * share) for token, share in enumerate(draft(prefix + path)) if share > 0
+            ]
+        running = longer
+    yield from running
 
 
 def _add(law: CallLaw, accepted: Prefix, last: Pmf, weight: Fraction) -> None:
@@ -64,10 +84,10 @@ def _add(law: CallLaw, accepted: Prefix, last: Pmf, weight: Fraction) -> None:
             law[key] = law.get(key, Fraction(0)) + weight * share
 
 
-def token_verification(target: Model, draft: Model, prefix: Prefix, k: int) -> CallLaw:
+def token_verification(target: Model, draft: Model, prefix: Prefix, k: int, goes_on: GoesOn = always) -> CallLaw:
     """Token verification as in leviathan2023 and chen2023, every draft run and every coin."""
     law: CallLaw = {}
-    for path, alive in draft_paths(draft, prefix, k):
+    for path, alive in draft_paths(draft, prefix, k, goes_on):
         for i, token in enumerate(path):
             p, q = target(prefix + path[:i]), draft(prefix + path[:i])
             accept = min(Fraction(1), p[token] / q[token])
@@ -78,7 +98,7 @@ def token_verification(target: Model, draft: Model, prefix: Prefix, k: int) -> C
     return law
 
 
-def block_verification(target: Model, draft: Model, prefix: Prefix, k: int) -> CallLaw:
+def block_verification(target: Model, draft: Model, prefix: Prefix, k: int, goes_on: GoesOn = always) -> CallLaw:
     """Block verification as in sun2024block (Algorithm 2), every draft run and every coin.
 
     With p_0 = 1 and p_i = min(1, p_{i-1} P(X_i)/Q(X_i)), depth i < k is marked with probability
@@ -86,16 +106,16 @@ def block_verification(target: Model, draft: Model, prefix: Prefix, k: int) -> C
     accepted; below k the next token is recovered from norm (p_i P - Q)+, at k it is the bonus token.
     """
     law: CallLaw = {}
-    for path, weight in draft_paths(draft, prefix, k):
-        running = [Fraction(1)]
+    for path, weight in draft_paths(draft, prefix, k, goes_on):
+        last_depth, running = len(path), [Fraction(1)]
         for i, token in enumerate(path):
             before = prefix + path[:i]
             running.append(min(Fraction(1), running[i] * target(before)[token] / draft(before)[token]))
         unmarked_above = Fraction(1)
-        for depth in range(k, -1, -1):
+        for depth in range(last_depth, -1, -1):
             after = prefix + path[:depth]
-            last = target(after) if depth == k else positive_part(target(after), draft(after), running[depth])
-            marked = running[k] if depth == k else _block_mark(running[depth], sum(last, Fraction(0)))
+            last = target(after) if depth == last_depth else positive_part(target(after), draft(after), running[depth])
+            marked = running[depth] if depth == last_depth else _block_mark(running[depth], sum(last, Fraction(0)))
             if depth == 0:
                 marked = Fraction(1)  # no depth marked: nothing accepted
             if weight * unmarked_above * marked > 0:
@@ -110,15 +130,18 @@ def _block_mark(running: Fraction, excess: Fraction) -> Fraction:
     return excess / total if total > 0 else Fraction(0)
 
 
-def coupled_verification(coupling: Coupling) -> Rule:
+def coupled_verification(coupling: Coupling) -> StoppableRule:
     """The rule whose every position draws (draft, output) from `coupling` and goes on while they agree."""
 
-    def call(target: Model, draft: Model, prefix: Prefix, k: int) -> CallLaw:
+    def call(target: Model, draft: Model, prefix: Prefix, k: int, goes_on: GoesOn = always) -> CallLaw:
         law: CallLaw = {}
         alive: list[tuple[Prefix, Fraction]] = [((), Fraction(1))]
         for _ in range(k):
             going: list[tuple[Prefix, Fraction]] = []
             for path, weight in alive:
+                if not goes_on(draft, prefix, path):
+                    _add(law, path, target(prefix + path), weight)
+                    continue
                 joint = coupling(target(prefix + path), draft(prefix + path))
                 for (drafted, output), share in joint.items():
                     if share == 0:

@@ -38,3 +38,20 @@ RACED: list[Setting] = [("raced-tree", {"paths": [[1], [2], [1, 1], [2, 1]], **T
 def at(kinds: Sequence[str], pairs: Sequence[Parameters], **more: Any) -> list[Setting]:
     """Every simulator at every pair, with the parameters that all share."""
     return [(kind, {**pair, **more}) for pair in pairs for kind in kinds]
+
+
+STOPPED: list[Setting] = [
+    (
+        "stopped",
+        {
+            "target": [[0.5, 0.3, 0.2], [0.2, 0.6, 0.2], [0.1, 0.2, 0.7]],
+            "draft": [[0.4, 0.3, 0.3], [0.6, 0.2, 0.2], [0.1, 0.1, 0.8]],
+            "initial": [0.4, 0.3, 0.3],
+            "length": 6,
+            "k": 3,
+            "stop": stop,
+        },
+    )
+    for stop in ("token<0.25", "top<0.5", "entropy>1")
+]
+"""Chains of token verification that each stopping rule ends."""

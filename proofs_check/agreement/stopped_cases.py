@@ -1,0 +1,242 @@
+"""Chains that the draft ends (§11) in fractions: whole calls beside the survival, drafted tokens beside their estimate.
+
+A call with m tokens to go drafts at most m - 1, so that the text shows all that decides on its drafts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+
+import numpy as np
+
+from proofs_check.agreement.path_agreement import Texts
+from proofs_check.agreement.path_cases import CHAINS, PathTwin, greedy, random_chains
+from proofs_check.algorithms.enumeration import (
+    Decoding,
+    Model,
+    Prefix,
+    Table,
+    argmax_draft,
+    block_verification,
+    draft_paths,
+    given_text,
+    independent_match,
+    output_law,
+    race_verification,
+    text_law,
+    token_verification,
+)
+from proofs_check.algorithms.stopped_drafts import STOPS, Stop, ended_by
+from proofs_check.statement.claims import Case, Compared, at_most, computed, equal
+from proofs_check.statement.findings import Effort
+from proofs_check.twins.path_theorem import Survival, all_calls_law, likelihood_ratio
+from proofs_check.twins.tree_theorem import visits
+from spectheory.drafting import Stopped, read_stop
+from spectheory.prediction.drafted_lengths import Drafted
+from spectheory.prediction.stopped import drafted_along, stopped_survival
+from spectheory.verification import RULES
+
+STOPPABLE = {
+    "token": token_verification,
+    "block": block_verification,
+    "race": race_verification,
+    "independent": independent_match,
+    "argmax": argmax_draft,
+    "greedy": argmax_draft,
+}
+"""Rules that judge a chain, by the library's names."""
+
+Cut = Callable[[Stop, Survival, Model, Prefix], Survival]
+"""From a survival without a stop to that of stopped chains."""
+
+
+def drafted(stop: Stop, draft: Model, text: Prefix, n: int, j: int) -> bool:
+    """Whether a call from n drafts its j-th token, if the drafts before it equal the text."""
+    return stop.goes_on(draft, text[:n], text[n : n + j - 1])
+
+
+def cut_along(stop: Stop, survival: Survival, draft: Model, text: Prefix) -> Survival:
+    """§11: the survival, 0 where drafting stops along the text before draft i."""
+    return lambda n, i: survival(n, i) if not i or drafted(stop, draft, text, n, i) else Fraction(0)
+
+
+def uncut(stop: Stop, survival: Survival, draft: Model, text: Prefix) -> Survival:
+    """The wrong reading: as if every call drafted k tokens."""
+    return survival
+
+
+def _drafts_of(twin: PathTwin, name: str, draft: Model) -> Model:
+    """What a rule's drafts are drawn from: the first choice of rules that draft it."""
+    return greedy(draft) if name in ("argmax", "greedy") else draft
+
+
+def stopped_calls(cut: Cut, target: Table, draft: Table, k: int, length: int) -> Iterator[Compared]:
+    """The text is the target's; given all of it the calls are independent with the survival said."""
+    q = draft.__getitem__
+    for name, rule in STOPPABLE.items():
+        twin = CHAINS[name]
+        p = twin.target(target.__getitem__)
+        texts = text_law(p, length)
+        for stop in STOPS:
+            law = Decoding(ended_by(stop, rule), k, length).law(p, q)
+            yield equal(output_law(law), texts)
+            for text in texts:
+                survival = cut(stop, twin.survival(p, q, text), q, text)
+                yield equal(given_text(law, text), all_calls_law(survival, k, length))
+
+
+def library_survivals(cut: Cut, target: Table, draft: Table, k: int, length: int) -> Iterator[Compared]:
+    """The library's survivals of stopped chains, from the columns of all texts."""
+    texts = Texts(target, draft, length)
+    columns = stop_columns(texts)
+    for name in STOPPABLE:
+        exact = texts.survivals(CHAINS[name].survival)
+        for stop in STOPS:
+            found = stopped_survival(RULES[name], Stopped(k, read_stop(stop.written)), columns)
+            for number, (text, survival) in enumerate(zip(texts.all, exact, strict=True)):
+                of = cut(stop, survival, draft.__getitem__, text)
+                for n in range(length):
+                    for i in range(1, min(k, length - n) + 1):
+                        yield computed(found[number * length + n, i - 1], of(n, i))
+
+
+def stop_columns(texts: Texts) -> dict[str, np.ndarray]:
+    """The columns of all texts, those that stopping rules read among them."""
+    q = np.array([texts.draft[text[:n]] for text in texts.all for n in range(texts.length)], dtype=float)
+    terms = np.log(q, out=np.zeros_like(q), where=q > 0) * q
+    return texts.trace().columns | {"draft_top": q.max(axis=1), "draft_entropy": -terms.sum(axis=1)}
+
+
+# Drafted tokens
+
+Weight = Callable[[Model, Model, Prefix, int], Fraction]
+"""The weight of a text's token: target, draft, the text before it, the token."""
+
+
+def ratio(target: Model, draft: Model, before: Prefix, token: int) -> Fraction:
+    """The likelihood ratio q/p."""
+    return likelihood_ratio(target(before), draft(before), token)
+
+
+def unweighted(target: Model, draft: Model, before: Prefix, token: int) -> Fraction:
+    """No weight: as if the drafts were the text."""
+    return Fraction(1)
+
+
+def room(k: int, length: int, n: int) -> int:
+    """The most drafts of a call from n on."""
+    return min(k, length - n - 1)
+
+
+def starts(name: str, stop: Stop, target: Model, draft: Model, k: int, length: int) -> dict[Prefix, Fraction]:
+    """Expected calls after each prefix, from whole decodings run through."""
+    law = Decoding(ended_by(stop, STOPPABLE[name]), k, length, spare=1).law(target, draft)
+    found: dict[Prefix, Fraction] = {}
+    for (text, accepted), weight in law.items():
+        n = 0
+        for count in accepted:
+            found[text[:n]] = found.get(text[:n], Fraction(0)) + weight
+            n += count + 1
+    return found
+
+
+def counted(name: str, stop: Stop, target: Model, draft: Model, k: int, length: int, j: int) -> Fraction:
+    """Expected calls that draft j tokens or more: every run of drafts after every start."""
+    q, total = _drafts_of(CHAINS[name], name, draft), Fraction(0)
+    for before, calls in starts(name, stop, target, draft, k, length).items():
+        paths = draft_paths(q, before, room(k, length, len(before)), _by(stop, draft))
+        total += calls * sum((share for path, share in paths if len(path) >= j), Fraction(0))
+    return total
+
+
+def _by(stop: Stop, draft: Model) -> Callable[[Model, Prefix, Prefix], bool]:
+    """The stop reads the draft's own pmfs, also where its first choice is drafted."""
+    return lambda _, prefix, path: stop.goes_on(draft, prefix, path)
+
+
+def along(
+    weight: Weight, name: str, stop: Stop, target: Model, draft: Model, k: int, length: int, j: int
+) -> tuple[Fraction, Fraction, Fraction, Fraction]:
+    """Means over texts: certain lower bound, the two estimates with this weight, certain upper bound."""
+    q, sums = _drafts_of(CHAINS[name], name, draft), [Fraction(0)] * 4
+    for text, share in text_law(target, length).items():
+        whole = CHAINS[name].survival(target, draft, text)
+        survival = cut_along(stop, whole, draft, text)
+        for n, calls in enumerate(visits(survival, k, length)):
+            lengths = [i for i in range(1, room(k, length, n) + 1) if drafted(stop, draft, text, n, i)]
+            most, weights = max(lengths, default=0), [Fraction(1)]
+            for i in range(n, length):
+                weights.append(weights[-1] * weight(target, q, text[:i], text[i]))
+            shorter = most < j
+            parts = (
+                Fraction(0) if shorter else whole(n, j - 1),
+                Fraction(0) if shorter else weights[j - 1],
+                1 - weights[most] if shorter else Fraction(1),
+                1 - whole(n, most) if shorter else Fraction(1),
+            )
+            sums = [old + share * calls * part for old, part in zip(sums, parts, strict=True)]
+    return sums[0], sums[1], sums[2], sums[3]
+
+
+ESTIMATED = ("token", "block", "argmax")
+
+
+def estimates(weight: Weight, target: Table, draft: Table, k: int, length: int) -> Iterator[Compared]:
+    """Both estimates have the mean that is counted."""
+    p, q = target.__getitem__, draft.__getitem__
+    for name in ESTIMATED:
+        for stop in STOPS:
+            for j in range(1, k + 1):
+                mean = counted(name, stop, p, q, k, length, j)
+                _, going, stopping, _ = along(weight, name, stop, p, q, k, length, j)
+                yield equal(going, mean)
+                yield equal(stopping, mean)
+
+
+def certain(swapped: bool, target: Table, draft: Table, k: int, length: int) -> Iterator[Compared]:
+    """The certain bounds enclose what is counted; `swapped`: the lower one as an upper one."""
+    p, q = target.__getitem__, draft.__getitem__
+    for name in ESTIMATED:
+        for stop in STOPS:
+            for j in range(1, k + 1):
+                mean = counted(name, stop, p, q, k, length, j)
+                low, _, _, high = along(ratio, name, stop, p, q, k, length, j)
+                yield at_most(low, mean)
+                yield at_most(mean, low if swapped else high)
+
+
+def library_lengths(weight: Weight, target: Table, draft: Table, k: int, length: int) -> Iterator[Compared]:
+    """The library's bounds and estimates, in the mean over all texts of the target."""
+    p, q = target.__getitem__, draft.__getitem__
+    texts = Texts(target, draft, length)
+    shares = np.array([float(share) for share in text_law(p, length).values()])
+    columns, trace = stop_columns(texts), texts.trace()
+    most = np.tile(np.arange(length - 1, -1, -1), len(texts.all))
+    for name in ESTIMATED:
+        calls = Drafted(trace, RULES[name], k)
+        for stop in STOPS:
+            read = read_stop(stop.written)
+            found = calls.lengths_of_calls(
+                np.minimum(drafted_along(columns, read, k).sum(axis=1), most), keeps=stop.keeps
+            )
+            for j in range(1, k + 1):
+                exact = along(weight, name, stop, p, q, k, length, j)
+                library = (found.low, found.going, found.stopping, found.high)
+                for ours, theirs in zip(library, exact, strict=True):
+                    yield computed(shares @ ours[:, j - 1], theirs)
+
+
+# Cases
+
+
+def small(effort: Effort) -> Iterator[Case]:
+    """Texts of 3 tokens out of 2 and of 2 out of 3, chains of 2 drafts, and of 3."""
+    return random_chains(effort, ((2, 3, 2), (2, 3, 3), (3, 2, 2)), 8)
+
+
+def supported(effort: Effort) -> Iterator[Case]:
+    """Texts with room for all drafts but near their end; the target can output every token."""
+    for case in random_chains(effort, ((2, 4, 2), (2, 4, 3), (3, 3, 2))):
+        target = {prefix: tuple((share + 1) / (1 + len(p)) for share in p) for prefix, p in case["target"].items()}
+        yield {**case, "target": target}

@@ -1,0 +1,83 @@
+"""Token verification of chains that a stopping rule ends (§11), over texts of Markov chains in step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulations.models.chains import Chains
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+class Stops(NamedTuple):
+    """Where drafting stops: after which state and drafted token, ``[V, V]``; whether that token is kept."""
+
+    at: Bools
+    keeps: bool
+
+
+def stops_of(draft: Floats, stops_at: Callable[[Floats, int], bool] | None, keeps: bool) -> Stops:
+    """The table of a stopping rule; None never stops."""
+    tokens = range(len(draft))
+    at = [[stops_at is not None and stops_at(row, token) for token in tokens] for row in draft]
+    return Stops(np.array(at), keeps)
+
+
+def stopped_calls(
+    chains: Chains, stops: Stops, *, length: int, k: int, texts: int, rng: np.random.Generator
+) -> tuple[Ints, Ints]:
+    """Calls and drafted tokens of each text, ``[texts]``; with m tokens to go a call drafts at most m - 1."""
+    target, draft = chains.target[0], chains.draft[0]
+    excess = np.maximum(target - draft, 0.0)
+    tables = {"p": _cdf(target), "q": _cdf(draft), "excess": _cdf(np.where(excess.any(1)[:, None], excess, target))}
+    last = _drawn(np.broadcast_to(_cdf(chains.initial), (texts, len(draft))), rng)
+    place, calls, drafted = (np.zeros(texts, dtype=np.int64) for _ in range(3))
+    while (going := np.flatnonzero(place < length)).size:
+        states, drafts = _drafts(last[going], np.minimum(k, length - 1 - place[going]), k, tables["q"], stops, rng)
+        count = (drafts >= 0).sum(axis=1)
+        ratios = target[states, drafts] / draft[states, drafts]
+        refused = (drafts >= 0) & (rng.random(drafts.shape) >= ratios)
+        accepted = np.where(refused.any(axis=1), refused.argmax(axis=1), count)
+        before = np.concatenate([states, _after(states, drafts, count)[:, None]], axis=1)
+        before = np.where(accepted < count, before[np.arange(len(going)), accepted], before[:, -1])
+        law = np.where((accepted < count)[:, None], tables["excess"][before], tables["p"][before])
+        last[going] = _drawn(law, rng)
+        place[going] += accepted + 1
+        calls[going] += 1
+        drafted[going] += count
+    return calls, drafted
+
+
+def _drafts(state: Ints, room: Ints, k: int, cdf: Floats, stops: Stops, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """States before the drafts, and the drafts, ``[texts, k]`` each; -1 where nothing is drafted."""
+    states, drafts = np.zeros((len(state), k), dtype=np.int64), np.full((len(state), k), -1)
+    on = room > 0
+    for i in range(k):
+        token = _drawn(cdf[state], rng)
+        on = on & (i < room) & (stops.keeps | ~stops.at[state, token])
+        states[:, i], drafts[:, i] = state, np.where(on, token, -1)
+        ended = stops.at[state, token]
+        state = np.where(on, token, state)
+        on = on & ~(stops.keeps & ended)
+    return states, drafts
+
+
+def _after(states: Ints, drafts: Ints, count: Ints) -> Ints:
+    """The state after the last draft; without drafts the first."""
+    rows = np.arange(len(count))
+    return np.where(count > 0, drafts[rows, np.maximum(count, 1) - 1], states[:, 0])
+
+
+def _cdf(pmf: Floats) -> Floats:
+    return np.asarray(np.cumsum(pmf, axis=-1) / pmf.sum(axis=-1, keepdims=True))
+
+
+def _drawn(cdf: Floats, rng: np.random.Generator) -> Ints:
+    """A token of each row, by inversion."""
+    return np.asarray((cdf <= rng.random(len(cdf))[:, None]).sum(axis=1))
