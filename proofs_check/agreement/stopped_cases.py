@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from proofs_check.agreement.path_agreement import Texts
 from proofs_check.agreement.path_cases import CHAINS, PathTwin, greedy, random_chains
@@ -101,11 +103,11 @@ def library_survivals(cut: Cut, target: Table, draft: Table, k: int, length: int
                         yield computed(found[number * length + n, i - 1], of(n, i))
 
 
-def stop_columns(texts: Texts) -> dict[str, np.ndarray]:
+def stop_columns(texts: Texts) -> dict[str, NDArray[Any]]:
     """The columns of all texts, those that stopping rules read among them."""
     q = np.array([texts.draft[text[:n]] for text in texts.all for n in range(texts.length)], dtype=float)
     terms = np.log(q, out=np.zeros_like(q), where=q > 0) * q
-    return texts.trace().columns | {"draft_top": q.max(axis=1), "draft_entropy": -terms.sum(axis=1)}
+    return {**texts.trace().columns, "draft_top": q.max(axis=1), "draft_entropy": -terms.sum(axis=1)}
 
 
 # Drafted tokens
