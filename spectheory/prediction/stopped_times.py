@@ -12,9 +12,9 @@ from spectheory.cost import CostModel
 from spectheory.cost.model import Ends
 from spectheory.drafting import Stopped
 from spectheory.intervals import Interval, Kind
-from spectheory.prediction.call_times import Timed, joined
+from spectheory.prediction.call_times import Timed
 from spectheory.prediction.drafted_lengths import DraftedLengths
-from spectheory.prediction.over_prompts import Prompts, ratio
+from spectheory.prediction.over_prompts import Prompts, interval, ratio
 
 Floats = NDArray[np.float64]
 
@@ -50,18 +50,39 @@ def stopped_speedup(
     """
     calls = prompts.sum(found.calls)
     late = np.clip((tokens - calls) / shape.depth if cost.reads_accepted else prompts.sum(found.full), 0.0, calls)
-    timed = Timed.by(cost, errors, lambda model: stopped_seconds(model, shape))
+    timed = Timed.by(cost, errors, lambda model: stopped_seconds(model, shape), besides=1)
 
     def of(at_least: Floats, times: Timed = timed) -> Interval:
         kinds = [prompts.sum(kind) for kind in exactly(found.calls, at_least).T]
-        return joined(tokens, calls, [*kinds, late], shape.k, times)
+        return _per_token(tokens, calls, np.stack([*kinds, late]), times)
 
     # A call that drafts more takes no less in one bound, and no more in the other.
     dearest, cheapest = timed.kinds.copy(), timed.kinds.copy()
     dearest[:, :-1] = np.maximum.accumulate(timed.kinds[:, :-1], axis=1)
     cheapest[:, :-1] = np.minimum.accumulate(timed.kinds[:, -2::-1], axis=1)[:, ::-1]
-    low, high = of(found.high, replace(timed, kinds=dearest)), of(found.low, replace(timed, kinds=cheapest))
-    return _cut(_estimates(found, inside, of), low, high)
+    low, high = of(found.low, replace(timed, kinds=cheapest)), of(found.high, replace(timed, kinds=dearest))
+    per_token = _cut(_estimates(found, inside, of), low, high)
+    return Interval(1 / per_token.high, 1 / per_token.best, 1 / per_token.low, per_token.kind)
+
+
+def _per_token(tokens: Floats, calls: Floats, kinds: Floats, timed: Timed) -> Interval:
+    """Plain steps that an output token takes, from numbers of calls of each kind ``[kinds, 1 + prompts]``.
+
+    Estimates may be of either sign: without prompts that they rest on, or with few of them.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = timed.kinds[0] @ kinds / (tokens * timed.steps[0])
+    of_times = timed.variance(_possible(kinds[:, 0], timed.besides))
+    logarithmic = bool(np.all(values > 0))
+    scale = 1.0 if logarithmic else float(values[0]) ** 2
+    return interval(values, calls, logarithmic=logarithmic, other_variance=of_times * scale)
+
+
+def _possible(kinds: Floats, besides: int) -> list[float]:
+    """The nearest numbers of calls of each kind that are not negative."""
+    calls = kinds[: len(kinds) - besides]
+    at_least = np.minimum.accumulate(np.clip(np.cumsum(calls[::-1])[::-1], 0.0, calls.sum()))
+    return [*(-np.diff(at_least, append=0.0)).tolist(), *kinds[len(calls) :].tolist()]
 
 
 def exactly(calls: Floats, at_least: Floats) -> Floats:

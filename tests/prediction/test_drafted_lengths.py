@@ -1,19 +1,17 @@
-"""Drafted tokens of calls that a stopping rule ends: estimates and bounds against enumeration of all texts and drafts."""
+"""Drafted tokens of calls that a stopping rule ends: estimates and bounds against all texts and drafts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from spectheory.drafting import Chain, Stopped, StoppingRule, read_stop
+from spectheory.drafting import StoppingRule, read_stop
 from spectheory.prediction.drafted_lengths import Drafted, DraftedLengths
-from spectheory.prediction.paths import calls_of_texts, tokens_left
-from spectheory.prediction.stopped import lengths_along, stopped_survival
+from spectheory.prediction.stopped import lengths_along
 from spectheory.trace import TextInfo, Trace
 from spectheory.verification import PATH_RULES, PathRule
 
@@ -38,6 +36,7 @@ class Pair:
                 self._q[w, start] = rng.dirichlet(np.full(VOCABULARY, 0.7))
 
     def p(self, w: tuple[int, ...]) -> Floats:
+        """The target's pmf after w."""
         return self._p[w]
 
     def q(self, w: tuple[int, ...], start: int) -> Floats:
@@ -45,6 +44,7 @@ class Pair:
         return self._q[w, start if self.head else 0]
 
     def texts(self) -> Iterator[tuple[tuple[int, ...], float]]:
+        """All texts with their probabilities."""
         for text in product(range(VOCABULARY), repeat=TOKENS):
             yield text, float(np.prod([self.p(text[:n])[text[n]] for n in range(TOKENS)]))
 
