@@ -47,17 +47,14 @@ class DraftedLengths:
     low: Floats
     high: Floats
 
-    @classmethod
-    def joined(cls, parts: list[Self], texts: list[NDArray[np.bool_]]) -> Self:
-        """One for all texts from those of each part of them, as masks."""
+    def __add__(self, other: Self) -> Self:
+        """Of two groups of texts: each is 0 at the texts of the other."""
+        return type(self)(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
 
-        def put(name: str) -> Floats:
-            whole = np.empty_like(getattr(parts[0], name))
-            for part, inside in zip(parts, texts, strict=True):
-                whole[inside] = getattr(part, name)[inside]
-            return whole
-
-        return cls(**{field.name: put(field.name) for field in fields(cls)})
+    def of_texts(self, inside: NDArray[np.bool_]) -> Self:
+        """The same with 0 for all other texts."""
+        held = (getattr(self, field.name) for field in fields(self))
+        return type(self)(*(np.where(inside if of.ndim == 1 else inside[:, None], of, 0.0) for of in held))
 
     def text_calls(self, prefill_emits_token: bool) -> TextCalls:
         """The calls without their lengths; the prompt's own pass counts as one."""
