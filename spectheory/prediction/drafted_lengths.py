@@ -36,8 +36,9 @@ class DraftedLengths:
     """Calls of each text by the tokens that they draft, given the text.
 
     `calls` and `full` ``[texts]`` are exact: expected calls, and those after which the draft's next pass is on two
-    tokens. The others ``[texts, k]`` are expected calls that draft 1, ..., k tokens or more: `going` and `stopping` the
-    two estimates of the module, `low` and `high` certain bounds.
+    tokens. `mass` ``[texts]`` is the weight of all calls; its mean over texts is that of `calls` where the target can
+    output all drafts. The others ``[texts, k]`` are expected calls that draft 1, ..., k tokens or more: `going` and
+    `stopping` the two estimates of the module, `low` and `high` certain bounds.
     """
 
     calls: Floats
@@ -46,6 +47,7 @@ class DraftedLengths:
     stopping: Floats
     low: Floats
     high: Floats
+    mass: Floats
 
     def __add__(self, other: Self) -> Self:
         """Of two groups of texts: each is 0 at the texts of the other."""
@@ -137,6 +139,7 @@ class Drafted:
             stopping=calls[:, None] - self._shorter(visits * decided, along),
             low=self._by_text(visits[:, None] * accepted * drafts_on),
             high=calls[:, None] - self._shorter(whole, along),
+            mass=self._by_text(visits * decided),
         )
 
     def _by_text(self, values: Floats) -> Floats:

@@ -116,6 +116,8 @@ def _cut(estimates: Sequence[Interval], low: Interval, high: Interval) -> Interv
     """The range of the estimates inside the certain bounds, whose own ranges are over prompts."""
     middle = float(np.mean([each.best for each in estimates]))
     best = min(max(middle, low.best), high.best)
+    if low.low == high.high:
+        return Interval.exact(best)
     if "estimate" in {each.kind for each in estimates}:  # one prompt says nothing of the error
         return Interval(low.best, best, high.best, "bound")
     least, most = min(each.low for each in estimates), max(each.high for each in estimates)

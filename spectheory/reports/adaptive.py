@@ -22,7 +22,7 @@ def adaptive_sentence(found: Sequence[AdaptiveWorth]) -> str:
     assert fixed is not None
     assert stopped is not None
     return (
-        f"Adaptive lengths are worth at most {100 * best.worth:.1f}% with {best.rule.label}: best fixed k "
+        f"Adaptive lengths are worth at most {100 * best.worth:.1f}% {_of(best)}: best fixed k "
         f"{best.fixed.shape.nodes} gives {fixed.best:.2f}x, the best stopping rule {_stop(best)} {stopped.short()}x, "
         f"no adaptive length more than {best.limit.best:.2f}x"
     )
@@ -31,6 +31,7 @@ def adaptive_sentence(found: Sequence[AdaptiveWorth]) -> str:
 def adaptive_table(found: Sequence[AdaptiveWorth]) -> Table:
     """A row per rule: fixed lengths, stopping rules, and the limit of all adaptive lengths."""
     columns = [
+        *([Column("draft", kind="words")] if found[0].draft else []),
         Column("rule", kind="words"),
         Column("best\nfixed k"),
         Column("speed-up", "x"),
@@ -41,6 +42,7 @@ def adaptive_table(found: Sequence[AdaptiveWorth]) -> Table:
     ]
     rows: list[Row] = [
         [
+            *([each.draft] if each.draft else []),
             each.rule.name,
             each.fixed.shape.nodes,
             each.fixed.speedup,
@@ -53,6 +55,11 @@ def adaptive_table(found: Sequence[AdaptiveWorth]) -> Table:
     ]
     title = f"What adaptive lengths are worth, at most {found[0].stopped.shape.nodes} drafts a call"
     return Table(title, columns, rows, NOTES)
+
+
+def _of(found: AdaptiveWorth) -> str:
+    """The setting that is compared."""
+    return f"with {found.rule.label}" + (f" of draft {found.draft}" if found.draft else "")
 
 
 def _stop(found: AdaptiveWorth) -> str:
