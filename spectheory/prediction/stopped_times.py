@@ -121,5 +121,5 @@ def _cut(estimates: Sequence[Interval], low: Interval, high: Interval) -> Interv
     if "estimate" in {each.kind for each in estimates}:  # one prompt says nothing of the error
         return Interval(low.best, best, high.best, "bound")
     least, most = min(each.low for each in estimates), max(each.high for each in estimates)
-    kind: Kind = "bound" if least < low.low and most > high.high else "statistical"
+    kind: Kind = "bound" if least <= low.low and most >= high.high else "statistical"
     return Interval(min(max(least, low.low), best), best, max(min(most, high.high), best), kind)
