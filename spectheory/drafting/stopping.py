@@ -157,13 +157,17 @@ def read_stop(text: str) -> StoppingRule:
     """
     for kind in STOPPING:
         name, sign, number = text.replace(" ", "").partition(kind.sign)
-        if sign and name == kind.name:
-            try:
-                return kind(float(number))
-            except ValueError:
-                break
+        if sign and name == kind.name and (threshold := _number(number)) is not None:
+            return kind(threshold)
     ways = ", ".join(f"{kind.name}{kind.sign}{kind.remedy.split()[0]}" for kind in STOPPING)
     raise SettingError(f"the stopping rule is {text!r}", limit=f"there are {ways}", remedy="write one, in quotes")
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 @dataclass(frozen=True)
