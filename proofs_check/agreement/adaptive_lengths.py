@@ -8,12 +8,17 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 
+import numpy as np
+
+from proofs_check.agreement.path_agreement import Texts
 from proofs_check.agreement.path_cases import CHAINS, greedy, random_chains
 from proofs_check.agreement.stopped_cases import STOPPABLE, room
 from proofs_check.algorithms.enumeration import Model, Prefix, Table, draft_paths, text_law
-from proofs_check.statement.claims import Case, Compared, at_most
+from proofs_check.statement.claims import Case, Compared, at_most, computed
 from proofs_check.statement.findings import Effort
 from proofs_check.twins.path_theorem import Survival, accepted_law
+from spectheory.prediction.clairvoyant import least_seconds
+from spectheory.verification import RULES
 
 NAMES = ("token", "block", "argmax")
 
@@ -121,6 +126,20 @@ def bounded(bound: Bound, target: Table, draft: Table, k: int, length: int, **co
     for name in NAMES:
         setting = Setting(name, target.__getitem__, draft.__getitem__, k, length, **costs)
         yield at_most(bound(setting), cheapest(setting, every_policy))
+
+
+def library_seconds(
+    bound: Bound, target: Table, draft: Table, k: int, length: int, **costs: Fraction
+) -> Iterator[Compared]:
+    """The library's bound, in the mean over all texts."""
+    texts = Texts(target, draft, length)
+    columns = texts.trace().columns
+    shares = np.array([float(share) for share in text_law(target.__getitem__, length).values()])
+    for name in NAMES:
+        setting = Setting(name, target.__getitem__, draft.__getitem__, k, length, **costs)
+        times = np.array([float(setting.cost(drafted)) for drafted in range(k + 1)])
+        found = least_seconds(RULES[name].path_survival(columns, k), texts.lengths, times)
+        yield computed(shares @ found, bound(setting))
 
 
 def priced(effort: Effort) -> Iterator[Case]:

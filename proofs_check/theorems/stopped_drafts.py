@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from proofs_check.agreement.adaptive_lengths import best_fixed, bounded, mean_clairvoyant, priced
+from proofs_check.agreement.adaptive_lengths import best_fixed, bounded, library_seconds, mean_clairvoyant, priced
 from proofs_check.agreement.path_cases import constant
 from proofs_check.agreement.stopped_cases import (
     along,
@@ -230,11 +230,17 @@ ENTRIES = (
                 over=f"{MODELS}; random costs of a draft pass and of a further token",
                 wrong=Claim("nor less than the best fixed length", partial(bounded, best_fixed)),
             ),
+            agreement(
+                Claim("the library's bound", partial(library_seconds, mean_clairvoyant)),
+                priced,
+                over=f"all texts, {MODELS}",
+                wrong=Claim("it is the cost of the best fixed length", partial(library_seconds, best_fixed)),
+            ),
         ),
+        calculators=("spectheory.prediction.clairvoyant.least_seconds",),
         without={
             "symbolic": "a call that drafts L' accepts min(tau, L') and costs no less than one that drafts that many; "
             "the minimum over L is taken knowing tau, and backwards induction adds the calls",
-            "certified": "no logarithm enters",
             "simulation": "every policy is enumerated",
             "search": NO_SEARCH,
         },

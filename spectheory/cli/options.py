@@ -93,6 +93,7 @@ class Question:
     draft_log: Annotated[Path | None, the.DRAFT_LOG] = None
     rule: Annotated[list[str] | None, shown(the.RULE, "{usual}")] = None
     k_max: Annotated[int, the.K_MAX] = 16
+    stop: Annotated[list[str] | None, the.STOP] = None
     c: Annotated[float | None, the.C] = None
     latency: Annotated[Path | None, shown(the.LATENCY, f"{LATENCY_FILE} beside the trace")] = None
     passes_alone: Annotated[bool, the.PASSES_ALONE] = False
@@ -165,7 +166,7 @@ class ValidateOptions(SampledText):
     rule: Annotated[list[str] | None, shown(the.DECODED_RULE, "{decoded}")] = None
     shape: Annotated[list[str] | None, shown(the.SHAPE, "chain, and 2x2x1 where a rule takes it")] = None
     k: Annotated[list[int] | None, shown(the.K, 1, 3, 5)] = None
-    stop: Annotated[list[str] | None, the.STOP] = None
+    stop: Annotated[list[str] | None, the.DECODED_STOP] = None
     temperature: Annotated[list[float] | None, shown(the.TEMPERATURE, *TEMPERATURES)] = None
     first: Annotated[int | None, shown(the.FIRST, "all")] = None
     json: Annotated[bool, the.JSON] = False

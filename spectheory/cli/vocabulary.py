@@ -63,8 +63,11 @@ STOP = option(
     "--stop",
     "STOP",
     SHAPES,
-    "Where the draft stops drafting: token<0.4 after a token of smaller q, top<0.6 before one whose largest q is "
-    "smaller, entropy>2 before one of larger H(q).",
+    "Where the draft stops, beside fixed lengths: token<0.4 (after such a token), top<0.6, entropy>2 (before it), or "
+    "best: thresholds are swept.",
+)
+DECODED_STOP = option(
+    "--stop", "STOP", SHAPES, "Chains whose drafting stops, in place of fixed ones: token<0.4, top<0.6 or entropy>2."
 )
 K_MAX = option("--k-max", "INT", SHAPES, "Longest chain of drafts that is tried.")
 CANDIDATES = option("--candidates", "INT", SHAPES, "Candidates at one position.")

@@ -14,7 +14,7 @@ from typing import Any
 
 from spectheory.cost import CostModel, iid_tokens_per_call
 from spectheory.cost.model import Ends
-from spectheory.drafting import Chain, Shape, Stopped, expected_tokens
+from spectheory.drafting import Chain, Shape, expected_tokens
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from spectheory.limits.claims import IID_FORMULA, LimitClaim
@@ -25,7 +25,7 @@ from spectheory.prediction.labels import Label
 from spectheory.prediction.over_prompts import Prompts, ratio
 from spectheory.prediction.recorded import recorded_rules
 from spectheory.prediction.shape_calls import BestTree, ShapeCalls, Wanted, by_parallel_head, calls_by_shape, takes
-from spectheory.prediction.stopped_times import drafted_per_call, stopped_speedup
+from spectheory.prediction.stopped_times import drafted_per_call, stopped_speedup, sum_of
 from spectheory.prediction.trace_limits import Limits, limits_of
 from spectheory.trace import SOURCES, Trace
 from spectheory.verification import ArgmaxDraft, PathRule, RankRule, RecordedMatch
@@ -226,15 +226,28 @@ def plan(
     if any(by_lists(rule, trace, shape) for rule in rules for shape in shapes):
         return _with_lists(trace, cost, rules, shapes, prefill_emits_token)
     found = _found(trace, rules, shapes, prefill_emits_token)
+    predictions = _predictions(trace, found, cost, prefill_emits_token)
+    return Plan(predictions, max(predictions, key=_merit), Prompts(trace.texts).count)
+
+
+def of_calls(
+    trace: Trace, rule: PathRule, found: ShapeCalls, cost: CostModel | None = None, *, prefill_emits_token: bool = False
+) -> Prediction:
+    """The prediction of calls that are known already; the other arguments are those of :func:`predict`."""
+    return _predictions(trace, [(rule, found)], cost, prefill_emits_token)[0]
+
+
+def _predictions(
+    trace: Trace, found: Sequence[tuple[PathRule, ShapeCalls]], cost: CostModel | None, prefill_emits_token: bool
+) -> tuple[Prediction, ...]:
     prompts = Prompts(trace.texts)
     limits = limits_of(prompts, trace, sorted({calls.shape.nodes for _, calls in found}))
     errors = tuple(cost.errors()) if cost else ()
     prefilled = int(prefill_emits_token)
-    predictions = tuple(
+    return tuple(
         _prediction(prompts, trace, rule, calls, limits[calls.shape.nodes], cost, errors, prefilled)
         for rule, calls in found
     )
-    return Plan(predictions, max(predictions, key=_merit), prompts.count)
 
 
 def _with_lists(
@@ -383,14 +396,13 @@ def _gained(
 ) -> tuple[Interval | None, Interval | None]:
     """The speed-up, and the drafted tokens per call where the draft decides."""
     decoded = trace.lengths - prefilled
-    if found.lengths is None or not isinstance(found.shape, Stopped):
+    if not found.lengths:
         return (speedup(prompts, found, decoded, prefilled, cost, errors) if cost else None), None
-    inside = draft_inside_target(rule, trace)
-    drafted = drafted_per_call(prompts, found.lengths, found.shape.k, inside=inside)
-    if not cost or not found.lengths.calls.sum() > 0:
+    inside, calls = draft_inside_target(rule, trace), sum_of(found.lengths)
+    drafted = drafted_per_call(prompts, calls, found.shape.nodes, inside=inside)
+    if not cost or not calls.calls.sum() > 0:
         return None, drafted
-    tokens = prompts.sum(decoded)
-    return stopped_speedup(prompts, found.lengths, found.shape, tokens, cost, errors, inside=inside), drafted
+    return stopped_speedup(prompts, found.lengths, prompts.sum(decoded), cost, errors, inside=inside), drafted
 
 
 def _iid_tokens(trace: Trace, rule: PathRule, shape: Shape, acceptance: float) -> float:

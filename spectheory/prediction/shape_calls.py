@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -73,7 +73,7 @@ class ShapeCalls:
     estimates if the rule's ranks are `estimated`; with a searched tree each text has those of the tree found on other
     prompts, which `held_out` says. `first` ``[N]`` is P(tau >= 1) of a call that starts at each position, `by_drafted`
     ``[texts, k + 1]`` the calls by the tokens that they draft, where that varies. `lengths` are those of a draft that
-    decides itself (§11).
+    decides itself, of groups of texts by the shape that they have (§11).
     """
 
     wanted: Wanted
@@ -82,7 +82,7 @@ class ShapeCalls:
     first: Floats
     held_out: bool = True
     by_drafted: NDArray[np.int64] | None = None
-    lengths: DraftedLengths | None = None
+    lengths: Sequence[tuple[Stopped, DraftedLengths]] = ()
 
 
 def takes(rule: PathRule, wanted: Wanted) -> bool:
@@ -174,9 +174,9 @@ def stopped_calls(
         for shape in (shape for shape in stopped if shape.k == k):
             along = lengths_along(trace.columns, shape.stop, k, drafted_by.left)
             found = drafted_by.lengths_of_calls(along, keeps=shape.stop.keeps)
-            made = drafted(rule, shape, parallel=by_parallel_head(trace.provenance))
+            made = replace(shape, parallel=by_parallel_head(trace.provenance))
             first = np.where(along > 0, drafted_by.survival[:, 0], 0.0)
-            yield ShapeCalls(shape, made, found.text_calls(prefill_emits_token), first, lengths=found)
+            yield ShapeCalls(shape, made, found.text_calls(prefill_emits_token), first, lengths=[(made, found)])
 
 
 def survival_of(rule: PathRule, shape: Shape, columns: Columns) -> tuple[Floats, Floats]:
