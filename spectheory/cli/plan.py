@@ -35,6 +35,7 @@ from spectheory.deployment import (
     engine_settings,
     rank_drafts,
     without_method,
+    without_stop,
 )
 from spectheory.drafting import Stopped
 from spectheory.limits.claims import ONE_CALL
@@ -101,7 +102,7 @@ def _answer(question: PlanOptions, drafts: list[Draft], rules: list[PathRule] | 
         of_trees = _tree_rules(question, drafts, rules)
         ranking = rank_drafts(timed, rules=rules, tree_rules=of_trees, stops=stops, **settings)
         adaptive = [swept_chain(question, draft, ranking) for draft in timed] if swept else []
-        engines = engine_settings(drafts, **settings)
+        engines = engine_settings(drafts, stops=stops, **settings)
     best = ranking.best
     chain = next(c for c in ranking.candidates if c.kind == "chain" and not isinstance(c.prediction.shape, Stopped))
     fixed = chain if isinstance(best.prediction.shape, Stopped) else best
@@ -175,7 +176,7 @@ def _notes(
     rule = ranking.best.prediction.rule.name
     if rule not in {settings.candidate.prediction.rule.name for settings in engines}:
         lines.append(f"No engine here has {rule} verification, the best rule: see what each engine's own rule gives.")
-    lines += without_method(drafts)
+    lines += [*without_method(drafts), *without_stop(read_stops(question.stop)[0])]
     for cost in costs[:1]:
         if isinstance(cost, LatencyTable):
             lines.append(

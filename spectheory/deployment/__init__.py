@@ -4,7 +4,7 @@ from spectheory.deployment.batches import BATCHES, BatchChoice, batch_ranges, be
 from spectheory.deployment.break_even import BreakEven, break_even
 from spectheory.deployment.candidates import Candidate, Draft
 from spectheory.deployment.distances import Distance, distances
-from spectheory.deployment.engines import ENGINES, EngineSettings, engine_settings, without_method
+from spectheory.deployment.engines import ENGINES, EngineSettings, engine_settings, without_method, without_stop
 from spectheory.deployment.fastest_tree import fastest_tree
 from spectheory.deployment.machine import other_machine
 from spectheory.deployment.ranking import Ranking, check_comparable, rank_drafts
@@ -29,4 +29,5 @@ __all__ = [
     "other_machine",
     "rank_drafts",
     "without_method",
+    "without_stop",
 ]

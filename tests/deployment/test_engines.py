@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from spectheory.cost import ACCELERATORS, ConstantRatio, Roofline
-from spectheory.deployment import Draft, EngineSettings, engine_settings, engines
+from spectheory.deployment import Draft, EngineSettings, engine_settings, engines, without_stop
 from spectheory.deployment.engines.base import Ask
 from spectheory.deployment.engines.facts import Engine, Fact, facts_table
 from spectheory.deployment.engines.sglang import GrownTree
-from spectheory.drafting import Chain, Tree
+from spectheory.drafting import Chain, Stopped, Tree, read_stop
 from spectheory.prediction import plan, predict
 from spectheory.prediction.shape_calls import BestTree
 from spectheory.trace import Trace
@@ -229,3 +229,47 @@ def test_servers_say_what_requests_must_ask_for() -> None:
             assert any(f"Send requests with {words}" in line for line in found[engine].remarks), engine
         for engine in ("transformers", "llama.cpp"):
             assert not any("Send requests" in line for line in found[engine].remarks), engine
+
+
+def test_stopping_rules_go_to_the_engines_that_have_them() -> None:
+    """Costly drafts: a rule that stops early is the fastest, and is pasted where the engine has it."""
+    trace, cost = text_trace(4, 0.7), table()
+    stops = [read_stop("token<0.9"), read_stop("top<0.9")]
+    shown = replace(trace, columns={**trace.columns, "draft_top": np.maximum(np.exp(trace.columns["log_draft"]), 0.3)})
+    fixed = engines_of(Draft("small", shown, cost), k_max=8)
+    found = engines_of(Draft("small", shown, cost), k_max=8, stops=stops)
+    tried = plan(shown, cost, rules=[RULES["token"]], shapes=[Stopped(k, stops[0]) for k in range(1, 9)]).best
+    best = max(tried.gain, fixed["transformers"].candidate.prediction.gain)
+    assert found["transformers"].candidate.prediction.gain == pytest.approx(best)
+    for name in NAMES:
+        if not found[name].version or name not in ("transformers", "llama.cpp"):
+            assert not isinstance(found[name].candidate.prediction.shape, Stopped)
+            assert found[name].paste == fixed[name].paste
+    (line,) = without_stop([stops[1]])
+    assert line == "Only llama.cpp stops by top; settings of other engines have a fixed length."
+    assert without_stop([read_stop("entropy>2")])[0].startswith("No engine stops by entropy")
+
+
+def test_a_stopped_chain_is_pasted_with_its_threshold() -> None:
+    """Where the draft's q says which drafts hold, a stop pays: transformers by the token's q, llama.cpp by the top."""
+    rng = np.random.default_rng(3)
+    sure, likely = rng.random(4000) < 0.7, rng.random(4000) < 0.9
+    # Elsewhere p = (.45, .45, .05, .05) and q is the reverse.
+    log_target = np.log(np.where(sure, 0.99, np.where(likely, 0.45, 0.05)))
+    log_draft = np.log(np.where(sure, 0.99, np.where(likely, 0.05, 0.45)))
+    columns = {
+        "log_target": log_target,
+        "log_draft": log_draft,
+        "draft_top": np.where(sure, 0.99, 0.45),
+        "draft_rank": np.where(sure | ~likely, 1, 3),
+    }
+    texts = Trace.from_log_probabilities([(log_target[:2000], log_draft[:2000])] * 2).texts
+    provenance = {"settings": {"sampling": {"temperature": 1.0}}}
+    draft = Draft("small", Trace(columns, texts, provenance), ConstantRatio(0.3))
+    found = engines_of(draft, k_max=8, stops=[read_stop("token<0.5"), read_stop("top<0.5")])
+    assert found["transformers"].options["assistant"]["assistant_confidence_threshold"] == 0.5
+    assert any("ends the drafting" in remark for remark in found["transformers"].remarks)
+    assert found["llama.cpp"].options["spec-draft-p-min"] == 0.5
+    assert "--spec-draft-p-min 0.5" in found["llama.cpp"].paste
+    cold = replace(draft, trace=replace(draft.trace, provenance={"settings": {"sampling": {"temperature": 0.7}}}))
+    assert engines_of(cold, k_max=8, stops=[read_stop("top<0.5")])["llama.cpp"].options["spec-draft-p-min"] == 0

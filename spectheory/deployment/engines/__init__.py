@@ -15,9 +15,10 @@ from spectheory.deployment.engines.openvino import OPENVINO, openvino_settings
 from spectheory.deployment.engines.sglang import SGLANG, sglang_settings
 from spectheory.deployment.engines.tensorrt import TENSORRT_LLM, tensorrt_settings
 from spectheory.deployment.engines.vllm import VLLM, vllm_settings
+from spectheory.drafting import StoppingRule
 from spectheory.verification.by_start import within
 
-__all__ = ["ENGINES", "EngineSettings", "engine_settings", "without_method"]
+__all__ = ["ENGINES", "EngineSettings", "engine_settings", "without_method", "without_stop"]
 
 ENGINES: dict[Engine, tuple[Callable[[Ask], EngineSettings | None], ...]] = {
     TRANSFORMERS: (transformers_settings, transformers_lookup),
@@ -31,11 +32,14 @@ ENGINES: dict[Engine, tuple[Callable[[Ask], EngineSettings | None], ...]] = {
 """The engines, with the functions that make their settings: with a draft, and with what is copied."""
 
 
-def engine_settings(drafts: Sequence[Draft], *, k_max: int = 16, nodes: int = 32) -> list[EngineSettings]:
+def engine_settings(
+    drafts: Sequence[Draft], *, k_max: int = 16, nodes: int = 32, stops: Sequence[StoppingRule] = ()
+) -> list[EngineSettings]:
     """The fastest settings of each engine over all drafts for one target, under the engine's own rule.
 
-    `k_max` limits chains and `nodes` trees. An engine is left out if the trace does not predict its rule (recorded
-    lengths are of no rule), or if it does not support the trace's filters.
+    `k_max` limits chains and `nodes` trees; `stops` are tried by engines that have the stopping rule. An engine is left
+    out if the trace does not predict its rule (recorded lengths are of no rule), or if it does not support the trace's
+    filters.
     With a cost model that depends on the batch, vLLM's settings include the best length for every batch size. Prompt
     lookup and suffix decoding come last where traces have them: they need no draft model, use the first such trace (as
     in :func:`~spectheory.deployment.rank_drafts`), and are estimates.
@@ -51,7 +55,7 @@ def engine_settings(drafts: Sequence[Draft], *, k_max: int = 16, nodes: int = 32
     found: dict[tuple[str, str], EngineSettings] = {}
     for draft in (each for each in drafts if not each.trace.recorded):
         longest = within(draft.trace.columns, measured_nodes(draft.cost, k_max))
-        ask = Ask.about(draft, range(1, longest + 1), measured_nodes(draft.cost, nodes))
+        ask = Ask.about(draft, range(1, longest + 1), measured_nodes(draft.cost, nodes), stops)
         for settings in _of_engines(ask):
             rule = settings.candidate.prediction.rule
             copied = "" if rule.uses_draft else rule.name
@@ -86,4 +90,25 @@ def without_method(drafts: Sequence[Draft]) -> list[str]:
     for kind in dict.fromkeys(draft.kind for draft in drafts):
         if lacking := [engine.name for engine in ENGINES if engine.method(kind) is None]:
             lines.append(f"No settings here for {kind} drafts: {', '.join(lacking)}.")
+    return lines
+
+
+def without_stop(stops: Sequence[StoppingRule]) -> list[str]:
+    """Which engines lack which stopping rules, a sentence for each kind.
+
+    Examples
+    --------
+    >>> from spectheory.drafting import read_stop
+    >>> print(without_stop([read_stop("top<0.6")])[0])
+    Only llama.cpp stops by top; settings of other engines have a fixed length.
+    """
+    lines = []
+    for kind in dict.fromkeys(stop.name for stop in stops):
+        having = " and ".join(engine.name for engine in ENGINES if kind in engine.stops)
+        who = (
+            f"Only {having} stops by {kind}; settings of other"
+            if having
+            else f"No engine stops by {kind}: settings of all"
+        )
+        lines.append(f"{who} engines have a fixed length.")
     return lines

@@ -11,7 +11,7 @@ from spectheory.deployment.candidates import DO_NOT, DRAFT_MODEL, Candidate, Dra
 from spectheory.deployment.engines.facts import Engine
 from spectheory.deployment.engines.models import Located
 from spectheory.distributions import Sampling
-from spectheory.drafting import Chain
+from spectheory.drafting import Chain, Stopped, StoppingRule
 from spectheory.prediction import Plan, Prediction, plan
 from spectheory.prediction.shape_calls import by_parallel_head
 from spectheory.verification import PATH_RULES, ArgmaxDraft, GreedyMatch, LookupMatch, SuffixMatch, TokenVerification
@@ -64,27 +64,38 @@ class Ask:
     nodes: int
 
     @classmethod
-    def about(cls, draft: Draft, lengths: Sequence[int], nodes: int) -> Ask:
-        """Predict the chains of the given lengths."""
+    def about(cls, draft: Draft, lengths: Sequence[int], nodes: int, stops: Sequence[StoppingRule] = ()) -> Ask:
+        """Predict the chains of the given lengths, and those that stopping rules end."""
         names = [GREEDY, TOKEN] if (draft.trace.sampling or Sampling()).temperature == 0 else [TOKEN, ARGMAX]
         asked = [PATH_RULES[name] for name in (*names, LOOKUP, SUFFIX)]
         rules = [rule for rule in asked if not rule.lacks(draft.trace.columns)]
         shapes = [Chain(k) for k in lengths]
         chains = plan(draft.trace, draft.cost, rules=rules, shapes=shapes)
+        if stops:
+            shapes = [Stopped(k, stop) for stop in stops for k in lengths]
+            chains += plan(draft.trace, draft.cost, rules=[rule for rule in rules if rule.uses_draft], shapes=shapes)
         return cls(draft, chains, nodes)
 
-    def fastest(self, *rules: str, most: int | None = None) -> Prediction | None:
+    def fastest(
+        self, *rules: str, most: int | None = None, stop: type[StoppingRule] | None = None
+    ) -> Prediction | None:
         """The fastest chain of at most `most` drafts under one of the rules (the first in case of a tie); None if the
-        trace predicts none.
+        trace predicts none. Of chains that the draft ends those whose stopping rule is a `stop` take part.
         """
         known = [p for rule in rules for p in self.chains.of(rule) if most is None or p.shape.nodes <= most]
+        known = [p for p in known if not isinstance(p.shape, Stopped) or (stop and isinstance(p.shape.stop, stop))]
         return max(known, key=lambda p: p.gain) if known else None
 
-    def drafted(self, *rules: str, most: int | None = None) -> Prediction | None:
-        """The fastest chain under one of the rules; at temperature 0 of greedy matching or, equal to it, token."""
+    def drafted(
+        self, *rules: str, most: int | None = None, stop: type[StoppingRule] | None = None
+    ) -> Prediction | None:
+        """The fastest chain under one of the rules; at temperature 0 of greedy matching or, equal to it, token.
+
+        There a draft's pmf is one token, and engines' stopping rules compare the plain softmax: lengths are fixed.
+        """
         if self.greedy:
             return self.fastest(GREEDY, most=most) or self.fastest(TOKEN, most=most)
-        return self.fastest(*rules, most=most)
+        return self.fastest(*rules, most=most, stop=stop)
 
     @property
     def longest(self) -> int:

@@ -32,7 +32,8 @@ class Engine:
     """A serving engine and what its settings do in `version`.
 
     `takes_min_p`: whether min-p applies where drafts are verified; if not, there are no settings for a trace with
-    min-p. `methods`: kinds of drafts that it has settings for, each with the engine's name for it.
+    min-p. `methods`: kinds of drafts that it has settings for, each with the engine's name for it. `stops`: kinds of
+    stopping rules that it has.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Engine:
     facts: tuple[Fact, ...]
     takes_min_p: bool = False
     methods: tuple[tuple[str, str], ...] = ((DRAFT_MODEL, ""),)
+    stops: tuple[str, ...] = ()
 
     def method(self, kind: str) -> str | None:
         """What the engine calls drafts of a kind; None if it has no settings for them."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spectheory.deployment.engines.base import TOKEN, Ask, EngineSettings
 from spectheory.deployment.engines.facts import Engine, Fact
 from spectheory.deployment.engines.models import Located
 from spectheory.distributions import Sampling
+from spectheory.drafting import Stopped
+from spectheory.drafting.stopping import TokenBelow
 
 _SOURCE = "source of 5.23"
 SAMPLED = Fact(
@@ -25,6 +27,22 @@ NUMBER = Fact(
     'num_assistant_tokens, num_assistant_tokens_schedule="constant", assistant_confidence_threshold=0',
     "Drafts exactly num_assistant_tokens; the default (20, stopped below confidence 0.4) varies by call.",
     f"{_SOURCE}: settings of the draft's own `generation_config`",
+)
+STOPS = Fact(
+    "assistant_confidence_threshold",
+    "Above 0 it ends the drafting of a call after a drafted token of smaller q, which is kept (token<). It reads q "
+    "after temperature and filters; greedy decoding has none and compares the plain softmax.",
+    f"run by `spectheory validate --stop`; {_SOURCE}: `ConfidenceCriteria`",
+)
+MOVES = Fact(
+    "assistant_confidence_threshold, with scikit-learn installed",
+    "The threshold moves between calls with what was accepted before: not predicted here.",
+    f"{_SOURCE}: `update_candidate_strategy`",
+)
+HEURISTIC = Fact(
+    'num_assistant_tokens_schedule="heuristic"',
+    "k grows by 2 after a call that accepted every draft, and falls by 1 after any other: not predicted here.",
+    f"{_SOURCE}: `update_candidate_strategy`",
 )
 OWN_LOOP = Fact(
     "generate",
@@ -53,19 +71,23 @@ HEADS = Fact(
     "assistant_model", "Takes draft models alone: a head that reads the target's hidden states has no place.", _SOURCE
 )
 TRANSFORMERS = Engine(
-    "transformers", "5.23", (SAMPLED, MATCHED, NUMBER, TWICE, HEADS, OWN_LOOP, LOOKUP_LENGTH, LOOKUP_TOP_P), True
+    "transformers",
+    "5.23",
+    (SAMPLED, MATCHED, NUMBER, STOPS, MOVES, HEURISTIC, TWICE, HEADS, OWN_LOOP, LOOKUP_LENGTH, LOOKUP_TOP_P),
+    True,
+    stops=(TokenBelow.name,),
 )
 
 
 def transformers_settings(ask: Ask) -> EngineSettings | None:
-    """The fastest chain under its rule, with a constant number of drafts."""
-    best = ask.drafted(TOKEN)
+    """The fastest chain under its rule, of a constant number of drafts or ended by the draft's own q."""
+    best = ask.drafted(TOKEN, stop=TokenBelow)
     if best is None:
         return None
     assistant: dict[str, Any] = {
         "num_assistant_tokens": best.shape.nodes,
         "num_assistant_tokens_schedule": "constant",
-        "assistant_confidence_threshold": 0.0,
+        "assistant_confidence_threshold": best.shape.stop.threshold if isinstance(best.shape, Stopped) else 0.0,
     }
     generate = sampled(ask.sampling)
     paste = "\n".join(
@@ -75,7 +97,9 @@ def transformers_settings(ask: Ask) -> EngineSettings | None:
             f"target.generate(**inputs, assistant_model=draft, {arguments(generate)})",
         ]
     )
-    return ask.settings(TRANSFORMERS, best, {"assistant": assistant, "generate": generate}, paste, _remarks(ask))
+    length = [STOPS, MOVES] if isinstance(best.shape, Stopped) else [NUMBER]
+    remarks = _remarks(ask, length)
+    return ask.settings(TRANSFORMERS, best, {"assistant": assistant, "generate": generate}, paste, remarks)
 
 
 def loaded(**models: Located) -> list[str]:
@@ -104,8 +128,8 @@ def arguments(options: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in options.items())
 
 
-def _remarks(ask: Ask) -> list[str]:
-    lines = [(MATCHED if ask.greedy else SAMPLED).as_rule, NUMBER.does, OWN_LOOP.does]
+def _remarks(ask: Ask, length: Sequence[Fact]) -> list[str]:
+    lines = [(MATCHED if ask.greedy else SAMPLED).as_rule, *(fact.does for fact in length), OWN_LOOP.does]
     if not ask.greedy and (ask.sampling.temperature != 1 or ask.sampling.truncates):
         lines.append(TWICE.does)
     return lines

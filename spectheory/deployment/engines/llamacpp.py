@@ -7,6 +7,8 @@ from typing import Any
 from spectheory.deployment.candidates import DRAFT_MODEL
 from spectheory.deployment.engines.base import ARGMAX, Ask, EngineSettings, command
 from spectheory.deployment.engines.facts import Engine, Fact
+from spectheory.drafting import Stopped
+from spectheory.drafting.stopping import TopBelow
 
 FIRST_CHOICES = Fact(
     "--spec-type draft-simple",
@@ -15,9 +17,18 @@ FIRST_CHOICES = Fact(
     "run: calls counted as expected, k = 1, 3, 5, also at temperature 0",
 )
 LENGTH = Fact(
-    "--spec-draft-n-max K --spec-draft-p-min 0",
-    "Drafts K tokens in each call; above 0, p-min stops where the draft is less sure.",
-    "documentation: 3 and 0 by default",
+    "--spec-draft-n-max K --spec-draft-p-min 0", "Drafts K tokens in each call.", "documentation: 3 and 0 by default"
+)
+P_MIN = Fact(
+    "--spec-draft-p-min",
+    "Above 0 it stops before a token whose largest q is below it (top<). That q is over the draft's 10 most probable "
+    "tokens, at temperature 1 whatever the target's: a little larger than the trace's, so it stops later.",
+    "source of build 11434: `common_speculative_impl_draft_simple`; not run",
+)
+N_MIN = Fact(
+    "--spec-draft-n-min",
+    "A call that drafted fewer tokens drafts none: not predicted here.",
+    "source of build 11434; not run",
 )
 SAMPLED = Fact(
     "--spec-draft-sampling probabilistic",
@@ -51,20 +62,21 @@ METHODS = (
     ("dflash", "draft-dflash"),
 )
 """The type of each kind of draft."""
-_FACTS = (FIRST_CHOICES, LENGTH, SAMPLED, HEADS, DEFAULTS, ORDER, GGUF)
-LLAMA_CPP = Engine("llama.cpp", "build 11434", _FACTS, takes_min_p=True, methods=METHODS)
+_FACTS = (FIRST_CHOICES, LENGTH, P_MIN, N_MIN, SAMPLED, HEADS, DEFAULTS, ORDER, GGUF)
+LLAMA_CPP = Engine("llama.cpp", "build 11434", _FACTS, takes_min_p=True, methods=METHODS, stops=(TopBelow.name,))
 
 
 def llama_cpp_settings(ask: Ask) -> EngineSettings | None:
     """The fastest chain of the draft's first choices."""
-    best = ask.drafted(ARGMAX)
+    sampling = ask.sampling
+    plain = sampling.temperature == 1 and not sampling.truncates
+    best = ask.drafted(ARGMAX, stop=TopBelow if plain else None)
     if best is None:
         return None
-    sampling = ask.sampling
     options: dict[str, Any] = {
         "spec-type": LLAMA_CPP.method(ask.draft.kind),
         "spec-draft-n-max": best.shape.nodes,
-        "spec-draft-p-min": 0,
+        "spec-draft-p-min": best.shape.stop.threshold if isinstance(best.shape, Stopped) else 0,
         "temp": sampling.temperature,
     }
     if not ask.greedy:
@@ -72,6 +84,7 @@ def llama_cpp_settings(ask: Ask) -> EngineSettings | None:
     files = [f"{model.name.rpartition('/')[2]}.gguf" for model in (ask.target, ask.drafter)]
     paste = command(["llama-server", "-m", files[0], "-md", files[1]], options)
     remarks = [FIRST_CHOICES.as_rule, *([HEADS.does] if ask.head else []), GGUF.does]
+    remarks += [P_MIN.does] if isinstance(best.shape, Stopped) else []
     if not ask.greedy:
         remarks += [f"With spec-draft-sampling probabilistic: {SAMPLED.clause}", DEFAULTS.does]
     if (sampling.top_p or sampling.min_p) and sampling.temperature not in (0, 1):

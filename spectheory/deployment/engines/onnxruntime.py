@@ -22,6 +22,12 @@ MATCHED = Fact(
     "run: calls counted as expected, k = 1, 3, 5",
 )
 MOST = Fact("max_draft_tokens", "Takes 1 to 16 drafts.", "documentation")
+ADAPTIVE = Fact(
+    "min_adaptive_k",
+    "Adapts the length of prompt lookup to what was accepted and to its throughput. There is no stopping rule of the "
+    "draft.",
+    "documentation, microsoft/onnxruntime-genai#2315, #2414; not run",
+)
 PAIR = Fact(
     "model.draft",
     "A folder with both models has the target's genai_config.json, with the draft's decoder as model.draft; file names "
@@ -38,7 +44,9 @@ BUILDER = Fact(
 COUNTS = Fact("get_speculative_stats", "Accepted tokens include those past the end of the text.", "run")
 END = Fact("get_sequence", "Leaves out the token that ends the text; get_next_tokens has it.", "run")
 MIN_P = Fact("min_p", "Has no min-p: no settings for traces with it.", "run: refused as unknown")
-ONNXRUNTIME = Engine("onnxruntime", "0.18.0", (SAMPLED, MATCHED, MOST, PAIR, TOP_K, BUILDER, COUNTS, END, MIN_P))
+ONNXRUNTIME = Engine(
+    "onnxruntime", "0.18.0", (SAMPLED, MATCHED, MOST, ADAPTIVE, PAIR, TOP_K, BUILDER, COUNTS, END, MIN_P)
+)
 DRAFTS = 16
 """Most drafts of a call."""
 PRECISIONS = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}

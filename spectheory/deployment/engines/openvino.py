@@ -20,6 +20,13 @@ NOT_LOSSLESS = Fact(
     "run: `make evidence` refutes text and calls, k = 1, 3, 5, and passes sampling without a draft; the same fault: "
     "openvinotoolkit/openvino.genai#4190, open",
 )
+CONFIDENCE = Fact(
+    "assistant_confidence_threshold",
+    "In place of num_assistant_tokens: drafts as long as a candidate's probability is above it, with continuous "
+    "batching alone. Elsewhere num_assistant_tokens is a first value that moves with what is accepted. Neither is "
+    "predicted here.",
+    "documentation, openvinotoolkit/openvino.genai#3931, #2544; not run",
+)
 PRECISION = Fact(
     'INFERENCE_PRECISION_HINT="f32", KV_CACHE_PRECISION="f32"',
     "Left open, a CPU that has bfloat16 computes in it, and the cache has 8 bits: logits change.",
@@ -42,7 +49,7 @@ HEADS = Fact(
     "EAGLE-3 heads have an export of their own, and trees that grow by confidence: no settings here.",
     "documentation, openvinotoolkit/openvino.genai#3931; not run",
 )
-OPENVINO = Engine("openvino", "2026.4.1", (MATCHED, NOT_LOSSLESS, PRECISION, FORM, COUNTS, HEADS), True)
+OPENVINO = Engine("openvino", "2026.4.1", (MATCHED, NOT_LOSSLESS, CONFIDENCE, PRECISION, FORM, COUNTS, HEADS), True)
 
 
 def openvino_settings(ask: Ask) -> EngineSettings | None:

@@ -60,9 +60,15 @@ DFLASH = Fact(
     "taken to be first choices accepted with the target's probability.",
     "documentation, sgl-project/sglang#23553; not run",
 )
+ADAPTIVE = Fact(
+    "--speculative-adaptive",
+    "Changes num-steps between calls by the accepted lengths of the calls before. It is no stopping rule of the draft: "
+    "not predicted here.",
+    "documentation, sgl-project/sglang#21599, #23336; not run",
+)
 METHODS = ((DRAFT_MODEL, "STANDALONE"), ("eagle3", "EAGLE3"), ("mtp", "NEXTN"), ("dflash", "DFLASH"))
 """The algorithm of each kind of draft."""
-_FACTS = (FIRST_CHOICES, REFUSED, MATCHED, GROWN, HEADS, SAMPLED, DFLASH, MIN_P, DTYPE)
+_FACTS = (FIRST_CHOICES, REFUSED, MATCHED, GROWN, ADAPTIVE, HEADS, SAMPLED, DFLASH, MIN_P, DTYPE)
 SGLANG = Engine("sglang", "0.5.23", _FACTS, methods=METHODS)
 
 

@@ -27,6 +27,12 @@ HEADS = Fact(
     "P-EAGLE.",
     "documentation of 1.3.0rc27, NVIDIA/TensorRT-LLM#15775; not run",
 )
+LENGTHS = Fact(
+    "draft_len_schedule, acceptance_rate_threshold",
+    "Lengths by batch size; below a mean acceptance rate speculation is switched off for good. There is no stopping "
+    "rule of the draft.",
+    "documentation, NVIDIA/TensorRT-LLM#10860; not run",
+)
 METHODS = (
     (DRAFT_MODEL, "DraftTargetDecodingConfig"),
     ("eagle3", "Eagle3DecodingConfig"),
@@ -34,7 +40,7 @@ METHODS = (
     ("dflash", "DFlashDecodingConfig"),
 )
 """The class of each kind of draft."""
-TENSORRT_LLM = Engine("tensorrt-llm", "1.3.0rc29", (FIRST_CHOICES, SAMPLED, HEADS, DTYPE), methods=METHODS)
+TENSORRT_LLM = Engine("tensorrt-llm", "1.3.0rc29", (FIRST_CHOICES, SAMPLED, LENGTHS, HEADS, DTYPE), methods=METHODS)
 
 
 def tensorrt_settings(ask: Ask) -> EngineSettings | None:

@@ -57,6 +57,11 @@ BY_BATCH = Fact(
     "Sets k by the number of sequences in the batch.",
     "documentation of dynamic speculative decoding; not run",
 )
+NO_STOP = Fact(
+    '"draft_confidence_threshold"',
+    "There is no stopping rule of the draft: every call drafts num_speculative_tokens.",
+    "vllm-project/vllm#35301, open",
+)
 DTYPE = Fact(
     "--dtype", "It is the type of both models: the draft is loaded in the target's.", "source: `SpeculativeConfig`"
 )
@@ -92,7 +97,7 @@ METHODS = (
 )
 """The method of each kind of draft."""
 _VERIFYING = (FIRST_CHOICES, SAMPLED, BLOCK_IGNORED, MATCHED, CUT, MIN_P)
-_DRAFTING = (HEADS, PARALLEL, BY_BATCH, DTYPE, CPU_BUILD, LOOKUP_NGRAM_METHOD, SUFFIX_METHOD)
+_DRAFTING = (HEADS, PARALLEL, BY_BATCH, NO_STOP, DTYPE, CPU_BUILD, LOOKUP_NGRAM_METHOD, SUFFIX_METHOD)
 VLLM = Engine("vllm", "0.32.0", (*_VERIFYING, *_DRAFTING), methods=METHODS)
 DRAWN = {TOKEN: ("probabilistic", "standard"), ARGMAX: ("greedy", "standard")}
 """vLLM's names for sampling and rejecting drafts under each rule."""
