@@ -82,7 +82,8 @@ class Ask:
         """The fastest chain of at most `most` drafts under one of the rules (the first in case of a tie); None if the
         trace predicts none. Of chains that the draft ends those whose stopping rule is a `stop` take part.
         """
-        known = [p for rule in rules for p in self.chains.of(rule) if most is None or p.shape.nodes <= most]
+        of_rules = [p for rule in rules for p in self.chains.predictions if p.rule.name == rule]
+        known = [p for p in of_rules if most is None or p.shape.nodes <= most]
         known = [p for p in known if not isinstance(p.shape, Stopped) or (stop and isinstance(p.shape.stop, stop))]
         return max(known, key=lambda p: p.gain) if known else None
 
