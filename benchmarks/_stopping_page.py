@@ -78,8 +78,8 @@ def summary(answers: list[dict[str, Any]]) -> str:
     compared, wrong, beyond = (sum(answer[name] for answer in answers) for name in VERDICT[:3])
     inside = sum(row["drafted"]["inside"] for row in rows)
     return (
-        f"Of {compared} comparisons {wrong} disagree and {beyond} are beyond 3 deviations. {inside} of {len(rows)} counts "
-        "of drafted tokens are\ninside their intervals, which reach over two estimates and so are wider than 95%."
+        f"Of {compared} comparisons {wrong} disagree and {beyond} are beyond 3 deviations. {inside} of {len(rows)} "
+        "counts of drafted tokens are\ninside their intervals, which reach over two estimates and so are wider than 95%."
     )
 
 
