@@ -10,11 +10,13 @@ from spectheory.cli.iid_bounds import CLOSED_FORMS, Cells, closed_forms
 from spectheory.cli.progress import working
 from spectheory.drafting import Chain
 from spectheory.errors import TraceError
+from spectheory.intervals import Interval
 from spectheory.limits import StepLaw, renewal_bound
 from spectheory.limits.claims import BRANCHING_FORMS, IID_CHANNEL, ONE_CALL, TEXT, LimitClaim
 from spectheory.limits.text import MOST_WALK
+from spectheory.prediction.one_call import one_call_bound
 from spectheory.prediction.over_prompts import Prompts, few_prompts
-from spectheory.prediction.trace_limits import Limits, limits_of
+from spectheory.prediction.trace_limits import Limits, TextLimit
 from spectheory.reports import BoundsAnswer
 from spectheory.reports.bounds import DETERMINISTIC, SAMPLED
 from spectheory.reports.remarks import origin
@@ -28,17 +30,17 @@ def of_trace(trace: Trace, nodes: list[int]) -> BoundsAnswer:
     trace.require_scores("a limit")
     ranked = [rule for rule in _with_ranks() if _channel(rule, trace, 1) is not None]
     with working("working out the limits"):
-        limits, notes = _measured(trace, nodes)
+        measured, notes = _measured(trace, nodes)
         notes += _unranked(trace)
         moments, law = _moments(trace), _sampled_steps(trace)
         rows: dict[int, Cells] = {}
         for capacity in nodes:
-            found = limits.get(capacity, Limits())
+            of_text, of_call = measured.get(capacity, (None, None))
             rows[capacity] = {
-                "text": found.text,
+                "text": of_text,
                 **(closed_forms(*moments, capacity) if moments else dict.fromkeys(CLOSED_FORMS, None)),
                 "numeric": renewal_bound(law, capacity) + 1 if law else None,
-                "one_call": found.one_call,
+                "one_call": of_call,
                 **{f"channel_{rule.name}": _channel(rule, trace, capacity) for rule in ranked},
             }
     facts: dict[str, object] = {"texts": len(trace.texts), "positions": len(trace)}
@@ -61,7 +63,7 @@ def _tables(ranked: Iterable[RankRule], columns: Columns) -> dict[str, Mapping[s
     return {DETERMINISTIC: {TEXT.key: TEXT, **forms}, SAMPLED: {ONE_CALL.key: ONE_CALL, **channels}}
 
 
-def _measured(trace: Trace, nodes: list[int]) -> tuple[dict[int, Limits], list[str]]:
+def _measured(trace: Trace, nodes: list[int]) -> tuple[dict[int, tuple[Interval | None, Interval | None]], list[str]]:
     """B6 and the one-call bound for the sizes that texts have room for, and why others are missing."""
     if trace.provenance.get("origin") == GIVEN_TEXT:
         return {}, ["The text was given, not sampled from the target: no B6, 1 call or numeric, which need samples."]
@@ -72,7 +74,8 @@ def _measured(trace: Trace, nodes: list[int]) -> tuple[dict[int, Limits], list[s
     if not served:
         return {}, notes
     prompts = Prompts(trace.texts)
-    return limits_of(prompts, trace, served), [*notes, *few_prompts(prompts.count)]
+    text, calls = TextLimit(prompts, trace, max(served)), one_call_bound(prompts, trace, served)
+    return {k: (text.at(k), calls.get(k)) for k in served}, [*notes, *few_prompts(prompts.count)]
 
 
 def _with_ranks() -> list[RankRule]:

@@ -8,7 +8,16 @@ from typing import Any
 
 from spectheory.errors import load_extra
 from spectheory.intervals import Interval
-from spectheory.limits.claims import IDEALISED, IID_BRANCHING, IID_CHANNEL, IID_FORMULA, ONE_CALL, TEXT, LimitClaim
+from spectheory.limits.claims import (
+    BY_START,
+    IDEALISED,
+    IID_BRANCHING,
+    IID_CHANNEL,
+    IID_FORMULA,
+    TEXT,
+    WHOLE_DECODING,
+    LimitClaim,
+)
 from spectheory.plots.style import GREY, Artist, Axes, LineEnd, colours_of, name_ends, note, save_figure
 from spectheory.prediction import Label, Plan, Prediction
 
@@ -64,7 +73,8 @@ def write_figures(plan: Plan, folder: Path) -> list[Path]:
 
 
 _LINES: Mapping[LimitClaim, tuple[str, Any]] = {
-    ONE_CALL: ("any lossless rule", "-"),
+    WHOLE_DECODING: ("any lossless rule", "-"),
+    BY_START: ("any lossless rule", "-"),
     IID_FORMULA: ("token", (0, (1, 1))),
     TEXT: ("drafts that do not sample", "--"),
     IID_BRANCHING: ("B6", "-."),

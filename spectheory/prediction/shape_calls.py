@@ -15,7 +15,7 @@ from spectheory.errors import SettingError
 from spectheory.prediction.cross_fit import PARTS, cross_fitted
 from spectheory.prediction.grown_trees import check_grown
 from spectheory.prediction.over_prompts import Prompts
-from spectheory.prediction.paths import TextCalls, calls_of_chains, calls_of_tree, tree_survival
+from spectheory.prediction.paths import TextCalls, calls_and_visits, calls_of_chains, calls_of_tree, tree_survival
 from spectheory.prediction.tree_search import text_tree
 from spectheory.trace import RECORDED_RANKS, Trace
 from spectheory.verification import Columns, GrownMatch, PathRule, RankRule
@@ -70,7 +70,8 @@ class ShapeCalls:
     `shape` is what `wanted` became; of a copied chain also how often it is short. `calls` are exact, or unbiased
     estimates if the rule's ranks are `estimated`; with a searched tree each text has those of the tree found on other
     prompts, which `held_out` says. `first` ``[N]`` is P(tau >= 1) of a call that starts at each position, `by_drafted`
-    ``[texts, k + 1]`` the calls by the tokens that they draft, where that varies.
+    ``[texts, k + 1]`` the calls by the tokens that they draft, where that varies, `visits` ``[N]`` the expected calls
+    that start at each position, for rules whose drafts do not sample.
     """
 
     wanted: Wanted
@@ -79,6 +80,7 @@ class ShapeCalls:
     first: Floats
     held_out: bool = True
     by_drafted: NDArray[np.int64] | None = None
+    visits: Floats | None = None
 
 
 def takes(rule: PathRule, wanted: Wanted) -> bool:
@@ -149,7 +151,8 @@ def calls_by_shape(
         for shape in chains:
             counts = calls_by_drafted(trace, rule, shape, prefill_emits_token=prefill_emits_token)
             made = drafted(rule, shape, counts, parallel=by_parallel_head(trace.provenance))
-            yield ShapeCalls(shape, made, of_chain[shape.k], survival[:, 0], by_drafted=counts)
+            visits = _visits(rule, survival[:, : shape.k], trace)
+            yield ShapeCalls(shape, made, of_chain[shape.k], survival[:, 0], by_drafted=counts, visits=visits)
     for other in wanted:
         if not isinstance(other, Chain):
             yield _with_ranks(trace, rule, other, prefill_emits_token)
@@ -191,7 +194,13 @@ def _with_ranks(trace: Trace, rule: PathRule, wanted: Wanted, prefill_emits_toke
         return _searched(trace, rule, wanted, prefill_emits_token)
     survival, leaves = survival_of(rule, wanted, trace.columns)
     calls = calls_of_tree(survival, leaves, trace.lengths, prefill_emits_token=prefill_emits_token)
-    return ShapeCalls(wanted, drafted(rule, wanted, parallel=by_parallel_head(trace.provenance)), calls, survival[:, 0])
+    made = drafted(rule, wanted, parallel=by_parallel_head(trace.provenance))
+    return ShapeCalls(wanted, made, calls, survival[:, 0], visits=_visits(rule, survival, trace))
+
+
+def _visits(rule: PathRule, survival: Floats, trace: Trace) -> Floats | None:
+    """Expected calls that start at each position; None for rules whose drafts sample."""
+    return calls_and_visits(survival, trace.lengths)[1] if "text" in rule.bound_by else None
 
 
 @dataclass(frozen=True)
