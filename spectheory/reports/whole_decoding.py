@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from spectheory.drafting import Chain
 from spectheory.intervals import Interval
-from spectheory.limits.claims import BY_START, WHOLE_DECODING, LimitClaim
+from spectheory.limits.claims import BY_START, TEXT, WHOLE_DECODING, LimitClaim
 from spectheory.prediction import Prediction
 from spectheory.verification import BlockVerification
 
@@ -44,6 +44,12 @@ def _percent(prediction: Prediction) -> str:
 def _escaping(predictions: Sequence[Prediction], limit: LimitClaim) -> list[str]:
     """Which settings the limit does not bind."""
     free = list(dict.fromkeys(p.rule.name for p in predictions if limit.key not in p.rule.bound_by))
+    unsampled = list(dict.fromkeys(p.rule.name for p in predictions if TEXT.key in p.rule.bound_by))
     free += ["trees"] if not all(p.label.chain for p in predictions) else []
-    drafts = "their drafts are not one chain drawn from the draft's pmfs"
-    return [f"{limit.name} does not bind {', '.join(free)}: {drafts}."] if free else []
+    lines = [f"{limit.name} does not bind {', '.join(free)}: their drafts are not one chain drawn from the draft's pmfs."]
+    if unsampled:
+        lines.append(
+            f"B6 of {', '.join(unsampled)}, whose drafts do not sample, is a bound on one call, averaged over the "
+            "starts of their own calls: an estimate, as other such drafts start elsewhere."
+        )
+    return lines if free else []
