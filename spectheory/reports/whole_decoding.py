@@ -46,7 +46,9 @@ def _escaping(predictions: Sequence[Prediction], limit: LimitClaim) -> list[str]
     free = list(dict.fromkeys(p.rule.name for p in predictions if limit.key not in p.rule.bound_by))
     unsampled = list(dict.fromkeys(p.rule.name for p in predictions if TEXT.key in p.rule.bound_by))
     free += ["trees"] if not all(p.label.chain for p in predictions) else []
-    lines = [f"{limit.name} does not bind {', '.join(free)}: their drafts are not one chain drawn from the draft's pmfs."]
+    lines = [
+        f"{limit.name} does not bind {', '.join(free)}: their drafts are not one chain drawn from the draft's pmfs."
+    ]
     if unsampled:
         lines.append(
             f"B6 of {', '.join(unsampled)}, whose drafts do not sample, is a bound on one call, averaged over the "

@@ -1,4 +1,4 @@
-"""Limits over a whole decoding (§12): L beside a plain recursion, B7 as block verification's value, what reports say."""
+"""Limits over a whole decoding (§12): L beside a plain recursion, B7 as block verification's value, and reports."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from spectheory.verification.by_start import PREFIX
 
 ROUNDING = 1e-12
 """Relative: sums of a few hundred terms in double precision."""
-LENGTHS = np.array([7, 1, 12, 4, 12])
+LENGTHS = np.array([7, 1, 30, 4, 30])
 DEPTH = 5
 CHAINS = [Chain(k) for k in range(1, DEPTH + 1)]
 
@@ -32,7 +32,7 @@ def masses(rng: np.random.Generator, kind: str) -> NDArray[np.float64]:
     """Block verification's survival by start, unrelated from start to start; past the end it carries no meaning."""
     tokens = int(LENGTHS.sum())
     if kind == "one-hot":
-        return (rng.integers(0, DEPTH + 1, tokens)[:, None] >= np.arange(1, DEPTH + 1)).astype(np.float64)
+        return (rng.choice([0, 1, DEPTH], tokens)[:, None] >= np.arange(1, DEPTH + 1)).astype(np.float64)
     walks = np.cumsum(rng.normal(-0.2, 0.8, (tokens, DEPTH)), axis=1)
     return np.exp(np.minimum(0.0, np.minimum.accumulate(walks, axis=1)))
 
@@ -86,11 +86,10 @@ def pair(origin: str = "", by_start: bool = False) -> Trace:
         columns[PREFIX + "log_draft"] = np.minimum(0.0, ahead + rng.normal(-0.2, 0.6, ahead.shape))
         columns["log_draft"] = columns[PREFIX + "log_draft"][:, 0]
     columns["greedy_agreement"] = rng.random(160) < 0.6
-    columns["draft_rank"] = columns[PREFIX + "draft_rank"] = rng.integers(1, 3, 160)
+    columns["draft_rank"] = rng.integers(1, 3, 160)
     if by_start:
         columns[PREFIX + "draft_rank"] = rng.integers(1, 3, (160, DEPTH))
-    else:
-        del columns[PREFIX + "draft_rank"]
+        columns[PREFIX + "draft_rank"][:, 0] = columns["draft_rank"]
     texts = tuple(TextInfo(str(n), 16, prompt=str(n // 2)) for n in range(10))
     return Trace(columns, texts, {"origin": origin} if origin else {})
 
