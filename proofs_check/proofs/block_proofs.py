@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proofs_check.evidence.symbolic import Step, in_words, same, valid
+from proofs_check.evidence.symbolic import Step, same, valid
 from proofs_check.proofs.path_proofs import LARGEST
 from proofs_check.statement.arithmetic import shares, smaller
 from proofs_check.statement.claims import at_most, equal
@@ -10,8 +10,8 @@ from proofs_check.statement.claims import at_most, equal
 MASSES: tuple[Step, ...] = (
     *LARGEST,
     valid(
-        "so s_i <= mu_i at every depth, with mu_0 = 1 and mu_(i+1)(xz) = min(p mu_i(x), Q(xz)); if mu_i is the least of "
-        "terms, here two, mu_(i+1) is the least of p times each of them and of Q: mu_i(x) = min over j of "
+        "so s_i <= mu_i at every depth, with mu_0 = 1 and mu_(i+1)(xz) = min(p mu_i(x), Q(xz)); if mu_i is the least "
+        "of terms, here two, mu_(i+1) is the least of p times each of them and of Q: mu_i(x) = min over j of "
         "Q(x_1..x_j) P(x_(j+1)..x_i)",
         lambda p, a, b, Q: equal(smaller(p * smaller(a, b), Q), smaller(smaller(p * a, p * b), Q)),
         lambda p, a, b, Q: [p >= 0],
@@ -34,15 +34,16 @@ COST: tuple[Step, ...] = (
         "for block verification C = V, so with mu_0 = 1 the sum of mu D over all depths is D(w) + sum_(i>=1) mu_i(x) "
         "D(wx) = 1 where the text goes on, here with two runs; where it has ended V and D are 0",
         lambda V, v, m, n, D, E: equal((V - v) + (m * D + n * E), 1),
-        lambda V, v, m, n, D, E: [V == 1 + v - (m * D + n * E)],
+        lambda V, v, m, n, D, E: [1 + v - (m * D + n * E) == V],
     ),
 )
 """(ii): this call now and block verification afterwards; the renewal identity."""
 
 SHIFT: tuple[Step, ...] = (
     valid(
-        "from w, a run that begins with z: the terms j >= 1 of its mass's minimum are q(z) times those of the rest from "
-        "wz, the term j = 0 is p(z) P. One token y more: min(p(y) min(p P, q m), q Q) = min(p P p(y), q min(p(y) m, Q))",
+        "from w, a run that begins with z: the terms j >= 1 of its mass's minimum are q(z) times those of the rest "
+        "from wz, the term j = 0 is p(z) P. One token y more: min(p(y) min(p P, q m), q Q) = min(p P p(y), q min(p(y) "
+        "m, Q))",
         lambda y, p, P, q, m, Q: equal(
             smaller(y * smaller(p * P, q * m), q * Q), smaller(p * P * y, q * smaller(y * m, Q))
         ),
@@ -90,7 +91,7 @@ OPTIMAL: tuple[Step, ...] = (
         "a policy: after every history its call has some s, and if what comes after costs J >= V at all longer texts "
         "(whatever the history), J(w) = 1 + sum a J >= 1 + sum a V = C_s(w) >= V(w), here with two outputs",
         lambda a, b, J, K, v, w, V: at_most(V, 1 + a * J + b * K),
-        lambda a, b, J, K, v, w, V: [a >= 0, b >= 0, v <= J, w <= K, V <= 1 + a * v + b * w],
+        lambda a, b, J, K, v, w, V: [a >= 0, b >= 0, v <= J, w <= K, 1 + a * v + b * w >= V],
     ),
 )
 """No policy needs fewer."""
@@ -108,8 +109,8 @@ REGRET: tuple[Step, ...] = (
         ),
     ),
     same(
-        "let L be the mean loss of a policy from a text on, J = V + L. With g = C_s(w) - V(w), J(w) = 1 + sum a (V + L) "
-        "= C_s(w) + sum a L, so L(w) = g + sum a L: the losses of all its calls, added up, here with two outputs",
+        "let L be the mean loss of a policy from a text on, J = V + L. With g = C_s(w) - V(w), J(w) = 1 + sum a (V + "
+        "L) = C_s(w) + sum a L, so L(w) = g + sum a L: the losses of all its calls, added up, here with two outputs",
         lambda a, b, v, w, L, M, V: (
             (1 + a * (v + L) + b * (w + M)) - V,
             (1 + a * v + b * w - V) + (a * L + b * M),
@@ -149,8 +150,8 @@ FAMILY: tuple[Step, ...] = (
 
 LENGTHS: tuple[Step, ...] = (
     valid(
-        "k(wz) >= k(w) - 1: the sum over i < k(w) of the call after wz is a part of its renewal sum R, as its terms are "
-        "non-negative: a <= q (R - rest) <= q R; nothing else changes",
+        "k(wz) >= k(w) - 1: the sum over i < k(w) of the call after wz is a part of its renewal sum R, as its terms "
+        "are non-negative: a <= q (R - rest) <= q R; nothing else changes",
         lambda q, a, R, rest, part: at_most(a, q * R),
         lambda q, a, R, rest, part: [*shares(q), rest >= 0, part + rest == R, a <= q * part],
     ),

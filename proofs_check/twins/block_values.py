@@ -84,10 +84,11 @@ def _grown(
 ) -> Masses:
     """Masses depth by depth: from a run's mass, p and q of the next token, and q of the longer run."""
     masses: Masses = [{(): ONE}]
-    drawn = {(): ONE}
+    drawn: dict[Prefix, Fraction] = {(): ONE}
     draft = problem.draft_from(text)
     for _ in range(problem.drafts(text)):
-        grown, longer = {}, {}
+        grown: dict[Prefix, Fraction] = {}
+        longer: dict[Prefix, Fraction] = {}
         for run, mass in masses[-1].items():
             p, q = problem.target(text + run), draft(text + run)
             for z in range(problem.tokens):
@@ -99,7 +100,7 @@ def _grown(
 
 
 def least_of_products(problem: Problem, text: Prefix) -> Masses:
-    """min over j of q(x_1..x_j) p(x_(j+1)..x_i): the closed form of block verification's masses."""
+    """The least over j of q(x_1..x_j) p(x_(j+1)..x_i): the closed form of block verification's masses."""
     p, q = problem.target, problem.draft_from(text)
 
     def probability(model: Model, run: Prefix, start: int, end: int) -> Fraction:
@@ -163,3 +164,33 @@ def drop(problem: Problem, value: Value) -> Value:
 def weighed(text: Prefix, masses: Masses, of: Value) -> Fraction:
     """Sum over depths and runs of mass times a value, the empty run included."""
     return sum((mass * of(text + run) for depth in masses for run, mass in depth.items() if mass), Fraction(0))
+
+
+# Laws, not means: what the theorem does not speak of
+
+
+def beyond(problem: Problem, calls: int, of: MassesOf = block_masses) -> Fraction:
+    """P(the decoding takes more than so many calls), if every call has the masses of one rule."""
+
+    @cache
+    def more(text: Prefix, left: int) -> Fraction:
+        if problem.ended(text) or not left:
+            return Fraction(not problem.ended(text))
+        found = stops(problem, text, of(problem, text)).items()
+        return sum((share * more(text + output, left - 1) for output, share in found if share), Fraction(0))
+
+    return more((), calls)
+
+
+def tokens_after(problem: Problem, calls: int, of: MassesOf = block_masses) -> Fraction:
+    """The expected number of tokens that so many calls give, of a text that goes on."""
+
+    @cache
+    def mean(text: Prefix, left: int) -> Fraction:
+        if not left:
+            return Fraction(0)
+        found = stops(problem, text, of(problem, text)).items()
+        given = (share * (len(output) + mean(text + output, left - 1)) for output, share in found if share)
+        return sum(given, Fraction(0))
+
+    return mean((), calls)

@@ -102,7 +102,7 @@ def _call(
                     reached.add(after)
         programme.share_of(start, acts, float(share))
     for leaf, share in _leaves(problem, text, drafts + 1):
-        agreeing = {}
+        agreeing: dict[int, float] = {}
         for end in range(1, len(leaf) + 1):
             rest = float(_probability(problem.target, text + leaf[:end], leaf[end:]))
             agreeing |= dict.fromkeys(outputs[leaf[:end]], rest)
