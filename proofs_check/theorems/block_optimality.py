@@ -29,7 +29,6 @@ from proofs_check.statement.arithmetic import shares, smaller
 from proofs_check.statement.claims import Claim, at_most
 from proofs_check.twins.block_values import block_masses, token_masses
 from simulations.counts.quantities import Mean
-from simulations.predicted.decoding import calls_of
 from simulations.verdicts.predictions import Predicted
 from spectheory.verification import BlockVerification, TokenVerification
 
@@ -48,6 +47,8 @@ TREES = {"chains": "yin2024", "length": 6, "paths": [[1], [1, 1]]}
 
 def no_fewer(more: int, _: str, given: Parameters) -> Iterator[Predicted]:
     """Calls are no fewer than block verification's with so many drafts more."""
+    from simulations.predicted.decoding import calls_of  # needs numba
+
     k = given.get("k") or len(given["paths"])
     least = calls_of("block", {"chains": "yin2024", "length": given["length"], "k": k + more}).expected
     yield Predicted("calls per text", "B7", Mean("calls", 1, given["length"]), least, "lower bound")
