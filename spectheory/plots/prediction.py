@@ -24,8 +24,13 @@ from spectheory.prediction import Label, Plan, Prediction
 
 def tokens_per_call(ax: Axes, plan: Plan) -> list[Artist]:
     """Tokens per call of chains against k: every rule with its interval, the i.i.d. formula, and the limits."""
-    artists, labels = _curves(ax, plan, plan.chains, _tokens_of, lambda _, top: top.rule.label)
-    artists += _limits(ax, plan.of(plan.chains[0]), _LINES, labels)
+
+    def name(label: Label, top: Prediction) -> str:
+        return f"{top.rule.label}, the limit B7" if label.rule == "block" and top.limits.decoding else top.rule.label
+
+    artists, labels = _curves(ax, plan, plan.chains, _tokens_of, name)
+    shown = [claim for claim in _LINES if claim is not WHOLE_DECODING or not plan.of("block")]
+    artists += _limits(ax, plan.of(plan.chains[0]), {claim: _LINES[claim] for claim in shown}, labels)
     _finish(ax, labels, "drafted tokens per call, k", "tokens per target call")
     ax.set_title("What the pair gives (colour), and what to compare it with (grey)", loc="left")
     return artists

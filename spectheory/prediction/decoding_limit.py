@@ -92,13 +92,13 @@ def _backwards(
     depth = int(ks.max())
     ahead = np.zeros((depth + 1, len(ks), len(lengths)))  # L after 1, 2, ... tokens more
     reached = (np.arange(1, depth + 1)[:, None] <= ks)[..., None]
-    for left in range(1, int(lengths.max(initial=0)) + 1):
-        texts = int(np.searchsorted(-lengths, -left, side="right"))
+    as_long = len(lengths) - np.searchsorted(lengths[::-1], np.arange(1, lengths.max(initial=0) + 1))
+    for left, texts in enumerate(as_long.tolist(), 1):
         ahead = ahead[:, :, :texts]
         seen = min(depth, left - 1)
         low = np.minimum.accumulate(ahead[: seen + 1], axis=0)
         kept = survival[ends[:texts] - left, :seen].T[:, None]
         # Summed by parts, with M_0 = 1: every draft accepted moves the least value ahead down.
-        new = 1 + low[0] + np.sum(np.diff(low, axis=0) * (kept * reached[:seen]), axis=0)
+        new = 1 + low[0] + ((low[1:] - low[:-1]) * (kept * reached[:seen])).sum(axis=0)
         ahead = np.concatenate([new[None], ahead[:-1]])
         yield left, new

@@ -13,6 +13,7 @@ from spectheory.prediction.recorded_readings import RecordedReading
 from spectheory.reports.base import Report
 from spectheory.reports.recorded import recorded_table
 from spectheory.reports.table import Cell, Column, Row, Table, Value
+from spectheory.reports.whole_decoding import whole_decoding
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,9 @@ def deployment_report(answer: DeploymentAnswer) -> Report:
         *([_engines_table(answer.engines)] if answer.engines else []),
         *([recorded_table(answer.recorded)] if answer.recorded else []),
     ]
+    limit = whole_decoding([answer.chain.prediction])
     claims = footnotes(distance.limit for distance in answer.distances)
-    return Report(_content(answer), pieces, _headline(answer), [*answer.notes, *claims])
+    return Report(_content(answer), pieces, _headline(answer), [*answer.notes, *limit, *claims])
 
 
 def _headline(answer: DeploymentAnswer) -> str:
