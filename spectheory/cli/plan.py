@@ -38,7 +38,7 @@ from spectheory.deployment import (
     without_stop,
 )
 from spectheory.drafting import Stopped
-from spectheory.limits.claims import ONE_CALL
+from spectheory.limits.claims import BY_START, WHOLE_DECODING
 from spectheory.plots.deployment import write_batches, write_ranking
 from spectheory.prediction.over_prompts import Prompts, few_prompts
 from spectheory.prediction.recorded import check_depth
@@ -122,10 +122,14 @@ def _answer(question: PlanOptions, drafts: list[Draft], rules: list[PathRule] | 
 
 
 def _distances(best: Candidate, chain: Candidate) -> list[Distance]:
-    """Limits of the best setting; for a tree also the one-call bound of the fastest chain, as it is about chains."""
-    of_chain = [] if best.kind == "chain" else [d for d in distances(chain.prediction) if d.limit is ONE_CALL]
-    limit = replace(ONE_CALL, name=f"{ONE_CALL.name}, {chain.shape}")
-    return [*distances(best.prediction), *(replace(d, limit=limit, binds=False) for d in of_chain)]
+    """Limits of the best setting; for a tree also the limit of the fastest chain's decoding, as it is about chains."""
+    of_chain = [] if best.kind == "chain" else distances(chain.prediction)
+    asides = [
+        replace(d, limit=replace(d.limit, name=f"{d.limit.name}, {chain.shape}"), binds=False)
+        for d in of_chain
+        if d.limit in (WHOLE_DECODING, BY_START)
+    ]
+    return [*distances(best.prediction), *asides]
 
 
 def _batches(question: PlanOptions, chain: Candidate) -> list[BatchChoice]:

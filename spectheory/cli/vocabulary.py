@@ -78,6 +78,7 @@ MAX_WIDTH = option("--max-width", "INT", SHAPES, "Most nodes of one depth; with 
 MAX_RANK = option("--max-rank", "INT", SHAPES, "Ranks that are counted one by one.")
 CONSECUTIVE = option("--consecutive", "", SHAPES, "Siblings have ranks 1..m, as for recursive rejection.")
 BIAS = option("--bias", "SHARE", SHAPES, "Share of over-acceptance in [0, 1]; 0 is lossless.")
+CHAINS = option("--chains", "INT", SHAPES, "i.i.d. chains that a call drafts, for a bound of its own; with a trace.")
 RECOVERY = option("--recovery", "NAME", SHAPES, "What rejected tokens are recovered from: optimal or target.")
 DRAFTS = option("--drafts", "INT", SHAPES, "M, the number of drafts in a batch of yin2024.")
 PRINTED = option("--printed", "", SHAPES, "Run Algorithm 4 of yin2024 exactly as printed (Y3/printed).")

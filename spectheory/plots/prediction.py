@@ -8,15 +8,30 @@ from typing import Any
 
 from spectheory.errors import load_extra
 from spectheory.intervals import Interval
-from spectheory.limits.claims import IDEALISED, IID_BRANCHING, IID_CHANNEL, IID_FORMULA, ONE_CALL, TEXT, LimitClaim
+from spectheory.limits.claims import (
+    BY_START,
+    IDEALISED,
+    IID_BRANCHING,
+    IID_CHANNEL,
+    IID_FORMULA,
+    TEXT,
+    WHOLE_DECODING,
+    LimitClaim,
+)
 from spectheory.plots.style import GREY, Artist, Axes, LineEnd, colours_of, name_ends, note, save_figure
 from spectheory.prediction import Label, Plan, Prediction
 
 
 def tokens_per_call(ax: Axes, plan: Plan) -> list[Artist]:
     """Tokens per call of chains against k: every rule with its interval, the i.i.d. formula, and the limits."""
-    artists, labels = _curves(ax, plan, plan.chains, _tokens_of, _rule_of)
-    artists += _limits(ax, plan.of(plan.chains[0]), _LINES, labels)
+
+    def name(label: Label, top: Prediction) -> str:
+        rule = f"{top.rule.label}, the limit B7" if label.rule == "block" and top.limits.decoding else top.rule.label
+        return f"{top.rule.label}, {label.stop}" if label.stop else rule
+
+    artists, labels = _curves(ax, plan, plan.chains, _tokens_of, name)
+    shown = [claim for claim in _LINES if claim is not WHOLE_DECODING or not plan.of("block")]
+    artists += _limits(ax, plan.of(plan.chains[0]), {claim: _LINES[claim] for claim in shown}, labels)
     _finish(ax, labels, "drafted tokens per call, k", "tokens per target call")
     ax.set_title("What the pair gives (colour), and what to compare it with (grey)", loc="left")
     return artists
@@ -64,18 +79,14 @@ def write_figures(plan: Plan, folder: Path) -> list[Path]:
 
 
 _LINES: Mapping[LimitClaim, tuple[str, Any]] = {
-    ONE_CALL: ("any lossless rule", "-"),
+    WHOLE_DECODING: ("any lossless rule", "-"),
+    BY_START: ("any lossless rule", "-"),
     IID_FORMULA: ("token", (0, (1, 1))),
     TEXT: ("drafts that do not sample", "--"),
     IID_BRANCHING: ("B6", "-."),
     IID_CHANNEL: ("trees", (0, (5, 1, 1, 1, 1, 1))),
 }
 """What each limit is about, in few words, and how its line is drawn."""
-
-
-def _rule_of(label: Label, top: Prediction) -> str:
-    """The rule of a chain in words, and where its draft stops."""
-    return f"{top.rule.label}, {label.stop}" if label.stop else top.rule.label
 
 
 def _tokens_of(prediction: Prediction) -> Interval:

@@ -18,6 +18,8 @@ from spectheory.prediction.drafted_lengths import DraftedLengths
 from spectheory.prediction.over_prompts import Prompts, interval, ratio
 
 Floats = NDArray[np.float64]
+ROUNDING = 1e-12
+"""Relative: certain bounds that differ by less are equal."""
 
 
 def drafted_per_call(prompts: Prompts, found: DraftedLengths, k: int, *, inside: bool) -> Interval:
@@ -116,8 +118,8 @@ def _cut(estimates: Sequence[Interval], low: Interval, high: Interval) -> Interv
     """The range of the estimates inside the certain bounds, whose own ranges are over prompts."""
     middle = float(np.mean([each.best for each in estimates]))
     best = min(max(middle, low.best), high.best)
-    if low.low == high.high:
-        return Interval.exact(best)
+    if np.isclose(low.best, high.best, rtol=ROUNDING, atol=0):  # the texts settle it
+        return Interval.exact(best) if low.low == high.high else low
     if "estimate" in {each.kind for each in estimates}:  # one prompt says nothing of the error
         return Interval(low.best, best, high.best, "bound")
     least, most = min(each.low for each in estimates), max(each.high for each in estimates)

@@ -15,6 +15,7 @@ from spectheory.reports.adaptive import adaptive_sentence, adaptive_table
 from spectheory.reports.base import Report
 from spectheory.reports.recorded import recorded_table
 from spectheory.reports.table import Cell, Column, Row, Table, Value
+from spectheory.reports.whole_decoding import whole_decoding
 
 
 @dataclass(frozen=True)
@@ -48,11 +49,12 @@ def deployment_report(answer: DeploymentAnswer) -> Report:
         *([_engines_table(answer.engines)] if answer.engines else []),
         *([recorded_table(answer.recorded)] if answer.recorded else []),
     ]
+    limit = whole_decoding([answer.chain.prediction])
     claims = footnotes(distance.limit for distance in answer.distances)
     headline = _headline(answer)
     if answer.adaptive:
         headline = f"{headline}. {adaptive_sentence(answer.adaptive)}"
-    return Report(_content(answer), pieces, headline, [*answer.notes, *claims])
+    return Report(_content(answer), pieces, headline, [*answer.notes, *limit, *claims])
 
 
 def _headline(answer: DeploymentAnswer) -> str:

@@ -9,12 +9,14 @@ from typing import Any
 from spectheory.drafting import Chain
 from spectheory.intervals import Interval
 from spectheory.limits.claims import (
+    BY_START,
     IID_BRANCHING,
     IID_CHANNEL,
     IID_FORMULA,
+    ON_DECODINGS,
     ON_TRACES,
-    ONE_CALL,
     TEXT,
+    WHOLE_DECODING,
     LimitClaim,
     footnotes,
 )
@@ -30,6 +32,7 @@ from spectheory.reports.policies import policies
 from spectheory.reports.recorded import recorded_notes, recorded_table
 from spectheory.reports.remarks import IN_LOOP, NO_COST, origin
 from spectheory.reports.table import Cell, Column, Table
+from spectheory.reports.whole_decoding import whole_decoding
 from spectheory.verification import GreedyMatch, RankRule
 
 Aside = tuple[str, Callable[[Sequence[Prediction]], float | None]]
@@ -112,7 +115,7 @@ def _chains_table(plan: Plan, *, with_limits: bool) -> Table:
     t1 = f"\n{ranked.name}" if isinstance(ranked, RankRule) and ranked.name != "recursive" else ""
     asides = [
         _first(IID_FORMULA, f"\n{plan.chains[0]}"),
-        *(_first(claim) for claim in (ONE_CALL, TEXT, IID_BRANCHING)),
+        *(_first(claim) for claim in (*_of_decodings(plan), TEXT, IID_BRANCHING)),
         _first(IID_CHANNEL, t1),
     ]
     return _by_nodes(TOKENS, plan, plan.chains, lambda p: p.tokens_per_call, asides)
@@ -140,6 +143,14 @@ def _drafted_table(plan: Plan) -> Table:
     ]
     title = "Drafted tokens per call, at most k, where the draft stops"
     return replace(_by_nodes(title, plan, _stopped(plan), lambda p: p.drafted), notes=notes)
+
+
+def _of_decodings(plan: Plan) -> list[LimitClaim]:
+    """The limit of whole decodings, unless a column of the table is that limit: block verification is B7."""
+    chains = [p for label in plan.chains for p in plan.of(label)]
+    if not plan.of("block") and any(p.limits.decoding for p in chains):
+        return [WHOLE_DECODING]
+    return [BY_START] if any(p.limits.decoding_by_start for p in chains) else []
 
 
 def _first(claim: LimitClaim, of: str = "") -> Aside:
@@ -242,6 +253,7 @@ def _notes(plan: Plan, in_loop: bool) -> list[str]:
     estimated = dict.fromkeys(p.rule.name for p in plan.predictions if _from_estimates(p))
     lines = [
         *policies(plan),
+        *whole_decoding(plan.predictions),
         COUNTED,
         "They are exact for the texts of the trace; intervals (95%) are over prompts.",
     ]
@@ -281,7 +293,8 @@ def _notes(plan: Plan, in_loop: bool) -> list[str]:
 
 def _claims(plan: Plan) -> list[str]:
     """What the limits claim that the tables show."""
-    shown = [*ON_TRACES, IID_FORMULA] if plan.chains else [claim for claim in ON_TRACES if claim is not ONE_CALL]
+    others = [claim for claim in ON_TRACES if claim.scope is not ON_DECODINGS]
+    shown = [*_of_decodings(plan), *others, IID_FORMULA] if plan.chains else others
     known = [claim for claim in shown if any(p.compared(claim) is not None for p in plan.predictions)]
     lumped = (
         "T1 counts all ranks above 8 (or above those recorded) as one. For rules without ranks it uses the ranks of "

@@ -63,6 +63,7 @@ def test_a_threshold_that_is_never_reached_is_the_fixed_chain(
         for one, other in ((fixed.tokens_per_call, free.tokens_per_call), (fixed.speedup, free.speedup)):
             assert one is not None
             assert other is not None
+            assert other.kind == "statistical"
             assert [other.low, other.best, other.high] == pytest.approx([one.low, one.best, one.high], rel=1e-12)
 
 
