@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -22,11 +22,24 @@ class Stops(NamedTuple):
     keeps: bool
 
 
-def stops_of(draft: Floats, stops_at: Callable[[Floats, int], bool] | None, keeps: bool) -> Stops:
-    """The table of a stopping rule; None never stops."""
-    tokens = range(len(draft))
-    at = [[stops_at is not None and stops_at(row, token) for token in tokens] for row in draft]
-    return Stops(np.array(at), keeps)
+def stops_of(draft: Floats, rule: str | None) -> Stops:
+    """The table of a stopping rule as it is written, ``token<0.4``, ``top<0.6`` or ``entropy>2``; None never stops.
+
+    Examples
+    --------
+    >>> stops_of(np.array([[0.7, 0.3]]), "token<0.4")
+    Stops(at=array([[False,  True]]), keeps=True)
+    """
+    if rule is None:
+        return Stops(np.zeros(draft.shape, dtype=bool), True)
+    name, threshold = re.split("[<>]", rule)
+    held = np.where(draft > 0, draft, 1.0)
+    at = {
+        "token": draft < float(threshold),
+        "top": draft.max(axis=1, keepdims=True) < float(threshold),
+        "entropy": -(held * np.log(held)).sum(axis=1, keepdims=True) > float(threshold),
+    }[name]
+    return Stops(np.broadcast_to(at, draft.shape), name == "token")
 
 
 def stopped_calls(

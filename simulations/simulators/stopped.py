@@ -18,7 +18,6 @@ from simulations.kernels.stopped_decoding import stopped_calls, stops_of
 from simulations.models.chains import checked_chains
 from simulations.models.positions import whole_number
 from simulations.models.recipes import chains_of
-from spectheory.drafting import read_stop
 
 
 @simulator("stopped", version="1")
@@ -26,8 +25,7 @@ def stopped(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
     """A text by token verification, drafting stopped by a rule (§11)."""
     length, k = (whole_number(name, parameters[name]) for name in ("length", "k"))
     chains = checked_chains(*chains_of(parameters), length=length)
-    stop = read_stop(parameters["stop"]) if parameters["stop"] else None
-    stops = stops_of(chains.draft[0], stop.stops_at if stop else None, bool(stop and stop.keeps))
+    stops = stops_of(chains.draft[0], parameters["stop"])
     rng = np.random.default_rng([int(word) for word in state])
     calls, drafted = stopped_calls(chains, stops, length=length, k=k, texts=trials, rng=rng)
     return Tally.of(trials, samples={"calls": calls, "drafted": drafted})
