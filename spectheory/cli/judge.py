@@ -14,6 +14,7 @@ from spectheory.cli.options import JudgeOptions, PairOptions
 from spectheory.cli.predict import LONGEST_CHAIN
 from spectheory.cli.shapes import read_rules
 from spectheory.cli.statuses import Status
+from spectheory.drafting import read_stop
 from spectheory.errors import SettingError, TextError
 from spectheory.judging.causes.base import Reread
 from spectheory.judging.counting import counted, counting_of
@@ -32,6 +33,7 @@ def run_judge(question: JudgeOptions, pair: PairOptions) -> int:
     """Judge and show the answer; the status says whether counts and output agree with a rule."""
     in_range("--k", question.k, LONGEST_CHAIN)
     rules = tuple(read_rules(question.rule) or ())
+    stop = None if question.stop is None else read_stop(question.stop)
     if question.out:
         ready_folder(question.out)
     traces, log, counters = _evidence(question)
@@ -40,7 +42,7 @@ def run_judge(question: JudgeOptions, pair: PairOptions) -> int:
     log = _stated(log, question)
     counted(log, counting_of(log, question.k).k, counters)  # refuses what cannot be judged before the models load
     trace, reread = (traces[0], None) if traces else _read(log, pair)
-    found = judge(log, trace, rules=rules, k=question.k, counters=counters, reread=reread)
+    found = judge(log, trace, rules=rules, k=question.k, counters=counters, reread=reread, stop=stop)
     _answer(judgement_report(found), question, "judgement")
     return Status.DISAGREEMENT if found.refuted or found.output_refuted else Status.DONE
 

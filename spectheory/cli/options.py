@@ -183,6 +183,7 @@ class JudgeOptions:
     files: Annotated[list[Path], the.JUDGED]
     rule: Annotated[list[str] | None, shown(the.RULE, "every one")] = None
     k: Annotated[int | None, shown(the.K, "as the log says")] = None
+    stop: Annotated[str | None, the.JUDGED_STOP] = None
     temperature: Annotated[float | None, shown(the.TEMPERATURE, "as the log says")] = None
     top_k: Annotated[int | None, the.TOP_K] = None
     top_p: Annotated[float | None, the.TOP_P] = None

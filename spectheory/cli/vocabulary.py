@@ -69,6 +69,7 @@ STOP = option(
 DECODED_STOP = option(
     "--stop", "STOP", SHAPES, "Chains whose drafting stops, in place of fixed ones: token<0.4, top<0.6 or entropy>2."
 )
+JUDGED_STOP = option("--stop", "STOP", SHAPES, "The engine's stopping rule: token<0.4, top<0.6 or entropy>2.")
 K_MAX = option("--k-max", "INT", SHAPES, "Longest chain of drafts that is tried.")
 CANDIDATES = option("--candidates", "INT", SHAPES, "Candidates at one position.")
 NODES = option("--nodes", "INT", SHAPES, "Draft nodes per call.")

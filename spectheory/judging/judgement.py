@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 
+from spectheory.drafting import StoppingRule
 from spectheory.judging.causes import CAUSES
 from spectheory.judging.causes.base import Context, Finding, Reread
 from spectheory.judging.causes.early import stops_early
@@ -79,6 +80,7 @@ def judge(
     k: int | None = None,
     counters: Counters | None = None,
     reread: Reread | None = None,
+    stop: StoppingRule | None = None,
 ) -> Judgement:
     """Hold an engine's counts against what every rule expects of the engine's own output (§13).
 
@@ -105,6 +107,9 @@ def judge(
         The engine's totals over these requests, in place of what the requests counted.
     reread
         Reads the pair again with changed logits, for causes that need it.
+    stop
+        Ends the chains of the engine (§11). At temperature 0 engines compare the plain softmax, which a trace under
+        temperature 1 has.
 
     Raises
     ------
@@ -117,7 +122,7 @@ def judge(
     trace = matched(trace, log)
     greedy = log.temperature == 0
     counting = counting_of(log, k)
-    bench = _bench(log, counting, counters, greedy)
+    bench = _bench(log, counting, counters, stop)
     asked = _asked(trace, tuple(rules), greedy)
     groups = list(_alike([(rule.name, bench.survival(rule, trace)) for rule in asked]))
     survivals = [survival for _, survival in groups]
@@ -151,7 +156,7 @@ def judge(
         counting,
         blamed,
         [one for one in made.standings if one not in blamed],
-        partial(_again, log, trace, counters, {rule.name: rule for rule in asked}),
+        partial(_again, log, trace, counters, {rule.name: rule for rule in asked}, stop),
         lambda name: bench.survival(next(rule for rule in asked if rule.name == name), trace),
         bench.calls,
         reread,
@@ -160,7 +165,7 @@ def judge(
     return replace(made, causes=tuple(sorted(found, key=_closest)))
 
 
-def _bench(log: CallLog, counting: Counting, counters: Counters | None, greedy: bool) -> Bench:
+def _bench(log: CallLog, counting: Counting, counters: Counters | None, stop: StoppingRule | None) -> Bench:
     requests = log.requests
     return Bench(
         np.array([len(r.output) for r in requests], dtype=np.int64),
@@ -168,8 +173,9 @@ def _bench(log: CallLog, counting: Counting, counters: Counters | None, greedy: 
         tuple(None if counters else r.calls for r in requests),
         counted(log, counting.k, counters),
         counting,
-        Calls.of(log, counting),
-        greedy,
+        Calls.of(log, counting, stopped=stop is not None),
+        log.temperature == 0,
+        stop,
     )
 
 
@@ -215,12 +221,13 @@ def _again(
     trace: Trace,
     counters: Counters | None,
     rules: Mapping[str, PathRule],
+    stop: StoppingRule | None,
     rule: str | Floats,
     counting: Counting,
     other: Trace | None = None,
 ) -> Standing:
     """How a rule, or a survival of its own, stands under another way of counting or another reading of the pair."""
-    bench = _bench(log, counting, counters, log.temperature == 0)
+    bench = _bench(log, counting, counters, stop)
     if isinstance(rule, str):
         return bench.standing(rule, bench.survival(rules[rule], other or trace))
     return bench.standing("", rule)
@@ -246,5 +253,5 @@ def _notes(log: CallLog, bench: Bench) -> Iterator[str]:
             f"Counts hold {past} accepted tokens past the end of texts: 1 + accepted / calls overstates the "
             f"{(tokens - len(bench.lengths) * bench.counting.prefill) / calls:.3f} tokens per call."
         )
-    if early := stops_early(log, bench.counting, bench.calls):
+    if bench.stop is None and (early := stops_early(log, bench.counting, bench.calls)):
         yield f"{early[0].upper()}{early[1:]}."

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectheory.drafting import Stopped, StoppingRule
 from spectheory.judging.comparison import Comparison
 from spectheory.judging.counting import Counted, Counting
 from spectheory.judging.expected import Expected
 from spectheory.judging.starts import Calls
+from spectheory.prediction.stopped import stopped_survival
 from spectheory.trace import Trace
 from spectheory.verification import PathRule
 from spectheory.verification.matching import ArgmaxDraft
@@ -103,10 +105,15 @@ class Bench:
     counting: Counting
     calls: Calls | None
     greedy: bool = False
+    stop: StoppingRule | None = None
 
     def survival(self, rule: PathRule, trace: Trace) -> Floats:
-        """P(tau >= i) at every position; at temperature 0 a draft's tokens are its first choices."""
+        """P(tau >= i) at every position, of chains that `stop` ends if there is one (§11); at temperature 0 a draft's
+        tokens are its first choices.
+        """
         read = ArgmaxDraft() if self.greedy and rule.uses_draft else rule
+        if self.stop is not None:
+            return stopped_survival(read, Stopped(self.counting.k, self.stop), trace.columns)
         return np.asarray(read.path_survival(trace.columns, self.counting.k), dtype=np.float64)
 
     def standing(

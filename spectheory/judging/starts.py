@@ -50,10 +50,11 @@ class Calls:
     positions: Integers
 
     @classmethod
-    def of(cls, log: CallLog, counting: Counting) -> Calls | None:
+    def of(cls, log: CallLog, counting: Counting, *, stopped: bool = False) -> Calls | None:
         """The calls of a log; None where a request does not list them, or they do not make up its text.
 
-        Requests that do are not judged alone: which ones they are may depend on what was accepted.
+        Requests that do are not judged alone: which ones they are may depend on what was accepted. Where calls are
+        `stopped` by the draft, how many tokens they drafted is part of what is expected, not given.
         """
         parts, first = [], 0
         for request in log.requests:
@@ -62,9 +63,10 @@ class Calls:
                 return None
             if len(starts):
                 left = tokens - starts
-                drafted = np.array(request.drafted or [counting.k] * len(starts), dtype=np.int64)
+                given = () if stopped else request.drafted
+                drafted = np.array(given or [counting.k] * len(starts), dtype=np.int64)
                 # Without drafted lengths the last draft that fits may not have been made: it is left out.
-                judged = np.minimum(drafted, left if request.drafted else left - 1)
+                judged = np.minimum(drafted, left if given else left - 1)
                 accepted = np.minimum(np.array(request.accepted, dtype=np.int64), judged)
                 parts.append(np.stack([first + starts, accepted, drafted, judged, left, starts]))
             first += tokens

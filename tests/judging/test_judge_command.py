@@ -206,3 +206,11 @@ def test_bad_files_are_one_line(files: Files, tmp_path: Path, capsys: pytest.Cap
         ([log, trace, "--temperature", "-1"], "temperature"),
     ):
         assert fragment in refused_line(["judge", *arguments], capsys)
+
+
+def test_a_stopping_rule_is_read_first(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    """The engine drafts k tokens: expected as it stands, refuted as one that stops."""
+    assert main(["judge", *files(), "--stop", "luck>1"]) == 2
+    assert "the stopping rule is 'luck>1'" in " ".join(capsys.readouterr().err.split())
+    found = answered(capsys, 1, *files(), "--stop", "token<0.9", "--rule", "token")
+    assert found["refuted"]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from spectheory.drafting import read_stop
 from spectheory.judging.judgement import Judgement, judge
 from spectheory.judging.standing import FALSE_ALARMS, Standing
 from spectheory.trace import TextInfo, Trace
@@ -81,6 +82,16 @@ def test_z_has_the_spread_it_states() -> None:
     for values in ([one.calls.z for one in found], *np.array([[s.z for s in one.starts] for one in found]).T):
         squares = np.square(values)
         assert abs(squares.mean() - 1) < 5 * np.sqrt(2 / len(squares))
+
+
+def test_lengths_that_the_draft_decides() -> None:
+    """An engine that stops after a token of q < 0.3: expected with the rule, refuted without it and with another."""
+    engine = ToyEngine(PAIR, stops_below=0.3)
+    log = engine.log(150, seed=2)
+    assert of(judged(engine, log, stop=read_stop("token<0.3")), "token").p > RIGHT
+    assert of(judged(engine, log), "token").refuted
+    assert of(judged(engine, log, stop=read_stop("token<0.6")), "token").refuted
+    assert of(judged(engine, log, stop=read_stop("token<0.3")), "block").refuted
 
 
 def test_temperature_0_demands_equality() -> None:
