@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from proofs_check.agreement.block_counterexamples import G, crowded, gadget, right, stopped_early
-from proofs_check.agreement.block_steps import chain
-from proofs_check.library.cases import random_pmf
+from proofs_check.library.cases import random_model
 from proofs_check.run.ledger import ledger
 from proofs_check.twins.block_values import (
     Problem,
@@ -25,7 +24,7 @@ from proofs_check.twins.block_values import (
     token_masses,
     tokens_after,
 )
-from proofs_check.twins.policy_programme import fewest_calls, least
+from proofs_check.twins.policy_programme import Goal, fewest_calls, least
 from simulations.predicted import call_programme
 from simulations.predicted.markov_calls import markov_calls
 from simulations.sweeps import block as figure
@@ -38,8 +37,8 @@ SOLVED = 1e-8
 
 def random_problem(seed: int, k: int, length: int, tokens: int = 2) -> Problem:
     rng = random.Random(seed)
-    rows = [[random_pmf(rng, tokens, 4) for _ in range(tokens + 1)] for _ in range(2)]
-    return texts(chain(rows[0]), chain(rows[1]), k, length)
+    target, draft = (random_model(rng, tokens, length + k, 4) for _ in range(2))
+    return texts(target.__getitem__, draft.__getitem__, k, length)
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
@@ -63,6 +62,16 @@ def test_the_programme_finds_less_where_the_theorem_does_not_hold() -> None:
         assert abs(fewest_calls(given) - 2) < SOLVED
 
 
+def test_the_programme_finds_less_where_calls_need_not_be_fresh() -> None:
+    """Positive control: the whole text has the target's law, and later calls know the coins of the first."""
+    half = (Fraction(1, 2),) * 2
+    coin = gadget(((1, 0), half), (half, (0, 1)), lead=0, k=1)  # type: ignore[arg-type]
+    assert expected_calls(coin)(()) == Fraction(9, 4)
+    assert abs(fewest_calls(coin) - 2.25) < SOLVED
+    for remember in (False, True):
+        assert abs(fewest_calls(coin, fresh=False, remember=remember) - 2) < SOLVED
+
+
 def test_the_programme_knows_plain_decoding_and_perfect_drafts() -> None:
     """Disjoint drafts cost a call per token; drafts that are always right ceil(N/(k+1))."""
     one, other = (Fraction(1), Fraction(0)), (Fraction(0), Fraction(1))
@@ -82,15 +91,15 @@ def test_a_policy_may_not_repeat_its_text() -> None:
 def test_other_goals_of_the_programme() -> None:
     """The least P(calls > 2) of any policy on gadget G, and the most tokens after two calls: block has neither."""
     given = gadget(**G)
-    rarest = least(given, lambda start: float(len(start[1]) == 2))
+    rarest = least(given, Goal(lambda start: float(len(start[1]) == 2), remember=True))
     assert abs(rarest - beyond(stopped_early(given, 1), 2)) < SOLVED
     assert rarest < beyond(given, 2) - Fraction(1, 10)
     third = Fraction(1, 3)
     given = crowded(2 * third, 2 * third, 3)
-    most = -least(given, lambda start: -float(len(start[0])), over=2)
+    most = -least(given, Goal(lambda start: -float(len(start[0])), over=2))
     assert abs(most - 6) < SOLVED
     assert tokens_after(given, 2) == Fraction(53, 9)
-    one_call = -least(given, lambda start: -float(len(start[0])), over=1)
+    one_call = -least(given, Goal(lambda start: -float(len(start[0])), over=1))
     assert abs(one_call - tokens_after(given, 1)) < SOLVED
 
 
