@@ -116,9 +116,10 @@ def every_step(of: MassesOf, p: Pmf, q: Pmf) -> Iterator[Compared]:
         yield at_most(Fraction(0), fall(text))
         yield at_most(fall(text), Fraction(1))
         masses, shares = block_masses(given, text), given.draft_from(text)(text)
-        yield at_most(weighed(text, masses, fall), Fraction(1))
+        yield equal(weighed(text, masses, fall), Fraction(1))
         for z, share in enumerate(shares):
-            yield at_most(masses[2][z, 0], share * block_masses(given, (*text, z))[1][0,])
+            for run, mass in block_masses(given, (*text, z))[1].items():
+                yield at_most(masses[2][z, *run], share * mass)
 
 
 def turning(pmf: Pmf) -> Model:

@@ -162,7 +162,7 @@ ENTRIES = (
                 lambda: exact_pairs(2),
                 over="models that turn a pair of pmfs on two tokens, weights from 0 to 1e30; texts of three tokens, "
                 "two drafts",
-                wrong=Claim("sum mu D <= 1 with the D of token verification", partial(every_step, token_masses)),
+                wrong=Claim("the sum of mu D is 1 with the D of token verification", partial(every_step, token_masses)),
             ),
             agreement(
                 Claim(
