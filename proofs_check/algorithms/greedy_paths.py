@@ -1,7 +1,7 @@
 """Greedy multi-path block verification (thomas2026) in fractions: the largest of several i.i.d. paths is judged.
 
-Every position has an order of tokens, that of ascending p/q; paths are compared position by position. Block verification
-judges the largest drafted path against the law that the largest has, not against the draft's.
+Every position has an order of tokens, that of ascending p/q; paths are compared position by position. Block
+verification judges the largest drafted path against the law that the largest has, not against the draft's.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def _joint(model: Model, prefix: Prefix, path: Prefix) -> Fraction:
 
 
 def _ratio(target: Model, draft: Model, prefix: Prefix, path: Prefix) -> Fraction:
-    """r of a drafted run."""
+    """The likelihood ratio P/Q of a drafted run."""
     return _joint(target, prefix, path) / _joint(draft, prefix, path)
 
 
@@ -89,7 +89,7 @@ def _cap(target: Model, draft: Model, prefix: Prefix, path: Prefix) -> Fraction:
 
 
 def _capped(target: Model, draft: Model, prefix: Prefix, path: Prefix) -> Fraction:
-    """r*: the ratio from the shorter run of the largest ratio on, if that is above 1 (Definitions 4 and 5)."""
+    """The ratio r* from the shorter run of the largest ratio on, if that is above 1 (Definitions 4 and 5)."""
     return _ratio(target, draft, prefix, path) / _cap(target, draft, prefix, path[:-1])
 
 

@@ -8,7 +8,8 @@ are all gone is a leaf. The accepted node's own law gives the token after it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 
 from proofs_check.algorithms.enumeration import (
@@ -26,14 +27,28 @@ Judged = tuple[Path, Pmf, Fraction]
 """The node accepted, the law of the token after it, the probability."""
 
 
-def traversal(tree: Tree, report: Report = len, *, replacement: bool = False) -> Rule:
+Rest = Callable[[Fraction, Fraction, Fraction], Fraction]
+"""A parent's ratio after a rejection: of S, its ratio before, and the draft's mass without the rejected token."""
+
+
+def of_rejected(mass: Fraction, ratio: Fraction, _: Fraction) -> Fraction:
+    """S/(S + 1 - ratio)."""
+    return mass / (mass + 1 - ratio)
+
+
+def of_remaining(mass: Fraction, _: Fraction, remaining: Fraction) -> Fraction:
+    """S over the draft's remaining mass, at most 1: a public implementation has it, and it is wrong."""
+    return min(Fraction(1), mass / remaining) if remaining > 0 else Fraction(0)
+
+
+def traversal(tree: Tree, report: Report = len, *, replacement: bool = False, rest: Rest = of_rejected) -> Rule:
     """A call by a tree whose siblings are drawn without replacement, as in the paper (or i.i.d., `replacement`)."""
 
     def call(target: Model, draft: Model, prefix: Prefix, k: int) -> CallLaw:
         law: CallLaw = {}
         cut = frozenset(path for path in tree if len(path) <= k)
         for tokens, drawn in drafted_trees(draft, prefix, cut, replacement):
-            walk = _Walk(target, draft, prefix, cut, tokens, replacement)
+            walk = _Walk(target, draft, prefix, cut, tokens, replacement, rest)
             for node, last, share in walk.judged((), Fraction(1)):
                 for token, part in enumerate(last):
                     if part > 0:
@@ -44,14 +59,17 @@ def traversal(tree: Tree, report: Report = len, *, replacement: bool = False) ->
     return call
 
 
+@dataclass(frozen=True)
 class _Walk:
     """One drafted tree, judged."""
 
-    def __init__(
-        self, target: Model, draft: Model, prefix: Prefix, tree: Tree, tokens: Drafts, replacement: bool
-    ) -> None:
-        self.target, self.draft, self.prefix = target, draft, prefix
-        self.tree, self.tokens, self.replacement = tree, tokens, replacement
+    target: Model
+    draft: Model
+    prefix: Prefix
+    tree: Tree
+    tokens: Drafts
+    replacement: bool
+    rest: Rest
 
     def words(self, node: Path) -> Prefix:
         """The tokens on the way to a node."""
@@ -71,9 +89,10 @@ class _Walk:
             alive *= left
             if alive == 0:
                 return
-            rest = positive_part(p, proposal, ratio)
-            mass = sum(rest, Fraction(0))
-            ratio, tried = mass / (mass + 1 - ratio), (*tried, token)
-            p = normalised(rest) if mass else p
+            left_over = positive_part(p, proposal, ratio)
+            mass = sum(left_over, Fraction(0))
+            ratio, tried = self.rest(mass, ratio, 1 - proposal[token]), (*tried, token)
+            p = normalised(left_over) if mass else p
+        ratio = ratio if node else Fraction(1)
         if ratio > 0:
             yield node, p, alive * ratio
