@@ -36,7 +36,7 @@ def _capped_call(
     law: CallLaw = {}
     for path, weight in draft_paths(draft, prefix, k):
         last = min(ONE, last_ratio(target, draft, prefix, path))
-        for depth, share in _scanned(target, draft, prefix, path, last, capped=True):
+        for depth, share in scanned(target, draft, prefix, path, last, capped=True):
             after = prefix + path[:depth]
             pmf = target(after) if depth == k else _resampled(target, draft, prefix, path[:depth], capped=True)
             add_outputs(law, path[:depth], pmf, weight * share)
@@ -51,7 +51,7 @@ def hierarchical_naive(target: Model, draft: Model, prefix: Prefix, k: int) -> C
     law: CallLaw = {}
     for path, weight in draft_paths(draft, prefix, k):
         last = min(ONE, _ratio(target, draft, prefix, path))
-        for depth, share in _scanned(target, draft, prefix, path, last, capped=False):
+        for depth, share in scanned(target, draft, prefix, path, last, capped=False):
             if depth == k:
                 add_outputs(law, path, target(prefix + path), weight * share)
                 continue
@@ -73,14 +73,14 @@ def passes(accepted: int, k: int) -> int:
     return 1 + max(k - accepted - 1, 0)
 
 
-def _joint(model: Model, prefix: Prefix, path: Prefix) -> Fraction:
+def joint(model: Model, prefix: Prefix, path: Prefix) -> Fraction:
     """The probability of a run of tokens."""
     return prod((model(prefix + path[:i])[token] for i, token in enumerate(path)), start=ONE)
 
 
 def _ratio(target: Model, draft: Model, prefix: Prefix, path: Prefix) -> Fraction:
     """The likelihood ratio P/Q of a drafted run."""
-    return _joint(target, prefix, path) / _joint(draft, prefix, path)
+    return joint(target, prefix, path) / joint(draft, prefix, path)
 
 
 def _cap(target: Model, draft: Model, prefix: Prefix, path: Prefix) -> Fraction:
@@ -93,10 +93,10 @@ def _capped(target: Model, draft: Model, prefix: Prefix, path: Prefix) -> Fracti
     return _ratio(target, draft, prefix, path) / _cap(target, draft, prefix, path[:-1])
 
 
-def _branch(target: Model, draft: Model, prefix: Prefix, path: Prefix, *, capped: bool) -> Pmf:
+def branch(target: Model, draft: Model, prefix: Prefix, path: Prefix, *, capped: bool) -> Pmf:
     """P - Q of every next token; capped: (r* - 1) Q."""
     p, q = target(prefix + path), draft(prefix + path)
-    P, Q = _joint(target, prefix, path), _joint(draft, prefix, path)
+    P, Q = joint(target, prefix, path), joint(draft, prefix, path)
     if capped:
         P /= _cap(target, draft, prefix, path)
     return tuple(P * a - Q * b for a, b in zip(p, q, strict=True))
@@ -109,7 +109,7 @@ def _accepted(branch: Pmf) -> Fraction:
     return deficit / max(deficit, excess) if deficit or excess else Fraction(0)
 
 
-def _scanned(
+def scanned(
     target: Model, draft: Model, prefix: Prefix, path: Prefix, last: Fraction, *, capped: bool
 ) -> Iterator[tuple[int, Fraction]]:
     """Accepted lengths with their probability, from the last draft back; nothing is left to accept at 0."""
@@ -117,7 +117,7 @@ def _scanned(
     for depth in range(len(path), -1, -1):
         share = last if depth == len(path) else ONE
         if 0 < depth < len(path):
-            share = _accepted(_branch(target, draft, prefix, path[:depth], capped=capped))
+            share = _accepted(branch(target, draft, prefix, path[:depth], capped=capped))
         if left * share > 0:
             yield depth, left * share
         left *= 1 - share
@@ -125,4 +125,4 @@ def _scanned(
 
 def _resampled(target: Model, draft: Model, prefix: Prefix, path: Prefix, *, capped: bool) -> Pmf:
     """The law of the token resampled after a run: in proportion to (P - Q)+ in its branch."""
-    return normalised(tuple(max(d, Fraction(0)) for d in _branch(target, draft, prefix, path, capped=capped)))
+    return normalised(tuple(max(d, Fraction(0)) for d in branch(target, draft, prefix, path, capped=capped)))

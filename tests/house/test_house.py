@@ -50,6 +50,7 @@ SCRIPTS = ("spectheory/cli", "spectheory/pairs/train.py", "spectheory/pairs/trai
 ORACLES = (
     "proofs_check/algorithms/batch_algorithm.py",
     "proofs_check/algorithms/copied_drafts.py",
+    "proofs_check/algorithms/coupled_calls.py",
     "proofs_check/algorithms/enumeration.py",
     "proofs_check/algorithms/greedy_paths.py",
     "proofs_check/algorithms/hierarchical.py",
