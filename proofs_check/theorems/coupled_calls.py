@@ -85,8 +85,8 @@ ENTRIES = (
         kind="identity",
         plain="a call that tosses the coins of V2 and outputs one token after the accepted ones owes the rest of its "
         "block: up to k tokens from its start the following calls verify against the law in proportion to (P - Q)+, P "
-        "and Q of the run since that start. The text is the target's, and the first call accepts the one-call bound, but "
-        "what follows a call is not fresh",
+        "and Q of the run since that start. The text is the target's, and the first call accepts the one-call bound, "
+        "but what follows a call is not fresh",
         latex=r"p'(x \mid X) \propto \big(P(Xx) - Q(Xx)\big)_+ \ \text{within the block},\qquad "
         r"E[\tau_1] = \sum_{i\le k} \big(1 - TV(p^{(i)}, q^{(i)})\big)",
         assumptions=("a call's target law is the one it was handed; the draft's law is its own",),
