@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
+
+import numpy as np
 
 from proofs_check.agreement.one_call_bound import accepted
 from proofs_check.agreement.path_cases import TREES, constant
@@ -106,3 +109,15 @@ def test_the_pairs_named_in_the_text() -> None:
 def test_passes_of_the_naive_algorithm() -> None:
     """Four drafts: none accepted, the first resampled token is free and three cost a pass; all accepted, one pass."""
     assert [passes(tau, 4) for tau in range(5)] == [4, 3, 2, 1, 1]
+
+
+def test_products_of_uniforms_are_biased() -> None:
+    """The first of two drafts at *far*, run 400,000 times; a right number fails with probability 1e-9 (6.1 errors)."""
+    rng, runs = np.random.default_rng(5), 400_000
+    drafts = rng.choice(2, size=(runs, 2), p=[2 / 3, 1 / 3])
+    legal = np.cumprod(np.array([0.5, 1.0])[drafts], axis=1) >= np.cumprod(rng.random((runs, 2)), axis=1)
+    first = np.where(legal.any(axis=1), drafts[:, 0], 1)  # norm (p - q)+ is the token 1
+    said, seen = 1 / 3 + 2 / 9 * math.log(2), float((first == 0).mean())
+    error = math.sqrt(said * (1 - said) / runs)
+    assert abs(seen - said) < 6.1 * error
+    assert abs(seen - 1 / 3) > 100 * error, "negative control: the target's"
