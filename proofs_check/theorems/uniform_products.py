@@ -47,8 +47,8 @@ ENTRIES = (
         title="Products of uniforms make block verification",
         kind="refuted",
         plain="accepting the longest run with prod min(1, p/q) >= u_1 u_2 ... u_i, and recovering from norm (p - q)+, "
-        "is lossless (vLLM Ascend had it as block verification, vllm-project/vllm-ascend#7807; a product of uniforms is "
-        "smaller than one uniform, so drafts are accepted too often)",
+        "is lossless (vLLM Ascend had it as block verification, vllm-project/vllm-ascend#7807; a product of uniforms "
+        "is smaller than one uniform, so drafts are accepted too often)",
         latex=r"\prod_{j\le i} \min(1, p/q) \ge \prod_{j \le i} u_j",
         assumptions=(POSITIVE.says, DIFFERENT.says),
         without={"exact": "a logarithm enters: P(u_1 u_2 <= c) = c (1 - log c)"},
