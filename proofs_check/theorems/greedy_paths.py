@@ -16,7 +16,7 @@ from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import counterexample, exact, proof, searched
 from proofs_check.evidence.symbolic import same
 from proofs_check.library import cases
-from proofs_check.library.strategies import exact_pairs
+from proofs_check.library.strategies import plain_pairs
 from proofs_check.proofs.rival_proofs import LARGEST_PATH
 from proofs_check.statement.claims import POSITIVE, Assumption, Case, Claim, Compared, at_most, equal
 from proofs_check.statement.findings import Effort
@@ -120,8 +120,8 @@ ENTRIES = (
             ),
             searched(
                 Claim("whole texts and calls as above, one draft", partial(turned_calls, GREEDY)),
-                lambda: exact_pairs(2),
-                over="models that turn one pair of pmfs on 2 tokens, weights from 0 to 1e30",
+                plain_pairs,
+                over="models that turn one pair of pmfs on 2 tokens, weights from 0 to 12",
                 wrong=Claim("with the survival of block verification", partial(turned_calls, DRAWN_AS_DRAFTED)),
             ),
         ),

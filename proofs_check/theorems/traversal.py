@@ -15,7 +15,7 @@ from proofs_check.algorithms.tree_enumeration import Tree, drawn_tree
 from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import exact, proof, searched
 from proofs_check.evidence.symbolic import valid
-from proofs_check.library.strategies import exact_pairs
+from proofs_check.library.strategies import plain_pairs
 from proofs_check.proofs.rival_proofs import LEAVES
 from proofs_check.statement.arithmetic import positive_part, shares, smaller
 from proofs_check.statement.claims import Case, Claim, Compared, at_most, equal
@@ -137,8 +137,8 @@ ENTRIES = (
             ),
             searched(
                 Claim("texts of two tokens by two chains", partial(lossless_turned, with_both(CHAINS)[:1])),
-                lambda: exact_pairs(2),
-                over="models that turn one pair of pmfs on 2 tokens, weights from 0 to 1e30",
+                plain_pairs,
+                over="models that turn one pair of pmfs on 2 tokens, weights from 0 to 12",
                 wrong=Claim(
                     "the ratio left is S over the draft's remaining mass",
                     partial(lossless_turned, (traversal(FULL, rest=of_remaining),)),
@@ -165,8 +165,8 @@ ENTRIES = (
             ),
             searched(
                 Claim("no fewer drafts of a call", partial(no_fewer_turned, LEVELWISE[3:])),
-                lambda: exact_pairs(2),
-                over="models that turn one pair of pmfs on 2 tokens, weights from 0 to 1e30",
+                plain_pairs,
+                over="models that turn one pair of pmfs on 2 tokens, weights from 0 to 12",
                 wrong=Claim("it is the other way round", partial(no_fewer_turned, REVERSED[3:])),
             ),
         ),
