@@ -98,7 +98,7 @@ ENTRIES = (
         plain="block verification stays optimal, and D >= 0, where the number of drafts k(w) depends on the text with "
         "k(wz) >= k(w) - 1, and where a call costs c(w) with sum_z q(z|w) c(wz) <= c(w)",
         latex=r"k(wz) \ge k(w) - 1;\qquad \sum_z q(z\mid w)\, c(wz) \le c(w)",
-        assumptions=("as for B7; a policy may draft at most k(w) tokens",),
+        assumptions=("as for B7; a policy may draft at most k(w) tokens; c(w) >= 0",),
         evidence=(
             proof(
                 "what changes in the induction",

@@ -148,15 +148,15 @@ def test_where_there_is_none() -> None:
 def test_the_report_says_it_with_numbers() -> None:
     answer = plan(pair(), ConstantRatio(0.05), rules=RULES, shapes=CHAINS)
     notes = " ".join(prediction_report(answer).notes)
-    assert "No lossless rule on chains drawn from this draft needs fewer expected calls than block (B7)" in notes
+    assert "No lossless fresh rule on chains drawn from this draft needs fewer expected calls than block (B7)" in notes
     assert f"token verification needs {100 * best_regret(answer, 'token'):.1f}" in notes
     assert "B7 does not bind argmax" in notes
     deep = plan(pair(by_start=True), ConstantRatio(0.05), rules=RULES, shapes=CHAINS)
     notes = " ".join(prediction_report(deep).notes)
-    assert "a limit that need not be reached (L)" in notes
+    assert "a bound that need not be reached (L)" in notes
     assert f"block verification {100 * best_regret(deep, 'block'):.1f}" in notes
     given = " ".join(prediction_report(plan(pair(GIVEN_TEXT), rules=RULES, shapes=CHAINS)).notes)
-    assert "No lossless rule" not in given
+    assert "No lossless fresh rule" not in given
 
 
 def best_regret(answer: object, rule: str) -> float:
