@@ -59,6 +59,13 @@ SHAPE = option(
     "module:Class, or (in predict) tree, the best one. All but chain need a rule with ranks.",
 )
 K = option("--k", "INT", SHAPES, "Drafted tokens per call, of a chain, batch or Gumbel list.")
+STOP = option(
+    "--stop",
+    "STOP",
+    SHAPES,
+    "Where the draft stops, beside fixed lengths: token<0.4 (after such a token), top<0.6, entropy>2 (before it), or "
+    "best: thresholds are swept.",
+)
 K_MAX = option("--k-max", "INT", SHAPES, "Longest chain of drafts that is tried.")
 CANDIDATES = option("--candidates", "INT", SHAPES, "Candidates at one position.")
 NODES = option("--nodes", "INT", SHAPES, "Draft nodes per call.")

@@ -45,6 +45,11 @@ class StoppingRule(ABC):
         """Whether a threshold is in range."""
         return 0 < threshold <= 1
 
+    @staticmethod
+    def threshold_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The thresholds that equal values of the column that the rule reads."""
+        return values
+
     @abstractmethod
     def stops(self, columns: Columns) -> NDArray[np.bool_]:
         """Whether drafting stops at each position, ``[N]``, if the drafts up to there equal the text."""
@@ -71,6 +76,11 @@ class TokenBelow(StoppingRule):
     sign: ClassVar[str] = "<"
     reads: ClassVar[str] = "log_draft"
     keeps: ClassVar[bool] = True
+
+    @staticmethod
+    def threshold_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Probabilities, of logarithms."""
+        return np.exp(values)
 
     def stops(self, columns: Columns) -> NDArray[np.bool_]:
         """Where q of the text's token is below."""
@@ -147,20 +157,25 @@ def read_stop(text: str) -> StoppingRule:
     """
     for kind in STOPPING:
         name, sign, number = text.replace(" ", "").partition(kind.sign)
-        if sign and name == kind.name:
-            try:
-                return kind(float(number))
-            except ValueError:
-                break
+        if sign and name == kind.name and (threshold := _number(number)) is not None:
+            return kind(threshold)
     ways = ", ".join(f"{kind.name}{kind.sign}{kind.remedy.split()[0]}" for kind in STOPPING)
     raise SettingError(f"the stopping rule is {text!r}", limit=f"there are {ways}", remedy="write one, in quotes")
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 @dataclass(frozen=True)
 class Stopped(Chain):
     """A chain of at most k tokens that a stopping rule may end earlier (§11).
 
-    `passes` and `nodes` are those of a call that is not stopped.
+    `passes` and `nodes` are those of a call that is not stopped; :meth:`cut` gives those of a call that drafts fewer
+    tokens. A `parallel` head drafts all k in one pass, whatever is then verified.
 
     Examples
     --------
@@ -170,11 +185,54 @@ class Stopped(Chain):
     """
 
     stop: StoppingRule
+    parallel: bool = False
+
+    @property
+    def passes(self) -> tuple[int, ...]:
+        """K passes on one token each, or one on k."""
+        return (self.k,) if self.parallel else super().passes
+
+    def cut(self, drafted: int) -> Cut:
+        """The call that drafts so many tokens, 0 to k.
+
+        Where the token that stops is not kept, the pass that looked at it was made too.
+
+        Examples
+        --------
+        >>> [len(Stopped(4, stop).cut(2).passes) for stop in (TokenBelow(0.4), TopBelow(0.4))]
+        [2, 3]
+        """
+        looked = min(drafted + (not self.stop.keeps), self.k)
+        return Cut(self.k, drafted, self.passes if self.parallel else (1,) * looked)
 
     def of_length(self, k: int) -> Self:
         """The same rule with another most."""
-        return type(self)(k, self.stop)
+        return type(self)(k, self.stop, self.parallel)
 
     def __str__(self) -> str:
         """Short form for tables."""
         return f"{super().__str__()}, {self.stop}"
+
+
+@dataclass(frozen=True)
+class Cut(Chain):
+    """A call of a chain of at most k tokens that drafts so many, with the passes that it makes.
+
+    Examples
+    --------
+    >>> Cut(4, 2, (1, 1, 1)).verified
+    {3: 1.0}
+    """
+
+    drafted: int
+    made: tuple[int, ...]
+
+    @property
+    def passes(self) -> tuple[int, ...]:
+        """Those that were made."""
+        return self.made
+
+    @property
+    def verified(self) -> Mapping[int, float]:
+        """The target's pass is on what was drafted and one token more."""
+        return {self.drafted + 1: 1.0}

@@ -20,10 +20,12 @@ from spectheory.intervals import Interval
 from spectheory.limits.claims import IID_FORMULA, LimitClaim
 from spectheory.prediction.call_times import speedup
 from spectheory.prediction.certified import Settled, by_lists, certain, ends_of, joined, require_certified
+from spectheory.prediction.drafted_lengths import draft_inside_target
 from spectheory.prediction.labels import Label
 from spectheory.prediction.over_prompts import Prompts, ratio
 from spectheory.prediction.recorded import recorded_rules
 from spectheory.prediction.shape_calls import BestTree, ShapeCalls, Wanted, by_parallel_head, calls_by_shape, takes
+from spectheory.prediction.stopped_times import drafted_per_call, stopped_speedup, sum_of
 from spectheory.prediction.trace_limits import Limits, TraceLimits
 from spectheory.trace import SOURCES, Trace
 from spectheory.verification import ArgmaxDraft, PathRule, RankRule, RecordedMatch
@@ -55,6 +57,8 @@ class Prediction:
     - `certified` is the certain range of `tokens_per_call` for the trace's texts, where the trace does not settle it:
       the rule needs full pmfs, and the trace has lists of the most probable tokens (§9). The other intervals are then
       the ranges over both ends, and ``best`` is the middle.
+    - `drafted` are the drafted tokens per call, where the draft decides its length (§11): an estimate by likelihood
+      ratios with its range over prompts, inside certain bounds.
     """
 
     rule: PathRule
@@ -69,6 +73,7 @@ class Prediction:
     held_out: bool
     provenance: Mapping[str, Any]
     certified: Interval | None = None
+    drafted: Interval | None = None
     regret: Interval | None = None
 
     @property
@@ -112,6 +117,7 @@ class Prediction:
             "regret": self.regret.as_dict() if self.regret else None,
             "held_out": self.held_out,
             **({"certified": self.certified.as_dict()} if self.certified else {}),
+            **({"drafted": self.drafted.as_dict()} if self.drafted else {}),
         }
 
 
@@ -224,14 +230,25 @@ def plan(
     if any(by_lists(rule, trace, shape) for rule in rules for shape in shapes):
         return _with_lists(trace, cost, rules, shapes, prefill_emits_token)
     found = _found(trace, rules, shapes, prefill_emits_token)
+    predictions = _predictions(trace, found, cost, prefill_emits_token)
+    return Plan(predictions, max(predictions, key=_merit), Prompts(trace.texts).count)
+
+
+def of_calls(
+    trace: Trace, rule: PathRule, found: ShapeCalls, cost: CostModel | None = None, *, prefill_emits_token: bool = False
+) -> Prediction:
+    """The prediction of calls that are known already; the other arguments are those of :func:`predict`."""
+    return _predictions(trace, [(rule, found)], cost, prefill_emits_token)[0]
+
+
+def _predictions(
+    trace: Trace, found: Sequence[tuple[PathRule, ShapeCalls]], cost: CostModel | None, prefill_emits_token: bool
+) -> tuple[Prediction, ...]:
     prompts = Prompts(trace.texts)
     limits = TraceLimits(prompts, trace, [calls for _, calls in found], prefill_emits_token=prefill_emits_token)
     errors = tuple(cost.errors()) if cost else ()
     prefilled = int(prefill_emits_token)
-    predictions = tuple(
-        _prediction(prompts, trace, rule, calls, limits, cost, errors, prefilled) for rule, calls in found
-    )
-    return Plan(predictions, max(predictions, key=_merit), prompts.count)
+    return tuple(_prediction(prompts, trace, rule, calls, limits, cost, errors, prefilled) for rule, calls in found)
 
 
 def _with_lists(
@@ -355,6 +372,7 @@ def _prediction(
     tokens_per_call = ratio(tokens, prompts.sum(found.calls.expected), limits=(1.0, shape.depth + 1.0))
     own, regret = limits.of(rule, found)
     acceptance = ratio(prompts.sum_rows(found.first), tokens, limits=(0.0, 1.0))
+    gained, drafted = _gained(prompts, trace, rule, found, cost, errors, prefilled)
     return Prediction(
         rule=rule,
         shape=shape,
@@ -363,12 +381,33 @@ def _prediction(
         accepted_length=tokens_per_call + (-1.0),
         acceptance=acceptance,
         iid_tokens_per_call=_iid_tokens(trace, rule, shape, min(acceptance.best, 1.0)),
-        speedup=speedup(prompts, found, trace.lengths - prefilled, prefilled, cost, errors) if cost else None,
+        speedup=gained,
         limits=own,
         regret=regret,
         held_out=found.held_out,
         provenance={name: value for name, value in trace.provenance.items() if name != SOURCES},
+        drafted=drafted,
     )
+
+
+def _gained(
+    prompts: Prompts,
+    trace: Trace,
+    rule: PathRule,
+    found: ShapeCalls,
+    cost: CostModel | None,
+    errors: Sequence[Ends],
+    prefilled: int,
+) -> tuple[Interval | None, Interval | None]:
+    """The speed-up, and the drafted tokens per call where the draft decides."""
+    decoded = trace.lengths - prefilled
+    if not found.lengths:
+        return (speedup(prompts, found, decoded, prefilled, cost, errors) if cost else None), None
+    inside, calls = draft_inside_target(rule, trace), sum_of(found.lengths)
+    drafted = drafted_per_call(prompts, calls, found.shape.nodes, inside=inside)
+    if not cost or not calls.calls.sum() > 0:
+        return None, drafted
+    return stopped_speedup(prompts, found.lengths, prompts.sum(decoded), cost, errors, inside=inside), drafted
 
 
 def _iid_tokens(trace: Trace, rule: PathRule, shape: Shape, acceptance: float) -> float:
