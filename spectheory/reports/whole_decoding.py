@@ -19,19 +19,25 @@ def whole_decoding(predictions: Sequence[Prediction]) -> list[str]:
     The predictions are of one trace; nothing if it has no such limit.
     """
     chains = [p for p in predictions if isinstance(p.shape, Chain) and p.regret is not None]
+    chains = [p for p in chains if p.label.stop is None] or chains  # whole chains first: stopped ones lose by stopping
     if not chains:
         return []
     best = max(chains, key=lambda p: p.gain)
     row = [p for p in chains if p.shape.nodes == best.shape.nodes]
     if best.limits.decoding_by_start is None:
         limit, on, least = WHOLE_DECODING, "this draft", "block"
-        row = [p for p in row if p.rule != BlockVerification()]
+        row = [p for p in row if p.rule != BlockVerification() or p.label.stop]
     else:
         limit, on, least = BY_START, "this head", "a bound that need not be reached"
     says = f"No lossless fresh rule on chains drawn from {on} needs fewer expected calls than {least} ({limit.name})"
-    lost = [f"{p.rule.label} {'needs ' if p is row[0] else ''}{_percent(p)}" for p in row]
+    lost = [f"{_named(p)} {'needs ' if p is row[0] else ''}{_percent(p)}" for p in row]
     losing = f": at k = {best.shape.nodes} {', '.join(lost)} more (paired over prompts)" if lost else ""
     return [f"{says}{losing}. {_BEATEN}", *_escaping(predictions, limit)]
+
+
+def _named(prediction: Prediction) -> str:
+    stop = prediction.label.stop
+    return prediction.rule.label + (f" stopped at {stop}" if stop else "")
 
 
 def _percent(prediction: Prediction) -> str:
