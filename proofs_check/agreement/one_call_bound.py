@@ -12,11 +12,9 @@ from proofs_check.agreement.path_cases import SurvivalOf
 from proofs_check.algorithms.enumeration import Model, Rule, Table, text_law
 from proofs_check.statement.arithmetic import floats
 from proofs_check.statement.claims import Compared, at_most, computed
-from spectheory.prediction.one_call import one_call_bound
+from spectheory.prediction.one_call import call_terms, one_call_bound
 from spectheory.prediction.over_prompts import Prompts, ratio
-from spectheory.prediction.paths import one_call_terms
 from spectheory.trace import TextInfo
-from spectheory.verification.by_start import along_calls, log_ratio
 
 
 def accepted(rule: Rule, target: Model, draft: Model, k: int) -> Fraction:
@@ -39,12 +37,9 @@ def library(terms_of: SurvivalOf, target: Table, draft: Table, k: int, length: i
     """The library's terms at every start, their mean over target-sampled text, and the limit of a trace."""
     texts = Texts(target, draft, length)
     trace, exactly = texts.trace(), texts.survivals(terms_of)
-    ratios = along_calls(trace.columns, k, log_ratio, fill=0.0)
-    terms, whole = one_call_terms(ratios, texts.lengths)
-    terms, whole = terms.reshape(-1, length, k), whole.reshape(-1, length)
+    terms = call_terms(trace.columns, k).reshape(-1, length, k)
     for number, of in enumerate(exactly):
         for n in range(length):
-            yield computed(whole[number, n], int(n + k <= length))
             for i in range(1, min(k, length - n) + 1):
                 yield computed(terms[number, n, i - 1], of(n, i))
     shares = list(text_law(target.__getitem__, length).values())

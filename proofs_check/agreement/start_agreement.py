@@ -20,11 +20,12 @@ from proofs_check.twins.path_theorem import Survival, calls
 from proofs_check.twins.tree_theorem import depth
 from spectheory import Trace, drafting, predict
 from spectheory.drafting import Shape
-from spectheory.prediction.paths import calls_of_tree, one_call_terms
+from spectheory.prediction.one_call import call_terms
+from spectheory.prediction.paths import calls_of_tree
 from spectheory.prediction.shape_calls import BestTree, survival_of
 from spectheory.trace.columns import BY_START, START_RANKS
 from spectheory.verification import RULES, PathRule
-from spectheory.verification.by_start import PREFIX, along_calls, log_ratio
+from spectheory.verification.by_start import PREFIX
 
 CHECKED = ("token", "block", "argmax", "greedy", "independent", "race", "poisson", "recursive", "topk")
 """Rules that read columns by start."""
@@ -91,7 +92,7 @@ def _shape(
 
 def _one_call(trace: Trace, exact: list[Survival], k: int, length: int) -> Iterator[Compared]:
     """The terms of the one-call bound, with the ratio by start and depth."""
-    terms, _ = one_call_terms(along_calls(trace.columns, k, log_ratio, fill=0.0), trace.lengths)
+    terms = call_terms(trace.columns, k)
     for number, of in enumerate(exact):
         for n in range(length):
             for i in range(1, min(k, length - n) + 1):

@@ -255,7 +255,7 @@ ENTRIES = (
             ),
         ),
         calculators=(
-            "spectheory.prediction.paths.one_call_terms",
+            "spectheory.prediction.one_call.call_terms",
             "spectheory.prediction.one_call.one_call_bound",
             "spectheory.prediction.trace_limits.Starts",
             "spectheory.prediction.over_prompts.Prompts",

@@ -121,7 +121,7 @@ ENTRIES = (
                 f"spectheory.verification.by_start.{name}"
                 for name in ("AtDepth", "along_calls", "by_depth", "log_ratio")
             ),
-            "spectheory.prediction.paths.one_call_terms",
+            "spectheory.prediction.one_call.call_terms",
             "spectheory.predict",
         ),
         without={

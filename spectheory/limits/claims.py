@@ -19,8 +19,8 @@ class Scope:
 
 ON_TEXT = Scope(
     "limit",
-    "Upper bounds on one call from target-sampled text, estimated (95%), averaged over all starting positions; "
-    "consecutive calls may exceed them",
+    "Upper bounds from target-sampled text, estimated (95%), averaged over all starting positions; consecutive calls "
+    "may exceed them",
 )
 ON_DECODINGS = Scope(
     "limit",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spectheory.intervals import Interval
 from spectheory.limits.several_chains import several_chain_terms
@@ -13,9 +14,26 @@ from spectheory.prediction.over_prompts import Prompts
 from spectheory.prediction.paths import tokens_left
 from spectheory.prediction.trace_limits import Starts
 from spectheory.trace import Trace
-from spectheory.verification.by_start import along_calls, within
+from spectheory.verification.by_start import Columns, along_calls, within
 
-_SCORES = ("log_target", "log_draft")
+Floats = NDArray[np.float64]
+
+
+def call_terms(columns: Columns, k: int, chains: int = 1) -> Floats:
+    r"""Terms of the bound on the accepted drafts of a call from each start, ``[N, k]`` (§7; of several chains §12).
+
+    With one chain :math:`\min(1, \prod_{l \le i} \rho_{n+l})`. The mean over target-sampled text of the sum of a row
+    is an upper bound for a call of any lossless verification of drafts drawn from q. The terms are no survival
+    function, and no bound over several calls; argmax drafts may exceed it. Terms past the end of a text carry no
+    meaning.
+
+    Examples
+    --------
+    >>> call_terms({"log_target": np.log([0.5, 0.5]), "log_draft": np.log([0.25, 1.0])}, 2)[0]
+    array([0.5, 1. ])
+    """
+    target, draft = (along_calls(columns, k, itemgetter(name), fill=0.0) for name in ("log_target", "log_draft"))
+    return several_chain_terms(target, draft, chains)
 
 
 def one_call_bound(prompts: Prompts, trace: Trace, ks: Sequence[int], *, chains: int = 1) -> dict[int, Interval]:
@@ -37,8 +55,7 @@ def one_call_bound(prompts: Prompts, trace: Trace, ks: Sequence[int], *, chains:
     if not found:
         return {}
     deepest = max(found)
-    target, draft = (along_calls(trace.columns, deepest, itemgetter(name), fill=0.0) for name in _SCORES)
-    terms = several_chain_terms(target, draft, chains)
+    terms = call_terms(trace.columns, deepest, chains)
     # No draft beyond the end of a text that ended by itself is accepted.
     inside = np.arange(deepest) < tokens_left(trace.lengths)[:, None]
     accepted = np.cumsum(np.where(inside, terms, 0.0), axis=1)

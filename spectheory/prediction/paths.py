@@ -251,17 +251,3 @@ class _CallSystem:
         if info != 0:
             raise AssertionError(f"the triangular solver reported {info}")
         return solution.T
-
-
-def one_call_terms(log_ratios: Floats, lengths: NDArray[np.int64]) -> tuple[Floats, NDArray[np.bool_]]:
-    r"""Terms of the one-call upper bound at each start (§7).
-
-    For any lossless verification of drafts drawn from q, :math:`E[\tau] \le \sum_{i\le k} E \min(1, \prod_{l\le
-    i}\rho_{n+l})`: an upper bound on the accepted drafts of one call, with the expectation over target-sampled text. It
-    is no survival function and no bound over several calls; argmax drafts are not drawn from q and may exceed it.
-
-    `log_ratios` ``[N, k]`` are log q - log p of the k tokens from each start on; of drafts by start with q by start and
-    depth (§10). Returns the terms ``[N, k]``, min(1, product of the first i ratios) for i = 1..k, and the starts
-    ``[N]`` with k tokens left in their text: only these estimate the bound.
-    """
-    return np.exp(np.minimum(0.0, np.cumsum(log_ratios, axis=1))), tokens_left(lengths) >= log_ratios.shape[1]

@@ -292,6 +292,7 @@ def _between_ends(
 
 def _joint(rule: PathRule, ends: Sequence[Prediction]) -> Prediction:
     tokens, speedups = [p.tokens_per_call for p in ends], [p.speedup for p in ends if p.speedup]
+    drafted = [p.drafted for p in ends if p.drafted]
     regrets = [p.regret for p in ends if p.regret]
     both = certain(tokens)
     return replace(
@@ -302,6 +303,7 @@ def _joint(rule: PathRule, ends: Sequence[Prediction]) -> Prediction:
         acceptance=joined([p.acceptance for p in ends]),
         iid_tokens_per_call=sum(p.iid_tokens_per_call for p in ends) / len(ends),
         speedup=joined(speedups) if speedups else None,
+        drafted=joined(drafted) if drafted else None,
         limits=replace(ends[0].limits, iid_channel=None),
         certified=both if both.kind == "bound" else None,
         regret=joined(regrets) if regrets else None,

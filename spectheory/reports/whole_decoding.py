@@ -19,19 +19,25 @@ def whole_decoding(predictions: Sequence[Prediction]) -> list[str]:
     The predictions are of one trace; nothing if it has no such limit.
     """
     chains = [p for p in predictions if isinstance(p.shape, Chain) and p.regret is not None]
+    chains = [p for p in chains if p.label.stop is None] or chains  # whole chains first: stopped ones lose by stopping
     if not chains:
         return []
     best = max(chains, key=lambda p: p.gain)
     row = [p for p in chains if p.shape.nodes == best.shape.nodes]
     if best.limits.decoding_by_start is None:
-        limit, least, draft = WHOLE_DECODING, "block", "draft"
-        row = [p for p in row if p.rule != BlockVerification()]
+        limit, on, least = WHOLE_DECODING, "this draft", "block"
+        row = [p for p in row if p.rule != BlockVerification() or p.label.stop]
     else:
-        limit, least, draft = BY_START, "a limit that need not be reached", "head"
-    says = f"No lossless rule on chains drawn from this {draft} needs fewer expected calls than {least} ({limit.name})"
-    lost = [f"{p.rule.label} {'needs ' if p is row[0] else ''}{_percent(p)}" for p in row]
+        limit, on, least = BY_START, "this head", "a bound that need not be reached"
+    says = f"No lossless fresh rule on chains drawn from {on} needs fewer expected calls than {least} ({limit.name})"
+    lost = [f"{_named(p)} {'needs ' if p is row[0] else ''}{_percent(p)}" for p in row]
     losing = f": at k = {best.shape.nodes} {', '.join(lost)} more (paired over prompts)" if lost else ""
     return [f"{says}{losing}. {_BEATEN}", *_escaping(predictions, limit)]
+
+
+def _named(prediction: Prediction) -> str:
+    stop = prediction.label.stop
+    return prediction.rule.label + (f" stopped at {stop}" if stop else "")
 
 
 def _percent(prediction: Prediction) -> str:
@@ -52,6 +58,7 @@ def _escaping(predictions: Sequence[Prediction], limit: LimitClaim) -> list[str]
     if unsampled:
         lines.append(
             f"B6 of {', '.join(unsampled)}, whose drafts do not sample, is a bound on one call, averaged over the "
-            "starts of their own calls: an estimate, as other such drafts start elsewhere."
+            "starts of their own calls: an estimate, as other such drafts start elsewhere. A table's B6 is that of the "
+            "first rule."
         )
     return lines if free else []

@@ -15,7 +15,9 @@ from spectheory.cost import ConstantRatio
 from spectheory.drafting import Batch, Chain
 from spectheory.prediction import plan, predict
 from spectheory.prediction.decoding_limit import fewest_calls, least_calls
+from spectheory.prediction.over_prompts import Prompts
 from spectheory.prediction.paths import calls_of_chains
+from spectheory.prediction.trace_limits import TextLimit
 from spectheory.reports import prediction_report
 from spectheory.trace import GIVEN_TEXT, TextInfo, Trace
 from spectheory.verification import PATH_RULES
@@ -146,15 +148,15 @@ def test_where_there_is_none() -> None:
 def test_the_report_says_it_with_numbers() -> None:
     answer = plan(pair(), ConstantRatio(0.05), rules=RULES, shapes=CHAINS)
     notes = " ".join(prediction_report(answer).notes)
-    assert "No lossless rule on chains drawn from this draft needs fewer expected calls than block (B7)" in notes
+    assert "No lossless fresh rule on chains drawn from this draft needs fewer expected calls than block (B7)" in notes
     assert f"token verification needs {100 * best_regret(answer, 'token'):.1f}" in notes
     assert "B7 does not bind argmax" in notes
     deep = plan(pair(by_start=True), ConstantRatio(0.05), rules=RULES, shapes=CHAINS)
     notes = " ".join(prediction_report(deep).notes)
-    assert "a limit that need not be reached (L)" in notes
+    assert "a bound that need not be reached (L)" in notes
     assert f"block verification {100 * best_regret(deep, 'block'):.1f}" in notes
     given = " ".join(prediction_report(plan(pair(GIVEN_TEXT), rules=RULES, shapes=CHAINS)).notes)
-    assert "No lossless rule" not in given
+    assert "No lossless fresh rule" not in given
 
 
 def best_regret(answer: object, rule: str) -> float:
@@ -165,10 +167,21 @@ def best_regret(answer: object, rule: str) -> float:
 
 
 def test_b6_counts_the_starts_of_calls_that_do_not_sample() -> None:
-    """By hand from visits; the rules that sample keep the mean over all positions."""
-    answer = plan(pair(), rules=RULES, shapes=[Chain(2)])
+    """Argmax drafts: B6 is the mean over the starts of their own calls; rules that sample have all positions."""
+    trace, k = pair(), 2
+    answer = plan(trace, rules=RULES, shapes=[Chain(k)])
     of = {p.rule.name: p.limits.text for p in answer.predictions}
     assert of["token"] == of["block"] != of["argmax"]
+    right = trace.columns["draft_rank"] == 1
+    visited = np.zeros(len(trace), dtype=bool)
+    for start in range(0, len(trace), 16):
+        n = start
+        while n < start + 16:
+            visited[n] = True
+            n += 1 + next((i for i in range(k) if n + i < len(trace) and not right[n + i]), k)
+    text = TextLimit(Prompts(trace.texts), trace, k)
+    assert of["argmax"] == text.at(k, visited.astype(np.float64))
+    assert of["token"] == text.at(k, np.ones(len(trace)))
 
 
 def test_predict_shows_the_column_where_block_is_not_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,10 +22,9 @@ from proofs_check.library.cases import random_model
 from proofs_check.library.strategies import Floats, theorem
 from proofs_check.twins import path_theorem
 from proofs_check.twins.path_theorem import Survival
-from spectheory.prediction.paths import calls_of_chains, calls_of_texts, one_call_terms
+from spectheory.prediction.one_call import call_terms
+from spectheory.prediction.paths import calls_of_chains, calls_of_texts
 from spectheory.verification import BlockVerification, TokenVerification
-from spectheory.verification.by_start import along_calls
-from spectheory.verification.by_start import log_ratio as ratio_of
 
 ROUNDING = 1e-12
 """The library against fractions: some twenty operations on numbers near one, each within 1e-16, with logarithms."""
@@ -177,7 +176,7 @@ def test_block_accepts_at_least_as_much_as_token(log_ratio: list[float], k: int)
     columns = {"log_draft": np.minimum(log_ratio, 0.0), "log_target": np.minimum(log_ratio, 0.0) - np.array(log_ratio)}
     token = TokenVerification().path_survival(columns, k)
     block = BlockVerification().path_survival(columns, k)
-    terms, _ = one_call_terms(along_calls(columns, k, ratio_of, fill=0.0), np.array([len(log_ratio)]))
+    terms = call_terms(columns, k)
     inside = np.add.outer(np.arange(len(log_ratio)), np.arange(1, k + 1)) <= len(log_ratio)
     assert np.all((token <= block + ROUNDING)[inside])
     assert np.all((block <= terms + ROUNDING)[inside])
