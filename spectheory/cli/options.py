@@ -166,7 +166,7 @@ class ValidateOptions(SampledText):
     rule: Annotated[list[str] | None, shown(the.DECODED_RULE, "{decoded}")] = None
     shape: Annotated[list[str] | None, shown(the.SHAPE, "chain, and 2x2x1 where a rule takes it")] = None
     k: Annotated[list[int] | None, shown(the.K, 1, 3, 5)] = None
-    stop: Annotated[list[str] | None, the.DECODED_STOP] = None
+    stop: Annotated[list[str] | None, the.STOP] = None
     temperature: Annotated[list[float] | None, shown(the.TEMPERATURE, *TEMPERATURES)] = None
     first: Annotated[int | None, shown(the.FIRST, "all")] = None
     json: Annotated[bool, the.JSON] = False
@@ -183,7 +183,7 @@ class JudgeOptions:
     files: Annotated[list[Path], the.JUDGED]
     rule: Annotated[list[str] | None, shown(the.RULE, "every one")] = None
     k: Annotated[int | None, shown(the.K, "as the log says")] = None
-    stop: Annotated[str | None, the.JUDGED_STOP] = None
+    stop: Annotated[str | None, the.STOP] = None
     temperature: Annotated[float | None, shown(the.TEMPERATURE, "as the log says")] = None
     top_k: Annotated[int | None, the.TOP_K] = None
     top_p: Annotated[float | None, the.TOP_P] = None

@@ -63,13 +63,9 @@ STOP = option(
     "--stop",
     "STOP",
     SHAPES,
-    "Where the draft stops, beside fixed lengths: token<0.4 (after such a token), top<0.6, entropy>2 (before it), or "
-    "best: thresholds are swept.",
+    "Where the draft stops: token<0.4 (after such a token), top<0.6, entropy>2 (before it). In predict and plan it is "
+    "tried beside fixed lengths, and best sweeps thresholds.",
 )
-DECODED_STOP = option(
-    "--stop", "STOP", SHAPES, "Chains whose drafting stops, in place of fixed ones: token<0.4, top<0.6 or entropy>2."
-)
-JUDGED_STOP = option("--stop", "STOP", SHAPES, "The engine's stopping rule: token<0.4, top<0.6 or entropy>2.")
 K_MAX = option("--k-max", "INT", SHAPES, "Longest chain of drafts that is tried.")
 CANDIDATES = option("--candidates", "INT", SHAPES, "Candidates at one position.")
 NODES = option("--nodes", "INT", SHAPES, "Draft nodes per call.")

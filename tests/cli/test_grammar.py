@@ -25,7 +25,7 @@ SINGLE = {
     "tree": {"--rule", "--nodes"},
     "simulate": {"--rule", "--shape", "--k", "--bias"},
     "measure": {"--temperature"},
-    "judge": {"--k", "--temperature"},
+    "judge": {"--k", "--stop", "--temperature"},
     "predict": {"--temperature"},
 }
 """Commands about one setting, which take once what commands that compare settings repeat."""
