@@ -1,4 +1,4 @@
-"""Limits: channel (T1), drafts that do not sample (B1-B6), rejections (Y1-Y4), bias (Y5, Y6).
+"""Limits: channel (T1), drafts that do not sample (B1-B6, B8), rejections (Y1-Y4), bias (Y5, Y6).
 
 Shared contract: pmfs, texts and settings are checked once, as the package's docstring says. Bounds on E[X] do not count
 the recovered or bonus token; tokens per call do. Each function names its assumptions. An i.i.d. formula applied to real
@@ -17,6 +17,7 @@ from spectheory.limits.bias import (
 )
 from spectheory.limits.branching import branching_bound, branching_speedup
 from spectheory.limits.channel import tunstall_bound
+from spectheory.limits.imperfect import ImperfectTree, imperfect_tree
 from spectheory.limits.random_trees import random_tree_totals, random_tree_value, stationary_tree_value
 from spectheory.limits.rejections import (
     batch_expected_rejections,
@@ -32,6 +33,7 @@ from spectheory.limits.text import branching_bound_from_text
 
 __all__ = [
     "BiasFrontier",
+    "ImperfectTree",
     "StepLaw",
     "batch_expected_rejections",
     "batch_limit",
@@ -42,6 +44,7 @@ __all__ = [
     "branching_speedup",
     "expected_calls",
     "expected_rejections",
+    "imperfect_tree",
     "mean_bias_frontier",
     "mixture_target",
     "optimal_recovery",
