@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import product
 
@@ -21,7 +21,7 @@ from proofs_check.statement.findings import Effort
 from proofs_check.twins.random_pmf_trees import grown
 from spectheory.limits import imperfect_tree
 
-Weights = dict[Prefix, Fraction]
+Weights = Mapping[Prefix, Fraction]
 
 LENGTH = 3
 """Tokens of the texts that are run."""
@@ -29,7 +29,7 @@ LENGTH = 3
 
 def path_weights(model: Table) -> Weights:
     """The probability of every prefix of up to :data:`LENGTH` tokens, zeros included."""
-    weights: Weights = {(): Fraction(1)}
+    weights: dict[Prefix, Fraction] = {(): Fraction(1)}
     for length in range(LENGTH):
         for prefix in product(range(len(model[()])), repeat=length):
             for token, share in enumerate(model[prefix]):
@@ -92,7 +92,8 @@ def loss_of_weights(
     p: Sequence[Fraction], q: Sequence[Fraction], capacity: int, half: bool = False
 ) -> Iterator[Compared]:
     """The loss of any six prefixes."""
-    loss, missed, mistaken = bound_of(*({(v,): w for v, w in enumerate(row)} for row in (p, q)), capacity)
+    first, second = ({(v,): weight for v, weight in enumerate(row)} for row in (p, q))
+    loss, missed, mistaken = bound_of(first, second, capacity)
     yield at_most(Fraction(0), loss)
     yield at_most(loss, missed + (0 if half else mistaken))
 

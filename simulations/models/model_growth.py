@@ -33,7 +33,8 @@ class Reader:
     """
 
     def __init__(self, network: Any, vocabulary: int, prompts: Sequence[Sequence[int]]) -> None:
-        self._network, self._vocabulary, self._cache = network, vocabulary, None
+        self._network, self._vocabulary = network, vocabulary
+        self._cache: Any = None
         self.lengths = np.array([len(prompt) for prompt in prompts])
         width = int(self.lengths.max())
         padding = (width - self.lengths)[:, None]

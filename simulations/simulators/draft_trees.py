@@ -5,7 +5,7 @@ the start two trees of P prefixes are grown: T_p, the heaviest under the target,
 Both models weigh the nodes of both.
 
 Parameters are ``draft``, the name of a built-in model; ``capacities``, ascending numbers P; ``thresholds``, one t in
-nats for each; ``starts``: a start lies uniformly at 0 to ``starts`` - 1 tokens after the prompt. Samples are, for each P,
+nats for each; ``starts``: a start lies uniformly at 0 to ``starts`` - 1 tokens after the prompt. Samples, for each P:
 
 - ``best P=1``, ``drafted P=1``: probability under the target of T_p and of T_q; ``loss P=1``: their difference;
 - ``claimed P=1``: probability of T_q under the draft, what the drafter itself expects;

@@ -13,6 +13,7 @@ NAMES = (
     "marginal",
     "branching",
     "imperfect",
+    "stationary",
     "rejections",
     "batch",
     "gain",

@@ -11,7 +11,7 @@ from spectheory.plots.opt_uno import draw
 
 TOKENS = 40
 THRESHOLDS = (0.0, 0.05, 0.1, 0.2, 0.4)
-SHARES = (0.4, 0.7)
+SHARES = (0.4,)
 SCORES = ("judge", "target", "typical")
 
 
@@ -24,7 +24,7 @@ def asks(scale: Scale) -> tuple[Ask, ...]:
 def _ask(form: str, amount: float, scale: Scale) -> Ask:
     parameters = {"form": form, "amount": amount, "tokens": TOKENS}
     return ask(
-        f"{form} {amount:g}", "biased-texts", parameters, scale, trials=scale.pick(64, 640), batch=scale.pick(64, 160)
+        f"{form} {amount:g}", "biased-texts", parameters, scale, trials=scale.pick(64, 480), batch=scale.pick(64, 160)
     )
 
 

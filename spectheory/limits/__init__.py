@@ -1,4 +1,4 @@
-"""Limits: channel (T1), drafts that do not sample (B1-B6, B8), rejections (Y1-Y4), bias (Y5, Y6).
+"""Limits: channel (T1), drafts that do not sample (B1-B6, B8, B9), rejections (Y1-Y4), bias (Y5, Y6).
 
 Shared contract: pmfs, texts and settings are checked once, as the package's docstring says. Bounds on E[X] do not count
 the recovered or bonus token; tokens per call do. Each function names its assumptions. An i.i.d. formula applied to real
@@ -28,6 +28,7 @@ from spectheory.limits.rejections import (
     rejections_of_text,
 )
 from spectheory.limits.renewal import renewal_bound
+from spectheory.limits.stationary import window_bound
 from spectheory.limits.step_law import StepLaw
 from spectheory.limits.text import branching_bound_from_text
 
@@ -57,4 +58,5 @@ __all__ = [
     "stationary_tree_value",
     "tunstall_bound",
     "uno_loss",
+    "window_bound",
 ]
