@@ -8,6 +8,7 @@ from spectheory.plots.observed import dots
 from spectheory.plots.style import (
     BLUE,
     GREEN,
+    GREY,
     ORANGE,
     PINK,
     Axes,
@@ -36,19 +37,21 @@ def draw(figure: Figure, data: Data) -> None:
 
 
 def _tokens(ax: Axes, data: Data) -> None:
-    """Trees from target and draft, and B6."""
+    """Trees from the target and from the first draft at the same starts, what that draft expects, and B6."""
     doubling(ax, data["capacities"])
     right, first = data["capacities"][-1], data["drafts"][0]
-    ax.plot(data["capacities"], [each["best"] for each in first["B6"]], color=PINK, linewidth=1.5)
-    dots(ax, data["capacities"], first["best"], BLUE, size=4.5, clip=False)
-    ends = [
-        (right, first["B6"][-1]["best"], "B6, upper bound", PINK),
-        (right, first["best"][-1]["best"], "the target's own tree", BLUE),
-    ]
-    for draft in data["drafts"]:
-        colour = COLOURS[draft["name"]]
-        dots(ax, data["capacities"], draft["drafted"], colour, size=4.5, clip=False, marker="D")
-        ends.append((right, draft["drafted"][-1]["best"], f"tree from {draft['name']}", colour))
+    ends = []
+    for key, name, colour in (("B6", "B6, upper bound", PINK), ("claimed", "as the draft expects", GREY)):
+        style = "-" if key == "B6" else "--"
+        ax.plot(data["capacities"], [each["best"] for each in first[key]], color=colour, linewidth=1.4, linestyle=style)
+        ends.append((right, first[key][-1]["best"], name, colour))
+    own = COLOURS[first["name"]]
+    for key, name, colour, marker in (
+        ("best", "the target's own tree", BLUE, "o"),
+        ("drafted", f"tree from {first['name']}", own, "D"),
+    ):
+        dots(ax, data["capacities"], first[key], colour, size=4.5, clip=False, marker=marker)
+        ends.append((right, first[key][-1]["best"], name, colour))
     ax.set_ylim(0)
     ax.set_xlabel("draft nodes per call, P")
     ax.set_ylabel("predicted tokens per call, E[X]")
