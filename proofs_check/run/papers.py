@@ -76,7 +76,7 @@ NAMED = (
         "pankratov2026",
         "Further directions",
         ("B8", "B9", "B6"),
-        "Imperfect knowledge and text that is not i.i.d.; the statements are ours, the paper's wording is not confirmed.",
+        "Imperfect knowledge and text that is not i.i.d.: the statements are ours; the wording is not confirmed.",
     ),
     Named(
         "yin2024",
