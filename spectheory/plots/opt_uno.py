@@ -24,7 +24,7 @@ def draw(figure: Figure, data: Data) -> None:
     caption(
         figure,
         f"built-in pair, {data['trials']:,} prompts a setting, {data['tokens']} tokens a text, 95% intervals;  "
-        "filled: thresholds e, b = min(1, (p + e)/q);  open: shares t;  score: a third model's log-probability",
+        "filled: thresholds e, b = min(1, (p + e)/q);  open: share t = 0.4",
     )
 
 
@@ -53,7 +53,7 @@ def _frame(ax: Axes, rows: Rows, title: str) -> range:
     ax.axhline(0.5, color=GREY, linewidth=0.8, linestyle=":")
     ax.set_xticks(list(places), [f"{row['amount']:g}" for row in rows])
     ax.set_xlim(-0.3, len(rows) - 0.7)
-    ax.set_ylim(0, 0.8)
+    ax.set_ylim(0.25, 0.7)
     ax.set_xlabel("over-acceptance threshold e")
     titled(ax, title, 9.5)
     return places
@@ -63,15 +63,12 @@ def _against_uno(ax: Axes, rows: Rows) -> None:
     places = _frame(ax, rows, "Texts that OPT wins over UNO")
     ax.set_ylabel("win rate (ties count half)")
     ends = []
-    for key, name, colour in (
-        ("judge", "third model", GREEN),
-        ("target", "target", GREY),
-        ("typical", "typical", BLUE),
-    ):
+    for (key, name, colour), beside in zip(SCORES, (-0.1, 0.0, 0.1), strict=True):
         seen = [row[f"{key}: opt over uno"] for row in rows]
-        ax.plot(places, [each["best"] for each in seen], color=colour, linewidth=1.2)
-        dots(ax, list(places), seen, colour, size=4, clip=False)
-        ends.append((float(places[-1]), seen[-1]["best"], name, colour))
+        at = [place + beside for place in places]
+        ax.plot(at, [each["best"] for each in seen], color=colour, linewidth=1.2)
+        dots(ax, at, seen, colour, size=4, clip=False)
+        ends.append((at[-1], seen[-1]["best"], name, colour))
     name_ends(ax, ends)
 
 
