@@ -92,8 +92,8 @@ def loss_of_weights(
     p: Sequence[Fraction], q: Sequence[Fraction], capacity: int, half: bool = False
 ) -> Iterator[Compared]:
     """The loss of any six prefixes."""
-    first, second = ({(v,): weight for v, weight in enumerate(row)} for row in (p, q))
-    loss, missed, mistaken = bound_of(first, second, capacity)
+    named: list[Weights] = [{(v,): weight for v, weight in enumerate(row)} for row in (p, q)]
+    loss, missed, mistaken = bound_of(named[0], named[1], capacity)
     yield at_most(Fraction(0), loss)
     yield at_most(loss, missed + (0 if half else mistaken))
 
