@@ -6,6 +6,7 @@ from spectheory.deployment.candidates import Candidate, Draft
 from spectheory.deployment.distances import Distance, distances
 from spectheory.deployment.engines import ENGINES, EngineSettings, engine_settings, without_method
 from spectheory.deployment.fastest_tree import fastest_tree
+from spectheory.deployment.lock_step import LockStepChoice, lock_step_lengths
 from spectheory.deployment.machine import other_machine
 from spectheory.deployment.ranking import Ranking, check_comparable, rank_drafts
 
@@ -18,6 +19,7 @@ __all__ = [
     "Distance",
     "Draft",
     "EngineSettings",
+    "LockStepChoice",
     "Ranking",
     "batch_ranges",
     "best_lengths",
@@ -26,6 +28,7 @@ __all__ = [
     "distances",
     "engine_settings",
     "fastest_tree",
+    "lock_step_lengths",
     "other_machine",
     "rank_drafts",
     "without_method",
