@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from spectheory.cost import AffineCost, CostModel, Roofline
 from spectheory.cost.served import ServedCost
+from spectheory.deployment.batches import check_batches
 from spectheory.drafting import Chain, Shape
 from spectheory.prediction.lock_step import plainly_unfinished, rounds_of_draws, unfinished
 from spectheory.prediction.shape_calls import calls_by_shape, survival_of
@@ -79,6 +80,7 @@ def lock_step_lengths(
     >>> [(c.batch, c.k, round(c.rounds, 1), round(c.speedup, 2)) for c in found]
     [(1, 3, 18.6, 1.63), (32, 2, 34.7, 1.27)]
     """
+    check_batches(cost)
     rule.require(trace.columns)
     settings = _settings(trace, rule, ks, prefill_emits_token)
     tokens = float((trace.lengths - int(prefill_emits_token)).mean())
@@ -104,7 +106,9 @@ def _settings(trace: Trace, rule: PathRule, ks: Sequence[int], prefilled: bool) 
     chains = [Chain(k) for k in ks if k <= within(trace.columns, k)]
     survival = survival_of(rule, chains[-1], trace.columns)[0][~first]
     for each in calls_by_shape(trace, rule, chains, prefill_emits_token=prefilled):
-        seconds = partial(_call, each.shape, float(each.calls.full.sum() / each.calls.expected.sum()))
+        seconds = partial(
+            _call, each.shape, float(each.calls.full.sum() / (each.calls.expected - int(prefilled)).sum())
+        )
         settings.append(_Setting(each.shape.nodes, unfinished(survival[:, : each.shape.nodes], lengths), seconds))
     return settings
 
