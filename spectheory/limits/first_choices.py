@@ -40,7 +40,7 @@ def first_choice_at_most(entropy: float, vocabulary: int) -> float:
     """
     whole("vocabulary", vocabulary, most=MOST_EXACT, remedy="count the tokens")
     most = math.log(vocabulary)
-    inside = "must be in [0, log V]"
+    inside = f"must be in [0, log {vocabulary} = {most:.6g}] nats"
     real("the entropy", entropy, lambda nats: 0 <= nats <= most * (1 + 1e-12), limit=inside, remedy="give it in nats")
     if entropy >= most:
         return 1 / vocabulary
