@@ -218,4 +218,4 @@ def _paste(engines: Sequence[EngineSettings]) -> None:
 
 def _figures(answer: DeploymentAnswer, out: Path) -> list[Path]:
     written = write_ranking(answer.ranking, out)
-    return [*written, *write_batches(answer.batches, out)] if answer.batches else written
+    return [*written, *write_batches(answer.batches, answer.lock_step, out)] if answer.batches else written

@@ -8,6 +8,7 @@ from spectheory.deployment.engines import ENGINES, EngineSettings, engine_settin
 from spectheory.deployment.fastest_tree import fastest_tree
 from spectheory.deployment.lock_step import LockStepChoice, lock_step_lengths
 from spectheory.deployment.machine import other_machine
+from spectheory.deployment.needed import Needed, draft_needed
 from spectheory.deployment.ranking import Ranking, check_comparable, rank_drafts
 
 __all__ = [
@@ -20,12 +21,14 @@ __all__ = [
     "Draft",
     "EngineSettings",
     "LockStepChoice",
+    "Needed",
     "Ranking",
     "batch_ranges",
     "best_lengths",
     "break_even",
     "check_comparable",
     "distances",
+    "draft_needed",
     "engine_settings",
     "fastest_tree",
     "lock_step_lengths",
