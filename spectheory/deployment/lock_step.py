@@ -103,7 +103,9 @@ def _settings(trace: Trace, rule: PathRule, ks: Sequence[int], prefilled: bool) 
     first[np.cumsum(trace.lengths) - trace.lengths] = prefilled
     lengths = trace.lengths - int(prefilled)
     settings = [_Setting(0, plainly_unfinished(lengths), lambda cost: cost.target_step().best)]
-    chains = [Chain(k) for k in ks if k <= within(trace.columns, k)]
+    chains = [Chain(k) for k in sorted(ks) if k <= within(trace.columns, k)]
+    if not chains:
+        return settings
     survival = survival_of(rule, chains[-1], trace.columns)[0][~first]
     for each in calls_by_shape(trace, rule, chains, prefill_emits_token=prefilled):
         seconds = partial(

@@ -89,9 +89,7 @@ def batches(figure: Figure, choices: Sequence[BatchChoice], together: Sequence[L
     lengths.set_ylim(bottom=-0.2)
     titled(lengths, "Best k; 0: plain decoding")
     speedups.axhline(1.0, color=GREY, linewidth=1.0, linestyle=":")
-    titled(speedups, "Speed-up there, by the roofline")
-    if together:
-        note(lengths, "dashed: lock-step batches", (0, 1), (4, -10), xycoords="axes fraction")
+    titled(speedups, "Speed-up there, by the roofline" + ("; dashed: in lock-step" if together else ""))
     name_ends(speedups, labels)
 
 

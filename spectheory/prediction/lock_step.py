@@ -28,6 +28,8 @@ from spectheory.trace import Trace
 from spectheory.verification import PathRule
 
 Floats = NDArray[np.float64]
+PROMPTS_PER_TEXT = 8
+"""Prompts for each text of a batch from which on an interval over prompts is given."""
 
 
 def unfinished(survival: Floats, lengths: NDArray[np.int64]) -> Floats:
@@ -145,8 +147,9 @@ def slowest(trace: Trace, rule: PathRule, k: int, batch: int) -> Interval:
     r"""Rounds of a lock-step batch of B texts drawn from a trace, with the 95% interval over prompts (§12).
 
     Exact for batches drawn with replacement from the trace's texts: :math:`\sum_t (1 - \bar F(t)^B)`. The interval
-    says how it varies over prompts (jackknife); with more texts in a batch than half the prompts it is an ``estimate``,
-    as the slowest texts are then too few. Divided by the mean calls of a text it is what waiting costs.
+    says how it varies over prompts (jackknife). It needs :data:`PROMPTS_PER_TEXT` prompts for each text of a batch:
+    with fewer the slowest texts are too few (nominal 95% intervals held in 75% to 87% of simulated traces, above it in
+    90% to 93%), and the value is an ``estimate``. Divided by the mean calls of a text it is what waiting costs.
 
     Examples
     --------
@@ -162,7 +165,7 @@ def slowest(trace: Trace, rule: PathRule, k: int, batch: int) -> Interval:
     prompts = Prompts(trace.texts)
     mean = 1 - _without_each(left, prompts)
     values, texts = np.sum(1 - mean**batch, axis=0), left_out(np.bincount(prompts.of_text, minlength=prompts.count))
-    if 2 * batch > prompts.count:
+    if PROMPTS_PER_TEXT * batch > prompts.count:
         return Interval.estimate(float(values[0]))
     return interval(values, texts)
 
