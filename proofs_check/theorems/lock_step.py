@@ -18,6 +18,7 @@ from proofs_check.agreement.path_cases import CHAINS, edge_chains, random_chains
 from proofs_check.algorithms.enumeration import Decoding, Table, given_text, text_law
 from proofs_check.evidence.entries import Entry
 from proofs_check.evidence.makers import agreement, counterexample, exact, proof, searched
+from proofs_check.evidence.simulated import simulated, stated
 from proofs_check.evidence.symbolic import Step, in_words, same, valid
 from proofs_check.forms.lock_step import Law, calls, mean, of_draws, of_sets, rounds, slowest
 from proofs_check.statement.arithmetic import Real, shares
@@ -256,6 +257,13 @@ ENTRIES = (
                     "E[max] is at most the largest mean",
                     lambda laws, batch: at_most(slowest(laws), max(map(calls, laws))),
                 ),
+            ),
+            simulated(
+                "batches of 1, 4 and 16 texts of 20 tokens by token verification, 3 drafts a call",
+                [("lock-step", {"chains": "yin2024", "length": 20, "k": 3, "batch": batch}) for batch in (1, 4, 16)],
+                stated("§12-lock-step"),
+                wrong=("the mean calls of a text", stated("§12-lock-step", batch=lambda _: 1)),
+                trials=(20_000, 200_000),
             ),
         ),
         calculators=tuple(
