@@ -20,6 +20,7 @@ NAMES = (
     "entropy",
     "gaps",
     "paths",
+    "block",
 )
 """In the order of the docs; each is a file of this folder."""
 
