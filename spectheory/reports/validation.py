@@ -48,7 +48,7 @@ def _tokens_table(found: Content) -> Table:
     ]
     columns += [z_column(CONTROLS[name]) for name in controls]
     if any("drafted" in record for record in found["settings"]):
-        columns += [Column("drafted", digits=2), Column("expected")]
+        columns += [Column("drafted", digits=2), Column("estimated")]
     return Table(_title(found, "tokens per call"), [*_NAMES, *columns], rows)
 
 

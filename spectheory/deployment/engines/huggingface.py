@@ -36,7 +36,7 @@ STOPS = Fact(
 )
 MOVES = Fact(
     "assistant_confidence_threshold, with scikit-learn installed",
-    "The threshold moves between calls with what was accepted before: not predicted here.",
+    "With scikit-learn installed the threshold moves between calls with what was accepted before: not predicted here.",
     f"{_SOURCE}: `update_candidate_strategy`",
 )
 HEURISTIC = Fact(
