@@ -78,6 +78,9 @@ def check_stops(rule: PathRule, stop: StoppingRule, columns: Columns) -> None:
 
 
 def stopped_survival(rule: PathRule, shape: Stopped, columns: Columns) -> Floats:
-    """P(tau >= i) of a call that starts at each position, ``[N, k]`` (§11, exact)."""
+    r"""P(tau >= i) of a call that starts at each position, ``[N, k]`` (§11, exact).
+
+    .. math:: P(\tau \ge i \mid x) = P_{rule}(\tau \ge i \mid x)\, 1[\text{drafts } 1..i \text{ are drafted along } x]
+    """
     check_stops(rule, shape.stop, columns)
     return rule.path_survival(columns, shape.k) * drafted_along(columns, shape.stop, shape.k)
