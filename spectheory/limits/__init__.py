@@ -1,4 +1,4 @@
-"""Limits: channel (T1), branching (B1-B6), several chains (§12), rejections (Y1-Y4), bias (Y5, Y6), from entropies.
+"""Limits: channel (T1), branching (B1-B6, B8, B9), several chains (§12), rejections (Y1-Y4), bias (Y5, Y6), entropies.
 
 Shared contract: pmfs, texts and settings are checked once, as the package's docstring says. Bounds on E[X] do not count
 the recovered or bonus token; tokens per call do. Each function names its assumptions. An i.i.d. formula applied to real
@@ -24,6 +24,7 @@ from spectheory.limits.cross_entropy import (
     total_variation_at_most,
 )
 from spectheory.limits.first_choices import first_choice_at_least, first_choice_at_most
+from spectheory.limits.imperfect import ImperfectTree, imperfect_tree
 from spectheory.limits.random_trees import random_tree_totals, random_tree_value, stationary_tree_value
 from spectheory.limits.rejections import (
     batch_expected_rejections,
@@ -35,11 +36,13 @@ from spectheory.limits.rejections import (
 )
 from spectheory.limits.renewal import renewal_bound
 from spectheory.limits.several_chains import several_chain_terms, several_chains_bound
+from spectheory.limits.stationary import window_bound
 from spectheory.limits.step_law import StepLaw
 from spectheory.limits.text import branching_bound_from_text
 
 __all__ = [
     "BiasFrontier",
+    "ImperfectTree",
     "StepLaw",
     "acceptance_at_least",
     "batch_expected_rejections",
@@ -53,6 +56,7 @@ __all__ = [
     "expected_rejections",
     "first_choice_at_least",
     "first_choice_at_most",
+    "imperfect_tree",
     "mean_bias_frontier",
     "mixture_target",
     "optimal_recovery",
@@ -70,4 +74,5 @@ __all__ = [
     "total_variation_at_most",
     "tunstall_bound",
     "uno_loss",
+    "window_bound",
 ]
