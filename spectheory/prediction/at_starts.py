@@ -1,16 +1,82 @@
-"""Acceptance by position as an engine counts it: at the starts of its own calls (§13)."""
+"""Where calls start and how they end, as an engine counts them: at the starts of its own calls (§13)."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spectheory.drafting import Chain, Shape
 from spectheory.errors import TraceError
 from spectheory.prediction.paths import calls_and_visits, tokens_left
+from spectheory.prediction.shape_calls import survival_of
 from spectheory.trace import Trace
 from spectheory.verification import PathRule
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Starts:
+    """The calls of one rule and shape along texts (exact given the texts).
+
+    `survival` ``[N, depth]`` is P(tau >= i) of a call from each position, `leaves` ``[N, depth]`` how much of it ends
+    with the last draft of a path, `visits` ``[N]`` the expected number of calls that start there, `lengths` the tokens
+    of each text.
+    """
+
+    survival: Floats
+    leaves: Floats
+    visits: Floats
+    lengths: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, trace: Trace, rule: PathRule, shape: Shape, *, prefill_emits_token: bool = False) -> Starts:
+        """Those of a trace; with `prefill_emits_token` no call starts at a text's first token."""
+        rule.require(trace.columns)
+        survival, leaves = survival_of(rule, shape, trace.columns)
+        _, visits = calls_and_visits(survival, trace.lengths, prefill_emits_token=prefill_emits_token)
+        return cls(survival, leaves, visits, trace.lengths)
+
+    @cached_property
+    def whole(self) -> NDArray[np.bool_]:
+        """Positions with room for all drafts: what lies past the end of a text is not known."""
+        return tokens_left(self.lengths) >= self.survival.shape[1]
+
+    @cached_property
+    def counted(self) -> Floats:
+        """The visits of positions with room for all drafts, ``[N]``."""
+        return np.where(self.whole, self.visits, 0.0)
+
+    @property
+    def depths(self) -> Floats:
+        """Survival at the calls' own starts, S_1, ..., ``[depth]``."""
+        return np.asarray(self.counted @ self.survival / self.counted.sum())
+
+    @cached_property
+    def ends(self) -> tuple[Floats, Floats]:
+        r"""Calls whose last token stands at each position, ``[N]`` each: after a rejection there, and after a last draft.
+
+        A call from n whose first j drafts are accepted ends with token n + j, so that of those that end before the
+        text does
+
+        .. math:: e(m) = \sum_j v(m - j)\, P(\tau = j \mid m - j) .
+
+        Each text's last call ends with its last token, whatever is accepted: it is in neither.
+        """
+        rejected, full = np.zeros_like(self.visits), np.zeros_like(self.visits)
+        left, tokens, depth = tokens_left(self.lengths), len(self.visits), self.survival.shape[1]
+        alive = np.ones(tokens)
+        for j in range(depth + 1):
+            after = self.survival[:, j] if j < depth else np.zeros(tokens)
+            ended = np.where(left > j + 1, self.visits * (alive - after), 0.0)
+            at_leaf = np.where(left > j + 1, self.visits * self.leaves[:, j - 1], 0.0) if j else np.zeros(tokens)
+            rejected[j:] += np.maximum(ended - at_leaf, 0.0)[: max(tokens - j, 0)]
+            full[j:] += at_leaf[: max(tokens - j, 0)]
+            alive = after
+        return rejected, full
 
 
 def survival_at_starts(trace: Trace, rule: PathRule, k: int, *, prefill_emits_token: bool = True) -> Floats:
@@ -32,17 +98,9 @@ def survival_at_starts(trace: Trace, rule: PathRule, k: int, *, prefill_emits_to
     >>> survival_at_starts(trace, TokenVerification(), 1, prefill_emits_token=False).round(3).tolist()
     [1.0]
     """
-    rule.require(trace.columns)
-    survival = rule.path_survival(trace.columns, k)
-    lengths = trace.lengths - int(prefill_emits_token)
-    if prefill_emits_token:
-        kept = np.ones(len(survival), bool)
-        kept[np.cumsum(trace.lengths) - trace.lengths] = False
-        survival = survival[kept]
-    _, visits = calls_and_visits(survival, lengths)
-    visits = np.where(tokens_left(lengths) >= k, visits, 0.0)
-    if not visits.sum() > 0:
+    starts = Starts.of(trace, rule, Chain(k), prefill_emits_token=prefill_emits_token)
+    if not starts.counted.sum() > 0:
         raise TraceError(
             f"no text has {k} tokens after its first", limit="calls need room for k drafts", remedy="lower --k-max"
         )
-    return np.asarray(visits @ survival / visits.sum())
+    return starts.depths
