@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from functools import partial
+from math import prod
 
 from proofs_check.agreement.path_agreement import CHECKED, Texts
 from proofs_check.agreement.path_cases import CHAINS, PathTwin, edge_chains, random_chains
@@ -23,8 +24,6 @@ from spectheory.verification import RULES
 
 Weights = Callable[[Survival, int, int], list[Fraction]]
 """Survival, k and length of the text to a weight of each start."""
-
-MAIN = {name: CHAINS[name] for name in ("token", "block", "race")}
 
 
 def uniform(_: Survival, __: int, length: int) -> list[Fraction]:
@@ -72,13 +71,30 @@ def of_tables(weights: Weights, target: Table, draft: Table, k: int, length: int
     return counters(weights, CHAINS, target.__getitem__, draft.__getitem__, k, length)
 
 
-def turned(weights: Weights, p: Pmf, q: Pmf) -> Iterator[Compared]:
-    """The same for models that turn one pair of pmfs by the tokens before: texts of three tokens, one draft."""
+def walked(weights: Weights, p: Pmf, q: Pmf) -> Iterator[Compared]:
+    """The same for a text whose drafts are accepted with the shares of both pmfs in turn: all runs of calls, k = 2."""
+    shares, k = (*p, *q), 2
+    counts = [Fraction(0)] * (k + 1)
 
-    def turning(pmf: Pmf) -> Model:
-        return lambda prefix: tuple(pmf[(x + sum(prefix)) % len(pmf)] for x in range(len(pmf)))
+    def go(start: int, weight: Fraction) -> None:
+        inside = start + k <= len(shares)
+        for i in range(min(k, len(shares) - start) + 1):
+            counts[i] += weight * inside  # a call with i accepted drafts, which go on
+            ends = 1 - shares[start + i] if i < k and start + i < len(shares) else Fraction(1)
+            if ends and start + i + 1 < len(shares):
+                go(start + i + 1, weight * ends)
+            weight *= 1 - ends if i < k else 1
 
-    return counters(weights, MAIN, turning(p), turning(q), 1, 3)
+    go(0, Fraction(1))
+    starts = weights(product_of(shares), k, len(shares))[: len(shares) - k + 1]
+    for i in range(1, k + 1):
+        weighted = sum((w * product_of(shares)(n, i) for n, w in enumerate(starts)), Fraction(0))
+        yield equal(counts[i] * sum(starts), counts[0] * weighted)
+
+
+def product_of(shares: Pmf) -> Survival:
+    """The survival of drafts that are accepted one by one."""
+    return lambda n, i: prod(shares[n : n + i], start=Fraction(1))
 
 
 def library(shift: int, target: Table, draft: Table, k: int, length: int) -> Iterator[Compared]:
@@ -111,9 +127,9 @@ STEPS = (
         lambda v, s: (v * s, s * v),
     ),
     same(
-        "starts: one call starts at 0, and each call at n starts the next at n + j + 1 with probability s_j - s_{j+1}; "
-        "the shares of one call add up to 1, so that no start is lost (three drafts)",
-        lambda a, b, c: ((1 - a) + (a - b) + (b - c) + c, 1),
+        "of the calls from n, those that end after j drafts are those that accept j or more less those that accept j + "
+        "1 or more: v (s - t) = v s - v t; each of them starts the next call at n + j + 1, which is the recursion of v",
+        lambda v, s, t: (v * (s - t), v * s - v * t),
     ),
     same(
         "a counter over the calls is a mean weighted by starts: (v s + w t)/(v + w) = s + (t - s) w/(v + w), the plain "
@@ -150,10 +166,10 @@ ENTRIES = (
             ),
             exact(AT_STARTS, cases, over="whole decodings by every rule of random models, all texts", wrong=ANYWHERE),
             searched(
-                Claim(AT_STARTS.says, partial(turned, visits)),
+                Claim(AT_STARTS.says, partial(walked, visits)),
                 lambda: exact_pairs(3),
-                over="token, block and race verification of models that turn one pair of pmfs on 2 or 3 tokens",
-                wrong=Claim(ANYWHERE.says, partial(turned, uniform)),
+                over="all runs of calls of two drafts, along texts whose drafts are accepted with any shares",
+                wrong=Claim(ANYWHERE.says, partial(walked, uniform)),
             ),
             agreement(
                 Claim("the library's shares, and its calls lost at each token", partial(library, 0)),

@@ -29,11 +29,11 @@ class Placed:
 
 
 def placed(tokens: Sequence[str], columns: int = COLUMNS) -> Iterator[Placed]:
-    """The tokens in lines of `columns` letters at most; line breaks are shown, and end a line.
+    r"""The tokens in lines of `columns` letters at most; line breaks are shown, and end a line.
 
     Examples
     --------
-    >>> [(piece.text, piece.line, piece.column) for piece in placed(["ab", " c\\nd"], 4)]
+    >>> [(piece.text, piece.line, piece.column) for piece in placed(["ab", " c\nd"], 4)]
     [('ab', 0, 0), (' c⏎', 0, 2), ('d', 1, 0)]
     """
     line = column = 0

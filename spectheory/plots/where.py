@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from spectheory.errors import load_extra
 from spectheory.intervals import Interval
 from spectheory.plots.coloured_text import draw_text, text_size
 from spectheory.plots.style import (
@@ -73,7 +74,7 @@ def _by_depth(ax: Axes, found: Where) -> None:
     ax.set_xlabel("depth i")
     ax.set_ylabel("P(the call accepts i drafts or more)")
     ax.set_ylim(0, 1)
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.xaxis.set_major_locator(load_extra("matplotlib.ticker", extra="plots").MaxNLocator(integer=True))
     titled(ax, "a  acceptance by depth at the calls' own starts")
     name_ends(ax, ends)
 

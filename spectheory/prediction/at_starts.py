@@ -57,7 +57,7 @@ class Starts:
 
     @cached_property
     def ends(self) -> tuple[Floats, Floats]:
-        r"""Calls whose last token stands at each position, ``[N]`` each: after a rejection there, and after a last draft.
+        r"""Calls that end at each position, ``[N]`` each: with a rejection there, and after the last draft of a path.
 
         A call from n whose first j drafts are accepted ends with token n + j, so that of those that end before the
         text does

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -195,11 +196,7 @@ def _depths(prompts: Prompts, shape: Shape, starts: Starts) -> AtDepths:
     return AtDepths(
         shape,
         tuple(ratio(each, sums[0], limits=(0.0, 1.0)) for each in sums[1:]),
-        tuple(
-            ratio(each, before, limits=(0.0, 1.0))
-            for before, each in zip(sums[:-1], sums[1:], strict=True)
-            if before[0] > 0
-        ),
+        tuple(ratio(each, before, limits=(0.0, 1.0)) for before, each in pairwise(sums) if before[0] > 0),
         tuple(survival[starts.whole].mean(axis=0).tolist()),
     )
 

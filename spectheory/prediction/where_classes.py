@@ -24,13 +24,13 @@ FREQUENT = ((10, "the 10 most frequent ids"), (100, "ids of places 11 to 100"), 
 
 
 def token_class(text: str, before: str = "") -> str:
-    """The class of a token after another one, by its first letter that is no white space.
+    r"""The class of a token after another one, by its first letter that is no white space.
 
     A letter or low line starts a word if white space or another kind of sign stands before it.
 
     Examples
     --------
-    >>> [token_class(" def"), token_class("ine", " def"), token_class("x", "("), token_class("\\n   ")]
+    >>> [token_class(" def"), token_class("ine", " def"), token_class("x", "("), token_class("\n   ")]
     ['word start', 'word continuation', 'word start', 'line break']
     """
     rest = text.strip()

@@ -9,7 +9,7 @@ from typing import Any
 from spectheory.intervals import Interval
 from spectheory.prediction.where import AtDepths, Costly, Group, Where
 from spectheory.reports.base import Report
-from spectheory.reports.table import Column, Table
+from spectheory.reports.table import Column, Row, Table
 
 MOST_ROWS = 16
 """Depths of a table; the JSON has all."""
@@ -56,7 +56,8 @@ def _meanings(found: Where) -> Iterator[str]:
         "come together, without any fault. Counters of an engine show these numbers, not the mean over all positions."
     )
     yield "Calls without room for all drafts in their text are left out of it."
-    yield "Lost: the call ends with a rejection at this token. Numbers are exact for the texts; intervals (95%) are over prompts."
+    yield "Lost: the call ends with a rejection at this token."
+    yield "Numbers are exact for the texts; intervals (95%) are over prompts."
     if not found.by_context:
         yield "No table by context length: the trace does not know the lengths of the prompts; measure again."
     if not found.classes:
@@ -110,7 +111,9 @@ def _groups_tables(found: Where) -> Iterator[Table]:
 
 def _groups(title: str, what: str, calls: str, rate: Column, groups: Sequence[Group]) -> Table:
     names = what == "token"
-    rows = [[_shown(g.name) if names else g.name, g.tokens, g.calls, _percent(g.share), g.rate] for g in groups]
+    rows: list[Row] = [
+        [_shown(g.name) if names else g.name, g.tokens, g.calls, _percent(g.share), g.rate] for g in groups
+    ]
     columns = [
         Column(what, kind="names"),
         Column("tokens"),
@@ -128,7 +131,7 @@ def _percent(share: Interval) -> Interval:
 def _costliest(found: Where) -> Table:
     """The tokens of one text at which most calls are lost, with what stands around them."""
     columns = [Column("position"), Column("calls lost", digits=3), Column("text", kind="names")]
-    rows = [[row.position, row.lost, _around(row)] for row in found.text.costliest]
+    rows: list[Row] = [[row.position, row.lost, _around(row)] for row in found.text.costliest]
     return Table(f"The costliest tokens of text {found.text.id}: {_setting(found)}", columns, rows)
 
 
