@@ -10,8 +10,8 @@ from spectheory.errors import load_extra
 from spectheory.plots.style import BLACK, GREY, Figure, titled
 from spectheory.prediction.where import OneText, Where
 
-COLUMNS, MOST_LINES = 92, 40
-"""Letters of a line, and lines at most; what follows is cut off, and the picture says so."""
+COLUMNS, LEAST, MOST_LINES = 92, 74, 40
+"""Letters of a line at most and at least, and lines at most; what follows is cut off, and the picture says so."""
 _LOW, _MIDDLE, _HIGH = "#D55E00", "#FFFFFF", "#56B4E9"
 _FONT = 8.5
 _LETTER, _LINE = 0.6 * _FONT / 72, 1.75 * _FONT / 72
@@ -55,8 +55,15 @@ def placed(tokens: Sequence[str], columns: int = COLUMNS) -> Iterator[Placed]:
 
 def text_size(text: OneText) -> tuple[float, float]:
     """Width and height of the picture in inches."""
-    lines = min(max((piece.line for piece in placed(_words(text))), default=0) + 1, MOST_LINES)
-    return COLUMNS * _LETTER + 0.5, lines * _LINE + 1.35
+    columns, lines = _extent(text)
+    return columns * _LETTER + 0.5, lines * _LINE + 1.35
+
+
+def _extent(text: OneText) -> tuple[int, int]:
+    """Letters of the longest line, and lines."""
+    pieces = list(placed(_words(text)))
+    lines = min(max((piece.line for piece in pieces), default=0) + 1, MOST_LINES)
+    return max([LEAST, *(piece.column + len(piece.text) for piece in pieces)]), lines
 
 
 def draw_text(figure: Figure, found: Where) -> None:
@@ -69,8 +76,8 @@ def draw_text(figure: Figure, found: Where) -> None:
     figure.set_layout_engine("none")
     ax = figure.add_axes((0.25 / width, 0.75 / height, 1 - 0.5 / width, 1 - 1.2 / height))
     pieces = [piece for piece in placed(_words(text)) if piece.line < MOST_LINES]
-    lines = max((piece.line for piece in pieces), default=0) + 1
-    ax.set_xlim(0, COLUMNS)
+    columns, lines = _extent(text)
+    ax.set_xlim(0, columns)
     ax.set_ylim(lines, 0)
     ax.set_axis_off()
     patches = load_extra("matplotlib.patches", extra="plots")

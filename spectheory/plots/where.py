@@ -30,6 +30,8 @@ from spectheory.plots.style import (
 from spectheory.prediction.where import Group, Where
 
 SIZE = (10.6, 7.4)
+SEEN = 0.01
+"""Share of the calls below which a group is left out of a panel."""
 _LINES = (SKY, BLUE, GREEN, YELLOW, ORANGE, PINK, BLACK)
 
 
@@ -65,7 +67,9 @@ def _by_depth(ax: Axes, found: Where) -> None:
         depths = range(1, len(at.survival) + 1)
         _banded(ax, depths, at.survival, colour)
         if at is not longest:
-            note(ax, _length(at.shape), (depths[-1], at.survival[-1].best), (0, -16), colour, ha="center")
+            first = len(depths) == 1
+            shift, side = ((-6, -4), "right") if first else ((0, -16), "center")
+            note(ax, _length(at.shape), (depths[-1], at.survival[-1].best), shift, colour, ha=side)
     ends.append(
         (len(longest.survival), longest.survival[-1].best, _length(longest.shape), _LINES[len(found.depths) - 1])
     )
@@ -74,6 +78,7 @@ def _by_depth(ax: Axes, found: Where) -> None:
     ax.set_xlabel("depth i")
     ax.set_ylabel("P(the call accepts i drafts or more)")
     ax.set_ylim(0, 1)
+    ax.set_xlim(0.5, None)
     ax.xaxis.set_major_locator(load_extra("matplotlib.ticker", extra="plots").MaxNLocator(integer=True))
     titled(ax, "a  acceptance by depth at the calls' own starts")
     name_ends(ax, ends)
@@ -100,14 +105,15 @@ def _first_draft(ax: Axes, found: Where) -> None:
 
 def _along(ax: Axes, found: Where) -> None:
     """Tokens per call by where the calls start."""
-    groups = found.by_context or found.by_position
+    groups = [group for group in found.by_context or found.by_position if group.share.best >= SEEN]
     xs = range(len(groups))
     _whiskers(ax, xs, [group.rate for group in groups], BLUE)
-    ax.axhline(sum(g.tokens for g in groups) / found.calls, color=GREY, linestyle="--", linewidth=1.2)
-    note(ax, "all calls", (0, sum(g.tokens for g in groups) / found.calls), (-12, 4))
+    mean = 1 + sum(each.best for each in found.depths[-1].survival)
+    ax.axhline(mean, color=GREY, linestyle="--", linewidth=1.2)
+    note(ax, "all calls", (0, mean), (-12, 4))
     ax.set_xticks(xs, [group.name for group in groups], rotation=30, ha="right", rotation_mode="anchor", fontsize=8)
     ax.set_xlabel("tokens before the call, prompt included" if found.by_context else "position in the text")
-    ax.set_ylabel("tokens per call that starts there")
+    ax.set_ylabel("tokens per call there")
     titled(ax, "c  calls along the text")
     plain_axes(ax)
 
@@ -115,7 +121,7 @@ def _along(ax: Axes, found: Where) -> None:
 def _classes(ax: Axes, groups: Sequence[Group]) -> None:
     """The share of tokens and the share of lost calls of each class, the most costly first."""
     ordered = sorted(groups, key=lambda group: group.calls)
-    ordered = [group for group in ordered if group.share.best >= 0.002]
+    ordered = [group for group in ordered if group.share.best >= SEEN]
     ys, tokens = range(len(ordered)), sum(group.tokens for group in groups)
     for y, group in zip(ys, ordered, strict=True):
         share = group.share

@@ -50,6 +50,12 @@ class Starts:
         """The visits of positions with room for all drafts, ``[N]``."""
         return np.where(self.whole, self.visits, 0.0)
 
+    @cached_property
+    def tokens(self) -> Floats:
+        """Tokens expected of a call from each position, none past the end of its text, ``[N]``."""
+        depth = np.arange(1, self.survival.shape[1] + 1)
+        return 1 + np.where(tokens_left(self.lengths)[:, None] > depth, self.survival, 0.0).sum(axis=1)
+
     @property
     def depths(self) -> Floats:
         """Survival at the calls' own starts, S_1, ..., ``[depth]``."""

@@ -53,7 +53,8 @@ class Group:
     """Some tokens of the texts, and the calls that start, or are lost, at them.
 
     `calls` are expected; `share` is their share of all such calls. `rate` is tokens per call for calls that start
-    there, and lost calls per token for classes of tokens.
+    there with room for all their drafts (for all calls, where none has); of classes of tokens it is lost calls per
+    token.
     """
 
     name: str
@@ -173,8 +174,8 @@ def where(
         depths=tuple(
             _depths(prompts, each, at) for each, at in zip(several, by_shape, strict=True) if at.counted.sum() > 0
         ),
-        by_position=tuple(_started(prompts, starts.visits, _positions(trace))),
-        by_context=tuple(_started(prompts, starts.visits, _contexts(trace))),
+        by_position=tuple(_started(prompts, starts, _positions(trace))),
+        by_context=tuple(_started(prompts, starts, _contexts(trace))),
         classes=tuple(_classes(prompts, rejected, trace, strings)),
         ids=tuple(_ids(prompts, rejected, trace, strings)),
         text=_text(trace, strings, rejected, rejected + full, int(prefill_emits_token)),
@@ -214,7 +215,7 @@ def _contexts(trace: Trace) -> NDArray[np.int64] | None:
     return _positions(trace) + np.repeat(prompts, trace.lengths) if len(prompts) == len(known) else None
 
 
-def _started(prompts: Prompts, visits: Floats, places: NDArray[np.int64] | None) -> Iterator[Group]:
+def _started(prompts: Prompts, starts: Starts, places: NDArray[np.int64] | None) -> Iterator[Group]:
     """Bins of equal width, a power of two, with the calls that start in each."""
     if places is None:
         return
@@ -224,11 +225,14 @@ def _started(prompts: Prompts, visits: Floats, places: NDArray[np.int64] | None)
     bins = places // width
     for number in np.unique(bins).tolist():
         inside = bins == number
-        calls, tokens = prompts.sum_rows(visits * inside), prompts.sum_rows(inside)
+        calls, whole = prompts.sum_rows(starts.visits * inside), starts.counted * inside
         if calls[0] > 0:
-            share = ratio(calls, prompts.sum_rows(visits), limits=(0.0, 1.0))
+            share = ratio(calls, prompts.sum_rows(starts.visits), limits=(0.0, 1.0))
+            among = whole if whole.any() else starts.visits * inside
+            limits = (1.0, starts.survival.shape[1] + 1.0)
+            rate = ratio(prompts.sum_rows(among * starts.tokens), prompts.sum_rows(among), limits=limits)
             name = f"{number * width}-{(number + 1) * width - 1}" if width > 1 else str(number)
-            yield Group(name, int(inside.sum()), float(calls[0]), share, ratio(tokens, calls))
+            yield Group(name, int(inside.sum()), float(calls[0]), share, rate)
 
 
 def _classes(prompts: Prompts, lost: Floats, trace: Trace, strings: TokenStrings | None) -> Iterator[Group]:

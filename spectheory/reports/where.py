@@ -55,7 +55,7 @@ def _meanings(found: Where) -> Iterator[str]:
         "Acceptance by depth is that of calls, which start where the last one ended; it falls with k where hard tokens "
         "come together, without any fault. Counters of an engine show these numbers, not the mean over all positions."
     )
-    yield "Calls without room for all drafts in their text are left out of it."
+    yield "Calls without room for all drafts in their text are left out of it, and of the tokens per call by position."
     yield "Lost: the call ends with a rejection at this token."
     yield "Numbers are exact for the texts; intervals (95%) are over prompts."
     if not found.by_context:
