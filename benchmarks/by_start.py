@@ -46,6 +46,8 @@ def made_up_head(rng: np.random.Generator) -> Trace:
     ranks = {"rejection_rank": _law(rng, np.minimum(1.0, 1 / ratio)), "race_rank": _law(rng, 1 / (1 + g))}
     starts = {
         "start_log_draft": log_draft,
+        "start_draft_entropy": _single(rng.exponential(1.5, ratio.shape)),
+        "start_draft_top": np.maximum(np.exp(log_draft), rng.random(ratio.shape)),
         "start_draft_rank": _ranks(rng, 0.6 - 0.03 * np.arange(DEPTH), ratio.shape),
         "start_greedy_agreement": rng.random(ratio.shape) < 0.6 - 0.03 * np.arange(DEPTH),
         "start_total_variation": rng.random(ratio.shape),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spectheory.drafting.chain import Chain
 from spectheory.drafting.grown import Grown
+from spectheory.drafting.stopping import Stopped
 from spectheory.drafting.tree import Shape, Tree
 
 
@@ -68,6 +69,8 @@ def in_one_pass(shape: Shape) -> Shape:
     >>> in_one_pass(Chain(3))
     Parallel(k=3)
     """
+    if isinstance(shape, Stopped):
+        return replace(shape, parallel=True)
     if isinstance(shape, Chain):
         return Parallel(shape.k)
     if isinstance(shape, Grown):

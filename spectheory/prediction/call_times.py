@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +44,8 @@ def speedup(
     k, longest = found.shape.nodes, int(np.flatnonzero(found.by_drafted.sum(axis=0)).max(initial=0))
     kinds = [prompts.sum(column) for column in found.by_drafted.T[: longest + 1]]
     copies = [Copied(k, tuple(shares)) for shares in np.eye(k + 1)[: longest + 1].tolist()]
-    return _joined(tokens, kinds, longest, lambda model: _best(model.call(copied) for copied in copies), cost, errors)
+    timed = Timed.by(cost, errors, lambda model: best_of(model.call(copied) for copied in copies))
+    return joined(tokens, np.sum(kinds, axis=0), kinds, longest, timed)
 
 
 def speedup_of_chain(
@@ -57,33 +59,43 @@ def speedup_of_chain(
     """
     late, most = ((tokens - calls) / shape.depth, shape.depth) if cost.reads_accepted else (full, 1)
     late = np.clip(late, 0.0, calls)
-    return _joined(
-        tokens,
-        [calls - late, late],
-        shape.depth,
-        lambda model: _best(model.call(shape, more) for more in (0.0, float(most))),
-        cost,
-        errors,
-    )
+    timed = Timed.by(cost, errors, lambda model: best_of(model.call(shape, more) for more in (0.0, float(most))))
+    return joined(tokens, calls, [calls - late, late], shape.depth, timed)
 
 
-def _joined(
-    tokens: Floats, kinds: Sequence[Floats], longest: int, times: Times, cost: CostModel, errors: Sequence[Ends]
-) -> Interval:
-    """Speed-up with calls of several kinds. Latencies are independent of the prompts, so variances add."""
-    calls = np.sum(kinds, axis=0)
+@dataclass(frozen=True)
+class Timed:
+    """Seconds of a plain step ``[1 + 2 errors]`` and of the kinds of calls ``[1 + 2 errors, kinds]``.
 
-    def of(model: CostModel) -> Floats:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(tokens * model.target_step().best / (times(model) @ np.stack(kinds)))
+    The first row is the best known, then each independent error has both ends of its 95% interval.
+    """
 
-    of_times = sum(deviation(*(float(of(end)[0]) for end in ends)) ** 2 for ends in errors)
+    steps: Floats
+    kinds: Floats
+
+    @classmethod
+    def by(cls, cost: CostModel, errors: Sequence[Ends], times: Times) -> Timed:
+        """What a cost model says, with its errors."""
+        models = [cost, *(end for ends in errors for end in ends)]
+        return cls(np.array([model.target_step().best for model in models]), np.stack([times(m) for m in models]))
+
+
+def joined(tokens: Floats, calls: Floats, kinds: Sequence[Floats], longest: int, timed: Timed) -> Interval:
+    """Speed-up from sums over prompts ``[1 + prompts]``. Latencies are independent of the prompts, so variances add.
+
+    `kinds` are numbers of calls, or of what calls take besides, by what each takes in `timed`.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = tokens * timed.steps[0] / (timed.kinds[0] @ np.stack(kinds))
+        ends = timed.steps[1:] / (timed.kinds[1:] @ [float(kind[0]) for kind in kinds])
+    of_times = sum(deviation(low, high) ** 2 for low, high in ends.reshape(-1, 2).tolist())
     # A call outputs one token at least, and one more than it drafts at most; what it takes is known up to its error.
-    least, most = cost.target_step().best / np.sort(times(cost))[[-1, 0]] * [1, longest + 1]
+    least, most = timed.steps[0] / np.sort(timed.kinds[0])[[-1, 0]] * [1, longest + 1]
     error = np.exp(reach(np.inf) * np.sqrt(of_times))
     limits = (float(least / error), float(most * error))
-    return interval(of(cost), calls, limits=limits, other_variance=of_times)
+    return interval(values, calls, limits=limits, other_variance=of_times)
 
 
-def _best(times: Iterable[Interval]) -> Floats:
+def best_of(times: Iterable[Interval]) -> Floats:
+    """Their best values."""
     return np.array([time.best for time in times])

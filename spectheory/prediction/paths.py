@@ -137,6 +137,11 @@ def calls_and_visits(
     return system.values(), system.visits()
 
 
+def visits_of(survival: Floats, lengths: NDArray[np.int64], *, prefill_emits_token: bool = False) -> Floats:
+    """The second of :func:`calls_and_visits` alone; with `prefill_emits_token` without the prompt's own pass."""
+    return _system_of(survival, lengths, prefill_emits_token).visits()
+
+
 @dataclass(frozen=True)
 class TextSums:
     """What the calls of each text add up to, conditional on the text (exact).

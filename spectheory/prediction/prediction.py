@@ -14,16 +14,18 @@ from typing import Any
 
 from spectheory.cost import CostModel, iid_tokens_per_call
 from spectheory.cost.model import Ends
-from spectheory.drafting import Chain, Shape, expected_tokens
+from spectheory.drafting import Chain, Shape, Stopped, expected_tokens
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from spectheory.limits.claims import IID_FORMULA, LimitClaim
 from spectheory.prediction.call_times import speedup
 from spectheory.prediction.certified import Settled, by_lists, certain, ends_of, joined, require_certified
+from spectheory.prediction.drafted_lengths import draft_inside_target
 from spectheory.prediction.labels import Label
 from spectheory.prediction.over_prompts import Prompts, ratio
 from spectheory.prediction.recorded import recorded_rules
 from spectheory.prediction.shape_calls import BestTree, ShapeCalls, Wanted, by_parallel_head, calls_by_shape, takes
+from spectheory.prediction.stopped_times import drafted_per_call, stopped_speedup
 from spectheory.prediction.trace_limits import Limits, limits_of
 from spectheory.trace import SOURCES, Trace
 from spectheory.verification import ArgmaxDraft, PathRule, RankRule, RecordedMatch
@@ -53,6 +55,8 @@ class Prediction:
     - `certified` is the certain range of `tokens_per_call` for the trace's texts, where the trace does not settle it:
       the rule needs full pmfs, and the trace has lists of the most probable tokens (§9). The other intervals are then
       the ranges over both ends, and ``best`` is the middle.
+    - `drafted` are the drafted tokens per call, where the draft decides its length (§11): an estimate by likelihood
+      ratios with its range over prompts, inside certain bounds.
     """
 
     rule: PathRule
@@ -67,6 +71,7 @@ class Prediction:
     held_out: bool
     provenance: Mapping[str, Any]
     certified: Interval | None = None
+    drafted: Interval | None = None
 
     @property
     def label(self) -> Label:
@@ -108,6 +113,7 @@ class Prediction:
             "limits": self.limits.as_dict(),
             "held_out": self.held_out,
             **({"certified": self.certified.as_dict()} if self.certified else {}),
+            **({"drafted": self.drafted.as_dict()} if self.drafted else {}),
         }
 
 
@@ -349,6 +355,7 @@ def _prediction(
     shape, tokens = found.shape, prompts.sum(trace.lengths)
     tokens_per_call = ratio(tokens, prompts.sum(found.calls.expected), limits=(1.0, shape.depth + 1.0))
     acceptance = ratio(prompts.sum_rows(found.first), tokens, limits=(0.0, 1.0))
+    gained, drafted = _gained(prompts, trace, rule, found, cost, errors, prefilled)
     return Prediction(
         rule=rule,
         shape=shape,
@@ -357,11 +364,33 @@ def _prediction(
         accepted_length=tokens_per_call + (-1.0),
         acceptance=acceptance,
         iid_tokens_per_call=_iid_tokens(trace, rule, shape, min(acceptance.best, 1.0)),
-        speedup=speedup(prompts, found, trace.lengths - prefilled, prefilled, cost, errors) if cost else None,
+        speedup=gained,
         limits=limits.of(rule, shape, trace),
         held_out=found.held_out,
         provenance={name: value for name, value in trace.provenance.items() if name != SOURCES},
+        drafted=drafted,
     )
+
+
+def _gained(
+    prompts: Prompts,
+    trace: Trace,
+    rule: PathRule,
+    found: ShapeCalls,
+    cost: CostModel | None,
+    errors: Sequence[Ends],
+    prefilled: int,
+) -> tuple[Interval | None, Interval | None]:
+    """The speed-up, and the drafted tokens per call where the draft decides."""
+    decoded = trace.lengths - prefilled
+    if found.lengths is None or not isinstance(found.shape, Stopped):
+        return (speedup(prompts, found, decoded, prefilled, cost, errors) if cost else None), None
+    inside = draft_inside_target(rule, trace)
+    drafted = drafted_per_call(prompts, found.lengths, found.shape.k, inside=inside)
+    if not cost or not found.lengths.calls.sum() > 0:
+        return None, drafted
+    tokens = prompts.sum(decoded)
+    return stopped_speedup(prompts, found.lengths, found.shape, tokens, cost, errors, inside=inside), drafted
 
 
 def _iid_tokens(trace: Trace, rule: PathRule, shape: Shape, acceptance: float) -> float:

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.drafting import Chain, Copied, Grown, Shape, Tree, in_one_pass
+from spectheory.drafting import Chain, Copied, Grown, Shape, Stopped, Tree, in_one_pass
 from spectheory.drafting.shapes import at_least_one
 from spectheory.errors import SettingError
 from spectheory.prediction.cross_fit import PARTS, cross_fitted
+from spectheory.prediction.drafted_lengths import Drafted, DraftedLengths
 from spectheory.prediction.grown_trees import check_grown
 from spectheory.prediction.over_prompts import Prompts
 from spectheory.prediction.paths import TextCalls, calls_of_chains, calls_of_tree, tree_survival
+from spectheory.prediction.stopped import check_stops, lengths_along, stopped_survival
 from spectheory.prediction.tree_search import text_tree
 from spectheory.trace import RECORDED_RANKS, Trace
 from spectheory.verification import Columns, GrownMatch, PathRule, RankRule
@@ -70,7 +72,8 @@ class ShapeCalls:
     `shape` is what `wanted` became; of a copied chain also how often it is short. `calls` are exact, or unbiased
     estimates if the rule's ranks are `estimated`; with a searched tree each text has those of the tree found on other
     prompts, which `held_out` says. `first` ``[N]`` is P(tau >= 1) of a call that starts at each position, `by_drafted`
-    ``[texts, k + 1]`` the calls by the tokens that they draft, where that varies.
+    ``[texts, k + 1]`` the calls by the tokens that they draft, where that varies. `lengths` are those of a draft that
+    decides itself (§11).
     """
 
     wanted: Wanted
@@ -79,15 +82,18 @@ class ShapeCalls:
     first: Floats
     held_out: bool = True
     by_drafted: NDArray[np.int64] | None = None
+    lengths: DraftedLengths | None = None
 
 
 def takes(rule: PathRule, wanted: Wanted) -> bool:
     """Whether the rule has a law for the shape: every rule for a chain, a rule with ranks for every fixed shape.
 
-    Grown trees have a rule of their own, which takes no other shape.
+    A draft that decides its length is a model's. Grown trees have a rule of their own, which takes no other shape.
     """
     if rule.grows or isinstance(wanted, Grown):
         return rule.grows and isinstance(wanted, Grown)
+    if isinstance(wanted, Stopped):
+        return rule.uses_draft
     return isinstance(wanted, Chain) or isinstance(rule, RankRule)
 
 
@@ -141,7 +147,7 @@ def calls_by_shape(
     if rule.grows:
         for shape in wanted:
             check_grown(trace, shape)
-    chains = [shape for shape in wanted if isinstance(shape, Chain)]
+    chains = [shape for shape in wanted if isinstance(shape, Chain) and not isinstance(shape, Stopped)]
     if chains:
         survival = rule.path_survival(trace.columns, max(shape.k for shape in chains))
         ks = [shape.k for shape in chains]
@@ -150,19 +156,41 @@ def calls_by_shape(
             counts = calls_by_drafted(trace, rule, shape, prefill_emits_token=prefill_emits_token)
             made = drafted(rule, shape, counts, parallel=by_parallel_head(trace.provenance))
             yield ShapeCalls(shape, made, of_chain[shape.k], survival[:, 0], by_drafted=counts)
+    yield from stopped_calls(trace, rule, wanted, prefill_emits_token=prefill_emits_token)
     for other in wanted:
         if not isinstance(other, Chain):
             yield _with_ranks(trace, rule, other, prefill_emits_token)
 
 
+def stopped_calls(
+    trace: Trace, rule: PathRule, wanted: Sequence[Wanted], *, prefill_emits_token: bool = False
+) -> Iterator[ShapeCalls]:
+    """The calls of the shapes that a stopping rule may end (§11)."""
+    stopped = [shape for shape in wanted if isinstance(shape, Stopped)]
+    for shape in stopped:
+        check_stops(rule, shape.stop, trace.columns)
+    for k in sorted({shape.k for shape in stopped}):
+        drafted_by = Drafted(trace, rule, k, prefill_emits_token=prefill_emits_token)
+        for shape in (shape for shape in stopped if shape.k == k):
+            along = lengths_along(trace.columns, shape.stop, k, drafted_by.left)
+            found = drafted_by.lengths_of_calls(along, keeps=shape.stop.keeps)
+            made = drafted(rule, shape, parallel=by_parallel_head(trace.provenance))
+            first = np.where(along > 0, drafted_by.survival[:, 0], 0.0)
+            yield ShapeCalls(shape, made, found.text_calls(prefill_emits_token), first, lengths=found)
+
+
 def survival_of(rule: PathRule, shape: Shape, columns: Columns) -> tuple[Floats, Floats]:
     """P(tau >= i) of a call that starts at each position, and how much of it ends at leaves, ``[N, depth]`` (§7, §10).
 
-    A chain ends at one leaf: what survives to its last draft.
+    A chain ends at one leaf: what survives to its last draft, or to the last that is drafted along the text (§11).
     """
     if isinstance(rule, RankRule) and not isinstance(shape, Chain):
         return tree_survival(rule.path_laws(columns, shape.max_rank, shape.depth), shape.tree())
-    survival = rule.path_survival(columns, shape.depth)
+    survival = (
+        stopped_survival(rule, shape, columns)
+        if isinstance(shape, Stopped)
+        else rule.path_survival(columns, shape.depth)
+    )
     leaves = np.zeros_like(survival)
     leaves[:, -1] = survival[:, -1]
     return survival, leaves

@@ -12,7 +12,7 @@ how many more were drafted. Likelihood ratios say it on average: with v(n) the e
 .. math:: E[\text{calls that draft } j \text{ tokens or more}]
     = E_x \sum_n v(n) \prod_{l<j} \rho_{n,l} \cdot 1[\text{draft } j \text{ of } x \text{ is drafted}]
 
-without bias, since v(n) depends on the text before n alone.
+without bias, since v(n) depends on the text before n alone (:mod:`spectheory.prediction.drafted_lengths`).
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.drafting.stopping import Stopped, StoppingRule
+from spectheory.errors import SettingError, TraceError
 from spectheory.verification import Columns, PathRule
-from spectheory.verification.by_start import along_calls
+from spectheory.verification.by_start import along_calls, lacking
 
 Floats = NDArray[np.float64]
 
@@ -44,6 +45,39 @@ def drafted_along(columns: Columns, stop: StoppingRule, k: int) -> NDArray[np.bo
     return np.concatenate([np.ones((len(going), 1), bool), going[:, :-1]], axis=1)
 
 
+def lengths_along(columns: Columns, stop: StoppingRule, k: int, left: NDArray[np.int64]) -> NDArray[np.int64]:
+    """L, the tokens that a call from each start drafts if all of them equal the text, ``[N]``.
+
+    `left` ``[N]`` are the tokens to the end of each text. Nothing stops past the end: the texts do not say.
+
+    Examples
+    --------
+    >>> from spectheory.drafting import read_stop
+    >>> columns = {"log_draft": np.log([0.9, 0.1, 0.9])}
+    >>> lengths_along(columns, read_stop("token<0.4"), 3, np.array([3, 2, 1])).tolist()
+    [2, 1, 3]
+    """
+    drafted = drafted_along(columns, stop, k).sum(axis=1)
+    return np.where(drafted - int(stop.keeps) < left, drafted, k)
+
+
+def check_stops(rule: PathRule, stop: StoppingRule, columns: Columns) -> None:
+    """Refuse drafts that no model makes, and columns that the stopping rule reads and that are not there."""
+    if rule.grows or not rule.uses_draft:
+        raise SettingError(
+            f"{rule.label} is asked for with {stop}",
+            limit="a stopping rule reads the pmfs of a draft that a model makes",
+            remedy="use a rule whose drafts a model makes, as token or block",
+        )
+    if missing := lacking(columns, [stop.reads]):
+        raise TraceError(
+            f"{stop} cannot be predicted: the trace has no {missing[0]}",
+            limit=f"a threshold of {stop.name} is compared with it",
+            remedy="measure the pair again, or stop by token, which needs log-probabilities alone",
+        )
+
+
 def stopped_survival(rule: PathRule, shape: Stopped, columns: Columns) -> Floats:
     """P(tau >= i) of a call that starts at each position, ``[N, k]`` (§11, exact)."""
+    check_stops(rule, shape.stop, columns)
     return rule.path_survival(columns, shape.k) * drafted_along(columns, shape.stop, shape.k)

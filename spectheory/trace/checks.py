@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -63,11 +64,16 @@ def _entries(name: str, values: NDArray[Any]) -> Iterator[Fault]:
 
 def _sums(name: str, sums: NDArray[Any]) -> Iterator[Fault]:
     """The first row of probabilities with too large a sum."""
-    bad = sums > 1 + ROUNDING
+    bad = sums > 1 + _slack(name)
     if bad.any():
         row, *entry = (int(i) for i in np.unravel_index(int(np.argmax(bad)), bad.shape))
         what = f"sums to {_shown(sums[(row, *entry)])}{_depth(name, entry)}"
         yield Fault(name, row, what, "a row of probabilities sums to at most 1")
+
+
+def _slack(name: str) -> float:
+    """Relative error of a column: that of its sums, or of its bits on disk."""
+    return max(ROUNDING, 2.0 ** -COLUMNS[name].bits)
 
 
 def _depth(name: str, entry: Sequence[int]) -> str:
@@ -118,7 +124,7 @@ def _impossible_race(g: NDArray[Any], log_target: NDArray[Any], log_draft: NDArr
     return np.asarray(np.where(c < _FAR, off, (log_draft == -math.inf) & (g != math.inf)))
 
 
-def _not_the_first(by_start: NDArray[Any], by_position: NDArray[Any]) -> Bad:
+def _not_the_first(slack: float, by_start: NDArray[Any], by_position: NDArray[Any]) -> Bad:
     """Where a column by start has another first draft than the column by position; of laws the ranks that both have."""
     first = by_start[:, 0]
     if first.ndim == 2:
@@ -127,14 +133,14 @@ def _not_the_first(by_start: NDArray[Any], by_position: NDArray[Any]) -> Bad:
     same = first == by_position
     if first.dtype.kind == "f":
         with np.errstate(invalid="ignore", over="ignore"):
-            near = np.abs(first - by_position) <= ROUNDING * (1 + np.abs(by_position))
+            near = np.abs(first - by_position) <= slack * (1 + np.abs(by_position))
         same |= near & np.isfinite(by_position)
     return np.asarray(~same if same.ndim == 1 else ~same.all(axis=1))
 
 
 _RELATIONS = (
     *(
-        _Relation(name, (of_first,), f"at depth 1 it is what {of_first} says", _not_the_first)
+        _Relation(name, (of_first,), f"at depth 1 it is what {of_first} says", partial(_not_the_first, _slack(name)))
         for name in BY_START
         if (of_first := name.removeprefix(PREFIX)) in COLUMNS
     ),

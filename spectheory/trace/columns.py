@@ -30,6 +30,14 @@ ROUNDING = 1e-5
 """Slack of statistics summed in single precision: ten times the largest error of a sum over a vocabulary."""
 LARGEST_VOCABULARY = 2**32
 """No vocabulary has more tokens: it bounds ids and ranks, and by its logarithm the entropies."""
+_ALL_BITS = 24
+"""Significant bits of single precision."""
+_LOG_BITS = 19
+"""Of log q: the ratio q/p is off by a factor 1 + 2e-6 |log q|, as sums over a vocabulary in single precision are."""
+_LAW_BITS = 16
+"""Of probabilities that enter expected calls as they are: errors of 8e-6 with both signs, which average out."""
+_FEW_BITS = 12
+"""Of what a threshold is compared with (§11): another decision needs a number within 2e-4 of it."""
 _MOST_NATS = math.log(LARGEST_VOCABULARY)
 _DTYPES: dict[Kind, str] = {"number": "f", "integer": "iu", "truth value": "b"}
 
@@ -38,7 +46,8 @@ _DTYPES: dict[Kind, str] = {"number": "f", "integer": "iu", "truth value": "b"}
 class Column:
     """What a column holds: an array ``[N]``, or ``[N, r]`` with `widths` as the range of r.
 
-    With `by_start` it has an entry, or a row, for each start and depth: ``[N, K]`` or ``[N, K, r]`` (§10).
+    With `by_start` it has an entry, or a row, for each start and depth: ``[N, K]`` or ``[N, K, r]`` (§10); numbers then
+    keep `bits` significant bits on disk, which is an error of 2^-bits of the number.
 
     `meaning` says what it says of a token, `kind` is the type of an entry in any precision, `unit` is empty for counts
     and probabilities. Entries are in `low`..`high`, up to `rounding`; `finite` refuses infinite ones; the rows of a
@@ -62,6 +71,7 @@ class Column:
     widths: tuple[int, int] | None = None
     law: bool = False
     by_start: bool = False
+    bits: int = _ALL_BITS
 
     def __str__(self) -> str:
         """Meaning, type, shape, range and unit."""
@@ -118,8 +128,8 @@ def _law(meaning: str, ranks: int) -> Column:
     return Column(meaning, high=1.0, rounding=ROUNDING, widths=(1, ranks), law=True)
 
 
-def _by_start(column: Column) -> Column:
-    return replace(column, by_start=True)
+def _by_start(column: Column, bits: int) -> Column:
+    return replace(column, by_start=True, bits=bits)
 
 
 COLUMNS: dict[str, Column] = {
@@ -155,23 +165,27 @@ COLUMNS: dict[str, Column] = {
         widths=(len(UNO_SHARES), len(UNO_SHARES)),
     ),
     "start_log_draft": _by_start(
-        _nats("log q of the text's token, by start and depth (§10)", low=-math.inf, high=0.0, finite=False)
+        _nats("log q of the text's token, by start and depth (§10)", low=-math.inf, high=0.0, finite=False), _LOG_BITS
     ),
-    "start_draft_rank": _by_start(_rank("place of the text's token in the draft's order, by start and depth (§10)")),
-    "start_draft_entropy": _by_start(_nats("H(q), by start and depth (D1, §10)")),
-    "start_draft_top": _by_start(_share("largest probability q, by start and depth (§10, §11)")),
+    "start_draft_rank": _by_start(
+        _rank("place of the text's token in the draft's order, by start and depth (§10)"), _ALL_BITS
+    ),
+    "start_draft_entropy": _by_start(_nats("H(q), by start and depth (D1, §10)"), _FEW_BITS),
+    "start_draft_top": _by_start(_share("largest probability q, by start and depth (§10, §11)"), _FEW_BITS),
     "start_greedy_agreement": _by_start(
-        Column("whether the most probable tokens agree, by start and depth (§10)", "truth value")
+        Column("whether the most probable tokens agree, by start and depth (§10)", "truth value"), _ALL_BITS
     ),
-    "start_total_variation": _by_start(_share("TV(p, q), by start and depth (D1, §10)")),
+    "start_total_variation": _by_start(_share("TV(p, q), by start and depth (D1, §10)"), _LAW_BITS),
     "start_race_g": _by_start(
-        Column("g(p_x/q_x) at the text's token x, by start and depth; inf where q_x = 0 (A2, §10)", finite=False)
+        Column("g(p_x/q_x) at the text's token x, by start and depth; inf where q_x = 0 (A2, §10)", finite=False),
+        _LAW_BITS,
     ),
     "start_rejection_rank": _by_start(
-        _law("P(R = r | token) of recursive rejection with i.i.d. drafts, by start and depth (R3, §10)", START_RANKS)
+        _law("P(R = r | token) of recursive rejection with i.i.d. drafts, by start and depth (R3, §10)", START_RANKS),
+        _LAW_BITS,
     ),
     "start_race_rank": _by_start(
-        _law("P(R = r | token) of the race over distinct tokens, by start and depth (R2, §10)", START_RANKS)
+        _law("P(R = r | token) of the race over distinct tokens, by start and depth (R2, §10)", START_RANKS), _LAW_BITS
     ),
     "grown_match": Column(
         "depth to which the text lies in the tree that the draft grows at this start (§10)",

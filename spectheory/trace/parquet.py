@@ -17,7 +17,7 @@ from spectheory.files import write_whole
 
 SCHEMA_VERSION = 3
 """Schema 2 has columns by start and depth, schema 3 the largest q; older traces are read as they stand."""
-_READABLE = (1, 2, SCHEMA_VERSION)
+_READABLE = range(1, SCHEMA_VERSION + 1)
 METADATA_KEY = b"spectheory"
 
 _LOOKED_AT = 1 << 16
@@ -129,7 +129,7 @@ def _header(metadata: Mapping[bytes, bytes] | None, path: Path) -> dict[str, Any
     if version not in _READABLE:
         raise TraceError(
             f"{path} has trace schema {brief(version)}",
-            limit=f"this version reads schema {' and '.join(map(str, _READABLE))}",
+            limit=f"this version reads schema 1 to {SCHEMA_VERSION}",
             remedy="measure again, or use the version that wrote it",
         )
     return header

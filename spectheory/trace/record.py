@@ -246,7 +246,7 @@ class Trace:
     def write(self, path: Path) -> None:
         """Write as one Parquet file; it appears when whole.
 
-        Numbers by start lose their last bits (:data:`~spectheory.trace.stored.START_BITS`), all others keep theirs.
+        Numbers by start lose their last bits (:mod:`spectheory.trace.stored`), all others keep theirs.
         """
         texts = [asdict(text) for text in self.texts]
         columns = {**{name: stored(name, values) for name, values in self.columns.items()}, **to_columns(self.lists)}

@@ -9,14 +9,6 @@ from numpy.typing import NDArray
 
 from spectheory.trace.columns import COLUMNS
 
-START_BITS = 19
-"""Significant bits of numbers by start, which are float32: an error of at most 2^-19, two millionths of the number.
-
-Sums over a vocabulary in single precision are no better. So the ratio q/p of a token is off by a factor 1 + 2e-6
-:math:`|\\log q|`, and expected calls by a few millionths. Numbers by position keep all their bits.
-"""
-_DROPPED = np.uint32(np.finfo(np.float32).nmant + 1 - START_BITS)
-
 
 def stored(name: str, values: NDArray[Any]) -> NDArray[Any]:
     """A column as it is stored: by start in the smallest type that holds it, all others unchanged.
@@ -29,14 +21,15 @@ def stored(name: str, values: NDArray[Any]) -> NDArray[Any]:
     if name not in COLUMNS or not COLUMNS[name].by_start:
         return values
     if values.dtype.kind == "f":
-        return _rounded(values)
+        return _rounded(values, COLUMNS[name].bits)
     return values.astype(np.min_scalar_type(values.max(initial=0)), copy=False) if values.dtype.kind in "iu" else values
 
 
-def _rounded(values: NDArray[Any]) -> NDArray[np.float32]:
+def _rounded(values: NDArray[Any], kept: int) -> NDArray[np.float32]:
     """The nearest numbers of few significant bits; infinities stay."""
+    dropped = np.uint32(np.finfo(np.float32).nmant + 1 - kept)
     with np.errstate(over="ignore"):
         bits = values.astype(np.float32).view(np.uint32)
-    half = (np.uint32(1) << (_DROPPED - np.uint32(1))) - np.uint32(1)
-    even = (bits >> _DROPPED) & np.uint32(1)
-    return ((bits + half + even) >> _DROPPED << _DROPPED).view(np.float32)
+    half = (np.uint32(1) << (dropped - np.uint32(1))) - np.uint32(1)
+    even = (bits >> dropped) & np.uint32(1)
+    return ((bits + half + even) >> dropped << dropped).view(np.float32)

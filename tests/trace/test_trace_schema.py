@@ -11,13 +11,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from numpy.typing import NDArray
 
-from spectheory.drafting import Chain
+from spectheory.drafting import Chain, Stopped, read_stop
 from spectheory.errors import TraceError
 from spectheory.prediction import plan
+from spectheory.prediction.paths import calls_of_texts
+from spectheory.prediction.stopped import stopped_survival
 from spectheory.trace import MEASURED, METADATA_KEY, RECORDED_RANKS, SCHEMA_VERSION, Column, TextInfo, Trace
 from spectheory.trace.columns import BY_START, COLUMNS
-from spectheory.trace.stored import START_BITS
+from spectheory.verification import PATH_RULES, Columns
 from tests.made_up import head_columns, one_line, same, trace
 
 MOST_BYTES = 400
@@ -60,7 +63,7 @@ def test_a_newer_schema_is_refused_in_one_line(tmp_path: Path) -> None:
     path = write_schema_1(trace(3), tmp_path / "new.parquet", schema=SCHEMA_VERSION + 1)
     with pytest.raises(TraceError) as caught:
         Trace.read(path)
-    assert "has trace schema 3: this version reads schema 1 and 2" in one_line(caught)
+    assert "has trace schema 4: this version reads schema 1 to 3" in one_line(caught)
 
 
 @pytest.mark.parametrize("kind", ["sampled", "greedy", "single precision"])
@@ -82,7 +85,7 @@ def test_a_trace_by_position_takes_no_more_bytes_than_in_schema_1(kind: str, tmp
 
 
 def test_columns_by_start_survive_the_disk(tmp_path: Path) -> None:
-    """Counts and truth values exactly, numbers to START_BITS bits, columns by position with all of theirs."""
+    """Counts and truth values exactly, numbers to their bits, columns by position with all of theirs."""
     written = head()
     written.write(path := tmp_path / "head.parquet")
     read = Trace.read(path)
@@ -95,7 +98,7 @@ def test_columns_by_start_survive_the_disk(tmp_path: Path) -> None:
         else:
             assert values.dtype == np.float64
             assert np.array_equal(values == 0, given == 0)
-            np.testing.assert_allclose(values, given, rtol=2.0**-START_BITS)
+            np.testing.assert_allclose(values, given.astype(np.float32), rtol=2.0 ** -COLUMNS[name].bits)
     read.write(path)
     assert same(Trace.read(path), read), "written again, nothing changes"
 
@@ -117,7 +120,7 @@ def test_infinities_and_the_ends_of_a_range_are_stored(tmp_path: Path) -> None:
     g = np.array([[np.inf, 0.0, 1e-30, 1e300]])
     Trace(columns | {"start_race_g": g}, (TextInfo("a", 1),)).write(path := tmp_path / "a.parquet")
     read = Trace.read(path).columns
-    np.testing.assert_allclose(read["start_log_draft"], q, rtol=2.0**-START_BITS)
+    np.testing.assert_allclose(read["start_log_draft"], q, rtol=2.0 ** -COLUMNS["start_log_draft"].bits)
     assert read["start_race_g"][0, [0, 1, 3]].tolist() == [np.inf, 0.0, np.inf]
 
 
@@ -155,3 +158,20 @@ def test_what_the_disk_rounds_hardly_moves_calls(tmp_path: Path) -> None:
     coarse = written.columns["start_log_draft"].astype(np.float16).astype(float)
     first = {"log_draft": coarse[:, 0], "start_log_draft": coarse}
     assert off(Trace({**written.columns, **first}, written.texts)) > 1e-5
+
+
+def test_what_the_disk_rounds_hardly_moves_stopped_calls(tmp_path: Path) -> None:
+    """Calls of stopping rules agree to a thousandth, as decisions change next to the threshold alone."""
+    written = head(8000)
+    written.write(path := tmp_path / "head.parquet")
+    shapes = [Stopped(DEPTH, read_stop(f"{kind}{at / 10}")) for kind in ("top<", "entropy>") for at in range(1, 10)]
+
+    def calls(columns: Columns) -> NDArray[np.float64]:
+        laws = (stopped_survival(PATH_RULES["block"], shape, columns) for shape in shapes)
+        return np.array([calls_of_texts(law, written.lengths).expected.sum() for law in laws])
+
+    exact = calls(written.columns)
+    assert np.abs(calls(Trace.read(path).columns) / exact - 1).max() < 1e-3
+    names = ("start_draft_top", "start_draft_entropy")
+    seven_bits = {name: np.round(written.columns[name] * 2**7) / 2**7 for name in names}
+    assert np.abs(calls({**written.columns, **seven_bits}) / exact - 1).max() > 1e-3
