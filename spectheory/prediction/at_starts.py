@@ -8,12 +8,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.drafting import Chain, Shape
+from spectheory.drafting import Chain, Shape, Stopped
 from spectheory.errors import TraceError
+from spectheory.prediction.law import moves_of
 from spectheory.prediction.paths import calls_and_visits, tokens_left
 from spectheory.prediction.shape_calls import survival_of
+from spectheory.prediction.stopped import drafted_along
 from spectheory.trace import Trace
-from spectheory.verification import PathRule
+from spectheory.verification import Columns, PathRule
+from spectheory.verification.copied import CopiedMatch
 
 Floats = NDArray[np.float64]
 
@@ -22,13 +25,13 @@ Floats = NDArray[np.float64]
 class Starts:
     """The calls of one rule and shape along texts (exact given the texts).
 
-    `survival` ``[N, depth]`` is P(tau >= i) of a call from each position, `leaves` ``[N, depth]`` how much of it ends
-    with the last draft of a path, `visits` ``[N]`` the expected number of calls that start there, `lengths` the tokens
-    of each text.
+    `survival` ``[N, depth]`` is P(tau >= i) of a call from each position. `full` ``[N, depth + 1]`` is the probability
+    that it ends after j = 0, 1, ... accepted drafts because no more were drafted. `visits` ``[N]`` is the expected
+    number of calls that start there, `lengths` are the tokens of each text.
     """
 
     survival: Floats
-    leaves: Floats
+    full: Floats
     visits: Floats
     lengths: NDArray[np.int64]
 
@@ -38,7 +41,12 @@ class Starts:
         rule.require(trace.columns)
         survival, leaves = survival_of(rule, shape, trace.columns)
         _, visits = calls_and_visits(survival, trace.lengths, prefill_emits_token=prefill_emits_token)
-        return cls(survival, leaves, visits, trace.lengths)
+        ended = moves_of(survival)
+        full = np.concatenate([np.zeros((len(survival), 1)), leaves], axis=1)
+        undrafted = _undrafted(rule, shape, trace.columns)
+        if undrafted is not None:
+            full[:, :-1] = np.where(undrafted, ended[:, :-1], full[:, :-1])
+        return cls(survival, np.minimum(full, ended), visits, trace.lengths)
 
     @cached_property
     def whole(self) -> NDArray[np.bool_]:
@@ -63,7 +71,7 @@ class Starts:
 
     @cached_property
     def ends(self) -> tuple[Floats, Floats]:
-        r"""Calls that end at each position, ``[N]`` each: with a rejection there, and after the last draft of a path.
+        r"""Calls that end at each position, ``[N]`` each: with a rejection there, and after all drafts were accepted.
 
         A call from n whose first j drafts are accepted ends with token n + j, so that of those that end before the
         text does
@@ -73,16 +81,21 @@ class Starts:
         Each text's last call ends with its last token, whatever is accepted: it is in neither.
         """
         rejected, full = np.zeros_like(self.visits), np.zeros_like(self.visits)
-        left, tokens, depth = tokens_left(self.lengths), len(self.visits), self.survival.shape[1]
-        alive = np.ones(tokens)
-        for j in range(depth + 1):
-            after = self.survival[:, j] if j < depth else np.zeros(tokens)
-            ended = np.where(left > j + 1, self.visits * (alive - after), 0.0)
-            at_leaf = np.where(left > j + 1, self.visits * self.leaves[:, j - 1], 0.0) if j else np.zeros(tokens)
-            rejected[j:] += np.maximum(ended - at_leaf, 0.0)[: max(tokens - j, 0)]
-            full[j:] += at_leaf[: max(tokens - j, 0)]
-            alive = after
+        left, tokens = tokens_left(self.lengths), len(self.visits)
+        for j, (ended, after_all) in enumerate(zip(moves_of(self.survival).T, self.full.T, strict=True)):
+            inside = np.where(left > j + 1, self.visits, 0.0)
+            rejected[j:] += (inside * (ended - after_all))[: max(tokens - j, 0)]
+            full[j:] += (inside * after_all)[: max(tokens - j, 0)]
         return rejected, full
+
+
+def _undrafted(rule: PathRule, shape: Shape, columns: Columns) -> NDArray[np.bool_] | None:
+    """Where a call from each position does not draft its i-th token, though the text goes on, ``[N, depth]``."""
+    if isinstance(shape, Stopped):
+        return ~drafted_along(columns, shape.stop, shape.k)
+    if isinstance(rule, CopiedMatch) and len(rule.needs) > 1:
+        return np.asarray(columns[rule.needs[1]][:, None] < np.arange(1, shape.depth + 1))
+    return None
 
 
 def survival_at_starts(trace: Trace, rule: PathRule, k: int, *, prefill_emits_token: bool = True) -> Floats:

@@ -89,8 +89,9 @@ class OneText:
 class Where:
     """Where the calls of one rule and shape start and where they are lost.
 
-    `calls` is their expected number, of which `lost` end with a rejection, `full` after a last draft, and one for each
-    text with the text. `by_context` counts the prompt too, and is empty where the trace does not know its length.
+    `calls` is their expected number, of which `lost` end with a rejection, `full` after all drafts were accepted (or
+    none were made), and one for each text with the text. `by_context` counts the prompt too, and is empty where the
+    trace does not know its length.
     `classes` and `ids` are empty without token ids; `named` says what the strings were read from.
     """
 
@@ -152,11 +153,11 @@ def where(
 
     Examples
     --------
-    Of two tokens in turn one is always accepted and one never: calls of one draft are lost at every second token.
+    Of two tokens in turn one is always accepted and one never: calls of two drafts are lost at every second token.
 
     >>> from spectheory.verification import TokenVerification
     >>> trace = Trace.from_log_probabilities([([-0.5, -0.5] * 8, [-0.1, -50.0] * 8)])
-    >>> found = where(trace, TokenVerification(), Chain(1))
+    >>> found = where(trace, TokenVerification(), Chain(2))
     >>> round(found.calls, 3), round(found.lost, 3), found.text.accepted[:4]
     (8.0, 7.0, (1.0, 0.0, 1.0, 0.0))
     """
