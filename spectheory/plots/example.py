@@ -24,14 +24,15 @@ from spectheory.plots.style import (
 _MARK = {"accepted": GREEN, "rejected": ORANGE, "not output": ORANGE, "not tried": "#BBBBBB"}
 _SIGN = {"accepted": "✓", "rejected": "✗", "not output": "✗", "not tried": ""}
 _PLAIN = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
-_TICKS = (0.5, 1, 2, 5, 10, 20)
+_TICKS = (0.2, 0.5, 1, 2, 5, 10, 20)
 _LEFT_OUT = 20.0
 """Arrivals later than this are not drawn."""
 
 
 def draw(figure: Figure, data: dict[str, Any]) -> None:
     """Shapes above, the two calls below them, the clocks of the race at the bottom."""
-    top, middle, bottom = figure.subfigures(3, 1, height_ratios=(0.8, 1.15, 0.75))
+    parts: Any = figure.subfigures(3, 1, height_ratios=(0.8, 1.15, 0.75))
+    top, middle, bottom = parts
     shapes = data["shapes"]
     widths = [max(x for x, _ in places(_paths(paths)).values()) + 1.6 for paths in shapes.values()]
     axes = top.subplots(1, len(shapes), width_ratios=widths)

@@ -78,14 +78,14 @@ def _by_depth(ax: Axes, found: Where) -> None:
     ax.set_xlabel("depth i")
     ax.set_ylabel("P(the call accepts i drafts or more)")
     ax.set_ylim(0, 1)
-    ax.set_xlim(0.5, None)
+    ax.set_xlim(1 - 0.12 * len(longest.survival), None)
     ax.xaxis.set_major_locator(load_extra("matplotlib.ticker", extra="plots").MaxNLocator(integer=True))
     titled(ax, "a  acceptance by depth at the calls' own starts")
     name_ends(ax, ends)
 
 
 def _first_draft(ax: Axes, found: Where) -> None:
-    """Acceptance of a call's first draft by k: it falls where hard tokens come together."""
+    """Acceptance of a call's first draft by k, and its mean over positions."""
     ks = list(range(len(found.depths)))
     firsts = [at.survival[0] for at in found.depths]
     for x, first, colour in zip(ks, firsts, _LINES, strict=False):
@@ -99,7 +99,7 @@ def _first_draft(ax: Axes, found: Where) -> None:
     ax.set_xticks(ks, [_length(at.shape) for at in found.depths])
     ax.set_xlim(-0.4, ks[-1] + 0.7)
     ax.set_ylabel("P(a call's first draft is accepted)")
-    titled(ax, "b  first drafts: accepted less often in longer chains")
+    titled(ax, "b  a call's first draft, by the length of its chain")
     plain_axes(ax)
 
 
@@ -110,11 +110,10 @@ def _along(ax: Axes, found: Where) -> None:
     _whiskers(ax, xs, [group.rate for group in groups], BLUE)
     mean = 1 + sum(each.best for each in found.depths[-1].survival)
     ax.axhline(mean, color=GREY, linestyle="--", linewidth=1.2)
-    note(ax, "all calls", (0, mean), (-12, 4))
     ax.set_xticks(xs, [group.name for group in groups], rotation=30, ha="right", rotation_mode="anchor", fontsize=8)
     ax.set_xlabel("tokens before the call, prompt included" if found.by_context else "position in the text")
     ax.set_ylabel("tokens per call there")
-    titled(ax, "c  calls along the text")
+    titled(ax, "c  calls along the text (dashed: all calls)")
     plain_axes(ax)
 
 

@@ -52,9 +52,10 @@ def _setting(found: Where) -> str:
 
 def _meanings(found: Where) -> Iterator[str]:
     yield (
-        "Acceptance by depth is that of calls, which start where the last one ended. Where hard tokens come together "
-        "it falls with k, without any fault. Counters of an engine show these numbers, not the mean over all positions."
+        "Acceptance by depth is that of calls, which start where the last one ended. It depends on k without any "
+        "fault, and falls where hard tokens come together."
     )
+    yield "Counters of an engine show these numbers, not the mean over all positions."
     yield "Calls without room for all drafts in their text are left out of it, and of the tokens per call by position."
     yield "Lost: the call ends with a rejection at this token."
     yield "Numbers are exact for the texts; intervals (95%) are over prompts."
