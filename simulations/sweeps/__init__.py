@@ -8,6 +8,7 @@ from simulations.sweeps.base import Scale, Sweep
 from spectheory.errors import SettingError
 
 NAMES = (
+    "schematic",
     "example",
     "race",
     "tokens",
