@@ -24,10 +24,12 @@ PEER_TEXTS = 4
 def synthetic_trace(texts: int, rng: np.random.Generator) -> Trace:
     """A trace with the columns of token, block and race verification and of all limits."""
     log_target = -rng.exponential(1.5, POSITIONS)
+    log_draft = np.minimum(0.0, log_target + rng.normal(0.0, 0.7, POSITIONS))
+    ratio = np.exp(log_target - log_draft)
     columns = {
         "log_target": log_target,
-        "log_draft": np.minimum(0.0, log_target + rng.normal(0.0, 0.7, POSITIONS)),
-        "race_g": np.exp(rng.normal(-1.0, 1.0, POSITIONS)),
+        "log_draft": log_draft,
+        "race_g": np.maximum(ratio - 1, 0.0) + rng.random(POSITIONS) * np.minimum(ratio, 1.0),
         "target_entropy": np.full(POSITIONS, 1.5),
         "target_second_moment": np.full(POSITIONS, 4.0),
         "rejection_rank": np.tile([0.7, 0.1, 0.05, 0.03, 0.02, 0.01, 0.01, 0.01], (POSITIONS, 1)),

@@ -12,13 +12,10 @@ from proofs_check.agreement.path_cases import SurvivalOf
 from proofs_check.algorithms.enumeration import Model, Rule, Table, text_law
 from proofs_check.statement.arithmetic import floats
 from proofs_check.statement.claims import Compared, at_most, computed
-from spectheory.drafting import Chain
-from spectheory.prediction import predict
+from spectheory.prediction.one_call import one_call_bound
 from spectheory.prediction.over_prompts import Prompts, ratio
 from spectheory.prediction.paths import one_call_terms
-from spectheory.prediction.trace_limits import limits_of
 from spectheory.trace import TextInfo
-from spectheory.verification import BlockVerification
 from spectheory.verification.by_start import along_calls, log_ratio
 
 
@@ -54,9 +51,7 @@ def library(terms_of: SurvivalOf, target: Table, draft: Table, k: int, length: i
     yield computed(np.dot(floats(shares), terms[:, 0].sum(axis=1)), bound(target.__getitem__, draft.__getitem__, k))
     room = [sum((of(n, i) for i in range(1, k + 1)), Fraction(1)) for of in exactly for n in range(length - k + 1)]
     limit = sum(room, Fraction(0)) / len(room)
-    for found in (limits_of(Prompts(trace.texts), trace, [k])[k], predict(trace, BlockVerification(), Chain(k)).limits):
-        assert found.one_call is not None
-        yield computed(found.one_call.best, limit)
+    yield computed(one_call_bound(Prompts(trace.texts), trace, [k])[k].best, limit)
 
 
 def ratio_of_sums(shift: int, above: tuple[int, ...], below: tuple[int, ...]) -> Iterator[Compared]:

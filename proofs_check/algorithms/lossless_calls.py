@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
+from math import prod
 
 from proofs_check.algorithms.enumeration import Model, Prefix, draft_paths, text_law
 from spectheory.errors import load_extra
@@ -46,14 +47,19 @@ def most_accepted(target: Model, draft: Model, k: int) -> dict[tuple[Prefix, int
     return {(text, depth): most / law[text] for (text, depth), most in zip(asked, found, strict=True)}
 
 
-def most_agreement(target: Model, draft: Model, k: int) -> Fraction:
-    """Largest mean number of leading tokens on which a text of the target and k drafts agree, over all couplings."""
-    paths, texts = text_law(draft, k), text_law(target, k)
+def most_agreement(target: Model, draft: Model, k: int, chains: int = 1) -> Fraction:
+    """Largest mean number of leading tokens that a text of the target shares with a chain of k drafts, the best of
+    several i.i.d. chains, over all couplings.
+    """
+    drawn, texts = text_law(draft, k), text_law(target, k)
+    paths = {each: prod((drawn[run] for run in each), start=Fraction(1)) for each in product(drawn, repeat=chains)}
     pairs = list(product(paths, texts))
     ones = Fraction(1)
     rows: list[Row] = [({n: ones for n, (a, _) in enumerate(pairs) if a == run}, share) for run, share in paths.items()]
     rows += [({n: ones for n, (_, b) in enumerate(pairs) if b == text}, share) for text, share in texts.items()]
-    agreed = {n: Fraction(sum(a[:i] == b[:i] for i in range(1, k + 1))) for n, (a, b) in enumerate(pairs)}
+    agreed = {
+        n: Fraction(max(sum(run[:i] == b[:i] for i in range(1, k + 1)) for run in a)) for n, (a, b) in enumerate(pairs)
+    }
     return _largest(rows, [agreed], len(pairs))[0]
 
 

@@ -151,6 +151,12 @@ def markov_chains(tokens: int, steps: int) -> st.SearchStrategy[tuple[tuple[Pmf,
     return st.tuples(*[rows] * steps)
 
 
+def markov_pairs(tokens: int) -> st.SearchStrategy[dict[str, tuple[Pmf, ...]]]:
+    """A target and a draft as Markov chains: the first token's pmf, then a row after each token."""
+    rows = st.tuples(*[exact_pmfs(tokens)] * (tokens + 1))
+    return st.fixed_dictionaries({"target": rows, "draft": rows})
+
+
 def ensembles(max_pmfs: int = 4, max_tokens: int = 4) -> st.SearchStrategy[tuple[Pmf, ...]]:
     """Equally likely conditional pmfs, for §5: what the target may say after a prefix, drawn anew for each."""
     sizes = st.integers(2, max_tokens)

@@ -33,11 +33,15 @@ from proofs_check.statement.arithmetic import Real, positive_part, smaller
 from proofs_check.statement.claims import Case, Claim, Compared, at_most, computed, equal
 from proofs_check.statement.findings import Effort
 from proofs_check.twins.random_pmf_trees import Ensemble, best, heaviest, many_steps
+from spectheory.drafting import Chain
 from spectheory.limits import branching_bound_from_text
 from spectheory.limits.branching import best_threshold, surprisal_walks, threshold_terms
+from spectheory.prediction import predict
+from spectheory.prediction.one_call import one_call_bound
 from spectheory.prediction.over_prompts import Prompts
-from spectheory.prediction.trace_limits import Limits, limits_of
+from spectheory.prediction.trace_limits import TextLimit
 from spectheory.trace import TextInfo, Trace
+from spectheory.verification import TokenVerification
 
 Chances = Sequence[Fraction]
 """The probabilities of the tokens of a text, each given those before."""
@@ -202,36 +206,37 @@ def text_cases(effort: Effort) -> Iterator[Case]:
         yield {"texts": texts, "capacity": 1 + number % 4, "c": Fraction(rng.randint(1, 99), 101)}
 
 
-def trace_limits(texts: Texts, capacity: int, draft: float, moments_of: tuple[float, float] = (1.0, 1.0)) -> Limits:
-    """The library's limits for a trace of these texts; every draft has the same probability."""
+def trace_of(texts: Texts, draft: float, moments_of: tuple[float, float] = (1.0, 1.0)) -> Trace:
+    """A trace of these texts; every draft has the same probability."""
     columns = {
         "log_target": -np.concatenate(surprisals(texts)),
         "log_draft": np.full(sum(map(len, texts)), math.log(draft)),
         "target_entropy": np.full(sum(map(len, texts)), moments_of[0]),
         "target_second_moment": np.full(sum(map(len, texts)), moments_of[1]),
     }
-    trace = Trace(columns, tuple(TextInfo(str(n), len(text)) for n, text in enumerate(texts)))
-    return limits_of(Prompts(trace.texts), trace, [capacity])[capacity]
+    return Trace(columns, tuple(TextInfo(str(n), len(text)) for n, text in enumerate(texts)))
 
 
 def along_traces(texts: Texts, capacity: int, c: Fraction, crossed: bool = True) -> Iterator[Compared]:
     """B6 of a trace, each half of the prompts with the threshold of the other, and the one-call bound at q = c."""
-    found = trace_limits(texts, capacity, float(c))
-    assert found.text
-    assert found.one_call
+    trace = trace_of(texts, float(c))
+    prompts = Prompts(trace.texts)
+    found = TextLimit(prompts, trace, capacity).at(capacity)
+    assert found
     halves = [starts_of(texts[side::2], capacity) for side in (0, 1)]
     chosen = [fitted_threshold(half, capacity) for half in (halves[::-1] if crossed else halves)]
     total = sum(len(half) * from_text(half, capacity, t) for half, t in zip(halves, chosen, strict=True))
     starts = starts_of(texts, capacity)
-    yield computed(found.text.best, smaller(total / len(starts), capacity) + 1)
+    yield computed(found.best, smaller(total / len(starts), capacity) + 1)
     terms = [smaller(c**n / weight, Fraction(1)) for start in starts for n, weight in enumerate(running(start), 1)]
-    yield computed(found.one_call.best, sum(terms) / len(starts) + 1)
+    yield computed(one_call_bound(prompts, trace, [capacity])[capacity].best, sum(terms) / len(starts) + 1)
 
 
 def reading(mu: Real, mu2: Real, capacity: Real, bonus: int = 1) -> Compared:
     """The i.i.d. reading of a trace: B2' of its mean moments, and the token beyond."""
     given = as_floats(mu, mu2, capacity)
-    found = trace_limits([(Fraction(1, 2),) * 8] * 2, int(given[2]), 0.5, (given[0], given[1])).iid_branching
+    trace = trace_of([(Fraction(1, 2),) * 8] * 2, 0.5, (given[0], given[1]))
+    found = predict(trace, TokenVerification(), Chain(int(given[2]))).limits.iid_branching
     assert found is not None
     return computed(found, sharp_form(mu, mu2, capacity) + bonus)
 
@@ -255,7 +260,7 @@ ENTRIES = (
             "spectheory.limits.branching.threshold_terms",
             "spectheory.limits.branching.best_threshold",
             "spectheory.prediction.trace_limits.Limits",
-            "spectheory.prediction.trace_limits.limits_of",
+            "spectheory.prediction.trace_limits.TextLimit",
         ),
         evidence=(
             proof(

@@ -1,4 +1,4 @@
-"""§7: tokens per call are not the mean of accepted drafts over uniform starts."""
+"""§7: what engines count per call, and what it is not: starts are where calls ended, and depend on k."""
 
 from __future__ import annotations
 
@@ -59,6 +59,22 @@ def two_positions(_: Effort) -> Iterator[Case]:
             yield {"a": Fraction(a, d), "b": Fraction(b, d)}
 
 
+def first_drafts(accept: Sequence[int], k: int) -> tuple[Fraction, Fraction]:
+    """The share of calls whose first draft is accepted, as counted on all calls, and by their expected starts."""
+    survival, length = along(accept), len(accept)
+    law = path_theorem.all_calls_law(survival, k, length)
+    calls = sum((share * len(accepted) for accepted, share in law.items()), Fraction(0))
+    hits = sum((share * sum(each > 0 for each in accepted) for accepted, share in law.items()), Fraction(0))
+    weights = visits(survival, k, length)
+    weighed = sum((weight * survival(n, 1) for n, weight in enumerate(weights)), Fraction(0))
+    return hits / calls, weighed / sum(weights, Fraction(0))
+
+
+def as_with_one(accept: Sequence[int], k: int) -> Compared:
+    """Counted with k drafts a call and with one."""
+    return equal(first_drafts(accept, k)[0], first_drafts(accept, 1)[0])
+
+
 MEAN = Claim("N/C(0) = 1 + mean over starts of the accepted drafts", partial(per_call, False))
 
 VISITED = Claim(
@@ -92,6 +108,28 @@ ENTRIES = (
                 two_positions,
                 over="first by the denominator of the positions' acceptances a and b",
                 true=Claim("the calls' own mean is larger by (a-b)^2/(2(2-a-b))", partial(alternating, True)),
+            ),
+        ),
+        calculators=("spectheory.prediction.paths.calls_and_visits",),
+    ),
+    Entry(
+        id="§7/first-draft",
+        title="The first draft's acceptance and the number of drafts",
+        kind="refuted",
+        plain="the share of calls whose first draft is accepted does not depend on k (calls start where the last one "
+        "ended, so another k has other starts: S_1(k) = sum_n v(n) P(tau >= 1 | n)/sum_n v(n), v the expected calls "
+        "that start at n for that k; it falls with k without any fault)",
+        latex=r"S_1(k) = S_1(1)",
+        assumptions=("one rule, one pair of models, one text",),
+        evidence=(
+            counterexample(
+                Claim("S_1(k) = S_1(1), counted on all calls", as_with_one),
+                patterns,
+                over="first at the shortest text and chain of drafts that always or never hold (accept)",
+                true=Claim(
+                    "S_1(k) is the mean over the starts weighted by the calls that start there with that k",
+                    lambda accept, k: equal(*first_drafts(accept, k)),
+                ),
             ),
         ),
         calculators=("spectheory.prediction.paths.calls_and_visits",),

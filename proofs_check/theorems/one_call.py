@@ -122,7 +122,7 @@ def thirds(block: Fraction, p: Any, q: Any) -> Iterator[Compared]:
 
 # For models of any order
 
-DRAWN = tuple(name for name in CHAINS if "one_call" in RULES[name].bound_by)
+DRAWN = tuple(name for name in CHAINS if "decoding" in RULES[name].bound_by)
 """Rules whose chain of drafts is drawn from q."""
 
 
@@ -256,8 +256,8 @@ ENTRIES = (
         ),
         calculators=(
             "spectheory.prediction.paths.one_call_terms",
-            "spectheory.prediction.trace_limits.Limits",
-            "spectheory.prediction.trace_limits.limits_of",
+            "spectheory.prediction.one_call.one_call_bound",
+            "spectheory.prediction.trace_limits.Starts",
             "spectheory.prediction.over_prompts.Prompts",
         ),
     ),

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from functools import partial
+from itertools import product
 
 from proofs_check.agreement.start_agreement import library
 from proofs_check.agreement.start_cases import by_position, by_start, head_calls, random_heads
 from proofs_check.evidence.entries import Entry
-from proofs_check.evidence.makers import agreement, exact
-from proofs_check.statement.claims import Case, Claim
+from proofs_check.evidence.makers import agreement, counterexample, exact
+from proofs_check.statement.claims import Assumption, Case, Claim, Compared, at_most
 from proofs_check.statement.findings import Effort
 
 HEADS = "over random targets and heads, whose pmfs at every start and run of drafts are unrelated, zeros included"
@@ -24,6 +26,53 @@ def traced(effort: Effort) -> Iterator[Case]:
     """Texts with room for two levels of a tree."""
     yield from random_heads(effort, ((2, 3, 2), (2, 4, 3), (3, 2, 3)), 1)
 
+
+# Lists of accepted lengths
+
+
+def calls_of(accepted: Sequence[int], k: int) -> int:
+    """Calls of k drafts where `accepted` is how many of any number of drafts from each start hold."""
+    start = calls = 0
+    while start < len(accepted):
+        start, calls = start + min(accepted[start], k) + 1, calls + 1
+    return calls
+
+
+def recut(accepted: Sequence[int], k: int, fewer: int, unseen: int) -> int:
+    """Calls of `fewer` drafts read off the calls of k: each shows which positions hold, all but its bonus token's."""
+    holds, start = [unseen] * len(accepted), 0
+    while start < len(accepted):
+        end = start + min(accepted[start], k)
+        holds[start:end] = [1] * (end - start)
+        if end < start + k and end < len(accepted):
+            holds[end] = 0
+        start = end + 1
+    runs = [0] * (len(accepted) + 1)
+    for n in reversed(range(len(accepted))):
+        runs[n] = runs[n + 1] + 1 if holds[n] else 0
+    return calls_of(runs[:-1], fewer)
+
+
+def within(accepted: tuple[int, ...], k: int, fewer: int) -> Iterator[Compared]:
+    """The calls of fewer drafts lie between the two readings of the bonus positions."""
+    calls = Fraction(calls_of(accepted, fewer))
+    yield at_most(Fraction(recut(accepted, k, fewer, 1)), calls)
+    yield at_most(calls, Fraction(recut(accepted, k, fewer, 0)))
+
+
+def lists(_: Effort) -> Iterator[Case]:
+    """Accepted lengths at every start, the shortest text first, then by k."""
+    for length in range(1, 6):
+        for k in range(1, min(length, 3) + 1):
+            for fewer in range(1, k):
+                for accepted in product(*(range(length - n + 1) for n in range(length))):
+                    yield {"accepted": accepted, "k": k, "fewer": fewer}
+
+
+ONE_RUN = Assumption(
+    "a(n+1) = a(n) - 1 wherever a(n) > 0, as a draft model has it at temperature 0",
+    lambda accepted, **_: all(not a or b == a - 1 for a, b in zip(accepted, (*accepted[1:], 0), strict=True)),
+)
 
 ENTRIES = (
     Entry(
@@ -80,5 +129,24 @@ ENTRIES = (
             "search": "the cases are enumerated in fractions",
             "simulation": "decoders for heads are held to it in the tests",
         },
+    ),
+    Entry(
+        id="§10/recut",
+        title="A head's accepted lengths, cut to fewer drafts",
+        kind="refuted",
+        plain="the accepted lengths of the calls at k give the calls at k' < k, up to the bonus positions (for a draft "
+        "model at temperature 0 they do, as an interval: each call shows which positions hold, all but its bonus "
+        "token's; for a head they do not, as it drafts anew from every start)",
+        latex=r"a_k(n),\ n \in \text{starts at } k \ \Rightarrow\ \text{calls at } k' < k",
+        assumptions=("temperature 0: whether a draft holds is a function of start and depth",),
+        evidence=(
+            counterexample(
+                Claim("the calls of fewer drafts lie between the two readings of the bonus positions", within),
+                lists,
+                over="a(n) of any number of drafts at every start n (accepted); first by the length of the text, k and "
+                "the fewer drafts",
+                true=Claim("they do for lists that a draft model can have", within, (ONE_RUN,)),
+            ),
+        ),
     ),
 )

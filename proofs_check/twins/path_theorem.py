@@ -95,6 +95,15 @@ def calls(survival: Survival, k: int, length: int, *, prefill: bool = False) -> 
     return mean[first] + first, square[first] - mean[first] ** 2
 
 
+def least_calls(most: Survival, k: int, length: int) -> Fraction:
+    """L(0): L(n) = 1 + sum_i (M_i - M_(i+1)) min over j <= i of L(n+j+1), L = 0 from the end on (§12)."""
+    ahead = [Fraction(0)] * (length + k + 2)
+    for n in range(length - 1, -1, -1):
+        law = accepted_law(most, n, k, length)
+        ahead[n] = 1 + sum((share * min(ahead[n + 1 : n + i + 2]) for i, share in enumerate(law)), Fraction(0))
+    return ahead[0]
+
+
 def full_acceptances(survival: Survival, k: int, length: int) -> Fraction:
     """Expected number of calls, the one that ends the text left out, that accept all k drafts."""
     expected = [Fraction(0)] * (length + k + 2)

@@ -22,6 +22,7 @@ NAMES = (
     "entropy",
     "gaps",
     "paths",
+    "block",
 )
 """In the order of the docs; each is a file of this folder."""
 

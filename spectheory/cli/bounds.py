@@ -11,7 +11,7 @@ from spectheory.errors import SettingError
 from spectheory.reports import BoundsAnswer, bounds_report
 from spectheory.trace import read_any
 
-MOST_NODES = 1_000_000
+MOST_NODES, MOST_CHAINS = 1_000_000, 1_000
 
 
 def run_bounds(question: BoundsOptions) -> None:
@@ -33,8 +33,16 @@ def _answer(question: BoundsOptions, nodes: list[int]) -> BoundsAnswer:
         raise SettingError(
             "--trees is given without --target-pmf", limit="random trees need pmfs", remedy="leave it out"
         )
+    chains = sorted(set(question.chains or ()))
+    in_range("--chains", chains, MOST_CHAINS)
     if question.trace is not None:
-        return of_trace(read_any(question.trace), nodes)
+        return of_trace(read_any(question.trace), nodes, [number for number in chains if number > 1])
+    if chains:
+        raise SettingError(
+            "--chains is given without a trace",
+            limit="the bound needs both models' log-probabilities along texts",
+            remedy="give a trace, or use spectheory.limits.several_chains_bound with pmfs",
+        )
     if question.target_pmf is not None:
         return of_pmfs(read_pmfs(question.target_pmf, "--target-pmf"), nodes, question.trees, question.seed)
     if question.rank_pmf is not None:

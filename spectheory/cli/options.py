@@ -93,6 +93,7 @@ class Question:
     draft_log: Annotated[Path | None, the.DRAFT_LOG] = None
     rule: Annotated[list[str] | None, shown(the.RULE, "{usual}")] = None
     k_max: Annotated[int, the.K_MAX] = 16
+    stop: Annotated[list[str] | None, the.STOP] = None
     c: Annotated[float | None, the.C] = None
     latency: Annotated[Path | None, shown(the.LATENCY, f"{LATENCY_FILE} beside the trace")] = None
     passes_alone: Annotated[bool, the.PASSES_ALONE] = False

@@ -16,7 +16,8 @@ from spectheory.cli.plan_export import run_export
 from spectheory.cli.plan_inputs import BUILT_IN, built_in, counted, draft_at, sources
 from spectheory.cli.progress import working
 from spectheory.cli.readings import show_readings
-from spectheory.cli.shapes import read_rules, with_ranks
+from spectheory.cli.shapes import read_rules, read_stops, with_ranks
+from spectheory.cli.stops import check_asked, refuse_stops, swept_chain
 from spectheory.cost import LatencyTable, LoopedTable, Roofline
 from spectheory.deployment import (
     BATCHES,
@@ -35,7 +36,8 @@ from spectheory.deployment import (
     rank_drafts,
     without_method,
 )
-from spectheory.limits.claims import ONE_CALL
+from spectheory.drafting import Stopped
+from spectheory.limits.claims import BY_START, WHOLE_DECODING
 from spectheory.plots.deployment import write_batches, write_ranking
 from spectheory.prediction.over_prompts import Prompts, few_prompts
 from spectheory.prediction.recorded import check_depth
@@ -60,9 +62,12 @@ CHOSEN = (
 def run_plan(question: PlanOptions) -> None:
     """Answer the question and show the answer."""
     named = sources(question)
+    read_stops(question.stop)
     check_costs(question)
     in_range("--k-max", question.k_max, LONGEST_CHAIN)
     in_range("--nodes-max", question.nodes, LARGEST_TREE)
+    if question.export is not None or question.bench:
+        refuse_stops(question)
     if question.export is not None:
         return run_export(question)
     if question.bench:
@@ -88,31 +93,42 @@ def _answer(question: PlanOptions, drafts: list[Draft], rules: list[PathRule] | 
     for draft in drafts:
         check_depth(draft.trace, question.k_max)
     settings = {"k_max": question.k_max, "nodes": question.nodes}
+    stops, swept = read_stops(question.stop)
+    for draft in drafts:
+        check_asked(question, draft.trace, rules)
     with working("comparing settings"):
         timed = drafts if question.passes_alone else [draft.in_loop for draft in drafts]
-        ranking = rank_drafts(timed, rules=rules, tree_rules=_tree_rules(question, drafts, rules), **settings)
+        of_trees = _tree_rules(question, drafts, rules)
+        ranking = rank_drafts(timed, rules=rules, tree_rules=of_trees, stops=stops, **settings)
+        adaptive = [swept_chain(question, draft, ranking) for draft in timed] if swept else []
         engines = engine_settings(drafts, **settings)
     best = ranking.best
-    chain = next(candidate for candidate in ranking.candidates if candidate.kind == "chain")
+    chain = next(c for c in ranking.candidates if c.kind == "chain" and not isinstance(c.prediction.shape, Stopped))
+    fixed = chain if isinstance(best.prediction.shape, Stopped) else best
     batches = _batches(question, chain)
     readings = [reading for draft in drafts for reading in recorded_readings(draft.trace, question.k_max)]
     return DeploymentAnswer(
         ranking=ranking,
-        break_even=break_even(best.prediction, best.draft.cost, question.k_max),
+        break_even=break_even(fixed.prediction, fixed.draft.cost, question.k_max),
         distances=_distances(best, chain),
         chain=chain,
         batches=batches,
         engines=engines,
         notes=_of_lengths(drafts, readings) if readings else _notes(question, drafts, ranking, engines),
         recorded=readings,
+        adaptive=adaptive,
     )
 
 
 def _distances(best: Candidate, chain: Candidate) -> list[Distance]:
-    """Limits of the best setting; for a tree also the one-call bound of the fastest chain, as it is about chains."""
-    of_chain = [] if best.kind == "chain" else [d for d in distances(chain.prediction) if d.limit is ONE_CALL]
-    limit = replace(ONE_CALL, name=f"{ONE_CALL.name}, {chain.shape}")
-    return [*distances(best.prediction), *(replace(d, limit=limit, binds=False) for d in of_chain)]
+    """Limits of the best setting; for a tree also the limit of the fastest chain's decoding, as it is about chains."""
+    of_chain = [] if best.kind == "chain" else distances(chain.prediction)
+    asides = [
+        replace(d, limit=replace(d.limit, name=f"{d.limit.name}, {chain.shape}"), binds=False)
+        for d in of_chain
+        if d.limit in (WHOLE_DECODING, BY_START)
+    ]
+    return [*distances(best.prediction), *asides]
 
 
 def _batches(question: PlanOptions, chain: Candidate) -> list[BatchChoice]:

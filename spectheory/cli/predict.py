@@ -13,13 +13,15 @@ from spectheory.cli.latencies import read_latencies
 from spectheory.cli.options import LATENCY_FILE, PairOptions, PredictOptions, TextOptions, recorded_at, recorded_files
 from spectheory.cli.progress import working
 from spectheory.cli.readings import show_readings
-from spectheory.cli.shapes import read_rules, read_shapes, tree_sizes, with_ranks
+from spectheory.cli.shapes import read_rules, read_shapes, read_stops, tree_sizes, with_ranks
+from spectheory.cli.stops import with_stops
 from spectheory.cli.where import show_where
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable, LoopedTable
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError
 from spectheory.plots import write_figures
 from spectheory.prediction import Plan, plan
+from spectheory.prediction.adaptive import AdaptiveWorth
 from spectheory.prediction.bias_tradeoff import BiasPoint, bias_tradeoff
 from spectheory.prediction.certified import by_lists
 from spectheory.prediction.grown_trees import grown_rules, measured_shape
@@ -46,6 +48,7 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions) 
     _validate(question, pair, text)
     rules = read_rules(question.rule)
     read_shapes(question.shape or (), question.k_max)
+    stops, swept = read_stops(question.stop)
     for share in question.bias or ():
         BiasedVerification(share)
     if question.out:
@@ -64,15 +67,18 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions) 
     deepest = within(trace.columns, question.k_max)
     shapes = read_shapes(question.shape, question.k_max, deepest) if question.shape else None
     cost = passes.looped if isinstance(passes, LatencyTable) and not question.passes_alone else passes
+    adaptive: list[AdaptiveWorth] = []
     with working("predicting"):
         answer = _answer(question, trace, cost, rules, shapes)
+        if stops or swept:
+            answer, adaptive = with_stops(question, trace, cost, rules, answer)
         biased = _bias(question, trace, cost, answer)
     if deepest < question.k_max:
         remarks.print(f"the trace records the draft to depth {deepest}: no chain or tree is deeper", markup=False)
     check = session.check(passes, CHECKED_K) if session and question.check else None
     readings = tuple(recorded_readings(trace, question.k_max, prefill_emits_token=question.prefill_token))
     in_loop = isinstance(cost, LoopedTable)
-    report = prediction_report(answer, in_loop=in_loop, bias=biased, check=check, recorded=readings)
+    report = prediction_report(answer, in_loop=in_loop, bias=biased, check=check, recorded=readings, adaptive=adaptive)
     if question.where:
         return show_where(question, pair, trace, answer, report)
     out = question.out

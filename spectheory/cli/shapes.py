@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from spectheory.cli.console import remarks
 from spectheory.drafting.shapes import read_shape
+from spectheory.drafting.stopping import StoppingRule, read_stop
 from spectheory.prediction.shape_calls import BestTree, Wanted
 from spectheory.trace import Trace
 from spectheory.verification import PathRule, RankRule
@@ -14,6 +15,8 @@ from spectheory.verification.registry import DEFAULT_TREE_RULES, left_out, path_
 
 SEARCHED = "tree"
 """How the best tree of each size is written."""
+SWEPT = "best"
+"""How a sweep over stopping rules is written."""
 _EVERY_SIZE = 16
 """Trees of every size up to this are searched for, then each twice the one before."""
 
@@ -44,6 +47,19 @@ def remark_left_out() -> None:
     """Say which rules of installed packages cannot be used."""
     for reason in left_out():
         remarks.print(reason, markup=False)
+
+
+def read_stops(names: Sequence[str] | None) -> tuple[list[StoppingRule], bool]:
+    """The stopping rules that the names stand for, and whether thresholds are to be swept.
+
+    Examples
+    --------
+    >>> stops, swept = read_stops(["token<0.4", "best"])
+    >>> [str(stop) for stop in stops], swept
+    (['token<0.4'], True)
+    """
+    found = dict.fromkeys(names or ())
+    return [read_stop(name) for name in found if name != SWEPT], SWEPT in found
 
 
 def tree_sizes(k_max: int) -> list[int]:

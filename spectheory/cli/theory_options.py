@@ -44,6 +44,7 @@ class BoundsOptions:
     target_pmf: Annotated[str | None, the.TARGET_PMF] = None
     rank_pmf: Annotated[str | None, the.RANK_PMF] = None
     nodes: Annotated[list[int] | None, shown(the.NODES, *DEFAULT_NODES)] = None
+    chains: Annotated[list[int] | None, the.CHAINS] = None
     trees: Annotated[int | None, the.TREES] = None
     seed: Annotated[int, the.SEED] = 0
     json: Annotated[bool, the.JSON] = False

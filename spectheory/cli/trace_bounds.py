@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -11,10 +11,11 @@ from spectheory.cli.progress import working
 from spectheory.drafting import Chain
 from spectheory.errors import TraceError
 from spectheory.limits import StepLaw, renewal_bound
-from spectheory.limits.claims import BRANCHING_FORMS, IID_CHANNEL, ONE_CALL, TEXT, LimitClaim
+from spectheory.limits.claims import BRANCHING_FORMS, IID_CHANNEL, ONE_CALL, TEXT, LimitClaim, several_chains
 from spectheory.limits.text import MOST_WALK
+from spectheory.prediction.one_call import one_call_bound
 from spectheory.prediction.over_prompts import Prompts, few_prompts
-from spectheory.prediction.trace_limits import Limits, limits_of
+from spectheory.prediction.trace_limits import Limits, TextLimit
 from spectheory.reports import BoundsAnswer
 from spectheory.reports.bounds import DETERMINISTIC, SAMPLED
 from spectheory.reports.remarks import origin
@@ -23,22 +24,26 @@ from spectheory.verification import Columns, RankRule
 from spectheory.verification.registry import all_rules
 
 
-def of_trace(trace: Trace, nodes: list[int]) -> BoundsAnswer:
-    """B6 and the one-call bound of target-sampled text, and the idealised values of the i.i.d. forms."""
+def of_trace(trace: Trace, nodes: list[int], chains: Sequence[int] = ()) -> BoundsAnswer:
+    """B6 and the bounds on one call of target-sampled text, and the idealised values of the i.i.d. forms.
+
+    `chains` are numbers of i.i.d. chains of drafts, each with a bound of its own beside that of one chain.
+    """
     trace.require_scores("a limit")
     ranked = [rule for rule in _with_ranks() if _channel(rule, trace, 1) is not None]
     with working("working out the limits"):
-        limits, notes = _measured(trace, nodes)
+        measured, notes = _measured(trace, nodes, chains)
         notes += _unranked(trace)
         moments, law = _moments(trace), _sampled_steps(trace)
         rows: dict[int, Cells] = {}
         for capacity in nodes:
-            found = limits.get(capacity, Limits())
+            found = measured.get(capacity, {})
             rows[capacity] = {
-                "text": found.text,
+                "text": found.get("text"),
                 **(closed_forms(*moments, capacity) if moments else dict.fromkeys(CLOSED_FORMS, None)),
                 "numeric": renewal_bound(law, capacity) + 1 if law else None,
-                "one_call": found.one_call,
+                "one_call": found.get("one_call"),
+                **{f"chains_{k}": found.get(f"chains_{k}") for k in chains},
                 **{f"channel_{rule.name}": _channel(rule, trace, capacity) for rule in ranked},
             }
     facts: dict[str, object] = {"texts": len(trace.texts), "positions": len(trace)}
@@ -46,10 +51,10 @@ def of_trace(trace: Trace, nodes: list[int]) -> BoundsAnswer:
         facts |= {"mu": moments[0], "mu2": moments[1]}
     else:
         notes.append("The trace has no entropies: the closed forms need full pmfs.")
-    return BoundsAnswer("trace", facts, _tables(ranked, trace.columns), rows, notes)
+    return BoundsAnswer("trace", facts, _tables(ranked, trace.columns, chains), rows, notes)
 
 
-def _tables(ranked: Iterable[RankRule], columns: Columns) -> dict[str, Mapping[str, LimitClaim]]:
+def _tables(ranked: Iterable[RankRule], columns: Columns, chains: Sequence[int]) -> dict[str, Mapping[str, LimitClaim]]:
     channels = {
         f"channel_{rule.name}": IID_CHANNEL.idealised(
             name=f"T1 {rule.name}", what=f"trees on its ranks up to {rule.known_ranks(columns, RECORDED_RANKS)}"
@@ -58,11 +63,12 @@ def _tables(ranked: Iterable[RankRule], columns: Columns) -> dict[str, Mapping[s
     }
     forms = {key: form.idealised() for key, form in BRANCHING_FORMS.items()}
     forms["numeric"] = forms["numeric"].idealised(what="B3' from the surprisals of the text, estimate, 95%")
-    return {DETERMINISTIC: {TEXT.key: TEXT, **forms}, SAMPLED: {ONE_CALL.key: ONE_CALL, **channels}}
+    of_call = {claim.key: claim for claim in (ONE_CALL, *(several_chains(k) for k in chains))}
+    return {DETERMINISTIC: {TEXT.key: TEXT, **forms}, SAMPLED: {**of_call, **channels}}
 
 
-def _measured(trace: Trace, nodes: list[int]) -> tuple[dict[int, Limits], list[str]]:
-    """B6 and the one-call bound for the sizes that texts have room for, and why others are missing."""
+def _measured(trace: Trace, nodes: list[int], chains: Sequence[int]) -> tuple[dict[int, Cells], list[str]]:
+    """B6 and the bounds on one call for the sizes that texts have room for, and why others are missing."""
     if trace.provenance.get("origin") == GIVEN_TEXT:
         return {}, ["The text was given, not sampled from the target: no B6, 1 call or numeric, which need samples."]
     longest, notes = int(trace.lengths.max()), origin(trace.provenance)
@@ -72,7 +78,13 @@ def _measured(trace: Trace, nodes: list[int]) -> tuple[dict[int, Limits], list[s
     if not served:
         return {}, notes
     prompts = Prompts(trace.texts)
-    return limits_of(prompts, trace, served), [*notes, *few_prompts(prompts.count)]
+    text = TextLimit(prompts, trace, max(served))
+    calls = {number: one_call_bound(prompts, trace, served, chains=number) for number in (1, *chains)}
+    keys = {1: ONE_CALL.key, **{number: several_chains(number).key for number in chains}}
+    found: dict[int, Cells] = {
+        k: {TEXT.key: text.at(k), **{keys[number]: calls[number].get(k) for number in calls}} for k in served
+    }
+    return found, [*notes, *few_prompts(prompts.count)]
 
 
 def _with_ranks() -> list[RankRule]:

@@ -59,6 +59,13 @@ SHAPE = option(
     "module:Class, or (in predict) tree, the best one. All but chain need a rule with ranks.",
 )
 K = option("--k", "INT", SHAPES, "Drafted tokens per call, of a chain, batch or Gumbel list.")
+STOP = option(
+    "--stop",
+    "STOP",
+    SHAPES,
+    "Where the draft stops, beside fixed lengths: token<0.4 (after such a token), top<0.6, entropy>2 (before it), or "
+    "best: thresholds are swept.",
+)
 K_MAX = option("--k-max", "INT", SHAPES, "Longest chain of drafts that is tried.")
 CANDIDATES = option("--candidates", "INT", SHAPES, "Candidates at one position.")
 NODES = option("--nodes", "INT", SHAPES, "Draft nodes per call.")
@@ -68,6 +75,7 @@ MAX_WIDTH = option("--max-width", "INT", SHAPES, "Most nodes of one depth; with 
 MAX_RANK = option("--max-rank", "INT", SHAPES, "Ranks that are counted one by one.")
 CONSECUTIVE = option("--consecutive", "", SHAPES, "Siblings have ranks 1..m, as for recursive rejection.")
 BIAS = option("--bias", "SHARE", SHAPES, "Share of over-acceptance in [0, 1]; 0 is lossless.")
+CHAINS = option("--chains", "INT", SHAPES, "i.i.d. chains that a call drafts, for a bound of its own; with a trace.")
 RECOVERY = option("--recovery", "NAME", SHAPES, "What rejected tokens are recovered from: optimal or target.")
 DRAFTS = option("--drafts", "INT", SHAPES, "M, the number of drafts in a batch of yin2024.")
 PRINTED = option("--printed", "", SHAPES, "Run Algorithm 4 of yin2024 exactly as printed (Y3/printed).")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from spectheory.cost import CostModel, LatencyTable
-from spectheory.drafting import Chain
+from spectheory.drafting import Chain, Stopped
 from spectheory.intervals import Interval
 from spectheory.prediction import Prediction
 from spectheory.trace import Trace
@@ -74,6 +74,8 @@ class Candidate:
         shape = self.prediction.shape
         if not shape.fixed:
             return str(shape)
+        if isinstance(shape, Stopped):
+            return f"k = {shape.nodes}, {shape.stop}"
         return f"k = {shape.nodes}" if isinstance(shape, Chain) else f"tree of {shape.nodes}, depth {shape.depth}"
 
     @property

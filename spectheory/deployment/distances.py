@@ -33,7 +33,7 @@ class Distance:
 def distances(prediction: Prediction) -> list[Distance]:
     """The limits and idealised values of a prediction, with the share of each that it reaches.
 
-    A share above one is possible: limits are averaged over all starting positions.
+    A share of B6 above one is possible: it is an estimate for a single call.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def distances(prediction: Prediction) -> list[Distance]:
     >>> from spectheory.verification import TokenVerification
     >>> trace = Trace.from_log_probabilities([([-0.7, -0.4] * 16, [-1.6, -0.9] * 16)] * 4)
     >>> [(d.limit.name, round(d.reached, 2)) for d in distances(predict(trace, TokenVerification(), Chain(2)))]
-    [('1 call', 0.99), ('B6', 0.83)]
+    [('B7', 1.0), ('B6', 0.83)]
     """
     tokens = prediction.tokens_per_call.best
     found = []

@@ -9,7 +9,7 @@ from typing import Any
 
 from spectheory.deployment.candidates import NO_DRAFT, Candidate, Draft, measured_nodes
 from spectheory.deployment.fastest_tree import fastest_tree
-from spectheory.drafting import Chain
+from spectheory.drafting import Chain, Stopped, StoppingRule
 from spectheory.errors import SettingError
 from spectheory.prediction import plan
 from spectheory.prediction.grown_trees import grown_rules, measured_shape
@@ -62,13 +62,14 @@ def rank_drafts(
     tree_rules: Sequence[RankRule] = (),
     k_max: int = 16,
     nodes: int = 32,
+    stops: Sequence[StoppingRule] = (),
 ) -> Ranking:
     """Rank every draft, rule and kind of shape by predicted speed-up (§7, §8; intervals over prompts and latencies).
 
-    Chains have 1..k_max drafts. Each rule in `tree_rules` also has the tree of at most `nodes` that
-    :func:`fastest_tree` finds. Trees are scored on other prompts than those they were found on; lengths and sizes are
-    chosen on the texts they are scored on. Grown trees have the size that was measured. Refused are drafts that
-    :func:`check_comparable` refuses.
+    Chains have 1..k_max drafts, and those with each of `stops` at most so many (§11). Each rule in `tree_rules` also
+    has the tree of at most `nodes` that :func:`fastest_tree` finds. Trees are scored on other prompts than those they
+    were found on; lengths and sizes are chosen on the texts they are scored on. Grown trees have the size that was
+    measured. Refused are drafts that :func:`check_comparable` refuses.
 
     Examples
     --------
@@ -96,7 +97,10 @@ def rank_drafts(
         if (deepest := within(draft.trace.columns, longest)) < longest:
             left_out.append(f"{draft.name}: drafts beyond k = {deepest}, the trace records the draft no deeper.")
         ask = partial(plan, draft.trace, draft.cost)
-        found = ask(rules=of_chains, shapes=[Chain(k) for k in range(1, deepest + 1)])
+        lengths = range(1, deepest + 1)
+        found = ask(
+            rules=of_chains, shapes=[*map(Chain, lengths), *(Stopped(k, stop) for stop in stops for k in lengths)]
+        )
         fastest = [max(found.of(label), key=lambda p: p.gain) for label in found.labels]
         without = {candidate.prediction.rule for candidate in candidates if candidate.draft.name == NO_DRAFT}
         candidates += [

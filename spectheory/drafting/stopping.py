@@ -45,6 +45,11 @@ class StoppingRule(ABC):
         """Whether a threshold is in range."""
         return 0 < threshold <= 1
 
+    @staticmethod
+    def threshold_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The thresholds that equal values of the column that the rule reads."""
+        return values
+
     @abstractmethod
     def stops(self, columns: Columns) -> NDArray[np.bool_]:
         """Whether drafting stops at each position, ``[N]``, if the drafts up to there equal the text."""
@@ -71,6 +76,11 @@ class TokenBelow(StoppingRule):
     sign: ClassVar[str] = "<"
     reads: ClassVar[str] = "log_draft"
     keeps: ClassVar[bool] = True
+
+    @staticmethod
+    def threshold_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Probabilities, of logarithms."""
+        return np.exp(values)
 
     def stops(self, columns: Columns) -> NDArray[np.bool_]:
         """Where q of the text's token is below."""
@@ -147,13 +157,17 @@ def read_stop(text: str) -> StoppingRule:
     """
     for kind in STOPPING:
         name, sign, number = text.replace(" ", "").partition(kind.sign)
-        if sign and name == kind.name:
-            try:
-                return kind(float(number))
-            except ValueError:
-                break
+        if sign and name == kind.name and (threshold := _number(number)) is not None:
+            return kind(threshold)
     ways = ", ".join(f"{kind.name}{kind.sign}{kind.remedy.split()[0]}" for kind in STOPPING)
     raise SettingError(f"the stopping rule is {text!r}", limit=f"there are {ways}", remedy="write one, in quotes")
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 @dataclass(frozen=True)

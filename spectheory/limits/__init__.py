@@ -1,4 +1,4 @@
-"""Limits: channel (T1), drafts that do not sample (B1-B6), rejections (Y1-Y4), bias (Y5, Y6).
+"""Limits: channel (T1), drafts that do not sample (B1-B6), several chains (§12), rejections (Y1-Y4), bias (Y5, Y6).
 
 Shared contract: pmfs, texts and settings are checked once, as the package's docstring says. Bounds on E[X] do not count
 the recovered or bonus token; tokens per call do. Each function names its assumptions. An i.i.d. formula applied to real
@@ -27,6 +27,7 @@ from spectheory.limits.rejections import (
     rejections_of_text,
 )
 from spectheory.limits.renewal import renewal_bound
+from spectheory.limits.several_chains import several_chain_terms, several_chains_bound
 from spectheory.limits.step_law import StepLaw
 from spectheory.limits.text import branching_bound_from_text
 
@@ -51,6 +52,8 @@ __all__ = [
     "rejection_profile",
     "rejections_of_text",
     "renewal_bound",
+    "several_chain_terms",
+    "several_chains_bound",
     "stationary_tree_value",
     "tunstall_bound",
     "uno_loss",

@@ -19,8 +19,13 @@ class Scope:
 
 ON_TEXT = Scope(
     "limit",
-    "Upper bounds from target-sampled text, estimated (95%), averaged over all starting positions; consecutive calls "
-    "may exceed them",
+    "Upper bounds on one call from target-sampled text, estimated (95%), averaged over all starting positions; "
+    "consecutive calls may exceed them",
+)
+ON_DECODINGS = Scope(
+    "limit",
+    "Upper bounds over whole decodings, in expectation over target-sampled text; exact for the texts of the trace, 95% "
+    "over prompts",
 )
 IDEALISED = Scope("reading", "Idealised values under i.i.d.; real text may exceed them")
 IID_PMFS = Scope(
@@ -64,12 +69,23 @@ class LimitClaim:
 IID_FORMULA = LimitClaim(
     "iid_tokens_per_call", "C1", "chains whose acceptances have the first draft's rate, leviathan2023", IDEALISED
 )
+_WHOLE = "any lossless rule with fresh continuation that judges one chain drawn from the draft"
+WHOLE_DECODING = LimitClaim("decoding", "B7", _WHOLE, ON_DECODINGS)
+BY_START = LimitClaim("decoding_by_start", "L", f"{_WHOLE}, whose pmfs depend on the call's start", ON_DECODINGS)
 ONE_CALL = LimitClaim("one_call", "1 call", "any lossless verification of a chain drawn from the draft", ON_TEXT)
+
+
+def several_chains(chains: int) -> LimitClaim:
+    """The bound on one call with several chains."""
+    what = f"any lossless verification of {chains} i.i.d. chains of P drafts each"
+    return LimitClaim(f"chains_{chains}", f"{chains} chains", what, ON_TEXT)
+
+
 TEXT = LimitClaim("text", "B6", "drafts that do not sample, as trees of as many nodes", ON_TEXT)
 IID_BRANCHING = LimitClaim("iid_branching", "B2'", "what B6 would be with i.i.d. pmfs of the target", IDEALISED)
 IID_CHANNEL = LimitClaim("iid_channel", "T1", "trees of as many nodes with i.i.d. ranks", IDEALISED)
 
-ON_TRACES = (ONE_CALL, TEXT, IID_BRANCHING, IID_CHANNEL)
+ON_TRACES = (WHOLE_DECODING, BY_START, TEXT, IID_BRANCHING, IID_CHANNEL)
 """The limits of a trace; keys are fields of :class:`~spectheory.prediction.trace_limits.Limits`."""
 
 BRANCHING_FORMS = {

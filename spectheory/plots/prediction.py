@@ -8,15 +8,30 @@ from typing import Any
 
 from spectheory.errors import load_extra
 from spectheory.intervals import Interval
-from spectheory.limits.claims import IDEALISED, IID_BRANCHING, IID_CHANNEL, IID_FORMULA, ONE_CALL, TEXT, LimitClaim
+from spectheory.limits.claims import (
+    BY_START,
+    IDEALISED,
+    IID_BRANCHING,
+    IID_CHANNEL,
+    IID_FORMULA,
+    TEXT,
+    WHOLE_DECODING,
+    LimitClaim,
+)
 from spectheory.plots.style import GREY, Artist, Axes, LineEnd, colours_of, name_ends, note, save_figure
 from spectheory.prediction import Label, Plan, Prediction
 
 
 def tokens_per_call(ax: Axes, plan: Plan) -> list[Artist]:
     """Tokens per call of chains against k: every rule with its interval, the i.i.d. formula, and the limits."""
-    artists, labels = _curves(ax, plan, plan.chains, _tokens_of, lambda _, top: top.rule.label)
-    artists += _limits(ax, plan.of(plan.chains[0]), _LINES, labels)
+
+    def name(label: Label, top: Prediction) -> str:
+        rule = f"{top.rule.label}, the limit B7" if label.rule == "block" and top.limits.decoding else top.rule.label
+        return f"{top.rule.label}, {label.stop}" if label.stop else rule
+
+    artists, labels = _curves(ax, plan, plan.chains, _tokens_of, name)
+    shown = [claim for claim in _LINES if claim is not WHOLE_DECODING or not plan.of("block")]
+    artists += _limits(ax, plan.of(plan.chains[0]), {claim: _LINES[claim] for claim in shown}, labels)
     _finish(ax, labels, "drafted tokens per call, k", "tokens per target call")
     ax.set_title("What the pair gives (colour), and what to compare it with (grey)", loc="left")
     return artists
@@ -64,7 +79,8 @@ def write_figures(plan: Plan, folder: Path) -> list[Path]:
 
 
 _LINES: Mapping[LimitClaim, tuple[str, Any]] = {
-    ONE_CALL: ("any lossless rule", "-"),
+    WHOLE_DECODING: ("any lossless rule", "-"),
+    BY_START: ("any lossless rule", "-"),
     IID_FORMULA: ("token", (0, (1, 1))),
     TEXT: ("drafts that do not sample", "--"),
     IID_BRANCHING: ("B6", "-."),
@@ -91,13 +107,14 @@ def _curves(
     *,
     mark_best: bool = False,
 ) -> tuple[list[Artist], list[LineEnd]]:
-    """A line with its interval for every rule and kind of shape; trees are dotted with their sizes."""
+    """A line with its interval for every rule and kind of shape, dashed where the draft stops; trees have dots."""
     artists: list[Artist] = []
     labels: list[LineEnd] = []
     of_rules = colours_of(list({p.rule.name: p.rule for p in plan.predictions}.values()))
     for name in names:
         predictions, colour = plan.of(name), of_rules[name.rule]
-        artists += _band(ax, predictions, value, colour, marker=None if name.chain else ".")
+        style = "--" if name.stop else "-"
+        artists += _band(ax, predictions, value, colour, marker=None if name.chain else ".", style=style)
         top = max(predictions, key=lambda p: value(p).best)
         if mark_best:
             artists += ax.plot([top.shape.nodes], [value(top).best], "o", color=colour, markersize=6)
@@ -130,12 +147,13 @@ def _band(
     value: Callable[[Prediction], Interval],
     colour: str,
     marker: str | None,
+    style: str = "-",
 ) -> list[Artist]:
     ks = [p.shape.nodes for p in predictions]
     intervals = [value(p) for p in predictions]
     marker = "o" if len(ks) == 1 else marker
     artists: list[Artist] = list(
-        ax.plot(ks, [i.best for i in intervals], color=colour, linewidth=2 if marker is None else 1.2, marker=marker)
+        ax.plot(ks, [i.best for i in intervals], style, color=colour, linewidth=1.2 if marker else 2, marker=marker)
     )
     low, high = [i.low for i in intervals], [i.high for i in intervals]
     artists.append(ax.fill_between(ks, low, high, color=colour, alpha=0.2, linewidth=0))

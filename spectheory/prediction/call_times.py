@@ -67,30 +67,43 @@ def speedup_of_chain(
 class Timed:
     """Seconds of a plain step ``[1 + 2 errors]`` and of the kinds of calls ``[1 + 2 errors, kinds]``.
 
-    The first row is the best known, then each independent error has both ends of its 95% interval.
+    The first row is the best known, then each independent error has both ends of its 95% interval. The last `besides`
+    columns are no calls, but what some calls take besides.
     """
 
     steps: Floats
     kinds: Floats
+    besides: int = 0
 
     @classmethod
-    def by(cls, cost: CostModel, errors: Sequence[Ends], times: Times) -> Timed:
+    def by(cls, cost: CostModel, errors: Sequence[Ends], times: Times, besides: int = 0) -> Timed:
         """What a cost model says, with its errors."""
         models = [cost, *(end for ends in errors for end in ends)]
-        return cls(np.array([model.target_step().best for model in models]), np.stack([times(m) for m in models]))
+        steps = np.array([model.target_step().best for model in models])
+        return cls(steps, np.stack([times(model) for model in models]), besides)
+
+    @property
+    def ends(self) -> Floats:
+        """The longest and the shortest call."""
+        calls = self.kinds[0, : self.kinds.shape[1] - self.besides]
+        return np.array([calls.max(), calls.min()])
+
+    def variance(self, kinds: Sequence[float]) -> float:
+        """That of the logarithm of the time that so many calls of each kind take, in plain steps."""
+        ends = (self.kinds[1:] @ np.array(kinds)) / self.steps[1:]
+        return sum(deviation(low, high) ** 2 for low, high in ends.reshape(-1, 2).tolist())
 
 
 def joined(tokens: Floats, calls: Floats, kinds: Sequence[Floats], longest: int, timed: Timed) -> Interval:
     """Speed-up from sums over prompts ``[1 + prompts]``. Latencies are independent of the prompts, so variances add.
 
-    `kinds` are numbers of calls, or of what calls take besides, by what each takes in `timed`.
+    `kinds` are the numbers of calls of each kind of `timed`.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         values = tokens * timed.steps[0] / (timed.kinds[0] @ np.stack(kinds))
-        ends = timed.steps[1:] / (timed.kinds[1:] @ [float(kind[0]) for kind in kinds])
-    of_times = sum(deviation(low, high) ** 2 for low, high in ends.reshape(-1, 2).tolist())
+    of_times = timed.variance([float(kind[0]) for kind in kinds])
     # A call outputs one token at least, and one more than it drafts at most; what it takes is known up to its error.
-    least, most = timed.steps[0] / np.sort(timed.kinds[0])[[-1, 0]] * [1, longest + 1]
+    least, most = timed.steps[0] / timed.ends * [1, longest + 1]
     error = np.exp(reach(np.inf) * np.sqrt(of_times))
     limits = (float(least / error), float(most * error))
     return interval(values, calls, limits=limits, other_variance=of_times)

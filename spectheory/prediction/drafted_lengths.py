@@ -36,8 +36,9 @@ class DraftedLengths:
     """Calls of each text by the tokens that they draft, given the text.
 
     `calls` and `full` ``[texts]`` are exact: expected calls, and those after which the draft's next pass is on two
-    tokens. The others ``[texts, k]`` are expected calls that draft 1, ..., k tokens or more: `going` and `stopping` the
-    two estimates of the module, `low` and `high` certain bounds.
+    tokens. `mass` ``[texts]`` is the weight of all calls; its mean over texts is that of `calls` where the target can
+    output all drafts. The others ``[texts, k]`` are expected calls that draft 1, ..., k tokens or more: `going` and
+    `stopping` the two estimates of the module, `low` and `high` certain bounds.
     """
 
     calls: Floats
@@ -46,18 +47,16 @@ class DraftedLengths:
     stopping: Floats
     low: Floats
     high: Floats
+    mass: Floats
 
-    @classmethod
-    def joined(cls, parts: list[Self], texts: list[NDArray[np.bool_]]) -> Self:
-        """One for all texts from those of each part of them, as masks."""
+    def __add__(self, other: Self) -> Self:
+        """Of two groups of texts: each is 0 at the texts of the other."""
+        return type(self)(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
 
-        def put(name: str) -> Floats:
-            whole = np.empty_like(getattr(parts[0], name))
-            for part, inside in zip(parts, texts, strict=True):
-                whole[inside] = getattr(part, name)[inside]
-            return whole
-
-        return cls(**{field.name: put(field.name) for field in fields(cls)})
+    def of_texts(self, inside: NDArray[np.bool_]) -> Self:
+        """The same with 0 for all other texts."""
+        held = (getattr(self, field.name) for field in fields(self))
+        return type(self)(*(np.where(inside if of.ndim == 1 else inside[:, None], of, 0.0) for of in held))
 
     def text_calls(self, prefill_emits_token: bool) -> TextCalls:
         """The calls without their lengths; the prompt's own pass counts as one."""
@@ -140,6 +139,7 @@ class Drafted:
             stopping=calls[:, None] - self._shorter(visits * decided, along),
             low=self._by_text(visits[:, None] * accepted * drafts_on),
             high=calls[:, None] - self._shorter(whole, along),
+            mass=self._by_text(visits * decided),
         )
 
     def _by_text(self, values: Floats) -> Floats:

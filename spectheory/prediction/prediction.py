@@ -14,7 +14,7 @@ from typing import Any
 
 from spectheory.cost import CostModel, iid_tokens_per_call
 from spectheory.cost.model import Ends
-from spectheory.drafting import Chain, Shape, Stopped, expected_tokens
+from spectheory.drafting import Chain, Shape, expected_tokens
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from spectheory.limits.claims import IID_FORMULA, LimitClaim
@@ -25,8 +25,8 @@ from spectheory.prediction.labels import Label
 from spectheory.prediction.over_prompts import Prompts, ratio
 from spectheory.prediction.recorded import recorded_rules
 from spectheory.prediction.shape_calls import BestTree, ShapeCalls, Wanted, by_parallel_head, calls_by_shape, takes
-from spectheory.prediction.stopped_times import drafted_per_call, stopped_speedup
-from spectheory.prediction.trace_limits import Limits, limits_of
+from spectheory.prediction.stopped_times import drafted_per_call, stopped_speedup, sum_of
+from spectheory.prediction.trace_limits import Limits, TraceLimits
 from spectheory.trace import SOURCES, Trace
 from spectheory.verification import ArgmaxDraft, PathRule, RankRule, RecordedMatch
 from spectheory.verification.by_start import AtDepth, within
@@ -49,7 +49,9 @@ class Prediction:
     - `iid_tokens_per_call` is the i.i.d. formula: C1 (``leviathan2023``) with that rate for a chain, S1 with the mean
       rank law for another shape; of drafts by start with the law of a call's first draft (§10).
     - `speedup` is tokens per second over those of plain decoding, if a cost model was given (C2).
-    - `limits` are those on one call, and idealised values, at as many draft nodes.
+    - `limits` are those of whole decodings and of one call, and idealised values, at as many draft nodes.
+    - `regret` of a chain is the share of calls beyond those of its limit, B7 or L (§12, exact for the texts; the range
+      is over prompts, paired); none for a rule that the limit does not bind.
     - `held_out`: every text was scored with a shape that was not chosen on it (not so for a tree searched on one
       prompt).
     - `certified` is the certain range of `tokens_per_call` for the trace's texts, where the trace does not settle it:
@@ -72,6 +74,7 @@ class Prediction:
     provenance: Mapping[str, Any]
     certified: Interval | None = None
     drafted: Interval | None = None
+    regret: Interval | None = None
 
     @property
     def label(self) -> Label:
@@ -111,6 +114,7 @@ class Prediction:
             "iid_tokens_per_call": self.iid_tokens_per_call,
             "speedup": self.speedup.as_dict() if self.speedup else None,
             "limits": self.limits.as_dict(),
+            "regret": self.regret.as_dict() if self.regret else None,
             "held_out": self.held_out,
             **({"certified": self.certified.as_dict()} if self.certified else {}),
             **({"drafted": self.drafted.as_dict()} if self.drafted else {}),
@@ -226,15 +230,25 @@ def plan(
     if any(by_lists(rule, trace, shape) for rule in rules for shape in shapes):
         return _with_lists(trace, cost, rules, shapes, prefill_emits_token)
     found = _found(trace, rules, shapes, prefill_emits_token)
+    predictions = _predictions(trace, found, cost, prefill_emits_token)
+    return Plan(predictions, max(predictions, key=_merit), Prompts(trace.texts).count)
+
+
+def of_calls(
+    trace: Trace, rule: PathRule, found: ShapeCalls, cost: CostModel | None = None, *, prefill_emits_token: bool = False
+) -> Prediction:
+    """The prediction of calls that are known already; the other arguments are those of :func:`predict`."""
+    return _predictions(trace, [(rule, found)], cost, prefill_emits_token)[0]
+
+
+def _predictions(
+    trace: Trace, found: Sequence[tuple[PathRule, ShapeCalls]], cost: CostModel | None, prefill_emits_token: bool
+) -> tuple[Prediction, ...]:
     prompts = Prompts(trace.texts)
-    limits = limits_of(prompts, trace, sorted({calls.shape.nodes for _, calls in found}))
+    limits = TraceLimits(prompts, trace, [calls for _, calls in found], prefill_emits_token=prefill_emits_token)
     errors = tuple(cost.errors()) if cost else ()
     prefilled = int(prefill_emits_token)
-    predictions = tuple(
-        _prediction(prompts, trace, rule, calls, limits[calls.shape.nodes], cost, errors, prefilled)
-        for rule, calls in found
-    )
-    return Plan(predictions, max(predictions, key=_merit), prompts.count)
+    return tuple(_prediction(prompts, trace, rule, calls, limits, cost, errors, prefilled) for rule, calls in found)
 
 
 def _with_lists(
@@ -278,6 +292,7 @@ def _between_ends(
 
 def _joint(rule: PathRule, ends: Sequence[Prediction]) -> Prediction:
     tokens, speedups = [p.tokens_per_call for p in ends], [p.speedup for p in ends if p.speedup]
+    regrets = [p.regret for p in ends if p.regret]
     both = certain(tokens)
     return replace(
         ends[0],
@@ -289,6 +304,7 @@ def _joint(rule: PathRule, ends: Sequence[Prediction]) -> Prediction:
         speedup=joined(speedups) if speedups else None,
         limits=replace(ends[0].limits, iid_channel=None),
         certified=both if both.kind == "bound" else None,
+        regret=joined(regrets) if regrets else None,
     )
 
 
@@ -347,13 +363,14 @@ def _prediction(
     trace: Trace,
     rule: PathRule,
     found: ShapeCalls,
-    limits: Limits,
+    limits: TraceLimits,
     cost: CostModel | None,
     errors: Sequence[Ends],
     prefilled: int,
 ) -> Prediction:
     shape, tokens = found.shape, prompts.sum(trace.lengths)
     tokens_per_call = ratio(tokens, prompts.sum(found.calls.expected), limits=(1.0, shape.depth + 1.0))
+    own, regret = limits.of(rule, found)
     acceptance = ratio(prompts.sum_rows(found.first), tokens, limits=(0.0, 1.0))
     gained, drafted = _gained(prompts, trace, rule, found, cost, errors, prefilled)
     return Prediction(
@@ -365,7 +382,8 @@ def _prediction(
         acceptance=acceptance,
         iid_tokens_per_call=_iid_tokens(trace, rule, shape, min(acceptance.best, 1.0)),
         speedup=gained,
-        limits=limits.of(rule, shape, trace),
+        limits=own,
+        regret=regret,
         held_out=found.held_out,
         provenance={name: value for name, value in trace.provenance.items() if name != SOURCES},
         drafted=drafted,
@@ -383,14 +401,13 @@ def _gained(
 ) -> tuple[Interval | None, Interval | None]:
     """The speed-up, and the drafted tokens per call where the draft decides."""
     decoded = trace.lengths - prefilled
-    if found.lengths is None or not isinstance(found.shape, Stopped):
+    if not found.lengths:
         return (speedup(prompts, found, decoded, prefilled, cost, errors) if cost else None), None
-    inside = draft_inside_target(rule, trace)
-    drafted = drafted_per_call(prompts, found.lengths, found.shape.k, inside=inside)
-    if not cost or not found.lengths.calls.sum() > 0:
+    inside, calls = draft_inside_target(rule, trace), sum_of(found.lengths)
+    drafted = drafted_per_call(prompts, calls, found.shape.nodes, inside=inside)
+    if not cost or not calls.calls.sum() > 0:
         return None, drafted
-    tokens = prompts.sum(decoded)
-    return stopped_speedup(prompts, found.lengths, found.shape, tokens, cost, errors, inside=inside), drafted
+    return stopped_speedup(prompts, found.lengths, prompts.sum(decoded), cost, errors, inside=inside), drafted
 
 
 def _iid_tokens(trace: Trace, rule: PathRule, shape: Shape, acceptance: float) -> float:

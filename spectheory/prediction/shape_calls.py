@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from spectheory.prediction.cross_fit import PARTS, cross_fitted
 from spectheory.prediction.drafted_lengths import Drafted, DraftedLengths
 from spectheory.prediction.grown_trees import check_grown
 from spectheory.prediction.over_prompts import Prompts
-from spectheory.prediction.paths import TextCalls, calls_of_chains, calls_of_tree, tree_survival
+from spectheory.prediction.paths import TextCalls, calls_and_visits, calls_of_chains, calls_of_tree, tree_survival
 from spectheory.prediction.stopped import check_stops, lengths_along, stopped_survival
 from spectheory.prediction.tree_search import text_tree
 from spectheory.trace import RECORDED_RANKS, Trace
@@ -72,8 +72,9 @@ class ShapeCalls:
     `shape` is what `wanted` became; of a copied chain also how often it is short. `calls` are exact, or unbiased
     estimates if the rule's ranks are `estimated`; with a searched tree each text has those of the tree found on other
     prompts, which `held_out` says. `first` ``[N]`` is P(tau >= 1) of a call that starts at each position, `by_drafted`
-    ``[texts, k + 1]`` the calls by the tokens that they draft, where that varies. `lengths` are those of a draft that
-    decides itself (§11).
+    ``[texts, k + 1]`` the calls by the tokens that they draft, where that varies, `visits` ``[N]`` the expected calls
+    that start at each position, for rules whose drafts do not sample. `lengths` are those of a draft that decides
+    itself, of groups of texts by the shape that they have (§11).
     """
 
     wanted: Wanted
@@ -82,7 +83,8 @@ class ShapeCalls:
     first: Floats
     held_out: bool = True
     by_drafted: NDArray[np.int64] | None = None
-    lengths: DraftedLengths | None = None
+    visits: Floats | None = None
+    lengths: Sequence[tuple[Stopped, DraftedLengths]] = ()
 
 
 def takes(rule: PathRule, wanted: Wanted) -> bool:
@@ -155,7 +157,8 @@ def calls_by_shape(
         for shape in chains:
             counts = calls_by_drafted(trace, rule, shape, prefill_emits_token=prefill_emits_token)
             made = drafted(rule, shape, counts, parallel=by_parallel_head(trace.provenance))
-            yield ShapeCalls(shape, made, of_chain[shape.k], survival[:, 0], by_drafted=counts)
+            visits = _visits(rule, survival[:, : shape.k], trace)
+            yield ShapeCalls(shape, made, of_chain[shape.k], survival[:, 0], by_drafted=counts, visits=visits)
     yield from stopped_calls(trace, rule, wanted, prefill_emits_token=prefill_emits_token)
     for other in wanted:
         if not isinstance(other, Chain):
@@ -174,9 +177,11 @@ def stopped_calls(
         for shape in (shape for shape in stopped if shape.k == k):
             along = lengths_along(trace.columns, shape.stop, k, drafted_by.left)
             found = drafted_by.lengths_of_calls(along, keeps=shape.stop.keeps)
-            made = drafted(rule, shape, parallel=by_parallel_head(trace.provenance))
-            first = np.where(along > 0, drafted_by.survival[:, 0], 0.0)
-            yield ShapeCalls(shape, made, found.text_calls(prefill_emits_token), first, lengths=found)
+            made = replace(shape, parallel=by_parallel_head(trace.provenance))
+            survival = drafted_by.survival * (np.arange(k) < along[:, None])
+            visits = _visits(rule, survival, trace)
+            calls = found.text_calls(prefill_emits_token)
+            yield ShapeCalls(shape, made, calls, survival[:, 0], visits=visits, lengths=[(made, found)])
 
 
 def survival_of(rule: PathRule, shape: Shape, columns: Columns) -> tuple[Floats, Floats]:
@@ -219,7 +224,13 @@ def _with_ranks(trace: Trace, rule: PathRule, wanted: Wanted, prefill_emits_toke
         return _searched(trace, rule, wanted, prefill_emits_token)
     survival, leaves = survival_of(rule, wanted, trace.columns)
     calls = calls_of_tree(survival, leaves, trace.lengths, prefill_emits_token=prefill_emits_token)
-    return ShapeCalls(wanted, drafted(rule, wanted, parallel=by_parallel_head(trace.provenance)), calls, survival[:, 0])
+    made = drafted(rule, wanted, parallel=by_parallel_head(trace.provenance))
+    return ShapeCalls(wanted, made, calls, survival[:, 0], visits=_visits(rule, survival, trace))
+
+
+def _visits(rule: PathRule, survival: Floats, trace: Trace) -> Floats | None:
+    """Expected calls that start at each position; None for rules whose drafts sample."""
+    return calls_and_visits(survival, trace.lengths)[1] if "text" in rule.bound_by else None
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from functools import reduce
+from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +13,13 @@ from spectheory.cost import CostModel
 from spectheory.cost.model import Ends
 from spectheory.drafting import Stopped
 from spectheory.intervals import Interval, Kind
-from spectheory.prediction.call_times import Timed, joined
+from spectheory.prediction.call_times import Timed
 from spectheory.prediction.drafted_lengths import DraftedLengths
-from spectheory.prediction.over_prompts import Prompts, ratio
+from spectheory.prediction.over_prompts import Prompts, interval, ratio
 
 Floats = NDArray[np.float64]
+ROUNDING = 1e-12
+"""Relative: certain bounds that differ by less are equal."""
 
 
 def drafted_per_call(prompts: Prompts, found: DraftedLengths, k: int, *, inside: bool) -> Interval:
@@ -27,16 +30,15 @@ def drafted_per_call(prompts: Prompts, found: DraftedLengths, k: int, *, inside:
     """
     calls = prompts.sum(found.calls)
 
-    def of(at_least: Floats) -> Interval:
-        return ratio(prompts.sum(at_least.sum(axis=1)), calls, limits=(0.0, float(k)))
+    def of(name: str) -> Interval:
+        return ratio(prompts.sum(getattr(found, name).sum(axis=1)), calls, limits=(0.0, float(k)))
 
-    return _cut(_estimates(found, inside, of), of(found.low), of(found.high))
+    return _cut([of(name) for name in _estimates(inside)], of("low"), of("high"))
 
 
 def stopped_speedup(
     prompts: Prompts,
-    found: DraftedLengths,
-    shape: Stopped,
+    groups: Sequence[tuple[Stopped, DraftedLengths]],
     tokens: Floats,
     cost: CostModel,
     errors: Sequence[Ends],
@@ -45,23 +47,54 @@ def stopped_speedup(
 ) -> Interval:
     r"""Speed-up over plain decoding (C2, §11; 95% over prompts and latencies, the error of likelihood ratios included).
 
-    A call that drafted L tokens takes the draft passes that it made and a target pass on L + 1 tokens. `tokens`
-    ``[1 + prompts]`` are sums over prompts, `inside` as in :func:`drafted_per_call`.
+    A call that drafted L tokens takes the draft passes that it made and a target pass on L + 1 tokens. `groups` are
+    texts with the shapes of their calls; `tokens` ``[1 + prompts]`` are sums over prompts, `inside` as in
+    :func:`drafted_per_call`.
     """
+    found = sum_of(groups)
     calls = prompts.sum(found.calls)
-    late = np.clip((tokens - calls) / shape.depth if cost.reads_accepted else prompts.sum(found.full), 0.0, calls)
-    timed = Timed.by(cost, errors, lambda model: stopped_seconds(model, shape))
+    k = groups[0][0].k
+    late = np.clip((tokens - calls) / k if cost.reads_accepted else prompts.sum(found.full), 0.0, calls)
 
-    def of(at_least: Floats, times: Timed = timed) -> Interval:
-        kinds = [prompts.sum(kind) for kind in exactly(found.calls, at_least).T]
-        return joined(tokens, calls, [*kinds, late], shape.k, times)
+    def times(model: CostModel, calls_of: Callable[[Floats], Floats] = np.asarray) -> Floats:
+        each = [stopped_seconds(model, shape) for shape, _ in groups]
+        return np.concatenate([*(calls_of(one[:-1]) for one in each), each[0][-1:]])
+
+    def of(name: str, calls_of: Callable[[Floats], Floats] = np.asarray) -> Interval:
+        exact = np.concatenate([exactly(group.calls, getattr(group, name)) for _, group in groups], axis=1)
+        kinds = np.stack([*(prompts.sum(kind) for kind in exact.T), late])
+        return _per_token(tokens, calls, kinds, Timed.by(cost, errors, lambda model: times(model, calls_of)), k + 1)
 
     # A call that drafts more takes no less in one bound, and no more in the other.
-    dearest, cheapest = timed.kinds.copy(), timed.kinds.copy()
-    dearest[:, :-1] = np.maximum.accumulate(timed.kinds[:, :-1], axis=1)
-    cheapest[:, :-1] = np.minimum.accumulate(timed.kinds[:, -2::-1], axis=1)[:, ::-1]
-    low, high = of(found.high, replace(timed, kinds=dearest)), of(found.low, replace(timed, kinds=cheapest))
-    return _cut(_estimates(found, inside, of), low, high)
+    low = of("low", lambda of_calls: np.minimum.accumulate(of_calls[::-1])[::-1])
+    per_token = _cut([of(name) for name in _estimates(inside)], low, of("high", np.maximum.accumulate))
+    return Interval(1 / per_token.high, 1 / per_token.best, 1 / per_token.low, per_token.kind)
+
+
+def sum_of(groups: Sequence[tuple[Stopped, DraftedLengths]]) -> DraftedLengths:
+    """The calls of all texts."""
+    return reduce(add, (found for _, found in groups))
+
+
+def _per_token(tokens: Floats, calls: Floats, kinds: Floats, timed: Timed, lengths: int) -> Interval:
+    """Plain steps that an output token takes, from numbers of calls of each kind ``[kinds, 1 + prompts]``.
+
+    Estimates may be of either sign: without prompts that they rest on, or with few of them.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = timed.kinds[0] @ kinds / (tokens * timed.steps[0])
+    of_times = timed.variance(_possible(kinds[:, 0], lengths))
+    logarithmic = bool(np.all(values > 0))
+    scale = 1.0 if logarithmic else float(values[0]) ** 2
+    return interval(values, calls, logarithmic=logarithmic, other_variance=of_times * scale)
+
+
+def _possible(kinds: Floats, lengths: int) -> list[float]:
+    """The nearest numbers of calls of each kind that are not negative; the last kind is none of calls."""
+    calls = kinds[:-1].reshape(-1, lengths)
+    at_least = np.cumsum(calls[:, ::-1], axis=1)[:, ::-1]
+    at_least = np.minimum.accumulate(np.clip(at_least, 0.0, at_least[:, :1]), axis=1)
+    return [*(-np.diff(at_least, append=0.0, axis=1)).ravel().tolist(), float(kinds[-1])]
 
 
 def exactly(calls: Floats, at_least: Floats) -> Floats:
@@ -76,17 +109,19 @@ def stopped_seconds(cost: CostModel, shape: Stopped) -> Floats:
     return np.array([*times, cost.call(shape.cut(shape.k), more).best - times[-1]])
 
 
-def _estimates(found: DraftedLengths, inside: bool, of: Callable[[Floats], Interval]) -> list[Interval]:
+def _estimates(inside: bool) -> tuple[str, ...]:
     """That with the right mean, or a lower and an upper one."""
-    return [of(found.stopping)] if inside else [of(found.going), of(found.stopping)]
+    return ("stopping",) if inside else ("going", "stopping")
 
 
 def _cut(estimates: Sequence[Interval], low: Interval, high: Interval) -> Interval:
     """The range of the estimates inside the certain bounds, whose own ranges are over prompts."""
     middle = float(np.mean([each.best for each in estimates]))
     best = min(max(middle, low.best), high.best)
+    if np.isclose(low.best, high.best, rtol=ROUNDING, atol=0):  # the texts settle it
+        return Interval.exact(best) if low.low == high.high else low
     if "estimate" in {each.kind for each in estimates}:  # one prompt says nothing of the error
         return Interval(low.best, best, high.best, "bound")
     least, most = min(each.low for each in estimates), max(each.high for each in estimates)
-    kind: Kind = "bound" if least < low.low and most > high.high else "statistical"
+    kind: Kind = "bound" if least <= low.low and most >= high.high else "statistical"
     return Interval(min(max(least, low.low), best), best, max(min(most, high.high), best), kind)

@@ -1,4 +1,4 @@
-"""Limits of a trace: the most that a call could give (§5, §7)."""
+"""Limits of a trace: the most that calls could give (§5, §7, §12)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,16 @@ from spectheory.errors import TraceError
 from spectheory.intervals import Interval
 from spectheory.limits import branching_bound, tunstall_bound
 from spectheory.limits.branching import best_threshold, surprisal_walks, threshold_terms
+from spectheory.limits.claims import WHOLE_DECODING
+from spectheory.prediction.decoding_limit import claim_of, fewest_calls
 from spectheory.prediction.over_prompts import Prompts, ratio
-from spectheory.prediction.paths import one_call_terms, tokens_left
+from spectheory.prediction.paths import tokens_left
+from spectheory.prediction.shape_calls import ShapeCalls
 from spectheory.trace import GIVEN_TEXT, RECORDED_RANKS, Trace
 from spectheory.verification import PathRule, RankRule
-from spectheory.verification.by_start import AtDepth, along_calls, log_ratio, within
+from spectheory.verification.by_start import AtDepth
 
+Floats = NDArray[np.float64]
 _SHARE_OF_STARTS = 1 / 8
 """Starts with room for a call that a limit needs, of all positions: fewer are those near the prompts alone."""
 
@@ -30,28 +35,33 @@ _SHARE_OF_STARTS = 1 / 8
 class Limits:
     """Limits on tokens per call for one number of draft nodes; all count the recovered or bonus token.
 
-    The first two are estimates of bounds on one call along target-sampled text, averaged over all starting positions.
-    Consecutive calls start where the last one ended, and may exceed them where such starts are easy. The other two are
-    idealised values, which real text may exceed.
+    The first two are upper bounds over whole decodings, in expectation over target-sampled text, for lossless rules
+    with fresh continuation that judge one chain drawn from the draft (§12). Argmax drafts, copied ones and trees are
+    not bound by them. A trace has one of the two:
 
-    - `one_call`: any lossless verification of a chain drawn from the draft (§7); argmax drafts are not drawn.
-    - `text`: B6, drafts that do not sample (independent of the target's randomness), without an i.i.d. assumption.
-    - `iid_branching`: B2', the same if conditional pmfs are i.i.d.
-    - `iid_channel`: T1 if ranks are i.i.d. along the text: ranks of the rule itself, or of recursive rejection for a
-      rule without ranks. Ranks beyond 8, or beyond those recorded, count as one. Of drafts by start the ranks are those
-      of a call's first draft (§10).
+    - `decoding`: B7, what block verification gives with this draft model.
+    - `decoding_by_start`: L, for drafts by start, which escape B7; it need not be attained.
+
+    The others are about drafts of other kinds:
+
+    - `text`: B6, drafts that do not sample (independent of the target's randomness), without an i.i.d. assumption: an
+      estimate of a bound on one call, averaged over all starting positions, or over the starts of the rule's own calls
+      if its drafts do not sample. Calls of other such drafts start elsewhere, and may exceed it.
+    - `iid_branching`: B2', the same if conditional pmfs are i.i.d.; real text may exceed it.
+    - `iid_channel`: T1 if ranks are i.i.d. along the text, which real text may exceed: ranks of the rule itself, or of
+      recursive rejection for a rule without ranks. Ranks beyond 8, or beyond those recorded, count as one. Of drafts by
+      start the ranks are those of a call's first draft (§10).
     """
 
-    one_call: Interval | None = None
+    decoding: Interval | None = None
+    decoding_by_start: Interval | None = None
     text: Interval | None = None
     iid_branching: float | None = None
     iid_channel: float | None = None
 
     def of(self, rule: PathRule, shape: Shape, trace: Trace) -> Limits:
-        """The limits of one rule and shape: no one-call bound but for chains, T1 with the rule's own ranks."""
+        """The limits of one rule and shape: T1 with the rule's own ranks."""
         own = self
-        if not isinstance(shape, Chain):
-            own = replace(own, one_call=None)
         if rule.grows:  # its ranks are of no fixed tree
             own = replace(own, iid_channel=None)
         if isinstance(rule, RankRule):
@@ -65,49 +75,85 @@ class Limits:
         return {name: value.as_dict() if isinstance(value, Interval) else value for name, value in vars(self).items()}
 
 
-def limits_of(prompts: Prompts, trace: Trace, ks: Sequence[int]) -> dict[int, Limits]:
-    """The limits at each number of draft nodes."""
-    measured = _on_text(prompts, trace, ks)
-    return {k: _limits_at(trace, k, *measured.get(k, (None, None))) for k in ks}
+class Starts:
+    """Starts of calls along a text, chosen by position alone: where k tokens might follow.
 
-
-def _on_text(prompts: Prompts, trace: Trace, ks: Sequence[int]) -> dict[int, tuple[Interval | None, Interval]]:
-    """The one-call bound and B6, over starts chosen by position alone: k tokens might follow them.
-
-    Where too few positions are such starts there is none, and no one-call bound beyond the drafts that are recorded.
+    Which starts count must not depend on what follows: a text counts as long as it might have become, which is its own
+    length for a text that was cut, the longest text's for one that ended.
     """
-    if trace.recorded or trace.provenance.get("origin") == GIVEN_TEXT:
-        return {}
-    deepest = max(ks)
-    drafted = within(trace.columns, deepest)
-    terms, _ = one_call_terms(along_calls(trace.columns, drafted, log_ratio, fill=0.0), trace.lengths)
-    walks, _ = surprisal_walks(-trace.columns["log_target"], trace.lengths, deepest)
-    left = tokens_left(trace.lengths)
-    position = np.repeat(trace.lengths, trace.lengths) - left
-    # No draft beyond the end of a text that ended by itself is accepted.
-    one_call = np.cumsum(np.where(np.arange(drafted) < left[:, None], terms, 0.0), axis=1)
-    # Which starts count must not depend on what follows: a text counts as long as it might have become.
-    room = np.repeat(_possible_lengths(trace), trace.lengths)
-    # The threshold of each half of the prompts comes from the other half, so that B6 stays a bound.
-    half = np.repeat(prompts.folds(2) == 0, trace.lengths)
-    found = {}
-    for k in set(ks):
-        whole = position + k <= room
-        if whole.sum() < max(1, _SHARE_OF_STARTS * len(trace)):
-            continue
-        starts, most = prompts.sum_rows(whole), (1.0, k + 1.0)
-        of_call = None
-        if k <= drafted:
-            of_call = ratio(prompts.sum_rows(np.where(whole, one_call[:, k - 1] + 1, 0.0)), starts, limits=most)
-        of_text = ratio(prompts.sum_rows(_cross_fitted(walks[:, :k], whole, half, k)), starts, limits=most)
-        found[k] = of_call, _cut(of_text, k + 1.0)
-    return found
+
+    def __init__(self, prompts: Prompts, trace: Trace) -> None:
+        self._prompts, ended = prompts, np.array([text.ended for text in trace.texts])
+        possible = np.where(ended, trace.lengths.max(), trace.lengths)
+        position = np.repeat(trace.lengths, trace.lengths) - tokens_left(trace.lengths)
+        self._room = np.repeat(possible, trace.lengths) - position
+        self._known = not (trace.recorded or trace.provenance.get("origin") == GIVEN_TEXT)
+
+    def with_room(self, k: int) -> NDArray[np.bool_] | None:
+        """The starts ``[N]``; None where they are too few, or where text is no sample of the target."""
+        whole = self._room >= k
+        enough = self._known and whole.sum() >= max(1, _SHARE_OF_STARTS * len(whole))
+        return whole if enough else None
+
+    def mean(self, values: Floats, weights: Floats, k: int) -> Interval:
+        """The mean over starts of tokens of a call with k drafts, each start weighed, with its 95% interval."""
+        above, below = self._prompts.sum_rows(values * weights), self._prompts.sum_rows(weights)
+        return ratio(above, below, limits=(1.0, k + 1.0))
 
 
-def _possible_lengths(trace: Trace) -> NDArray[np.int64]:
-    """Tokens each text could have had: its own for a text that was cut, the longest text's for one that ended."""
-    ended = np.array([text.ended for text in trace.texts])
-    return np.where(ended, trace.lengths.max(), trace.lengths)
+class TextLimit:
+    """B6 along the texts of a trace, each half of the prompts with the threshold of the other, so it stays a bound."""
+
+    def __init__(self, prompts: Prompts, trace: Trace, deepest: int) -> None:
+        self._starts, self._trace, self._deepest = Starts(prompts, trace), trace, deepest
+        self._half = np.repeat(prompts.folds(2) == 0, trace.lengths)
+
+    @cached_property
+    def _walks(self) -> Floats:
+        return surprisal_walks(-self._trace.columns["log_target"], self._trace.lengths, self._deepest)[0]
+
+    def at(self, k: int, visits: Floats | None = None) -> Interval | None:
+        """B6 at k nodes over starts that count alike, or by the calls `visits` ``[N]`` that start there.
+
+        Visits depend on the text before a start alone, so they leave B6 a bound for a call from such starts.
+        """
+        whole = self._starts.with_room(k)
+        if whole is None:
+            return None
+        weights = whole.astype(np.float64) if visits is None else np.where(whole, visits, 0.0)
+        if not weights.any():
+            return None
+        return _cut(self._starts.mean(_cross_fitted(self._walks[:, :k], whole, self._half, k), weights, k), k + 1.0)
+
+
+class TraceLimits:
+    """The limits of each rule and shape that are predicted from a trace; `prefill_emits_token` as in predictions."""
+
+    def __init__(
+        self, prompts: Prompts, trace: Trace, found: Sequence[ShapeCalls], *, prefill_emits_token: bool = False
+    ) -> None:
+        self._prompts, self._trace = prompts, trace
+        self._text = TextLimit(prompts, trace, max(calls.shape.nodes for calls in found))
+        chains = {calls.shape.nodes for calls in found if isinstance(calls.shape, Chain)}
+        self._fewest = fewest_calls(trace, sorted(chains), prefill_emits_token=prefill_emits_token)
+        self._of_nodes: dict[int, Limits] = {}
+
+    def of(self, rule: PathRule, found: ShapeCalls) -> tuple[Limits, Interval | None]:
+        """The limits of one rule and shape, and its regret: the share of calls beyond those of the limit of a chain."""
+        nodes = found.shape.nodes
+        if nodes not in self._of_nodes:
+            self._of_nodes[nodes] = _limits_at(self._trace, nodes, self._text.at(nodes))
+        own = self._of_nodes[nodes].of(rule, found.shape, self._trace)
+        if found.visits is not None:
+            own = replace(own, text=self._text.at(nodes, found.visits))
+        if nodes not in self._fewest or not isinstance(found.shape, Chain):
+            return own, None
+        tokens, least = self._prompts.sum(self._trace.lengths), self._prompts.sum(self._fewest[nodes])
+        most = ratio(tokens, least, limits=(1.0, nodes + 1.0))
+        limit = claim_of(self._trace)
+        own = replace(own, decoding=most) if limit is WHOLE_DECODING else replace(own, decoding_by_start=most)
+        regret = ratio(self._prompts.sum(found.calls.expected), least) + (-1.0)
+        return own, regret if limit.key in rule.bound_by else None
 
 
 def _cross_fitted(
@@ -122,7 +168,8 @@ def _cross_fitted(
     return values
 
 
-def _limits_at(trace: Trace, k: int, one_call: Interval | None, text: Interval | None) -> Limits:
+def _limits_at(trace: Trace, k: int, text: Interval | None) -> Limits:
+    """B6 as it is found, and the idealised values."""
     columns = trace.columns
     branching = channel = None
     if "target_entropy" in columns:
@@ -130,7 +177,7 @@ def _limits_at(trace: Trace, k: int, one_call: Interval | None, text: Interval |
         branching = branching_bound(mu, max(mu2, mu * mu), k) + 1
     if "rejection_rank" in columns:
         channel = _channel(columns["rejection_rank"], k)  # of drafts by start: those of the first draft
-    return Limits(one_call, text, branching, channel)
+    return Limits(text=text, iid_branching=branching, iid_channel=channel)
 
 
 def _channel(rank_law: NDArray[np.float64], k: int) -> float:

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.drafting import Chain, Shape
+from spectheory.drafting import Chain, Shape, Stopped
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from spectheory.prediction.at_starts import Starts
 from spectheory.prediction.over_prompts import Prompts, ratio
-from spectheory.prediction.prediction import Plan
+from spectheory.prediction.prediction import Plan, Prediction
 from spectheory.prediction.shape_calls import BestTree
 from spectheory.prediction.where_classes import classes_by_frequency, classes_by_string
 from spectheory.trace import Trace
@@ -112,7 +112,8 @@ class Where:
 def settings_of(plan: Plan, *, all_rules: bool = False) -> list[tuple[PathRule, Shape]]:
     """Rules of a plan with their best shapes: token verification's chain, or with `all_rules` all; the best last.
 
-    Settings that a trace only bounds (from lists of the most probable tokens) have no calls to place.
+    Each stopping rule that was asked for follows, with its best length. Settings that a trace only bounds (from lists
+    of the most probable tokens) have no calls to place.
 
     Raises
     ------
@@ -120,15 +121,20 @@ def settings_of(plan: Plan, *, all_rules: bool = False) -> list[tuple[PathRule, 
         If the trace settles none of them.
     """
     settled = [p for p in plan.predictions if not p.certified]
-    chosen = [p for p in settled if all_rules or (p.rule.name == "token" and isinstance(p.wanted, Chain))]
-    best = {p.rule: p for p in sorted([*chosen, *(p for p in settled if p is plan.best)], key=lambda p: p.gain)}
+
+    def shown(p: Prediction) -> bool:
+        usual = all_rules or (p.rule.name == "token" and isinstance(p.wanted, Chain))
+        return usual or p is plan.best or isinstance(p.wanted, Stopped)
+
+    by_gain = sorted(filter(shown, settled), key=lambda p: p.gain)
+    best = {(p.rule, getattr(p.wanted, "stop", None)): p for p in by_gain}
     if not best:
         raise SettingError(
             "where calls start is asked for, and the trace bounds the rules alone",
             limit="it needs full pmfs of this rule",
             remedy="use the rule token",
         )
-    ordered = sorted(best.values(), key=lambda p: p is plan.best)
+    ordered = sorted(best.values(), key=lambda p: (isinstance(p.wanted, Stopped), p is plan.best))
     return [(p.rule, p.shape if isinstance(p.wanted, BestTree) else p.wanted) for p in ordered]
 
 

@@ -9,10 +9,13 @@ from typing import Any
 from spectheory.deployment import BatchChoice, BreakEven, Candidate, Distance, EngineSettings, Ranking
 from spectheory.deployment.candidates import DO_NOT
 from spectheory.limits.claims import footnotes
+from spectheory.prediction.adaptive import AdaptiveWorth
 from spectheory.prediction.recorded_readings import RecordedReading
+from spectheory.reports.adaptive import adaptive_sentence, adaptive_table
 from spectheory.reports.base import Report
 from spectheory.reports.recorded import recorded_table
 from spectheory.reports.table import Cell, Column, Row, Table, Value
+from spectheory.reports.whole_decoding import whole_decoding
 
 
 @dataclass(frozen=True)
@@ -20,7 +23,8 @@ class DeploymentAnswer:
     """A plan: the ranking, what its best setting needs to pay, its limits, and settings for engines.
 
     `batches` are the best lengths for the rule and draft of `chain`, the fastest chain; they are empty where the costs
-    know one batch alone. `recorded` are the readings of recorded lengths.
+    know one batch alone. `adaptive` says of each draft what adaptive lengths are worth. `recorded` are the readings of
+    recorded lengths.
     """
 
     ranking: Ranking
@@ -31,20 +35,26 @@ class DeploymentAnswer:
     engines: Sequence[EngineSettings]
     notes: Sequence[str] = ()
     recorded: Sequence[RecordedReading] = ()
+    adaptive: Sequence[AdaptiveWorth] = ()
 
 
 def deployment_report(answer: DeploymentAnswer) -> Report:
     """The plan in tables and as JSON; settings to paste stand in the JSON and are printed by the command line."""
     pieces = [
         _candidates("Drafts, rules and shapes by speed-up", answer.ranking.candidates, answer.ranking.best),
+        *([adaptive_table(answer.adaptive)] if answer.adaptive else []),
         _break_even_table(answer.break_even),
         *([_distances_table(answer)] if answer.distances else []),
         *([_batches_table(answer)] if answer.batches else []),
         *([_engines_table(answer.engines)] if answer.engines else []),
         *([recorded_table(answer.recorded)] if answer.recorded else []),
     ]
+    limit = whole_decoding([answer.chain.prediction])
     claims = footnotes(distance.limit for distance in answer.distances)
-    return Report(_content(answer), pieces, _headline(answer), [*answer.notes, *claims])
+    headline = _headline(answer)
+    if answer.adaptive:
+        headline = f"{headline}. {adaptive_sentence(answer.adaptive)}"
+    return Report(_content(answer), pieces, headline, [*answer.notes, *limit, *claims])
 
 
 def _headline(answer: DeploymentAnswer) -> str:
@@ -90,6 +100,7 @@ def _content(answer: DeploymentAnswer) -> dict[str, Any]:
         if answer.batches
         else None,
         "engines": [settings.as_dict() for settings in answer.engines],
+        **({"adaptive": [each.as_dict() for each in answer.adaptive]} if answer.adaptive else {}),
         **({"recorded": [reading.as_dict() for reading in answer.recorded]} if answer.recorded else {}),
         "provenance": {c.draft.name: dict(c.prediction.provenance) for c in ranking.by_draft},
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from spectheory.drafting import Chain
 from spectheory.prediction import Plan, Prediction
 from spectheory.prediction.shape_calls import by_parallel_head
 
@@ -13,7 +12,7 @@ def policies(plan: Plan) -> list[str]:
     """One sentence that compares both policies at the best k of either; none for other drafts."""
     if not by_parallel_head(plan.best.provenance):
         return []
-    chains = [p for p in plan.predictions if isinstance(p.shape, Chain) and p.rule.output == "sample"]
+    chains = [p for p in plan.predictions if p.label.chain and not p.label.stop and p.rule.output == "sample"]
     of = {way: [p for p in chains if p.rule.drafts == way] for way in ("chosen", "drawn")}
     if not all(of.values()):
         return []

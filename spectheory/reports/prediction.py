@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from spectheory.drafting import Chain
 from spectheory.intervals import Interval
 from spectheory.limits.claims import (
+    BY_START,
     IID_BRANCHING,
     IID_CHANNEL,
     IID_FORMULA,
+    ON_DECODINGS,
     ON_TRACES,
-    ONE_CALL,
     TEXT,
+    WHOLE_DECODING,
     LimitClaim,
     footnotes,
 )
 from spectheory.prediction import Label, Plan, Prediction
+from spectheory.prediction.adaptive import AdaptiveWorth
 from spectheory.prediction.bias_tradeoff import BiasPoint
 from spectheory.prediction.over_prompts import few_prompts
 from spectheory.prediction.recorded_readings import RecordedReading
 from spectheory.prediction.shape_calls import BestTree
+from spectheory.reports.adaptive import adaptive_sentence, adaptive_table
 from spectheory.reports.base import Report
 from spectheory.reports.policies import policies
 from spectheory.reports.recorded import recorded_notes, recorded_table
 from spectheory.reports.remarks import IN_LOOP, NO_COST, origin
 from spectheory.reports.table import Cell, Column, Table
+from spectheory.reports.whole_decoding import whole_decoding
 from spectheory.verification import GreedyMatch, RankRule
 
 Aside = tuple[str, Callable[[Sequence[Prediction]], float | None]]
@@ -43,6 +49,7 @@ def prediction_report(
     bias: Sequence[BiasPoint] = (),
     check: Records | None = None,
     recorded: Sequence[RecordedReading] = (),
+    adaptive: Sequence[AdaptiveWorth] = (),
 ) -> Report:
     """Every prediction of a plan; `in_loop` says whether speed-ups count the loop around the passes.
 
@@ -62,18 +69,22 @@ def prediction_report(
         "in_loop": in_loop,
         "bias": [point.as_dict() for point in bias],
         **({"check": check} if check else {}),
+        **({"adaptive": [each.as_dict() for each in adaptive]} if adaptive else {}),
         **({"recorded": [reading.as_dict() for reading in recorded]} if recorded else {}),
     }
     pieces = [
         *([_chains_table(plan, with_limits=not recorded)] if plan.chains else []),
         *([_trees_table(plan)] if plan.trees else []),
         *([_by_nodes("Speed-up over plain decoding", plan, plan.labels, lambda p: p.speedup)] if _timed(plan) else []),
+        *([_drafted_table(plan)] if _stopped(plan) else []),
+        *([adaptive_table(adaptive)] if adaptive else []),
         *([_bias_table(bias)] if bias else []),
         *([_check_table(check)] if check else []),
         *([recorded_table(recorded)] if recorded else []),
     ]
     notes = _recorded_notes(plan, in_loop, recorded) if recorded else _notes(plan, in_loop)
-    return Report(content, pieces, _headline(plan), notes)
+    headline = f"{_headline(plan)}. {adaptive_sentence(adaptive)}" if adaptive else _headline(plan)
+    return Report(content, pieces, headline, notes)
 
 
 def _timed(plan: Plan) -> bool:
@@ -82,7 +93,8 @@ def _timed(plan: Plan) -> bool:
 
 def _headline(plan: Plan) -> str:
     best = plan.best
-    shape = f"k = {best.shape.nodes}" if isinstance(best.shape, Chain) else str(best.shape)
+    chain = isinstance(best.shape, Chain) and not best.label.stop
+    shape = f"k = {best.shape.nodes}" if chain else str(best.shape)
     setting = f"{best.rule.label}, {shape}"
     tokens = f"{best.tokens_per_call} tokens per target call"
     if best.speedup is None:
@@ -103,7 +115,7 @@ def _chains_table(plan: Plan, *, with_limits: bool) -> Table:
     t1 = f"\n{ranked.name}" if isinstance(ranked, RankRule) and ranked.name != "recursive" else ""
     asides = [
         _first(IID_FORMULA, f"\n{plan.chains[0]}"),
-        *(_first(claim) for claim in (ONE_CALL, TEXT, IID_BRANCHING)),
+        *(_first(claim) for claim in (*_of_decodings(plan), TEXT, IID_BRANCHING)),
         _first(IID_CHANNEL, t1),
     ]
     return _by_nodes(TOKENS, plan, plan.chains, lambda p: p.tokens_per_call, asides)
@@ -116,6 +128,29 @@ def _trees_table(plan: Plan) -> Table:
     asides = [_first(TEXT), _first(IID_BRANCHING), *channels]
     title = "Tokens per target call, trees of k nodes"
     return _by_nodes(title, plan, plan.trees, lambda p: p.tokens_per_call, asides)
+
+
+def _stopped(plan: Plan) -> list[Label]:
+    """The labels of chains that a stopping rule may end."""
+    return [label for label in plan.chains if label.stop]
+
+
+def _drafted_table(plan: Plan) -> Table:
+    """Drafted tokens per call where the draft decides."""
+    notes = [
+        "Calls are exact. Drafted tokens are estimated from likelihood ratios of the texts, inside certain bounds; a "
+        "range a..b is those bounds. Past the end of a text nothing stops."
+    ]
+    title = "Drafted tokens per call, at most k, where the draft stops"
+    return replace(_by_nodes(title, plan, _stopped(plan), lambda p: p.drafted), notes=notes)
+
+
+def _of_decodings(plan: Plan) -> list[LimitClaim]:
+    """The limit of whole decodings, unless a column of the table is that limit: block verification is B7."""
+    chains = [p for label in plan.chains for p in plan.of(label)]
+    if not plan.of("block") and any(p.limits.decoding for p in chains):
+        return [WHOLE_DECODING]
+    return [BY_START] if any(p.limits.decoding_by_start for p in chains) else []
 
 
 def _first(claim: LimitClaim, of: str = "") -> Aside:
@@ -218,6 +253,7 @@ def _notes(plan: Plan, in_loop: bool) -> list[str]:
     estimated = dict.fromkeys(p.rule.name for p in plan.predictions if _from_estimates(p))
     lines = [
         *policies(plan),
+        *whole_decoding(plan.predictions),
         COUNTED,
         "They are exact for the texts of the trace; intervals (95%) are over prompts.",
     ]
@@ -257,7 +293,8 @@ def _notes(plan: Plan, in_loop: bool) -> list[str]:
 
 def _claims(plan: Plan) -> list[str]:
     """What the limits claim that the tables show."""
-    shown = [*ON_TRACES, IID_FORMULA] if plan.chains else [claim for claim in ON_TRACES if claim is not ONE_CALL]
+    others = [claim for claim in ON_TRACES if claim.scope is not ON_DECODINGS]
+    shown = [*_of_decodings(plan), *others, IID_FORMULA] if plan.chains else others
     known = [claim for claim in shown if any(p.compared(claim) is not None for p in plan.predictions)]
     lumped = (
         "T1 counts all ranks above 8 (or above those recorded) as one. For rules without ranks it uses the ranks of "

@@ -221,8 +221,8 @@ class Trace:
     ) -> Trace:
         """A trace from two numbers per token: log p and log q of the chosen tokens, two lists for each text (§7).
 
-        Enough for token and block verification, exactly, and for estimates of the one-call bound and B6. Texts are
-        numbered unless there are `ids`, and did not end by themselves unless `ended` says so.
+        Enough for token and block verification, exactly, for their limit B7, and for estimates of B6 and the one-call
+        bound. Texts are numbered unless there are `ids`, and did not end by themselves unless `ended` says so.
         """
         pairs = [(np.atleast_1d(np.asarray(t, float)), np.atleast_1d(np.asarray(d, float))) for t, d in texts]
         names = [str(i + 1) for i in range(len(pairs))] if ids is None else list(ids)

@@ -80,11 +80,12 @@ class Rule(ABC):
     def bound_by(self) -> frozenset[str]:
         """The limits of a trace that are about this rule, by field of its `Limits`.
 
-        The one-call bound is about lossless rules whose drafts are drawn, B6 about drafts that do not sample.
+        The limits of whole decodings (B7, L) are about lossless rules whose drafts are drawn, B6 about drafts that do
+        not sample.
         """
         if self.drafts in ("chosen", "copied"):
             return frozenset({"text", "iid_branching"})
-        return frozenset({"one_call"} if self.output == "sample" else ())
+        return frozenset({"decoding", "decoding_by_start"} if self.output == "sample" else ())
 
     @abstractmethod
     def acceptance(self, target: Any, draft: Any, k: int = 1) -> Array:

@@ -90,7 +90,7 @@ def test_shapes_chosen(trace_file: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert main(["predict", str(trace_file), *arguments, "--c", "0.1"]) == 0
     out = capsys.readouterr().out
     assert "trees of k nodes" in out
-    assert "1 call" not in out
+    assert "B7" not in out
 
 
 def test_bias_against_tokens(trace_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

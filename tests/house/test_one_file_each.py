@@ -147,7 +147,7 @@ def test_plan(toys: Path, trace: Trace, ask: Ask) -> None:
     )
     assert {each["rule"] for each in found["candidates"]} == {"half", "coin"}
     binding = {limit["name"]: limit["binds"] for limit in found["limits"]["distances"]}
-    assert binding.get("1 call", found["kind"] == "tree")
+    assert binding.get("B7", found["kind"] == "tree")
     assert not binding.get("B6"), "the toys' drafts are drawn"
     assert all((toys / "out" / f"plan.{suffix}").exists() for suffix in ("png", "svg"))
 

@@ -274,7 +274,7 @@ def test_break_even_and_limits_without_draft_passes() -> None:
     assert found.tokens_per_call_needed == pytest.approx(call / TABLE.target_pass(1).best)
     assert found.acceptance_needed is not None
     assert found.least_acceptance <= found.acceptance_needed, "its own length is among the chains tried"
-    assert {d.limit.name: d.binds for d in distances(prediction)} == {"1 call": False, "B6": True}
+    assert {d.limit.name: d.binds for d in distances(prediction)} == {"B7": False, "B6": True}
 
 
 def test_top_p_cuts_what_transformers_copies() -> None:

@@ -20,6 +20,8 @@ from spectheory.drafting import Batch, Chain, KAry
 from spectheory.errors import SettingError, TraceError
 from spectheory.prediction import plan, predict
 from spectheory.prediction.bias_tradeoff import bias_tradeoff
+from spectheory.prediction.one_call import one_call_bound
+from spectheory.prediction.over_prompts import Prompts
 from spectheory.prediction.shape_calls import BestTree, Wanted
 from spectheory.trace import TextInfo, Trace
 from spectheory.trace.columns import BY_START, START_RANKS
@@ -80,9 +82,10 @@ def test_a_draft_model_by_start_is_predicted_as_by_position() -> None:
             for end in ("low", "best", "high"):
                 assert getattr(getattr(one, field), end) == pytest.approx(getattr(getattr(other, field), end), ROUNDING)
         assert (one.limits.text, one.limits.iid_branching) == (other.limits.text, other.limits.iid_branching)
-        if one.limits.one_call is not None:
-            assert other.limits.one_call is not None
-            assert one.limits.one_call.best == pytest.approx(other.limits.one_call.best, ROUNDING)
+        if one.limits.decoding is not None:  # block verification's value; L is at most that many calls
+            assert other.limits.decoding is None
+            assert other.limits.decoding_by_start is not None
+            assert one.limits.decoding.best <= other.limits.decoding_by_start.best * (1 + ROUNDING)
 
 
 def test_over_acceptance_by_start() -> None:
@@ -169,15 +172,17 @@ def test_limits_are_of_the_drafts_by_start() -> None:
     ahead = np.stack([columns["log_target"][np.minimum(rows + i, 119)] for i in range(DEPTH)], axis=1)
     terms = np.minimum(1, np.exp(np.cumsum(columns["start_log_draft"] - ahead, axis=1)))
     whole = rows % 20 + DEPTH <= 20
-    assert found.limits.one_call is not None
-    assert found.limits.one_call.best == pytest.approx(1 + terms[whole].sum() / whole.sum(), ROUNDING)
-    plain = predict(read_by_position(trace), PATH_RULES["block"], Chain(DEPTH))
-    assert plain.limits.one_call is not None
-    assert abs(plain.limits.one_call.best - found.limits.one_call.best) > 1e-3, "the per-position reading differs"
+    of_call = one_call_bound(Prompts(trace.texts), trace, [DEPTH, DEPTH + 1])
+    assert list(of_call) == [DEPTH], "no draft is recorded beyond"
+    assert of_call[DEPTH].best == pytest.approx(1 + terms[whole].sum() / whole.sum(), ROUNDING)
+    by_position = read_by_position(trace)
+    plain = predict(by_position, PATH_RULES["block"], Chain(DEPTH))
+    other = one_call_bound(Prompts(trace.texts), by_position, [DEPTH])[DEPTH].best
+    assert abs(other - of_call[DEPTH].best) > 1e-3, "the per-position reading differs"
     assert found.limits.iid_channel == plain.limits.iid_channel
     assert found.iid_tokens_per_call == pytest.approx(plain.iid_tokens_per_call, ROUNDING)
     wide = predict(trace, PATH_RULES["topk"], Batch(DEPTH + 3)).limits
-    assert wide.one_call is None
+    assert wide.decoding_by_start is None
     assert wide.text is not None
 
 

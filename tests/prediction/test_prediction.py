@@ -15,6 +15,8 @@ from spectheory.intervals import Interval
 from spectheory.limits import branching_bound, branching_bound_from_text, tunstall_bound
 from spectheory.limits.branching import best_threshold, surprisal_walks
 from spectheory.prediction import plan, predict
+from spectheory.prediction.one_call import one_call_bound
+from spectheory.prediction.over_prompts import Prompts
 from spectheory.reports import prediction_report
 from spectheory.trace import GIVEN_TEXT, TextInfo, Trace
 from spectheory.verification import BlockVerification, GreedyMatch, KSeq, RaceVerification, TokenVerification
@@ -117,19 +119,18 @@ def test_limits_are_those_of_the_calculators() -> None:
 
 def test_one_call_bound_by_hand() -> None:
     trace = full_trace(np.random.default_rng(6), texts=2, tokens=5)
-    limits = predict(trace, TokenVerification(), Chain(2)).limits
+    found = one_call_bound(Prompts(trace.texts), trace, [2])
     terms = []
     for ratio in np.split(trace.columns["log_draft"] - trace.columns["log_target"], 2):
         terms += [1 + math.exp(min(0, ratio[n])) + math.exp(min(0, ratio[n] + ratio[n + 1])) for n in range(4)]
-    assert limits.one_call is not None
-    assert limits.one_call.best == pytest.approx(np.mean(terms), rel=EXACT)
+    assert found[2].best == pytest.approx(np.mean(terms), rel=EXACT)
 
 
 def test_given_text_has_no_limits_over_target_samples() -> None:
     trace = full_trace(np.random.default_rng(7), origin=GIVEN_TEXT)
     answer = plan(trace)
-    assert answer.best.limits.one_call is None
-    assert answer.best.limits.text is None
+    assert answer.best.limits.decoding is answer.best.limits.text is answer.best.regret is None
+    assert not one_call_bound(Prompts(trace.texts), trace, [1])
     assert any("given" in line for line in prediction_report(answer).notes)
 
 
@@ -215,8 +216,7 @@ def test_limits_of_texts_that_end_by_themselves() -> None:
     drafts = [np.where(t < 0, t - 1.5, 0.0) for t in targets]
     trace = Trace.from_log_probabilities(zip(targets, drafts, strict=True), ended=[True] * 200)
     prediction = predict(trace, BlockVerification(), Chain(16))
-    limit = prediction.limits.one_call
-    assert limit is not None
+    limit = one_call_bound(Prompts(trace.texts), trace, [16])[16]
     assert limit.low > prediction.tokens_per_call.best
     by_hand = []
     for target, draft in zip(targets, drafts, strict=True):
@@ -242,10 +242,9 @@ def test_limits_need_starts_with_room() -> None:
     """Where fewer than an eighth of the positions leave room for a call, only those near the prompts would count."""
     trace = full_trace(np.random.default_rng(16), texts=10, tokens=64)
     near, far = (predict(trace, TokenVerification(), Chain(k)).limits for k in (56, 58))
-    assert near.one_call is not None
     assert near.text is not None
-    assert far.one_call is None
     assert far.text is None
+    assert list(one_call_bound(Prompts(trace.texts), trace, [56, 58])) == [56]
 
 
 def test_greedy_verification_of_sampled_text_is_a_reading() -> None:

@@ -77,7 +77,7 @@ def test_any_shape_with_any_rule_that_has_ranks(rule: RaceVerification, shape: S
     assert prediction.tokens_per_call.best == pytest.approx(len(trace) / calls.expected.sum(), rel=EXACT)
     assert prediction.acceptance.best == pytest.approx(survival[:, 0].mean(), rel=EXACT)
     assert prediction.iid_tokens_per_call == pytest.approx(float(expected_tokens(shape, law.mean(axis=0))), rel=EXACT)
-    assert prediction.limits.one_call is None
+    assert prediction.limits.decoding is prediction.regret is None
     full = rule.rank_law(trace.columns, known(rule)).mean(axis=0)
     letters = np.append(full, max(0.0, 1 - full.sum()))
     entropy = -np.sum(letters[letters > 0] * np.log(letters[letters > 0]))

@@ -225,6 +225,11 @@ def test_settings_are_those_of_the_plan() -> None:
     answer = plan(made(), rules=[PATH_RULES["token"], PATH_RULES["block"]], shapes=[Chain(1), Chain(3)])
     assert [rule.name for rule, _ in settings_of(answer)] == ["token", "block"]
     assert settings_of(answer)[-1][1] == answer.best.shape
+    stop = read_stop("token<0.4")
+    stopped = [Stopped(k, stop) for k in (1, 2)]
+    answer += plan(made(), rules=[PATH_RULES["token"]], shapes=stopped)
+    rule, shape = settings_of(answer)[-1]
+    assert (rule.name, shape) == ("token", stopped[-1])
     with pytest.raises(SettingError, match="bounds the rules alone"):
         settings_of(plan_of_bounds())
 

@@ -23,7 +23,7 @@ def read_log_probabilities(path: Path) -> Trace:
     """Read one text per line: ``{"target": [...], "draft": [...], "id": "optional"}``, natural logarithms.
 
     Each list holds the log-probabilities of the text's own tokens under that model, with the sampling settings in use
-    and on one tokenisation. Token and block verification follow exactly; the one-call bound and B6 are estimates.
+    and on one tokenisation. Token and block verification follow exactly; B6 and the one-call bound are estimates.
     ``"ended": true`` says that the text ended by itself and was not cut at a length. Blank lines are skipped. With the
     lists of :mod:`spectheory.trace.top_lists` the trace has ``token`` and :attr:`Trace.lists` besides. A ``TextError``
     names the line that is malformed.

@@ -1,0 +1,246 @@
+"""Look-alikes of B7 at small models: gadgets behind one-hot tokens, single texts, drafts that depend on the start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise, product
+from typing import Any
+
+from proofs_check.agreement.block_limits import SOLVED
+from proofs_check.algorithms.enumeration import Model, Pmf, Prefix
+from proofs_check.library import cases
+from proofs_check.statement.claims import Case, Compared, at_most, equal
+from proofs_check.statement.findings import Effort
+from proofs_check.twins import path_theorem
+from proofs_check.twins.block_values import (
+    Problem,
+    beyond,
+    block_masses,
+    expected_calls,
+    now_and_then,
+    texts,
+    tokens_after,
+)
+from proofs_check.twins.path_theorem import Survival
+from proofs_check.twins.policy_programme import fewest_calls
+
+NONE, HALF, ONE = Fraction(0), Fraction(1, 2), Fraction(1)
+FIRST, SECOND = (ONE, NONE), (NONE, ONE)
+
+Pair = tuple[Pmf, Pmf]
+
+# Gadgets: `lead` tokens on which both models agree, then a pair of pmfs, then another pair after the token 0; after the
+# token 1 the models are disjoint
+
+
+def gadget(root: Pair, after: Pair, lead: int, k: int) -> Problem:
+    """Texts of lead + 3 tokens, k drafts a call; the last token is the same for both models."""
+
+    def model(side: int) -> Model:
+        def pmf(text: Prefix) -> Pmf:
+            if len(text) == lead:
+                return root[side]
+            if len(text) != lead + 1:
+                return FIRST
+            return (FIRST, SECOND)[side] if text[-1] else after[side]
+
+        return pmf
+
+    return texts(model(0), model(1), k, lead + 3)
+
+
+def gadgets(leads: Sequence[int], ks: Sequence[int]) -> Callable[[Effort], Iterator[Case]]:
+    """Every pair of pairs in halves, the shortest texts and chains first."""
+
+    def draw(_: Effort) -> Iterator[Case]:
+        both = [(pair["p"], pair["q"]) for pair in cases.pairs(2, 2)]
+        for lead, k, root, after in product(leads, ks, both, both):
+            yield {"root": root, "after": after, "lead": lead, "k": k}
+
+    return draw
+
+
+G: Case = {
+    "root": ((HALF, HALF), FIRST),
+    "after": ((HALF, HALF), (Fraction(1, 4), Fraction(3, 4))),
+    "lead": 2,
+    "k": 2,
+}
+
+
+def stopped_early(given: Problem, drafts: int) -> Problem:
+    """The policy whose first call takes so many drafts at most, and whose others are block verification."""
+    return replace(given, drafts=lambda text: given.drafts(text) if text else drafts)
+
+
+def rarest(calls: int, root: Pair, after: Pair, lead: int, k: int) -> Iterator[Compared]:
+    """A first call with fewer drafts makes long decodings no rarer; with calls = 0, nor calls fewer."""
+    given = gadget(root, after, lead, k)
+    for drafts in range(k):
+        other = stopped_early(given, drafts)
+        if calls:
+            yield at_most(beyond(given, calls), beyond(other, calls))
+        else:
+            yield at_most(expected_calls(given)(()), expected_calls(other)(()))
+
+
+def of_gadget(law: tuple[Fraction, ...], root: Pair, after: Pair, lead: int, k: int) -> Iterator[Compared]:
+    """P(calls > 2), E[calls] and E[min(calls, 3)] of block verification and of a first call stopped after one draft."""
+    given = gadget(root, after, lead, k)
+    for problem_, (tail, mean, capped) in zip((given, stopped_early(given, 1)), (law[:3], law[3:]), strict=True):
+        yield equal(beyond(problem_, 2), tail)
+        yield equal(expected_calls(problem_)(()), mean)
+        yield equal(sum((beyond(problem_, t) for t in range(3)), NONE), capped)
+
+
+def shorter(calls: int, root: Pair, after: Pair, lead: int, k: int) -> Iterator[Compared]:
+    """With one draft more per call long decodings are no likelier; with calls = 0, nor calls more."""
+    given = gadget(root, after, lead, k)
+    longer = given.drafting(k + 1)
+    if calls:
+        yield at_most(beyond(longer, calls), beyond(given, calls))
+    else:
+        yield at_most(expected_calls(longer)(()), expected_calls(given)(()))
+
+
+def preserved(steps: int, root: Pair, after: Pair, lead: int, k: int) -> Iterator[Compared]:
+    """T...T 1 falls along the target's text: f(w) is at least the mean of f(wz), f = 1 where the text goes on at first.
+
+    T f is the cost of one call of block verification and f afterwards; V is its fixed point, reached after 3 steps.
+    """
+    given = gadget(root, after, lead, k)
+
+    def value(text: Prefix, left: int) -> Fraction:
+        if given.ended(text):
+            return NONE
+        if not left:
+            return ONE
+        return now_and_then(given, text, block_masses(given, text), lambda later: value(later, left - 1))
+
+    for text in ((), *((z,) for z in range(2))):
+        yield at_most(given.following(text, lambda later: value(later, steps)), value(text, steps))
+
+
+# Tokens after some calls
+
+
+def crowded(share: Fraction, accepted: Fraction, k: int) -> Problem:
+    """Both agree on k tokens; then p = (share, rest) against a certain first token, and one drafted with `accepted`.
+
+    They agree on k - 2 more, and are disjoint from there on and after any other token.
+    """
+
+    def target(text: Prefix) -> Pmf:
+        return (share, 1 - share) if len(text) == k else FIRST
+
+    def draft(text: Prefix) -> Pmf:
+        n = len(text) - k - 1
+        if 1 in text or n >= k - 1:
+            return SECOND
+        return (accepted, 1 - accepted) if n == 0 else FIRST
+
+    return texts(target, draft, k, 4 * k + 4)
+
+
+def crowds(_: Effort) -> Iterator[Case]:
+    """Shares in halves and thirds, the fewest drafts first."""
+    shares = (HALF, Fraction(2, 3), ONE)
+    for k, share, accepted in product((1, 2, 3, 4), shares, shares):
+        yield {"share": share, "accepted": accepted, "k": k}
+
+
+def most_tokens(calls: int, share: Fraction, accepted: Fraction, k: int) -> Iterator[Compared]:
+    """A first call with fewer drafts gives no more tokens after so many calls."""
+    given = crowded(share, accepted, k)
+    for drafts in range(k):
+        yield at_most(tokens_after(stopped_early(given, drafts), calls), tokens_after(given, calls))
+
+
+# Single texts
+
+
+def running(ratios: Sequence[Fraction]) -> Survival:
+    """Block verification's survival from the ratios q/p along a text."""
+
+    def survival(n: int, i: int) -> Fraction:
+        least = whole = ONE
+        for ratio in ratios[n : n + i]:
+            whole *= ratio
+            least = min(least, whole)
+        return least
+
+    return survival
+
+
+def by_position(ratios: Sequence[Fraction]) -> Survival:
+    """Token verification's."""
+
+    def survival(n: int, i: int) -> Fraction:
+        product_ = ONE
+        for ratio in ratios[n : n + i]:
+            product_ *= min(ONE, ratio)
+        return product_
+
+    return survival
+
+
+def along_one_text(
+    of: Callable[[Sequence[Fraction]], Survival], ratios: tuple[Fraction, ...], k: int
+) -> Iterator[Compared]:
+    """Along the text a first call with fewer drafts saves no expected calls."""
+    survival, length = of(ratios), len(ratios)
+
+    def left(n: int) -> Fraction:
+        if n >= length:
+            return NONE
+        return path_theorem.calls(lambda m, i: survival(n + m, i), k, length - n)[0]
+
+    for drafts in range(k):
+        law = path_theorem.accepted_law(survival, 0, drafts, length)
+        yield at_most(left(0), 1 + sum((share * left(i + 1) for i, share in enumerate(law)), NONE))
+
+
+def ratios_of_texts(_: Effort) -> Iterator[Case]:
+    """Ratios of 1/2, 1 and 2, the shortest text first."""
+    for length in range(1, 6):
+        for k, ratios in product(range(1, min(length, 2) + 1), product((HALF, ONE, 2 * ONE), repeat=length)):
+            yield {"ratios": ratios, "k": k}
+
+
+# Drafts by position and by start: one text, certain for the target
+
+
+def right(numbers: Sequence[int], k: int | None) -> Problem:
+    """At start n the first `numbers[n]` drafts are right, the next is wrong; with k = None they are all there are."""
+
+    def draft_from(text: Prefix) -> Model:
+        return lambda later: FIRST if len(later) - len(text) < numbers[len(text)] else SECOND
+
+    made = texts(lambda _: FIRST, lambda _: FIRST, k or 0, len(numbers))
+    if k is None:
+        return replace(made, drafts=lambda text: numbers[len(text)])
+    return replace(made, draft_from=draft_from)
+
+
+def starts(k: int | None) -> Callable[[Effort], Iterator[Case]]:
+    """Numbers from 0 to 2 at each start, the shortest text first."""
+
+    def draw(_: Effort) -> Iterator[Case]:
+        for length in range(1, 5):
+            for numbers in product(range(3), repeat=length):
+                yield {"numbers": numbers, "k": k}
+
+    return draw
+
+
+def fewest(numbers: Sequence[int], k: int | None) -> Iterator[Compared]:
+    """No policy takes fewer calls than block verification, by a linear programme."""
+    given = right(numbers, k)
+    yield at_most(expected_calls(given)(()), Fraction(fewest_calls(given)) + SOLVED)
+
+
+def draftable(numbers: Sequence[int], **_: Any) -> bool:
+    """Numbers that a draft model could have: they fall by one a token at most."""
+    return all(later >= number - 1 for number, later in pairwise(numbers))

@@ -1,0 +1,193 @@
+"""§12: the most that one call can accept of several i.i.d. chains of drafts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import partial
+
+from proofs_check.agreement.several_chains import bounded, by_laws, counted, drawn, in_one, in_order, library, pairs
+from proofs_check.evidence.entries import Entry
+from proofs_check.evidence.makers import agreement, counterexample, exact, proof, searched
+from proofs_check.evidence.search import pair_space
+from proofs_check.evidence.simulated import Parameters, simulated
+from proofs_check.evidence.simulated_settings import LACKING, NEAR, TURNED, at
+from proofs_check.evidence.symbolic import Step, cited, in_words, same, valid
+from proofs_check.library.strategies import exact_pairs
+from proofs_check.statement.arithmetic import Pmf, smaller
+from proofs_check.statement.claims import Case, Claim, Compared, at_most, equal
+from proofs_check.statement.findings import Effort
+from proofs_check.twins.list_transport import optimum
+from simulations.counts.quantities import Share
+from simulations.verdicts.predictions import Predicted
+
+STEPS: tuple[Step, ...] = (
+    in_words(
+        "E[tau] is the sum of P(tau >= i) over i >= 1: with a, b, c for P(tau = i), each of them stands in i terms",
+        lambda a, b, c: (a + 2 * b + 3 * c, (a + b + c) + (b + c) + c),
+    ),
+    same(
+        "of k chains drawn i.i.d. none begins with the run x with probability (1 - Q)^k, Q = q(x): one does with D = 1 "
+        "- (1 - Q)^k, for two chains 2 Q - Q^2",
+        lambda Q: (1 - (1 - Q) ** 2, 2 * Q - Q**2),
+    ),
+    valid(
+        "tau >= i with the output x_1..x_i happens only where a chain begins with it and where it is the text: its "
+        "probability m is at most min(P, D)",
+        lambda m, P, D: at_most(m, smaller(P, D)),
+        lambda m, P, D: [m >= 0, m <= P, m <= D],
+    ),
+    valid(
+        "and min(P, D) = P min(1, D/P): the sum over runs is the mean of min(1, D_i/P_i) over the target's text",
+        lambda P, D: equal(smaller(P, D), P * smaller(1, D / P)),
+        lambda P, D: [P > 0, D >= 0],
+    ),
+    cited(
+        "with the runs of i tokens as letters, the k chains are k i.i.d. candidates and the text one output: tau >= i "
+        "means that the output is among them, so P(tau >= i) is at most R4 for the laws of i tokens, the optimum",
+        "khisti2025, hu2025; R4",
+    ),
+    in_words(
+        "a rule attains R4, and of it the same min(P, D) bounds each run: R4 = sum of its m is at most the sum of "
+        "min(P, D), here with two runs",
+        lambda m, n, a, b: ((m + a) + (n + b), (m + n) + (a + b)),
+    ),
+    valid(
+        "D <= k Q, here for k = 2 and 3: kQ gives a bound too, a weaker one",
+        lambda Q: [at_most(1 - (1 - Q) ** 2, 2 * Q), at_most(1 - (1 - Q) ** 3, 3 * Q)],
+        lambda Q: [Q >= 0, Q <= 1],
+    ),
+)
+"""Depth by depth and run by run."""
+
+SOLVED_SIZES = ((2, 1, 2), (2, 2, 1), (2, 2, 2), (3, 1, 2))
+LARGER = (*SOLVED_SIZES, (2, 2, 5), (2, 3, 3), (3, 2, 2), (3, 2, 1))
+"""Tokens, depth, chains."""
+MODELS = "over random models without stationarity, zeros included"
+
+
+def solved(effort: Effort) -> Iterator[Case]:
+    """Pairs small enough for a linear programme in fractions."""
+    return pairs(effort, SOLVED_SIZES, 2)
+
+
+def enumerated(effort: Effort) -> Iterator[Case]:
+    """Pairs whose runs are enumerated."""
+    return pairs(effort, LARGER)
+
+
+def one_draft(scale: int, p: Pmf, q: Pmf) -> Compared:
+    """R4 against the sum of min(p, D), for three chains of one draft; or of min(p, scale D/3)."""
+    total = sum(smaller(a, (1 - (1 - b) ** 3) * Fraction(scale, 3)) for a, b in zip(p, q, strict=True))
+    return at_most(optimum(p, q, 3), total)
+
+
+def small_pairs(_: Effort) -> Iterator[Case]:
+    """One draft, two chains: pairs on two tokens, by the common denominator."""
+    for d in range(1, 7):
+        for a in range(d + 1):
+            for b in range(d + 1):
+                p, q = ({(): (Fraction(n, d), Fraction(d - n, d))} for n in (a, b))
+                yield {"target": p, "draft": q, "k": 1, "chains": 2}
+
+
+def hits(chains: int, _: str, given: Parameters) -> Iterator[Predicted]:
+    """The share of outputs among three candidates is at most the bound with so many."""
+    p, q = given["target"], given["draft"]
+    most = sum(min(a, 1 - (1 - b) ** chains) for a, b in zip(p, q, strict=True))
+    yield Predicted("P(R <= 3)", "§12/chains", Share("rank", (0, 1, 2)), most, "upper bound")
+
+
+ENTRIES = (
+    Entry(
+        id="§12/chains",
+        title="The most that one call can accept of several i.i.d. chains",
+        kind="upper bound",
+        plain="with P_i and Q_i the probabilities of the text's first i tokens and D_i = 1 - (1 - Q_i)^c, one call "
+        "with c i.i.d. chains of k drafts has E[tau] <= sum_i R4(p^(i), q^(i), c) <= E_x~p sum_i min(1, D_i/P_i), i = "
+        "1..k, p^(i) and q^(i) the laws of i tokens; with one chain both are the one-call bound",
+        latex=r"E[\tau] \le \sum_{i\le k} \alpha^*_c\big(p^{(i)}, q^{(i)}\big) \le "
+        r"E_{x\sim p} \sum_{i\le k} \min(1, D_i/P_i),\qquad D_i = 1 - (1 - Q_i)^c",
+        assumptions=(
+            "the chains are drawn from q, independently of each other and of the target's sampling",
+            "the output's law is the target's; drafts may be verified in any way",
+            "for one call: its mean over the starts of a text does not bound several calls (§7/mean)",
+        ),
+        evidence=(
+            proof(
+                "depth by depth and run by run; R4 for runs as letters",
+                STEPS,
+                wrong=valid(
+                    "D <= Q, as if more chains drew no more",
+                    lambda Q: at_most(1 - (1 - Q) ** 2, Q),
+                    lambda Q: [Q >= 0, Q <= 1],
+                ),
+            ),
+            exact(
+                Claim(
+                    "no verification accepts more than the sum of min(P, D), by a linear programme in fractions",
+                    partial(bounded, drawn),
+                ),
+                solved,
+                over=MODELS,
+                wrong=Claim("nor than with Q in place of D", partial(bounded, in_one)),
+            ),
+            exact(
+                Claim("nor more than the sum of R4 for the laws of runs", by_laws),
+                solved,
+                over=MODELS,
+                wrong=Claim("nor than that of one chain less", partial(by_laws, more=-1)),
+            ),
+            exact(
+                Claim(
+                    "R4 of laws <= sum of min(P, D) <= sum of min(P, cQ), the first two equal for one chain",
+                    partial(in_order, drawn),
+                ),
+                enumerated,
+                over=MODELS,
+                wrong=Claim("with Q in place of D", partial(in_order, in_one)),
+            ),
+            searched(
+                Claim("R4 <= sum of min(p, D) for three chains of one draft", partial(one_draft, 3)),
+                lambda: exact_pairs(3),
+                over="pairs of pmfs on 2 or 3 tokens",
+                spaces=(pair_space(2),),
+                wrong=Claim("with two thirds of D", partial(one_draft, 2)),
+            ),
+            agreement(
+                Claim("the library's terms along every text, and its sum of R4", partial(library, 0)),
+                enumerated,
+                over=MODELS,
+                wrong=Claim("they are those of one chain more", partial(library, 1)),
+            ),
+            simulated(
+                "the output is among three i.i.d. candidates of recursive rejection no more often",
+                at(("recursive",), (TURNED, LACKING, NEAR), max_rank=3),
+                partial(hits, 3),
+                wrong=("the bound of one chain", partial(hits, 1)),
+            ),
+        ),
+        calculators=(
+            "spectheory.limits.several_chain_terms",
+            "spectheory.limits.several_chains_bound",
+            "spectheory.limits.several_chains.log_drawn",
+        ),
+    ),
+    Entry(
+        id="§12/one-chain",
+        title="The one-call bound for several chains",
+        kind="refuted",
+        plain="no verification of two i.i.d. chains accepts more in one call than E sum min(1, Q_i/P_i), the bound of "
+        "one chain",
+        latex=r"E[\tau] \le E_{x\sim p} \sum_i \min(1, Q_i/P_i)\quad\text{for several chains}",
+        assumptions=("two chains of one draft, drawn i.i.d. from q",),
+        evidence=(
+            counterexample(
+                Claim("the largest acceptance is at most 1 - TV", partial(bounded, in_one)),
+                small_pairs,
+                over="two tokens, one draft; first by the common denominator",
+                true=Claim("it is at most the sum of min(P, 2Q)", partial(bounded, counted)),
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,147 @@
+"""Block verification over whole decodings: no policy has fewer expected calls, some have lighter tails (B7)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulations.counts.quantities import Mean, Share
+from simulations.counts.tally import Tally
+from simulations.predicted.block_moves import block_moves
+from simulations.predicted.call_programme import fewest_calls
+from simulations.predicted.decoding import calls_of
+from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
+from simulations.verdicts.predictions import Predicted
+from spectheory.plots.block import draw
+
+LENGTH = 16
+PAIR: dict[str, Any] = {
+    "target": [[0.1, 0.45, 0.45], [0.5, 0.1, 0.4], [0.45, 0.45, 0.1]],
+    "draft": [[0.1, 0.7, 0.2], [0.75, 0.1, 0.15], [0.2, 0.7, 0.1]],
+    "initial": [1 / 3, 1 / 3, 1 / 3],
+    "length": LENGTH,
+}
+"""Markov chains of three tokens; the draft is surer than the target of what follows."""
+
+DRAFTS = (1, 2, 3, 4, 5, 6, 7, 8)
+SOLVED = (1, 2, 3, 4)
+"""Chains for which the programme over all policies is solved: it grows by the number of tokens with each draft."""
+
+RULES = ("block", "token", "race")
+
+AGREE = [[1.0, 0.0], [1.0, 0.0]]
+GADGET: dict[str, Any] = {
+    "target": [AGREE, AGREE, [[0.5, 0.5], [0.5, 0.5]], [[0.5, 0.5], [1.0, 0.0]], AGREE],
+    "draft": [AGREE, AGREE, [[1.0, 0.0], [1.0, 0.0]], [[0.25, 0.75], [0.0, 1.0]], AGREE],
+    "initial": [1.0, 0.0],
+    "length": 5,
+    "k": 2,
+}
+"""Gadget G behind two tokens on which both models agree (``proofs_check``: B7/in-law)."""
+
+REST: dict[str, Any] = {
+    **GADGET,
+    **{side: GADGET[side][2:] for side in ("target", "draft")},
+    "length": 3,
+}
+"""The gadget alone: what is left if the first call stops after one draft, and so gives the two agreed tokens."""
+
+
+def asks(scale: Scale) -> tuple[Ask, ...]:
+    """Every rule with each number of drafts; the gadget whole, and what a first call that stops early leaves of it."""
+    many, some = scale.pick(100_000, 1_000_000), scale.pick(20_000, 200_000)
+    made = []
+    for k in DRAFTS:
+        made += [ask(f"{rule} {k}", rule, {**PAIR, "k": k}, scale, trials=many) for rule in ("block", "token")]
+        paths = [[1] * depth for depth in range(1, k + 1)]
+        made.append(ask(f"race {k}", "decode", {**PAIR, "rule": "race", "paths": paths}, scale, trials=some))
+    made += [ask("gadget", "block", GADGET, scale, trials=many), ask("rest", "block", REST, scale, trials=many)]
+    return tuple(made)
+
+
+def data(scale: Scale, tallies: Tallies) -> Data:
+    """Tokens per call by rule and k, the optimum, and the tails of the gadget."""
+    chains = [np.asarray(PAIR[name]) for name in ("target", "draft", "initial")]
+    return {
+        "length": LENGTH,
+        "drafts": DRAFTS,
+        "rules": {rule: _of_rule(rule, tallies) for rule in RULES},
+        "optimum": [{"k": k, "tokens": LENGTH / fewest_calls(*chains, length=LENGTH, k=k)} for k in SOLVED],
+        "gadget": {"block": _tail(GADGET, tallies["gadget"], 0), "early": _tail(REST, tallies["rest"], 1)},
+    }
+
+
+def _of_rule(rule: str, tallies: Tallies) -> Data:
+    """Tokens per call, N over expected calls: exact, and as counted with the interval of the calls."""
+    kind, rows = ("decode" if rule == "race" else rule), []
+    for k in DRAFTS:
+        given = {**PAIR, "rule": rule, "paths": [[1] * n for n in range(1, k + 1)]} if rule == "race" else PAIR
+        exact = LENGTH / calls_of(kind, {**given, "k": k} if rule != "race" else given).expected
+        calls = Mean("calls", 1, LENGTH).estimate(tallies[f"{rule} {k}"])
+        rows.append({"exact": exact, **{end: LENGTH / getattr(calls, at) for end, at in ENDS}})
+    return {"exact": [row["exact"] for row in rows], "observed": rows}
+
+
+ENDS = (("low", "high"), ("best", "best"), ("high", "low"))
+"""Tokens per call are least where calls are most."""
+
+
+def law_of_calls(given: dict[str, Any]) -> NDArray[np.float64]:
+    """P(calls = c), c = 0..length, of block verification on chains given by position (exact)."""
+    target, draft, initial = (np.asarray(given[name], dtype=np.float64) for name in ("target", "draft", "initial"))
+    length, k = given["length"], given["k"]
+    states = len(initial)
+    following = np.broadcast_to(np.arange(states), (states, states))
+    laws = np.zeros((length + k + 1, states, length + 1))
+    laws[length:, :, 0] = 1.0
+    for n in reversed(range(length)):
+        moves = block_moves(target, draft, following, n, min(k, length - n - 1))
+        later = sum((move @ laws[n + i + 1] for i, move in enumerate(moves)), np.zeros((states, length + 1)))
+        laws[n, :, 1:] = later[:, :-1]
+    return np.asarray(initial @ laws[0])
+
+
+def _tail(given: dict[str, Any], tally: Tally, before: int) -> Data:
+    """P(calls > t), t = 0.., with so many calls before: exact and counted; and the mean."""
+    law = law_of_calls(given)
+    numbers = np.arange(len(law))
+    places = [tuple(int(c) for c in numbers if c + before > t) for t in range(GADGET["length"])]
+    return {
+        "mean": float(law @ numbers) + before,
+        "exact": [float(law[list(place)].sum()) for place in places],
+        "observed": [vars(Share("texts", place).estimate(tally)) for place in places],
+    }
+
+
+def further(tallies: Tallies) -> Sequence[tuple[str, Tally, Sequence[Predicted]]]:
+    """The whole law of the gadget's calls, and the bound: no rule has fewer calls than the optimum over all policies."""
+    chains = [np.asarray(PAIR[name]) for name in ("target", "draft", "initial")]
+    rows: list[tuple[str, Tally, Sequence[Predicted]]] = []
+    for k in SOLVED:
+        least = fewest_calls(*chains, length=LENGTH, k=k)
+        bound = Predicted("calls, no fewer", "B7", Mean("calls", 1, LENGTH), least, "lower bound")
+        rows += [(f"{rule} {k}", tallies[f"{rule} {k}"], (bound,)) for rule in RULES]
+    for label, given in (("gadget", GADGET), ("rest", REST)):
+        law = law_of_calls(given)
+        seen = [
+            Predicted(f"P(calls = {c})", "B7/in-law", Share("texts", c), float(share))
+            for c, share in enumerate(law)
+            if 0 < share < 1
+        ]
+        rows.append((label, tallies[label], seen))
+    return rows
+
+
+SWEEP = Sweep(
+    "block",
+    "Block verification over whole decodings: the most tokens per call, not the lightest tail",
+    ("B7", "B7/in-law", "§7"),
+    asks,
+    data,
+    draw,
+    (11.0, 4.9),
+    further=further,
+)

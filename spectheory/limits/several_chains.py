@@ -1,0 +1,115 @@
+r"""k i.i.d. chains of drafts: the most that any verification of one call can accept (§12).
+
+Of the output's first i tokens x, with :math:`P_i = p(x_1..x_i)` and :math:`Q_i = q(x_1..x_i)`, one of the k chains
+begins with x with probability
+
+.. math:: D_i = 1 - (1 - Q_i)^k .
+
+So P(tau >= i, output x) is at most min(P_i, D_i), and
+
+.. math:: E[\tau] \le \sum_i \alpha^*_k(p^{(i)}, q^{(i)}) \le \sum_i E_{x \sim p} \min(1, D_i / P_i)
+
+with :math:`\alpha^*_k` the optimum of R4 for the laws of i tokens as pmfs. Both are upper bounds on the accepted drafts
+of *one* call, of any lossless verification; with one chain both are the one-call bound (§7). They need not be reached.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectheory.checks import whole
+from spectheory.distributions import validate_pair
+from spectheory.errors import SettingError, ShapeError
+from spectheory.verification.optimal import optimal_acceptance
+
+Floats = NDArray[np.float64]
+MOST_PATHS = 1 << 20
+"""Most entries of the law of i tokens."""
+_TINY = -600.0
+"""Below this log Q the square of Q is no double: D = kQ to the last digit."""
+
+
+def log_drawn(log_draft: Floats, chains: int) -> Floats:
+    """Log D: that one of k chains begins with a run whose log-probability is log Q, ``[...]`` (exact).
+
+    Examples
+    --------
+    >>> float(np.exp(log_drawn(np.log(0.5), 2)).round(12)), float(log_drawn(np.float64(-2000.0), 4).round(6))
+    (0.75, -1998.613706)
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        common = np.log(-np.expm1(chains * np.log1p(-np.exp(log_draft))))
+    return np.where(log_draft < _TINY, log_draft + math.log(chains), common)
+
+
+def several_chain_terms(log_target: Floats, log_draft: Floats, chains: int) -> Floats:
+    r"""Terms min(1, D_i / P_i) of the bound on one call with k i.i.d. chains, ``[..., depth]`` to the same (§12).
+
+    `log_target` and `log_draft` are the log-probabilities of the tokens that follow each start of target-sampled text:
+    two numbers per token. The mean over the text of the terms' sum is an upper bound on the accepted drafts of any
+    lossless verification of `chains` chains of so many drafts in one call. It is no bound over several calls.
+
+    Raises
+    ------
+    SettingError
+        If `chains` is not a whole number above 0.
+
+    Examples
+    --------
+    >>> several_chain_terms(np.log([0.5, 0.5]), np.log([0.25, 1.0]), 2)
+    array([0.875, 1.   ])
+    """
+    chains = whole("chains", chains, remedy="no draft means plain decoding")
+    drawn = log_drawn(np.cumsum(log_draft, axis=-1), chains)
+    return np.exp(np.minimum(0.0, drawn - np.cumsum(log_target, axis=-1)))
+
+
+def several_chains_bound(target: Sequence[Any], draft: Sequence[Any], chains: int) -> float:
+    r"""Upper bound on E[tau] of one call with k i.i.d. chains: the sum over depths of R4 for laws of runs (§12).
+
+    `target` and `draft` hold the conditional pmfs of each depth, ``[V]``, ``[V, V]``, ``[V, V, V]``, ...: the last axis
+    is the next token, the axes before are the tokens before. The laws of i tokens have V^i entries. This is at most the
+    form of two numbers per token, :func:`several_chain_terms`.
+
+    Raises
+    ------
+    ShapeError
+        If a depth's pmfs are not ``[V] * depth``.
+    SettingError
+        If the depths differ, or the laws are too large.
+
+    Examples
+    --------
+    >>> p, q = np.array([1 / 3, 2 / 3]), np.array([2 / 3, 1 / 3])
+    >>> round(several_chains_bound([p], [q], 1), 6), round(several_chains_bound([p], [q], 2), 6)
+    (0.666667, 0.888889)
+    """
+    chains = whole("chains", chains, remedy="no draft means plain decoding")
+    if len(target) != len(draft) or not len(target):
+        raise SettingError(
+            f"{len(target)} depths of the target, {len(draft)} of the draft",
+            limit="as many pmfs of both, one at least",
+            remedy="give both models' pmfs at each depth",
+        )
+    laws, total = (np.ones(1), np.ones(1)), 0.0
+    for depth, given in enumerate(zip(target, draft, strict=True), 1):
+        p, q = (np.asarray(each) for each in validate_pair(*given)[:2])
+        tokens = p.shape[-1]
+        if p.shape != (tokens,) * depth or q.shape != p.shape or tokens**depth != len(laws[0]) * tokens:
+            raise ShapeError(
+                f"the pmfs at depth {depth} are {p.shape} and {q.shape}",
+                limit="depth i has an axis for each of i tokens",
+                remedy="repeat the pmfs where they do not depend on the tokens before",
+            )
+        if p.size > MOST_PATHS:
+            raise SettingError(
+                f"{p.size} runs of {depth} tokens", limit=f"must be at most {MOST_PATHS}", remedy="use fewer depths"
+            )
+        laws = tuple((law[:, None] * each.reshape(-1, tokens)).ravel() for law, each in zip(laws, (p, q), strict=True))
+        total += float(optimal_acceptance(*laws, chains))
+    return total

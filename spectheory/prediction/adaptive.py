@@ -1,0 +1,159 @@
+"""What adaptive draft lengths are worth for a pair: thresholds scored on other prompts, beside the limit (§11)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectheory.cost import CostModel
+from spectheory.drafting import Chain, Stopped
+from spectheory.drafting.stopping import STOPPING, StoppingRule
+from spectheory.errors import SettingError
+from spectheory.intervals import Interval
+from spectheory.prediction.clairvoyant import clairvoyant_speedup
+from spectheory.prediction.cross_fit import PARTS
+from spectheory.prediction.drafted_lengths import Drafted, DraftedLengths
+from spectheory.prediction.over_prompts import FEW, Prompts
+from spectheory.prediction.prediction import Prediction, of_calls, plan
+from spectheory.prediction.shape_calls import ShapeCalls, by_parallel_head
+from spectheory.prediction.stopped import check_stops, lengths_along
+from spectheory.prediction.stopped_times import exactly, stopped_seconds, sum_of
+from spectheory.trace import Trace
+from spectheory.verification import Columns, PathRule
+from spectheory.verification.by_start import lacking, read_as
+
+Floats = NDArray[np.float64]
+THRESHOLDS = 32
+"""Of each kind of stopping rule, by default."""
+
+
+@dataclass(frozen=True)
+class AdaptiveWorth:
+    """The best fixed length, the best stopping rule and the limit of all adaptive lengths, for one verification rule.
+
+    `stopped` has the stopping rule that is best on all prompts; each prompt is scored with the rule that is best on
+    others. `limit` bounds the speed-up of every adaptive length of at most k drafts (95% over prompts).
+    `draft` names the draft where several are compared.
+    """
+
+    rule: PathRule
+    fixed: Prediction
+    stopped: Prediction
+    limit: Interval
+    draft: str = ""
+
+    @property
+    def worth(self) -> float:
+        """The most that adapting can add to the best fixed length, as a share of its speed-up."""
+        assert self.fixed.speedup is not None
+        return max(self.limit.best / self.fixed.speedup.best - 1, 0.0)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The answer as a JSON-ready dictionary."""
+        return {
+            **({"draft": self.draft} if self.draft else {}),
+            "rule": self.rule.name,
+            "fixed": self.fixed.as_dict(),
+            "stopped": self.stopped.as_dict(),
+            "limit": self.limit.as_dict(),
+            "worth": self.worth,
+        }
+
+
+def adaptive_worth(
+    trace: Trace,
+    rule: PathRule,
+    k: int,
+    cost: CostModel,
+    *,
+    thresholds: int = THRESHOLDS,
+    prefill_emits_token: bool = False,
+) -> AdaptiveWorth:
+    """Sweep the thresholds of all stopping rules that the trace has columns for, at most k drafts a call (§11).
+
+    Refused are fewer than 8 prompts, since each threshold is scored on other prompts than those it was chosen on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spectheory.cost import ConstantRatio
+    >>> from spectheory.verification import TokenVerification
+    >>> q = np.log(np.random.default_rng(0).random((16, 40)))
+    >>> trace = Trace.from_log_probabilities([(row, row) for row in q])  # draft and target are equal: nothing to gain
+    >>> found = adaptive_worth(trace, TokenVerification(), 4, ConstantRatio(0.1))
+    >>> str(found.fixed.shape), found.worth < 0.05
+    ('chain k=4', True)
+    """
+    at = {"prefill_emits_token": prefill_emits_token}
+    fixed = plan(trace, cost, rules=[rule], shapes=[Chain(each) for each in range(1, k + 1)], **at).best
+    swept = sweep(trace, rule, stopping_grid(trace, k, thresholds), cost, **at)
+    limit = clairvoyant_speedup(trace, rule, k, cost, tuple(cost.errors()), **at)
+    return AdaptiveWorth(rule, fixed, of_calls(trace, rule, swept, cost, **at), limit)
+
+
+def stopping_grid(trace: Trace, k: int, thresholds: int = THRESHOLDS) -> list[Stopped]:
+    """Stopping rules of every kind that the trace has a column for, at quantiles of it."""
+    shapes: list[Stopped] = []
+    for kind in STOPPING:
+        if not lacking(trace.columns, [kind.reads]):
+            for at in _quantiles(kind, trace.columns, thresholds):
+                shapes.append(Stopped(k, kind(at), by_parallel_head(trace.provenance)))
+    if not shapes:
+        raise SettingError("no threshold fits the trace", limit="its columns are constant", remedy="use fixed lengths")
+    return shapes
+
+
+def _quantiles(kind: type[StoppingRule], columns: Columns, number: int) -> list[float]:
+    """Thresholds in range at equally spaced quantiles of what the rule reads."""
+    values = np.asarray(columns[read_as(columns, kind.reads)], float).ravel()
+    found = kind.threshold_of(np.quantile(values[np.isfinite(values)], (np.arange(number) + 0.5) / number))
+    return sorted({float(f"{value:.3g}") for value in found.tolist() if kind.inside(float(f"{value:.3g}"))})
+
+
+def sweep(
+    trace: Trace, rule: PathRule, shapes: Sequence[Stopped], cost: CostModel, *, prefill_emits_token: bool = False
+) -> ShapeCalls:
+    """The calls of each text with the shape that takes the least seconds on other prompts (cross-fitted)."""
+    prompts = Prompts(trace.texts)
+    if prompts.count < FEW:
+        raise SettingError(
+            f"thresholds are swept over {prompts.count} prompts",
+            limit=f"needs {FEW}: each is scored on other prompts than those it was chosen on",
+            remedy="measure more prompts, or name a threshold with --stop",
+        )
+    for shape in shapes:
+        check_stops(rule, shape.stop, trace.columns)
+    shared = Drafted(trace, rule, shapes[0].k, prefill_emits_token=prefill_emits_token)
+    along = [lengths_along(trace.columns, shape.stop, shape.k, shared.left) for shape in shapes]
+    found = [shared.lengths_of_calls(at, keeps=shape.stop.keeps) for at, shape in zip(along, shapes, strict=True)]
+    part = prompts.folds(PARTS)
+
+    def fastest(texts: NDArray[np.bool_]) -> int:
+        pairs = zip(found, shapes, strict=True)
+        return int(np.argmin([_seconds(each, shape, texts, trace.lengths, cost) for each, shape in pairs]))
+
+    chosen = np.array([fastest(part != number) for number in range(part.max() + 1)])
+    groups = [(shapes[i], found[i].of_texts(chosen[part] == i)) for i in np.unique(chosen).tolist()]
+    of_row = np.repeat(chosen[part], trace.lengths)
+    drafts = np.stack(along)[of_row, shared.rows] > 0
+    best = shapes[fastest(np.ones(len(part), bool))]
+    calls = sum_of(groups).text_calls(prefill_emits_token)
+    return ShapeCalls(best, best, calls, np.where(drafts, shared.survival[:, 0], 0.0), held_out=True, lengths=groups)
+
+
+def _seconds(
+    found: DraftedLengths, shape: Stopped, texts: NDArray[np.bool_], lengths: NDArray[np.int64], cost: CostModel
+) -> float:
+    """Estimated time of some texts, by the share of the weight that stops: it varies less than the unbiased one."""
+    calls, mass = float(found.calls[texts].sum()), float(found.mass[texts].sum())
+    stops = calls - found.stopping[texts].sum(axis=0)
+    at_least = calls * (1 - stops / mass) if mass > 0 else found.high[texts].sum(axis=0)
+    at_least = np.clip(at_least, found.low[texts].sum(axis=0), found.high[texts].sum(axis=0))
+    times = stopped_seconds(cost, shape)
+    tokens, full = float(lengths[texts].sum()), float(found.full[texts].sum())
+    late = (tokens - calls) / shape.k if cost.reads_accepted else full
+    return float(exactly(np.array([calls]), at_least[None])[0] @ times[:-1] + late * times[-1])

@@ -1,0 +1,104 @@
+r"""Limits over a whole decoding (§12): the fewest calls of any lossless rule that judges one chain a call.
+
+*Rules*: every call outputs a sample of the target and leaves the text after it a fresh sample, and its drafts are one
+chain drawn from q. Its length, the rule and their choice may depend on everything before.
+
+*A draft model* (B7): in expectation over target-sampled text, no such rule needs fewer calls than block verification
+with the longest chain.
+
+*Drafts by start* (§10) escape B7. With :math:`M_{n,i}` block verification's survival of a call from n,
+
+.. math:: L(n) = 1 + \sum_{i=0}^{k} (M_{n,i} - M_{n,i+1}) \min_{j \le i} L(n+j+1),
+    \qquad M_{n,0} = 1,\ M_{n,k+1} = 0,
+
+and L = 0 from the end on: no such rule has P(tau >= i | text, history) above :math:`M_{n,i}`, so L(0) is a lower bound
+on its calls for every text. It need not be attained. Argmax drafts, copied drafts and trees are not bound by either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectheory.limits.claims import BY_START, WHOLE_DECODING, LimitClaim
+from spectheory.prediction.paths import calls_of_chains
+from spectheory.trace import GIVEN_TEXT, Trace
+from spectheory.verification.block import BlockVerification
+from spectheory.verification.by_start import deepest, within
+
+Floats = NDArray[np.float64]
+_LENGTHS_AT_ONCE = 16
+"""Chain lengths that one pass over the texts serves."""
+
+
+def claim_of(trace: Trace) -> LimitClaim:
+    """Which limit holds for the draft of a trace: B7 for a draft model, L for drafts by start."""
+    return WHOLE_DECODING if deepest(trace.columns) is None else BY_START
+
+
+def fewest_calls(trace: Trace, ks: Sequence[int], *, prefill_emits_token: bool = False) -> dict[int, Floats]:
+    """Lower bound on the calls of each text with chains of at most k drafts, ``[texts]`` by k (§12, B7 or L).
+
+    Under B7 it is block verification's value, a bound in expectation over the texts; under L one for every text. There
+    is none for given text, which is no sample of the target, for recorded lengths, and for chains longer than a draft
+    is recorded by start.
+    """
+    ks = [k for k in ks if k <= within(trace.columns, k)]
+    if not ks or trace.recorded or trace.provenance.get("origin") == GIVEN_TEXT:
+        return {}
+    survival = BlockVerification().path_survival(trace.columns, max(ks))
+    if claim_of(trace) is BY_START:
+        return least_calls(survival, trace.lengths, ks, prefill_emits_token=prefill_emits_token)
+    found = calls_of_chains(survival, trace.lengths, ks, prefill_emits_token=prefill_emits_token)
+    return {k: calls.expected for k, calls in found.items()}
+
+
+def least_calls(
+    survival: Floats, lengths: NDArray[np.int64], ks: Sequence[int], *, prefill_emits_token: bool = False
+) -> dict[int, Floats]:
+    """L(0) of each text for chains of at most k drafts, ``[texts]`` by k (§12, lower bound for every text).
+
+    `survival` ``[N, K]`` is block verification's by start, :math:`M_{n,i}`, with K at least the largest k; entries past
+    the end of a text are ignored. With `prefill_emits_token` it is 1 + L(1). Linear in text times depth.
+
+    Examples
+    --------
+    A call from 0 drafts right, wrong; from 1 right, right; from 2 and 3 wrong. Block verification takes 3 calls;
+    rejecting all drafts of the first call takes 2:
+
+    >>> survival = np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 0.0], [0.0, 0.0]])
+    >>> least_calls(survival, np.array([4]), [2])[2]
+    array([2.])
+    """
+    order = np.argsort(-lengths, kind="stable")
+    prefill = int(prefill_emits_token)
+    found: dict[int, Floats] = {}
+    wanted = sorted(set(ks))
+    for group in (wanted[at : at + _LENGTHS_AT_ONCE] for at in range(0, len(wanted), _LENGTHS_AT_ONCE)):
+        calls = np.zeros((len(group), len(lengths)))
+        for left, ahead in _backwards(survival, lengths[order], np.cumsum(lengths)[order], np.array(group)):
+            done = lengths[order[: ahead.shape[1]]] == left + prefill
+            calls[:, order[: ahead.shape[1]][done]] = ahead[:, done]
+        found |= dict(zip(group, calls + prefill * (lengths > 0), strict=True))
+    return found
+
+
+def _backwards(
+    survival: Floats, lengths: NDArray[np.int64], ends: NDArray[np.int64], ks: NDArray[np.int64]
+) -> Iterator[tuple[int, Floats]]:
+    """L with 1, 2, ... tokens left, ``[ks, texts that are as long]``; the longest texts first."""
+    depth = int(ks.max())
+    ahead = np.zeros((depth + 1, len(ks), len(lengths)))  # L after 1, 2, ... tokens more
+    reached = (np.arange(1, depth + 1)[:, None] <= ks)[..., None]
+    as_long = len(lengths) - np.searchsorted(lengths[::-1], np.arange(1, lengths.max(initial=0) + 1))
+    for left, texts in enumerate(as_long.tolist(), 1):
+        ahead = ahead[:, :, :texts]
+        seen = min(depth, left - 1)
+        low = np.minimum.accumulate(ahead[: seen + 1], axis=0)
+        kept = survival[ends[:texts] - left, :seen].T[:, None]
+        # Summed by parts, with M_0 = 1: every draft accepted moves the least value ahead down.
+        new = 1 + low[0] + ((low[1:] - low[:-1]) * (kept * reached[:seen])).sum(axis=0)
+        ahead = np.concatenate([new[None], ahead[:-1]])
+        yield left, new

@@ -1,0 +1,92 @@
+"""``--stop`` of predict and plan: tables, figures, JSON, what adapting is worth, and bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spectheory.cli import main
+from spectheory.trace import TextInfo, Trace
+from tests.commands import refused
+from tests.made_up import each
+
+
+def written(path: Path, prompts: int = 8, **columns: Any) -> Path:
+    rng, rows = np.random.default_rng(0), 20 * prompts
+    log_target = -rng.exponential(1.0, rows)
+    log_draft = np.minimum(0, log_target + rng.normal(0, 0.5, rows))
+    known = {"log_target": log_target, "log_draft": log_draft, "draft_entropy": rng.exponential(1.0, rows), **columns}
+    provenance = {"origin": "sampled from the target", "settings": {"sampling": {"temperature": 1.0}}}
+    Trace(known, tuple(TextInfo(str(i), 20) for i in range(prompts)), provenance).write(path)
+    return path
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    return written(tmp_path / "trace.parquet")
+
+
+def test_stopping_rules_are_columns_of_their_own(
+    recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    asked = ["predict", str(recorded), "--rule", "token", "--k-max", "3", "--c", "0.1", "--stop", "token<0.4"]
+    assert main([*asked, "--stop", "entropy>1", "--out", str(tmp_path / "out")]) == 0
+    out = capsys.readouterr().out
+    assert out.count("token, token<0.4") == 3, "tokens, speed-ups and drafted tokens"
+    assert "where the draft stops" in out
+    content = json.loads((tmp_path / "out" / "prediction.json").read_text())
+    of = {(p["shape"]): p for p in content["predictions"]}
+    assert len(of) == 9
+    assert of["chain k=3, token<0.4"]["drafted"]["kind"] == "statistical"
+    assert "drafted" not in of["chain k=3"]
+    assert of["chain k=3, token<0.4"]["tokens_per_call"]["best"] < of["chain k=3"]["tokens_per_call"]["best"]
+    assert (tmp_path / "out" / "speedup.png").exists()
+
+
+def test_what_adapting_is_worth_in_one_line(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = [str(recorded), "--rule", "token", "--rule", "block", "--k-max", "3", "--c", "0.1", "--stop", "best"]
+    assert main(["predict", *asked, "--json"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert [each["rule"] for each in content["adaptive"]] == ["token", "block"]
+    best = max(content["adaptive"], key=lambda one: one["fixed"]["speedup"]["best"])
+    sentence = f"Adaptive lengths are worth at most {100 * best['worth']:.1f}% with {best['rule']} verification"
+    assert sentence in content["headline"]
+    assert f"no adaptive length more than {best['limit']['best']:.2f}x" in content["headline"]
+    assert main(["plan", *asked, "--nodes-max", "1", "--stop", "token<0.3", "--json"]) == 0
+    planned = json.loads(capsys.readouterr().out)
+    assert "Adaptive lengths are worth at most" in planned["headline"]
+    assert {c["shape"] for c in planned["candidates"]} >= {"chain k=3, token<0.3"}
+
+
+@each(
+    "stop, fragment",
+    [
+        ("token<1.5", "the threshold of token< is 1.5: needs a probability, > 0 and <= 1"),
+        ("entropy>-1", "the threshold of entropy> is -1: needs nats"),
+        ("token>0.4", "the stopping rule is 'token>0.4': there are token<0.4, top<0.4, entropy>2"),
+        ("learned", "the stopping rule is 'learned'"),
+        ("token<many", "the stopping rule is 'token<many'"),
+        ("top<0.4", "top<0.4 cannot be predicted: the trace has no draft_top"),
+    ],
+)
+@each("command", ["predict", "plan"])
+def test_rules_that_are_refused(command: str, stop: str, fragment: str, recorded: Path, capsys: Any) -> None:
+    assert fragment in refused([command, str(recorded), "--c", "0.1", "--k-max", "3", "--stop", stop], capsys)
+
+
+def test_sweeps_that_are_refused(tmp_path: Path, recorded: Path, capsys: Any) -> None:
+    short = ["--k-max", "2", "--stop"]
+    few = written(tmp_path / "few.parquet", prompts=7)
+    assert "over 7 prompts: needs 8" in refused(["predict", few, "--c", "0.1", *short, "best"], capsys)
+    assert "without costs" in refused(["predict", recorded, *short, "best"], capsys)
+    copied = dict.fromkeys(("lookup_match", "lookup_drafted"), np.ones(160, int))
+    lookup = written(tmp_path / "copied.parquet", **copied)
+    assert "that a model makes" in refused(["predict", lookup, "--rule", "lookup", *short, "token<0.4"], capsys)
+    far = written(tmp_path / "far.parquet", log_target=np.full(160, -800.0), log_draft=np.full(160, -1.0))
+    assert "likelihood ratio of 1 drafts" in refused(["predict", far, *short, "token<0.4"], capsys)
+    assert "--bench or --export" in refused(["plan", recorded, "--export", "guidellm", *short, "token<0.4"], capsys)

@@ -1,0 +1,114 @@
+"""The clairvoyant bound: nothing that decides its length beats it, and it is reached where tau is certain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from spectheory.cost import ConstantRatio
+from spectheory.drafting import Stopped, StoppingRule, read_stop
+from spectheory.drafting.stopping import EntropyAbove, TokenBelow, TopBelow
+from spectheory.prediction.clairvoyant import call_seconds, least_seconds
+from spectheory.prediction.stopped_times import exactly, stopped_seconds
+from spectheory.verification import PATH_RULES
+from tests.prediction.toy_pair import TOKENS, K, Pair, decoded
+
+Floats = NDArray[np.float64]
+ROUNDING = 1e-12
+NEVER = read_stop("token<1e-9")
+LENGTHS = np.array([TOKENS])
+
+
+def thresholds(pair: Pair) -> Iterator[StoppingRule]:
+    """Stopping rules at all values that the toy's pmfs take."""
+    pmfs = list(pair._q.values())
+    values = np.unique(np.round(np.concatenate(pmfs), 6))
+    for kind, at in ((TokenBelow, values), (TopBelow, values), (EntropyAbove, np.linspace(0.05, 1.09, 4))):
+        for each in at[:: max(len(at) // 4, 1)]:
+            if kind.inside(float(each)):
+                yield kind(float(each))
+
+
+def seconds(pair: Pair, stop: StoppingRule, cost: ConstantRatio, *, chosen: bool) -> float:
+    """Expected time of a text by enumeration of all drafts."""
+    at_least, calls = decoded(pair, stop, chosen=chosen)
+    return float(exactly(np.array([calls]), at_least[None])[0] @ stopped_seconds(cost, Stopped(K, stop))[:-1])
+
+
+def bound(pair: Pair, rule: str, cost: ConstantRatio) -> float:
+    """The bound, averaged over all texts."""
+    times, _ = call_seconds(cost, Stopped(K, NEVER))
+    found = 0.0
+    for text, mass in pair.texts():
+        if mass > 0:
+            survival = PATH_RULES[rule].path_survival(pair.trace(text).columns, K)
+            found += mass * least_seconds(survival, LENGTHS, times)[0]
+    return found
+
+
+@pytest.mark.parametrize("rule", ["token", "argmax"])
+def test_no_stopping_rule_beats_it(rule: str) -> None:
+    """All thresholds of all kinds at three costs, fixed lengths among them; the best comes within a factor of two."""
+    nearest = np.inf
+    for seed in range(2):
+        pair = Pair(seed)
+        for c in (0.02, 0.3, 1.0):
+            cost = ConstantRatio(c)
+            least = bound(pair, rule, cost)
+            times = [seconds(pair, stop, cost, chosen=rule == "argmax") for stop in (NEVER, *thresholds(pair))]
+            assert min(times) >= least - ROUNDING
+            nearest = min(nearest, min(times) / least)
+    assert nearest < 2
+
+
+def test_a_length_chosen_before_the_drafts_is_no_bound() -> None:
+    """With the minimum outside the expectation a rule that sees its drafts is faster: it stops after a wrong one.
+
+    The target always outputs token 0, which the draft draws with probability 0.6; its other token is below 0.5.
+    """
+    tokens, k, times = 30, 8, 1 + 0.1 * np.arange(9)
+    survival = np.tile(0.6 ** np.arange(1, k + 1), (tokens, 1))
+    law = -np.diff(np.concatenate([[1.0], survival[0], [0.0]]))
+    adaptive, wrong = np.zeros(tokens + k + 1), np.zeros(tokens + k + 1)
+    for n in reversed(range(tokens)):
+        left = tokens - n - 1  # nothing is drafted past the end
+        adaptive[n] = sum(law[i] * (times[min(i + 1, k, left)] + adaptive[n + i + 1]) for i in range(k + 1))
+        wrong[n] = min(
+            times[drafted] + sum(law[i] * wrong[n + min(i, drafted) + 1] for i in range(k + 1))
+            for drafted in range(k + 1)
+        )
+    assert least_seconds(survival, np.array([tokens]), times)[0] < adaptive[0] < 0.95 * wrong[0]
+
+
+def test_it_is_reached_where_what_is_accepted_is_certain() -> None:
+    """Lengths of all calls by enumeration, for random certain acceptances, costs and carried costs."""
+    rng = np.random.default_rng(5)
+    tokens, k = 7, 3
+    for _ in range(20):
+        accepted = rng.integers(0, k + 1, tokens)
+        times, carried = 1 + np.cumsum(rng.random(k + 1)), np.cumsum(rng.random(k + 1)) / 5
+
+        def shortest(n: int, accepted: NDArray[np.int64] = accepted, t: Floats = times, c: Floats = carried) -> float:
+            if n >= tokens:
+                return 0.0
+            ways = range(min(int(accepted[n]), k) + 1)
+            return min(float(t[i] + c[i] * (n + i + 1 < tokens)) + shortest(n + i + 1) for i in ways)
+
+        survival = (np.arange(1, k + 1) <= accepted[:, None]).astype(float)
+        for first in (0, 1):
+            found = least_seconds(survival, np.array([tokens]), times, carried, first=first)
+            np.testing.assert_allclose(found, shortest(first), rtol=ROUNDING)
+
+
+def test_texts_do_not_mix() -> None:
+    """Several texts of different lengths at once, and each alone."""
+    rng = np.random.default_rng(6)
+    lengths = np.array([5, 1, 9, 5])
+    survival = np.minimum.accumulate(rng.random((lengths.sum(), 4)), axis=1)
+    times = 1 + 0.2 * np.arange(5)
+    parts = np.split(survival, np.cumsum(lengths)[:-1])
+    alone = [least_seconds(part, np.array([len(part)]), times)[0] for part in parts]
+    np.testing.assert_allclose(least_seconds(survival, lengths, times), alone, rtol=ROUNDING)

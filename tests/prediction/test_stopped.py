@@ -1,0 +1,200 @@
+"""Chains that a stopping rule may end as shapes of predict and plan: calls, drafts, seconds, sweeps, refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spectheory.cost import ConstantRatio, CostModel, LatencyTable
+from spectheory.cost.loop import LoopTime
+from spectheory.drafting import Chain, Stopped, read_stop
+from spectheory.errors import SettingError, TraceError
+from spectheory.intervals import Interval
+from spectheory.prediction import plan, predict
+from spectheory.prediction.adaptive import adaptive_worth, stopping_grid, sweep
+from spectheory.prediction.over_prompts import reach
+from spectheory.prediction.paths import calls_of_texts
+from spectheory.prediction.shape_calls import survival_of
+from spectheory.prediction.stopped_times import stopped_seconds
+from spectheory.trace import TextInfo, Trace
+from spectheory.verification import PATH_RULES
+from spectheory.verification.by_start import by_position
+from tests.made_up import all_refused, each, head_columns, trace
+from tests.prediction.toy_pair import TOKENS, K, Pair, decoded
+
+Z_FALSE_ALARM = 5.0
+"""Standard deviations: 6e-7 of normal numbers are further off; four tests of 500 prompts, which are nearly normal."""
+NEVER = read_stop("token<1e-9")
+SAMPLED = {"settings": {"sampling": {"temperature": 1.0}}}
+GREEDY = {"settings": {"sampling": {"temperature": 0}}}
+TOKEN = PATH_RULES["token"]
+
+
+def passes(provenance: dict[str, dict[str, str]] | None = None, loop: LoopTime | None = None) -> LatencyTable:
+    target = {m: Interval(0.9 + m / 10, 1 + m / 10, 1.1 + m / 10, "statistical") for m in (1, 2, 4, 8)}
+    draft = {m: Interval.exact(0.1 + m / 100) for m in (1, 2, 12)}
+    return LatencyTable(target, draft, 64, provenance or {}, loop)
+
+
+COSTS = {
+    "ratio": ConstantRatio(0.1),
+    "passes": passes(),
+    "loop": passes(loop=LoopTime(plain=0.1, call=0.2, draft_pass=0.01, node=0.02, tree=0.0)).looped,
+    "head": passes({"draft": {"kind": "eagle3"}}),
+}
+
+
+def head(provenance: dict[str, object] = SAMPLED, prompts: int = 10) -> Trace:
+    texts = tuple(TextInfo(f"t{i}", 20, prompt=f"p{i}") for i in range(prompts))
+    return Trace(head_columns(20 * prompts, 6), texts, provenance)
+
+
+@each("rule", ["token", "block", "race", "argmax"])
+@each("cost", COSTS.values())
+@each("provenance", [SAMPLED, {**SAMPLED, "draft": {"parallel": True}}])
+def test_a_threshold_that_is_never_reached_is_the_fixed_chain(
+    rule: str, cost: CostModel, provenance: dict[str, object]
+) -> None:
+    """Calls, speed-up and both ends of its interval, to the last digits."""
+    for k in (1, 4, 6):
+        fixed, free = (predict(head(provenance), PATH_RULES[rule], s, cost) for s in (Chain(k), Stopped(k, NEVER)))
+        assert free.drafted is not None
+        assert [free.drafted.low, free.drafted.high] == pytest.approx([k, k], rel=1e-12)
+        for one, other in ((fixed.tokens_per_call, free.tokens_per_call), (fixed.speedup, free.speedup)):
+            assert one is not None
+            assert other is not None
+            assert other.kind == "statistical"
+            assert [other.low, other.best, other.high] == pytest.approx([one.low, one.best, one.high], rel=1e-12)
+
+
+def test_seconds_of_a_call_by_its_drafts() -> None:
+    """A token that is not kept costs the pass that looked at it; a parallel head makes one pass in all."""
+    cost = ConstantRatio(0.1)
+    kept, looked = Stopped(3, read_stop("token<0.4")), Stopped(3, read_stop("top<0.4"))
+    assert stopped_seconds(cost, kept).tolist() == pytest.approx([1.0, 1.1, 1.2, 1.3, 0.0])
+    assert stopped_seconds(cost, looked).tolist() == pytest.approx([1.1, 1.2, 1.3, 1.3, 0.0])
+    assert stopped_seconds(cost, Stopped(3, looked.stop, parallel=True)).tolist() == pytest.approx([1.1] * 4 + [0.0])
+    target = [passes().target_pass(m).best for m in (1, 2, 3, 4)]
+    drafts = np.array([1, 2, 3, 3]) * passes().draft_pass(1).best
+    assert stopped_seconds(passes(), looked)[:-1].tolist() == pytest.approx((np.array(target) + drafts).tolist())
+
+
+@each("stop", ["token<0.4", "top<0.6", "entropy>0.5"])
+@each("prefill", [False, True])
+def test_calls_are_those_of_the_survival(stop: str, prefill: bool) -> None:
+    """By start and by position, for every rule whose drafts a model makes; a threshold costs calls."""
+    for given in (head(), Trace(by_position(head().columns), head().texts, SAMPLED)):
+        shape = Stopped(given.depth or 6, read_stop(stop))
+        for name in ("token", "block", "race", "independent", "argmax", "recursive", "topk"):
+            rule = PATH_RULES[name]
+            if rule.lacks(given.columns):
+                continue
+            survival, _ = survival_of(rule, shape, given.columns)
+            calls = calls_of_texts(survival, given.lengths, prefill_emits_token=prefill).expected.sum()
+            found = predict(given, rule, shape, prefill_emits_token=prefill)
+            assert found.tokens_per_call.best == pytest.approx(len(given) / calls, rel=1e-12)
+            fixed = predict(given, rule, Chain(shape.k), prefill_emits_token=prefill)
+            assert found.tokens_per_call.best < fixed.tokens_per_call.best
+
+
+def sampled(pair: Pair, prompts: int, seed: int, provenance: dict[str, object]) -> Trace:
+    texts, masses = zip(*pair.texts(), strict=True)
+    drawn = np.random.default_rng(seed).choice(len(texts), prompts, p=np.array(masses) / sum(masses))
+    parts = [pair.trace(texts[i]) for i in drawn]
+    columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
+    return Trace(columns, tuple(TextInfo(str(i), TOKENS) for i in range(prompts)), provenance)
+
+
+@pytest.mark.parametrize("rule", ["token", "argmax"])
+@pytest.mark.parametrize("stop", ["token<0.5", "top<0.6"])
+def test_drafted_tokens_of_sampled_texts(rule: str, stop: str) -> None:
+    """The estimate from 500 texts is near the truth of all texts and drafts; the certain bounds alone are not."""
+    pair = Pair(4)
+    at_least, calls = decoded(pair, read_stop(stop), chosen=rule == "argmax")
+    found = predict(sampled(pair, 500, 1, SAMPLED), PATH_RULES[rule], Stopped(K, read_stop(stop))).drafted
+    assert found is not None
+    deviation = (found.high - found.low) / (2 * reach(499))
+    assert abs(found.best - at_least.sum() / calls) < Z_FALSE_ALARM * deviation
+    unknown = predict(sampled(pair, 500, 1, GREEDY), PATH_RULES[rule], Stopped(K, read_stop(stop))).drafted
+    assert unknown is not None
+    assert unknown.high - unknown.low > found.high - found.low
+
+
+def test_at_temperature_0_the_range_is_that_of_the_certain_bounds() -> None:
+    """Texts say what is drafted until the first mismatch; after it a call may draft on or not."""
+    right = np.array([[True, True, False, True, True], [True, False, True, True, True]])
+    log_draft = np.where(right, 0.0, -np.inf).ravel()
+    columns = {"log_target": np.zeros(10), "log_draft": log_draft, "draft_top": np.tile([0.9, 0.5, 0.9, 0.9, 0.2], 2)}
+    given = Trace(columns, (TextInfo("a", 5), TextInfo("b", 5)), GREEDY)
+    found = predict(given, TOKEN, Stopped(2, read_stop("top<0.6")), ConstantRatio(0.1))
+    # Calls of a: 1 draft, accepted (stopped); then a mismatch, 1 or 2 drafts; then 1 left token, 1 draft (stops).
+    # Calls of b: 1 draft, accepted; then 2 accepted drafts.
+    assert found.tokens_per_call.best == pytest.approx(10 / 5)
+    assert found.drafted is not None
+    assert found.drafted.kind == "bound"
+    assert found.drafted.best == pytest.approx((6 / 5 + 7 / 5) / 2)
+    alone = predict(Trace({n: c[:5] for n, c in columns.items()}, given.texts[:1], GREEDY), TOKEN, found.wanted)
+    assert alone.drafted is not None
+    assert [alone.drafted.low, alone.drafted.high] == pytest.approx([3 / 3, 4 / 3]), "one prompt: certain of the text"
+
+
+def two_kinds() -> Trace:
+    """Prompts in four parts: in the first, long one every draft is wrong, in the others every draft is right."""
+    lengths = [120 if i % 4 == 0 else 20 for i in range(8)]
+    right = np.concatenate([np.full(length, length == 20) for length in lengths])
+    columns = {"log_target": np.zeros(len(right)), "log_draft": np.where(right, 0.0, -np.inf)}
+    columns |= {"draft_top": np.full(len(right), 0.5)}
+    return Trace(columns, tuple(TextInfo(f"p{i}", length) for i, length in enumerate(lengths)), GREEDY)
+
+
+def test_a_prompt_is_scored_with_the_rule_that_is_best_on_others() -> None:
+    """Wrong drafts are best left out, right ones best made: the first part gets the choice of the others."""
+    given, never = two_kinds(), Stopped(4, NEVER)
+    always = Stopped(4, read_stop("top<0.6"))
+    found = sweep(given, TOKEN, [always, never], ConstantRatio(0.2))
+    of = {shape: calls.calls > 0 for shape, calls in found.lengths}
+    assert found.held_out
+    assert found.shape == always
+    assert of[never].tolist() == [i % 4 == 0 for i in range(8)]
+    assert of[always].tolist() == [i % 4 != 0 for i in range(8)]
+    assert found.calls.expected.tolist() == pytest.approx([120 if i % 4 == 0 else 20 for i in range(8)])
+
+
+def test_what_adapting_is_worth() -> None:
+    """The sweep has rules of all kinds; both lengths stay below the limit where all is certain."""
+    given = two_kinds()
+    found = adaptive_worth(given, TOKEN, 4, ConstantRatio(0.2), thresholds=4)
+    assert found.fixed.speedup is not None
+    assert found.stopped.speedup is not None
+    assert max(found.fixed.speedup.best, found.stopped.speedup.best) <= found.limit.best + 1e-12
+    assert found.worth == pytest.approx(found.limit.best / found.fixed.speedup.best - 1)
+    # Right drafts: 4 calls of 4 drafts and 5 tokens; wrong ones: plain steps.
+    assert found.limit.best == pytest.approx(360 / (240 + 6 * 4 * 1.8 - 0))
+    assert {type(shape.stop).name for shape in stopping_grid(head(), 6, 4)} == {"token", "top", "entropy"}
+    without = Trace({n: c for n, c in head().columns.items() if "draft_top" not in n}, head().texts)
+    assert {type(shape.stop).name for shape in stopping_grid(without, 6, 4)} == {"token", "entropy"}
+
+
+def stopped(rule: str, given: Trace, stop: str = "token<0.4") -> None:
+    plan(given, rules=[PATH_RULES[rule]], shapes=[Stopped(3, read_stop(stop))])
+
+
+OLD = Trace({n: c for n, c in head().columns.items() if "draft_top" not in n}, head().texts)
+FAR = Trace.from_log_probabilities([([-800.0, -1.0, -1.0], [-1.0, -1.0, -1.0])] * 2)
+LOOKUP = Trace(
+    {**trace(20).columns, "lookup_match": np.ones(20, int), "lookup_drafted": np.ones(20, int)}, trace(20).texts
+)
+
+test_refusals = all_refused(
+    {
+        "copied drafts": (lambda: stopped("lookup", LOOKUP), SettingError, "pmfs of a draft that a model makes"),
+        "old traces": (lambda: stopped("token", OLD, "top<0.4"), TraceError, "the trace has no start_draft_top"),
+        "by position": (lambda: stopped("token", FAR, "entropy>1"), TraceError, "the trace has no draft_entropy"),
+        "infinite weights": (lambda: stopped("token", FAR), TraceError, "likelihood ratio of 1 drafts from token 1"),
+        "few prompts": (
+            lambda: adaptive_worth(head(prompts=7), TOKEN, 3, ConstantRatio(0.1)),
+            SettingError,
+            "over 7 prompts: needs 8",
+        ),
+    }
+)

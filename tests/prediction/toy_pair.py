@@ -1,0 +1,138 @@
+"""A made-up pair of a few tokens, all of whose texts and drafts are enumerated: what calls really draft and take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectheory.drafting import StoppingRule
+from spectheory.trace import TextInfo, Trace
+
+Floats = NDArray[np.float64]
+TOKENS, K, VOCABULARY = 4, 3, 3
+
+
+class Pair:
+    """A made-up target and draft whose pmfs depend on the whole prefix; of a head also on where the call starts."""
+
+    def __init__(self, seed: int, *, head: bool = False, cut: bool = False) -> None:
+        rng = np.random.default_rng(seed)
+        self.head, self._q = head, {}
+        self._p = {w: rng.dirichlet(np.full(VOCABULARY, 0.7)) for w in prefixes()}
+        if cut:
+            self._p = {w: _without_least(p) for w, p in self._p.items()}
+        for w in prefixes():
+            for start in range(len(w) + 1):
+                self._q[w, start] = rng.dirichlet(np.full(VOCABULARY, 0.7))
+
+    def p(self, w: tuple[int, ...]) -> Floats:
+        """The target's pmf after w."""
+        return self._p[w]
+
+    def q(self, w: tuple[int, ...], start: int) -> Floats:
+        """The draft's pmf after w in a call that starts after `start` tokens."""
+        return self._q[w, start if self.head else 0]
+
+    def texts(self) -> Iterator[tuple[tuple[int, ...], float]]:
+        """All texts with their probabilities."""
+        for text in product(range(VOCABULARY), repeat=TOKENS):
+            yield text, float(np.prod([self.p(text[:n])[text[n]] for n in range(TOKENS)]))
+
+    def trace(self, text: Sequence[int]) -> Trace:
+        """What a measurement records of one text."""
+        text = tuple(text)
+        at = [self.q(text[:n], n) for n in range(TOKENS)]
+        columns = {"log_target": np.log([self.p(text[:n])[text[n]] for n in range(TOKENS)]), **_of_draft(at, text)}
+        if self.head:
+            depths = [
+                _of_draft([self.q(text[: min(n + i, TOKENS - 1)], n) for n in range(TOKENS)], text[i:] + text[-1:] * i)
+                for i in range(K)
+            ]
+            columns |= {f"start_{name}": np.stack([d[name] for d in depths], axis=1) for name in depths[0]}
+        return Trace(columns, (TextInfo("a", TOKENS),))
+
+
+def _of_draft(pmfs: Sequence[Floats], text: Sequence[int]) -> dict[str, Floats]:
+    q = np.stack(pmfs)
+    with np.errstate(divide="ignore"):
+        return {
+            "log_draft": np.log(q[np.arange(TOKENS), text[:TOKENS]]),
+            "draft_top": q.max(axis=1),
+            "draft_entropy": -np.sum(q * np.log(np.where(q > 0, q, 1.0)), axis=1),
+            "draft_rank": 1 + (np.argmax(q, axis=1) != np.array(text[:TOKENS])).astype(np.int64),
+        }
+
+
+def _without_least(p: Floats) -> Floats:
+    """What a filter leaves: the least probable token is cut."""
+    kept = np.where(np.arange(len(p)) == p.argmin(), 0.0, p)
+    return kept / kept.sum()
+
+
+def prefixes() -> list[tuple[int, ...]]:
+    return [w for n in range(TOKENS + 1) for w in product(range(VOCABULARY), repeat=n)]
+
+
+def drafts(pair: Pair, w: tuple[int, ...], stop: StoppingRule, chosen: bool) -> Iterator[tuple[tuple[int, ...], float]]:
+    """All drafts of a call after w with their probabilities; nothing stops past the end, where all drafts are alike."""
+
+    def grow(made: tuple[int, ...], mass: float) -> Iterator[tuple[tuple[int, ...], float]]:
+        past = len(w) + len(made) >= TOKENS
+        if len(made) == K:
+            yield made, mass
+        elif past:
+            yield made + (0,) * (K - len(made)), mass
+        else:
+            q = pair.q(w + made, len(w))
+            if not stop.keeps and stop.stops_at(q, 0):
+                yield made, mass
+                return
+            law = np.eye(VOCABULARY)[q.argmax()] if chosen else q
+            for x in np.flatnonzero(law):
+                ended = stop.keeps and stop.stops_at(q, int(x))
+                more = (*made, int(x))
+                yield from [(more, mass * law[x])] if ended else grow(more, mass * law[x])
+
+    return grow((), 1.0)
+
+
+def decoded(pair: Pair, stop: StoppingRule, *, chosen: bool) -> tuple[Floats, float]:
+    """Expected calls that draft 1..K tokens or more, and expected calls, of token verification or of argmax drafts."""
+    started = {(): 1.0}
+    at_least, calls = np.zeros(K), 0.0
+    for w in prefixes():
+        mass = started.get(w, 0.0)
+        if len(w) >= TOKENS or not mass:
+            continue
+        calls += mass
+        for made, chance in drafts(pair, w, stop, chosen):
+            at_least += mass * chance * (np.arange(1, K + 1) <= len(made))
+            for output, of_call in verified(pair, w, made, chosen):
+                after = w + output
+                started[after] = started.get(after, 0.0) + mass * chance * of_call
+    return at_least, calls
+
+
+def verified(
+    pair: Pair, w: tuple[int, ...], made: tuple[int, ...], chosen: bool
+) -> Iterator[tuple[tuple[int, ...], float]]:
+    """What a call outputs, cut at the end of the text, with probabilities: the algorithms as written."""
+    mass, here = 1.0, w
+    for x in made:
+        if len(here) >= TOKENS:
+            break
+        p, q = pair.p(here), pair.q(here, len(w))
+        accepted = p[x] if chosen else min(1.0, p[x] / q[x])
+        rest = np.where(np.arange(VOCABULARY) == x, 0.0, p) if chosen else np.maximum(p - q, 0.0)
+        if accepted < 1 and rest.sum() > 0:
+            for y, share in enumerate(rest / rest.sum()):
+                yield (*here, y)[len(w) :], mass * (1 - accepted) * share
+        mass, here = mass * accepted, (*here, x)
+    if len(here) >= TOKENS:
+        yield here[len(w) :], mass
+    else:
+        for y, share in enumerate(pair.p(here)):
+            yield (*here, y)[len(w) :], mass * share
