@@ -38,13 +38,17 @@ _LINES = (SKY, BLUE, GREEN, YELLOW, ORANGE, PINK, BLACK)
 def draw(figure: Figure, found: Where) -> None:
     """Acceptance by depth, of the first draft by k, calls along the text, and calls lost by class of token."""
     grid = figure.subplots(2, 2)
-    _by_depth(grid[0, 0], found)
-    _first_draft(grid[0, 1], found)
-    _along(grid[1, 0], found)
-    if found.classes:
-        _classes(grid[1, 1], found.classes)
-    else:
-        grid[1, 1].set_axis_off()
+    seen = [group for group in found.classes if group.share.best >= SEEN]
+    for ax, panel, known in (
+        (grid[0, 0], lambda ax: _by_depth(ax, found), found.depths),
+        (grid[0, 1], lambda ax: _first_draft(ax, found), found.depths),
+        (grid[1, 0], lambda ax: _along(ax, found), found.depths),
+        (grid[1, 1], lambda ax: _classes(ax, seen, sum(group.tokens for group in found.classes)), seen),
+    ):
+        if known:
+            panel(ax)
+        else:
+            ax.set_axis_off()
     caption(
         figure,
         f"{found.rule.label}, {found.shape}: exact for the texts of the trace; bars and bands are 95% "
@@ -117,11 +121,10 @@ def _along(ax: Axes, found: Where) -> None:
     plain_axes(ax)
 
 
-def _classes(ax: Axes, groups: Sequence[Group]) -> None:
+def _classes(ax: Axes, groups: Sequence[Group], tokens: int) -> None:
     """The share of tokens and the share of lost calls of each class, the most costly first."""
     ordered = sorted(groups, key=lambda group: group.calls)
-    ordered = [group for group in ordered if group.share.best >= SEEN]
-    ys, tokens = range(len(ordered)), sum(group.tokens for group in groups)
+    ys = range(len(ordered))
     for y, group in zip(ys, ordered, strict=True):
         share = group.share
         ax.plot([100 * group.tokens / tokens, 100 * share.best], [y, y], color=GREY, linewidth=0.8, zorder=0)

@@ -22,7 +22,7 @@ def where_report(found: Sequence[Where], content: Mapping[str, Any], notes: Sequ
     """Acceptance by depth for every setting; positions, contexts and tokens for the last. `content` is added to."""
     last = found[-1]
     pieces = [
-        *(_depths_table(each) for each in found),
+        *(_depths_table(each) for each in found if each.depths),
         *_groups_tables(last),
         *([_costliest(last)] if last.text.costliest else []),
     ]

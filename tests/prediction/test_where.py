@@ -221,6 +221,16 @@ def test_figures_of_any_trace(heads: bool, tmp_path: Path) -> None:
     assert all(file.stat().st_size > 5_000 for file in files)
 
 
+def test_texts_without_room_for_a_call_have_less_to_show(tmp_path: Path) -> None:
+    """Texts of one token, a tree that is two deep: no call with room for its drafts."""
+    known = {"log_target": np.full(2, -0.5), "log_draft": np.full(2, -0.5), "rejection_rank": np.full((2, 4), 0.2)}
+    trace = Trace(known, (TextInfo("a", 1), TextInfo("b", 1)))
+    found = where(trace, PATH_RULES["recursive"], KAry((2, 2)))
+    assert (found.calls, found.lost, found.depths) == (2.0, 0.0, ())
+    assert where_report([found], {}).headline == "recursive verification, k-ary 2x2: 0 of 2 calls end with a rejection"
+    assert len(write_where([found], tmp_path)) == 4
+
+
 def test_settings_are_those_of_the_plan() -> None:
     answer = plan(made(), rules=[PATH_RULES["token"], PATH_RULES["block"]], shapes=[Chain(1), Chain(3)])
     assert [rule.name for rule, _ in settings_of(answer)] == ["token", "block"]
