@@ -241,6 +241,12 @@ def fewest(numbers: Sequence[int], k: int | None) -> Iterator[Compared]:
     yield at_most(expected_calls(given)(()), Fraction(fewest_calls(given)) + SOLVED)
 
 
+def stale(fresh: bool, root: Pair, after: Pair, lead: int, k: int) -> Iterator[Compared]:
+    """No policy whose whole text has the target's law takes fewer calls; `fresh`: none with calls that are fresh."""
+    given = gadget(root, after, lead, k)
+    yield at_most(expected_calls(given)(()), Fraction(fewest_calls(given, fresh=fresh)) + SOLVED)
+
+
 def draftable(numbers: Sequence[int], **_: Any) -> bool:
     """Numbers that a draft model could have: they fall by one a token at most."""
     return all(later >= number - 1 for number, later in pairwise(numbers))

@@ -108,19 +108,20 @@ def falling(
         yield at_most(fall(text), most)
 
 
-def every_step(of: MassesOf, target: Sequence[Pmf], draft: Sequence[Pmf]) -> Iterator[Compared]:
-    """All steps for texts of three tokens of two Markov chains and two drafts: what the search tries to break."""
-    given = texts(chain(target), chain(draft), 2, 3)
+def every_step(of: MassesOf, p: Pmf, q: Pmf) -> Iterator[Compared]:
+    """All steps for texts of three tokens and two drafts of models made of a pair: what the search tries to break."""
+    given = texts(turning(p), turning(q), 2, 3)
     fall = drop(given, expected_calls(given, of))
     for text in going_on(given):
         yield at_most(Fraction(0), fall(text))
         yield at_most(fall(text), Fraction(1))
-        masses, q = block_masses(given, text), given.draft_from(text)(text)
-        yield at_most(weighed(text, masses, fall), Fraction(1))
-        for z, share in enumerate(q):
-            yield at_most(masses[2][z, 0], share * block_masses(given, (*text, z))[1][0,])
+        masses, shares = block_masses(given, text), given.draft_from(text)(text)
+        yield equal(weighed(text, masses, fall), Fraction(1))
+        for z, share in enumerate(shares):
+            for run, mass in block_masses(given, (*text, z))[1].items():
+                yield at_most(masses[2][z, *run], share * mass)
 
 
-def chain(rows: Sequence[Pmf]) -> Model:
-    """A Markov chain: the pmf of the first token, then a row after each token."""
-    return lambda prefix: rows[1 + prefix[-1]] if prefix else rows[0]
+def turning(pmf: Pmf) -> Model:
+    """A model made of one pmf: the tokens before turn it, so that every prefix matters."""
+    return lambda prefix: tuple(pmf[(x + sum(prefix) * len(prefix)) % len(pmf)] for x in range(len(pmf)))

@@ -151,12 +151,6 @@ def markov_chains(tokens: int, steps: int) -> st.SearchStrategy[tuple[tuple[Pmf,
     return st.tuples(*[rows] * steps)
 
 
-def markov_pairs(tokens: int) -> st.SearchStrategy[dict[str, tuple[Pmf, ...]]]:
-    """A target and a draft as Markov chains: the first token's pmf, then a row after each token."""
-    rows = st.tuples(*[exact_pmfs(tokens)] * (tokens + 1))
-    return st.fixed_dictionaries({"target": rows, "draft": rows})
-
-
 def ensembles(max_pmfs: int = 4, max_tokens: int = 4) -> st.SearchStrategy[tuple[Pmf, ...]]:
     """Equally likely conditional pmfs, for §5: what the target may say after a prefix, drawn anew for each."""
     sizes = st.integers(2, max_tokens)
@@ -203,3 +197,10 @@ def _grown(steps: list[tuple[int, int]]) -> frozenset[tuple[int, ...]]:
     for parent, rank in steps:
         nodes.append((*nodes[parent % len(nodes)], rank))
     return frozenset(nodes[1:])
+
+
+def plain_pairs(tokens: int = 2, largest: int = 12) -> st.SearchStrategy[dict[str, Pmf]]:
+    """A case {p, q} of pmfs with small whole weights, zeros included: cheap where a case is a whole decoding."""
+    weights = st.lists(st.integers(0, largest), min_size=tokens, max_size=tokens).filter(any)
+    pmf = weights.map(lambda each: tuple(Fraction(weight, sum(each)) for weight in each))
+    return st.fixed_dictionaries({"p": pmf, "q": pmf})

@@ -20,6 +20,7 @@ from proofs_check.agreement.block_counterexamples import (
     ratios_of_texts,
     running,
     shorter,
+    stale,
     starts,
 )
 from proofs_check.evidence.entries import Entry
@@ -158,6 +159,24 @@ ENTRIES = (
                 starts(None),
                 over="numbers of drafts from 0 to 2 by position; the shortest text first",
                 true=Claim("none does", fewest, FALL_BY_ONE),
+            ),
+        ),
+    ),
+    Entry(
+        id="B7/not-fresh",
+        title="Lossless over the whole text, not in each call",
+        kind="refuted",
+        plain="block verification is optimal among all policies whose whole text has the target's law (a policy may "
+        "let the text of later calls depend on what it drafted before: where the first draft is right half of the time "
+        "and the second token is a fair coin, that coin may be the first draft's luck, and the next call knows it)",
+        latex=r"x \sim P\ \Rightarrow\ V \le E[\text{calls}]",
+        assumptions=("chains drawn from the draft; losslessness of the whole text alone",),
+        evidence=(
+            counterexample(
+                Claim("no policy takes fewer calls, by a linear programme", partial(stale, False)),
+                gadgets((0,), (1,)),
+                over=BY_GADGET,
+                true=Claim("none whose every call is fresh does", partial(stale, True)),
             ),
         ),
     ),

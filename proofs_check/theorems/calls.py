@@ -118,7 +118,7 @@ ENTRIES = (
         kind="refuted",
         plain="the share of calls whose first draft is accepted does not depend on k (calls start where the last one "
         "ended, so another k has other starts: S_1(k) = sum_n v(n) P(tau >= 1 | n)/sum_n v(n), v the expected calls "
-        "that start at n for that k; it falls with k without any fault)",
+        "that start at n for that k; it may fall or rise with k without any fault)",
         latex=r"S_1(k) = S_1(1)",
         assumptions=("one rule, one pair of models, one text",),
         evidence=(

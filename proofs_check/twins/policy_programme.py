@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 from scipy import sparse
@@ -56,58 +57,84 @@ class Programme:
         return float(found.fun)
 
 
-Price = Callable[[Start], float]
-"""What it costs to be at a start; `None` of the price is that no call follows."""
+@dataclass(frozen=True)
+class Goal:
+    """What is made least: the price of the starts that a decoding comes to, the first left out; ended texts have none.
 
-
-def fewest_calls(problem: Problem, *, remember: bool = False) -> float:
-    """The least expected cost of all calls; with `remember` a call may depend on where the earlier ones started."""
-    return float(problem.cost(())) + least(problem, lambda start: float(problem.cost(start[0])), remember=remember)
-
-
-def least(problem: Problem, price: Price, *, remember: bool = True, over: int | None = None) -> float:
-    """The least expected price of the starts that a decoding comes to, the first left out; ended texts have none.
-
-    With `over` it stops after so many calls, and the price is of where they end alone.
+    - ``over``: stop after so many calls; the price is then of where they end alone.
+    - ``remember``: a call may depend on where the earlier ones started.
+    - ``fresh``: each call leaves the text after it a sample of the target; else the whole text alone must be one.
     """
+
+    price: Callable[[Start], float]
+    over: int | None = None
+    remember: bool = False
+    fresh: bool = True
+
+    def leads(self, problem: Problem, start: Start, output: Prefix) -> tuple[Start, bool, float]:
+        """Where a call comes to with an output, whether another call follows, and the price."""
+        after = (start[0] + output, (*start[1], len(start[0])) if self.remember or self.over else ())
+        if self.over is not None and len(after[1]) == self.over:
+            return after, False, self.price(after)
+        goes_on = not problem.ended(after[0])
+        return after, goes_on, self.price(after) if goes_on and self.over is None else 0.0
+
+
+def fewest_calls(problem: Problem, *, remember: bool = False, fresh: bool = True) -> float:
+    """The least expected cost of all calls of any policy."""
+    later = Goal(lambda start: float(problem.cost(start[0])), remember=remember, fresh=fresh)
+    return float(problem.cost(())) + least(problem, later)
+
+
+def least(problem: Problem, goal: Goal) -> float:
+    """The optimum over all policies."""
     programme = Programme()
-    layer: set[Start] = {((), ())}
-    while layer:  # shorter texts first, so that all calls that lead to a start are known
-        start = min(layer, key=lambda each: (len(each[0]), each))
-        layer.discard(start)
-        layer |= _call(problem, programme, start, price, remember, over)
+    waiting: set[Start] = {((), ())}
+    finished: defaultdict[Prefix, list[int]] = defaultdict(list)
+    while waiting:  # shorter texts first, so that all calls that lead to a start are known
+        start = min(waiting, key=lambda each: (len(each[0]), each))
+        waiting.discard(start)
+        outputs = _acts(problem, programme, start, goal, waiting)
+        if goal.fresh:
+            _keep_the_law(problem, programme, start, outputs)
+        for output, acts in outputs.items():
+            if problem.ended(start[0] + output):
+                finished[start[0] + output] += acts
+    if not goal.fresh:
+        for text, acts in finished.items():
+            programme.rows.append((dict.fromkeys(acts, 1.0), float(_probability(problem.target, (), text))))
     return programme.least()
 
 
-def _call(
-    problem: Problem, programme: Programme, start: Start, price: Price, remember: bool, over: int | None
-) -> set[Start]:
-    """Add the unknowns and equations of the call after a text; the starts it can lead to."""
-    text, cuts = start
-    drafts, reached = problem.drafts(text), set()
-    outputs: defaultdict[Prefix, list[int]] = defaultdict(list)
-    for path, share in draft_paths(problem.draft_from(text), text, drafts):
+def _acts(
+    problem: Problem, programme: Programme, start: Start, goal: Goal, waiting: set[Start]
+) -> dict[Prefix, list[int]]:
+    """The unknowns of the call from a start, by output; drafts have the draft's law. Adds the starts it leads to."""
+    text, outputs = start[0], defaultdict(list)
+    for path, share in draft_paths(problem.draft_from(text), text, problem.drafts(text)):
         acts: dict[int, float] = {}
-        for accepted in range(drafts + 1):
-            for token in range(problem.tokens):
-                output = _cut(problem, text, (*path[:accepted], token))
-                after = (text + output, (*cuts, len(text)) if remember else ())
-                last = over is not None and len(after[1]) == over
-                done = last or problem.ended(after[0])
-                act = programme.unknown(price(after) if (last or over is None) and not (done and not last) else 0.0)
-                acts[act] = 1.0
-                outputs[output].append(act)
-                if not done:
-                    programme.arriving[after].append(act)
-                    reached.add(after)
+        for accepted, token in product(range(len(path) + 1), range(problem.tokens)):
+            output = _cut(problem, text, (*path[:accepted], token))
+            after, goes_on, price = goal.leads(problem, start, output)
+            act = programme.unknown(price)
+            acts[act] = 1.0
+            outputs[output].append(act)
+            if goes_on:
+                programme.arriving[after].append(act)
+                waiting.add(after)
         programme.share_of(start, acts, float(share))
-    for leaf, share in _leaves(problem, text, drafts + 1):
+    return outputs
+
+
+def _keep_the_law(problem: Problem, programme: Programme, start: Start, outputs: dict[Prefix, list[int]]) -> None:
+    """Given the start, outputs followed by the target's text have the target's law, up to where the text ends."""
+    text = start[0]
+    for leaf, share in _leaves(problem, text, problem.drafts(text) + 1):
         agreeing: dict[int, float] = {}
         for end in range(1, len(leaf) + 1):
             rest = float(_probability(problem.target, text + leaf[:end], leaf[end:]))
-            agreeing |= dict.fromkeys(outputs[leaf[:end]], rest)
+            agreeing |= dict.fromkeys(outputs.get(leaf[:end], ()), rest)
         programme.share_of(start, agreeing, float(share))
-    return reached
 
 
 def _cut(problem: Problem, text: Prefix, output: Prefix) -> Prefix:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -50,39 +51,46 @@ REST: dict[str, Any] = {
 """The gadget alone: what is left if the first call stops after one draft, and so gives the two agreed tokens."""
 
 
+def _run(rule: str, k: int) -> tuple[str, dict[str, Any]]:
+    """The simulator of a rule and its parameters."""
+    if rule in ("block", "token"):
+        return rule, {**PAIR, "k": k}
+    return "decode", {**PAIR, "rule": rule, "paths": [[1] * depth for depth in range(1, k + 1)]}
+
+
 def asks(scale: Scale) -> tuple[Ask, ...]:
     """Every rule with each number of drafts; the gadget whole, and what a first call that stops early leaves of it."""
     many, some = scale.pick(100_000, 1_000_000), scale.pick(20_000, 200_000)
-    made = []
-    for k in DRAFTS:
-        made += [ask(f"{rule} {k}", rule, {**PAIR, "k": k}, scale, trials=many) for rule in ("block", "token")]
-        paths = [[1] * depth for depth in range(1, k + 1)]
-        made.append(ask(f"race {k}", "decode", {**PAIR, "rule": "race", "paths": paths}, scale, trials=some))
-    made += [ask("gadget", "block", GADGET, scale, trials=many), ask("rest", "block", REST, scale, trials=many)]
-    return tuple(made)
+    trials = {"block": many, "token": many, "race": some}
+    runs = [ask(f"{rule} {k}", *_run(rule, k), scale, trials=trials[rule]) for k in DRAFTS for rule in RULES]
+    gadget = [ask(name, "block", given, scale, trials=many) for name, given in (("gadget", GADGET), ("rest", REST))]
+    return (*runs, *gadget)
 
 
 def data(scale: Scale, tallies: Tallies) -> Data:
     """Tokens per call by rule and k, the optimum, and the tails of the gadget."""
-    chains = [np.asarray(PAIR[name]) for name in ("target", "draft", "initial")]
     return {
         "length": LENGTH,
         "drafts": DRAFTS,
         "rules": {rule: _of_rule(rule, tallies) for rule in RULES},
-        "optimum": [{"k": k, "tokens": LENGTH / fewest_calls(*chains, length=LENGTH, k=k)} for k in SOLVED],
+        "optimum": [{"k": k, "tokens": LENGTH / optimum(k)} for k in SOLVED],
         "gadget": {"block": _tail(GADGET, tallies["gadget"], 0), "early": _tail(REST, tallies["rest"], 1)},
     }
 
 
+@cache
+def optimum(k: int) -> float:
+    """The fewest expected calls of any policy."""
+    return fewest_calls(*(np.asarray(PAIR[name]) for name in ("target", "draft", "initial")), length=LENGTH, k=k)
+
+
 def _of_rule(rule: str, tallies: Tallies) -> Data:
     """Tokens per call, N over expected calls: exact, and as counted with the interval of the calls."""
-    kind, rows = ("decode" if rule == "race" else rule), []
-    for k in DRAFTS:
-        given = {**PAIR, "rule": rule, "paths": [[1] * n for n in range(1, k + 1)]} if rule == "race" else PAIR
-        exact = LENGTH / calls_of(kind, {**given, "k": k} if rule != "race" else given).expected
-        calls = Mean("calls", 1, LENGTH).estimate(tallies[f"{rule} {k}"])
-        rows.append({"exact": exact, **{end: LENGTH / getattr(calls, at) for end, at in ENDS}})
-    return {"exact": [row["exact"] for row in rows], "observed": rows}
+    counted = [Mean("calls", 1, LENGTH).estimate(tallies[f"{rule} {k}"]) for k in DRAFTS]
+    return {
+        "exact": [LENGTH / calls_of(*_run(rule, k)).expected for k in DRAFTS],
+        "observed": [{end: LENGTH / getattr(calls, at) for end, at in ENDS} for calls in counted],
+    }
 
 
 ENDS = (("low", "high"), ("best", "best"), ("high", "low"))
@@ -117,12 +125,10 @@ def _tail(given: dict[str, Any], tally: Tally, before: int) -> Data:
 
 
 def further(tallies: Tallies) -> Sequence[tuple[str, Tally, Sequence[Predicted]]]:
-    """The whole law of the gadget's calls, and the bound: no rule has fewer calls than the optimum over all policies."""
-    chains = [np.asarray(PAIR[name]) for name in ("target", "draft", "initial")]
+    """The whole law of the gadget's calls; and that no rule has fewer calls than the optimum over all policies."""
     rows: list[tuple[str, Tally, Sequence[Predicted]]] = []
     for k in SOLVED:
-        least = fewest_calls(*chains, length=LENGTH, k=k)
-        bound = Predicted("calls, no fewer", "B7", Mean("calls", 1, LENGTH), least, "lower bound")
+        bound = Predicted("calls, no fewer", "B7", Mean("calls", 1, LENGTH), optimum(k), "lower bound")
         rows += [(f"{rule} {k}", tallies[f"{rule} {k}"], (bound,)) for rule in RULES]
     for label, given in (("gadget", GADGET), ("rest", REST)):
         law = law_of_calls(given)

@@ -1,4 +1,4 @@
-"""Tokens per call of token, race and block verification against the optimum; and a gadget where block's tail is heavier."""
+"""Tokens per call by rule against the optimum over all policies; and a gadget where block's tail is heavier."""
 
 from __future__ import annotations
 
@@ -6,6 +6,12 @@ from typing import Any
 
 from spectheory.plots.observed import dots
 from spectheory.plots.style import COLOURS, GREY, PINK, Axes, Figure, caption, name_ends, note, plain_axes, titled
+
+TAILS = (
+    ("block", "block verification", COLOURS["block"], -0.2),
+    ("early", "first call stops after one draft", PINK, 0.2),
+)
+"""Policies on the gadget: name, words, colour, and where their bars stand beside a tick."""
 
 NAMES = {"block": "block verification", "token": "token verification", "race": "race"}
 
@@ -17,8 +23,9 @@ def draw(figure: Figure, data: dict[str, Any]) -> None:
     _tails(right, data["gadget"])
     caption(
         figure,
-        "Lines, bars and numbers: exact.  Dots: simulated, with 95% intervals, mostly narrower than the dots.  "
-        "Circles: the best of all lossless fresh policies on one chain, by a linear programme.",
+        "Lines, bars, numbers: exact.  Dots: simulated, with 95% intervals.  "
+        "Circles: the best of all lossless fresh policies, by a linear programme.",
+        8,
     )
 
 
@@ -49,7 +56,10 @@ def _means(ax: Axes, data: dict[str, Any]) -> None:
 
 
 def _tails(ax: Axes, gadget: dict[str, Any]) -> None:
-    rows = (("block", "block verification", COLOURS["block"], -0.2), ("early", "first call stops early", PINK, 0.2))
+    rows = (
+        ("block", "block verification", COLOURS["block"], -0.2),
+        ("early", "first call stops after one draft", PINK, 0.2),
+    )
     for name, label, colour, shift in rows:
         row = gadget[name]
         places = [t + shift for t in range(len(row["exact"]))]
@@ -65,6 +75,6 @@ def _tails(ax: Axes, gadget: dict[str, Any]) -> None:
     ax.set_xticks(range(len(gadget["block"]["exact"])))
     ax.set_xlabel("t, calls")
     ax.set_ylabel("P(calls > t)")
-    titled(ax, "The tail: gadget G behind two agreed tokens, N = 5, k = 2", 9.5)
+    titled(ax, "The tail: gadget G, texts of 5, k = 2", 9.5)
     ax.legend(loc="upper right", frameon=False, fontsize=8.5)
     plain_axes(ax)

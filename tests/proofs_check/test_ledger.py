@@ -34,12 +34,12 @@ from tests.made_up import each
 
 ROOT = Path(__file__).parents[2]
 
-PROVED = ("A1", "A2", "A3", "A4", "R1", "R4", "S1", "S2", "S3", "Y2", "Y6")
+PROVED = ("A1", "A2", "A3", "A4", "R1", "R4", "S1", "S2", "S3", "Y2", "Y6", "B7", "B7/regret")
 """Statements that must have a proof in checked steps."""
 
 SIMULATED = (
     *("A1", "A2", "A3", "A4", "R1", "R2", "R3", "R3/product", "R5", "R6", "R7", "H", "H/distinct"),
-    *("S1", "S3", "T1", "B2", "B2'", "B3'", "Y1", "Y3", "Y3/printed", "Y4", "Y5", "Y6", "§7"),
+    *("S1", "S3", "T1", "B2", "B2'", "B3'", "Y1", "Y3", "Y3/printed", "Y4", "Y5", "Y6", "§7", "B7"),
 )
 """Statements whose algorithms have kernels: they must be simulated too."""
 
@@ -58,6 +58,12 @@ REFUTED = (
     "B1/leading",
     "C4/no-knee",
     "S4/more",
+    "B7/in-law",
+    "B7/tokens",
+    "B7/starts",
+    "B7/lengths-free",
+    "§7/first-draft",
+    "§10/recut",
 )
 """False statements that must stand beside the true ones they resemble."""
 
