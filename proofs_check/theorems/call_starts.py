@@ -117,7 +117,7 @@ def library(shift: int, target: Table, draft: Table, k: int, length: int) -> Ite
 def cases(effort: Effort) -> Iterator[Case]:
     """Edges; then texts of 3 and 4 tokens out of 2, and of 3 out of 3."""
     yield from edge_chains()
-    yield from random_chains(effort, ((2, 3, 1), (2, 3, 2), (2, 4, 2), (3, 3, 1)), 3)
+    yield from random_chains(effort, ((2, 3, 1), (2, 3, 2), (2, 4, 2), (3, 3, 1)), 2)
 
 
 STEPS = (
@@ -167,7 +167,7 @@ ENTRIES = (
             exact(AT_STARTS, cases, over="whole decodings by every rule of random models, all texts", wrong=ANYWHERE),
             searched(
                 Claim(AT_STARTS.says, partial(walked, visits)),
-                lambda: exact_pairs(3),
+                lambda: exact_pairs(2),
                 over="all runs of calls of two drafts, along texts whose drafts are accepted with any shares",
                 wrong=Claim(ANYWHERE.says, partial(walked, uniform)),
             ),
