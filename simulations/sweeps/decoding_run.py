@@ -16,7 +16,7 @@ from spectheory.files import write_whole
 
 FILE = Path(__file__).with_suffix(".json")
 PROMPT = "def read_lines(path):\n    "
-TOKENS, SEED, REPEATS = 16, 20, 200
+TOKENS, SEED, REPEATS = 16, 20, 400
 DRAFTS, BRANCHES = 4, 3
 """Depth of the drafts of a call, and chains of a batch."""
 METHODS = ("plain", "token", "batch")

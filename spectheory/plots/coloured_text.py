@@ -8,7 +8,8 @@ from typing import Any
 
 from spectheory.errors import load_extra
 from spectheory.plots.style import BLACK, GREY, Figure, titled
-from spectheory.prediction.where import OneText, Where
+from spectheory.prediction.where import Where
+from spectheory.prediction.where_text import OneText
 
 COLUMNS, LEAST, MOST_LINES = 92, 74, 40
 """Letters of a line at most and at least, and lines at most; what follows is cut off, and the picture says so."""

@@ -27,7 +27,8 @@ from spectheory.plots.style import (
     save_figure,
     titled,
 )
-from spectheory.prediction.where import Group, Where
+from spectheory.prediction.where import Where
+from spectheory.prediction.where_groups import Group
 
 SIZE = (10.6, 7.4)
 SEEN = 0.01

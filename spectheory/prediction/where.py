@@ -6,10 +6,9 @@ at a token if it ends there with a rejection: had that draft been accepted, the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,8 @@ from spectheory.prediction.at_starts import Starts
 from spectheory.prediction.over_prompts import Prompts, ratio
 from spectheory.prediction.prediction import Plan, Prediction
 from spectheory.prediction.shape_calls import BestTree
-from spectheory.prediction.where_classes import classes_by_frequency, classes_by_string
+from spectheory.prediction.where_groups import Group, contexts, lost_by_class, lost_by_id, positions, started
+from spectheory.prediction.where_text import OneText, one_text
 from spectheory.trace import Trace
 from spectheory.trace.strings import TokenStrings
 from spectheory.verification import PathRule
@@ -30,8 +30,6 @@ from spectheory.verification.by_start import within
 Floats = NDArray[np.float64]
 LENGTHS = (1, 2, 4, 8, 16, 32)
 """Chain lengths whose acceptance by depth is compared."""
-BINS, COSTLIEST = 8, 10
-"""Bins of positions at most; rows of a list of tokens."""
 
 
 @dataclass(frozen=True)
@@ -46,43 +44,6 @@ class AtDepths:
     survival: tuple[Interval, ...]
     conditional: tuple[Interval, ...]
     everywhere: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class Group:
-    """Some tokens of the texts, and the calls that start, or are lost, at them.
-
-    `calls` are expected; `share` is their share of all such calls. `rate` is tokens per call for calls that start
-    there with room for all their drafts (for all calls, where none has); of classes of tokens it is lost calls per
-    token.
-    """
-
-    name: str
-    tokens: int
-    calls: float
-    share: Interval
-    rate: Interval
-
-
-@dataclass(frozen=True)
-class Costly:
-    """A token of a text where calls are lost: its row, position, string, what stands around it, expected calls."""
-
-    position: int
-    token: str
-    before: str
-    after: str
-    lost: float
-
-
-@dataclass(frozen=True)
-class OneText:
-    """One text token by token: its strings, and the probability that each token is output as an accepted draft."""
-
-    id: str
-    tokens: tuple[str, ...]
-    accepted: tuple[float, ...]
-    costliest: tuple[Costly, ...]
 
 
 @dataclass(frozen=True)
@@ -181,11 +142,11 @@ def where(
         depths=tuple(
             _depths(prompts, each, at) for each, at in zip(several, by_shape, strict=True) if at.counted.sum() > 0
         ),
-        by_position=tuple(_started(prompts, starts, _positions(trace))),
-        by_context=tuple(_started(prompts, starts, _contexts(trace))),
-        classes=tuple(_classes(prompts, rejected, trace, strings)),
-        ids=tuple(_ids(prompts, rejected, trace, strings)),
-        text=_text(trace, strings, rejected, rejected + full, int(prefill_emits_token)),
+        by_position=tuple(started(prompts, starts, positions(trace))),
+        by_context=tuple(started(prompts, starts, contexts(trace))),
+        classes=tuple(lost_by_class(prompts, rejected, trace, strings)),
+        ids=tuple(lost_by_id(prompts, rejected, trace, strings)),
+        text=one_text(trace, strings, rejected, rejected + full, int(prefill_emits_token)),
         named=strings.source if strings else None,
     )
 
@@ -207,91 +168,3 @@ def _depths(prompts: Prompts, shape: Shape, starts: Starts) -> AtDepths:
         tuple(ratio(each, before, limits=(0.0, 1.0)) for before, each in pairwise(sums) if before[0] > 0),
         tuple(survival[starts.whole].mean(axis=0).tolist()),
     )
-
-
-def _positions(trace: Trace) -> NDArray[np.int64]:
-    """The place of each token in its text, from 0."""
-    lengths = trace.lengths
-    return np.arange(len(trace)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-
-
-def _contexts(trace: Trace) -> NDArray[np.int64] | None:
-    """Tokens before each token, the prompt's included; None where a prompt's length is not known."""
-    known = [text.prompt_tokens for text in trace.texts]
-    prompts = [tokens for tokens in known if tokens is not None]
-    return _positions(trace) + np.repeat(prompts, trace.lengths) if len(prompts) == len(known) else None
-
-
-def _started(prompts: Prompts, starts: Starts, places: NDArray[np.int64] | None) -> Iterator[Group]:
-    """Bins of equal width, a power of two, with the calls that start in each."""
-    if places is None:
-        return
-    width = 1
-    while (int(places.max()) - int(places.min())) // width >= BINS:
-        width *= 2
-    bins = places // width
-    for number in np.unique(bins).tolist():
-        inside = bins == number
-        calls, whole = prompts.sum_rows(starts.visits * inside), starts.counted * inside
-        if calls[0] > 0:
-            share = ratio(calls, prompts.sum_rows(starts.visits), limits=(0.0, 1.0))
-            among = whole if whole.any() else starts.visits * inside
-            limits = (1.0, starts.survival.shape[1] + 1.0)
-            rate = ratio(prompts.sum_rows(among * starts.tokens), prompts.sum_rows(among), limits=limits)
-            name = f"{number * width}-{(number + 1) * width - 1}" if width > 1 else str(number)
-            yield Group(name, int(inside.sum()), float(calls[0]), share, rate)
-
-
-def _classes(prompts: Prompts, lost: Floats, trace: Trace, strings: TokenStrings | None) -> Iterator[Group]:
-    """The calls lost at the tokens of each class."""
-    if "token" not in trace.columns:
-        return
-    tokens = np.asarray(trace.columns["token"], dtype=np.int64)
-    firsts = np.cumsum(trace.lengths) - trace.lengths
-    of_token, names = classes_by_string(tokens, firsts, strings) if strings else classes_by_frequency(tokens)
-    for number, name in enumerate(names):
-        yield _lost(prompts, lost, of_token == number, name)
-
-
-def _ids(prompts: Prompts, lost: Floats, trace: Trace, strings: TokenStrings | None) -> Iterator[Group]:
-    """The ids at which most calls are lost."""
-    if "token" not in trace.columns:
-        return
-    tokens = np.asarray(trace.columns["token"], dtype=np.int64)
-    ids, which = np.unique(tokens, return_inverse=True)
-    sums = np.bincount(which, lost, len(ids))
-    for place in np.argsort(-sums, kind="stable")[:COSTLIEST].tolist():
-        if sums[place] > 0:
-            yield _lost(prompts, lost, which == place, _named(int(ids[place]), strings))
-
-
-def _lost(prompts: Prompts, lost: Floats, inside: NDArray[np.bool_], name: str) -> Group:
-    calls, every = prompts.sum_rows(lost * inside), prompts.sum_rows(lost)
-    share = ratio(calls, every, limits=(0.0, 1.0)) if every[0] > 0 else Interval.estimate(0.0)
-    rate = ratio(calls, prompts.sum_rows(inside), limits=(0.0, 1.0))
-    return Group(name, int(inside.sum()), float(calls[0]), share, rate)
-
-
-def _text(trace: Trace, strings: TokenStrings | None, lost: Floats, ended: Floats, prefilled: int) -> OneText:
-    """The text whose lost calls per token are the median of those at least half as long as the longest."""
-    ends = np.cumsum(trace.lengths)
-    sums = np.add.reduceat(lost, ends - trace.lengths) / trace.lengths
-    long = np.flatnonzero(2 * trace.lengths >= trace.lengths.max())
-    number = int(long[np.argsort(sums[long], kind="stable")[(len(long) - 1) // 2]])
-    rows = np.arange(ends[number] - trace.lengths[number], ends[number])
-    ids: Sequence[Any] = trace.columns["token"][rows].tolist() if "token" in trace.columns else [None] * len(rows)
-    names = tuple(f"#{i}" if token is None else _named(token, strings) for i, token in enumerate(ids))
-    here = lost[rows]
-    top = [i for i in np.argsort(-here, kind="stable")[:COSTLIEST].tolist() if here[i] > 0]
-    glue = "" if strings else " "
-    costly = [
-        Costly(i, names[i], glue.join(names[max(i - 8, 0) : i]), glue.join(names[i + 1 : i + 5]), float(here[i]))
-        for i in top
-    ]
-    accepted = np.clip(1 - ended[rows], 0.0, 1.0)
-    accepted[-1:] = accepted[:prefilled] = 0.0  # the last call ends there; a prompt's own pass drafts nothing
-    return OneText(trace.texts[number].id, names, tuple(accepted.tolist()), tuple(costly))
-
-
-def _named(token: int, strings: TokenStrings | None) -> str:
-    return strings[token] if strings else str(token)

@@ -7,7 +7,9 @@ from dataclasses import asdict
 from typing import Any
 
 from spectheory.intervals import Interval
-from spectheory.prediction.where import AtDepths, Costly, Group, Where
+from spectheory.prediction.where import AtDepths, Where
+from spectheory.prediction.where_groups import Group
+from spectheory.prediction.where_text import Costly
 from spectheory.reports.base import Report
 from spectheory.reports.table import Column, Row, Table
 
