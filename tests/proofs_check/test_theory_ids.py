@@ -24,6 +24,7 @@ IDS = (
     *(f"C{i}" for i in range(1, 6)),
     "§9",
     "§10",
+    "§13",
 )
 """Every statement of the theory."""
 
