@@ -47,7 +47,7 @@ def ending(sizes: Sizes, rounds: int) -> Callable[[Effort], Iterator[Case]]:
 
 def whole(effort: Effort) -> Iterator[Case]:
     """Random models whose texts end at a length alone."""
-    return random_chains(effort, SMALL, 3)
+    return random_chains(effort, SMALL, 2)
 
 
 # Drafts and costs that depend on the text

@@ -14,12 +14,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from proofs_check.agreement.path_cases import CHAINS, RANKED, TREES, RankTwin, SurvivalOf, chain, survival_by_tree
-from proofs_check.algorithms.enumeration import Pmf, Prefix, Table, text_law
+from proofs_check.agreement.path_cases import (
+    CHAINS,
+    RANKED,
+    TREES,
+    PathTwin,
+    RankTwin,
+    SurvivalOf,
+    chain,
+    survival_by_tree,
+)
+from proofs_check.algorithms.enumeration import Decoding, Pmf, Prefix, Table, given_text, output_law, text_law
 from proofs_check.algorithms.tree_enumeration import Tree
 from proofs_check.statement.arithmetic import floats
-from proofs_check.statement.claims import Compared, at_most, computed
-from proofs_check.twins.path_theorem import Survival, accepted_law, calls, full_acceptances
+from proofs_check.statement.claims import Compared, at_most, computed, equal
+from proofs_check.twins.path_theorem import Survival, accepted_law, all_calls_law, calls, full_acceptances
 from proofs_check.twins.tree_theorem import depth, leaf_calls, rank_laws, visits
 from spectheory import Trace, drafting, hockey_stick, plan, predict
 from spectheory.prediction import Prediction
@@ -43,6 +52,18 @@ CHECKED = {name: rule for name, rule in RULES.items() if name in CHAINS}
 
 RANK_RULES = {name: rule for name, rule in CHECKED.items() if isinstance(rule, RankRule)}
 """Those with ranks."""
+
+
+def all_calls(twins: Mapping[str, PathTwin], target: Table, draft: Table, k: int, length: int) -> Iterator[Compared]:
+    """The text is the target's; given all of it, the accepted drafts of all calls are independent with §7's laws."""
+    for twin in twins.values():
+        source, q = twin.target(target.__getitem__), draft.__getitem__
+        law = Decoding(twin.algorithm, k, length).law(source, q)
+        texts = text_law(source, length)
+        yield equal(output_law(law), texts)
+        for text in texts:
+            survival = twin.survival(target.__getitem__, q, text)
+            yield equal(given_text(law, text), all_calls_law(survival, k, length))
 
 
 @dataclass(frozen=True)

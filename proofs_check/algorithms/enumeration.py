@@ -56,7 +56,7 @@ def draft_paths(draft: Model, prefix: Prefix, k: int) -> Iterator[tuple[Prefix, 
     return iter(paths)
 
 
-def _add(law: CallLaw, accepted: Prefix, last: Pmf, weight: Fraction) -> None:
+def add_outputs(law: CallLaw, accepted: Prefix, last: Pmf, weight: Fraction) -> None:
     """Add the outputs of a call that accepts the drafts `accepted` and draws its last token from `last`."""
     for token, share in enumerate(last):
         if weight * share > 0:
@@ -72,9 +72,9 @@ def token_verification(target: Model, draft: Model, prefix: Prefix, k: int) -> C
             p, q = target(prefix + path[:i]), draft(prefix + path[:i])
             accept = min(Fraction(1), p[token] / q[token])
             if accept < 1:
-                _add(law, path[:i], normalised(positive_part(p, q)), alive * (1 - accept))
+                add_outputs(law, path[:i], normalised(positive_part(p, q)), alive * (1 - accept))
             alive *= accept
-        _add(law, path, target(prefix + path), alive)
+        add_outputs(law, path, target(prefix + path), alive)
     return law
 
 
@@ -87,21 +87,27 @@ def block_verification(target: Model, draft: Model, prefix: Prefix, k: int) -> C
     """
     law: CallLaw = {}
     for path, weight in draft_paths(draft, prefix, k):
-        running = [Fraction(1)]
-        for i, token in enumerate(path):
-            before = prefix + path[:i]
-            running.append(min(Fraction(1), running[i] * target(before)[token] / draft(before)[token]))
-        unmarked_above = Fraction(1)
-        for depth in range(k, -1, -1):
-            after = prefix + path[:depth]
-            last = target(after) if depth == k else positive_part(target(after), draft(after), running[depth])
-            marked = running[k] if depth == k else _block_mark(running[depth], sum(last, Fraction(0)))
-            if depth == 0:
-                marked = Fraction(1)  # no depth marked: nothing accepted
-            if weight * unmarked_above * marked > 0:
-                _add(law, path[:depth], normalised(last), weight * unmarked_above * marked)
-            unmarked_above *= 1 - marked
+        for depth, last, share in block_judged(target, draft, prefix, path):
+            add_outputs(law, path[:depth], last, weight * share)
     return law
+
+
+def block_judged(target: Model, draft: Model, prefix: Prefix, path: Prefix) -> Iterator[tuple[int, Pmf, Fraction]]:
+    """What block verification does with one run of drafts: accepted, law of the token after them, probability."""
+    k, running = len(path), [Fraction(1)]
+    for i, token in enumerate(path):
+        before = prefix + path[:i]
+        running.append(min(Fraction(1), running[i] * target(before)[token] / draft(before)[token]))
+    unmarked_above = Fraction(1)
+    for depth in range(k, -1, -1):
+        after = prefix + path[:depth]
+        last = target(after) if depth == k else positive_part(target(after), draft(after), running[depth])
+        marked = running[k] if depth == k else _block_mark(running[depth], sum(last, Fraction(0)))
+        if depth == 0:
+            marked = Fraction(1)  # no depth marked: nothing accepted
+        if unmarked_above * marked > 0:
+            yield depth, normalised(last), unmarked_above * marked
+        unmarked_above *= 1 - marked
 
 
 def _block_mark(running: Fraction, excess: Fraction) -> Fraction:
@@ -130,7 +136,7 @@ def coupled_verification(coupling: Coupling) -> Rule:
                         law[key] = law.get(key, Fraction(0)) + weight * share
             alive = going
         for path, weight in alive:
-            _add(law, path, target(prefix + path), weight)
+            add_outputs(law, path, target(prefix + path), weight)
         return law
 
     return call

@@ -154,7 +154,7 @@ def drawn_tree(tree: Tree, report: Report = len, *, replacement: bool = True) ->
     def call(target: Model, draft: Model, prefix: Prefix, k: int) -> CallLaw:
         law: CallLaw = {}
         cut = frozenset(path for path in tree if len(path) <= k)
-        for tokens, drawn in _drafted(draft, prefix, cut, replacement):
+        for tokens, drawn in drafted_trees(draft, prefix, cut, replacement):
             for output, node, share in _verified(target, draft, prefix, cut, tokens, replacement):
                 key = (output, report(node))
                 law[key] = law.get(key, Fraction(0)) + drawn * share
@@ -167,13 +167,13 @@ Drafts = Mapping[Path, int]
 """The token drafted at every node."""
 
 
-def _without(q: Pmf, gone: Prefix) -> Pmf:
+def without(q: Pmf, gone: Prefix) -> Pmf:
     """The draft without its rejected tokens, uniform over the others when none of them has mass."""
     left = tuple(Fraction(0) if x in gone else share for x, share in enumerate(q))
     return normalised(left if sum(left) > 0 else tuple(Fraction(int(x not in gone)) for x in range(len(q))))
 
 
-def _drafted(draft: Model, prefix: Prefix, tree: Tree, replacement: bool) -> Iterator[tuple[Drafts, Fraction]]:
+def drafted_trees(draft: Model, prefix: Prefix, tree: Tree, replacement: bool) -> Iterator[tuple[Drafts, Fraction]]:
     """Every way to draw the tokens of all nodes, with its probability."""
     drafts: list[tuple[dict[Path, int], Fraction]] = [({}, Fraction(1))]
     for node in nodes_of(tree)[1:]:
@@ -185,7 +185,7 @@ def _drafted(draft: Model, prefix: Prefix, tree: Tree, replacement: bool) -> Ite
                 gone = tuple(tokens[sibling] for sibling in children(tree, node[:-1]) if sibling < node)
                 if len(gone) == len(q):
                     raise ValueError("more siblings than tokens")
-                q = _without(q, gone)
+                q = without(q, gone)
             longer += [({**tokens, node: x}, weight * share) for x, share in enumerate(q) if share > 0]
         drafts = longer
     return iter(drafts)
@@ -203,7 +203,7 @@ def _verified(
         tried: Prefix = ()
         for child in children(tree, node):
             x = tokens[child]
-            proposal = q if replacement else _without(q, tried)
+            proposal = q if replacement else without(q, tried)
             accept = min(Fraction(1), residual[x] / proposal[x])
             if accept > 0:
                 waiting.append((child, alive * accept))

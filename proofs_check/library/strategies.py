@@ -197,3 +197,10 @@ def _grown(steps: list[tuple[int, int]]) -> frozenset[tuple[int, ...]]:
     for parent, rank in steps:
         nodes.append((*nodes[parent % len(nodes)], rank))
     return frozenset(nodes[1:])
+
+
+def plain_pairs(tokens: int = 2, largest: int = 12) -> st.SearchStrategy[dict[str, Pmf]]:
+    """A case {p, q} of pmfs with small whole weights, zeros included: cheap where a case is a whole decoding."""
+    weights = st.lists(st.integers(0, largest), min_size=tokens, max_size=tokens).filter(any)
+    pmf = weights.map(lambda each: tuple(Fraction(weight, sum(each)) for weight in each))
+    return st.fixed_dictionaries({"p": pmf, "q": pmf})

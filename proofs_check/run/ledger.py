@@ -15,7 +15,7 @@ from proofs_check import theorems
 from proofs_check.evidence.entries import Entry
 from spectheory.errors import SettingError
 
-SECTIONS = "DARHSTBY§C"
+SECTIONS = "DARHSTBY§CV"
 """Statements are listed section by section; within one by number, refuted look-alikes after what they resemble."""
 
 

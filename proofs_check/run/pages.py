@@ -13,6 +13,7 @@ from pathlib import Path
 from proofs_check.evidence.entries import Entry, Evidence
 from proofs_check.evidence.symbolic import in_parts, parts
 from proofs_check.run.ledger import ledger
+from proofs_check.run.papers import named_statements
 from proofs_check.run.report import WORDS
 from proofs_check.statement.findings import KINDS, Effort
 
@@ -45,7 +46,8 @@ def page() -> str:
     steps = [step for entry in entries for evidence in entry.evidence for step in evidence.steps]
     counts = f"Steps of all proofs, each counted once: {in_parts(parts(steps))}."
     sections = (line for entry in entries for line in _section(entry))
-    return HEAD + "\n".join([counts, "", *_table(entries), "", *sections]) + "\n"
+    papers = named_statements({entry.id: _anchor(entry) for entry in entries})
+    return HEAD + "\n".join([counts, "", *_table(entries), "", *papers, "", *sections]) + "\n"
 
 
 def _table(entries: list[Entry]) -> Iterator[str]:

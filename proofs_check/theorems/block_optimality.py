@@ -153,7 +153,7 @@ ENTRIES = (
                     "also with a memory of all earlier calls) is V to 1e-8",
                     partial(optimal, block_masses),
                 ),
-                cases(LONG, 6),
+                cases(LONG, 4),
                 over=MODELS,
                 wrong=Claim("it is token verification's", partial(optimal, token_masses)),
             ),

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from itertools import product
 from typing import Any
 
 from proofs_check.agreement.all_calls import CALLS
-from proofs_check.agreement.path_agreement import RANK_RULES, rank_columns, survivals
+from proofs_check.agreement.path_agreement import RANK_RULES, all_calls, rank_columns, survivals
 from proofs_check.agreement.path_cases import (
     CHAINS,
     RANKED,
@@ -24,8 +23,9 @@ from proofs_check.agreement.path_cases import (
     random_chains,
     started,
 )
+from proofs_check.agreement.whole_calls import turned
 from proofs_check.algorithms.copied_drafts import copying, repeated
-from proofs_check.algorithms.enumeration import Decoding, Model, Pmf, Table, given_text, output_law, text_law
+from proofs_check.algorithms.enumeration import Decoding, Pmf, Table, output_law, text_law
 from proofs_check.algorithms.lossless_calls import most_accepted
 from proofs_check.algorithms.tree_enumeration import Tree, node_number
 from proofs_check.algorithms.tree_enumeration import given_text as ends_given_text
@@ -37,22 +37,9 @@ from proofs_check.proofs.path_proofs import BLOCK, LARGEST, POSITIONS
 from proofs_check.statement.arithmetic import shares, smaller
 from proofs_check.statement.claims import Case, Claim, Compared, at_most, equal
 from proofs_check.statement.findings import Effort
-from proofs_check.twins.path_theorem import all_calls_law
 from proofs_check.twins.tree_theorem import RankLaw, all_ends_law, depth, rank_laws
 
 # Whole algorithms
-
-
-def all_calls(twins: Mapping[str, PathTwin], target: Table, draft: Table, k: int, length: int) -> Iterator[Compared]:
-    """The text is the target's; given all of it, the accepted drafts of all calls are independent with §7's laws."""
-    for twin in twins.values():
-        source, q = twin.target(target.__getitem__), draft.__getitem__
-        law = Decoding(twin.algorithm, k, length).law(source, q)
-        texts = text_law(source, length)
-        yield equal(output_law(law), texts)
-        for text in texts:
-            survival = twin.survival(target.__getitem__, q, text)
-            yield equal(given_text(law, text), all_calls_law(survival, k, length))
 
 
 def ends(given: RankLaw, twin: RankTwin, tree: Tree, target: Table, draft: Table, length: int) -> Iterator[Compared]:
@@ -102,7 +89,7 @@ PUBLIC = {
 }
 """Calculators by their module; the front door's are named below."""
 
-TOKEN_FOR_BLOCK = replace(CHAINS["block"], survival=CHAINS["token"].survival)
+PRODUCT_TWIN = {"block": replace(CHAINS["block"], survival=CHAINS["token"].survival)}
 SINGLE = {name: twin for name, twin in CHAINS.items() if name != "block"}
 TEXTS = "over random models of any order without stationarity, zeros included, and edges"
 
@@ -136,16 +123,9 @@ def traced(effort: Effort) -> Iterator[Case]:
     yield from random_chains(effort, ((2, 3, 1), (2, 3, 3), (3, 2, 2)), 3)
 
 
-def turning(pmf: Pmf) -> Model:
-    """A model made of one pmf: it is turned by the tokens before, so that every prefix matters."""
-    return lambda prefix: tuple(pmf[(x + sum(prefix)) % len(pmf)] for x in range(len(pmf)))
-
-
-def turned(twins: Mapping[str, PathTwin], p: Pmf, q: Pmf) -> Iterator[Compared]:
+def of_turned(twins: Mapping[str, PathTwin], p: Pmf, q: Pmf) -> Iterator[Compared]:
     """The same for models made of a pair of pmfs, texts of two tokens, two drafts."""
-    prefixes = [prefix for n in range(4) for prefix in product(range(len(p)), repeat=n)]
-    target, draft = ({prefix: turning(pmf)(prefix) for prefix in prefixes} for pmf in (p, q))
-    return all_calls(twins, target, draft, k=2, length=2)
+    return all_calls(twins, *turned(p, q), k=2, length=2)
 
 
 SAYS = "the text is the target's, and given all of it the calls are independent with"
@@ -159,7 +139,7 @@ BLOCKS = Claim(
     partial(all_calls, {"block": CHAINS["block"]}),
 )
 
-PRODUCT = Claim("block verification has the product of min(1, rho)", partial(all_calls, {"block": TOKEN_FOR_BLOCK}))
+PRODUCT = Claim("block verification has the product of min(1, rho)", partial(all_calls, PRODUCT_TWIN))
 
 MAIN = {name: CHAINS[name] for name in ("token", "block", "race")}
 
@@ -260,10 +240,10 @@ EVIDENCE = (
         wrong=Claim("it is token verification's", partial(largest, CHAINS["token"].survival)),
     ),
     searched(
-        Claim("token, block and race verification as above", partial(turned, MAIN)),
+        Claim("token, block and race verification as above", partial(of_turned, MAIN)),
         lambda: exact_pairs(3),
         over="models that turn one pair of pmfs on 2 or 3 tokens, weights from 0 to 1e30",
-        wrong=Claim("block verification has the product of min(1, rho)", partial(turned, {"block": TOKEN_FOR_BLOCK})),
+        wrong=Claim("block verification has the product of min(1, rho)", partial(of_turned, PRODUCT_TWIN)),
     ),
     agreement(
         Claim("the library's a(x) and survival of every rule in RULES, at every start", partial(survivals, stated)),

@@ -7,6 +7,7 @@ among its children by the model's pmf after it.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -32,7 +33,8 @@ class Reader:
     """
 
     def __init__(self, network: Any, vocabulary: int, prompts: Sequence[Sequence[int]]) -> None:
-        self._network, self._vocabulary, self._cache = network, vocabulary, None
+        self._network, self._vocabulary = network, vocabulary
+        self._cache: Any = None
         self.lengths = np.array([len(prompt) for prompt in prompts])
         width = int(self.lengths.max())
         padding = (width - self.lengths)[:, None]
@@ -54,6 +56,16 @@ class Reader:
     def branch(self, tokens: Tokens, places: Tokens, visible: Bools) -> Floats:
         """Read one token ``[rows]`` at a place of its own; ``visible [rows, slots]`` is what it sees, itself too."""
         return self._read(tokens[:, None], places[:, None], visible[:, None, :])
+
+    def select(self, rows: Tokens) -> Reader:
+        """A reader of some of the texts, each as often as it is named, with a cache of its own."""
+        import torch
+
+        other = copy.copy(self)
+        other._cache = copy.deepcopy(self._cache)
+        other._cache.batch_select_indices(torch.from_numpy(rows))
+        other.first, other.lengths, other.filled = self.first[rows], self.lengths[rows], self.filled[rows]
+        return other
 
     def _read(self, tokens: Tokens, places: Tokens, visible: Bools) -> Floats:
         import torch
@@ -99,6 +111,18 @@ def inverted(pmfs: Floats, uniforms: Floats) -> Tokens:
     return np.minimum(below.sum(axis=-1), pmfs.shape[-1] - 1)
 
 
+class Trees(NamedTuple):
+    """Trees ``[rows, capacity]``, nodes in the order in which they were taken.
+
+    ``weights [models, rows, capacity]``: probability of each prefix, under the model that chose first. ``parents``: the
+    number of the node above, -1 the root. ``tokens``: the last token of each prefix.
+    """
+
+    weights: Floats
+    parents: Tokens
+    tokens: Tokens
+
+
 def grow(reader: Reader, roots: Floats, starts: Tokens, capacity: int) -> Floats:
     """Grow in each row the best tree after the first ``starts [rows]`` tokens of its text: best-first, one by one.
 
@@ -107,22 +131,33 @@ def grow(reader: Reader, roots: Floats, starts: Tokens, capacity: int) -> Floats
     Returns array ``[rows, capacity]``: the weights of the prefixes, in the order in which they are taken; of equal ones
     the child of the parent taken first, then the lowest token.
     """
-    rows, tokens = roots.shape
+    return grow_beside([reader], [roots], starts, capacity).weights[0]
+
+
+def grow_beside(readers: Sequence[Reader], roots: Sequence[Floats], starts: Tokens, capacity: int) -> Trees:
+    """The same trees, chosen by the first of several models that have read the same texts; all of them weigh the nodes.
+
+    - ``roots``: each model's pmfs ``[rows, V]`` at the starts.
+    """
+    reader, (rows, tokens) = readers[0], roots[0].shape
     row, roots_at = np.arange(rows), reader.lengths + starts
     before = reader.filled & (np.cumsum(reader.filled, axis=1) <= roots_at[:, None])
-    waiting = np.full((rows, capacity, tokens), -1.0)
-    waiting[:, 0] = roots
+    waiting = np.full((len(readers), rows, capacity, tokens), -1.0)
+    waiting[:, :, 0] = roots
     ways, depths = np.zeros((rows, capacity, capacity), dtype=bool), np.zeros((rows, capacity), np.int64)
-    taken = np.empty((rows, capacity))
+    taken, parents = np.empty((len(readers), rows, capacity)), np.empty((rows, capacity), np.int64)
+    chosen = np.empty_like(parents)
     for number in range(1, capacity + 1):
-        parent, token = np.divmod(waiting.reshape(rows, -1).argmax(axis=1), tokens)
-        taken[:, number - 1] = waiting[row, parent, token]
-        waiting[row, parent, token] = -1.0
+        parent, token = np.divmod(waiting[0].reshape(rows, -1).argmax(axis=1), tokens)
+        taken[:, :, number - 1] = waiting[:, row, parent, token]
+        parents[:, number - 1], chosen[:, number - 1] = parent - 1, token
+        waiting[0, row, parent, token] = -1.0
         if number == capacity:
             break
         ways[:, number], depths[:, number] = ways[row, parent], depths[row, parent] + 1
         ways[:, number, number - 1] = True
         visible = np.hstack([before, ways[:, number, :number]])
-        pmfs = reader.branch(token, roots_at + depths[:, number] - 1, visible)
-        waiting[:, number] = taken[:, number - 1, None] * pmfs
-    return taken
+        for one, weight, below in zip(readers, taken, waiting, strict=True):
+            pmfs = one.branch(token, roots_at + depths[:, number] - 1, visible)
+            below[:, number] = weight[:, number - 1, None] * pmfs
+    return Trees(taken, parents, chosen)

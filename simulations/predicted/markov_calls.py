@@ -6,6 +6,7 @@ calls left after n tokens depend on the last token alone, on the mean over texts
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,9 +60,21 @@ def markov_calls(
     if isinstance(rule, BlockVerification):
         ends = _block_ends(models, length, tree)
     else:
-        ends = _tree_ends(rule, models, np.asarray(target), length, tree)
+        none = np.zeros((models.target.shape[1], 2))  # first and second moment
+        ends = _tree_ends(rule, models, np.asarray(target), length, tree, none, _one_more)
     mean, square = np.asarray(initial, dtype=np.float64) @ ends
     return MarkovCalls(float(mean), float(square - mean**2))
+
+
+def markov_call_law(rule: PathRule, target: Any, draft: Any, initial: Any, *, length: int, tree: Tree) -> Floats:
+    """P(calls = t), t = 0..length, of a text, by a rule that decides position by position (§7, exact); arguments as
+    above.
+    """
+    models = _models(rule, target, draft, None)
+    done = np.eye(1, length + 1).repeat(models.target.shape[1], axis=0)
+    return np.asarray(initial, dtype=np.float64) @ _tree_ends(
+        rule, models, np.asarray(target), length, tree, done, lambda later: np.roll(later, 1, axis=1)
+    )
 
 
 def _models(rule: PathRule, target: Any, draft: Any, following: Any) -> Models:
@@ -106,8 +119,16 @@ def rank_laws(rule: PathRule, target: Any, draft: Any, most: int) -> Floats:
     return np.where(p > 0, laws, 0.0)
 
 
-def _tree_ends(rule: PathRule, models: Models, target: Floats, length: int, tree: Tree) -> Floats:
-    """First and second moment ``[S, 2]`` of the calls of a text from each state.
+def _tree_ends(
+    rule: PathRule,
+    models: Models,
+    target: Floats,
+    length: int,
+    tree: Tree,
+    ends: Floats,
+    one_more: Callable[[Floats], Floats],
+) -> Floats:
+    """What is known of the calls of a text from each state, ``[S, m]``: `ends` of none, `one_more` of one call more.
 
     With v the node that a call has reached, X the calls after it and D those from its end on:
     X_v(n) = sum over children of P(R = r | y) X_vr(n + 1), plus, where the rank is none of theirs, D(n + 1).
@@ -118,7 +139,7 @@ def _tree_ends(rule: PathRule, models: Models, target: Floats, length: int, tree
     place = {path: i for i, path in enumerate(nodes)}
     kin = {rank: [v for v in nodes[1:] if v[-1] == rank] for rank in range(1, tree.max_rank + 1)}
     states = models.target.shape[1]
-    ends, inside = np.zeros((states, 2)), np.zeros((len(nodes), states, 2))
+    inside = np.repeat(ends[None], len(nodes), axis=0)
     for n in range(length - 1, -1, -1):
         if n == length - 1 or steps > 1:
             text = models.target[min(n, steps - 1)]
@@ -127,10 +148,10 @@ def _tree_ends(rule: PathRule, models: Models, target: Floats, length: int, tree
         now = np.repeat((plain @ ends)[None], len(nodes), axis=0)
         for rank, move in accepted.items():
             gains = np.concatenate([inside[place[v]] - ends for v in kin[rank]], axis=1)
-            moved = (move @ gains).reshape(states, -1, 2)
+            moved = (move @ gains).reshape(states, -1, ends.shape[1])
             for i, v in enumerate(kin[rank]):
                 now[place[v[:-1]]] += moved[:, i]
-        inside, ends = now, _one_more(now[0])
+        inside, ends = now, one_more(now[0])
     return ends
 
 

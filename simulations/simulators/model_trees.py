@@ -68,6 +68,13 @@ def builtin_target() -> Target:
 
 def trees_of(target: Target, parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
     """The same of any target."""
+    checked(target, parameters)
+    parts = [_trials(target, parameters, min(TOGETHER, trials - done), state) for done in range(0, trials, TOGETHER)]
+    return Tally.of(trials, samples={name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
+
+
+def checked(target: Target, parameters: Mapping[str, Any]) -> None:
+    """Refuse capacities, thresholds and starts that do not fit."""
     capacities, starts = parameters["capacities"], parameters["starts"]
     if len(parameters["thresholds"]) != len(capacities) or sorted(set(capacities)) != capacities or capacities[0] < 1:
         raise SettingError(
@@ -79,8 +86,6 @@ def trees_of(target: Target, parameters: Mapping[str, Any], trials: int, state: 
             limit=f"needs starts >= 1, and prompt, start and tree must fit {target.window} tokens",
             remedy="lower one of them",
         )
-    parts = [_trials(target, parameters, min(TOGETHER, trials - done), state) for done in range(0, trials, TOGETHER)]
-    return Tally.of(trials, samples={name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
 
 
 def _trials(target: Target, parameters: Mapping[str, Any], trials: int, state: Words) -> dict[str, Floats]:

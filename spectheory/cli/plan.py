@@ -27,15 +27,18 @@ from spectheory.deployment import (
     Distance,
     Draft,
     EngineSettings,
+    LockStepChoice,
     Ranking,
     best_lengths,
     break_even,
     check_comparable,
     distances,
     engine_settings,
+    lock_step_lengths,
     rank_drafts,
     without_method,
 )
+from spectheory.deployment.lock_step import MOST_TOGETHER
 from spectheory.drafting import Stopped
 from spectheory.limits.claims import BY_START, WHOLE_DECODING
 from spectheory.plots.deployment import write_batches, write_ranking
@@ -113,6 +116,7 @@ def _answer(question: PlanOptions, drafts: list[Draft], rules: list[PathRule] | 
         distances=_distances(best, chain),
         chain=chain,
         batches=batches,
+        lock_step=_lock_step(question, chain, batches),
         engines=engines,
         notes=_of_lengths(drafts, readings) if readings else _notes(question, drafts, ranking, engines),
         recorded=readings,
@@ -143,6 +147,16 @@ def _batches(question: PlanOptions, chain: Candidate) -> list[BatchChoice]:
         batches=sorted(set(question.batch or BATCHES)),
         contexts=sorted(set(question.context or [DEFAULT_CONTEXT])),
     )
+
+
+def _lock_step(question: PlanOptions, chain: Candidate, choices: Sequence[BatchChoice]) -> list[LockStepChoice]:
+    """Lock-step batches of the same sizes, as far as they are planned."""
+    cost, batches = chain.draft.cost, sorted({choice.batch for choice in choices if choice.batch <= MOST_TOGETHER})
+    if not batches or not isinstance(cost, Roofline):
+        return []
+    contexts = sorted({choice.context for choice in choices})
+    ks = range(1, question.k_max + 1)
+    return lock_step_lengths(chain.draft.trace, chain.prediction.rule, cost, ks=ks, batches=batches, contexts=contexts)
 
 
 def _tree_rules(question: PlanOptions, drafts: Sequence[Draft], rules: Sequence[PathRule] | None) -> list[RankRule]:
@@ -220,4 +234,4 @@ def _paste(engines: Sequence[EngineSettings]) -> None:
 
 def _figures(answer: DeploymentAnswer, out: Path) -> list[Path]:
     written = write_ranking(answer.ranking, out)
-    return [*written, *write_batches(answer.batches, out)] if answer.batches else written
+    return [*written, *write_batches(answer.batches, answer.lock_step, out)] if answer.batches else written

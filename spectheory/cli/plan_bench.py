@@ -10,9 +10,9 @@ from spectheory.cli.answer import show
 from spectheory.cli.console import ready_folder
 from spectheory.cli.options import PlanOptions, recorded_files
 from spectheory.cli.shapes import read_rules
-from spectheory.cost.served import ServedFit
+from spectheory.cost.served import ServedCost, ServedFit
 from spectheory.cost.server_fit import fit_server
-from spectheory.deployment import batch_ranges
+from spectheory.deployment import LockStepChoice, batch_ranges, lock_step_lengths
 from spectheory.deployment.exports import Acceptance
 from spectheory.deployment.served import (
     ServedChoice,
@@ -59,7 +59,8 @@ def run_bench_plan(question: PlanOptions) -> None:
     served = served_of(question)
     choices = _choices(question, served)
     basis = f"{served.rule.name} verification on the trace, exact for its texts" if served.trace else OF_RUNS
-    report = served_report(ServedAnswer(choices, served.tokens, served.fit, served.runs, basis))
+    together, texts = _lock_step(served, choices), len(served.trace.texts) if served.trace else 0
+    report = served_report(ServedAnswer(choices, served.tokens, served.fit, served.runs, basis, together, texts))
     show(report, as_json=question.json, file=question.out / "plan.json" if question.out else None)
 
 
@@ -111,6 +112,17 @@ def _choices(question: PlanOptions, served: Served) -> list[ServedChoice]:
     batches, _ = measured_at(served.fit.runs, served.fit)
     asked = sorted(set(question.batch or batches))
     return served_choices(served.fit, served.tokens, asked, _contexts(question, served))
+
+
+def _lock_step(served: Served, choices: Sequence[ServedChoice]) -> list[LockStepChoice]:
+    """Lock-step batches of the same sizes, where the runs timed every number of live texts and a trace has texts."""
+    if served.trace is None or served.fit.batches[0] > 1:
+        return []
+    batches, contexts = (sorted({getattr(choice, name) for choice in choices}) for name in ("batch", "context"))
+    cost, ks = ServedCost(served.fit, 1, contexts[0]), [each.k for each in served.tokens]
+    return lock_step_lengths(
+        served.trace, served.rule, cost, ks=ks, batches=batches, contexts=contexts, prefill_emits_token=True
+    )
 
 
 def _contexts(question: PlanOptions, served: Served) -> list[float]:

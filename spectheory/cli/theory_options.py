@@ -35,7 +35,8 @@ class RulesOptions:
 class BoundsOptions:
     """Upper bounds on tokens per call.
 
-    From moments, pmfs, rank probabilities or a trace.
+    From moments, pmfs, rank probabilities or a trace. Before there is a draft: what entropies say of its acceptance,
+    and what a speed-up needs.
     """
 
     trace: Annotated[Path | None, the.THE_TRACE] = None
@@ -43,6 +44,13 @@ class BoundsOptions:
     mu2: Annotated[float | None, the.MU2] = None
     target_pmf: Annotated[str | None, the.TARGET_PMF] = None
     rank_pmf: Annotated[str | None, the.RANK_PMF] = None
+    target_logprobs: Annotated[Path | None, the.TARGET_LOGPROBS] = None
+    target_nats: Annotated[float | None, the.TARGET_NATS] = None
+    draft_nats: Annotated[float | None, the.DRAFT_NATS] = None
+    vocabulary: Annotated[int | None, the.VOCABULARY] = None
+    need: Annotated[float | None, the.NEED] = None
+    c: Annotated[float | None, the.C] = None
+    k: Annotated[list[int] | None, shown(the.K, "all up to 64")] = None
     nodes: Annotated[list[int] | None, shown(the.NODES, *DEFAULT_NODES)] = None
     chains: Annotated[list[int] | None, the.CHAINS] = None
     trees: Annotated[int | None, the.TREES] = None

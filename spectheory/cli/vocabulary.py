@@ -40,6 +40,9 @@ JUDGED = Argument(
 FORMAT = option("--format", "NAME", TRACE, "Format of a log, as docs/formats.md lists them.")
 TRACES = option("--trace", "NAME=FOLDER", TRACE, "A named trace of `spectheory measure`: drafts of one target, ranked.")
 LOGPROBS = option("--logprobs", "FILE", TRACE, "Another spelling of TRACE, for a log of log-probabilities.")
+TARGET_LOGPROBS = option(
+    "--target-logprobs", "FILE", TRACE, 'The target\'s own scores of text that it sampled: JSON lines with "target".'
+)
 DRAFT_LOG = option("--draft-log", "FILE", TRACE, "The draft's log, where TRACE is a log of the target alone.")
 
 RULE = option("--rule", "RULE", SHAPES, "Verification rule: {rules}, or module:Class of your own.")
@@ -93,6 +96,13 @@ INITIAL = option("--initial", "PMF", PMFS, "Markov chains: pmf of the token befo
 RANK_PMF = option("--rank-pmf", "PMF", PMFS, "P(R = 1), P(R = 2), ... of a position, in the forms of a pmf.")
 MU = option("--mu", "NATS", PMFS, "Mean entropy of the target; with --mu2.")
 MU2 = option("--mu2", "NATS2", PMFS, "Mean of sum p log^2 p, nats squared; with --mu.")
+TARGET_NATS = option(
+    "--target-nats", "NATS", PMFS, "Mean entropy of the target per token, the log of its perplexity on its own text."
+)
+DRAFT_NATS = option(
+    "--draft-nats", "NATS", PMFS, "Mean cross-entropy of a draft per token, on text that the target sampled."
+)
+VOCABULARY = option("--vocabulary", "INT", PMFS, "Tokens of the vocabulary; with --target-nats.")
 TREES = option("--trees", "INT", PMFS, "Random trees grown from the rows of --target-pmf: the value at finite size.")
 FAMILY = option("--family", "NAME", PMFS, "Family of random pmfs, in place of --target-pmf.")
 NGRAMS = option("--text", "FILE", PMFS, "n-grams of a text file, or of a Python module's source, as argparse.")
@@ -100,6 +110,7 @@ ORDER = option("--order", "INT", PMFS, "n of the target's n-grams.")
 DRAFT_ORDER = option("--draft-order", "INT", PMFS, "n of the draft's n-grams.")
 LENGTH = option("--length", "INT", PMFS, "Tokens of a simulated text.")
 
+NEED = option("--need", "FACTOR", COST, "Speed-up that a draft of cost --c is to give: what acceptance it needs.")
 C = option("--c", "RATIO", COST, "Time of a draft step over a target step, in place of latencies.")
 LATENCY = option("--latency", "FILE", COST, "Latency table of `spectheory measure`.")
 PASSES_ALONE = option(

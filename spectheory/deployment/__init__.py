@@ -6,7 +6,9 @@ from spectheory.deployment.candidates import Candidate, Draft
 from spectheory.deployment.distances import Distance, distances
 from spectheory.deployment.engines import ENGINES, EngineSettings, engine_settings, without_method
 from spectheory.deployment.fastest_tree import fastest_tree
+from spectheory.deployment.lock_step import LockStepChoice, lock_step_lengths
 from spectheory.deployment.machine import other_machine
+from spectheory.deployment.needed import Needed, draft_needed
 from spectheory.deployment.ranking import Ranking, check_comparable, rank_drafts
 
 __all__ = [
@@ -18,14 +20,18 @@ __all__ = [
     "Distance",
     "Draft",
     "EngineSettings",
+    "LockStepChoice",
+    "Needed",
     "Ranking",
     "batch_ranges",
     "best_lengths",
     "break_even",
     "check_comparable",
     "distances",
+    "draft_needed",
     "engine_settings",
     "fastest_tree",
+    "lock_step_lengths",
     "other_machine",
     "rank_drafts",
     "without_method",

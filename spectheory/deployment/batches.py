@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Protocol
 
-from spectheory.cost import AffineCost, Roofline
+from spectheory.cost import AffineCost, CostModel, Roofline
+from spectheory.cost.served import ServedCost
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
@@ -63,12 +64,7 @@ def best_lengths(
     >>> [(c.batch, c.k) for c in best_lengths(trace, TokenVerification(), cost, batches=[1, 32, 256])]
     [(1, 3), (32, 3), (256, 0)]
     """
-    if not isinstance(cost, Roofline | AffineCost):
-        raise SettingError(
-            f"{type(cost).__name__} is asked for a table over batches",
-            limit="it knows one batch size and one context",
-            remedy="use a roofline or an affine fit",
-        )
+    check_batches(cost)
     rule.require(trace.columns)
     chains = list(calls_by_shape(trace, rule, [Chain(k) for k in range(1, within(trace.columns, k_max) + 1)]))
     return [
@@ -76,6 +72,16 @@ def best_lengths(
         for context in (contexts if contexts is not None else [cost.context])
         for batch in batches
     ]
+
+
+def check_batches(cost: CostModel) -> None:
+    """Refuse a cost model of one batch size."""
+    if not isinstance(cost, Roofline | AffineCost | ServedCost):
+        raise SettingError(
+            f"{type(cost).__name__} is asked for a table over batches",
+            limit="it knows one batch size and one context",
+            remedy="use a roofline or an affine fit",
+        )
 
 
 class Chosen(Protocol):

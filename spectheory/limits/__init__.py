@@ -1,4 +1,4 @@
-"""Limits: channel (T1), drafts that do not sample (B1-B6), several chains (§12), rejections (Y1-Y4), bias (Y5, Y6).
+"""Limits: channel (T1), drafts that do not sample (B), several chains (§12), rejections and bias (Y), entropies alone.
 
 Shared contract: pmfs, texts and settings are checked once, as the package's docstring says. Bounds on E[X] do not count
 the recovered or bonus token; tokens per call do. Each function names its assumptions. An i.i.d. formula applied to real
@@ -17,6 +17,14 @@ from spectheory.limits.bias import (
 )
 from spectheory.limits.branching import branching_bound, branching_speedup
 from spectheory.limits.channel import tunstall_bound
+from spectheory.limits.cross_entropy import (
+    acceptance_at_least,
+    race_acceptance_at_least,
+    sufficient_divergence,
+    total_variation_at_most,
+)
+from spectheory.limits.first_choices import first_choice_at_least, first_choice_at_most
+from spectheory.limits.imperfect import ImperfectTree, imperfect_tree
 from spectheory.limits.random_trees import random_tree_totals, random_tree_value, stationary_tree_value
 from spectheory.limits.rejections import (
     batch_expected_rejections,
@@ -28,12 +36,15 @@ from spectheory.limits.rejections import (
 )
 from spectheory.limits.renewal import renewal_bound
 from spectheory.limits.several_chains import several_chain_terms, several_chains_bound
+from spectheory.limits.stationary import window_bound
 from spectheory.limits.step_law import StepLaw
 from spectheory.limits.text import branching_bound_from_text
 
 __all__ = [
     "BiasFrontier",
+    "ImperfectTree",
     "StepLaw",
+    "acceptance_at_least",
     "batch_expected_rejections",
     "batch_limit",
     "bias_frontier",
@@ -43,9 +54,13 @@ __all__ = [
     "branching_speedup",
     "expected_calls",
     "expected_rejections",
+    "first_choice_at_least",
+    "first_choice_at_most",
+    "imperfect_tree",
     "mean_bias_frontier",
     "mixture_target",
     "optimal_recovery",
+    "race_acceptance_at_least",
     "random_tree_totals",
     "random_tree_value",
     "rejection_probability",
@@ -55,6 +70,9 @@ __all__ = [
     "several_chain_terms",
     "several_chains_bound",
     "stationary_tree_value",
+    "sufficient_divergence",
+    "total_variation_at_most",
     "tunstall_bound",
     "uno_loss",
+    "window_bound",
 ]

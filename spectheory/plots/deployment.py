@@ -7,7 +7,7 @@ from itertools import cycle
 from pathlib import Path
 
 from spectheory.cost import LatencyTable, LoopedTable
-from spectheory.deployment import BatchChoice, Ranking
+from spectheory.deployment import BatchChoice, LockStepChoice, Ranking
 from spectheory.plots.style import (
     GREY,
     PALETTE,
@@ -68,8 +68,8 @@ def write_ranking(ranked: Ranking, folder: Path) -> list[Path]:
     return save_figure(lambda figure: ranking(figure.subplots(), ranked), (9.0, 1.4 + 0.27 * rows), folder / "plan")
 
 
-def batches(figure: Figure, choices: Sequence[BatchChoice]) -> None:
-    """Best k on the left (0: plain decoding), its speed-up on the right."""
+def batches(figure: Figure, choices: Sequence[BatchChoice], together: Sequence[LockStepChoice] = ()) -> None:
+    """Best k on the left (0: plain decoding), its speed-up on the right; lock-step batches dashed."""
     lengths, speedups = figure.subplots(1, 2)
     labels: list[LineEnd] = []
     for place, context in enumerate(sorted({choice.context for choice in choices})):
@@ -78,6 +78,9 @@ def batches(figure: Figure, choices: Sequence[BatchChoice]) -> None:
         lengths.plot(at, [choice.k for choice in line], "o-", color=colour, markersize=4)
         speedups.plot(at, [choice.speedup for choice in line], "o-", color=colour, markersize=4)
         labels.append((at[-1], line[-1].speedup, f"context {context}", colour))
+        dashed = [choice for choice in together if choice.context == context]
+        for ax, values in ((lengths, [c.k for c in dashed]), (speedups, [c.speedup for c in dashed])):
+            ax.plot([c.batch for c in dashed], values, "--", color=colour, linewidth=1.2)
     ticks = sorted({choice.batch for choice in choices})
     for ax in (lengths, speedups):
         doubling(ax, ticks)
@@ -86,10 +89,10 @@ def batches(figure: Figure, choices: Sequence[BatchChoice]) -> None:
     lengths.set_ylim(bottom=-0.2)
     titled(lengths, "Best k; 0: plain decoding")
     speedups.axhline(1.0, color=GREY, linewidth=1.0, linestyle=":")
-    titled(speedups, "Speed-up there, by the roofline")
+    titled(speedups, "Speed-up there, by the roofline" + ("; dashed: in lock-step" if together else ""))
     name_ends(speedups, labels)
 
 
-def write_batches(choices: Sequence[BatchChoice], folder: Path) -> list[Path]:
+def write_batches(choices: Sequence[BatchChoice], together: Sequence[LockStepChoice], folder: Path) -> list[Path]:
     """Write ``batches``."""
-    return save_figure(lambda figure: batches(figure, choices), (8.4, 3.6), folder / "batches")
+    return save_figure(lambda figure: batches(figure, choices, together), (8.4, 3.6), folder / "batches")

@@ -76,6 +76,7 @@ def _laws(
 ) -> Floats:
     """The laws of some texts, all read backwards from their ends; the laws of the next starts are kept."""
     outcomes, counts = counted.shape[1:]
+    always = bool(counted.all())
     done = np.zeros((len(lengths), counts, longest + 1))
     done[:, :, 0] = 1.0
     laws, ahead = done.copy(), [done] * outcomes
@@ -86,7 +87,8 @@ def _laws(
         new = np.zeros_like(done)
         for each, law in enumerate(ahead):
             new[:, :, 1 : left + 1] += adds[:, each, :, None] * law[:, :, :left]
-            new[:, :, :left] += stays[:, each, :, None] * law[:, :, :left]
+            if not always:
+                new[:, :, :left] += stays[:, each, :, None] * law[:, :, :left]
         ahead = [new, *ahead[:-1]]
         laws[lengths == left] = new[lengths == left]
     return laws

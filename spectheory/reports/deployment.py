@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from spectheory.deployment import BatchChoice, BreakEven, Candidate, Distance, EngineSettings, Ranking
+from spectheory.deployment import BatchChoice, BreakEven, Candidate, Distance, EngineSettings, LockStepChoice, Ranking
 from spectheory.deployment.candidates import DO_NOT
 from spectheory.limits.claims import footnotes
 from spectheory.prediction.adaptive import AdaptiveWorth
 from spectheory.prediction.recorded_readings import RecordedReading
 from spectheory.reports.adaptive import adaptive_sentence, adaptive_table
 from spectheory.reports.base import Report
+from spectheory.reports.lock_step import lock_step_content, lock_step_table
 from spectheory.reports.recorded import recorded_table
 from spectheory.reports.table import Cell, Column, Row, Table, Value
 from spectheory.reports.whole_decoding import whole_decoding
@@ -22,9 +23,9 @@ from spectheory.reports.whole_decoding import whole_decoding
 class DeploymentAnswer:
     """A plan: the ranking, what its best setting needs to pay, its limits, and settings for engines.
 
-    `batches` are the best lengths for the rule and draft of `chain`, the fastest chain; they are empty where the costs
-    know one batch alone. `adaptive` says of each draft what adaptive lengths are worth. `recorded` are the readings of
-    recorded lengths.
+    `batches` are the best lengths for the rule and draft of `chain`, the fastest chain, and `lock_step` those of
+    lock-step batches; they are empty where the costs know one batch alone. `adaptive` says of each draft what adaptive
+    lengths are worth. `recorded` are the readings of recorded lengths.
     """
 
     ranking: Ranking
@@ -33,6 +34,7 @@ class DeploymentAnswer:
     chain: Candidate
     batches: Sequence[BatchChoice]
     engines: Sequence[EngineSettings]
+    lock_step: Sequence[LockStepChoice] = ()
     notes: Sequence[str] = ()
     recorded: Sequence[RecordedReading] = ()
     adaptive: Sequence[AdaptiveWorth] = ()
@@ -46,6 +48,7 @@ def deployment_report(answer: DeploymentAnswer) -> Report:
         _break_even_table(answer.break_even),
         *([_distances_table(answer)] if answer.distances else []),
         *([_batches_table(answer)] if answer.batches else []),
+        *([lock_step_table(answer.lock_step, len(answer.chain.draft.trace.texts))] if answer.lock_step else []),
         *([_engines_table(answer.engines)] if answer.engines else []),
         *([recorded_table(answer.recorded)] if answer.recorded else []),
     ]
@@ -96,6 +99,7 @@ def _content(answer: DeploymentAnswer) -> dict[str, Any]:
             "draft": answer.chain.draft.name,
             "rule": answer.chain.prediction.rule.name,
             "choices": [asdict(choice) for choice in answer.batches],
+            "lock_step": lock_step_content(answer.lock_step),
         }
         if answer.batches
         else None,

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from spectheory.cost.served import TERMS, ServedFit
+from spectheory.deployment.lock_step import LockStepChoice
 from spectheory.deployment.served import ServedChoice, Tokens
 from spectheory.reports.base import Report
+from spectheory.reports.lock_step import lock_step_content, lock_step_table
 from spectheory.reports.table import Cell, Column, Row, Table, Value
 from spectheory.trace.importers.vllm_bench import BenchRun
 
@@ -33,7 +35,8 @@ SLOW_CLIENT = (
 class ServedAnswer:
     """A plan for a server: the choices, the tokens they rest on, the fit, and its runs in the fit's order.
 
-    `basis` says where tokens per call come from, in words.
+    `basis` says where tokens per call come from, in words. `lock_step` are the choices for lock-step batches drawn from
+    so many `texts`; none where there is no trace, or a shrinking batch leaves what the runs timed.
     """
 
     choices: Sequence[ServedChoice]
@@ -41,6 +44,8 @@ class ServedAnswer:
     fit: ServedFit
     runs: Sequence[BenchRun]
     basis: str
+    lock_step: Sequence[LockStepChoice] = ()
+    texts: int = 0
     notes: Sequence[str] = ()
 
 
@@ -55,9 +60,9 @@ def served_report(answer: ServedAnswer) -> Report:
         *([SLOW_CLIENT.format(", ".join(idle))] if idle else []),
         *answer.notes,
     ]
-    return Report(
-        _content(answer), [_choices(answer), _fit(answer), _runs(answer), _tokens(answer)], _headline(answer), notes
-    )
+    together = [lock_step_table(answer.lock_step, answer.texts)] if answer.lock_step else []
+    tables = [_choices(answer), *together, _fit(answer), _runs(answer), _tokens(answer)]
+    return Report(_content(answer), tables, _headline(answer), notes)
 
 
 def _headline(answer: ServedAnswer) -> str:
@@ -142,6 +147,7 @@ def _content(answer: ServedAnswer) -> dict[str, Any]:
     fit = answer.fit
     return {
         "choices": [choice.as_dict() for choice in answer.choices],
+        **({"lock_step": lock_step_content(answer.lock_step)} if answer.lock_step else {}),
         "tokens_per_call": {each.k: each.per_call for each in answer.tokens},
         "basis": answer.basis,
         "fit": {

@@ -104,6 +104,10 @@ def test_hardware_plans_batches(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert isinstance(batches, dict)
     points = [(c["context"], c["batch"]) for c in batches["choices"]]
     assert points == [(context, 2**i) for context in (256, 4096) for i in range(9)]
+    assert [(c["context"], c["batch"]) for c in batches["lock_step"]] == points
+    for together, apart in zip(batches["lock_step"], batches["choices"], strict=True):
+        assert (together["tokens_per_second"] < apart["tokens_per_second"] * 0.99) == (together["batch"] > 1)
+        assert (together["waiting"] > 1.01) == (together["batch"] > 1)
     assert {path.name for path in out.iterdir()} == {
         *("plan.json", "plan.png", "plan.svg", "batches.png", "batches.svg")
     }
@@ -111,7 +115,12 @@ def test_hardware_plans_batches(tmp_path: Path, capsys: pytest.CaptureFixture[st
     one = asked([*arguments, "--batch", "64", "--nodes-max", "1"], capsys)
     assert one["speedup"]["best"] < content["speedup"]["best"]  # type: ignore[index]
     assert main(["plan", *arguments, "--nodes-max", "1"]) == 0
-    assert "L = 4096" in capsys.readouterr().out
+    words = " ".join(capsys.readouterr().out.split())
+    assert "L = 4096" in words
+    assert "in lock-step: best k" in words
+    assert "Batches of more than 4 texts repeat texts of the trace" in words
+    assert main(["plan", *arguments, "--nodes-max", "1", "--batch", "1", "--batch", "5000"]) == 0
+    assert "Batches of more than" not in capsys.readouterr().out, "beyond 1024 texts lock-step is not planned"
 
 
 def test_log_probabilities_and_greedy_traces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

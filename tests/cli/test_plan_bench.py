@@ -60,6 +60,9 @@ def test_a_trace_gives_the_tokens(bench: Path, tmp_path: Path, ask: Callable[...
     content = json.loads(ask(*asked))
     assert [(c["batch"], c["context"]) for c in content["choices"]] == [(2, 500.0), (10, 500.0)]
     assert content["basis"].startswith("token verification on the trace")
+    assert [(c["batch"], c["context"]) for c in content["lock_step"]] == [(2, 500.0), (10, 500.0)]
+    assert all(1 < c["waiting"] < 2 for c in content["lock_step"])
+    assert "in lock-step: best k" in ask(*asked[:-1])
     assert json.loads(ask(*asked, "--rule", "race"))["basis"].startswith("race")
 
 

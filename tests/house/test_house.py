@@ -50,9 +50,13 @@ SCRIPTS = ("spectheory/cli", "spectheory/pairs/train.py", "spectheory/pairs/trai
 ORACLES = (
     "proofs_check/algorithms/batch_algorithm.py",
     "proofs_check/algorithms/copied_drafts.py",
+    "proofs_check/algorithms/coupled_calls.py",
     "proofs_check/algorithms/enumeration.py",
+    "proofs_check/algorithms/greedy_paths.py",
+    "proofs_check/algorithms/hierarchical.py",
     "proofs_check/algorithms/parallel_drafts.py",
     "proofs_check/twins/path_theorem.py",
+    "proofs_check/algorithms/traversal.py",
     "proofs_check/algorithms/tree_enumeration.py",
     "proofs_check/twins/tree_theorem.py",
     "proofs_check/twins/oracle.py",

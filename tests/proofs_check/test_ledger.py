@@ -56,6 +56,8 @@ REFUTED = (
     "B4/sampling",
     "B2'/dependent",
     "B1/leading",
+    "B8/one-step",
+    "B9/stretches",
     "C4/no-knee",
     "S4/more",
     "B7/in-law",

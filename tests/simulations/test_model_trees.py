@@ -28,7 +28,7 @@ from simulations.models.model_growth import Reader, grow, sample
 from simulations.reference.model_trees import PmfAfter, drawn_trial, heaviest_of_model
 from simulations.reference.random_pmf_trees import heaviest_prefixes
 from simulations.simulators.model_trees import Target, trees_of
-from simulations.sweeps.branching import table
+from simulations.sweeps import branching, imperfect
 from simulations.verdicts.predictions import Predicted, compare, predictions
 from spectheory.errors import SettingError
 
@@ -201,6 +201,7 @@ def test_bad_settings_are_one_clear_line(target: Target) -> None:
         registered("random-trees").run({"family": "none", "pmfs": 2, "tokens": 2, "capacities": [1]}, 1, words(1))
 
 
-def test_the_table_of_the_docs_is_the_figures() -> None:
-    made = json.loads((DOCS / "figures" / "branching.json").read_text(encoding="utf-8"))
-    assert f"\n{table(made['data'])}\n" in (DOCS / "branching_limits.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("sweep", [branching, imperfect])
+def test_the_tables_of_the_docs_are_the_figures(sweep: Any) -> None:
+    made = json.loads((DOCS / "figures" / f"{sweep.SWEEP.name}.json").read_text(encoding="utf-8"))
+    assert f"\n{sweep.table(made['data'])}\n" in (DOCS / "branching_limits.md").read_text(encoding="utf-8")

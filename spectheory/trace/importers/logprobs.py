@@ -28,12 +28,30 @@ def read_log_probabilities(path: Path) -> Trace:
     lists of :mod:`spectheory.trace.top_lists` the trace has ``token`` and :attr:`Trace.lists` besides. A ``TextError``
     names the line that is malformed.
     """
+    return trace_of(_texts(path))
+
+
+def read_target(path: Path) -> Trace:
+    """Read the target's own scores alone, ``{"target": [...]}`` per line: a trace whose draft is the target itself.
+
+    What another model gives the tokens is not read.
+    """
+    texts = _texts(path)
+    for where, text in texts.items():
+        if isinstance(text, dict):
+            kept = {name: text[name] for name in ("id", "target", "ended") if name in text}
+            texts[where] = {**kept, "draft": text.get("target")}
+    return trace_of(texts)
+
+
+def _texts(path: Path) -> dict[str, Text]:
+    """The objects of all lines by their places."""
     # Splitting at "\n" alone: JSON strings may hold other line separators of Unicode.
     lines = text_of(path, most=MOST_BYTES).split("\n")
     numbered = {number: line for number, line in enumerate(lines, 1) if line.strip()}
     if not numbered:
         raise TextError(f"{path} holds no text", limit="needs at least one line", remedy="write one text per line")
-    return trace_of({f"{path} line {n}": _parse(line, f"{path} line {n}", f"line {n}") for n, line in numbered.items()})
+    return {f"{path} line {n}": _parse(line, f"{path} line {n}", f"line {n}") for n, line in numbered.items()}
 
 
 def _parse(line: str, where: str, name: str) -> Text:

@@ -1,0 +1,109 @@
+"""Text with long certain stretches, and the depth to which it lies in the best draft tree (B9): a trial is a start.
+
+A block is u^(j-1) z s^(2^j): at its start and after each u, u comes with probability ``r`` and z with 1 - r; the z
+fixes 2^j certain tokens s. A start lies uniformly in endless text, and the drafter knows the text before it: in a
+stretch with m tokens left the best tree of P prefixes is these, up to P, and below them the P - m heaviest prefixes of
+a new block.
+
+Parameters are ``r`` < 1/2 and ``capacities``, ascending numbers P. Samples ``P=1`` are the predicted tokens.
+
+Draws of a trial, in order: a uniform for the place of the start among a block's expected tokens, one for the place in
+its stretch, and one for each coin.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from simulations.counts.tally import Tally
+from simulations.draws.streams import Words, uniform
+from simulations.experiments.registry import simulator
+from spectheory.errors import SettingError
+
+Children = list[dict[int, int]]
+"""Of each node, the root first: its children by their tokens 0 (u), 1 (z) and 2 (s)."""
+
+U, Z, S = 0, 1, 2
+
+
+@simulator("stretch-trees", version="1")
+def stretch_trees(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
+    """A start in text of codes and certain stretches, predicted by the best trees (B9)."""
+    r, capacities = parameters["r"], parameters["capacities"]
+    if not 0 < r < 0.5 or sorted(set(capacities)) != list(capacities) or capacities[0] < 1:
+        raise SettingError(
+            f"r is {r} and capacities are {capacities}",
+            limit="needs 0 < r < 1/2 and ascending capacities from 1",
+            remedy="at r = 1/2 blocks have no mean length",
+        )
+    children = tree_after_block(r, capacities[-1])
+    found = np.array([_predicted(r, capacities, children, state) for _ in range(trials)], dtype=np.float64)
+    return Tally.of(trials, samples={f"P={capacity}": found[:, at] for at, capacity in enumerate(capacities)})
+
+
+@lru_cache(maxsize=8)
+def tree_after_block(r: float, capacity: int) -> Children:
+    """The heaviest prefixes that begin with a new block, numbered from 1 as they are taken, the heaviest first."""
+    children: Children = [{}]
+    waiting = [(-share, parent, token, 1, 0) for parent, token, share in ((0, U, r), (0, Z, 1 - r))]
+    heapq.heapify(waiting)
+    while len(children) <= capacity:
+        weight, parent, token, level, left = heapq.heappop(waiting)
+        node = len(children)
+        children[parent][token] = node
+        children.append({})
+        if token == S:
+            left -= 1
+        else:
+            level, left = (level + 1, 0) if token == U else (level, 1 << level)
+        if left:
+            heapq.heappush(waiting, (weight, node, S, level, left))
+        else:
+            level = 1 if token == S else level
+            heapq.heappush(waiting, (weight * r, node, U, level, 0))
+            heapq.heappush(waiting, (weight * (1 - r), node, Z, level, 0))
+    return children
+
+
+def _predicted(r: float, capacities: Sequence[int], children: Children, state: Words) -> list[int]:
+    """Tokens that each capacity predicts at one start."""
+    left = _certain_left(r, state)
+    ranks = _ranks(r, children, state) if left < capacities[-1] else []
+    return [min(left, capacity) + sum(rank <= capacity - left for rank in ranks) for capacity in capacities]
+
+
+def _certain_left(r: float, state: Words) -> int:
+    """Certain tokens before a random start; 0 in a code."""
+    code, share = 1 / (1 - r), uniform(state)
+    place = share * (code + 2 * (1 - r) / (1 - 2 * r)) - code
+    inside = uniform(state)
+    level = 1
+    while place >= 0:
+        tokens = (1 - r) * r ** (level - 1) * 2.0**level
+        if place < tokens or tokens < 1e-300:
+            return 1 + int(inside * (1 << level))
+        place, level = place - tokens, level + 1
+    return 0
+
+
+def _ranks(r: float, children: Children, state: Words) -> list[int]:
+    """The numbers of the nodes that a text from a new block runs through, until it leaves the tree."""
+    node, level, left, ranks = 0, 1, 0, list[int]()
+    while True:
+        token = S if left else (U if uniform(state) < r else Z)
+        if token not in children[node]:
+            return ranks
+        node = children[node][token]
+        ranks.append(node)
+        if token == S:
+            left -= 1
+            level = level if left else 1
+        elif token == U:
+            level += 1
+        else:
+            left = 1 << level

@@ -1,0 +1,77 @@
+"""Draft trees of a drafter that knows the draft alone, against the target's own trees and their bounds (B8)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from simulations.counts.quantities import Mean
+from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
+from simulations.sweeps.branching import TARGET
+from spectheory.plots.imperfect import draw
+
+DRAFTS = ("draft", "distilled")
+"""Built-in drafts: trained on text, and distilled from the target."""
+
+
+def asks(scale: Scale) -> tuple[Ask, ...]:
+    """Trees of both drafts, at starts of their own."""
+    return tuple(_ask(name, scale) for name in DRAFTS)
+
+
+def _ask(name: str, scale: Scale) -> Ask:
+    parameters = {**TARGET, "draft": f"builtin:{name}"}
+    return ask(name, "draft-trees", parameters, scale, trials=scale.pick(48, 384), batch=scale.pick(48, 192))
+
+
+def data(scale: Scale, tallies: Tallies) -> Data:
+    """Predicted tokens, loss and bounds of both drafts, with intervals."""
+    return {
+        "capacities": TARGET["capacities"],
+        "trials": tallies[DRAFTS[0]].trials,
+        "drafts": [{"name": name, **_lists(name, tallies)} for name in DRAFTS],
+    }
+
+
+def _lists(name: str, tallies: Tallies) -> dict[str, Any]:
+    """Lists over the capacities; B6 is estimated from the same texts, at thresholds fixed beforehand."""
+    lists: dict[str, Any] = {
+        what: [vars(Mean(f"{what} P={capacity}").estimate(tallies[name])) for capacity in TARGET["capacities"]]
+        for what in ("best", "drafted", "claimed", "loss", "bound", "depth", "text")
+    }
+    lists["B6"] = [
+        {**each, **{end: min(each[end] + capacity * math.exp(-t), capacity) for end in ("low", "best", "high")}}
+        for each, capacity, t in zip(lists.pop("text"), TARGET["capacities"], TARGET["thresholds"], strict=True)
+    ]
+    return lists
+
+
+def table(made: Data) -> str:
+    """The table of ``docs/branching_limits.md``."""
+    lines = [
+        "| draft | P | E[X] of T_q | depth of the text | E[X] of T_p | B6 | loss | bound on the loss | q(T_q) |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for draft in made["drafts"]:
+        for at, capacity in enumerate(made["capacities"]):
+            if capacity in (1, 8, 64):
+                cells = [_cell(draft[key][at]) for key in ("drafted", "depth", "best", "B6", "loss", "bound")]
+                name = draft["name"] if capacity == 1 else ""
+                lines.append(f"| {name} | {capacity} | {' | '.join(cells)} | {draft['claimed'][at]['best']:.2f} |")
+    return "\n".join(lines)
+
+
+def _cell(seen: dict[str, float]) -> str:
+    return f"{seen['best']:.2f} ± {math.ceil(50 * (seen['high'] - seen['low'])) / 100:.2f}"
+
+
+SWEEP = Sweep(
+    "imperfect",
+    "Draft trees from imperfect knowledge: what they give and what they lose",
+    ("B8", "B6"),
+    asks,
+    data,
+    draw,
+    (9.6, 4.4),
+    extras=("models:torch", "models:transformers"),
+)

@@ -1,0 +1,94 @@
+"""E[X] against log P/h: a Markov target, and text whose certain stretches are long (B9)."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from simulations.counts.quantities import Mean
+from simulations.predicted.stretches import best_values, entropy_rate
+from simulations.sweeps.base import Ask, Data, Scale, Sweep, Tallies, ask
+from spectheory.plots.stationary import draw
+
+CAPACITIES = [1, 4, 16, 64, 256, 1024, 4096]
+LINE = [1 << n for n in range(1, 17)]
+"""Capacities of the lines."""
+
+SHARES = (0.125, 0.25, 0.4)
+"""r: below 1/4 the mean remaining stretch is finite; at 1/4 it grows like log P, above like a power of P."""
+
+CHAIN = ((0.9, 0.1), (0.4, 0.6))
+"""What follows each token of the Markov target."""
+
+
+def asks(scale: Scale) -> tuple[Ask, ...]:
+    """Random starts for every r."""
+    trials = scale.pick(4000, 100_000)
+    parameters = [{"r": r, "capacities": CAPACITIES} for r in SHARES]
+    return tuple(ask(f"r = {each['r']:g}", "stretch-trees", each, scale, trials=trials) for each in parameters)
+
+
+def data(scale: Scale, tallies: Tallies) -> Data:
+    """Dots where text was drawn, lines of the exact value."""
+    stretches = [_stretches(r, one.label, tallies) for r, one in zip(SHARES, asks(scale), strict=True)]
+    return {
+        "capacities": CAPACITIES,
+        "line": LINE,
+        "trials": tallies[asks(scale)[0].label].trials,
+        "stretches": stretches,
+        "markov": {"rows": [list(row) for row in CHAIN], "h": chain_rate(CHAIN), "value": chain_values(CHAIN, LINE)},
+    }
+
+
+def _stretches(r: float, label: str, tallies: Tallies) -> dict[str, Any]:
+    seen = [vars(Mean(f"P={capacity}").estimate(tallies[label])) for capacity in CAPACITIES]
+    return {"r": r, "h": entropy_rate(r), "seen": seen, "value": best_values(r, LINE)}
+
+
+def chain_rate(rows: Sequence[Sequence[float]]) -> float:
+    """Entropy rate of a chain on two tokens, nats."""
+    return float(
+        sum(share * -sum(p * math.log(p) for p in row) for share, row in zip(_shares(rows), rows, strict=True))
+    )
+
+
+def chain_values(rows: Sequence[Sequence[float]], capacities: Sequence[int]) -> list[float]:
+    """E[X] of the best trees after a random token of the chain."""
+    totals = [np.cumsum(_heaviest(rows, state, capacities[-1])) for state in range(len(rows))]
+    return [
+        float(sum(share * total[capacity - 1] for share, total in zip(_shares(rows), totals, strict=True)))
+        for capacity in capacities
+    ]
+
+
+def _shares(rows: Sequence[Sequence[float]]) -> tuple[float, float]:
+    """The stationary law."""
+    away, back = rows[0][1], rows[1][0]
+    return back / (away + back), away / (away + back)
+
+
+def _heaviest(rows: Sequence[Sequence[float]], state: int, capacity: int) -> list[float]:
+    waiting = [(-share, token) for token, share in enumerate(rows[state])]
+    heapq.heapify(waiting)
+    found: list[float] = []
+    while len(found) < capacity:
+        weight, at = heapq.heappop(waiting)
+        found.append(-weight)
+        for token, share in enumerate(rows[at]):
+            heapq.heappush(waiting, (weight * share, token))
+    return found
+
+
+SWEEP = Sweep(
+    "stationary",
+    "Predicted tokens against log P/h on stationary ergodic text",
+    ("B9", "B9/stretches"),
+    asks,
+    data,
+    draw,
+    (9.6, 4.4),
+)

@@ -1,0 +1,148 @@
+"""Before there is a draft: what entropies say of its acceptance, and what a speed-up needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from spectheory.deployment.needed import Needed
+from spectheory.limits import (
+    acceptance_at_least,
+    first_choice_at_least,
+    first_choice_at_most,
+    race_acceptance_at_least,
+)
+from spectheory.reports.base import Report
+from spectheory.reports.table import Column, Row, Table
+
+OF_TEXT = (
+    "Entropies are means in nats over text sampled from the target, with the sampling settings in use. On other text "
+    "the difference of cross-entropies is no KL, and bounds nothing."
+)
+NO_UPPER = (
+    "Means give no upper bound on acceptance but 1: drafts that miss rare tokens alone have any KL. Two "
+    "log-probabilities per token give it exactly: spectheory predict --logprobs FILE."
+)
+OF_TREES = (
+    "The entropy alone does not limit chains or trees of drafts. The target's log-probabilities along its text do (B6, "
+    "--target-logprobs FILE), as do both moments if pmfs are i.i.d. (B2', --mu with --mu2)."
+)
+OF_NEED = (
+    "C1 assumes i.i.d. acceptances and verification in the time of a plain step: on real text an estimate. Rates that "
+    "differ between calls alone give at least as many tokens per call as their mean; dependence within a call may do "
+    "either."
+)
+SUFFICES = (
+    "'KL that suffices': a draft whose cross-entropy on the target's text exceeds the target's by no more is sure to "
+    "have this mean acceptance (A1, a sufficient condition)."
+)
+_SHOWN = (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48, 64)
+"""Lengths of chains in the table, beside the best one."""
+
+
+@dataclass(frozen=True)
+class EarlyAnswer:
+    """Entropies in nats as far as they are known, and what a speed-up `need` with drafts of cost `c` needs."""
+
+    target_nats: float | None = None
+    draft_nats: float | None = None
+    vocabulary: int | None = None
+    need: float | None = None
+    c: float | None = None
+    needed: Sequence[Needed] = ()
+
+    @property
+    def divergence(self) -> float | None:
+        """Mean KL of the draft."""
+        known = self.target_nats is not None and self.draft_nats is not None
+        return self.draft_nats - self.target_nats if known else None  # type: ignore[operator]
+
+    @property
+    def least(self) -> Needed | None:
+        """The length that needs the least acceptance."""
+        return min(self.needed, key=lambda each: each.acceptance, default=None)
+
+    def readings(self) -> Iterator[tuple[str, str, float, str]]:
+        """Key, meaning, value and side of what entropies say."""
+        if (divergence := self.divergence) is not None:
+            yield "divergence", "KL of the draft, nats", divergence, "exact for these means"
+            yield "acceptance", "acceptance, token verification", acceptance_at_least(divergence), "lower bound"
+            yield "race_acceptance", "acceptance, race", race_acceptance_at_least(divergence), "lower bound"
+        if self.target_nats is not None:
+            least = first_choice_at_least(self.target_nats)
+            yield "first_choice_least", "target's first choice is its output", least, "lower bound"
+            if self.vocabulary is not None:
+                most = first_choice_at_most(self.target_nats, self.vocabulary)
+                yield "first_choice_most", "any one draft that is not sampled is accepted", most, "upper bound"
+
+
+def early_report(answer: EarlyAnswer) -> Report:
+    """Entropies, then needs; each row says its side."""
+    readings = list(answer.readings())
+    tables = [_readings(readings)] if readings else []
+    tables += [_needs(answer)] if answer.needed else []
+    notes = [
+        *([OF_TEXT] if readings else []),
+        *([NO_UPPER] if answer.divergence is not None else []),
+        *([OF_TREES] if answer.target_nats is not None else []),
+        *([OF_NEED, SUFFICES] if answer.needed else []),
+    ]
+    return Report(_content(answer, readings), tables, _headline(answer), notes)
+
+
+def _content(answer: EarlyAnswer, readings: Sequence[tuple[str, str, float, str]]) -> dict[str, Any]:
+    given = {name: getattr(answer, name) for name in ("target_nats", "draft_nats", "vocabulary", "need", "c")}
+    return {
+        "source": "entropies" if readings else "need",
+        **{name: value for name, value in given.items() if value is not None},
+        "readings": {key: {"value": value, "side": side} for key, _, value, side in readings},
+        "needed": [vars(each) for each in answer.needed],
+        "least": vars(answer.least) if answer.least else None,
+    }
+
+
+def _headline(answer: EarlyAnswer) -> str:
+    return ". ".join(_sentences(answer)) + "."
+
+
+def _sentences(answer: EarlyAnswer) -> Iterator[str]:
+    divergence, least = answer.divergence, answer.least
+    assured = None if divergence is None else acceptance_at_least(divergence)
+    if assured is not None:
+        yield (
+            f"Token verification accepts at least {assured:.3f} of such drafts: {divergence:.3f} nats above the "
+            f"target, perplexity {_perplexity(answer.draft_nats)} against {_perplexity(answer.target_nats)}"
+        )
+    elif answer.target_nats is not None:
+        best = first_choice_at_least(answer.target_nats)
+        yield f"The target's first choice is its output in at least {best:.3f} of the positions"
+    if least is not None:
+        known = "" if assured is None else ", which is assured" if assured >= least.acceptance else ", not assured"
+        yield (
+            f"A speed-up of {answer.need:g} with draft steps of {answer.c:g} target steps needs an acceptance rate of "
+            f"{least.acceptance:.3f} (k = {least.k}, if acceptances are i.i.d.){known}"
+        )
+
+
+def _perplexity(nats: float | None) -> str:
+    assert nats is not None
+    return f"{math.exp(nats):.4g}" if nats < 700 else f"e^{nats:.4g}"
+
+
+def _readings(readings: Sequence[tuple[str, str, float, str]]) -> Table:
+    marks = {"lower bound": "≥", "upper bound": "≤"}
+    rows: list[Row] = [[what, marks.get(side, "="), value, side] for _, what, value, side in readings]
+    columns = [Column("what", kind="words"), Column("", kind="names"), Column("value", digits=3)]
+    return Table("What the entropies say, means over the text", [*columns, Column("side", kind="words")], rows)
+
+
+def _needs(answer: EarlyAnswer) -> Table:
+    least = answer.least
+    few = len(answer.needed) <= len(_SHOWN)
+    shown = [each for each in answer.needed if few or each is least or each.k in _SHOWN]
+    rows: list[Row] = [[each.k, each.tokens_per_call, each.acceptance, each.divergence] for each in shown]
+    columns = [Column("k"), Column("tokens per call"), Column("acceptance (C1)", digits=3)]
+    title = f"What chains of k drafts need for a speed-up of {answer.need:g} at c = {answer.c:g}"
+    return Table(title, [*columns, Column("KL that suffices", " nats", digits=3)], rows)
