@@ -83,9 +83,9 @@ class Prediction:
 
     @property
     def gain(self) -> float:
-        """What plans maximise: the speed-up, or without costs the tokens per call; the low end of a certified range."""
+        """What plans maximise: the speed-up, or without costs the tokens per call; the low end of a range of bounds."""
         gain = self.speedup or self.tokens_per_call
-        return gain.low if self.certified else gain.best
+        return gain.low if self.certified or gain.kind == "bound" else gain.best
 
     def compared(self, claim: LimitClaim) -> float | None:
         """The best value of a limit, or of the i.i.d. formula, for this rule and shape."""
@@ -292,6 +292,7 @@ def _between_ends(
 
 def _joint(rule: PathRule, ends: Sequence[Prediction]) -> Prediction:
     tokens, speedups = [p.tokens_per_call for p in ends], [p.speedup for p in ends if p.speedup]
+    drafted = [p.drafted for p in ends if p.drafted]
     regrets = [p.regret for p in ends if p.regret]
     both = certain(tokens)
     return replace(
@@ -302,6 +303,7 @@ def _joint(rule: PathRule, ends: Sequence[Prediction]) -> Prediction:
         acceptance=joined([p.acceptance for p in ends]),
         iid_tokens_per_call=sum(p.iid_tokens_per_call for p in ends) / len(ends),
         speedup=joined(speedups) if speedups else None,
+        drafted=joined(drafted) if drafted else None,
         limits=replace(ends[0].limits, iid_channel=None),
         certified=both if both.kind == "bound" else None,
         regret=joined(regrets) if regrets else None,

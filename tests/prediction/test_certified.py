@@ -13,13 +13,14 @@ from scipy.special import softmax
 
 from spectheory.cli import main
 from spectheory.cost import ConstantRatio, LatencyTable
-from spectheory.drafting import Batch, Chain, KAry, Shape, Tree
+from spectheory.drafting import Batch, Chain, KAry, Shape, Stopped, Tree, read_stop
 from spectheory.errors import SettingError, TextError
 from spectheory.intervals import Interval
 from spectheory.prediction import Prediction, plan, predict
 from spectheory.prediction.certified import nested
 from spectheory.prediction.paths import calls_of_texts, calls_of_tree, tree_survival
 from spectheory.prediction.shape_calls import BestTree
+from spectheory.prediction.stopped import drafted_along
 from spectheory.trace import Trace, read_any
 from spectheory.truncated import bounds_given
 from spectheory.verification import PATH_RULES, PathRule, RankRule
@@ -115,6 +116,9 @@ class Pair:
             a = np.array([float(np.asarray(rule.acceptance_given(p, q))[x]) for p, q, x in triples])
             padded = np.concatenate([a, np.zeros(shape.k)])
             survival = np.stack([np.cumprod(padded[n : n + shape.k]) for n in range(len(a))])
+            if isinstance(shape, Stopped):
+                drawn = np.log([q[x] for _, q, x in triples])
+                survival = survival * drafted_along({"log_draft": drawn}, shape.stop, shape.k)
             return float(lengths.sum() / calls_of_texts(survival, lengths).expected.sum())
         assert isinstance(rule, RankRule)
         law = np.array([rule.rank_pmf_given(p, q, x, shape.max_rank) for p, q, x in triples])
@@ -123,7 +127,8 @@ class Pair:
 
 
 RULES = [rule for rule in PATH_RULES.values() if bounds_given(rule)]
-CASES = [(rule, Chain(3)) for rule in RULES if rule.name != "block"] + [
+CHAINS = (Chain(3), Stopped(3, read_stop("token<0.1")))
+CASES = [(rule, chain) for rule in RULES if rule.name != "block" for chain in CHAINS] + [
     (rule, shape)
     for rule in RULES
     for shape in (Batch(3), KAry((2, 1)))
