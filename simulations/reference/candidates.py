@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -19,15 +20,36 @@ class Judged(NamedTuple):
     token: int
 
 
-def iid_rejection(p: Floats, q: Floats, candidates: int, stream: Stream) -> Judged:
-    """Recursive rejection of i.i.d. candidates (miao2024specinfer)."""
-    for rank in range(1, candidates + 1):
+class Tried(NamedTuple):
+    """A candidate, the probability of accepting it, the coin, whether it is accepted, and the residual if it is not."""
+
+    token: int
+    chance: float
+    coin: float
+    accepted: bool
+    residual: Floats
+
+
+def iid_tries(p: Floats, q: Floats, candidates: int, stream: Stream) -> Iterator[Tried]:
+    """The candidates of recursive rejection one by one, up to the first that is accepted."""
+    for _ in range(candidates):
         token = from_table(q, stream)
         coin = stream.uniform()
         residual = np.maximum(p - q, 0)
-        if coin < p[token] / q[token] or not residual.any():
-            return Judged(rank, token)
-        p = residual / residual.sum()
+        accepted = bool(coin < p[token] / q[token] or not residual.any())
+        rest = residual if accepted else residual / residual.sum()
+        yield Tried(token, min(float(p[token] / q[token]), 1.0), coin, accepted, rest)
+        if accepted:
+            return
+        p = rest
+
+
+def iid_rejection(p: Floats, q: Floats, candidates: int, stream: Stream) -> Judged:
+    """Recursive rejection of i.i.d. candidates (miao2024specinfer)."""
+    for rank, tried in enumerate(iid_tries(p, q, candidates, stream), start=1):
+        if tried.accepted:
+            return Judged(rank, tried.token)
+        p = tried.residual
     return Judged(None, from_table(p, stream))
 
 

@@ -27,10 +27,14 @@ def dense_race(target: Floats, draft: Floats, stream: Stream) -> Judged:
     return Judged(place if draft[output] > 0 else None, output)
 
 
+def arrivals(clocks: list[float], pmf: Floats) -> list[float]:
+    """When each token's clock, divided by its probability, rings; never for a token of probability 0."""
+    return [float(clock / mass) if mass > 0 else math.inf for clock, mass in zip(clocks, pmf, strict=True)]
+
+
 def finish(clocks: list[float], pmf: Floats) -> list[int]:
-    """Tokens in the order in which their clocks, divided by their probabilities, ring."""
-    times = [clock / mass if mass > 0 else math.inf for clock, mass in zip(clocks, pmf, strict=True)]
-    order: list[int] = np.argsort(times, kind="stable").tolist()
+    """Tokens in the order of their arrivals."""
+    order: list[int] = np.argsort(arrivals(clocks, pmf), kind="stable").tolist()
     return order
 
 

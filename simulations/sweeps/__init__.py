@@ -8,6 +8,8 @@ from simulations.sweeps.base import Scale, Sweep
 from spectheory.errors import SettingError
 
 NAMES = (
+    "schematic",
+    "example",
     "race",
     "tokens",
     "marginal",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from spectheory.cli.answer import show
@@ -15,6 +15,7 @@ from spectheory.cli.progress import working
 from spectheory.cli.readings import show_readings
 from spectheory.cli.shapes import read_rules, read_shapes, read_stops, tree_sizes, with_ranks
 from spectheory.cli.stops import with_stops
+from spectheory.cli.where import show_where
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable, LoopedTable
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError
@@ -78,6 +79,8 @@ def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions) 
     readings = tuple(recorded_readings(trace, question.k_max, prefill_emits_token=question.prefill_token))
     in_loop = isinstance(cost, LoopedTable)
     report = prediction_report(answer, in_loop=in_loop, bias=biased, check=check, recorded=readings, adaptive=adaptive)
+    if question.where:
+        return show_where(question, pair, trace, answer, report)
     out = question.out
     file = out / "prediction.json" if out else None
     show(report, as_json=question.json, file=file, figures=lambda: write_figures(answer, out) if out else [])
@@ -136,7 +139,8 @@ def _validate(question: PredictOptions, pair: PairOptions, text: TextOptions) ->
             f"--k-max is {question.k_max}", limit=f"must be >= 1 and <= {LONGEST_CHAIN}", remedy="16 is the default"
         )
     recorded = recorded_at(question)
-    idle = _changed(pair, PairOptions()) + _changed(text, TextOptions())
+    measured = replace(pair, target=PairOptions.target) if question.where else pair  # it names the tokens of a trace
+    idle = _changed(measured, PairOptions()) + _changed(text, TextOptions())
     if recorded and idle:
         raise SettingError(
             f"{', '.join(idle)} given with a recorded trace",

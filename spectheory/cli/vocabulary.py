@@ -83,6 +83,13 @@ RECOVERY = option("--recovery", "NAME", SHAPES, "What rejected tokens are recove
 DRAFTS = option("--drafts", "INT", SHAPES, "M, the number of drafts in a batch of yin2024.")
 PRINTED = option("--printed", "", SHAPES, "Run Algorithm 4 of yin2024 exactly as printed (Y3/printed).")
 PREFILL_TOKEN = option("--prefill-token", "", SHAPES, "The prompt's own pass emits a token, as a call of its own.")
+WHERE = option(
+    "--where",
+    "",
+    OUTPUT,
+    "Show where calls start and where they are lost: by depth, position, context and token. --target may name the "
+    "tokenizer of a recorded trace.",
+)
 
 TARGET_PMF = option(
     "--target-pmf",

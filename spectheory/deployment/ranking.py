@@ -119,7 +119,7 @@ def rank_drafts(
                 left_out.append(f"{draft.name}: trees under {rule.name}, latencies were measured on no such passes.")
             else:
                 candidates.append(Candidate(draft, ask(rules=[rule], shapes=[tree]).best))
-    ordered = sorted(candidates, key=lambda c: (c.prediction.rule.hindsight, -c.speedup.best))
+    ordered = sorted(candidates, key=lambda c: (c.prediction.rule.hindsight, -c.prediction.gain))
     return Ranking(tuple(ordered), tuple(left_out))
 
 

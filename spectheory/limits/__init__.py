@@ -1,4 +1,4 @@
-"""Limits: channel (T1), branching (B1-B6, B8, B9), several chains (§12), rejections (Y1-Y4), bias.
+"""Limits: channel (T1), drafts that do not sample (B1-B6, B8, B9), several chains (§12), rejections, bias, entropies.
 
 Shared contract: pmfs, texts and settings are checked once, as the package's docstring says. Bounds on E[X] do not count
 the recovered or bonus token; tokens per call do. Each function names its assumptions. An i.i.d. formula applied to real

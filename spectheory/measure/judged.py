@@ -55,7 +55,10 @@ def judged_trace(
     read = [_columns(pair, request.id, *ids, target, draft, chunk) for request, ids in named]
     return Trace(
         {name: np.concatenate([text[name] for text in read]) for name in read[0]},
-        tuple(TextInfo(request.id, len(request.output), ended=request.ended) for request in log.requests),
+        tuple(
+            TextInfo(request.id, len(request.output), ended=request.ended, prompt_tokens=len(ids[0]))
+            for request, ids in zip(log.requests, texts, strict=True)
+        ),
         _provenance(pair, log, sampling, {"target": target_change, "draft": draft_change}),
     )
 

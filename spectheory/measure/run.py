@@ -189,7 +189,8 @@ def _part(
             shape = Grown.sized_as(settings.grown)
             columns |= grown_columns(pair, prompt_ids, text, shape, chunk=settings.chunk, name=name)
         ended = settings.stop_at_end and int(text[-1]) in pair.end_of_text
-        traces.append(Trace(columns, (TextInfo(name, len(text), prompt.id, prompt.category, ended),)))
+        info = TextInfo(name, len(text), prompt.id, prompt.category, ended, len(prompt_ids))
+        traces.append(Trace(columns, (info,)))
     return concatenate(traces, {})
 
 

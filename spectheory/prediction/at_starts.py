@@ -1,16 +1,101 @@
-"""Acceptance by position as an engine counts it: at the starts of its own calls (§13)."""
+"""Where calls start and how they end, as an engine counts them: at the starts of its own calls (§13)."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spectheory.drafting import Chain, Shape, Stopped
 from spectheory.errors import TraceError
+from spectheory.prediction.law import moves_of
 from spectheory.prediction.paths import calls_and_visits, tokens_left
+from spectheory.prediction.shape_calls import survival_of
+from spectheory.prediction.stopped import drafted_along
 from spectheory.trace import Trace
-from spectheory.verification import PathRule
+from spectheory.verification import Columns, PathRule
+from spectheory.verification.copied import CopiedMatch
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Starts:
+    """The calls of one rule and shape along texts (exact given the texts).
+
+    `survival` ``[N, depth]`` is P(tau >= i) of a call from each position. `full` ``[N, depth + 1]`` is the probability
+    that it ends after j = 0, 1, ... accepted drafts because no more were drafted. `visits` ``[N]`` is the expected
+    number of calls that start there, `lengths` are the tokens of each text.
+    """
+
+    survival: Floats
+    full: Floats
+    visits: Floats
+    lengths: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, trace: Trace, rule: PathRule, shape: Shape, *, prefill_emits_token: bool = False) -> Starts:
+        """Those of a trace; with `prefill_emits_token` no call starts at a text's first token."""
+        rule.require(trace.columns)
+        survival, leaves = survival_of(rule, shape, trace.columns)
+        _, visits = calls_and_visits(survival, trace.lengths, prefill_emits_token=prefill_emits_token)
+        ended = moves_of(survival)
+        full = np.concatenate([np.zeros((len(survival), 1)), leaves], axis=1)
+        undrafted = _undrafted(rule, shape, trace.columns)
+        if undrafted is not None:
+            full[:, :-1] = np.where(undrafted, ended[:, :-1], full[:, :-1])
+        return cls(survival, np.minimum(full, ended), visits, trace.lengths)
+
+    @cached_property
+    def whole(self) -> NDArray[np.bool_]:
+        """Positions with room for all drafts: what lies past the end of a text is not known."""
+        return tokens_left(self.lengths) >= self.survival.shape[1]
+
+    @cached_property
+    def counted(self) -> Floats:
+        """The visits of positions with room for all drafts, ``[N]``."""
+        return np.where(self.whole, self.visits, 0.0)
+
+    @cached_property
+    def tokens(self) -> Floats:
+        """Tokens expected of a call from each position, none past the end of its text, ``[N]``."""
+        depth = np.arange(1, self.survival.shape[1] + 1)
+        return 1 + np.where(tokens_left(self.lengths)[:, None] > depth, self.survival, 0.0).sum(axis=1)
+
+    @property
+    def depths(self) -> Floats:
+        """Survival at the calls' own starts, S_1, ..., ``[depth]``."""
+        return np.asarray(self.counted @ self.survival / self.counted.sum())
+
+    @cached_property
+    def ends(self) -> tuple[Floats, Floats]:
+        r"""Calls that end at each position, ``[N]`` each: with a rejection there, and after all drafts were accepted.
+
+        A call from n whose first j drafts are accepted ends with token n + j, so that of those that end before the
+        text does
+
+        .. math:: e(m) = \sum_j v(m - j)\, P(\tau = j \mid m - j) .
+
+        Each text's last call ends with its last token, whatever is accepted: it is in neither.
+        """
+        rejected, full = np.zeros_like(self.visits), np.zeros_like(self.visits)
+        left, tokens = tokens_left(self.lengths), len(self.visits)
+        for j, (ended, after_all) in enumerate(zip(moves_of(self.survival).T, self.full.T, strict=True)):
+            inside = np.where(left > j + 1, self.visits, 0.0)
+            rejected[j:] += (inside * (ended - after_all))[: max(tokens - j, 0)]
+            full[j:] += (inside * after_all)[: max(tokens - j, 0)]
+        return rejected, full
+
+
+def _undrafted(rule: PathRule, shape: Shape, columns: Columns) -> NDArray[np.bool_] | None:
+    """Where a call from each position does not draft its i-th token, though the text goes on, ``[N, depth]``."""
+    if isinstance(shape, Stopped):
+        return ~drafted_along(columns, shape.stop, shape.k)
+    if isinstance(rule, CopiedMatch) and len(rule.needs) > 1:
+        return np.asarray(columns[rule.needs[1]][:, None] < np.arange(1, shape.depth + 1))
+    return None
 
 
 def survival_at_starts(trace: Trace, rule: PathRule, k: int, *, prefill_emits_token: bool = True) -> Floats:
@@ -32,17 +117,9 @@ def survival_at_starts(trace: Trace, rule: PathRule, k: int, *, prefill_emits_to
     >>> survival_at_starts(trace, TokenVerification(), 1, prefill_emits_token=False).round(3).tolist()
     [1.0]
     """
-    rule.require(trace.columns)
-    survival = rule.path_survival(trace.columns, k)
-    lengths = trace.lengths - int(prefill_emits_token)
-    if prefill_emits_token:
-        kept = np.ones(len(survival), bool)
-        kept[np.cumsum(trace.lengths) - trace.lengths] = False
-        survival = survival[kept]
-    _, visits = calls_and_visits(survival, lengths)
-    visits = np.where(tokens_left(lengths) >= k, visits, 0.0)
-    if not visits.sum() > 0:
+    starts = Starts.of(trace, rule, Chain(k), prefill_emits_token=prefill_emits_token)
+    if not starts.counted.sum() > 0:
         raise TraceError(
             f"no text has {k} tokens after its first", limit="calls need room for k drafts", remedy="lower --k-max"
         )
-    return np.asarray(visits @ survival / visits.sum())
+    return starts.depths

@@ -83,9 +83,9 @@ class Prediction:
 
     @property
     def gain(self) -> float:
-        """What plans maximise: the speed-up, or without costs the tokens per call; the low end of a certified range."""
+        """What plans maximise: the speed-up, or without costs the tokens per call; the low end of a range of bounds."""
         gain = self.speedup or self.tokens_per_call
-        return gain.low if self.certified else gain.best
+        return gain.low if self.certified or gain.kind == "bound" else gain.best
 
     def compared(self, claim: LimitClaim) -> float | None:
         """The best value of a limit, or of the i.i.d. formula, for this rule and shape."""

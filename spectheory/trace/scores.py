@@ -53,7 +53,8 @@ class Scores:
         texts = [_text(target, draft, first) for (target, draft), first in zip(pairs, firsts, strict=True)]
         numbered = {f"text {number} ({text['id']})": text for number, text in enumerate(texts, start=1)}
         trace = trace_of(numbered, _provenance(parts, pairs, firsts))
-        return replace(trace, columns={**trace.columns, **_columns(pairs, firsts)})
+        infos = (replace(info, prompt_tokens=first) for info, first in zip(trace.texts, firsts, strict=True))
+        return replace(trace, columns={**trace.columns, **_columns(pairs, firsts)}, texts=tuple(infos))
 
 
 Pair = tuple[ScoredText, ScoredText]

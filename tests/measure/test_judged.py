@@ -108,6 +108,7 @@ def test_shared_columns_are_those_of_a_measurement(sampling: Sampling, tiny_pair
     log = log_of(tiny_pair, sampling)
     trace = judged_trace(tiny_pair, log, chunk=5)
     assert [(t.id, t.tokens, t.ended) for t in trace.texts] == [(r.id, len(r.output), r.ended) for r in log.requests]
+    assert [text.prompt_tokens for text in trace.texts] == [len(request.prompt) for request in log.requests]
     assert trace.sampling == sampling
     first = log.requests[0]
     ids = (torch.tensor(first.prompt), torch.tensor(first.output))

@@ -43,6 +43,7 @@ def test_what_a_trace_holds(whole: Trace) -> None:
     assert [text.id for text in whole.texts[:3]] == ["q1#1", "q1#2", "q2#1"]
     assert [text.category for text in whole.texts[:3]] == ["odd", "odd", "even"]
     assert whole.texts[1].prompt == "q1"
+    assert all(text.prompt_tokens for text in whole.texts)
     starts = np.concatenate([[0], np.cumsum(whole.lengths)])
     for text, start, end in zip(whole.texts, starts[:-1], starts[1:], strict=True):
         tokens = whole.columns["token"][start:end]

@@ -133,6 +133,8 @@ def test_at_temperature_0_the_range_is_that_of_the_certain_bounds() -> None:
     assert found.drafted is not None
     assert found.drafted.kind == "bound"
     assert found.drafted.best == pytest.approx((6 / 5 + 7 / 5) / 2)
+    both = plan(given, ConstantRatio(0.1), rules=[TOKEN], shapes=[Chain(2), found.wanted])
+    assert both.best.shape == Chain(2), "a range of bounds counts with its low end"
     alone = predict(Trace({n: c[:5] for n, c in columns.items()}, given.texts[:1], GREEDY), TOKEN, found.wanted)
     assert alone.drafted is not None
     assert [alone.drafted.low, alone.drafted.high] == pytest.approx([3 / 3, 4 / 3]), "one prompt: certain of the text"

@@ -25,6 +25,7 @@ IDS = (
     "§9",
     "§10",
     "§11",
+    "§13",
 )
 """Every statement of the theory."""
 

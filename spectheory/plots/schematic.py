@@ -1,0 +1,79 @@
+"""Decoding call by call: a row for each method, time to the right, with passes, output tokens and rejected drafts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from spectheory.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, Axes, Figure, caption, plain_axes, titled
+
+_LOOP = "#DDDDDD"
+_OUTPUT = {"recovered": ORANGE, "bonus": BLUE, "plain": GREY}
+_MILLI = 1000.0
+
+
+def draw(figure: Figure, data: dict[str, Any]) -> None:
+    """The rows below each other on one axis of time."""
+    rows = data["rows"]
+    axes = figure.subplots(len(rows), 1, sharex=True)
+    longest = max(_seconds(row) for row in rows) * _MILLI
+    for letter, ax, row in zip("abc", axes, rows, strict=True):
+        _row(ax, row, longest)
+        tokens = sum(len(call["output"]) for call in row["calls"])
+        titled(ax, f"{letter}  {row['title']}:  {tokens} tokens in {len(row['calls'])} calls, "
+                   f"{_seconds(row) * _MILLI:.1f} ms", 10)  # fmt: skip
+    axes[-1].set_xlabel("time, ms")
+    caption(
+        figure,
+        "bars: passes of the draft (blue) and of the target (black), drawing and verifying (light).   below: what a "
+        "call outputs:\naccepted drafts (green), the recovered token after a rejection (orange), the bonus token after "
+        "the last draft (blue);   ✗ drafts verified in vain.",
+    )
+
+
+def _seconds(row: Mapping[str, Any]) -> float:
+    return float(sum(call["seconds"] for call in row["calls"]))
+
+
+def _row(ax: Axes, row: Mapping[str, Any], longest: float) -> None:
+    begin = 0.0
+    for call in row["calls"]:
+        end = begin + call["seconds"] * _MILLI
+        _passes(ax, call, begin, end)
+        _tokens(ax, call, begin, end, longest)
+        begin = end
+    ax.set_ylim(-3.6, 1.25)
+    ax.set_xlim(0, longest * 1.005)
+    ax.set_yticks([])
+    plain_axes(ax)
+    ax.spines["left"].set_visible(False)
+
+
+def _passes(ax: Axes, call: Mapping[str, Any], begin: float, end: float) -> None:
+    """Draft passes, alike in length as their sum alone is recorded, then the target's; the rest is the loop."""
+    drafts = call["depth"] if call["draft_seconds"] else 0
+    each = call["draft_seconds"] * _MILLI / drafts if drafts else 0.0
+    target = call["target_seconds"] * _MILLI
+    ax.barh(0.5, end - begin, left=begin, height=1.0, color=_LOOP)
+    for i in range(drafts):
+        ax.barh(0.5, each, left=begin + i * each, height=1.0, color=BLUE, edgecolor="white", linewidth=0.8)
+    ax.barh(0.5, target, left=begin + drafts * each, height=1.0, color=BLACK)
+    ax.plot([end, end], [-3.5, 1.15], color=GREY, linewidth=0.6)
+
+
+def _tokens(ax: Axes, call: Mapping[str, Any], begin: float, end: float, longest: float) -> None:
+    """What the call outputs, one token below the other, and how many drafts it lost."""
+    middle, height = (begin + end) / 2, 0.68
+    for i, token in enumerate(call["output"]):
+        colour = GREEN if i < call["accepted"] else _OUTPUT[call["last"]]
+        box = {"boxstyle": "round,pad=0.18", "facecolor": "white", "edgecolor": colour, "linewidth": 1.3}
+        ax.text(middle, -0.45 - i * height, _shown(token), ha="center", va="center", fontsize=8, family="monospace",
+                color=colour, bbox=box)  # fmt: skip
+    lost = call["drafted"] - call["accepted"]
+    if lost and end - begin > longest / 40:
+        ax.text(middle, 1.08, f"✗ {lost}", ha="center", va="bottom", fontsize=8, color=ORANGE)
+
+
+def _shown(token: str) -> str:
+    """White space made visible; a dollar sign would be read as mathematics."""
+    return token.replace("\n", "⏎").replace(" ", "·").replace("$", r"\$")

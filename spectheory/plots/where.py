@@ -1,0 +1,157 @@
+"""Where calls start and where they are lost: four panels of all texts, and one text in colour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from spectheory.errors import load_extra
+from spectheory.intervals import Interval
+from spectheory.plots.coloured_text import draw_text, text_size
+from spectheory.plots.style import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PINK,
+    SKY,
+    YELLOW,
+    Axes,
+    Figure,
+    LineEnd,
+    caption,
+    name_ends,
+    note,
+    plain_axes,
+    save_figure,
+    titled,
+)
+from spectheory.prediction.where import Where
+from spectheory.prediction.where_groups import Group
+
+SIZE = (10.6, 7.4)
+SEEN = 0.01
+"""Share of the calls below which a group is left out of a panel."""
+_LINES = (SKY, BLUE, GREEN, YELLOW, ORANGE, PINK, BLACK)
+
+
+def draw(figure: Figure, found: Where) -> None:
+    """Acceptance by depth, of the first draft by k, calls along the text, and calls lost by class of token."""
+    grid = figure.subplots(2, 2)
+    seen = [group for group in found.classes if group.share.best >= SEEN]
+    for ax, panel, known in (
+        (grid[0, 0], lambda ax: _by_depth(ax, found), found.depths),
+        (grid[0, 1], lambda ax: _first_draft(ax, found), found.depths),
+        (grid[1, 0], lambda ax: _along(ax, found), found.depths),
+        (grid[1, 1], lambda ax: _classes(ax, seen, sum(group.tokens for group in found.classes)), seen),
+    ):
+        if known:
+            panel(ax)
+        else:
+            ax.set_axis_off()
+    caption(
+        figure,
+        f"{found.rule.label}, {found.shape}: exact for the texts of the trace; bars and bands are 95% "
+        "intervals over prompts",
+    )
+
+
+def write_where(found: Sequence[Where], folder: Path) -> list[Path]:
+    """Write ``where`` and ``where_text`` of the last setting."""
+    last = found[-1]
+    files = save_figure(lambda figure: draw(figure, last), SIZE, folder / "where")
+    return files + save_figure(lambda figure: draw_text(figure, last), text_size(last.text), folder / "where_text")
+
+
+def _by_depth(ax: Axes, found: Where) -> None:
+    """Survival at the calls' own starts, a line per length, and its mean over positions."""
+    ends: list[LineEnd] = []
+    longest = found.depths[-1]
+    for at, colour in zip(found.depths, _LINES, strict=False):
+        depths = range(1, len(at.survival) + 1)
+        _banded(ax, depths, at.survival, colour)
+        if at is not longest:
+            first = len(depths) == 1
+            shift, side = ((-6, -4), "right") if first else ((0, -16), "center")
+            note(ax, _length(at.shape), (depths[-1], at.survival[-1].best), shift, colour, ha=side)
+    ends.append(
+        (len(longest.survival), longest.survival[-1].best, _length(longest.shape), _LINES[len(found.depths) - 1])
+    )
+    ax.plot(range(1, len(longest.everywhere) + 1), longest.everywhere, color=GREY, linestyle="--", linewidth=1.2)
+    ends.append((len(longest.everywhere), longest.everywhere[-1], "all positions", GREY))
+    ax.set_xlabel("depth i")
+    ax.set_ylabel("P(the call accepts i drafts or more)")
+    ax.set_ylim(0, 1)
+    ax.set_xlim(1 - 0.12 * len(longest.survival), None)
+    ax.xaxis.set_major_locator(load_extra("matplotlib.ticker", extra="plots").MaxNLocator(integer=True))
+    titled(ax, "a  acceptance by depth at the calls' own starts")
+    name_ends(ax, ends)
+
+
+def _first_draft(ax: Axes, found: Where) -> None:
+    """Acceptance of a call's first draft by k, and its mean over positions."""
+    ks = list(range(len(found.depths)))
+    firsts = [at.survival[0] for at in found.depths]
+    for x, first, colour in zip(ks, firsts, _LINES, strict=False):
+        ax.errorbar([x], [first.best], [[first.best - first.low], [first.high - first.best]], fmt="o", color=colour,
+                    markersize=5, capsize=3)  # fmt: skip
+        note(ax, f"{first.best:.3f}", (x, first.best), (7, -3), colour)
+    ax.plot(ks, [first.best for first in firsts], color=GREY, linewidth=0.8, zorder=0)
+    mean = found.depths[0].everywhere[0]
+    ax.axhline(mean, color=GREY, linestyle="--", linewidth=1.2)
+    note(ax, f"mean over all positions: {mean:.3f}", (ks[-1], mean), (0, 4), ha="right")
+    ax.set_xticks(ks, [_length(at.shape) for at in found.depths])
+    ax.set_xlim(-0.4, ks[-1] + 0.7)
+    ax.set_ylabel("P(a call's first draft is accepted)")
+    titled(ax, "b  a call's first draft, by the length of its chain")
+    plain_axes(ax)
+
+
+def _along(ax: Axes, found: Where) -> None:
+    """Tokens per call by where the calls start."""
+    groups = [group for group in found.by_context or found.by_position if group.share.best >= SEEN]
+    xs = range(len(groups))
+    _whiskers(ax, xs, [group.rate for group in groups], BLUE)
+    mean = 1 + sum(each.best for each in found.depths[-1].survival)
+    ax.axhline(mean, color=GREY, linestyle="--", linewidth=1.2)
+    ax.set_xticks(xs, [group.name for group in groups], rotation=30, ha="right", rotation_mode="anchor", fontsize=8)
+    ax.set_xlabel("tokens before the call, prompt included" if found.by_context else "position in the text")
+    ax.set_ylabel("tokens per call there")
+    titled(ax, "c  calls along the text (dashed: all calls)")
+    plain_axes(ax)
+
+
+def _classes(ax: Axes, groups: Sequence[Group], tokens: int) -> None:
+    """The share of tokens and the share of lost calls of each class, the most costly first."""
+    ordered = sorted(groups, key=lambda group: group.calls)
+    ys = range(len(ordered))
+    for y, group in zip(ys, ordered, strict=True):
+        share = group.share
+        ax.plot([100 * group.tokens / tokens, 100 * share.best], [y, y], color=GREY, linewidth=0.8, zorder=0)
+        ax.errorbar([100 * share.best], [y], xerr=[[100 * (share.best - share.low)], [100 * (share.high - share.best)]],
+                    fmt="o", color=ORANGE, markersize=6, capsize=3)  # fmt: skip
+        ax.plot([100 * group.tokens / tokens], [y], "|", color=BLACK, markersize=13, markeredgewidth=2)
+        note(ax, f"{group.rate.best:.2f} lost per token", (100 * share.high, y), (8, -3))
+    ax.set_yticks(ys, [group.name for group in ordered])
+    ax.set_xlim(0, 1.35 * max(100 * max(group.share.high, group.tokens / tokens) for group in ordered))
+    ax.set_xlabel("share of all lost calls (dot), of all tokens (bar), in %")
+    titled(ax, "d  tokens at which calls are lost")
+    plain_axes(ax)
+
+
+def _banded(ax: Axes, xs: Sequence[int], ys: Sequence[Interval], colour: str) -> None:
+    marker = "o" if len(xs) == 1 else None
+    ax.plot(xs, [y.best for y in ys], color=colour, linewidth=1.8, marker=marker, markersize=4)
+    ax.fill_between(xs, [y.low for y in ys], [y.high for y in ys], color=colour, alpha=0.15, linewidth=0)
+
+
+def _whiskers(ax: Axes, xs: Sequence[int], ys: Sequence[Interval], colour: str) -> None:
+    below, above = [y.best - y.low for y in ys], [y.high - y.best for y in ys]
+    ax.errorbar(xs, [y.best for y in ys], [below, above], fmt="o-", color=colour, markersize=5, capsize=3, linewidth=1)
+
+
+def _length(shape: object) -> str:
+    """The length of a chain; another shape by its name."""
+    k = getattr(shape, "k", None)
+    return f"k = {k}" if k is not None else str(shape)

@@ -1,0 +1,179 @@
+"""Where calls start and where they are lost, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from spectheory.intervals import Interval
+from spectheory.prediction.where import AtDepths, Where
+from spectheory.prediction.where_groups import Group
+from spectheory.prediction.where_text import Costly
+from spectheory.reports.base import Report
+from spectheory.reports.table import Column, Row, Table
+
+MOST_ROWS = 16
+"""Depths of a table; the JSON has all."""
+TOKEN_LETTERS = 24
+SEEN = 0.01
+"""Share of the lost calls from which on a class may be called the dearest."""
+
+
+def where_report(found: Sequence[Where], content: Mapping[str, Any], notes: Sequence[str] = ()) -> Report:
+    """Acceptance by depth for every setting; positions, contexts and tokens for the last. `content` is added to."""
+    last = found[-1]
+    pieces = [
+        *(_depths_table(each) for each in found if each.depths),
+        *_groups_tables(last),
+        *([_costliest(last)] if last.text.costliest else []),
+    ]
+    return Report(
+        {**content, "where": [_plain(each) for each in found]},
+        pieces,
+        _headline(last),
+        [*_meanings(last), *notes],
+    )
+
+
+def _headline(found: Where) -> str:
+    lost = f"{_setting(found)}: {found.lost:.0f} of {found.calls:.0f} calls end with a rejection"
+    if not found.classes or not found.lost:
+        return lost
+    most = max(found.classes, key=lambda group: group.calls)
+    dearest = max((g for g in found.classes if g.share.best >= SEEN), key=lambda group: group.rate.best)
+    return (
+        f"{lost}: {most.share.best:.0%} of these at the class {most.name}; a token of the class {dearest.name} costs "
+        f"most, {dearest.rate.best:.2f} calls"
+    )
+
+
+def _setting(found: Where) -> str:
+    return f"{found.rule.label}, {found.shape}"
+
+
+def _meanings(found: Where) -> Iterator[str]:
+    yield (
+        "Acceptance by depth is that of calls, which start where the last one ended. It depends on k without any "
+        "fault, and falls where hard tokens come together."
+    )
+    yield "Counters of an engine show these numbers, not the mean over all positions."
+    yield "Calls without room for all drafts in their text are left out of it, and of the tokens per call by position."
+    yield "Lost: the call ends with a rejection at this token."
+    yield "Numbers are exact for the texts; intervals (95%) are over prompts."
+    if not found.by_context:
+        yield "No table by context length: the trace does not know the lengths of the prompts; measure again."
+    if not found.classes:
+        yield "No classes of tokens: the trace has no token ids."
+    elif found.named is None:
+        yield (
+            "Classes are by frequency of the ids in the trace: no tokenizer was found; name the target's folder with "
+            "--target."
+        )
+    else:
+        yield f"Strings are those of {found.named}."
+
+
+def _depths_table(found: Where) -> Table:
+    """A row per depth: survival of the shortest, a middle and the longest chain, and what is compared."""
+    shown, longest = _some(found.depths), found.depths[-1]
+    rows: list[list[Any]] = []
+    for i in range(min(len(longest.survival), MOST_ROWS)):
+        survival = [at.survival[i] if i < len(at.survival) else None for at in shown]
+        conditional = longest.conditional[i] if i < len(longest.conditional) else None
+        rows.append([i + 1, *survival, conditional, longest.everywhere[i]])
+    columns = [
+        Column("i"),
+        *(Column(f"accepts ≥ i\n{at.shape}", digits=3) for at in shown),
+        Column(f"given i - 1\n{longest.shape}", digits=3),
+        Column("over all\npositions", digits=3, aside=True),
+    ]
+    return Table(f"Acceptance by depth at the calls' own starts: {found.rule.label}", columns, rows)
+
+
+def _some(depths: Sequence[AtDepths]) -> list[AtDepths]:
+    """The shortest, a middle and the longest."""
+    return [depths[i] for i in sorted({0, (len(depths) - 1) // 2, len(depths) - 1})]
+
+
+def _groups_tables(found: Where) -> Iterator[Table]:
+    setting = _setting(found)
+    for title, what, groups in (
+        (f"Calls by the position where they start: {setting}", "position", found.by_position),
+        (f"Calls by the context before them, prompt included: {setting}", "tokens before", found.by_context),
+    ):
+        if groups:
+            yield _groups(title, what, "calls start", Column("tokens per call there"), groups)
+    for title, what, groups in (
+        (f"Calls lost by class of token: {setting}", "class", found.classes),
+        (f"Calls lost by token: {setting}", "token", found.ids),
+    ):
+        if groups:
+            yield _groups(title, what, "calls lost", Column("lost per token", digits=3), groups)
+
+
+def _groups(title: str, what: str, calls: str, rate: Column, groups: Sequence[Group]) -> Table:
+    names = what == "token"
+    rows: list[Row] = [
+        [_shown(g.name) if names else g.name, g.tokens, g.calls, _percent(g.share), g.rate] for g in groups
+    ]
+    columns = [
+        Column(what, kind="names"),
+        Column("tokens"),
+        Column(calls, digits=1),
+        Column("share", "%", digits=1),
+        rate,
+    ]
+    return Table(title, columns, rows)
+
+
+def _percent(share: Interval) -> Interval:
+    return share * 100.0
+
+
+def _costliest(found: Where) -> Table:
+    """The tokens of one text at which most calls are lost, with what stands around them."""
+    columns = [Column("position"), Column("calls lost", digits=3), Column("text", kind="names")]
+    rows: list[Row] = [[row.position, row.lost, _around(row)] for row in found.text.costliest]
+    return Table(f"The costliest tokens of text {found.text.id}: {_setting(found)}", columns, rows)
+
+
+def _around(row: Costly) -> str:
+    """A token in brackets, with what stands around it."""
+    before, token, after = (_escaped(part) for part in (row.before, row.token, row.after))
+    return f"{before[-TOKEN_LETTERS:]}[{token}]{after[:TOKEN_LETTERS]}"
+
+
+def _shown(token: str) -> str:
+    return f"'{_escaped(token)}'"
+
+
+def _escaped(text: str) -> str:
+    """White space as it is written in code, so that a token stands on one line."""
+    return repr(text)[1:-1]
+
+
+def _plain(found: Where) -> dict[str, Any]:
+    """The answer in JSON's types."""
+    return {
+        "rule": found.rule.name,
+        "shape": str(found.shape),
+        "calls": found.calls,
+        "lost": found.lost,
+        "full": found.full,
+        "depths": [
+            {
+                "shape": str(at.shape),
+                "survival": [each.as_dict() for each in at.survival],
+                "conditional": [each.as_dict() for each in at.conditional],
+                "everywhere": list(at.everywhere),
+            }
+            for at in found.depths
+        ],
+        **{
+            name: [{**asdict(g), "share": g.share.as_dict(), "rate": g.rate.as_dict()} for g in getattr(found, name)]
+            for name in ("by_position", "by_context", "classes", "ids")
+        },
+        "text": asdict(found.text),
+        "named": found.named,
+    }

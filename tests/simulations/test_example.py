@@ -1,0 +1,74 @@
+"""The illustration of draft trees: what it shows is what the algorithms return, and its decisions follow the rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from simulations.draws.streams import Stream, words
+from simulations.reference.any_rule import ALGORITHMS, DraftTree
+from simulations.reference.markov import Pair
+from simulations.reference.pictured import Pictured, race_pictured, rejection_pictured
+from simulations.sweeps.example import DRAFT, LAST, PATHS, SEEDS, TARGET
+from spectheory.plots.draft_tree import decisions, places
+from tests.made_up import each
+
+PAIR, TREE = Pair(np.array(TARGET), np.array(DRAFT)), DraftTree(PATHS)
+PICTURED: dict[str, Callable[[DraftTree, Pair, int, int], Pictured]] = {
+    "recursive": rejection_pictured,
+    "race": race_pictured,
+}
+RUNS = 200
+
+
+@each("rule", ["recursive", "race"])
+def test_the_picture_is_the_algorithm(rule: str) -> None:
+    """The plain algorithm from the same stream; negative control: from another stream the output is often another."""
+    others = 0
+    for seed in (SEEDS[rule], *range(RUNS)):
+        found = PICTURED[rule](TREE, PAIR, LAST, seed)
+        again, other = (
+            ALGORITHMS[rule].call(TREE, PAIR, 0, LAST, Stream(words(start))).tokens for start in (seed, seed + 1)
+        )
+        assert tuple(found.output) == again
+        others += again != other
+        assert {node.path for node in found.nodes} == set(PATHS)
+        accepted = [node for node in sorted(found.nodes) if node.decision == "accepted"]
+        assert [node.token for node in accepted] == found.output[:-1]
+    assert others > RUNS / 3
+
+
+def test_coins_decide() -> None:
+    for seed in range(RUNS):
+        for node in rejection_pictured(TREE, PAIR, LAST, seed).nodes:
+            tried = node.decision != "not tried"
+            assert tried == (node.coin is not None)
+            if node.coin is not None and node.chance is not None:
+                assert (node.decision == "accepted") == (node.coin < node.chance)
+
+
+def test_the_first_arrivals_are_drafted_and_output() -> None:
+    for seed in range(RUNS):
+        for race in race_pictured(TREE, PAIR, LAST, seed).races:
+            assert race.output == int(np.argmin(race.target))
+            assert race.candidates == np.argsort(race.draft, kind="stable")[: len(race.candidates)].tolist()
+
+
+def test_the_saved_seeds_show_every_kind_of_decision() -> None:
+    seen = {node.decision for rule in PICTURED for node in PICTURED[rule](TREE, PAIR, LAST, SEEDS[rule]).nodes}
+    assert seen == {"accepted", "rejected", "not output", "not tried"}
+
+
+def test_decisions_of_a_tree() -> None:
+    """Each node leads to two places; no place is led to twice."""
+    led = list(decisions(PATHS))
+    assert len(led) == 2 * len(PATHS)
+    assert ((1, 1), (1, 2), False) in led
+    assert ((1, 2), (1, 0), False) in led
+    assert ((1, 2), (1, 2, 1), True) in led
+    goals = [goal for _, goal, _ in led]
+    assert len(goals) == len(set(goals))
+    at = places(PATHS)
+    assert set(at) == {*PATHS, (), *(goal for goal in goals if goal[-1] == 0)}
+    assert len(set(at.values())) == len(at), "no two stand in one place"
