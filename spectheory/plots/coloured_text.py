@@ -34,7 +34,7 @@ def placed(tokens: Sequence[str], columns: int = COLUMNS) -> Iterator[Placed]:
 
     Examples
     --------
-    >>> [(piece.text, piece.line, piece.column) for piece in placed(["ab", " c\nd"], 4)]
+    >>> [(piece.text, piece.line, piece.column) for piece in placed(["ab", " c\nd"], 5)]
     [('ab', 0, 0), (' c⏎', 0, 2), ('d', 1, 0)]
     """
     line = column = 0
