@@ -59,8 +59,8 @@ class StoppingRule(ABC):
         """Whether drafting stops at one position, from the draft's pmf ``[V]`` and the token drafted from it."""
 
     def __str__(self) -> str:
-        """As it is written: token<0.4."""
-        return f"{self.name}{self.sign}{self.threshold:g}"
+        """As it is written, with every digit: token<0.4. Results are kept under this name."""
+        return f"{self.name}{self.sign}{repr(self.threshold).removesuffix('.0')}"
 
 
 class TokenBelow(StoppingRule):

@@ -23,6 +23,7 @@ from spectheory.measure.validation.agreement import p_value, read_as_control, z_
 from spectheory.measure.validation.rounds import decoded_rounds
 from spectheory.measure.validation.runs import Run
 from spectheory.reports import validation_report
+from tests.made_up import each
 from tests.toy_heads import TOYS, with_head
 from tests.validation.validation_cases import HOW, PROMPTS, WARM
 
@@ -103,6 +104,21 @@ def test_the_answer_names_both_controls(tiny_pair: ModelPair, tmp_path: Path, qu
     report = validation_report(found)
     assert "refute chains that always draft k in " in "\n".join(report.notes)
     assert json.loads(json.dumps(found)) == found
+
+
+@each("stop", ["top<0.5", "entropy>2", "token<0.4"])
+def test_usual_rules_are_those_that_take_the_stopping_rule(stop: str) -> None:
+    """Where no rule is named, transformers is left out of rules other than token<."""
+    usual = {setting.rule for setting in Validation((), (Stopped(2, read_stop(stop)),), (WARM,), HOW).settings(WARM)}
+    assert {"token", "block", "race"} < usual
+    assert (JUDGE in usual) == stop.startswith("token")
+
+
+def test_close_thresholds_keep_results_of_their_own() -> None:
+    """Results are kept under the name, which is also what a threshold is read from."""
+    close = ["token<0.1234567", "token<0.12345674", "token<0.4", "token<9.5e-05", "entropy>2", "top<1"]
+    assert [str(read_stop(text)) for text in close] == close
+    assert len({Setting("token", Stopped(2, read_stop(text))).key for text in close}) == len(close)
 
 
 def test_what_does_not_stop_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

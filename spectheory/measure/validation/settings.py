@@ -130,7 +130,8 @@ def _usual(shape: Shape, head: HeadLimits | None) -> tuple[str, ...]:
         return (GrownMatch.name,)
     usual = CHAIN_RULES if isinstance(shape, Chain) else TREE_RULES
     if isinstance(shape, Stopped):
-        usual = tuple(rule for rule in usual if rule in JUDGES or path_rule(rule).uses_draft)
+        judged = isinstance(shape.stop, TokenBelow)
+        usual = tuple(rule for rule in usual if (judged if rule in JUDGES else path_rule(rule).uses_draft))
     return usual if head is None else head.usual(usual, shape)
 
 
