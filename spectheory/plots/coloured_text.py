@@ -11,8 +11,8 @@ from spectheory.plots.style import BLACK, GREY, Figure, titled
 from spectheory.prediction.where import Where
 from spectheory.prediction.where_text import OneText
 
-COLUMNS, LEAST, MOST_LINES = 92, 74, 40
-"""Letters of a line at most and at least, and lines at most; what follows is cut off, and the picture says so."""
+COLUMNS, MOST_LINES, MOST_NAME = 92, 40, 24
+"""Letters of a line, lines, and letters of a text's id at most; what follows is cut off, and the picture says so."""
 _LOW, _MIDDLE, _HIGH = "#D55E00", "#FFFFFF", "#56B4E9"
 _FONT = 8.5
 _LETTER, _LINE = 0.6 * _FONT / 72, 1.75 * _FONT / 72
@@ -56,15 +56,12 @@ def placed(tokens: Sequence[str], columns: int = COLUMNS) -> Iterator[Placed]:
 
 def text_size(text: OneText) -> tuple[float, float]:
     """Width and height of the picture in inches."""
-    columns, lines = _extent(text)
-    return columns * _LETTER + 0.5, lines * _LINE + 1.35
+    return COLUMNS * _LETTER + 0.5, _lines(text) * _LINE + 1.5
 
 
-def _extent(text: OneText) -> tuple[int, int]:
-    """Letters of the longest line, and lines."""
-    pieces = list(placed(_words(text)))
-    lines = min(max((piece.line for piece in pieces), default=0) + 1, MOST_LINES)
-    return max([LEAST, *(piece.column + len(piece.text) for piece in pieces)]), lines
+def _lines(text: OneText) -> int:
+    """Lines that are drawn."""
+    return min(max((piece.line for piece in placed(_words(text))), default=0) + 1, MOST_LINES)
 
 
 def draw_text(figure: Figure, found: Where) -> None:
@@ -75,11 +72,10 @@ def draw_text(figure: Figure, found: Where) -> None:
     )
     width, height = text_size(text)
     figure.set_layout_engine("none")
-    ax = figure.add_axes((0.25 / width, 0.75 / height, 1 - 0.5 / width, 1 - 1.2 / height))
+    ax = figure.add_axes((0.25 / width, 0.75 / height, 1 - 0.5 / width, 1 - 1.35 / height))
     pieces = [piece for piece in placed(_words(text)) if piece.line < MOST_LINES]
-    columns, lines = _extent(text)
-    ax.set_xlim(0, columns)
-    ax.set_ylim(lines, 0)
+    ax.set_xlim(0, COLUMNS)
+    ax.set_ylim(_lines(text), 0)
     ax.set_axis_off()
     patches = load_extra("matplotlib.patches", extra="plots")
     for piece in pieces:
@@ -91,13 +87,11 @@ def draw_text(figure: Figure, found: Where) -> None:
             ax.text(piece.column + i + 0.5, piece.line + 0.54, _drawn(letter), ha="center", va="center",
                     family="monospace", fontsize=_FONT, color=GREY if letter == "⏎" else BLACK)  # fmt: skip
     shown = pieces[-1].token + 1 if pieces else 0
-    cut = f", its first {shown} of {len(text.tokens)} tokens" if shown < len(text.tokens) else ""
+    cut = f"; its first {shown}" if shown < len(text.tokens) else ""
     calls = sum(1 - share for share in text.accepted)
-    titled(
-        ax,
-        f"Text {text.id}{cut}: {len(text.tokens)} tokens in {calls:.1f} expected calls ({found.rule.label}, "
-        f"{found.shape})",
-    )
+    name = text.id if len(text.id) <= MOST_NAME else f"{text.id[: MOST_NAME - 1]}…"
+    title = f"Text {''.join(map(_drawn, name))}: {len(text.tokens)} tokens in {calls:.1f} expected calls{cut}"
+    titled(ax, f"{title}\n{found.rule.label}, {found.shape}")
     _legend(figure, colours, (width, height))
 
 

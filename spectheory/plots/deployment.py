@@ -8,6 +8,7 @@ from pathlib import Path
 
 from spectheory.cost import LatencyTable, LoopedTable
 from spectheory.deployment import BatchChoice, LockStepChoice, Ranking
+from spectheory.errors import load_extra
 from spectheory.plots.style import (
     GREY,
     PALETTE,
@@ -81,16 +82,27 @@ def batches(figure: Figure, choices: Sequence[BatchChoice], together: Sequence[L
         dashed = [choice for choice in together if choice.context == context]
         for ax, values in ((lengths, [c.k for c in dashed]), (speedups, [c.speedup for c in dashed])):
             ax.plot([c.batch for c in dashed], values, "--", color=colour, linewidth=1.2)
-    ticks = sorted({choice.batch for choice in choices})
+    ticks = _apart(sorted({choice.batch for choice in choices}))
     for ax in (lengths, speedups):
         doubling(ax, ticks)
         ax.set_xlabel("sequences decoded together")
         plain_axes(ax)
     lengths.set_ylim(bottom=-0.2)
+    lengths.yaxis.set_major_locator(load_extra("matplotlib.ticker", extra="plots").MaxNLocator(integer=True))
     titled(lengths, "Best k; 0: plain decoding")
     speedups.axhline(1.0, color=GREY, linewidth=1.0, linestyle=":")
     titled(speedups, "Speed-up there, by the roofline" + ("; dashed: in lock-step" if together else ""))
     name_ends(speedups, labels)
+
+
+def _apart(batches: Sequence[int]) -> list[int]:
+    """Those whose numbers do not run into each other on a logarithmic axis."""
+    apart = 0.99 * (batches[-1] / batches[0]) ** 0.1
+    kept = [batches[0]]
+    for batch in batches[1:]:
+        if batch >= apart * kept[-1]:
+            kept.append(batch)
+    return kept
 
 
 def write_batches(choices: Sequence[BatchChoice], together: Sequence[LockStepChoice], folder: Path) -> list[Path]:

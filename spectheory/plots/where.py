@@ -19,9 +19,7 @@ from spectheory.plots.style import (
     YELLOW,
     Axes,
     Figure,
-    LineEnd,
     caption,
-    name_ends,
     note,
     plain_axes,
     save_figure,
@@ -66,27 +64,17 @@ def write_where(found: Sequence[Where], folder: Path) -> list[Path]:
 
 def _by_depth(ax: Axes, found: Where) -> None:
     """Survival at the calls' own starts, a line per length, and its mean over positions."""
-    ends: list[LineEnd] = []
-    longest = found.depths[-1]
-    for at, colour in zip(found.depths, _LINES, strict=False):
-        depths = range(1, len(at.survival) + 1)
-        _banded(ax, depths, at.survival, colour)
-        if at is not longest:
-            first = len(depths) == 1
-            shift, side = ((-6, -4), "right") if first else ((0, -16), "center")
-            note(ax, _length(at.shape), (depths[-1], at.survival[-1].best), shift, colour, ha=side)
-    ends.append(
-        (len(longest.survival), longest.survival[-1].best, _length(longest.shape), _LINES[len(found.depths) - 1])
-    )
-    ax.plot(range(1, len(longest.everywhere) + 1), longest.everywhere, color=GREY, linestyle="--", linewidth=1.2)
-    ends.append((len(longest.everywhere), longest.everywhere[-1], "all positions", GREY))
+    everywhere = found.depths[-1].everywhere
+    ax.plot(range(1, len(everywhere) + 1), everywhere, color=GREY, linestyle="--", linewidth=1.2, label="all positions")
+    for at, colour in reversed(list(zip(found.depths, _LINES, strict=False))):  # short lines above long ones
+        _banded(ax, range(1, len(at.survival) + 1), at.survival, colour, _length(at.shape))
     ax.set_xlabel("depth i")
     ax.set_ylabel("P(the call accepts i drafts or more)")
     ax.set_ylim(0, 1)
-    ax.set_xlim(1 - 0.12 * len(longest.survival), None)
     ax.xaxis.set_major_locator(load_extra("matplotlib.ticker", extra="plots").MaxNLocator(integer=True))
     titled(ax, "a  acceptance by depth at the calls' own starts")
-    name_ends(ax, ends)
+    ax.legend(frameon=False, fontsize=8)
+    plain_axes(ax)
 
 
 def _first_draft(ax: Axes, found: Where) -> None:
@@ -132,7 +120,7 @@ def _classes(ax: Axes, groups: Sequence[Group], tokens: int) -> None:
         ax.errorbar([100 * share.best], [y], xerr=[[100 * (share.best - share.low)], [100 * (share.high - share.best)]],
                     fmt="o", color=ORANGE, markersize=6, capsize=3)  # fmt: skip
         ax.plot([100 * group.tokens / tokens], [y], "|", color=BLACK, markersize=13, markeredgewidth=2)
-        note(ax, f"{group.rate.best:.2f} lost per token", (100 * share.high, y), (8, -3))
+        note(ax, f"{group.rate.best:.2f} lost per token", (100 * max(share.high, group.tokens / tokens), y), (8, -3))
     ax.set_yticks(ys, [group.name for group in ordered])
     ax.set_xlim(0, 1.35 * max(100 * max(group.share.high, group.tokens / tokens) for group in ordered))
     ax.set_xlabel("share of all lost calls (dot), of all tokens (bar), in %")
@@ -140,9 +128,9 @@ def _classes(ax: Axes, groups: Sequence[Group], tokens: int) -> None:
     plain_axes(ax)
 
 
-def _banded(ax: Axes, xs: Sequence[int], ys: Sequence[Interval], colour: str) -> None:
+def _banded(ax: Axes, xs: Sequence[int], ys: Sequence[Interval], colour: str, label: str) -> None:
     marker = "o" if len(xs) == 1 else None
-    ax.plot(xs, [y.best for y in ys], color=colour, linewidth=1.8, marker=marker, markersize=4)
+    ax.plot(xs, [y.best for y in ys], color=colour, linewidth=1.8, marker=marker, markersize=4, label=label)
     ax.fill_between(xs, [y.low for y in ys], [y.high for y in ys], color=colour, alpha=0.15, linewidth=0)
 
 

@@ -12,7 +12,8 @@ import pytest
 from spectheory.drafting import Chain, KAry, Shape, Stopped, read_stop
 from spectheory.errors import SettingError, TraceError
 from spectheory.pairs import resolve
-from spectheory.plots.coloured_text import placed
+from spectheory.plots.coloured_text import draw_text, placed, text_size
+from spectheory.plots.style import new_figure
 from spectheory.plots.where import write_where
 from spectheory.prediction import Plan, plan
 from spectheory.prediction.at_starts import Starts, survival_at_starts
@@ -218,6 +219,20 @@ def test_figures_of_a_trace_without_strings(tmp_path: Path) -> None:
     files = write_where([found], tmp_path)
     assert {file.name for file in files} == {"where.png", "where.svg", "where_text.png", "where_text.svg"}
     assert all(file.stat().st_size > 5_000 for file in files)
+
+
+@each("tokens", [1, 4000])
+def test_nothing_is_cut_off_the_picture_of_a_text(tokens: int) -> None:
+    known = {"log_target": np.full(tokens, -0.5), "log_draft": np.full(tokens, -0.7)}
+    found = where(Trace(known, (TextInfo("a $name$ " * 9, tokens),)), TokenVerification(), Chain(16))
+    figure = new_figure(text_size(found.text))
+    draw_text(figure, found)
+    figure.draw_without_rendering()
+    words = [*figure.texts, *(ax.title for ax in figure.axes), *(ax._left_title for ax in figure.axes)]
+    boxes = [text.get_window_extent() for text in words if text.get_text()]
+    assert len(boxes) == 2
+    assert all(figure.bbox.containsx(x) for box in boxes for x in (box.x0, box.x1))
+    assert all(figure.bbox.containsy(y) for box in boxes for y in (box.y0, box.y1))
 
 
 def test_texts_without_room_for_a_call_have_less_to_show(tmp_path: Path) -> None:

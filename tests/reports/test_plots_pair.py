@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from spectheory.cost import ConstantRatio, LatencyTable
-from spectheory.deployment import Draft, rank_drafts
+from spectheory.deployment import BatchChoice, Draft, rank_drafts
 from spectheory.intervals import Interval
-from spectheory.plots.deployment import ranking
+from spectheory.plots.deployment import batches, ranking
 from spectheory.plots.measured import acceptance, latencies
 from spectheory.plots.style import new_figure
 from spectheory.trace import TextInfo, Trace
@@ -25,6 +27,18 @@ def test_a_ranking_shows_every_candidate_in_order() -> None:
     shown = [text.get_text() for text in ax.texts]
     assert shown[:-1] == [f"{c.speedup.best:.2f}x" for c in ranked.candidates]
     assert ax.yaxis_inverted(), "the fastest on top"
+
+
+def test_sizes_of_batches_do_not_run_into_each_other() -> None:
+    sizes = [1, 8, 1000, 1024, 2000, 4096]
+    left, right = new_figure((8.4, 3.6)), new_figure((8.4, 3.6))
+    for figure, given in ((left, sizes), (right, [2**i for i in range(9)])):
+        batches(figure, [BatchChoice(size, 0, 2, 2.0, 1.5, 100.0) for size in given])
+        figure.draw_without_rendering()
+        labels = [label.get_window_extent() for label in figure.axes[0].get_xticklabels()]
+        assert all(one.x1 < other.x0 for one, other in pairwise(labels))
+        assert all(float(tick).is_integer() for tick in figure.axes[0].get_yticks())
+    assert [label.get_text() for label in right.axes[0].get_xticklabels()] == [str(2**i) for i in range(9)]
 
 
 def test_measured_shares_add_up_and_passes_are_in_milliseconds() -> None:
