@@ -205,6 +205,8 @@ def _notes(
                 f"Seconds are a roofline's, an estimate, at batch {cost.batch} and context {cost.context}; in the "
                 "table every sequence has the same context."
             )
+            if max(question.batch or [0]) > MOST_TOGETHER:
+                lines.append(f"Lock-step is planned up to {MOST_TOGETHER} texts.")
     best = ranking.best.prediction.shape
     if best.nodes == (question.k_max if ranking.best.kind == "chain" else question.nodes):
         lines.append("The best shape is the largest tried: a longer --k-max or a larger --nodes-max may give more.")

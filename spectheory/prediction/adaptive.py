@@ -48,9 +48,9 @@ class AdaptiveWorth:
 
     @property
     def worth(self) -> float:
-        """The most that adapting can add to the best fixed length, as a share of its speed-up."""
+        """The most that adapting adds to the best fixed length, or to plain decoding if it is faster, as a share."""
         assert self.fixed.speedup is not None
-        return max(self.limit.best / self.fixed.speedup.best - 1, 0.0)
+        return max(self.limit.best / max(self.fixed.speedup.best, 1.0) - 1, 0.0)
 
     def as_dict(self) -> dict[str, Any]:
         """The answer as a JSON-ready dictionary."""

@@ -69,7 +69,7 @@ def _headline(answer: DeploymentAnswer) -> str:
         return (
             f"Do not speculate: the best setting ({best.setting}) gives {best.speedup}x. As fast as plain decoding it "
             f"would be with {needs.tokens_per_call_needed:.3f} tokens per call (now {needs.tokens_per_call:.3f})"
-            + ("." if now is None else f", or {cost} (now {now:.3f}).")
+            + ("" if now is None else f", or {cost} (now {now:.3f})")
         )
     beside = ""
     if runner_up is not None:

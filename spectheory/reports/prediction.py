@@ -114,7 +114,7 @@ def _chains_table(plan: Plan, *, with_limits: bool) -> Table:
     ranked = plan.of(plan.chains[0])[0].rule
     t1 = f"\n{ranked.name}" if isinstance(ranked, RankRule) and ranked.name != "recursive" else ""
     asides = [
-        _first(IID_FORMULA, f"\n{plan.chains[0]}"),
+        *(_first(claim, f"\n{plan.chains[0]}") for claim in _of_fixed(plan)),
         *(_first(claim) for claim in (*_of_decodings(plan), TEXT, IID_BRANCHING)),
         _first(IID_CHANNEL, t1),
     ]
@@ -151,6 +151,11 @@ def _of_decodings(plan: Plan) -> list[LimitClaim]:
     if not plan.of("block") and any(p.limits.decoding for p in chains):
         return [WHOLE_DECODING]
     return [BY_START] if any(p.limits.decoding_by_start for p in chains) else []
+
+
+def _of_fixed(plan: Plan) -> list[LimitClaim]:
+    """C1, which knows no stopping rule, where the first chains have none."""
+    return [] if plan.chains[0].stop else [IID_FORMULA]
 
 
 def _first(claim: LimitClaim, of: str = "") -> Aside:
@@ -294,7 +299,7 @@ def _notes(plan: Plan, in_loop: bool) -> list[str]:
 def _claims(plan: Plan) -> list[str]:
     """What the limits claim that the tables show."""
     others = [claim for claim in ON_TRACES if claim.scope is not ON_DECODINGS]
-    shown = [*_of_decodings(plan), *others, IID_FORMULA] if plan.chains else others
+    shown = [*_of_decodings(plan), *others, *_of_fixed(plan)] if plan.chains else others
     known = [claim for claim in shown if any(p.compared(claim) is not None for p in plan.predictions)]
     lumped = (
         "T1 counts all ranks above 8 (or above those recorded) as one. For rules without ranks it uses the ranks of "

@@ -120,7 +120,9 @@ def test_hardware_plans_batches(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "in lock-step: best k" in words
     assert "Batches of more than 4 texts repeat texts of the trace" in words
     assert main(["plan", *arguments, "--nodes-max", "1", "--batch", "1", "--batch", "5000"]) == 0
-    assert "Batches of more than" not in capsys.readouterr().out, "beyond 1024 texts lock-step is not planned"
+    out = capsys.readouterr().out
+    assert "Batches of more than" not in out
+    assert "Lock-step is planned up to 1024 texts." in out
 
 
 def test_log_probabilities_and_greedy_traces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

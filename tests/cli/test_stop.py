@@ -63,6 +63,28 @@ def test_what_adapting_is_worth_in_one_line(recorded: Path, capsys: pytest.Captu
     assert {c["shape"] for c in planned["candidates"]} >= {"chain k=3, token<0.3"}
 
 
+def test_the_formula_of_fixed_lengths_is_not_compared_with_stopped_ones(tmp_path: Path, capsys: Any) -> None:
+    ranks = np.tile([0.7, 0.2, 0.1, 0.0], (160, 1))
+    trace = written(tmp_path / "trace.parquet", rejection_rank=ranks)
+    asked = ["predict", str(trace), "--rule", "recursive", "--shape", "chain", "--k-max", "2"]
+    assert main(asked) == 0
+    assert "C1" in capsys.readouterr().out
+    assert main([*asked[:4], "--shape", "2x1", "--k-max", "2", "--stop", "token<0.4"]) == 0
+    out = capsys.readouterr().out
+    assert "recursive, token<0.4" in out
+    assert "C1" not in out, "it knows no stopping rule"
+
+
+def test_adapting_is_worth_nothing_where_plain_decoding_is_faster(recorded: Path, capsys: Any) -> None:
+    asked = [str(recorded), "--rule", "token", "--k-max", "2", "--c", "50", "--stop", "best"]
+    for command in ("predict", "plan"):
+        assert main([command, *asked, "--json"]) == 0
+        content = json.loads(capsys.readouterr().out)
+        assert content["headline"].startswith("Do not speculate")
+        assert "worth at most 0.0%" in content["headline"], "the longest of adaptive lengths is none"
+        assert ".. " not in content["headline"]
+
+
 @each(
     "stop, fragment",
     [
