@@ -13,7 +13,7 @@ from spectheory.cli.latencies import read_latencies
 from spectheory.cli.options import LATENCY_FILE, PairOptions, PredictOptions, TextOptions, recorded_at, recorded_files
 from spectheory.cli.progress import working
 from spectheory.cli.readings import show_readings
-from spectheory.cli.shapes import read_rules, read_shapes, read_stops, tree_sizes, with_ranks
+from spectheory.cli.shapes import SWEPT, read_rules, read_shapes, read_stops, tree_sizes, with_ranks
 from spectheory.cli.stops import with_stops
 from spectheory.cli.where import show_where
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable, LoopedTable
@@ -152,6 +152,13 @@ def _validate(question: PredictOptions, pair: PairOptions, text: TextOptions) ->
             "--check is given with a recorded trace",
             limit="it runs the models themselves",
             remedy="leave the trace out, and name the models with --target and --draft",
+        )
+    unseen = {"--check": question.check, "--bias": question.bias, "--stop best": SWEPT in (question.stop or ())}
+    if question.where and not (question.json or question.out) and any(unseen.values()):
+        raise SettingError(
+            f"{' and '.join(name for name, given in unseen.items() if given)} given with --where",
+            limit="--where shows where calls are lost, and the JSON alone holds the rest",
+            remedy="add --json or --out, or leave one out",
         )
     if question.c is not None and question.latency:
         raise SettingError("--c and --latency are both given", limit="one cost model", remedy="leave one out")

@@ -80,6 +80,7 @@ def test_strings_of_a_named_target(tmp_path: Path, capsys: pytest.CaptureFixture
 @each("arguments, words", [
     (("--where", "--target", "/nowhere"), "nothing is downloaded"),
     (("--target", "x"), "--target given with a recorded trace"),
+    (("--where", "--bias", "0.1", "--stop", "best", "--c", "0.1"), "--bias and --stop best given with --where"),
 ])  # fmt: skip
 def test_refused(arguments: tuple[str, ...], words: str, measured: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert words in refused(["predict", measured, *arguments], capsys)
