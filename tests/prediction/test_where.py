@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.text import Text
 
 from spectheory.drafting import Chain, KAry, Shape, Stopped, read_stop
 from spectheory.errors import SettingError, TraceError
@@ -228,9 +229,9 @@ def test_nothing_is_cut_off_the_picture_of_a_text(tokens: int) -> None:
     figure = new_figure(text_size(found.text))
     draw_text(figure, found)
     figure.draw_without_rendering()
-    words = [*figure.texts, *(ax.title for ax in figure.axes), *(ax._left_title for ax in figure.axes)]
-    boxes = [text.get_window_extent() for text in words if text.get_text()]
-    assert len(boxes) == 2
+    words = [text for text in figure.findobj(Text) if len(text.get_text()) > 5]
+    assert sorted(text.get_text()[:6] for text in words) == ["Text a", "expect"], "the meaning of the colours, and the title"
+    boxes = [text.get_window_extent() for text in words]
     assert all(figure.bbox.containsx(x) for box in boxes for x in (box.x0, box.x1))
     assert all(figure.bbox.containsy(y) for box in boxes for y in (box.y0, box.y1))
 
