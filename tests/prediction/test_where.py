@@ -230,7 +230,7 @@ def test_nothing_is_cut_off_the_picture_of_a_text(tokens: int) -> None:
     draw_text(figure, found)
     figure.draw_without_rendering()
     words = [text for text in figure.findobj(Text) if len(text.get_text()) > 5]
-    assert sorted(text.get_text()[:6] for text in words) == ["Text a", "expect"], "the meaning of the colours, and the title"
+    assert sorted(text.get_text()[:6] for text in words) == ["Text a", "expect"]
     boxes = [text.get_window_extent() for text in words]
     assert all(figure.bbox.containsx(x) for box in boxes for x in (box.x0, box.x1))
     assert all(figure.bbox.containsy(y) for box in boxes for y in (box.y0, box.y1))
