@@ -143,8 +143,8 @@ class EntropyAbove(StoppingRule):
         return bool(-(held @ np.log(held)) > self.threshold)
 
 
-STOPPING: tuple[type[StoppingRule], ...] = (TokenBelow, TopBelow, EntropyAbove)
-"""A new stopping rule is listed here and nowhere else."""
+STOPPING: dict[str, type[StoppingRule]] = {kind.name: kind for kind in (TokenBelow, TopBelow, EntropyAbove)}
+"""The classes of stopping rules by name. A new one is listed here and nowhere else."""
 
 
 def read_stop(text: str) -> StoppingRule:
@@ -155,11 +155,11 @@ def read_stop(text: str) -> StoppingRule:
     >>> read_stop("token<0.4"), str(read_stop("entropy>2"))
     (TokenBelow(threshold=0.4), 'entropy>2')
     """
-    for kind in STOPPING:
+    for kind in STOPPING.values():
         name, sign, number = text.replace(" ", "").partition(kind.sign)
         if sign and name == kind.name and (threshold := _number(number)) is not None:
             return kind(threshold)
-    ways = ", ".join(f"{kind.name}{kind.sign}{kind.remedy.split()[0]}" for kind in STOPPING)
+    ways = ", ".join(f"{kind.name}{kind.sign}{kind.remedy.split()[0]}" for kind in STOPPING.values())
     raise SettingError(f"the stopping rule is {text!r}", limit=f"there are {ways}", remedy="write one, in quotes")
 
 

@@ -98,7 +98,7 @@ def adaptive_worth(
 def stopping_grid(trace: Trace, k: int, thresholds: int = THRESHOLDS) -> list[Stopped]:
     """Stopping rules of every kind that the trace has a column for, at quantiles of it."""
     shapes: list[Stopped] = []
-    for kind in STOPPING:
+    for kind in STOPPING.values():
         if not lacking(trace.columns, [kind.reads]):
             for at in _quantiles(kind, trace.columns, thresholds):
                 shapes.append(Stopped(k, kind(at), by_parallel_head(trace.provenance)))
