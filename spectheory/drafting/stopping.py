@@ -1,17 +1,16 @@
-"""Chains whose length the draft decides (§11): stopping rules, and the shape of a call that has one."""
+"""Stopping rules (§11): where a draft ends a call's drafting."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.checks import real
-from spectheory.drafting.chain import Chain
 from spectheory.errors import SettingError
 
 Columns = Mapping[str, NDArray[Any]]
@@ -143,8 +142,8 @@ class EntropyAbove(StoppingRule):
         return bool(-(held @ np.log(held)) > self.threshold)
 
 
-STOPPING: dict[str, type[StoppingRule]] = {kind.name: kind for kind in (TokenBelow, TopBelow, EntropyAbove)}
-"""The classes of stopping rules by name. A new one is listed here and nowhere else."""
+STOPPING: list[type[StoppingRule]] = [TokenBelow, TopBelow, EntropyAbove]
+"""A new stopping rule is listed here and nowhere else."""
 
 
 def read_stop(text: str) -> StoppingRule:
@@ -155,11 +154,11 @@ def read_stop(text: str) -> StoppingRule:
     >>> read_stop("token<0.4"), str(read_stop("entropy>2"))
     (TokenBelow(threshold=0.4), 'entropy>2')
     """
-    for kind in STOPPING.values():
+    for kind in STOPPING:
         name, sign, number = text.replace(" ", "").partition(kind.sign)
         if sign and name == kind.name and (threshold := _number(number)) is not None:
             return kind(threshold)
-    ways = ", ".join(f"{kind.name}{kind.sign}{kind.remedy.split()[0]}" for kind in STOPPING.values())
+    ways = ", ".join(f"{kind.name}{kind.sign}{kind.remedy.split()[0]}" for kind in STOPPING)
     raise SettingError(f"the stopping rule is {text!r}", limit=f"there are {ways}", remedy="write one, in quotes")
 
 
@@ -168,71 +167,3 @@ def _number(text: str) -> float | None:
         return float(text)
     except ValueError:
         return None
-
-
-@dataclass(frozen=True)
-class Stopped(Chain):
-    """A chain of at most k tokens that a stopping rule may end earlier (§11).
-
-    `passes` and `nodes` are those of a call that is not stopped; :meth:`cut` gives those of a call that drafts fewer
-    tokens. A `parallel` head drafts all k in one pass, whatever is then verified.
-
-    Examples
-    --------
-    >>> shape = Stopped(8, TokenBelow(0.4))
-    >>> str(shape), shape.nodes, shape.depth
-    ('chain k=8, token<0.4', 8, 8)
-    """
-
-    stop: StoppingRule
-    parallel: bool = False
-
-    @property
-    def passes(self) -> tuple[int, ...]:
-        """K passes on one token each, or one on k."""
-        return (self.k,) if self.parallel else super().passes
-
-    def cut(self, drafted: int) -> Cut:
-        """The call that drafts so many tokens, 0 to k.
-
-        Where the token that stops is not kept, the pass that looked at it was made too.
-
-        Examples
-        --------
-        >>> [len(Stopped(4, stop).cut(2).passes) for stop in (TokenBelow(0.4), TopBelow(0.4))]
-        [2, 3]
-        """
-        looked = min(drafted + (not self.stop.keeps), self.k)
-        return Cut(self.k, drafted, self.passes if self.parallel else (1,) * looked)
-
-    def of_length(self, k: int) -> Self:
-        """The same rule with another most."""
-        return type(self)(k, self.stop, self.parallel)
-
-    def __str__(self) -> str:
-        """Short form for tables."""
-        return f"{super().__str__()}, {self.stop}"
-
-
-@dataclass(frozen=True)
-class Cut(Chain):
-    """A call of a chain of at most k tokens that drafts so many, with the passes that it makes.
-
-    Examples
-    --------
-    >>> Cut(4, 2, (1, 1, 1)).verified
-    {3: 1.0}
-    """
-
-    drafted: int
-    made: tuple[int, ...]
-
-    @property
-    def passes(self) -> tuple[int, ...]:
-        """Those that were made."""
-        return self.made
-
-    @property
-    def verified(self) -> Mapping[int, float]:
-        """The target's pass is on what was drafted and one token more."""
-        return {self.drafted + 1: 1.0}

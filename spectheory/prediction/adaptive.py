@@ -14,11 +14,12 @@ from spectheory.drafting import Chain, Stopped
 from spectheory.drafting.stopping import STOPPING, StoppingRule
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
+from spectheory.prediction.answer import Prediction
 from spectheory.prediction.clairvoyant import clairvoyant_speedup
 from spectheory.prediction.cross_fit import PARTS
 from spectheory.prediction.drafted_lengths import Drafted, DraftedLengths
 from spectheory.prediction.over_prompts import FEW, Prompts
-from spectheory.prediction.prediction import Prediction, of_calls, plan
+from spectheory.prediction.prediction import of_calls, plan
 from spectheory.prediction.shape_calls import ShapeCalls, by_parallel_head
 from spectheory.prediction.stopped import check_stops, lengths_along
 from spectheory.prediction.stopped_times import exactly, stopped_seconds, sum_of
@@ -98,7 +99,7 @@ def adaptive_worth(
 def stopping_grid(trace: Trace, k: int, thresholds: int = THRESHOLDS) -> list[Stopped]:
     """Stopping rules of every kind that the trace has a column for, at quantiles of it."""
     shapes: list[Stopped] = []
-    for kind in STOPPING.values():
+    for kind in STOPPING:
         if not lacking(trace.columns, [kind.reads]):
             for at in _quantiles(kind, trace.columns, thresholds):
                 shapes.append(Stopped(k, kind(at), by_parallel_head(trace.provenance)))

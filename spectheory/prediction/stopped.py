@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.drafting.stopping import Stopped, StoppingRule
+from spectheory.drafting import Stopped, StoppingRule
 from spectheory.errors import SettingError, TraceError
 from spectheory.verification import Columns, PathRule
 from spectheory.verification.by_start import along_calls, lacking

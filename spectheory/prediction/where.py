@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from spectheory.drafting import Chain, Shape, Stopped
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
+from spectheory.prediction.answer import Plan, Prediction
 from spectheory.prediction.at_starts import Starts
 from spectheory.prediction.over_prompts import Prompts, ratio
-from spectheory.prediction.prediction import Plan, Prediction
 from spectheory.prediction.shape_calls import BestTree
 from spectheory.prediction.where_groups import Group, contexts, lost_by_class, lost_by_id, positions, started
 from spectheory.prediction.where_text import OneText, one_text

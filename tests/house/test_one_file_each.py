@@ -225,9 +225,12 @@ def test_a_stopping_rule(
     toys: Path, tiny_folders: tuple[Path, Path], ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One file and its line: predicted, planned, swept and decoded like token< at the same probability."""
-    from spectheory.drafting.stopping import STOPPING
+    from spectheory.drafting import stopping
+    from spectheory.prediction import adaptive
 
-    monkeypatch.setitem(STOPPING, "surprise", importlib.import_module("surprise").Surprise)
+    kinds = [*stopping.STOPPING, importlib.import_module("surprise").Surprise]
+    for module in (stopping, adaptive):
+        monkeypatch.setattr(module, "STOPPING", kinds)
     made_up(*[30] * 8, origin=SAMPLED_TEXT).write(toys / "trace.parquet")
     same = "surprise>1", f"token<{np.exp(-1)}"
     stops = [word for stop in same for word in ("--stop", stop)]
