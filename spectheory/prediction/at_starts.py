@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Starts:
+class CallStarts:
     """The calls of one rule and shape along texts (exact given the texts).
 
     `survival` ``[N, depth]`` is P(tau >= i) of a call from each position. `full` ``[N, depth + 1]`` is the probability
@@ -36,7 +36,7 @@ class Starts:
     lengths: NDArray[np.int64]
 
     @classmethod
-    def of(cls, trace: Trace, rule: PathRule, shape: Shape, *, prefill_emits_token: bool = False) -> Starts:
+    def of(cls, trace: Trace, rule: PathRule, shape: Shape, *, prefill_emits_token: bool = False) -> CallStarts:
         """Those of a trace; with `prefill_emits_token` no call starts at a text's first token."""
         rule.require(trace.columns)
         survival, leaves = survival_of(rule, shape, trace.columns)
@@ -117,7 +117,7 @@ def survival_at_starts(trace: Trace, rule: PathRule, k: int, *, prefill_emits_to
     >>> survival_at_starts(trace, TokenVerification(), 1, prefill_emits_token=False).round(3).tolist()
     [1.0]
     """
-    starts = Starts.of(trace, rule, Chain(k), prefill_emits_token=prefill_emits_token)
+    starts = CallStarts.of(trace, rule, Chain(k), prefill_emits_token=prefill_emits_token)
     if not starts.counted.sum() > 0:
         raise TraceError(
             f"no text has {k} tokens after its first", limit="calls need room for k drafts", remedy="lower --k-max"
