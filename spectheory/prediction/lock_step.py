@@ -65,7 +65,7 @@ def plainly_unfinished(lengths: NDArray[np.int64]) -> Floats:
 
 
 def rounds_of_batch(unfinished: Floats) -> Floats:
-    r"""Expected rounds in which m texts of a batch are still decoded, m = 0..B, ``[B + 1]`` (§12, exact).
+    r"""Expected rounds in which m texts of a batch are still decoded, m = 0..B, ``[B + 1]`` (§12-lock-step, exact).
 
     `unfinished` ``[rounds, B]`` is that of the texts of the batch. From m = 1 on these sum to :math:`E[\max_b C_b]`,
     and m times them to :math:`\sum_b E[C_b]`; so a batch takes :math:`\sum_m \text{rounds}_m\, t(m)` if a round of m

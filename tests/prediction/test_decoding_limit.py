@@ -1,4 +1,4 @@
-"""Limits over a whole decoding (§12): L beside a plain recursion, B7 as block verification's value, and reports."""
+"""Limits over a whole decoding (§12/L, B7): L beside a plain recursion, B7 as block verification's calls, reports."""
 
 from __future__ import annotations
 
