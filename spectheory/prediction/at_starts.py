@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from spectheory.drafting import Chain, Shape, Stopped
 from spectheory.errors import TraceError
 from spectheory.prediction.law import moves_of
-from spectheory.prediction.paths import calls_and_visits, tokens_left
+from spectheory.prediction.paths import tokens_left, visits_of
 from spectheory.prediction.shape_calls import survival_of
 from spectheory.prediction.stopped import drafted_along
 from spectheory.trace import Trace
@@ -40,7 +40,7 @@ class CallStarts:
         """Those of a trace; with `prefill_emits_token` no call starts at a text's first token."""
         rule.require(trace.columns)
         survival, leaves = survival_of(rule, shape, trace.columns)
-        _, visits = calls_and_visits(survival, trace.lengths, prefill_emits_token=prefill_emits_token)
+        visits = visits_of(survival, trace.lengths, prefill_emits_token=prefill_emits_token)
         ended = moves_of(survival)
         full = np.concatenate([np.zeros((len(survival), 1)), leaves], axis=1)
         undrafted = _undrafted(rule, shape, trace.columns)
