@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from spectheory.cli.console import remarks
 from spectheory.cli.options import Question
 from spectheory.cli.shapes import read_stops
+import numpy as np
+
 from spectheory.cost import CostModel
 from spectheory.deployment import Draft, Ranking
 from spectheory.deployment.candidates import measured_nodes
@@ -14,6 +17,7 @@ from spectheory.drafting import Stopped
 from spectheory.errors import SettingError
 from spectheory.prediction import Plan, plan
 from spectheory.prediction.adaptive import AdaptiveWorth, adaptive_worth
+from spectheory.prediction.drafted_lengths import draft_inside_target
 from spectheory.prediction.stopped import check_stops
 from spectheory.trace import Trace
 from spectheory.verification import PathRule
@@ -32,6 +36,7 @@ def with_stops(
     longest = longest if cost is None else measured_nodes(cost, longest)
     drafted = rules_of_models(trace, rules)
     adaptive: list[AdaptiveWorth] = []
+    _remark_impossible(trace, drafted)
     if stops:
         shapes = [Stopped(k, stop) for stop in stops for k in range(1, longest + 1)]
         fixed += plan(trace, cost, rules=drafted, shapes=shapes, prefill_emits_token=prefill)
@@ -40,13 +45,30 @@ def with_stops(
     return fixed, adaptive
 
 
+def _remark_impossible(trace: Trace, rules: Sequence[PathRule]) -> None:
+    """Say how many tokens of the texts the draft cannot draw, and what follows for estimates of drafted tokens."""
+    drawn = [rule for rule in rules if rule.drafts != "chosen"]
+    count = int(np.isneginf(trace.columns["log_draft"]).sum())
+    if count and drawn:
+        inside = draft_inside_target(drawn[0], trace)
+        beyond = "" if inside else (
+            "; drafts that the target cannot output (p = 0 < q) are in no text: the lower estimate misses the calls that "
+            "make them, the upper one counts them"
+        )
+        remarks.print(
+            f"{count} of {len(trace)} tokens of the texts have q = 0, the draft cannot draw them: likelihood ratios are 0 "
+            f"there, which biases no estimate of drafted tokens{beyond}",
+            markup=False,
+        )
+
+
 def check_asked(question: Question, trace: Trace, rules: Sequence[PathRule] | None) -> None:
     """Refuse stopping rules for drafts that no model makes, or without the column that they read."""
     stops, swept = read_stops(question.stop)
     if stops or swept:
         for rule in rules_of_models(trace, rules):
             for stop in stops:
-                check_stops(rule, stop, trace.columns)
+                check_stops(rule, stop, trace.columns, trace.sampling)
 
 
 def refuse_stops(question: Question) -> None:

@@ -171,7 +171,7 @@ def stopped_calls(
     """The calls of the shapes that a stopping rule may end (§11)."""
     stopped = [shape for shape in wanted if isinstance(shape, Stopped)]
     for shape in stopped:
-        check_stops(rule, shape.stop, trace.columns)
+        check_stops(rule, shape.stop, trace.columns, trace.sampling)
     for k in sorted({shape.k for shape in stopped}):
         drafted_by = Drafted(trace, rule, k, prefill_emits_token=prefill_emits_token)
         for shape in (shape for shape in stopped if shape.k == k):
