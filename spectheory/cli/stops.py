@@ -36,12 +36,12 @@ def with_stops(
     longest = longest if cost is None else measured_nodes(cost, longest)
     drafted = rules_of_models(trace, rules)
     adaptive: list[AdaptiveWorth] = []
-    _remark_impossible(trace, drafted)
     if stops:
         shapes = [Stopped(k, stop) for stop in stops for k in range(1, longest + 1)]
         fixed += plan(trace, cost, rules=drafted, shapes=shapes, prefill_emits_token=prefill)
     if swept:
         adaptive = [adaptive_worth(trace, rule, longest, costs(cost), prefill_emits_token=prefill) for rule in drafted]
+    _remark_impossible(trace, drafted)
     return fixed, adaptive
 
 

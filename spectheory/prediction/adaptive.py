@@ -20,7 +20,7 @@ from spectheory.prediction.drafted_lengths import Drafted, DraftedLengths
 from spectheory.prediction.over_prompts import FEW, Prompts
 from spectheory.prediction.prediction import Prediction, of_calls, plan
 from spectheory.prediction.shape_calls import ShapeCalls, by_parallel_head
-from spectheory.prediction.stopped import check_stops, lengths_along
+from spectheory.prediction.stopped import check_stops, lengths_along, surely_stopped
 from spectheory.prediction.stopped_times import exactly, stopped_seconds, sum_of
 from spectheory.trace import Trace
 from spectheory.verification import Columns, PathRule
@@ -107,7 +107,7 @@ def stopping_grid(trace: Trace, k: int, thresholds: int = THRESHOLDS) -> list[St
             for at in _quantiles(kind, trace.columns, read, thresholds):
                 shapes.append(Stopped(k, kind(at), by_parallel_head(trace.provenance)))
     if not shapes:
-        raise SettingError("no threshold fits the trace", limit="its columns are constant", remedy="use fixed lengths")
+        raise SettingError("no threshold fits the trace", limit="the columns that rules read are missing or constant", remedy="use fixed lengths")
     return shapes
 
 
@@ -134,7 +134,12 @@ def sweep(
         check_stops(rule, shape.stop, trace.columns, trace.sampling)
     shared = Drafted(trace, rule, shapes[0].k, prefill_emits_token=prefill_emits_token)
     along = [lengths_along(trace.columns, shape.stop, shape.k, shared.left) for shape in shapes]
-    found = [shared.lengths_of_calls(at, keeps=shape.stop.keeps) for at, shape in zip(along, shapes, strict=True)]
+    found = [
+        shared.lengths_of_calls(
+            at, keeps=shape.stop.keeps, sure=surely_stopped(trace.columns, shape.stop, shape.k, at)
+        )
+        for at, shape in zip(along, shapes, strict=True)
+    ]
     part = prompts.folds(PARTS)
 
     def fastest(texts: NDArray[np.bool_]) -> int:

@@ -62,6 +62,24 @@ def lengths_along(columns: Columns, stop: StoppingRule, k: int, left: NDArray[np
     return np.where(drafted - int(stop.keeps) < left, drafted, k)
 
 
+def surely_stopped(columns: Columns, stop: StoppingRule, k: int, along: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether any token at the last draft of a call from each start would stop it, ``[N]``; `along` are the drafts.
+
+    A rule that keeps the token that stops it reads that token's probability, which the largest one bounds.
+
+    Examples
+    --------
+    >>> from spectheory.drafting import read_stop
+    >>> columns = {"log_draft": np.log([0.9, 0.1, 0.3]), "draft_top": np.array([0.9, 0.9, 0.3])}
+    >>> surely_stopped(columns, read_stop("token<0.4"), 2, np.array([2, 1, 1])).tolist()
+    [False, False, True]
+    """
+    if not stop.keeps or lacking(columns, [TopBelow.reads]):
+        return np.zeros(len(along), bool)
+    below = along_calls(columns, k, lambda at: (at[TopBelow.reads] < stop.threshold).astype(np.float64), fill=0.0) > 0
+    return np.asarray((along > 0) & below[np.arange(len(along)), np.maximum(along, 1) - 1])
+
+
 def check_stops(rule: PathRule, stop: StoppingRule, columns: Columns, sampling: Sampling | None = None) -> None:
     """Refuse drafts that no model makes, and columns that the stopping rule reads and that are not there.
 

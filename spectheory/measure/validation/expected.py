@@ -21,7 +21,7 @@ from spectheory.prediction.drafted_lengths import Drafted
 from spectheory.prediction.law import law_of_calls, trimmed
 from spectheory.prediction.paths import TextCalls, calls_of_texts, calls_of_tree
 from spectheory.prediction.shape_calls import survival_of
-from spectheory.prediction.stopped import drafted_along
+from spectheory.prediction.stopped import drafted_along, surely_stopped
 from spectheory.trace import TextInfo, Trace
 from spectheory.verification import Columns, PathRule, RankRule, SuffixMatch
 from spectheory.verification.by_start import by_position, deepest
@@ -138,7 +138,8 @@ def _drafted(
     """Drafts of all calls of one text, of at most `room` tokens from each start."""
     trace = Trace(dict(columns), (TextInfo("", len(room)),))
     along = np.minimum(drafted_along(columns, shape.stop, shape.k).sum(axis=1), room)
-    found = Drafted(trace, rule, shape.k).lengths_of_calls(along, keeps=shape.stop.keeps)
+    sure = surely_stopped(columns, shape.stop, shape.k, along)
+    found = Drafted(trace, rule, shape.k).lengths_of_calls(along, keeps=shape.stop.keeps, sure=sure)
     low, going, stopping, high = (float(each.sum()) for each in (found.low, found.going, found.stopping, found.high))
     return low, going, stopping, high
 
