@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from spectheory.cli.console import remarks
 from spectheory.cli.options import Question
 from spectheory.cli.shapes import read_stops
-import numpy as np
-
 from spectheory.cost import CostModel
 from spectheory.deployment import Draft, Ranking
 from spectheory.deployment.candidates import measured_nodes
@@ -50,14 +50,14 @@ def _remark_impossible(trace: Trace, rules: Sequence[PathRule]) -> None:
     drawn = [rule for rule in rules if rule.drafts != "chosen"]
     count = int(np.isneginf(trace.columns["log_draft"]).sum())
     if count and drawn:
-        inside = draft_inside_target(drawn[0], trace)
-        beyond = "" if inside else (
-            "; drafts that the target cannot output (p = 0 < q) are in no text: the lower estimate misses the calls that "
-            "make them, the upper one counts them"
+        cut = (
+            ". Drafts that the target cannot output (p = 0 < q) are in no text: the lower estimate misses the calls "
+            "that make them, the upper one counts them"
         )
         remarks.print(
-            f"{count} of {len(trace)} tokens of the texts have q = 0, the draft cannot draw them: likelihood ratios are 0 "
-            f"there, which biases no estimate of drafted tokens{beyond}",
+            f"{count} of {len(trace)} tokens of the texts have q = 0: the draft cannot draw them. Their likelihood "
+            "ratios are 0, which biases no estimate of drafted tokens"
+            f"{'' if draft_inside_target(drawn[0], trace) else cut}",
             markup=False,
         )
 

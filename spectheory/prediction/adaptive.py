@@ -107,7 +107,11 @@ def stopping_grid(trace: Trace, k: int, thresholds: int = THRESHOLDS) -> list[St
             for at in _quantiles(kind, trace.columns, read, thresholds):
                 shapes.append(Stopped(k, kind(at), by_parallel_head(trace.provenance)))
     if not shapes:
-        raise SettingError("no threshold fits the trace", limit="the columns that rules read are missing or constant", remedy="use fixed lengths")
+        raise SettingError(
+            "no threshold fits the trace",
+            limit="the columns that rules read are missing or constant",
+            remedy="use fixed lengths",
+        )
     return shapes
 
 
@@ -135,9 +139,7 @@ def sweep(
     shared = Drafted(trace, rule, shapes[0].k, prefill_emits_token=prefill_emits_token)
     along = [lengths_along(trace.columns, shape.stop, shape.k, shared.left) for shape in shapes]
     found = [
-        shared.lengths_of_calls(
-            at, keeps=shape.stop.keeps, sure=surely_stopped(trace.columns, shape.stop, shape.k, at)
-        )
+        shared.lengths_of_calls(at, keeps=shape.stop.keeps, sure=surely_stopped(trace.columns, shape.stop, shape.k, at))
         for at, shape in zip(along, shapes, strict=True)
     ]
     part = prompts.folds(PARTS)

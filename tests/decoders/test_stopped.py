@@ -158,7 +158,9 @@ def test_greedy_chains_stop_by_the_plain_softmax(
         found = decode(tiny_pair, PROMPTS, method, tokens=20, sampling=GREEDY, batch=3)
         assert [text.output_ids.tolist() for text in found] == [text.output_ids.tolist() for text in plain]
         drafted = [call.drafted for text in found for call in text.calls]
-        by_hand = [n for ids, text in zip(PROMPTS, found, strict=True) for n in drafted_by_hand(tiny_pair, ids, text, stop)]
+        by_hand = [
+            n for ids, text in zip(PROMPTS, found, strict=True) for n in drafted_by_hand(tiny_pair, ids, text, stop)
+        ]
         assert drafted == by_hand
     with monkeypatch.context() as patched:
         patched.setattr(Method, "confidences", lambda self, sampling: sampling)

@@ -79,8 +79,8 @@ class Method:
         return self.shape.depth if isinstance(self.shape, Grown) else 0
 
     def confidences(self, sampling: Sampling) -> Sampling:
-        """What the draft's reader gives: drafts are drawn as the text is; a tree grows from the plain softmax (§10), and
-        at temperature 0 a stopping rule reads it (§11).
+        """What the draft's reader gives: drafts are drawn as the text is; a tree grows from the plain softmax (§10),
+        and at temperature 0 a stopping rule reads it (§11).
         """
         plain = isinstance(self.shape, Grown) or (isinstance(self.shape, Stopped) and sampling.temperature == 0)
         return Sampling() if plain else sampling
