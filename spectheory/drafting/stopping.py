@@ -22,7 +22,8 @@ class StoppingRule(ABC):
 
     `reads` is the column of a trace that decides, `sign` how the rule is written. With `keeps` the token of the
     position that stops is still drafted and verified; otherwise the draft's pass is made, and nothing is drafted from
-    it.
+    it. At temperature 0 q is one token: probabilities are then those of the plain softmax, as engines compare them
+    (temperature 1, no filters), and a rule without a `greedy` form is refused.
     """
 
     threshold: float
@@ -31,6 +32,7 @@ class StoppingRule(ABC):
     sign: ClassVar[str]
     reads: ClassVar[str]
     keeps: ClassVar[bool] = False
+    greedy: ClassVar[bool] = True
     limit: ClassVar[str] = "needs a probability, > 0 and <= 1"
     remedy: ClassVar[str] = "0.4 is usual"
 
@@ -55,7 +57,18 @@ class StoppingRule(ABC):
 
     @abstractmethod
     def stops_at(self, pmf: NDArray[np.float64], token: int) -> bool:
-        """Whether drafting stops at one position, from the draft's pmf ``[V]`` and the token drafted from it."""
+        """Whether drafting stops at one position, from the draft's pmf ``[V]`` and the token drafted from it; at
+        temperature 0 from the plain softmax.
+        """
+
+    def check_temperature(self, temperature: float) -> None:
+        """Refuse temperature 0 where the rule has no meaning there."""
+        if temperature == 0 and not self.greedy:
+            raise SettingError(
+                f"{self} is asked for at temperature 0",
+                limit=f"the draft's pmf is one token there, and its {self.name} is 0",
+                remedy="stop by top or token, or use another temperature",
+            )
 
     def __str__(self) -> str:
         """As it is written: token<0.4."""
@@ -65,9 +78,14 @@ class StoppingRule(ABC):
 class TokenBelow(StoppingRule):
     """Stop after a drafted token of probability q below the threshold; that token is kept (§11).
 
+    Its probability is the smaller of q and ``draft_top``: q above temperature 0, else the plain softmax of the draft's
+    first choice.
+
     Examples
     --------
     >>> TokenBelow(0.4).stops({"log_draft": np.log([0.5, 0.3])}).tolist()
+    [False, True]
+    >>> TokenBelow(0.4).stops({"log_draft": np.zeros(2), "draft_top": np.array([0.5, 0.3])}).tolist()
     [False, True]
     """
 
@@ -82,8 +100,9 @@ class TokenBelow(StoppingRule):
         return np.exp(values)
 
     def stops(self, columns: Columns) -> NDArray[np.bool_]:
-        """Where q of the text's token is below."""
-        return np.asarray(columns[self.reads] < np.log(self.threshold))
+        """Where q of the text's token is below, or the largest probability."""
+        below, top = np.asarray(columns[self.reads] < np.log(self.threshold)), columns.get(TopBelow.reads)
+        return below if top is None else np.asarray(below | (top < self.threshold))
 
     def stops_at(self, pmf: NDArray[np.float64], token: int) -> bool:
         """Whether q of the token is below."""
@@ -124,6 +143,7 @@ class EntropyAbove(StoppingRule):
     name: ClassVar[str] = "entropy"
     sign: ClassVar[str] = ">"
     reads: ClassVar[str] = "draft_entropy"
+    greedy: ClassVar[bool] = False
     limit: ClassVar[str] = "needs nats, finite and >= 0"
     remedy: ClassVar[str] = "2 is usual"
 

@@ -17,7 +17,7 @@ from spectheory.prediction.drafted_lengths import Drafted, DraftedLengths
 from spectheory.prediction.grown_trees import check_grown
 from spectheory.prediction.over_prompts import Prompts
 from spectheory.prediction.paths import TextCalls, calls_of_chains, calls_of_tree, tree_survival, visits_of
-from spectheory.prediction.stopped import check_stops, lengths_along, stopped_survival
+from spectheory.prediction.stopped import check_stops, lengths_along, stopped_survival, surely_stopped
 from spectheory.prediction.tree_search import text_tree
 from spectheory.trace import RECORDED_RANKS, Trace
 from spectheory.verification import Columns, GrownMatch, PathRule, RankRule
@@ -171,12 +171,13 @@ def stopped_calls(
     """The calls of the shapes that a stopping rule may end (§11)."""
     stopped = [shape for shape in wanted if isinstance(shape, Stopped)]
     for shape in stopped:
-        check_stops(rule, shape.stop, trace.columns)
+        check_stops(rule, shape.stop, trace.columns, trace.sampling)
     for k in sorted({shape.k for shape in stopped}):
         drafted_by = Drafted(trace, rule, k, prefill_emits_token=prefill_emits_token)
         for shape in (shape for shape in stopped if shape.k == k):
             along = lengths_along(trace.columns, shape.stop, k, drafted_by.left)
-            found = drafted_by.lengths_of_calls(along, keeps=shape.stop.keeps)
+            sure = surely_stopped(trace.columns, shape.stop, k, along)
+            found = drafted_by.lengths_of_calls(along, keeps=shape.stop.keeps, sure=sure)
             made = replace(shape, parallel=by_parallel_head(trace.provenance))
             survival = drafted_by.survival * (np.arange(k) < along[:, None])
             visits = _visits(rule, survival, trace, prefill_emits_token)
