@@ -82,7 +82,7 @@ def least_calls(
         calls = np.zeros((len(group), len(lengths)))
         for texts, ahead in _backwards(masses, lengths[order], np.cumsum(lengths)[order], np.array(group), prefill):
             calls[:, order[texts]] = ahead[texts].T
-        found |= dict(zip(group, calls + prefill * (lengths > 0), strict=True))
+        found |= dict(zip(group, calls + prefill, strict=True))
     return found
 
 

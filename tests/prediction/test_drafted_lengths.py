@@ -37,9 +37,9 @@ def test_both_estimates_have_the_right_mean(rule: str, head: bool) -> None:
     wrong = 0.0
     for seed, text in enumerate(STOPS):
         pair, stop = Pair(seed, head=head), read_stop(text)
-        at_least, calls = decoded(pair, stop, chosen=rule == "argmax")
+        at_least, calls, unread = decoded(pair, stop, chosen=rule == "argmax")
         found = estimated(pair, PATH_RULES[rule], stop)
-        np.testing.assert_allclose(found.calls, calls, rtol=ENUMERATED)
+        np.testing.assert_allclose([found.calls, found.full], [calls, unread], rtol=ENUMERATED)
         np.testing.assert_allclose(found.going, at_least, atol=ENUMERATED)
         np.testing.assert_allclose(found.stopping, at_least, atol=ENUMERATED)
         assert (found.low <= at_least + ENUMERATED).all()
@@ -54,9 +54,9 @@ def test_estimates_are_on_either_side_where_the_target_is_cut(rule: str) -> None
     apart = 0.0
     for seed, text in enumerate(STOPS):
         pair, stop = Pair(seed, cut=True), read_stop(text)
-        at_least, calls = decoded(pair, stop, chosen=rule == "argmax")
+        at_least, calls, unread = decoded(pair, stop, chosen=rule == "argmax")
         found = estimated(pair, PATH_RULES[rule], stop)
-        np.testing.assert_allclose(found.calls, calls, rtol=ENUMERATED)
+        np.testing.assert_allclose([found.calls, found.full], [calls, unread], rtol=ENUMERATED)
         assert (found.going <= at_least + ENUMERATED).all()
         assert (at_least <= found.stopping + ENUMERATED).all()
         apart = max(apart, float((found.stopping - found.going).max()))
