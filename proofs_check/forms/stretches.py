@@ -34,43 +34,50 @@ def left_with(r: Fraction, m: int) -> Fraction:
 
 
 def in_code(r: Fraction) -> Fraction:
-    """Probability that a random start lies in a code: then the text goes on as after a whole block."""
+    """Probability that a random start lies in a code."""
     return 1 / (1 - r) / mean_block(r)
 
 
-def after_block(r: Fraction) -> Model:
-    """The pmf after a prefix that begins with a new block."""
+def in_block(r: Fraction, level: int) -> Model:
+    """The pmf after a prefix that begins in a code, level - 1 u after the block's start: a new block has level 1."""
     coin: Pmf = (r, 1 - r, Fraction(0))
     certain: Pmf = (Fraction(0), Fraction(0), Fraction(1))
 
     def model(prefix: Prefix) -> Pmf:
-        level, left = 1, 0
+        at, left = level, 0
         for token in prefix:
             if left:
                 left -= 1
-                level = level if left else 1
+                at = at if left else 1
             elif token == U:
-                level += 1
+                at += 1
             else:
-                left = 1 << level
+                left = 1 << at
         return certain if left else coin
 
     return model
 
 
-def values(r: Fraction, capacity: int) -> list[Fraction]:
-    """E[X] of the best tree of 0, 1, ..., P prefixes that starts with a new block."""
+def values(r: Fraction, capacity: int, level: int = 1) -> list[Fraction]:
+    """E[X] of the best tree of 0, 1, ..., P prefixes that starts in a code at a level."""
     found = [Fraction(0)]
-    for weight, _ in grown(after_block(r), capacity):
+    for weight, _ in grown(in_block(r, level), capacity):
         found.append(found[-1] + weight)
     return found
 
 
 def stationary_value(r: Fraction, capacity: int) -> Fraction:
-    """E[X] of the best trees of P prefixes at a random start: certain tokens first, then the best tree after them."""
+    """E[X] of the best trees of P prefixes at a random start: in a stretch, its tokens, then the tree after them.
+
+    In a code the drafter knows the u before the start. From the level with 2^level >= P on no stretch ends in the tree,
+    and the levels are alike.
+    """
     after = values(r, capacity)
     shares = [left_with(r, m) for m in range(1, capacity)]
-    total = in_code(r) * after[capacity]
+    deepest = max((capacity - 1).bit_length(), 1)
+    total = r ** (deepest - 1) * in_code(r) * values(r, capacity, deepest)[capacity]
+    for level in range(1, deepest):
+        total += r ** (level - 1) / mean_block(r) * values(r, capacity, level)[capacity]
     total += sum((share * (m + after[capacity - m]) for m, share in enumerate(shares, start=1)), Fraction(0))
     return total + (1 - in_code(r) - sum(shares, Fraction(0))) * capacity
 

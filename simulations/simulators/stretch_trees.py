@@ -3,7 +3,8 @@
 A block is u^(j-1) z s^(2^j): at its start and after each u, u comes with probability ``r`` and z with 1 - r; the z
 fixes 2^j certain tokens s. A start lies uniformly in endless text, and the drafter knows the text before it: in a
 stretch with m tokens left the best tree of P prefixes is these, up to P, and below them the P - m heaviest prefixes of
-a new block.
+a new block. In a code it is that of the code's level, 1 + the u before the start; from the level with 2^level >= P on
+no stretch ends in the tree, and levels are alike.
 
 Parameters are ``r`` < 1/2 and ``capacities``, ascending numbers P. Samples ``P=1`` are the predicted tokens.
 
@@ -31,7 +32,7 @@ Children = list[dict[int, int]]
 U, Z, S = 0, 1, 2
 
 
-@simulator("stretch-trees", version="1")
+@simulator("stretch-trees", version="2")
 def stretch_trees(parameters: Mapping[str, Any], trials: int, state: Words) -> Tally:
     """A start in text of codes and certain stretches, predicted by the best trees (B9)."""
     r, capacities = parameters["r"], parameters["capacities"]
@@ -41,16 +42,15 @@ def stretch_trees(parameters: Mapping[str, Any], trials: int, state: Words) -> T
             limit="needs 0 < r < 1/2 and ascending capacities from 1",
             remedy="at r = 1/2 blocks have no mean length",
         )
-    children = tree_after_block(r, capacities[-1])
-    found = np.array([_predicted(r, capacities, children, state) for _ in range(trials)], dtype=np.float64)
+    found = np.array([_predicted(r, capacities, state) for _ in range(trials)], dtype=np.float64)
     return Tally.of(trials, samples={f"P={capacity}": found[:, at] for at, capacity in enumerate(capacities)})
 
 
-@lru_cache(maxsize=8)
-def tree_after_block(r: float, capacity: int) -> Children:
-    """The heaviest prefixes that begin with a new block, numbered from 1 as they are taken, the heaviest first."""
+@lru_cache(maxsize=64)
+def tree_in_block(r: float, capacity: int, start: int = 1) -> Children:
+    """The heaviest prefixes in a code at level `start`, numbered from 1 as they are taken, the heaviest first."""
     children: Children = [{}]
-    waiting = [(-share, parent, token, 1, 0) for parent, token, share in ((0, U, r), (0, Z, 1 - r))]
+    waiting = [(-share, parent, token, start, 0) for parent, token, share in ((0, U, r), (0, Z, 1 - r))]
     heapq.heapify(waiting)
     while len(children) <= capacity:
         weight, parent, token, level, left = heapq.heappop(waiting)
@@ -70,30 +70,31 @@ def tree_after_block(r: float, capacity: int) -> Children:
     return children
 
 
-def _predicted(r: float, capacities: Sequence[int], children: Children, state: Words) -> list[int]:
+def _predicted(r: float, capacities: Sequence[int], state: Words) -> list[int]:
     """Tokens that each capacity predicts at one start."""
-    left = _certain_left(r, state)
-    ranks = _ranks(r, children, state) if left < capacities[-1] else []
+    left, level = _start(r, state)
+    level = min(level, max((capacities[-1] - 1).bit_length(), 1))
+    ranks = _ranks(r, tree_in_block(r, capacities[-1], level), level, state) if left < capacities[-1] else []
     return [min(left, capacity) + sum(rank <= capacity - left for rank in ranks) for capacity in capacities]
 
 
-def _certain_left(r: float, state: Words) -> int:
-    """Certain tokens before a random start; 0 in a code."""
-    code, share = 1 / (1 - r), uniform(state)
-    place = share * (code + 2 * (1 - r) / (1 - 2 * r)) - code
-    inside = uniform(state)
-    level = 1
-    while place >= 0:
-        tokens = (1 - r) * r ** (level - 1) * 2.0**level
-        if place < tokens or tokens < 1e-300:
-            return 1 + int(inside * (1 << level))
+def _start(r: float, state: Words) -> tuple[int, int]:
+    """Certain tokens before a random start, and the level of the code in which the text goes on after them."""
+    share, inside = uniform(state), uniform(state)
+    place, level = share * (1 / (1 - r) + 2 * (1 - r) / (1 - 2 * r)), 1
+    while (in_codes := r ** (level - 1)) > 1e-300:
+        if place < in_codes:
+            return 0, level
+        place, tokens = place - in_codes, (1 - r) * r ** (level - 1) * 2.0**level
+        if place < tokens:
+            return 1 + int(inside * (1 << level)), 1
         place, level = place - tokens, level + 1
-    return 0
+    return 0, level
 
 
-def _ranks(r: float, children: Children, state: Words) -> list[int]:
-    """The numbers of the nodes that a text from a new block runs through, until it leaves the tree."""
-    node, level, left, ranks = 0, 1, 0, list[int]()
+def _ranks(r: float, children: Children, level: int, state: Words) -> list[int]:
+    """The numbers of the nodes that a text in a code at a level runs through, until it leaves the tree."""
+    node, left, ranks = 0, 0, list[int]()
     while True:
         token = S if left else (U if uniform(state) < r else Z)
         if token not in children[node]:

@@ -54,8 +54,8 @@ def speedup_of_chain(
     """The same from sums over prompts ``[1 + prompts]``, where every call drafts the shape.
 
     `full` counts the calls after a full acceptance, where the draft's first pass is on two tokens. A head's first pass
-    is on accepted + 1 tokens: its mean time is taken between those on the fewest and the most (exact where the time is
-    linear in tokens, else an estimate).
+    is on accepted + 1 tokens: its mean time is taken between those on the fewest and the most. Where the time is linear
+    in tokens it is exact but for what a text's last call accepts, which counts as read; else it is an estimate.
     """
     late, most = ((tokens - calls) / shape.depth, shape.depth) if cost.reads_accepted else (full, 1)
     late = np.clip(late, 0.0, calls)

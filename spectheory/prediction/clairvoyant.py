@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from spectheory.cost import CostModel
 from spectheory.cost.model import Ends
-from spectheory.drafting import Stopped
-from spectheory.drafting.stopping import TokenBelow
+from spectheory.drafting import Chain, Stopped
+from spectheory.drafting.stopping import Cut, TokenBelow
 from spectheory.intervals import Interval
 from spectheory.prediction.over_prompts import Prompts, deviation, interval
 from spectheory.prediction.shape_calls import by_parallel_head
@@ -36,7 +36,8 @@ def least_seconds(
     """T at the first call of each text, ``[texts]`` (§11, exact; a lower bound on the time of every adaptive length).
 
     `survival` ``[N, K]`` is P(tau >= i) at each position, `times` ``[K + 1]`` what a call takes that drafts 0, ..., K
-    tokens. `carried` ``[K + 1]`` is what accepting so many adds to the next call. Calls start after `first` tokens.
+    tokens. `carried` ``[K + 1]`` is what accepting so many adds to the next call that drafts. Calls start after `first`
+    tokens.
 
     Examples
     --------
@@ -47,14 +48,15 @@ def least_seconds(
     """
     k = survival.shape[1]
     least = np.minimum.accumulate(times[::-1])[::-1]
-    more = np.zeros(k + 1) if carried is None else carried
+    more = np.zeros((k + 1, 1)) if carried is None else carried[:, None]
     order = np.argsort(-lengths, kind="stable")
     ends, sorted_lengths = np.cumsum(lengths)[order], lengths[order]
     ahead = np.zeros((int(lengths.max()) + 1, len(lengths)))  # by tokens left: none left, no time
     for left in range(1, len(ahead)):
         active = int(np.searchsorted(-sorted_lengths, -left, side="right"))
-        after = left - 1 - np.arange(k + 1)
-        each = (least + np.where(after > 0, more, 0.0))[:, None] + ahead[np.maximum(after, 0), :active]
+        after = np.maximum(left - 1 - np.arange(k + 1), 0)
+        # Calls without drafts to the end of the text never pay what is carried.
+        each = least[:, None] + np.minimum(more + ahead[after, :active], after[:, None] * times[0])
         best = np.minimum.accumulate(each, axis=0)
         reached = survival[ends[:active] - left].T
         ahead[left, :active] = best[0] + np.einsum("ia,ia->a", reached, np.diff(best, axis=0))
@@ -91,13 +93,20 @@ def clairvoyant_speedup(
 
 
 def call_seconds(cost: CostModel, shape: Stopped) -> tuple[Floats, Floats]:
-    """What a call takes that drafts 0, ..., k tokens, and what accepting so many adds to the next call, ``[k + 1]``.
+    """What a call takes that drafts 0, ..., k tokens, and what accepting so many adds to the next one that drafts.
 
-    Only a head's next pass reads all that was accepted; here as a line through 0, below what any chain up to k pays.
+    Both are ``[k + 1]``. A call on no drafts makes no draft pass, and a parallel head's pass is on no more tokens than
+    are drafted. Only a head's next pass reads all that was accepted; here as a line through 0, below what any pays.
     """
     depths = range(1, shape.k + 1)
-    times = np.array([cost.call(shape.cut(drafted)).best for drafted in (0, *depths)])
+    chains: list[Chain] = [Cut(shape.k, 0, ()), *(shape.of_length(depth) for depth in depths)]
+    times = np.array([cost.call(chain).best for chain in chains])
     if not cost.reads_accepted:
         return times, np.zeros(len(times))
-    slopes = [(cost.call(shape.cut(depth), float(depth)).best - times[depth]) / depth for depth in depths]
+    passes = chains[1:] if shape.parallel else chains[1:2]  # a first pass on one token, whatever follows
+    slopes = [
+        (cost.call(chain, float(accepted)).best - alone) / accepted
+        for chain, alone in zip(passes, times[1:].tolist(), strict=False)
+        for accepted in depths
+    ]
     return times, min(slopes) * np.arange(len(times))

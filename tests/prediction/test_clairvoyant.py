@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from spectheory.cost import ConstantRatio, LatencyTable
-from spectheory.drafting import Stopped, StoppingRule, read_stop
+from spectheory.drafting import Chain, Stopped, StoppingRule, in_one_pass, read_stop
 from spectheory.drafting.stopping import EntropyAbove, TokenBelow, TopBelow
 from spectheory.intervals import Interval
 from spectheory.prediction.clairvoyant import call_seconds, clairvoyant_speedup, least_seconds
@@ -86,18 +86,21 @@ def test_a_length_chosen_before_the_drafts_is_no_bound() -> None:
 
 
 def test_it_is_reached_where_what_is_accepted_is_certain() -> None:
-    """Lengths of all calls by enumeration, for random certain acceptances, costs and carried costs."""
+    """Lengths of all calls by enumeration, for random certain acceptances and costs; calls without drafts carry on."""
     rng = np.random.default_rng(5)
     tokens, k = 7, 3
     for _ in range(20):
         accepted = rng.integers(0, k + 1, tokens)
-        times, carried = 1 + np.cumsum(rng.random(k + 1)), np.cumsum(rng.random(k + 1)) / 5
+        times, carried = 1 + np.cumsum(rng.random(k + 1)) / 4, np.arange(k + 1) * rng.random()
 
-        def shortest(n: int, accepted: NDArray[np.int64] = accepted, t: Floats = times, c: Floats = carried) -> float:
+        def shortest(
+            n: int, carries: float = 0.0, accepted: NDArray[np.int64] = accepted, t: Floats = times, c: Floats = carried
+        ) -> float:
             if n >= tokens:
                 return 0.0
-            ways = range(min(int(accepted[n]), k) + 1)
-            return min(float(t[i] + c[i] * (n + i + 1 < tokens)) + shortest(n + i + 1) for i in ways)
+            drafted = range(1, min(int(accepted[n]), k) + 1)
+            ways = [float(t[i]) + carries + shortest(n + i + 1, float(c[i])) for i in drafted]
+            return min([float(t[0]) + shortest(n + 1, carries), *ways])
 
         survival = (np.arange(1, k + 1) <= accepted[:, None]).astype(float)
         for first in (0, 1):
@@ -130,6 +133,19 @@ def test_the_first_token_of_a_prompt_is_on_neither_side() -> None:
     given = Trace({"log_target": np.zeros(5), "log_draft": np.zeros(5)}, (TextInfo("a", 5),))
     found = clairvoyant_speedup(given, PATH_RULES["token"], 4, ConstantRatio(0.1), prefill_emits_token=True)
     assert found.best == pytest.approx(4 / 1.3, rel=ROUNDING)
+
+
+def test_a_parallel_head_may_draft_less_or_nothing() -> None:
+    """Its pass is on the tokens that are drafted, and there is none without drafts."""
+    draft = {m: Interval.exact(0.1 * m) for m in (1, 2, 16)}
+    target = {1: Interval.exact(1.0), 9: Interval.exact(1.1)}
+    cost = LatencyTable(target, draft, 64, {"draft": {"kind": "dflash", "parallel": True}})
+    times, carried = call_seconds(cost, Stopped(8, NEVER, parallel=True))
+    chains = [cost.call(in_one_pass(Chain(k))).best for k in range(1, 9)]
+    assert times.tolist() == pytest.approx([1.0, *chains])
+    assert carried.tolist() == pytest.approx([0.1 * accepted for accepted in range(9)])
+    wrong = least_seconds(np.zeros((20, 8)), np.array([20]), times, carried)
+    assert wrong.tolist() == pytest.approx([20.0]), "plain steps"
 
 
 def test_texts_do_not_mix() -> None:
