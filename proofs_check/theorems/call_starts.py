@@ -19,7 +19,7 @@ from proofs_check.statement.findings import Effort
 from proofs_check.twins.path_theorem import Survival
 from proofs_check.twins.tree_theorem import visits
 from spectheory.drafting import Chain
-from spectheory.prediction.at_starts import Starts, survival_at_starts
+from spectheory.prediction.at_starts import CallStarts, survival_at_starts
 from spectheory.verification import RULES
 
 Weights = Callable[[Survival, int, int], list[Fraction]]
@@ -108,7 +108,7 @@ def library(shift: int, target: Table, draft: Table, k: int, length: int) -> Ite
         shares = survival_at_starts(trace, rule, k, prefill_emits_token=False)
         for share, count in zip(shares, totals[1:], strict=True):
             yield computed(share, count / totals[0])
-        rejected, _ = Starts.of(trace, rule, Chain(k)).ends
+        rejected, _ = CallStarts.of(trace, rule, Chain(k)).ends
         lost = [share for one in found for share in one.lost]
         for place in range(len(lost)):
             yield computed(rejected[place], lost[place - shift])
@@ -180,7 +180,7 @@ ENTRIES = (
         ),
         calculators=(
             "spectheory.prediction.at_starts.survival_at_starts",
-            "spectheory.prediction.at_starts.Starts",
+            "spectheory.prediction.at_starts.CallStarts",
         ),
     ),
 )

@@ -276,7 +276,7 @@ ENTRIES = (
         title="A batch as the largest mean",
         kind="refuted",
         plain="a lock-step batch needs as many rounds as the text with the most expected calls (E[max] is at least "
-        "that; two texts that need one or two calls alike: 1.75, not 1.5)",
+        "that; two texts that each need one or two calls with equal probability: 1.75, not 1.5)",
         latex=r"\mathbb E\max_b C_b = \max_b \mathbb E C_b",
         assumptions=("one draft a call, accepted with the same probability everywhere",),
         evidence=(
@@ -298,8 +298,8 @@ ENTRIES = (
         id="§12-lock-step/equal-lengths",
         title="Lock-step loses nothing where texts are equally long",
         kind="refuted",
-        plain="texts of one length wait for no other: lock-step needs as many rounds as each text by itself (true of "
-        "plain decoding alone; with speculation the numbers of calls vary also between equal texts)",
+        plain="texts of one length do not wait for each other: lock-step needs as many rounds as each text by itself "
+        "(true of plain decoding alone; with speculation the numbers of calls vary also between equal texts)",
         latex=r"N_b = N\ \forall b \implies \mathbb E\max_b C_b = \mathbb E C",
         assumptions=("texts of the same tokens", "one draft a call, accepted with probability a"),
         evidence=(

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from spectheory.cli.theory_options import BoundsOptions
-from spectheory.cli.trace_bounds import of_trace
+from spectheory.cli.trace_bounds import NO_ENTROPIES, of_trace
 from spectheory.deployment.needed import draft_needed
 from spectheory.errors import SettingError
 from spectheory.reports import BoundsAnswer
@@ -71,6 +71,6 @@ def of_target_scores(path: Path, nodes: list[int]) -> BoundsAnswer:
     surprisal = -float(np.mean(trace.columns["log_target"]))
     kept = {key: found.tables[DETERMINISTIC][key] for key in ("text", "numeric")}
     rows = {capacity: {key: row[key] for key in kept} for capacity, row in found.rows.items()}
-    notes = [note for note in found.notes if "closed forms" not in note]
+    notes = [note for note in found.notes if note != NO_ENTROPIES]
     facts = {**found.facts, "nats_per_token": surprisal}
     return replace(found, source="target", facts=facts, tables={DETERMINISTIC: kept}, rows=rows, notes=notes)

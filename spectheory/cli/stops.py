@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
+from spectheory.cli.console import remarks
 from spectheory.cli.options import Question
 from spectheory.cli.shapes import read_stops
 from spectheory.cost import CostModel
@@ -14,6 +17,7 @@ from spectheory.drafting import Stopped
 from spectheory.errors import SettingError
 from spectheory.prediction import Plan, plan
 from spectheory.prediction.adaptive import AdaptiveWorth, adaptive_worth
+from spectheory.prediction.drafted_lengths import draft_inside_target
 from spectheory.prediction.stopped import check_stops
 from spectheory.trace import Trace
 from spectheory.verification import PathRule
@@ -37,7 +41,25 @@ def with_stops(
         fixed += plan(trace, cost, rules=drafted, shapes=shapes, prefill_emits_token=prefill)
     if swept:
         adaptive = [adaptive_worth(trace, rule, longest, costs(cost), prefill_emits_token=prefill) for rule in drafted]
+    _remark_impossible(trace, drafted)
     return fixed, adaptive
+
+
+def _remark_impossible(trace: Trace, rules: Sequence[PathRule]) -> None:
+    """Say how many tokens of the texts the draft cannot draw, and what follows for estimates of drafted tokens."""
+    drawn = [rule for rule in rules if rule.drafts != "chosen"]
+    count = int(np.isneginf(trace.columns["log_draft"]).sum())
+    if count and drawn:
+        cut = (
+            ". Drafts that the target cannot output (p = 0 < q) are in no text: the lower estimate misses the calls "
+            "that make them, the upper one counts them"
+        )
+        remarks.print(
+            f"{count} of {len(trace)} tokens of the texts have q = 0: the draft cannot draw them. Their likelihood "
+            "ratios are 0, which biases no estimate of drafted tokens"
+            f"{'' if draft_inside_target(drawn[0], trace) else cut}",
+            markup=False,
+        )
 
 
 def check_asked(question: Question, trace: Trace, rules: Sequence[PathRule] | None) -> None:
@@ -46,7 +68,7 @@ def check_asked(question: Question, trace: Trace, rules: Sequence[PathRule] | No
     if stops or swept:
         for rule in rules_of_models(trace, rules):
             for stop in stops:
-                check_stops(rule, stop, trace.columns)
+                check_stops(rule, stop, trace.columns, trace.sampling)
 
 
 def refuse_stops(question: Question) -> None:

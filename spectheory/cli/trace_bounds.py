@@ -23,6 +23,8 @@ from spectheory.trace import GIVEN_TEXT, RECORDED_RANKS, Trace
 from spectheory.verification import Columns, RankRule
 from spectheory.verification.registry import all_rules
 
+NO_ENTROPIES = "The trace has no entropies: the closed forms need full pmfs."
+
 
 def of_trace(trace: Trace, nodes: list[int], chains: Sequence[int] = ()) -> BoundsAnswer:
     """B6 and the bounds on one call of target-sampled text, and the idealised values of the i.i.d. forms.
@@ -50,7 +52,7 @@ def of_trace(trace: Trace, nodes: list[int], chains: Sequence[int] = ()) -> Boun
     if moments:
         facts |= {"mu": moments[0], "mu2": moments[1]}
     else:
-        notes.append("The trace has no entropies: the closed forms need full pmfs.")
+        notes.append(NO_ENTROPIES)
     return BoundsAnswer("trace", facts, _tables(ranked, trace.columns, chains), rows, notes)
 
 

@@ -18,7 +18,7 @@ from spectheory.limits import tunstall_bound
 from spectheory.prediction.cross_fit import PARTS, cross_fitted
 from spectheory.prediction.over_prompts import Prompts, few_prompts, ratio
 from spectheory.prediction.path_laws import PathLaws
-from spectheory.prediction.paths import calls_and_visits, calls_of_tree, tokens_left, tree_survival
+from spectheory.prediction.paths import calls_of_tree, tokens_left, tree_survival, visits_of
 from spectheory.prediction.shape_calls import searched_laws
 from spectheory.prediction.trace_limits import Limits
 from spectheory.prediction.tree_search import FoundTree, text_tree
@@ -127,7 +127,7 @@ class _Texts:
 
     def weights(self, tree: Tree) -> Floats:
         """Share of the calls in which each node is accepted, over the starts that this tree's calls have (exact)."""
-        _, visits = calls_and_visits(tree_survival(self.law, tree)[0], self.lengths)
+        visits = visits_of(tree_survival(self.law, tree)[0], self.lengths)
         left = tokens_left(self.lengths)
         laws = PathLaws(self.law)
         paths, shares = tree.paths, np.zeros(tree.nodes)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from spectheory.deployment.candidates import NO_DRAFT, Candidate, Draft, measured_nodes
@@ -91,16 +90,9 @@ def rank_drafts(
     candidates: list[Candidate] = []
     left_out: list[str] = []
     for draft in drafts:
-        longest = measured_nodes(draft.cost, k_max)
-        if longest < k_max:
-            left_out.append(f"{draft.name}: chains beyond k = {longest}, latencies were measured on no longer calls.")
-        if (deepest := within(draft.trace.columns, longest)) < longest:
-            left_out.append(f"{draft.name}: drafts beyond k = {deepest}, the trace records the draft no deeper.")
-        ask = partial(plan, draft.trace, draft.cost)
-        lengths = range(1, deepest + 1)
-        found = ask(
-            rules=of_chains, shapes=[*map(Chain, lengths), *(Stopped(k, stop) for stop in stops for k in lengths)]
-        )
+        lengths = range(1, _longest(draft, k_max, left_out) + 1)
+        shapes = [*map(Chain, lengths), *(Stopped(k, stop) for stop in stops for k in lengths)]
+        found = plan(draft.trace, draft.cost, rules=of_chains, shapes=shapes)
         fastest = [max(found.of(label), key=lambda p: p.gain) for label in found.labels]
         without = {candidate.prediction.rule for candidate in candidates if candidate.draft.name == NO_DRAFT}
         candidates += [
@@ -108,19 +100,42 @@ def rank_drafts(
             for each in fastest
             if each.rule not in without
         ]
-        for grown in grown_rules(draft.trace) if rules is None or GrownMatch() in rules else ():
-            try:
-                candidates.append(Candidate(draft, ask(rules=[grown], shapes=[measured_shape(draft.trace)]).best))
-            except SettingError as error:  # latencies of other passes
-                left_out.append(f"{draft.name}: grown trees, {error}")
-        for rule in tree_rules:
-            tree = fastest_tree(draft.trace, rule, draft.cost, measured_nodes(draft.cost, nodes))
-            if tree is None:
-                left_out.append(f"{draft.name}: trees under {rule.name}, latencies were measured on no such passes.")
-            else:
-                candidates.append(Candidate(draft, ask(rules=[rule], shapes=[tree]).best))
+        if rules is None or GrownMatch() in rules:
+            candidates += _grown(draft, left_out)
+        candidates += _trees(draft, tree_rules, nodes, left_out)
     ordered = sorted(candidates, key=lambda c: (c.prediction.rule.hindsight, -c.prediction.gain))
     return Ranking(tuple(ordered), tuple(left_out))
+
+
+def _longest(draft: Draft, k_max: int, left_out: list[str]) -> int:
+    """The longest chain whose passes were timed and that the trace records; adds what is left out."""
+    longest = measured_nodes(draft.cost, k_max)
+    if longest < k_max:
+        left_out.append(f"{draft.name}: chains beyond k = {longest}, latencies were measured on no longer calls.")
+    if (deepest := within(draft.trace.columns, longest)) < longest:
+        left_out.append(f"{draft.name}: drafts beyond k = {deepest}, the trace records the draft no deeper.")
+    return deepest
+
+
+def _grown(draft: Draft, left_out: list[str]) -> Iterator[Candidate]:
+    """Trees that the draft grew, of the size that was measured; adds those without latencies."""
+    for rule in grown_rules(draft.trace):
+        try:
+            found = plan(draft.trace, draft.cost, rules=[rule], shapes=[measured_shape(draft.trace)])
+        except SettingError as error:  # latencies of other passes
+            left_out.append(f"{draft.name}: grown trees, {error}")
+        else:
+            yield Candidate(draft, found.best)
+
+
+def _trees(draft: Draft, rules: Sequence[RankRule], nodes: int, left_out: list[str]) -> Iterator[Candidate]:
+    """The fastest tree of each rule; adds the rules without latencies."""
+    for rule in rules:
+        tree = fastest_tree(draft.trace, rule, draft.cost, measured_nodes(draft.cost, nodes))
+        if tree is None:
+            left_out.append(f"{draft.name}: trees under {rule.name}, latencies were measured on no such passes.")
+        else:
+            yield Candidate(draft, plan(draft.trace, draft.cost, rules=[rule], shapes=[tree]).best)
 
 
 def check_comparable(drafts: Sequence[Draft]) -> None:

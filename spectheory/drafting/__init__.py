@@ -9,7 +9,8 @@ from spectheory.drafting.grown import Grown
 from spectheory.drafting.optimal import optimal_tree
 from spectheory.drafting.parallel import Parallel, in_one_pass
 from spectheory.drafting.shapes import Batch, Chain, KAry, Shape, Tree
-from spectheory.drafting.stopping import Stopped, StoppingRule, read_stop
+from spectheory.drafting.stopped import Stopped
+from spectheory.drafting.stopping import StoppingRule, read_stop
 from spectheory.drafting.weights import exit_law, expected_tokens, node_weights, survival
 
 __all__ = [

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from spectheory.drafting.chain import Chain
 from spectheory.drafting.grown import Grown
-from spectheory.drafting.stopping import Stopped
+from spectheory.drafting.stopped import Stopped
 from spectheory.drafting.tree import Shape, Tree
 
 

@@ -1,17 +1,16 @@
-"""Chains whose length the draft decides (§11): stopping rules, and the shape of a call that has one."""
+"""Stopping rules (§11): where a draft ends a call's drafting."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.checks import real
-from spectheory.drafting.chain import Chain
 from spectheory.errors import SettingError
 
 Columns = Mapping[str, NDArray[Any]]
@@ -23,7 +22,8 @@ class StoppingRule(ABC):
 
     `reads` is the column of a trace that decides, `sign` how the rule is written. With `keeps` the token of the
     position that stops is still drafted and verified; otherwise the draft's pass is made, and nothing is drafted from
-    it.
+    it. At temperature 0 q is one token: probabilities are then those of the plain softmax, as engines compare them
+    (temperature 1, no filters), and a rule without a `greedy` form is refused.
     """
 
     threshold: float
@@ -32,6 +32,7 @@ class StoppingRule(ABC):
     sign: ClassVar[str]
     reads: ClassVar[str]
     keeps: ClassVar[bool] = False
+    greedy: ClassVar[bool] = True
     limit: ClassVar[str] = "needs a probability, > 0 and <= 1"
     remedy: ClassVar[str] = "0.4 is usual"
 
@@ -56,7 +57,18 @@ class StoppingRule(ABC):
 
     @abstractmethod
     def stops_at(self, pmf: NDArray[np.float64], token: int) -> bool:
-        """Whether drafting stops at one position, from the draft's pmf ``[V]`` and the token drafted from it."""
+        """Whether drafting stops at one position, from the draft's pmf ``[V]`` and the token drafted from it; at
+        temperature 0 from the plain softmax.
+        """
+
+    def check_temperature(self, temperature: float) -> None:
+        """Refuse temperature 0 where the rule has no meaning there."""
+        if temperature == 0 and not self.greedy:
+            raise SettingError(
+                f"{self} is asked for at temperature 0",
+                limit=f"the draft's pmf is one token there, and its {self.name} is 0",
+                remedy="stop by top or token, or use another temperature",
+            )
 
     def __str__(self) -> str:
         """As it is written: token<0.4."""
@@ -66,9 +78,14 @@ class StoppingRule(ABC):
 class TokenBelow(StoppingRule):
     """Stop after a drafted token of probability q below the threshold; that token is kept (§11).
 
+    Its probability is the smaller of q and ``draft_top``: q above temperature 0, else the plain softmax of the draft's
+    first choice.
+
     Examples
     --------
     >>> TokenBelow(0.4).stops({"log_draft": np.log([0.5, 0.3])}).tolist()
+    [False, True]
+    >>> TokenBelow(0.4).stops({"log_draft": np.zeros(2), "draft_top": np.array([0.5, 0.3])}).tolist()
     [False, True]
     """
 
@@ -83,8 +100,9 @@ class TokenBelow(StoppingRule):
         return np.exp(values)
 
     def stops(self, columns: Columns) -> NDArray[np.bool_]:
-        """Where q of the text's token is below."""
-        return np.asarray(columns[self.reads] < np.log(self.threshold))
+        """Where q of the text's token is below, or the largest probability."""
+        below, top = np.asarray(columns[self.reads] < np.log(self.threshold)), columns.get(TopBelow.reads)
+        return below if top is None else np.asarray(below | (top < self.threshold))
 
     def stops_at(self, pmf: NDArray[np.float64], token: int) -> bool:
         """Whether q of the token is below."""
@@ -125,6 +143,7 @@ class EntropyAbove(StoppingRule):
     name: ClassVar[str] = "entropy"
     sign: ClassVar[str] = ">"
     reads: ClassVar[str] = "draft_entropy"
+    greedy: ClassVar[bool] = False
     limit: ClassVar[str] = "needs nats, finite and >= 0"
     remedy: ClassVar[str] = "2 is usual"
 
@@ -143,7 +162,7 @@ class EntropyAbove(StoppingRule):
         return bool(-(held @ np.log(held)) > self.threshold)
 
 
-STOPPING: tuple[type[StoppingRule], ...] = (TokenBelow, TopBelow, EntropyAbove)
+STOPPING: list[type[StoppingRule]] = [TokenBelow, TopBelow, EntropyAbove]
 """A new stopping rule is listed here and nowhere else."""
 
 
@@ -168,71 +187,3 @@ def _number(text: str) -> float | None:
         return float(text)
     except ValueError:
         return None
-
-
-@dataclass(frozen=True)
-class Stopped(Chain):
-    """A chain of at most k tokens that a stopping rule may end earlier (§11).
-
-    `passes` and `nodes` are those of a call that is not stopped; :meth:`cut` gives those of a call that drafts fewer
-    tokens. A `parallel` head drafts all k in one pass, whatever is then verified.
-
-    Examples
-    --------
-    >>> shape = Stopped(8, TokenBelow(0.4))
-    >>> str(shape), shape.nodes, shape.depth
-    ('chain k=8, token<0.4', 8, 8)
-    """
-
-    stop: StoppingRule
-    parallel: bool = False
-
-    @property
-    def passes(self) -> tuple[int, ...]:
-        """K passes on one token each, or one on k."""
-        return (self.k,) if self.parallel else super().passes
-
-    def cut(self, drafted: int) -> Cut:
-        """The call that drafts so many tokens, 0 to k.
-
-        Where the token that stops is not kept, the pass that looked at it was made too.
-
-        Examples
-        --------
-        >>> [len(Stopped(4, stop).cut(2).passes) for stop in (TokenBelow(0.4), TopBelow(0.4))]
-        [2, 3]
-        """
-        looked = min(drafted + (not self.stop.keeps), self.k)
-        return Cut(self.k, drafted, self.passes if self.parallel else (1,) * looked)
-
-    def of_length(self, k: int) -> Self:
-        """The same rule with another most."""
-        return type(self)(k, self.stop, self.parallel)
-
-    def __str__(self) -> str:
-        """Short form for tables."""
-        return f"{super().__str__()}, {self.stop}"
-
-
-@dataclass(frozen=True)
-class Cut(Chain):
-    """A call of a chain of at most k tokens that drafts so many, with the passes that it makes.
-
-    Examples
-    --------
-    >>> Cut(4, 2, (1, 1, 1)).verified
-    {3: 1.0}
-    """
-
-    drafted: int
-    made: tuple[int, ...]
-
-    @property
-    def passes(self) -> tuple[int, ...]:
-        """Those that were made."""
-        return self.made
-
-    @property
-    def verified(self) -> Mapping[int, float]:
-        """The target's pass is on what was drafted and one token more."""
-        return {self.drafted + 1: 1.0}

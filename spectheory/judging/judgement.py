@@ -109,7 +109,7 @@ def judge(
         Reads the pair again with changed logits, for causes that need it.
     stop
         Ends the chains of the engine (§11). At temperature 0 engines compare the plain softmax, which a trace under
-        temperature 1 has.
+        temperature 1 has, as has ``draft_top`` of one under temperature 0; a rule by entropy is refused there.
 
     Raises
     ------
@@ -121,6 +121,8 @@ def judge(
     check_settings(trace, log)
     trace = matched(trace, log)
     greedy = log.temperature == 0
+    if stop is not None and greedy:
+        stop.check_temperature(0)
     counting = counting_of(log, k)
     bench = _bench(log, counting, counters, stop)
     asked = _asked(trace, tuple(rules), greedy)

@@ -48,7 +48,9 @@ def log_drawn(log_draft: Floats, chains: int) -> Floats:
 
 
 def several_chain_terms(log_target: Floats, log_draft: Floats, chains: int) -> Floats:
-    r"""Terms min(1, D_i / P_i) of the bound on one call with k i.i.d. chains, ``[..., depth]`` to the same (§12).
+    r"""Terms of the bound on one call with k i.i.d. chains, ``[..., depth]`` to the same (§12/chains).
+
+    .. math:: \min(1, D_i / P_i), \qquad D_i = 1 - (1 - Q_i)^k
 
     `log_target` and `log_draft` are the log-probabilities of the tokens that follow each start of target-sampled text:
     two numbers per token. The mean over the text of the terms' sum is an upper bound on the accepted drafts of any
@@ -70,7 +72,7 @@ def several_chain_terms(log_target: Floats, log_draft: Floats, chains: int) -> F
 
 
 def several_chains_bound(target: Sequence[Any], draft: Sequence[Any], chains: int) -> float:
-    r"""Upper bound on E[tau] of one call with k i.i.d. chains: the sum over depths of R4 for laws of runs (§12).
+    r"""Upper bound on E[tau] of a call with k i.i.d. chains: the sum over depths of R4 for laws of runs (§12/chains).
 
     `target` and `draft` hold the conditional pmfs of each depth, ``[V]``, ``[V, V]``, ``[V, V, V]``, ...: the last axis
     is the next token, the axes before are the tokens before. The laws of i tokens have V^i entries. This is at most the

@@ -6,7 +6,7 @@ How transformers 5.x works, from its source:
   keep it at k. Near the length limit, and after a draft that ends the text, fewer are drafted, which changes no call.
 - A confidence threshold above 0 ends the drafting after a drafted token whose probability is below it (``token<``,
   §11). That probability is the softmax of the draft's *processed* scores: q, after temperature and filters. Greedy
-  decoding has no processors of its own, so there it is the softmax of the raw logits.
+  decoding has no processors, so there it is the softmax of the raw logits, here too.
 - With scikit-learn installed the threshold moves between calls with what was accepted before; here it stays.
 - There is no separate pass for the prompt: the first target call carries prompt and drafts, so calls are C(0).
 - Open settings are filled with defaults (such as top-k 50), and the draft applies temperature and filters twice: with
@@ -127,7 +127,7 @@ def generate(
 
     `stop` is a rule ``token<``, transformers' confidence threshold.
     """
-    device = pair.target.device
+    device, plain = pair.target.device, own_filters or sampling.temperature == 0
     prompt = ids[None].to(device)
     with contextlib.ExitStack() as stack:
         stack.enter_context(quiet())
@@ -140,7 +140,7 @@ def generate(
             input_ids=prompt,
             attention_mask=torch.ones_like(prompt),
             max_new_tokens=tokens,
-            logits_processor=own_processors(sampling) if own_filters else LogitsProcessorList([_Settings(sampling)]),
+            logits_processor=own_processors(sampling) if plain else LogitsProcessorList([_Settings(sampling)]),
             **({} if k is None else {"assistant_model": pair.draft.network}),
         )
         text = output[0, len(ids) :].cpu()

@@ -111,13 +111,23 @@ def _statistics(
     p = make_pmf(target, settings.target, buffers[:2], at if settings.sampled else None)
     q = make_pmf(draft, settings.draft, buffers[2:4])
     if settings.by_start:
-        return _by_start(p, q, at, buffers[4:], race=settings.race)
-    columns = {"token": tokens, **_by_position(p, q, at, buffers[4:])}
-    if settings.judged:
-        columns |= output_columns(target, p, at, buffers[5])
-    if settings.race:
-        columns |= _expensive(p, q, at, columns, keys, buffers[4:])
+        columns = _by_start(p, q, at, buffers[4:], race=settings.race)
+    else:
+        columns = {"token": tokens, **_by_position(p, q, at, buffers[4:])}
+        if settings.judged:
+            columns |= output_columns(target, p, at, buffers[5])
+        if settings.race:
+            columns |= _expensive(p, q, at, columns, keys, buffers[4:])
+    if settings.draft.temperature == 0:
+        columns["draft_top"] = _plain_top(draft, buffers[4])
     return columns
+
+
+def _plain_top(logits: Tensor, scratch: Tensor) -> Tensor:
+    """Largest probability ``[rows]`` of the softmax of logits, as engines' stopping rules read it at temperature 0."""
+    scratch.copy_(logits)
+    scratch -= scratch.amax(dim=-1, keepdim=True)
+    return scratch.exp_().sum(dim=-1).to(widest(scratch)).reciprocal_()
 
 
 def _by_start(p: Pmf, q: Pmf, at: Tensor, scratch: Tensor, *, race: bool) -> dict[str, Tensor]:

@@ -11,16 +11,17 @@ from numpy.typing import NDArray
 
 from spectheory.cost import CostModel
 from spectheory.drafting import Chain, Stopped
-from spectheory.drafting.stopping import STOPPING, StoppingRule
+from spectheory.drafting.stopping import STOPPING, StoppingRule, TopBelow
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
+from spectheory.prediction.answer import Prediction
 from spectheory.prediction.clairvoyant import clairvoyant_speedup
 from spectheory.prediction.cross_fit import PARTS
 from spectheory.prediction.drafted_lengths import Drafted, DraftedLengths
 from spectheory.prediction.over_prompts import FEW, Prompts
-from spectheory.prediction.prediction import Prediction, of_calls, plan
+from spectheory.prediction.prediction import of_calls, plan
 from spectheory.prediction.shape_calls import ShapeCalls, by_parallel_head
-from spectheory.prediction.stopped import check_stops, lengths_along
+from spectheory.prediction.stopped import check_stops, lengths_along, surely_stopped
 from spectheory.prediction.stopped_times import exactly, stopped_seconds, sum_of
 from spectheory.trace import Trace
 from spectheory.verification import Columns, PathRule
@@ -96,21 +97,30 @@ def adaptive_worth(
 
 
 def stopping_grid(trace: Trace, k: int, thresholds: int = THRESHOLDS) -> list[Stopped]:
-    """Stopping rules of every kind that the trace has a column for, at quantiles of it."""
+    """Stopping rules of every kind that the trace has a column for, at quantiles of it; at temperature 0 by the plain
+    softmax alone, where ``token<`` compares what ``top<`` does.
+    """
     shapes: list[Stopped] = []
-    for kind in STOPPING:
-        if not lacking(trace.columns, [kind.reads]):
-            for at in _quantiles(kind, trace.columns, thresholds):
+    greedy = trace.sampling is not None and trace.sampling.temperature == 0
+    for kind in (kind for kind in STOPPING if kind.greedy or not greedy):
+        read = TopBelow.reads if greedy else kind.reads
+        if not lacking(trace.columns, [kind.reads, read]):
+            for at in _quantiles(kind, trace.columns, read, thresholds):
                 shapes.append(Stopped(k, kind(at), by_parallel_head(trace.provenance)))
     if not shapes:
-        raise SettingError("no threshold fits the trace", limit="its columns are constant", remedy="use fixed lengths")
+        raise SettingError(
+            "no threshold fits the trace",
+            limit="the columns that rules read are missing or constant",
+            remedy="use fixed lengths",
+        )
     return shapes
 
 
-def _quantiles(kind: type[StoppingRule], columns: Columns, number: int) -> list[float]:
-    """Thresholds in range at equally spaced quantiles of what the rule reads."""
-    values = np.asarray(columns[read_as(columns, kind.reads)], float).ravel()
-    found = kind.threshold_of(np.quantile(values[np.isfinite(values)], (np.arange(number) + 0.5) / number))
+def _quantiles(kind: type[StoppingRule], columns: Columns, read: str, number: int) -> list[float]:
+    """Thresholds in range at equally spaced quantiles of the column that the rule reads."""
+    values = np.asarray(columns[read_as(columns, read)], float).ravel()
+    found = np.quantile(values[np.isfinite(values)], (np.arange(number) + 0.5) / number)
+    found = kind.threshold_of(found) if read == kind.reads else found
     return sorted({float(f"{value:.3g}") for value in found.tolist() if kind.inside(float(f"{value:.3g}"))})
 
 
@@ -126,10 +136,13 @@ def sweep(
             remedy="measure more prompts, or name a threshold with --stop",
         )
     for shape in shapes:
-        check_stops(rule, shape.stop, trace.columns)
+        check_stops(rule, shape.stop, trace.columns, trace.sampling)
     shared = Drafted(trace, rule, shapes[0].k, prefill_emits_token=prefill_emits_token)
     along = [lengths_along(trace.columns, shape.stop, shape.k, shared.left) for shape in shapes]
-    found = [shared.lengths_of_calls(at, keeps=shape.stop.keeps) for at, shape in zip(along, shapes, strict=True)]
+    found = [
+        shared.lengths_of_calls(at, keeps=shape.stop.keeps, sure=surely_stopped(trace.columns, shape.stop, shape.k, at))
+        for at, shape in zip(along, shapes, strict=True)
+    ]
     part = prompts.folds(PARTS)
 
     def fastest(texts: NDArray[np.bool_]) -> int:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from spectheory.drafting import Chain, Shape, Stopped
 from spectheory.errors import TraceError
 from spectheory.prediction.law import moves_of
-from spectheory.prediction.paths import calls_and_visits, tokens_left
+from spectheory.prediction.paths import tokens_left, visits_of
 from spectheory.prediction.shape_calls import survival_of
 from spectheory.prediction.stopped import drafted_along
 from spectheory.trace import Trace
@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Starts:
+class CallStarts:
     """The calls of one rule and shape along texts (exact given the texts).
 
     `survival` ``[N, depth]`` is P(tau >= i) of a call from each position. `full` ``[N, depth + 1]`` is the probability
@@ -36,11 +36,11 @@ class Starts:
     lengths: NDArray[np.int64]
 
     @classmethod
-    def of(cls, trace: Trace, rule: PathRule, shape: Shape, *, prefill_emits_token: bool = False) -> Starts:
+    def of(cls, trace: Trace, rule: PathRule, shape: Shape, *, prefill_emits_token: bool = False) -> CallStarts:
         """Those of a trace; with `prefill_emits_token` no call starts at a text's first token."""
         rule.require(trace.columns)
         survival, leaves = survival_of(rule, shape, trace.columns)
-        _, visits = calls_and_visits(survival, trace.lengths, prefill_emits_token=prefill_emits_token)
+        visits = visits_of(survival, trace.lengths, prefill_emits_token=prefill_emits_token)
         ended = moves_of(survival)
         full = np.concatenate([np.zeros((len(survival), 1)), leaves], axis=1)
         undrafted = _undrafted(rule, shape, trace.columns)
@@ -117,7 +117,7 @@ def survival_at_starts(trace: Trace, rule: PathRule, k: int, *, prefill_emits_to
     >>> survival_at_starts(trace, TokenVerification(), 1, prefill_emits_token=False).round(3).tolist()
     [1.0]
     """
-    starts = Starts.of(trace, rule, Chain(k), prefill_emits_token=prefill_emits_token)
+    starts = CallStarts.of(trace, rule, Chain(k), prefill_emits_token=prefill_emits_token)
     if not starts.counted.sum() > 0:
         raise TraceError(
             f"no text has {k} tokens after its first", limit="calls need room for k drafts", remedy="lower --k-max"

@@ -15,7 +15,7 @@ from spectheory.errors import SettingError, TraceError
 from spectheory.intervals import Interval
 from spectheory.prediction.call_times import speedup_of_chain
 from spectheory.prediction.over_prompts import Prompts, ratio
-from spectheory.prediction.paths import calls_and_visits, tokens_left
+from spectheory.prediction.paths import tokens_left, visits_of
 from spectheory.trace import UNO_SHARES, Trace
 from spectheory.verification import TokenVerification
 from spectheory.verification.biased import BiasedVerification
@@ -98,7 +98,7 @@ def bias_tradeoff(
     if not shares:
         raise SettingError("there is no share", limit="needs one in [0, 1]", remedy="0 is lossless")
     lossless = TokenVerification().path_survival(trace.columns, k)
-    _, visits = calls_and_visits(lossless, trace.lengths)
+    visits = visits_of(lossless, trace.lengths)
     left = tokens_left(trace.lengths)
     inside = np.arange(1, k + 1) < left[:, None]  # the text ends with the last token
     prompts = Prompts(trace.texts)

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from spectheory.cost import CostModel
 from spectheory.cost.model import Ends
 from spectheory.drafting import Chain, Stopped
-from spectheory.drafting.stopping import Cut, TokenBelow
+from spectheory.drafting.stopped import Cut
+from spectheory.drafting.stopping import TokenBelow
 from spectheory.intervals import Interval
 from spectheory.prediction.over_prompts import Prompts, deviation, interval
 from spectheory.prediction.shape_calls import by_parallel_head

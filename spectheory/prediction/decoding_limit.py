@@ -58,7 +58,7 @@ def fewest_calls(trace: Trace, ks: Sequence[int], *, prefill_emits_token: bool =
 def least_calls(
     survival: Floats, lengths: NDArray[np.int64], ks: Sequence[int], *, prefill_emits_token: bool = False
 ) -> dict[int, Floats]:
-    """L(0) of each text for chains of at most k drafts, ``[texts]`` by k (§12, lower bound for every text).
+    """L(0) of each text for chains of at most k drafts, ``[texts]`` by k (§12/L, lower bound for every text).
 
     `survival` ``[N, K]`` is block verification's by start, :math:`M_{n,i}`, with K at least the largest k; entries past
     the end of a text are ignored. With `prefill_emits_token` it is 1 + L(1). Linear in text times depth.

@@ -7,10 +7,11 @@ With v(n) the expected calls from n, L(n) the length drafted along the text and 
     \sum_n v(n)\, \bigl(1 - w_{n,\min(L(n), k-1)}\, 1[L(n) < j]\bigr)
 
 The first adds up calls that draft on, the second takes away those that stop, each with the weight of the drafts that
-decide. Where the draft can leave what the target can output, the first misses the calls that do, and the second counts
-them as never stopped: they then are a lower and an upper estimate. Certain for each text are the calls whose accepted
-drafts say it: :math:`P(\tau \ge j - 1)` of the starts with :math:`L \ge j` draft j tokens, and :math:`P(\tau = L)` of
-those with L < j do not.
+decide: those before the L-th where any token stops there, as where the draft's largest probability is below the
+threshold. Where the draft can leave what the target can output, the first misses the calls that do, and the second
+counts them as never stopped: they then are a lower and an upper estimate. Certain for each text are the calls whose
+accepted drafts say it: :math:`P(\tau \ge j - 1)` of the starts with :math:`L \ge j` draft j tokens, and
+:math:`P(\tau = L)` of those with L < j do not, :math:`P(\tau \ge L - 1)` where any L-th token stops.
 """
 
 from __future__ import annotations
@@ -121,8 +122,12 @@ class Drafted:
             )
         return weights
 
-    def lengths_of_calls(self, along: Integers, *, keeps: bool) -> DraftedLengths:
-        """The calls of texts along which calls from each start draft `along` ``[N]`` tokens."""
+    def lengths_of_calls(
+        self, along: Integers, *, keeps: bool, sure: NDArray[np.bool_] | None = None
+    ) -> DraftedLengths:
+        """The calls of texts along which calls from each start draft `along` ``[N]`` tokens; where it is `sure` the
+        last of them ends the draft whatever it is.
+        """
         k = self.k
         stopped = self.survival * (np.arange(k) < along[:, None])
         visits = visits_of(stopped, self.lengths, prefill_emits_token=self.prefill)
@@ -131,14 +136,16 @@ class Drafted:
         unread = ((along == k) | keeps) & (along > 0) & (self.left > along + 1)
         drafts_on = np.arange(k) < along[:, None]
         accepted = np.concatenate([np.ones((len(along), 1)), self.survival[:, :-1]], axis=1)
-        decided = self.weights[self.rows, np.minimum(along, k - 1)]
+        looked = along if sure is None else along - sure
+        decided = self.weights[self.rows, np.minimum(looked, k - 1)]
+        ends = np.where(looked > 0, self.survival[self.rows, np.maximum(looked, 1) - 1], 1.0) * visits
         return DraftedLengths(
             calls=calls,
             full=self._by_text(np.where(unread, whole, 0.0)),
             going=self._by_text(visits[:, None] * self.weights * drafts_on),
             stopping=calls[:, None] - self._shorter(visits * decided, along),
             low=self._by_text(visits[:, None] * accepted * drafts_on),
-            high=calls[:, None] - self._shorter(whole, along),
+            high=calls[:, None] - self._shorter(ends, along),
             mass=self._by_text(visits * decided),
         )
 

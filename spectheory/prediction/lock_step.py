@@ -65,7 +65,7 @@ def plainly_unfinished(lengths: NDArray[np.int64]) -> Floats:
 
 
 def rounds_of_batch(unfinished: Floats) -> Floats:
-    r"""Expected rounds in which m texts of a batch are still decoded, m = 0..B, ``[B + 1]`` (§12, exact).
+    r"""Expected rounds in which m texts of a batch are still decoded, m = 0..B, ``[B + 1]`` (§12-lock-step, exact).
 
     `unfinished` ``[rounds, B]`` is that of the texts of the batch. From m = 1 on these sum to :math:`E[\max_b C_b]`,
     and m times them to :math:`\sum_b E[C_b]`; so a batch takes :math:`\sum_m \text{rounds}_m\, t(m)` if a round of m
@@ -73,7 +73,7 @@ def rounds_of_batch(unfinished: Floats) -> Floats:
 
     Examples
     --------
-    Two texts of two tokens, each ending after one call or two alike: 1.75 rounds, not 1.5.
+    Two texts that each end after one or two calls, with equal probability: 1.75 rounds, not 1.5.
 
     >>> rounds = rounds_of_batch(np.array([[1.0, 1.0], [0.5, 0.5]]))
     >>> rounds.tolist(), float(rounds[1:].sum())
@@ -109,7 +109,7 @@ def rounds_of_draws(unfinished: Floats, batch: int) -> Floats:
 
 
 def slowest_of_distinct(unfinished: Floats, batch: int) -> float:
-    r"""E[max] of a batch of B different texts, every set of B alike: without replacement (§12, exact for these texts).
+    r"""E[max] of a batch of B different texts, drawn without replacement (§12, exact for these texts).
 
     .. math:: \sum_t \Big(1 - \binom{n}{B}^{-1} \sum_{|S| = B} \prod_{b \in S} F_b(t)\Big)
 

@@ -12,7 +12,7 @@ from spectheory.intervals import Interval
 from spectheory.limits.several_chains import several_chain_terms
 from spectheory.prediction.over_prompts import Prompts
 from spectheory.prediction.paths import tokens_left
-from spectheory.prediction.trace_limits import Starts
+from spectheory.prediction.trace_limits import StartsByPosition
 from spectheory.trace import Trace
 from spectheory.verification.by_start import Columns, along_calls, within
 
@@ -49,7 +49,7 @@ def one_call_bound(prompts: Prompts, trace: Trace, ks: Sequence[int], *, chains:
     >>> [round(one_call_bound(Prompts(trace.texts), trace, [1], chains=k)[1].best, 4) for k in (1, 2)]
     [1.5066, 1.8488]
     """
-    starts = Starts(prompts, trace)
+    starts = StartsByPosition(prompts, trace)
     rooms = {k: starts.with_room(k) for k in ks if k <= within(trace.columns, k)}
     found = {k: whole for k, whole in rooms.items() if whole is not None}
     if not found:

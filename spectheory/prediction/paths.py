@@ -125,15 +125,13 @@ def calls_of_tree(
     return _system_of(survival, lengths, prefill_emits_token, leaves).solve(variance=variance)
 
 
-def calls_and_visits(
-    survival: Floats, lengths: NDArray[np.int64], *, prefill_emits_token: bool = False
-) -> tuple[Floats, Floats]:
+def calls_and_visits(survival: Floats, lengths: NDArray[np.int64]) -> tuple[Floats, Floats]:
     """Calls left from each position, C(n), and the expected number of calls that start there, ``[N]`` each (§7, exact).
 
     The starts obey the transposed recursion: one call starts at position 0 of each text, and the next one starts after
     the tokens that a call outputs. They sum to the expected calls.
     """
-    system = _system_of(survival, lengths, prefill_emits_token)
+    system = _system_of(survival, lengths, False)
     return system.values(), system.visits()
 
 

@@ -16,8 +16,8 @@ from spectheory.prediction.cross_fit import PARTS, cross_fitted
 from spectheory.prediction.drafted_lengths import Drafted, DraftedLengths
 from spectheory.prediction.grown_trees import check_grown
 from spectheory.prediction.over_prompts import Prompts
-from spectheory.prediction.paths import TextCalls, calls_and_visits, calls_of_chains, calls_of_tree, tree_survival
-from spectheory.prediction.stopped import check_stops, lengths_along, stopped_survival
+from spectheory.prediction.paths import TextCalls, calls_of_chains, calls_of_tree, tree_survival, visits_of
+from spectheory.prediction.stopped import check_stops, lengths_along, stopped_survival, surely_stopped
 from spectheory.prediction.tree_search import text_tree
 from spectheory.trace import RECORDED_RANKS, Trace
 from spectheory.verification import Columns, GrownMatch, PathRule, RankRule
@@ -157,7 +157,7 @@ def calls_by_shape(
         for shape in chains:
             counts = calls_by_drafted(trace, rule, shape, prefill_emits_token=prefill_emits_token)
             made = drafted(rule, shape, counts, parallel=by_parallel_head(trace.provenance))
-            visits = _visits(rule, survival[:, : shape.k], trace)
+            visits = _visits(rule, survival[:, : shape.k], trace, prefill_emits_token)
             yield ShapeCalls(shape, made, of_chain[shape.k], survival[:, 0], by_drafted=counts, visits=visits)
     yield from stopped_calls(trace, rule, wanted, prefill_emits_token=prefill_emits_token)
     for other in wanted:
@@ -171,15 +171,16 @@ def stopped_calls(
     """The calls of the shapes that a stopping rule may end (§11)."""
     stopped = [shape for shape in wanted if isinstance(shape, Stopped)]
     for shape in stopped:
-        check_stops(rule, shape.stop, trace.columns)
+        check_stops(rule, shape.stop, trace.columns, trace.sampling)
     for k in sorted({shape.k for shape in stopped}):
         drafted_by = Drafted(trace, rule, k, prefill_emits_token=prefill_emits_token)
         for shape in (shape for shape in stopped if shape.k == k):
             along = lengths_along(trace.columns, shape.stop, k, drafted_by.left)
-            found = drafted_by.lengths_of_calls(along, keeps=shape.stop.keeps)
+            sure = surely_stopped(trace.columns, shape.stop, k, along)
+            found = drafted_by.lengths_of_calls(along, keeps=shape.stop.keeps, sure=sure)
             made = replace(shape, parallel=by_parallel_head(trace.provenance))
             survival = drafted_by.survival * (np.arange(k) < along[:, None])
-            visits = _visits(rule, survival, trace)
+            visits = _visits(rule, survival, trace, prefill_emits_token)
             calls = found.text_calls(prefill_emits_token)
             yield ShapeCalls(shape, made, calls, survival[:, 0], visits=visits, lengths=[(made, found)])
 
@@ -225,12 +226,12 @@ def _with_ranks(trace: Trace, rule: PathRule, wanted: Wanted, prefill_emits_toke
     survival, leaves = survival_of(rule, wanted, trace.columns)
     calls = calls_of_tree(survival, leaves, trace.lengths, prefill_emits_token=prefill_emits_token)
     made = drafted(rule, wanted, parallel=by_parallel_head(trace.provenance))
-    return ShapeCalls(wanted, made, calls, survival[:, 0], visits=_visits(rule, survival, trace))
+    return ShapeCalls(wanted, made, calls, survival[:, 0], visits=_visits(rule, survival, trace, prefill_emits_token))
 
 
-def _visits(rule: PathRule, survival: Floats, trace: Trace) -> Floats | None:
+def _visits(rule: PathRule, survival: Floats, trace: Trace, prefill: bool) -> Floats | None:
     """Expected calls that start at each position; None for rules whose drafts sample."""
-    return calls_and_visits(survival, trace.lengths)[1] if "text" in rule.bound_by else None
+    return visits_of(survival, trace.lengths, prefill_emits_token=prefill) if "text" in rule.bound_by else None
 
 
 @dataclass(frozen=True)

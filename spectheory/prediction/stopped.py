@@ -20,7 +20,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.drafting.stopping import Stopped, StoppingRule
+from spectheory.distributions import Sampling
+from spectheory.drafting import Stopped, StoppingRule
+from spectheory.drafting.stopping import TopBelow
 from spectheory.errors import SettingError, TraceError
 from spectheory.verification import Columns, PathRule
 from spectheory.verification.by_start import along_calls, lacking
@@ -61,19 +63,45 @@ def lengths_along(columns: Columns, stop: StoppingRule, k: int, left: NDArray[np
     return np.where(drafted - int(stop.keeps) < left, drafted, k)
 
 
-def check_stops(rule: PathRule, stop: StoppingRule, columns: Columns) -> None:
-    """Refuse drafts that no model makes, and columns that the stopping rule reads and that are not there."""
+def surely_stopped(columns: Columns, stop: StoppingRule, k: int, along: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether any token at the last draft of a call from each start would stop it, ``[N]``; `along` are the drafts.
+
+    A rule that keeps the token that stops it reads that token's probability, which the largest one bounds.
+
+    Examples
+    --------
+    >>> from spectheory.drafting import read_stop
+    >>> columns = {"log_draft": np.log([0.9, 0.1, 0.3]), "draft_top": np.array([0.9, 0.9, 0.3])}
+    >>> surely_stopped(columns, read_stop("token<0.4"), 2, np.array([2, 1, 1])).tolist()
+    [False, False, True]
+    """
+    if not stop.keeps or lacking(columns, [TopBelow.reads]):
+        return np.zeros(len(along), bool)
+    below = along_calls(columns, k, lambda at: (at[TopBelow.reads] < stop.threshold).astype(np.float64), fill=0.0) > 0
+    return np.asarray((along > 0) & below[np.arange(len(along)), np.maximum(along, 1) - 1])
+
+
+def check_stops(rule: PathRule, stop: StoppingRule, columns: Columns, sampling: Sampling | None = None) -> None:
+    """Refuse drafts that no model makes, and columns that the stopping rule reads and that are not there.
+
+    At temperature 0 that is ``draft_top`` for every rule: the other columns know q alone, which is one token there.
+    """
     if rule.grows or not rule.uses_draft:
         raise SettingError(
             f"{rule.label} is asked for with {stop}",
             limit="a stopping rule reads the pmfs of a draft that a model makes",
             remedy="use a rule whose drafts a model makes, as token or block",
         )
-    if missing := lacking(columns, [stop.reads]):
+    greedy = sampling is not None and sampling.temperature == 0
+    if greedy:
+        stop.check_temperature(0)
+    if missing := lacking(columns, [stop.reads, *([TopBelow.reads] if greedy else [])]):
+        where = " at temperature 0" if greedy else ""
+        other = "" if greedy else ", or stop by token, which needs log-probabilities alone"
         raise TraceError(
-            f"{stop} cannot be predicted: the trace has no {missing[0]}",
-            limit=f"a threshold of {stop.name} is compared with it",
-            remedy="measure the pair again, or stop by token, which needs log-probabilities alone",
+            f"{stop} cannot be predicted{where}: the trace has no {missing[0]}",
+            limit=f"a threshold of {stop.name} is compared with it{where}",
+            remedy=f"measure the pair again{other}",
         )
 
 

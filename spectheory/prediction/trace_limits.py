@@ -75,7 +75,7 @@ class Limits:
         return {name: value.as_dict() if isinstance(value, Interval) else value for name, value in vars(self).items()}
 
 
-class Starts:
+class StartsByPosition:
     """Starts of calls along a text, chosen by position alone: where k tokens might follow.
 
     Which starts count must not depend on what follows: a text counts as long as it might have become, which is its own
@@ -105,7 +105,7 @@ class TextLimit:
     """B6 along the texts of a trace, each half of the prompts with the threshold of the other, so it stays a bound."""
 
     def __init__(self, prompts: Prompts, trace: Trace, deepest: int) -> None:
-        self._starts, self._trace, self._deepest = Starts(prompts, trace), trace, deepest
+        self._starts, self._trace, self._deepest = StartsByPosition(prompts, trace), trace, deepest
         self._half = np.repeat(prompts.folds(2) == 0, trace.lengths)
 
     @cached_property

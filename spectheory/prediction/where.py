@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from spectheory.drafting import Chain, Shape, Stopped
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
-from spectheory.prediction.at_starts import Starts
+from spectheory.prediction.answer import Plan, Prediction
+from spectheory.prediction.at_starts import CallStarts
 from spectheory.prediction.over_prompts import Prompts, ratio
-from spectheory.prediction.prediction import Plan, Prediction
 from spectheory.prediction.shape_calls import BestTree
 from spectheory.prediction.where_groups import Group, contexts, lost_by_class, lost_by_id, positions, started
 from spectheory.prediction.where_text import OneText, one_text
@@ -128,11 +128,11 @@ def where(
     >>> round(found.calls, 3), round(found.lost, 3), found.text.accepted[:4]
     (8.0, 7.0, (1.0, 0.0, 1.0, 0.0))
     """
-    starts = Starts.of(trace, rule, shape, prefill_emits_token=prefill_emits_token)
+    starts = CallStarts.of(trace, rule, shape, prefill_emits_token=prefill_emits_token)
     rejected, full = starts.ends
     prompts = Prompts(trace.texts)
     several = _shapes(trace, rule, shape, lengths)
-    by_shape = [Starts.of(trace, rule, each, prefill_emits_token=prefill_emits_token) for each in several]
+    by_shape = [CallStarts.of(trace, rule, each, prefill_emits_token=prefill_emits_token) for each in several]
     return Where(
         rule,
         shape,
@@ -159,7 +159,7 @@ def _shapes(trace: Trace, rule: PathRule, shape: Shape, lengths: Iterable[int]) 
     return [shape.of_length(k) for k in sorted({*(k for k in lengths if k < most), most})]
 
 
-def _depths(prompts: Prompts, shape: Shape, starts: Starts) -> AtDepths:
+def _depths(prompts: Prompts, shape: Shape, starts: CallStarts) -> AtDepths:
     weights, survival = starts.counted, starts.survival
     sums = [prompts.sum_rows(weights), *(prompts.sum_rows(weights * column) for column in survival.T)]
     return AtDepths(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.intervals import Interval
-from spectheory.prediction.at_starts import Starts
+from spectheory.prediction.at_starts import CallStarts
 from spectheory.prediction.over_prompts import Prompts, ratio
 from spectheory.prediction.where_classes import classes_by_frequency, classes_by_string
 from spectheory.prediction.where_text import COSTLIEST, named
@@ -50,7 +50,7 @@ def contexts(trace: Trace) -> NDArray[np.int64] | None:
     return positions(trace) + np.repeat(prompts, trace.lengths) if len(prompts) == len(known) else None
 
 
-def started(prompts: Prompts, starts: Starts, places: NDArray[np.int64] | None) -> Iterator[Group]:
+def started(prompts: Prompts, starts: CallStarts, places: NDArray[np.int64] | None) -> Iterator[Group]:
     """Bins of equal width, a power of two, with the calls that start in each."""
     if places is None:
         return

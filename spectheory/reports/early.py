@@ -19,7 +19,7 @@ from spectheory.reports.table import Column, Row, Table
 
 OF_TEXT = (
     "Entropies are means in nats over text sampled from the target, with the sampling settings in use. On other text "
-    "the difference of cross-entropies is no KL, and bounds nothing."
+    "the difference of cross-entropies is not a KL divergence and gives no bound."
 )
 NO_UPPER = (
     "Means give no upper bound on acceptance but 1: drafts that miss rare tokens alone have any KL. Two "

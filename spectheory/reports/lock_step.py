@@ -13,7 +13,7 @@ NOTE = (
     "lasts until the slowest has. Speed-up over plain decoding of the same batches; in [ ] the calls of the slowest "
     "over the mean calls of a text."
 )
-FEW = "Batches of more than {} texts repeat texts of the trace: of as many different texts the slowest takes longer."
+FEW = "Batches of more than {} texts repeat texts of the trace: the slowest of that many different texts takes longer."
 
 
 def lock_step_table(choices: Sequence[LockStepChoice], texts: int) -> Table:

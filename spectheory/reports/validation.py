@@ -198,9 +198,8 @@ def _notes(content: Content) -> list[str]:
         lines.append("assisted-filters: the same with transformers' own temperature, top-k, top-p and min-p.")
     if "control_of_stopping" in content:
         lines.append(
-            "A stopping rule reads q after temperature and filters, so at temperature 0 nothing stops; "
-            "assisted-filters then reads the plain softmax, as transformers does. Speed-ups have no parts: what is "
-            "drafted after a mismatch is estimated."
+            "A stopping rule reads q after temperature and filters, at temperature 0 the plain softmax, as engines do. "
+            "Speed-ups have no parts: what is drafted after a mismatch is estimated."
         )
         drafted = [r["drafted"] for f in content["temperatures"] for r in f["settings"] if "drafted" in r]
         lines.append(

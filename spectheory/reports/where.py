@@ -17,7 +17,7 @@ MOST_ROWS = 16
 """Depths of a table; the JSON has all."""
 TOKEN_LETTERS = 24
 SEEN = 0.01
-"""Share of the lost calls from which on a class may be called the dearest."""
+"""Share of the lost calls from which on a class may be called the costliest."""
 
 
 def where_report(found: Sequence[Where], content: Mapping[str, Any], notes: Sequence[str] = ()) -> Report:
@@ -41,10 +41,10 @@ def _headline(found: Where) -> str:
     if not found.classes or not found.lost:
         return lost
     most = max(found.classes, key=lambda group: group.calls)
-    dearest = max((g for g in found.classes if g.share.best >= SEEN), key=lambda group: group.rate.best)
+    costliest = max((g for g in found.classes if g.share.best >= SEEN), key=lambda group: group.rate.best)
     return (
-        f"{lost}: {most.share.best:.0%} of these at the class {most.name}; a token of the class {dearest.name} costs "
-        f"most, {dearest.rate.best:.2f} calls"
+        f"{lost}: {most.share.best:.0%} of these at the class {most.name}; a token of the class {costliest.name} costs "
+        f"most, {costliest.rate.best:.2f} calls"
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from spectheory.drafting import Chain
 from spectheory.intervals import Interval
 from spectheory.limits.claims import BY_START, TEXT, WHOLE_DECODING, LimitClaim
-from spectheory.prediction import Prediction
+from spectheory.prediction import Plan, Prediction
 from spectheory.verification import BlockVerification
 
 _BEATEN = "A better draft, several drafts at a position, or drafts that do not sample may need fewer."
@@ -62,3 +62,11 @@ def _escaping(predictions: Sequence[Prediction], limit: LimitClaim) -> list[str]
             "first rule."
         )
     return lines if free else []
+
+
+def limits_of_decodings(plan: Plan) -> list[LimitClaim]:
+    """The limit of whole decodings, unless a column of the table is that limit: block verification is B7."""
+    chains = [p for label in plan.chains for p in plan.of(label)]
+    if not plan.of("block") and any(p.limits.decoding for p in chains):
+        return [WHOLE_DECODING]
+    return [BY_START] if any(p.limits.decoding_by_start for p in chains) else []

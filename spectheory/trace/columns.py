@@ -143,7 +143,7 @@ COLUMNS: dict[str, Column] = {
     "target_entropy": _nats("H(p) (D1)"),
     "target_second_moment": Column("M2(p) (D1)", unit="nats squared"),
     "draft_entropy": _nats("H(q) (D1)"),
-    "draft_top": _share("largest probability q (§11)"),
+    "draft_top": _share("largest probability q; at temperature 0 that of the plain softmax (§11)"),
     "harmonic_similarity": _share("S_HM(p, q) (D2)"),
     "race_acceptance": _share("acceptance rate of the race (A2)"),
     "race_g": Column("g(p_x/q_x) at the token x (D3, A2); inf where q_x = 0", finite=False),
@@ -171,7 +171,9 @@ COLUMNS: dict[str, Column] = {
         _rank("place of the text's token in the draft's order, by start and depth (§10)"), _ALL_BITS
     ),
     "start_draft_entropy": _by_start(_nats("H(q), by start and depth (D1, §10)"), _FEW_BITS),
-    "start_draft_top": _by_start(_share("largest probability q, by start and depth (§10, §11)"), _FEW_BITS),
+    "start_draft_top": _by_start(
+        _share("largest probability q, at temperature 0 of the plain softmax, by start and depth (§10, §11)"), _FEW_BITS
+    ),
     "start_greedy_agreement": _by_start(
         Column("whether the most probable tokens agree, by start and depth (§10)", "truth value"), _ALL_BITS
     ),

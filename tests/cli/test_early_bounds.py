@@ -30,7 +30,7 @@ def test_cross_entropies(ask: Ask) -> None:
     assert sides["acceptance"] == "lower bound"
     assert sides["first_choice_most"] == "upper bound"
     assert "perplexity 9.974 against 6.686" in content["headline"]
-    assert any("is no KL, and bounds nothing" in note for note in content["notes"])
+    assert any("is not a KL divergence and gives no bound" in note for note in content["notes"])
 
 
 def test_a_wanted_speed_up(ask: Ask) -> None:

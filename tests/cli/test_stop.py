@@ -79,6 +79,51 @@ def test_rules_that_are_refused(command: str, stop: str, fragment: str, recorded
     assert fragment in refused([command, str(recorded), "--c", "0.1", "--k-max", "3", "--stop", stop], capsys)
 
 
+def greedy(path: Path, **columns: Any) -> Path:
+    """A trace of temperature 0: one-hot q, right in about two thirds of the positions."""
+    rows = 160
+    right = np.random.default_rng(1).random(rows) < 0.66
+    known = {"log_target": np.zeros(rows), "log_draft": np.where(right, 0.0, -np.inf), "draft_entropy": np.zeros(rows)}
+    provenance = {"origin": "sampled from the target", "settings": {"sampling": {"temperature": 0.0}}}
+    Trace(known | columns, tuple(TextInfo(str(i), 20) for i in range(8)), provenance).write(path)
+    return path
+
+
+@each("command", ["predict", "plan"])
+def test_greedy_traces_stop_by_the_plain_softmax(command: str, tmp_path: Path, capsys: Any) -> None:
+    """Where the softmax is below a threshold nothing more is drafted; q alone (1 everywhere) is refused."""
+    old = greedy(tmp_path / "old.parquet")
+    asked = ["--c", "0.1", "--k-max", "3", "--rule", "token", "--stop"]
+    for stop in ("token<0.4", "top<0.6"):
+        line = f"{stop} cannot be predicted at temperature 0: the trace has no draft_top"
+        assert line in refused([command, str(old), *asked, stop], capsys)
+    assert "no threshold fits the trace" in refused([command, str(old), *asked, "best"], capsys)
+    new = greedy(tmp_path / "new.parquet", draft_top=np.tile([0.9, 0.5, 0.3, 0.7], 40))
+    assert "entropy>1 is asked for at temperature 0" in refused([command, str(new), *asked, "entropy>1"], capsys)
+
+
+def test_greedy_calls_and_sweeps(tmp_path: Path, capsys: Any) -> None:
+    new = greedy(tmp_path / "new.parquet", draft_top=np.tile([0.9, 0.5, 0.3, 0.7], 40))
+    asked = [str(new), "--c", "0.1", "--k-max", "3", "--rule", "token", "--stop"]
+    found = {}
+    for stop in ("token<0.4", "top<0.1"):
+        assert main(["predict", *asked, stop, "--json"]) == 0
+        shown = capsys.readouterr()
+        every = json.loads(shown.out)["predictions"]
+        found |= {p["shape"]: p["tokens_per_call"]["best"] for p in every}
+        of_text = int(np.isneginf(Trace.read(new).columns["log_draft"]).sum())
+        assert f"{of_text} of 160 tokens of the texts have q = 0" in shown.err
+        assert "the upper one counts them" in shown.err
+    assert found["chain k=3, token<0.4"] < found["chain k=3"] == found["chain k=3, top<0.1"]
+    assert main(["predict", *asked, "best", "--json"]) == 0
+    assert "entropy" not in json.loads(capsys.readouterr().out)["adaptive"][0]["stopped"]["shape"]
+
+
+def test_drawable_texts_have_no_remark(recorded: Path, capsys: Any) -> None:
+    assert main(["predict", str(recorded), "--stop", "token<0.4", "--k-max", "2"]) == 0
+    assert "q = 0" not in capsys.readouterr().err
+
+
 def test_sweeps_that_are_refused(tmp_path: Path, recorded: Path, capsys: Any) -> None:
     short = ["--k-max", "2", "--stop"]
     few = written(tmp_path / "few.parquet", prompts=7)

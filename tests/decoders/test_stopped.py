@@ -17,6 +17,7 @@ from spectheory.errors import SettingError
 from spectheory.measure import ModelPair
 from spectheory.measure.decoders import Method, decode
 from spectheory.measure.decoders.drafted import DraftTree, Floats
+from spectheory.measure.decoders.events import Decoded
 from spectheory.measure.decoders.stopping import stopped
 from spectheory.measure.decoders.verifiers import Pmfs, Source, Verdict, rejected_one_by_one
 from spectheory.prediction.paths import calls_of_texts
@@ -165,6 +166,56 @@ def test_batches_stop_each_by_itself(tiny_pair: ModelPair) -> None:
         assert one.output_ids.tolist() == other.output_ids.tolist()
         assert [(c.drafted, c.accepted) for c in one.calls] == [(c.drafted, c.accepted) for c in other.calls]
     assert {call.drafted for text in alone for call in text.calls} >= {1, 2}
+
+
+GREEDY = Sampling(temperature=0)
+
+
+@pytest.mark.parametrize("rule", ["token", "block", "argmax", "race", "greedy"])
+def test_greedy_chains_stop_by_the_plain_softmax(
+    rule: str, tiny_pair: ModelPair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The greedy text, and a call's drafts end where the softmax of a model read by hand says; one-hot pmfs never."""
+    plain = decode(tiny_pair, PROMPTS, Method("plain"), tokens=20, sampling=GREEDY)
+    for stop in STOPS[:2]:
+        method = Method(rule, Stopped(4, stop))
+        found = decode(tiny_pair, PROMPTS, method, tokens=20, sampling=GREEDY, batch=3)
+        assert [text.output_ids.tolist() for text in found] == [text.output_ids.tolist() for text in plain]
+        drafted = [call.drafted for text in found for call in text.calls]
+        by_hand = [
+            n for ids, text in zip(PROMPTS, found, strict=True) for n in drafted_by_hand(tiny_pair, ids, text, stop)
+        ]
+        assert drafted == by_hand
+    with monkeypatch.context() as patched:
+        patched.setattr(Method, "confidences", lambda self, sampling: sampling)
+        found = decode(tiny_pair, PROMPTS, method, tokens=20, sampling=GREEDY, batch=3)
+        assert [call.drafted for text in found for call in text.calls] != by_hand
+        assert all(call.drafted == 4 for text in found for call in text.calls[:-4])
+
+
+def drafted_by_hand(pair: ModelPair, prompt: torch.Tensor, text: Decoded, stop: StoppingRule) -> list[int]:
+    """How many first choices each call of a text drafts, one forward pass of the draft after the other."""
+    ids, drafted, ends = [*prompt.tolist(), *text.output_ids.tolist()], [], pair.end_of_text
+    at = len(prompt)
+    for call in text.calls:
+        own, made = ids[:at], 0
+        while made < min(4, len(prompt) + 20 - at - 1):
+            with torch.inference_mode():
+                logits = pair.draft.network(input_ids=torch.tensor([own])).logits[0, -1, : pair.vocabulary].double()
+            top = float(torch.softmax(logits, -1).max())
+            if top < stop.threshold and not stop.keeps:
+                break
+            own, made = [*own, int(logits.argmax())], made + 1
+            if top < stop.threshold or own[-1] in ends:
+                break
+        drafted.append(made)
+        at += call.accepted + 1
+    return drafted
+
+
+def test_no_stop_by_entropy_at_temperature_zero(tiny_pair: ModelPair) -> None:
+    with pytest.raises(SettingError, match=r"entropy>0\.6 is asked for at temperature 0.*stop by top or token"):
+        decode(tiny_pair, PROMPTS, Method("token", Stopped(3, STOPS[2])), tokens=4, sampling=GREEDY)
 
 
 def test_copied_drafts_have_no_draft_that_stops() -> None:

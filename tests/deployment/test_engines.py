@@ -271,5 +271,11 @@ def test_a_stopped_chain_is_pasted_with_its_threshold() -> None:
     assert any("ends the drafting" in remark for remark in found["transformers"].remarks)
     assert found["llama.cpp"].options["spec-draft-p-min"] == 0.5
     assert "--spec-draft-p-min 0.5" in found["llama.cpp"].paste
+    ones = {**columns, "log_target": np.zeros(4000), "log_draft": np.where(sure | ~likely, 0.0, -np.inf)}
+    greedy = Draft("small", Trace(ones, texts, {"settings": {"sampling": {"temperature": 0.0}}}), ConstantRatio(0.3))
+    found = engines_of(greedy, k_max=8, stops=[read_stop("token<0.5"), read_stop("top<0.5")])
+    assert found["transformers"].options["assistant"]["assistant_confidence_threshold"] == 0.5
+    assert found["llama.cpp"].options["spec-draft-p-min"] == 0.5
+    assert any("the prediction is an estimate" in remark for remark in found["llama.cpp"].remarks)
     cold = replace(draft, trace=replace(draft.trace, provenance={"settings": {"sampling": {"temperature": 0.7}}}))
     assert engines_of(cold, k_max=8, stops=[read_stop("top<0.5")])["llama.cpp"].options["spec-draft-p-min"] == 0

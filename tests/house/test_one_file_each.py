@@ -1,4 +1,4 @@
-"""A rule, a rule with ranks, a draft shape and a kind of head, each from one file: those of docs/extending.md."""
+"""A rule, one with ranks, a shape, a stopping rule and a head, each from one file: those of docs/extending.md."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ Ask = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the page's half.py, coin.py, comb.py and medusa.py, on Python's path."""
+    """A folder with the page's half.py, coin.py, comb.py, surprise.py and medusa.py, on Python's path."""
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
-    for name, block in zip(("half", "coin", "comb", "medusa"), blocks, strict=True):
+    for name, block in zip(("half", "coin", "comb", "surprise", "medusa"), blocks, strict=True):
         (tmp_path / f"{name}.py").write_text(block, encoding="utf-8")
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.syspath_prepend(tmp_path)
@@ -219,6 +219,36 @@ def test_bad_names_give_one_line(name: str, toys: Path, trace: Trace, capsys: py
         assert BAD[name] in refused([command, toys / "trace.parquet", "--rule", name], capsys)
     if name != "nobody":
         assert main(["predict", str(toys / "trace.parquet"), "--shape", name.replace("comb:Comb", "half:Half")]) == 2
+
+
+def test_a_stopping_rule(
+    toys: Path, tiny_folders: tuple[Path, Path], ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One file and its line: predicted, planned, swept and decoded like token< at the same probability."""
+    from spectheory.drafting import stopping
+    from spectheory.prediction import adaptive
+
+    kinds = [*stopping.STOPPING, importlib.import_module("surprise").Surprise]
+    for module in (stopping, adaptive):
+        monkeypatch.setattr(module, "STOPPING", kinds)
+    made_up(*[30] * 8, origin=SAMPLED_TEXT).write(toys / "trace.parquet")
+    same = "surprise>1", f"token<{np.exp(-1)}"
+    stops = [word for stop in same for word in ("--stop", stop)]
+    for command, listed, more in (("predict", "predictions", ()), ("plan", "candidates", ("--nodes-max", 1))):
+        asked = (command, toys / "trace.parquet", "--rule", "token", "--k-max", 3, "--c", 0.1, *more)
+        found = ask(*asked, *stops)[listed]
+        ours, theirs = ([each for each in found if name in json.dumps(each)] for name in ("surprise>1", "token<"))
+        assert len(ours) == len(theirs) >= (command == "predict") * 3
+        for one, other in zip(ours, theirs, strict=True):
+            assert one["speedup"] == other["speedup"]
+    assert "surprise>" in json.dumps(ask(*asked, "--stop", "best")["adaptive"])
+    pair = ("--target", tiny_folders[0], "--draft", tiny_folders[1], "--device", "cpu", "--first", 2, "--tokens", 24)
+    (toys / "prompts.jsonl").write_text(
+        '{"question_id": 1, "turns": ["t3 t7 t2"]}\n{"question_id": 2, "turns": ["t9 t5"]}'
+    )
+    how = ("--prompts", toys / "prompts.jsonl", "--rule", "token", "--k", 3, "--temperature", 1, "--continuations", 1)
+    checked = ask("validate", *pair, *how, *stops, "--out", toys / "out")
+    assert (checked["comparisons"], checked["disagreements"]) == (2, 0)
 
 
 def test_a_kind_of_head(

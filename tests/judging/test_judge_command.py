@@ -212,5 +212,7 @@ def test_a_stopping_rule_is_read_first(files: Files, capsys: pytest.CaptureFixtu
     """The engine drafts k tokens: expected as it stands, refuted as one that stops."""
     assert main(["judge", *files(), "--stop", "luck>1"]) == 2
     assert "the stopping rule is 'luck>1'" in " ".join(capsys.readouterr().err.split())
+    greedy = [*files(), "--temperature", "0"]
+    assert "entropy>1 is asked for at temperature 0" in refused_line(["judge", *greedy, "--stop", "entropy>1"], capsys)
     found = answered(capsys, 1, *files(), "--stop", "token<0.9", "--rule", "token")
     assert found["refuted"]

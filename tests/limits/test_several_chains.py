@@ -1,4 +1,4 @@
-"""k i.i.d. chains of drafts (§12): the bounds against linear programmes over all verifications, and their numerics."""
+"""k i.i.d. chains of drafts (§12/chains): the bounds against linear programmes over all rules, and their numerics."""
 
 from __future__ import annotations
 

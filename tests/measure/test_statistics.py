@@ -54,7 +54,9 @@ def reference(target: torch.Tensor, draft: torch.Tensor, tokens: torch.Tensor, s
         "target_entropy": spectheory.entropy(p),
         "target_second_moment": spectheory.second_log_moment(p),
         "draft_entropy": spectheory.entropy(q),
-        "draft_top": q.max(axis=-1),
+        "draft_top": np.exp(
+            (Sampling() if sampling.temperature == 0 else sampling).log_pmf(draft.double().numpy())
+        ).max(-1),
         "harmonic_similarity": spectheory.harmonic_mean_similarity(p, q),
         "race_acceptance": RaceVerification().acceptance(p, q),
         "race_g": np.array(race_g, dtype=float),

@@ -1,4 +1,4 @@
-"""Limits over a whole decoding (§12): L beside a plain recursion, B7 as block verification's value, and reports."""
+"""Limits over a whole decoding (§12/L, B7): L beside a plain recursion, B7 as block verification's calls, reports."""
 
 from __future__ import annotations
 
@@ -166,16 +166,20 @@ def best_regret(answer: object, rule: str) -> float:
     return float(next(p.regret.best for p in bound if p.rule.name == rule and p.shape.nodes == k))
 
 
-def test_b6_counts_the_starts_of_calls_that_do_not_sample() -> None:
-    """Argmax drafts: B6 is the mean over the starts of their own calls; rules that sample have all positions."""
+@pytest.mark.parametrize("prefill", [0, 1])
+def test_b6_counts_the_starts_of_calls_that_do_not_sample(prefill: int) -> None:
+    """Argmax drafts: B6 is the mean over the starts of their own calls; rules that sample have all positions.
+
+    Where the prompt's pass emits a token, the first call starts after it.
+    """
     trace, k = pair(), 2
-    answer = plan(trace, rules=RULES, shapes=[Chain(k)])
+    answer = plan(trace, rules=RULES, shapes=[Chain(k)], prefill_emits_token=bool(prefill))
     of = {p.rule.name: p.limits.text for p in answer.predictions}
     assert of["token"] == of["block"] != of["argmax"]
     right = trace.columns["draft_rank"] == 1
     visited = np.zeros(len(trace), dtype=bool)
     for start in range(0, len(trace), 16):
-        n = start
+        n = start + prefill
         while n < start + 16:
             visited[n] = True
             n += 1 + next((i for i in range(k) if n + i < len(trace) and not right[n + i]), k)

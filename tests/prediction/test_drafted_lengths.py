@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from spectheory.drafting import StoppingRule, read_stop
+from spectheory.drafting import Stopped, StoppingRule, read_stop
 from spectheory.prediction.drafted_lengths import Drafted, DraftedLengths
-from spectheory.prediction.stopped import lengths_along
-from spectheory.verification import PATH_RULES, PathRule
-from tests.prediction.toy_pair import K, Pair, decoded
+from spectheory.prediction.paths import calls_of_texts
+from spectheory.prediction.stopped import lengths_along, stopped_survival, surely_stopped
+from spectheory.verification import PATH_RULES, Columns, PathRule
+from tests.prediction.toy_pair import TOKENS, K, Pair, decoded
 
 Floats = NDArray[np.float64]
 ENUMERATED = 1e-12
@@ -18,14 +21,18 @@ ENUMERATED = 1e-12
 STOPS = ["token<0.3", "token<0.5", "top<0.5", "top<0.7", "entropy>0.9", "entropy>0.5"]
 
 
-def estimated(pair: Pair, rule: PathRule, stop: StoppingRule) -> DraftedLengths:
+def estimated(
+    pair: Pair, rule: PathRule, stop: StoppingRule, surely: Callable[..., NDArray[np.bool_]] = surely_stopped
+) -> DraftedLengths:
     """Means over all texts of what a trace says, each weighed by its probability."""
     parts = []
     for text, mass in pair.texts():
         if mass > 0:
             trace = pair.trace(text)
             shared = Drafted(trace, rule, K)
-            found = shared.lengths_of_calls(lengths_along(trace.columns, stop, K, shared.left), keeps=stop.keeps)
+            along = lengths_along(trace.columns, stop, K, shared.left)
+            sure = surely(trace.columns, stop, K, along)
+            found = shared.lengths_of_calls(along, keeps=stop.keeps, sure=sure)
             parts.append([mass * getattr(found, name)[0] for name in DraftedLengths.__dataclass_fields__])
     return DraftedLengths(*(np.sum([part[i] for part in parts], axis=0) for i in range(len(parts[0]))))
 
@@ -46,6 +53,54 @@ def test_both_estimates_have_the_right_mean(rule: str, head: bool) -> None:
         assert (at_least <= found.high + ENUMERATED).all()
         wrong = max(wrong, np.abs(found.low - at_least).max(), np.abs(found.high - at_least).max())
     assert wrong > 1e-2, "the bounds alone would do"
+
+
+def nowhere(columns: Columns, stop: StoppingRule, k: int, along: NDArray[np.int64]) -> NDArray[np.bool_]:
+    return np.zeros(len(along), bool)
+
+
+def everywhere(columns: Columns, stop: StoppingRule, k: int, along: NDArray[np.int64]) -> NDArray[np.bool_]:
+    return along > 0
+
+
+def test_a_stop_is_sure_where_the_most_probable_token_stops() -> None:
+    """Bounds get tighter, estimates keep their mean; a stop taken for sure everywhere breaks both."""
+    tighter = wrong = 0.0
+    for seed, text in enumerate(["token<0.3", "token<0.5", "token<0.7"]):
+        pair, stop = Pair(seed), read_stop(text)
+        at_least, _, _ = decoded(pair, stop, chosen=False)
+        loose, found, off = (
+            estimated(pair, PATH_RULES["token"], stop, how) for how in (nowhere, surely_stopped, everywhere)
+        )
+        np.testing.assert_allclose(loose.stopping, at_least, atol=ENUMERATED)
+        assert (found.high <= loose.high + ENUMERATED).all()
+        tighter = max(tighter, float((loose.high - found.high).max()))
+        wrong = max(wrong, float(np.abs(off.stopping - at_least).max()))
+    assert min(tighter, wrong) > 1e-2
+
+
+@pytest.mark.parametrize("head", [False, True])
+def test_greedy_calls_stop_by_the_plain_softmax(head: bool) -> None:
+    """At temperature 0, of token verification and argmax drafts alike; a one-hot confidence expects other calls."""
+    off = 0.0
+    for seed in range(12):
+        for text in ("token<0.5", "token<0.8", "top<0.6", "top<0.8"):
+            pair, stop = Pair(seed, head=head, greedy=True), read_stop(text)
+            at_least, calls, _ = decoded(pair, stop, chosen=True)
+            found = estimated(pair, PATH_RULES["token"], stop)
+            np.testing.assert_allclose(found.calls, calls, rtol=ENUMERATED)
+            for low, high in ((found.low, found.high), (found.going, found.stopping)):
+                assert (low <= at_least + ENUMERATED).all()
+                assert (at_least <= high + ENUMERATED).all()
+            (words,) = [words for words, mass in pair.texts() if mass > 0]
+            columns = {
+                n: np.ones_like(c) if n.endswith("draft_top") else c for n, c in pair.trace(words).columns.items()
+            }
+            one_hot = calls_of_texts(
+                stopped_survival(PATH_RULES["token"], Stopped(K, stop), columns), np.array([TOKENS])
+            )
+            off = max(off, float(calls - one_hot.expected[0]))
+    assert off >= 1, "calls are whole numbers"
 
 
 @pytest.mark.parametrize("rule", ["token", "argmax"])

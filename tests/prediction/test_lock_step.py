@@ -1,4 +1,4 @@
-"""Lock-step batches (§12): rounds of the slowest text, against the recursion, simulation, and fewer prompts."""
+"""Lock-step batches (§12-lock-step): rounds of the slowest text, against recursion, simulation, and fewer prompts."""
 
 from __future__ import annotations
 

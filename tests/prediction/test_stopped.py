@@ -144,7 +144,7 @@ def test_at_temperature_0_the_range_is_that_of_the_certain_bounds() -> None:
 
 def test_what_is_accepted_to_the_end_of_a_text_is_certain() -> None:
     """Five right drafts, three a call: the second call begins with one token left, and drafts three as well."""
-    given = Trace({"log_target": np.zeros(5), "log_draft": np.zeros(5)}, (TextInfo("a", 5),), GREEDY)
+    given = Trace({"log_target": np.zeros(5), "log_draft": np.zeros(5)}, (TextInfo("a", 5),), SAMPLED)
     found = predict(given, TOKEN, Stopped(3, NEVER)).drafted
     assert found is not None
     assert (found.low, found.best, found.high) == (3.0, 3.0, 3.0)

@@ -15,7 +15,7 @@ from spectheory.pairs import resolve
 from spectheory.plots.coloured_text import placed
 from spectheory.plots.where import write_where
 from spectheory.prediction import Plan, plan
-from spectheory.prediction.at_starts import Starts, survival_at_starts
+from spectheory.prediction.at_starts import CallStarts, survival_at_starts
 from spectheory.prediction.shape_calls import calls_by_shape
 from spectheory.prediction.stopped import drafted_along
 from spectheory.prediction.where import settings_of, where
@@ -80,7 +80,7 @@ def test_starts_and_ends_are_those_of_all_runs_of_calls(name: str, shape: Shape,
     if heads and name in ("race", "lookup"):
         return  # copied drafts depend on their start already; race_g by start is not needed twice
     trace = made(heads=heads)
-    starts = Starts.of(trace, PATH_RULES[name], shape, prefill_emits_token=prefill)
+    starts = CallStarts.of(trace, PATH_RULES[name], shape, prefill_emits_token=prefill)
     rejected, full = starts.ends
     begin = 0
     for length in LENGTHS:
@@ -101,7 +101,7 @@ def test_starts_and_ends_are_those_of_all_runs_of_calls(name: str, shape: Shape,
 def test_a_call_that_drafted_no_more_is_not_lost(name: str, shape: Shape) -> None:
     """Rejections are told from calls that end because no more was drafted."""
     trace, rule = made(), PATH_RULES[name]
-    starts = Starts.of(trace, rule, shape)
+    starts = CallStarts.of(trace, rule, shape)
     rejected, full = starts.ends
     expected = np.zeros(len(trace))
     depth = shape.depth
@@ -129,7 +129,7 @@ def test_the_mean_over_positions_is_another_number() -> None:
     """Negative control: starts weighted alike give other shares than counters do."""
     trace, k = made(), 3
     rule = TokenVerification()
-    starts = Starts.of(trace, rule, Chain(k))
+    starts = CallStarts.of(trace, rule, Chain(k))
     counts, calls, begin, whole = np.zeros(k), 0.0, 0, []
     for length in LENGTHS:
         visits, _ = walked(starts.survival[begin : begin + length])

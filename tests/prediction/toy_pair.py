@@ -16,14 +16,19 @@ TOKENS, K, VOCABULARY = 4, 3, 3
 
 
 class Pair:
-    """A made-up target and draft whose pmfs depend on the whole prefix; of a head also on where the call starts."""
+    """A made-up target and draft whose pmfs depend on the whole prefix; of a head also on where the call starts.
 
-    def __init__(self, seed: int, *, head: bool = False, cut: bool = False) -> None:
+    A `greedy` pair outputs and drafts first choices; its draft's pmfs are the plain ones.
+    """
+
+    def __init__(self, seed: int, *, head: bool = False, cut: bool = False, greedy: bool = False) -> None:
         rng = np.random.default_rng(seed)
-        self.head, self._q = head, {}
+        self.head, self.greedy, self._q = head, greedy, {}
         self._p = {w: rng.dirichlet(np.full(VOCABULARY, 0.7)) for w in prefixes()}
         if cut:
             self._p = {w: _without_least(p) for w, p in self._p.items()}
+        if greedy:
+            self._p = {w: np.eye(VOCABULARY)[p.argmax()] for w, p in self._p.items()}
         for w in prefixes():
             for start in range(len(w) + 1):
                 self._q[w, start] = rng.dirichlet(np.full(VOCABULARY, 0.7))
@@ -45,25 +50,28 @@ class Pair:
         """What a measurement records of one text."""
         text = tuple(text)
         at = [self.q(text[:n], n) for n in range(TOKENS)]
-        columns = {"log_target": np.log([self.p(text[:n])[text[n]] for n in range(TOKENS)]), **_of_draft(at, text)}
+        columns = {"log_target": np.log([self.p(text[:n])[text[n]] for n in range(TOKENS)])}
+        columns |= self._of_draft(at, text)
         if self.head:
             depths = [
-                _of_draft([self.q(text[: min(n + i, TOKENS - 1)], n) for n in range(TOKENS)], text[i:] + text[-1:] * i)
+                self._of_draft(
+                    [self.q(text[: min(n + i, TOKENS - 1)], n) for n in range(TOKENS)], text[i:] + text[-1:] * i
+                )
                 for i in range(K)
             ]
             columns |= {f"start_{name}": np.stack([d[name] for d in depths], axis=1) for name in depths[0]}
         return Trace(columns, (TextInfo("a", TOKENS),))
 
-
-def _of_draft(pmfs: Sequence[Floats], text: Sequence[int]) -> dict[str, Floats]:
-    q = np.stack(pmfs)
-    with np.errstate(divide="ignore"):
-        return {
-            "log_draft": np.log(q[np.arange(TOKENS), text[:TOKENS]]),
-            "draft_top": q.max(axis=1),
-            "draft_entropy": -np.sum(q * np.log(np.where(q > 0, q, 1.0)), axis=1),
-            "draft_rank": 1 + (np.argmax(q, axis=1) != np.array(text[:TOKENS])).astype(np.int64),
-        }
+    def _of_draft(self, pmfs: Sequence[Floats], text: Sequence[int]) -> dict[str, Floats]:
+        plain = np.stack(pmfs)
+        q = np.eye(VOCABULARY)[plain.argmax(axis=1)] if self.greedy else plain
+        with np.errstate(divide="ignore"):
+            return {
+                "log_draft": np.log(q[np.arange(TOKENS), text[:TOKENS]]),
+                "draft_top": plain.max(axis=1),
+                "draft_entropy": -np.sum(q * np.log(np.where(q > 0, q, 1.0)), axis=1),
+                "draft_rank": 1 + (np.argmax(q, axis=1) != np.array(text[:TOKENS])).astype(np.int64),
+            }
 
 
 def _without_least(p: Floats) -> Floats:

@@ -25,6 +25,9 @@ IDS = (
     "§9",
     "§10",
     "§11",
+    "§12/L",
+    "§12/chains",
+    "§12-lock-step",
     "§13",
 )
 """Every statement of the theory."""
@@ -74,7 +77,7 @@ def mentions(text: str, identifier: str) -> bool:
 
 DOCSTRINGS = list(docstrings())
 TESTS = {
-    path.name: path.read_text(encoding="utf-8")
+    path: path.read_text(encoding="utf-8")
     for path in sorted((ROOT / "tests").rglob("test_*.py"))
     if path.name != Path(__file__).name
 }

@@ -28,7 +28,7 @@ from tests.validation.validation_cases import HOW, PROMPTS, WARM
 
 SHAPES = tuple(Stopped(4, read_stop(text)) for text in ("token<0.4", "top<0.6", "entropy>1.5"))
 RULES = ("token", "block", "race", "argmax", JUDGE, FILTERS_JUDGE)
-QUESTION = Validation(RULES, SHAPES, (0.0, WARM), dataclasses.replace(HOW, tokens=30))
+QUESTION = Validation(RULES, SHAPES, (WARM,), dataclasses.replace(HOW, tokens=30))
 FALSE_ALARM = 1e-9
 """Of each of the twenty-two exact tails below."""
 
@@ -54,13 +54,20 @@ def test_calls_are_those_of_stopped_chains(tiny_pair: ModelPair, tmp_path: Path)
     assert p_value([run for of_one in control.values() for run in of_one]) < FALSE_ALARM
 
 
-def test_greedy_decoding_stops_in_transformers_alone(tiny_pair: ModelPair, tmp_path: Path) -> None:
-    """At temperature 0 q is one token and nothing stops; transformers compares the plain softmax. Counts are exact."""
-    question = dataclasses.replace(QUESTION, rules=("token", JUDGE, FILTERS_JUDGE), shapes=SHAPES[:2])
+def test_greedy_calls_are_equal_to_the_expected_ones(tiny_pair: ModelPair, tmp_path: Path) -> None:
+    """At temperature 0 stopping rules compare the plain softmax, in transformers too; counts are exact.
+
+    Control: chains that always draft k, which is what a one-hot confidence would expect, are refuted.
+    """
+    question = dataclasses.replace(QUESTION, rules=("token", "race", JUDGE, FILTERS_JUDGE), shapes=SHAPES[:2])
     runs = decoded(tiny_pair, 0.0, tmp_path / "rounds.jsonl", question)
+    assert len(runs) == 2 * 2 + 2
     assert all(z_value(of_one) == 0 for of_one in runs.values())
-    fixed = {name: z_value(read_as_control(of_one, "fixed")) for name, of_one in runs.items()}
-    assert {name for name, z in fixed.items() if z != 0} == {f"{FILTERS_JUDGE}, chain k=4, token<0.4"}
+    assert all(z_value(read_as_control(of_one, "fixed")) == math.inf for of_one in runs.values())
+    for run in (run for of_one in runs.values() for run in of_one):
+        assert run.expected is not None
+        assert run.expected.drafted is not None
+        assert run.expected.drafted[0] <= run.drafted <= run.expected.drafted[3]
 
 
 @pytest.mark.parametrize("toy", TOYS)
@@ -112,6 +119,7 @@ def test_what_does_not_stop_is_one_line(tmp_path: Path, capsys: pytest.CaptureFi
         Setting("lookup", SHAPES[0])
     assert Validation((), SHAPES, (WARM,), HOW).settings(WARM)
     cases = [
+        (["--stop", "entropy>2"], "entropy>2 is asked for at temperature 0: the draft's pmf is one token there"),
         (["--stop", "token<2"], "token<"),
         (["--stop", "luck>1"], "the stopping rule is 'luck>1'"),
         (["--stop", "top<0.5", "--shape", "2x2"], "--stop is given with the shape 2x2: a stopping rule ends chains"),

@@ -90,12 +90,9 @@ class Ask:
     def drafted(
         self, *rules: str, most: int | None = None, stop: type[StoppingRule] | None = None
     ) -> Prediction | None:
-        """The fastest chain under one of the rules; at temperature 0 of greedy matching or, equal to it, token.
-
-        There a draft's pmf is one token, and engines' stopping rules compare the plain softmax: lengths are fixed.
-        """
+        """The fastest chain under one of the rules; at temperature 0 of greedy matching or, equal to it, token."""
         if self.greedy:
-            return self.fastest(GREEDY, most=most) or self.fastest(TOKEN, most=most)
+            return self.fastest(GREEDY, most=most, stop=stop) or self.fastest(TOKEN, most=most, stop=stop)
         return self.fastest(*rules, most=most, stop=stop)
 
     @property

@@ -31,7 +31,7 @@ NUMBER = Fact(
 STOPS = Fact(
     "assistant_confidence_threshold",
     "Above 0 it ends the drafting of a call after a drafted token of smaller q, which is kept (token<). It reads q "
-    "after temperature and filters; greedy decoding has none and compares the plain softmax.",
+    "after temperature and filters; greedy decoding has none and compares the plain softmax, as the prediction does.",
     f"run by `spectheory validate --stop`; {_SOURCE}: `ConfidenceCriteria`",
 )
 MOVES = Fact(

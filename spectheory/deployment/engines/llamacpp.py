@@ -22,7 +22,8 @@ LENGTH = Fact(
 P_MIN = Fact(
     "--spec-draft-p-min",
     "Above 0 it stops before a token whose largest q is below it (top<). That q is over the draft's 10 most probable "
-    "tokens, at temperature 1 whatever the target's: a little larger than the trace's, so it stops later.",
+    "tokens, at temperature 1 whatever the target's: a little larger than the trace's, so it stops later and the "
+    "prediction is an estimate.",
     "source of build 11434: `common_speculative_impl_draft_simple`; not run",
 )
 N_MIN = Fact(
@@ -69,7 +70,7 @@ LLAMA_CPP = Engine("llama.cpp", "build 11434", _FACTS, takes_min_p=True, methods
 def llama_cpp_settings(ask: Ask) -> EngineSettings | None:
     """The fastest chain of the draft's first choices."""
     sampling = ask.sampling
-    plain = sampling.temperature == 1 and not sampling.truncates
+    plain = ask.greedy or (sampling.temperature == 1 and not sampling.truncates)
     best = ask.drafted(ARGMAX, stop=TopBelow if plain else None)
     if best is None:
         return None

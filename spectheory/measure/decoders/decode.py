@@ -11,6 +11,7 @@ from torch import Tensor
 
 from spectheory.checks import whole
 from spectheory.distributions import Sampling
+from spectheory.drafting import Stopped
 from spectheory.errors import SettingError, TextError
 from spectheory.measure.by_start import check_prompt, too_deep
 from spectheory.measure.decoders.events import Decoded
@@ -87,7 +88,8 @@ def decode(
             for reader in readers:
                 reader.prefill(chunk)
             prefill = sum(reader.seconds for reader in readers)
-            run(running, readers[0], readers[1] if method.uses_draft else None, method, ends, verifier)
+            draft = readers[1] if method.uses_draft else None
+            run(running, readers[0], draft, method, ends, verifier, greedy=sampling.temperature == 0)
         decoded += [
             Decoded(torch.tensor(one.text[len(prompt) :]), tuple(one.calls), prefill, remarks)
             for one, prompt in zip(running, prompts, strict=True)
@@ -131,6 +133,8 @@ def _check_numbers(method: Method, sampling: Sampling, seed: int, numbers: dict[
         )
     if method.law is not None:
         check_temperature(method.law, sampling.temperature)
+    if isinstance(method.shape, Stopped):
+        method.shape.stop.check_temperature(sampling.temperature)
 
 
 def _check_prompts(pair: ModelPair, prompts_ids: Sequence[Tensor], tokens: int, beyond: int) -> None:

@@ -38,11 +38,13 @@ def run(
     method: Method,
     ends: frozenset[int],
     verifier: Verifier | None = None,
+    *,
+    greedy: bool = False,
 ) -> None:
     """Decode texts to their ends, in step: each round makes one call of every text that has not ended.
 
     The readers know the texts in the same order; `draft` is None if the method drafts nothing from a model. A text ends
-    with the first token of `ends`. `verifier` replaces the method's own.
+    with the first token of `ends`. `verifier` replaces the method's own. At temperature 0 the drafts are `greedy`.
     """
     readers = [reader for reader in (target, draft) if reader is not None]
     going = {row: text for row, text in enumerate(running) if text.to_go > 0}
@@ -51,7 +53,7 @@ def run(
         for reader in readers:
             reader.seconds = 0.0
         trees = {row: DraftTree() for row in going}
-        _draft(going, trees, draft, method, ends)
+        _draft(going, trees, draft, method, ends, greedy)
         paths = _verify(going, trees, target, verifier or method.verifier, ends)
         ended = [row for row, text in going.items() if text.to_go == 0 or text.text[-1] in ends]
         for reader in readers:
@@ -71,10 +73,12 @@ def _draft(
     draft: Reader | None,
     method: Method,
     ends: frozenset[int],
+    greedy: bool,
 ) -> None:
     """Grow the trees of all texts; they share the passes of the draft."""
     drafting = {
-        row: method.drafting(trees[row], text.text, text.to_go - 1, text.source, ends) for row, text in going.items()
+        row: method.drafting(trees[row], text.text, text.to_go - 1, text.source, ends, greedy)
+        for row, text in going.items()
     }
     answers: Mapping[int, Rows] = {}
     while True:

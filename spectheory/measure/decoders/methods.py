@@ -79,8 +79,11 @@ class Method:
         return self.shape.depth if isinstance(self.shape, Grown) else 0
 
     def confidences(self, sampling: Sampling) -> Sampling:
-        """What the draft's pmfs are: drafts are drawn as the text is; a tree grows from the plain softmax (§10)."""
-        return Sampling() if isinstance(self.shape, Grown) else sampling
+        """What the draft's reader gives: drafts are drawn as the text is; a tree grows from the plain softmax (§10),
+        and at temperature 0 a stopping rule reads it (§11).
+        """
+        plain = isinstance(self.shape, Grown) or (isinstance(self.shape, Stopped) and sampling.temperature == 0)
+        return Sampling() if plain else sampling
 
     @property
     def depth(self) -> int:
@@ -99,8 +102,10 @@ class Method:
         """The rule itself; None of plain decoding and of ``toptree``, which match drafts with the target's own draw."""
         return None if self.rule in OWN else find_rule(self.rule)
 
-    def drafting(self, tree: DraftTree, text: list[int], room: int, source: Source, ends: frozenset[int]) -> Drafting:
-        """Draft a call's tree of at most `room` tokens in depth, after `text`."""
+    def drafting(
+        self, tree: DraftTree, text: list[int], room: int, source: Source, ends: frozenset[int], greedy: bool = False
+    ) -> Drafting:
+        """Draft a call's tree of at most `room` tokens in depth, after `text`; `greedy` at temperature 0."""
         if isinstance(self.shape, HeaviestTree):
             most = self.shape.max_depth
             yield from heaviest(tree, self.shape.nodes, room if most is None else min(room, most), ends)
@@ -111,7 +116,7 @@ class Method:
         elif self.shape is not None and self.law is not None:
             candidates = CANDIDATES[self.law.drafts, self.law.by_arrival]
             if isinstance(self.shape, Stopped):
-                yield from stopped(tree, self.shape, room, candidates, source, ends)
+                yield from stopped(tree, self.shape, room, candidates, source, ends, greedy=greedy)
                 return
             yield from shaped(tree, self._levels, room, candidates, source, ends)
 

@@ -21,7 +21,7 @@ from spectheory.prediction.drafted_lengths import Drafted
 from spectheory.prediction.law import law_of_calls, trimmed
 from spectheory.prediction.paths import TextCalls, calls_of_texts, calls_of_tree
 from spectheory.prediction.shape_calls import survival_of
-from spectheory.prediction.stopped import drafted_along
+from spectheory.prediction.stopped import drafted_along, surely_stopped
 from spectheory.trace import TextInfo, Trace
 from spectheory.verification import Columns, PathRule, RankRule, SuffixMatch
 from spectheory.verification.by_start import by_position, deepest
@@ -87,24 +87,22 @@ def expected_calls(
     key: int = 0,
     chunk: int = 256,
     name: str = "",
-    confidences: Sampling | None = None,
     tokens: int | None = None,
 ) -> Expected:
     """Expected calls of a text from the decoder under test; one teacher-forced pass, or several for estimated laws.
 
-    A stopping rule reads the draft's pmfs under `confidences` (`sampling`). A call drafts nothing at or past the last
-    of `tokens` (those of the text), nor after the text's end.
+    A call drafts nothing at or past the last of `tokens` (those of the text), nor after the text's end.
     """
     expensive = isinstance(rule, RankRule) and not isinstance(shape, Chain) and rule.recorded_in in _EXPENSIVE
     estimated = isinstance(rule, RankRule) and rule.estimated and shape.max_rank > 1
     deep = shape.depth if pair.draft.head is not None and rule.uses_draft else None
 
-    def read(how: Sampling, number: int = 0) -> dict[str, Any]:
+    def read(number: int) -> dict[str, Any]:
         return teacher_forced(
             pair,
             prompt_ids,
             text,
-            how,
+            sampling,
             chunk=chunk,
             race=expensive,
             sampled=True,
@@ -113,18 +111,17 @@ def expected_calls(
             depth=deep,
         )
 
-    shown = read(confidences) if isinstance(shape, Stopped) and confidences not in (None, sampling) else None
     readings, controls, fixed = [], [], []
     for number in range(READINGS if estimated else 1):
         if isinstance(shape, Grown):
             columns = grown_columns(pair, prompt_ids, text, shape, chunk=chunk, name=name)
         else:
-            columns = read(sampling, number)
+            columns = read(number)
         if isinstance(rule, SuffixMatch):
             columns |= suffix_columns([(prompt_ids.cpu(), text.cpu())], OWN_TEXT, pair.end_of_text)
-        readings.append(_read(rule, shape, columns, len(text), shown))
+        readings.append(_read(rule, shape, columns, len(text)))
         if rule.uses_draft and shape.depth > 1 and deepest(columns) is not None:
-            controls.append(_read(rule, shape, by_position(columns), len(text), shown and by_position(shown)))
+            controls.append(_read(rule, shape, by_position(columns), len(text)))
         if isinstance(shape, Stopped):
             fixed.append(_read(rule, Chain(shape.k), columns, len(text)))
     found = replace(_mean(readings), per_position=_mean(controls) if controls else None)
@@ -132,16 +129,17 @@ def expected_calls(
         return found
     left = np.arange(len(text), 0, -1)
     room = np.minimum(left, left - 1 + (tokens or len(text)) - len(text))
-    return replace(found, fixed=_mean(fixed), drafted=_drafted(rule, shape, columns, shown or columns, room))
+    return replace(found, fixed=_mean(fixed), drafted=_drafted(rule, shape, columns, room))
 
 
 def _drafted(
-    rule: PathRule, shape: Stopped, columns: Columns, confidences: Columns, room: NDArray[np.int64]
+    rule: PathRule, shape: Stopped, columns: Columns, room: NDArray[np.int64]
 ) -> tuple[float, float, float, float]:
     """Drafts of all calls of one text, of at most `room` tokens from each start."""
     trace = Trace(dict(columns), (TextInfo("", len(room)),))
-    along = np.minimum(drafted_along(confidences, shape.stop, shape.k).sum(axis=1), room)
-    found = Drafted(trace, rule, shape.k).lengths_of_calls(along, keeps=shape.stop.keeps)
+    along = np.minimum(drafted_along(columns, shape.stop, shape.k).sum(axis=1), room)
+    sure = surely_stopped(columns, shape.stop, shape.k, along)
+    found = Drafted(trace, rule, shape.k).lengths_of_calls(along, keeps=shape.stop.keeps, sure=sure)
     low, going, stopping, high = (float(each.sum()) for each in (found.low, found.going, found.stopping, found.high))
     return low, going, stopping, high
 
@@ -155,12 +153,9 @@ def _mean(readings: Sequence[_Reading]) -> Expected:
     return Expected(float(calls.mean()), float(variances.mean()), noise, least, tuple(law.tolist()))
 
 
-def _read(rule: PathRule, shape: Shape, columns: Columns, tokens: int, confidences: Columns | None = None) -> _Reading:
-    """Mean, variance and law of the calls of one text; a stopping rule reads `confidences`, by default the columns."""
-    if isinstance(shape, Stopped):
-        survival = rule.path_survival(columns, shape.k) * drafted_along(confidences or columns, shape.stop, shape.k)
-    else:
-        survival, _ = survival_of(rule, shape, columns)
+def _read(rule: PathRule, shape: Shape, columns: Columns, tokens: int) -> _Reading:
+    """Mean, variance and law of the calls of one text."""
+    survival, _ = survival_of(rule, shape, columns)
     calls = calls_of_texts(survival, np.array([tokens]))
     return float(calls.expected[0]), float(calls.variance[0]), law_of_calls(survival)
 

@@ -129,7 +129,6 @@ def _held_against(
         key=text_key(how.seed, number),
         chunk=how.chunk,
         name=f"{name} by {setting.name}",
-        confidences=setting.confidences(how.sampling),
         tokens=how.tokens,
     )
     return replace(run, expected=expected)

@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, Grown, KAry, Shape, Stopped, StoppingRule
 from spectheory.drafting.stopping import TokenBelow
 from spectheory.errors import SettingError
@@ -75,10 +74,6 @@ class Setting:
         """The rule that ends its chains, if one does."""
         return self.shape.stop if isinstance(self.shape, Stopped) else None
 
-    def confidences(self, sampling: Sampling) -> Sampling:
-        """What its stopping rule reads: q, or of transformers' own greedy decoding the plain softmax."""
-        return Sampling() if self.own_filters and sampling.temperature == 0 else sampling
-
     @property
     def baseline(self) -> Setting:
         """The denominator of its speed-up: our plain decoder, or transformers' for its own."""
@@ -116,6 +111,9 @@ def settings_for(
     for rule in rules:
         if rule not in JUDGES:
             check_temperature(path_rule(rule), temperature)
+    for shape in shapes:
+        if isinstance(shape, Stopped):
+            shape.stop.check_temperature(temperature)
     pairs = [(rule, shape) for shape in dict.fromkeys(shapes) for rule in dict.fromkeys(rules or _usual(shape, head))]
     fitting = [pair for pair in pairs if _refusal(*pair, head) is None]
     for rule, shape in pairs:

@@ -1,0 +1,155 @@
+"""What speculative decoding gives on a trace: the prediction of one rule and shape, and the plan of many."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from spectheory.drafting import Shape
+from spectheory.intervals import Interval
+from spectheory.limits.claims import IID_FORMULA, LimitClaim
+from spectheory.prediction.labels import Label
+from spectheory.prediction.shape_calls import Wanted
+from spectheory.prediction.trace_limits import Limits
+from spectheory.verification import PathRule
+
+_LETTERS_SHOWN = 40
+"""Letters of a shape that a repr writes out."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What one rule and shape give on a trace.
+
+    - `wanted` is what was asked for: the shape itself, or the search that found it.
+    - `tokens_per_call` counts the recovered or bonus token. It is exact for the texts of the trace by the path theorem
+      (§7); the range is over prompts. `accepted_length` is one less.
+    - `acceptance` is the acceptance rate of a call's first draft, averaged over positions.
+    - `iid_tokens_per_call` is the i.i.d. formula: C1 (``leviathan2023``) with that rate for a chain, S1 with the mean
+      rank law for another shape; of drafts by start with the law of a call's first draft (§10).
+    - `speedup` is tokens per second over those of plain decoding, if a cost model was given (C2).
+    - `limits` are those of whole decodings and of one call, and idealised values, at as many draft nodes.
+    - `regret` of a chain is the share of calls beyond those of its limit, B7 or L (§12, exact for the texts; the range
+      is over prompts, paired); none for a rule that the limit does not bind.
+    - `held_out`: every text was scored with a shape that was not chosen on it (not so for a tree searched on one
+      prompt).
+    - `certified` is the certain range of `tokens_per_call` for the trace's texts, where the trace does not settle it:
+      the rule needs full pmfs, and the trace has lists of the most probable tokens (§9). The other intervals are then
+      the ranges over both ends, and ``best`` is the middle.
+    - `drafted` are the drafted tokens per call, where the draft decides its length (§11): an estimate by likelihood
+      ratios with its range over prompts, inside certain bounds.
+    """
+
+    rule: PathRule
+    shape: Shape
+    wanted: Wanted
+    tokens_per_call: Interval
+    accepted_length: Interval
+    acceptance: Interval
+    iid_tokens_per_call: float
+    speedup: Interval | None
+    limits: Limits
+    held_out: bool
+    provenance: Mapping[str, Any]
+    certified: Interval | None = None
+    drafted: Interval | None = None
+    regret: Interval | None = None
+
+    @property
+    def label(self) -> Label:
+        """Rule and kind of shape."""
+        return Label.of(self.rule, self.wanted)
+
+    @property
+    def gain(self) -> float:
+        """What plans maximise: the speed-up, or without costs the tokens per call; the low end of a range of bounds."""
+        gain = self.speedup or self.tokens_per_call
+        return gain.low if self.certified or gain.kind == "bound" else gain.best
+
+    def compared(self, claim: LimitClaim) -> float | None:
+        """The best value of a limit, or of the i.i.d. formula, for this rule and shape."""
+        value = self.iid_tokens_per_call if claim is IID_FORMULA else getattr(self.limits, claim.key)
+        return value.best if isinstance(value, Interval) else value
+
+    def __repr__(self) -> str:
+        """Rule, shape and the two numbers asked for, in short."""
+        gain = f", speed-up {self.speedup}" if self.speedup else ""
+        return (
+            f"<Prediction: {self.rule.name}, {_shortened(str(self.shape))}: {self.tokens_per_call} tokens a call{gain}>"
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """The prediction as a JSON-ready dictionary."""
+        return {
+            "rule": self.rule.name,
+            "shape": str(self.shape),
+            "wanted": str(self.wanted),
+            "paths": self.shape.listed,
+            "k": self.shape.nodes,
+            "depth": self.shape.depth,
+            "tokens_per_call": self.tokens_per_call.as_dict(),
+            "accepted_length": self.accepted_length.as_dict(),
+            "acceptance": self.acceptance.as_dict(),
+            "iid_tokens_per_call": self.iid_tokens_per_call,
+            "speedup": self.speedup.as_dict() if self.speedup else None,
+            "limits": self.limits.as_dict(),
+            "regret": self.regret.as_dict() if self.regret else None,
+            "held_out": self.held_out,
+            **({"certified": self.certified.as_dict()} if self.certified else {}),
+            **({"drafted": self.drafted.as_dict()} if self.drafted else {}),
+        }
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Predictions for every rule and shape asked for, in that order, and the best of them.
+
+    The best has the largest speed-up; without costs the most tokens per call, which more drafts never lower. `prompts`
+    is the number of prompts that the intervals rest on.
+    """
+
+    predictions: tuple[Prediction, ...]
+    best: Prediction
+    prompts: int
+
+    def __repr__(self) -> str:
+        """How many there are, and the best."""
+        return f"<Plan: {len(self.predictions)} predictions, best {self.best!r}>"
+
+    def of(self, label: Label | str) -> list[Prediction]:
+        """The predictions with one label, or with its words, by the number of nodes."""
+        return sorted((p for p in self.predictions if str(p.label) == str(label)), key=lambda p: p.shape.nodes)
+
+    @property
+    def timed(self) -> bool:
+        """Whether costs were given, so that there are speed-ups."""
+        return self.best.speedup is not None
+
+    @property
+    def labels(self) -> list[Label]:
+        """Rules and kinds of shape in the order asked for."""
+        return list(dict.fromkeys(p.label for p in self.predictions))
+
+    @property
+    def chains(self) -> list[Label]:
+        """The labels of chains."""
+        return [label for label in self.labels if label.chain]
+
+    @property
+    def trees(self) -> list[Label]:
+        """The labels of other shapes."""
+        return [label for label in self.labels if not label.chain]
+
+    def __add__(self, other: Plan) -> Plan:
+        """The predictions of two plans for one trace, and the better of their best."""
+        return Plan(self.predictions + other.predictions, max(self.best, other.best, key=merit), self.prompts)
+
+
+def merit(prediction: Prediction) -> tuple[bool, float]:
+    """What the best of a plan has most of: a choice by hindsight comes last."""
+    return not prediction.rule.hindsight, prediction.gain
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LETTERS_SHOWN else f"{text[: _LETTERS_SHOWN - 3]}..."
