@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.limits.claims import BY_START, WHOLE_DECODING, LimitClaim
-from spectheory.prediction.paths import calls_of_chains
+from spectheory.prediction.paths import calls_of_chains, tokens_left
 from spectheory.trace import GIVEN_TEXT, Trace
 from spectheory.verification.block import BlockVerification
 from spectheory.verification.by_start import deepest, within
@@ -72,33 +72,36 @@ def least_calls(
     >>> least_calls(survival, np.array([4]), [2])[2]
     array([2.])
     """
+    prefill, depth = int(prefill_emits_token), max(ks)
     order = np.argsort(-lengths, kind="stable")
-    prefill = int(prefill_emits_token)
+    inside = np.arange(1, depth + 1) < tokens_left(lengths)[:, None]
+    masses = -np.diff(np.where(inside, survival[:, :depth], 0.0), axis=1, prepend=1.0, append=0.0)
     found: dict[int, Floats] = {}
     wanted = sorted(set(ks))
     for group in (wanted[at : at + _LENGTHS_AT_ONCE] for at in range(0, len(wanted), _LENGTHS_AT_ONCE)):
         calls = np.zeros((len(group), len(lengths)))
-        for left, ahead in _backwards(survival, lengths[order], np.cumsum(lengths)[order], np.array(group)):
-            done = lengths[order[: ahead.shape[1]]] == left + prefill
-            calls[:, order[: ahead.shape[1]][done]] = ahead[:, done]
-        found |= dict(zip(group, calls + prefill * (lengths > 0), strict=True))
+        for texts, ahead in _backwards(masses, lengths[order], np.cumsum(lengths)[order], np.array(group), prefill):
+            calls[:, order[texts]] = ahead[texts].T
+        found |= dict(zip(group, calls + prefill, strict=True))
     return found
 
 
 def _backwards(
-    survival: Floats, lengths: NDArray[np.int64], ends: NDArray[np.int64], ks: NDArray[np.int64]
-) -> Iterator[tuple[int, Floats]]:
-    """L with 1, 2, ... tokens left, ``[ks, texts that are as long]``; the longest texts first."""
-    depth = int(ks.max())
-    ahead = np.zeros((depth + 1, len(ks), len(lengths)))  # L after 1, 2, ... tokens more
-    reached = (np.arange(1, depth + 1)[:, None] <= ks)[..., None]
-    as_long = len(lengths) - np.searchsorted(lengths[::-1], np.arange(1, lengths.max(initial=0) + 1))
-    for left, texts in enumerate(as_long.tolist(), 1):
-        ahead = ahead[:, :, :texts]
-        seen = min(depth, left - 1)
-        low = np.minimum.accumulate(ahead[: seen + 1], axis=0)
-        kept = survival[ends[:texts] - left, :seen].T[:, None]
-        # Summed by parts, with M_0 = 1: every draft accepted moves the least value ahead down.
-        new = 1 + low[0] + ((low[1:] - low[:-1]) * (kept * reached[:seen])).sum(axis=0)
-        ahead = np.concatenate([new[None], ahead[:-1]])
-        yield left, new
+    masses: Floats, lengths: NDArray[np.int64], ends: NDArray[np.int64], ks: NDArray[np.int64], first: int
+) -> Iterator[tuple[slice, Floats]]:
+    """L after `first` tokens, ``[texts, ks]``, and the place of the texts that are in it; the longest texts first.
+
+    `masses` ``[N, depth + 1]`` are M_i - M_{i+1}. Drafts beyond a chain's k count as its k-th.
+    """
+    depth = masses.shape[1] - 1
+    low = np.zeros((len(lengths), len(ks), depth + 1))  # least L after 1, 2, ... tokens more
+    before = np.arange(len(ks))[:, None] * (depth + 1) + np.clip(np.arange(depth + 1) - 1, 0, ks[:, None] - 1)
+    as_long = len(lengths) - np.searchsorted(lengths[::-1], np.arange(1, lengths.max(initial=0) + first + 2))
+    counts = as_long.tolist()
+    for left, (texts, begun, longer) in enumerate(zip(counts, counts[first:], counts[first + 1 :], strict=False), 1):
+        new = 1.0 + np.vecdot(low[:texts], masses.take(ends[:texts] - left, 0)[:, None])
+        low = low[:texts].reshape(texts, -1).take(before, 1)
+        low[..., 0] = new
+        np.minimum(low, new[..., None], out=low)
+        if longer < begun:
+            yield slice(longer, begun), new

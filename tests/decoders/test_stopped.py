@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections import defaultdict
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from spectheory.measure import ModelPair
 from spectheory.measure.decoders import Method, decode
 from spectheory.measure.decoders.drafted import DraftTree, Floats
 from spectheory.measure.decoders.events import Decoded
+from spectheory.measure.decoders.stopping import stopped
 from spectheory.measure.decoders.verifiers import Pmfs, Source, Verdict, rejected_one_by_one
 from spectheory.prediction.paths import calls_of_texts
 from spectheory.prediction.stopped import drafted_along
@@ -103,6 +106,27 @@ def test_an_end_of_text_in_the_drafts() -> None:
     ends = frozenset({0})
     for stop in STOPS:
         assert distance(law_of(Method("block", Stopped(3, stop)), 3, ends), target_law(3, ends)) < EXACT
+
+
+@pytest.mark.parametrize(
+    ("stop", "room", "end", "drafted", "passes"),
+    [
+        ("token<0.1", 9, 3, 3, 3),
+        ("token<0.1", 2, 3, 2, 2),
+        ("token<0.1", 9, 1, 2, 2),
+        ("token<0.5", 9, 3, 1, 1),
+        ("top<0.9", 9, 3, 0, 1),
+    ],
+)
+def test_passes_and_drafts_of_a_call(stop: str, room: int, end: int, drafted: int, passes: int) -> None:
+    """At most k and the room there is, none after an end of text; a token that is not kept costs its pass."""
+    tree, pmf = DraftTree(), np.array([0.4, 0.4, 0.2])
+    call = stopped(tree, Stopped(3, read_stop(stop)), room, lambda *_: [len(tree.nodes)], Mock(), frozenset({end}))
+    made = [next(call)]
+    with contextlib.suppress(StopIteration):
+        while True:
+            made.append(call.send((pmf,)))
+    assert (len(tree.nodes), len(made)) == (drafted, passes)
 
 
 def stopped_by_acceptance(tree: DraftTree, target: Pmfs, source: Source) -> Verdict:

@@ -12,8 +12,9 @@ from spectheory.cost import ConstantRatio, LatencyTable
 from spectheory.drafting import Chain, Stopped, StoppingRule, in_one_pass, read_stop
 from spectheory.drafting.stopping import EntropyAbove, TokenBelow, TopBelow
 from spectheory.intervals import Interval
-from spectheory.prediction.clairvoyant import call_seconds, least_seconds
+from spectheory.prediction.clairvoyant import call_seconds, clairvoyant_speedup, least_seconds
 from spectheory.prediction.stopped_times import exactly, stopped_seconds
+from spectheory.trace import TextInfo, Trace
 from spectheory.verification import PATH_RULES
 from tests.prediction.toy_pair import TOKENS, K, Pair, decoded
 
@@ -35,7 +36,7 @@ def thresholds(pair: Pair) -> Iterator[StoppingRule]:
 
 def seconds(pair: Pair, stop: StoppingRule, cost: ConstantRatio, *, chosen: bool) -> float:
     """Expected time of a text by enumeration of all drafts."""
-    at_least, calls = decoded(pair, stop, chosen=chosen)
+    at_least, calls, _ = decoded(pair, stop, chosen=chosen)
     return float(exactly(np.array([calls]), at_least[None])[0] @ stopped_seconds(cost, Stopped(K, stop))[:-1])
 
 
@@ -105,6 +106,33 @@ def test_it_is_reached_where_what_is_accepted_is_certain() -> None:
         for first in (0, 1):
             found = least_seconds(survival, np.array([tokens]), times, carried, first=first)
             np.testing.assert_allclose(found, shortest(first), rtol=ROUNDING)
+
+
+def test_more_drafts_may_take_less_time() -> None:
+    """One draft is accepted; two are drafted faster than one, and faster than two calls without drafts are made."""
+    assert least_seconds(np.array([[1.0, 0.0], [0.0, 0.0]]), np.array([2]), np.array([1.5, 3.0, 2.0])).tolist() == [2.0]
+
+
+def test_what_a_head_reads_next_is_never_overrated() -> None:
+    """Of all calls, whatever they draft and accept; one of them takes no more."""
+    draft = {m: Interval.exact(seconds) for m, seconds in ((1, 0.1), (2, 0.11), (3, 0.2), (4, 0.21), (5, 0.22))}
+    cost = LatencyTable({1: Interval.exact(1.0), 8: Interval.exact(2.0)}, draft, 64, {"draft": {"kind": "eagle3"}})
+    shape = Stopped(4, NEVER)
+    times, carried = call_seconds(cost, shape)
+    spare = [
+        cost.call(shape.cut(drafted), float(accepted)).best - times[drafted] - carried[accepted]
+        for drafted in range(1, 5)
+        for accepted in range(drafted + 1)
+    ]
+    assert min(spare) == pytest.approx(0, abs=ROUNDING)
+    assert carried[4] > 0
+
+
+def test_the_first_token_of_a_prompt_is_on_neither_side() -> None:
+    """Four tokens more, all right: one call of three drafts."""
+    given = Trace({"log_target": np.zeros(5), "log_draft": np.zeros(5)}, (TextInfo("a", 5),))
+    found = clairvoyant_speedup(given, PATH_RULES["token"], 4, ConstantRatio(0.1), prefill_emits_token=True)
+    assert found.best == pytest.approx(4 / 1.3, rel=ROUNDING)
 
 
 def test_a_parallel_head_may_draft_less_or_nothing() -> None:

@@ -44,9 +44,9 @@ def test_both_estimates_have_the_right_mean(rule: str, head: bool) -> None:
     wrong = 0.0
     for seed, text in enumerate(STOPS):
         pair, stop = Pair(seed, head=head), read_stop(text)
-        at_least, calls = decoded(pair, stop, chosen=rule == "argmax")
+        at_least, calls, unread = decoded(pair, stop, chosen=rule == "argmax")
         found = estimated(pair, PATH_RULES[rule], stop)
-        np.testing.assert_allclose(found.calls, calls, rtol=ENUMERATED)
+        np.testing.assert_allclose([found.calls, found.full], [calls, unread], rtol=ENUMERATED)
         np.testing.assert_allclose(found.going, at_least, atol=ENUMERATED)
         np.testing.assert_allclose(found.stopping, at_least, atol=ENUMERATED)
         assert (found.low <= at_least + ENUMERATED).all()
@@ -68,7 +68,7 @@ def test_a_stop_is_sure_where_the_most_probable_token_stops() -> None:
     tighter = wrong = 0.0
     for seed, text in enumerate(["token<0.3", "token<0.5", "token<0.7"]):
         pair, stop = Pair(seed), read_stop(text)
-        at_least, _ = decoded(pair, stop, chosen=False)
+        at_least, _, _ = decoded(pair, stop, chosen=False)
         loose, found, off = (
             estimated(pair, PATH_RULES["token"], stop, how) for how in (nowhere, surely_stopped, everywhere)
         )
@@ -86,7 +86,7 @@ def test_greedy_calls_stop_by_the_plain_softmax(head: bool) -> None:
     for seed in range(12):
         for text in ("token<0.5", "token<0.8", "top<0.6", "top<0.8"):
             pair, stop = Pair(seed, head=head, greedy=True), read_stop(text)
-            at_least, calls = decoded(pair, stop, chosen=True)
+            at_least, calls, _ = decoded(pair, stop, chosen=True)
             found = estimated(pair, PATH_RULES["token"], stop)
             np.testing.assert_allclose(found.calls, calls, rtol=ENUMERATED)
             for low, high in ((found.low, found.high), (found.going, found.stopping)):
@@ -109,9 +109,9 @@ def test_estimates_are_on_either_side_where_the_target_is_cut(rule: str) -> None
     apart = 0.0
     for seed, text in enumerate(STOPS):
         pair, stop = Pair(seed, cut=True), read_stop(text)
-        at_least, calls = decoded(pair, stop, chosen=rule == "argmax")
+        at_least, calls, unread = decoded(pair, stop, chosen=rule == "argmax")
         found = estimated(pair, PATH_RULES[rule], stop)
-        np.testing.assert_allclose(found.calls, calls, rtol=ENUMERATED)
+        np.testing.assert_allclose([found.calls, found.full], [calls, unread], rtol=ENUMERATED)
         assert (found.going <= at_least + ENUMERATED).all()
         assert (at_least <= found.stopping + ENUMERATED).all()
         apart = max(apart, float((found.stopping - found.going).max()))

@@ -7,11 +7,13 @@ import pytest
 
 from spectheory.cost import ConstantRatio, CostModel, LatencyTable
 from spectheory.cost.loop import LoopTime
-from spectheory.drafting import Chain, Stopped, read_stop
+from spectheory.drafting import Chain, Stopped, StoppingRule, read_stop
+from spectheory.drafting.stopping import EntropyAbove, TokenBelow, TopBelow
 from spectheory.errors import SettingError, TraceError
 from spectheory.intervals import Interval
 from spectheory.prediction import plan, predict
 from spectheory.prediction.adaptive import adaptive_worth, stopping_grid, sweep
+from spectheory.prediction.drafted_lengths import draft_inside_target
 from spectheory.prediction.over_prompts import reach
 from spectheory.prediction.paths import calls_of_texts
 from spectheory.prediction.shape_calls import survival_of
@@ -110,7 +112,7 @@ def sampled(pair: Pair, prompts: int, seed: int, provenance: dict[str, object]) 
 def test_drafted_tokens_of_sampled_texts(rule: str, stop: str) -> None:
     """The estimate from 500 texts is near the truth of all texts and drafts; the certain bounds alone are not."""
     pair = Pair(4)
-    at_least, calls = decoded(pair, read_stop(stop), chosen=rule == "argmax")
+    at_least, calls, _ = decoded(pair, read_stop(stop), chosen=rule == "argmax")
     found = predict(sampled(pair, 500, 1, SAMPLED), PATH_RULES[rule], Stopped(K, read_stop(stop))).drafted
     assert found is not None
     deviation = (found.high - found.low) / (2 * reach(499))
@@ -138,6 +140,42 @@ def test_at_temperature_0_the_range_is_that_of_the_certain_bounds() -> None:
     alone = predict(Trace({n: c[:5] for n, c in columns.items()}, given.texts[:1], GREEDY), TOKEN, found.wanted)
     assert alone.drafted is not None
     assert [alone.drafted.low, alone.drafted.high] == pytest.approx([3 / 3, 4 / 3]), "one prompt: certain of the text"
+
+
+def test_what_is_accepted_to_the_end_of_a_text_is_certain() -> None:
+    """Five right drafts, three a call: the second call begins with one token left, and drafts three as well."""
+    given = Trace({"log_target": np.zeros(5), "log_draft": np.zeros(5)}, (TextInfo("a", 5),), SAMPLED)
+    found = predict(given, TOKEN, Stopped(3, NEVER)).drafted
+    assert found is not None
+    assert (found.low, found.best, found.high) == (3.0, 3.0, 3.0)
+
+
+def test_seconds_lie_between_those_of_the_fewest_and_the_most_drafts() -> None:
+    """A first draft that is wrong: 1 to 3 drafts, 2 or 3 passes. The second call looks once and drafts nothing."""
+    columns = {"log_target": np.zeros(2), "log_draft": np.array([-np.inf, 0.0]), "draft_top": np.array([0.9, 0.2])}
+    given = Trace(columns, (TextInfo("a", 2),), GREEDY)
+    found = predict(given, TOKEN, Stopped(3, read_stop("top<0.6")), ConstantRatio(0.1)).speedup
+    assert found is not None
+    assert [found.low, found.high] == pytest.approx([2 / (1.3 + 1.1), 2 / (1.2 + 1.1)])
+
+
+@each("settings", [{"top_k": 5}, {"top_p": 0.9}, {"min_p": 0.1}, {"temperature": 0}, None])
+def test_what_the_target_can_output_is_known_without_filters_alone(settings: dict[str, float] | None) -> None:
+    of = {} if settings is None else {"settings": {"sampling": {"temperature": 1.0, **settings}}}
+    assert draft_inside_target(TOKEN, head(SAMPLED))
+    assert not draft_inside_target(TOKEN, head(of))
+    assert not draft_inside_target(PATH_RULES["greedy"], head(SAMPLED))
+
+
+@each("kind", [TokenBelow, TopBelow, EntropyAbove])
+def test_a_value_that_equals_the_threshold_does_not_stop(kind: type[StoppingRule]) -> None:
+    """Along a text and in a decoding alike: 1/2 is no less than 1/2, and an entropy of log 2 no more than log 2."""
+    equal = np.log(2) if kind is EntropyAbove else 0.5
+    columns = {kind.reads: np.array([np.log(0.5) if kind is TokenBelow else equal])}
+    for at, stops in ((equal, False), (0.99 * equal, kind is EntropyAbove), (1.01 * equal, kind is not EntropyAbove)):
+        rule = kind(at)
+        assert rule.stops(columns).tolist() == [stops]
+        assert rule.stops_at(np.array([0.5, 0.5]), 0) is stops
 
 
 def two_kinds() -> Trace:

@@ -132,15 +132,19 @@ def test_the_mean_over_positions_is_another_number() -> None:
     trace, k = made(), 3
     rule = TokenVerification()
     starts = CallStarts.of(trace, rule, Chain(k))
-    counts, calls, begin = np.zeros(k), 0.0, 0
+    counts, calls, begin, whole = np.zeros(k), 0.0, 0, []
     for length in LENGTHS:
         visits, _ = walked(starts.survival[begin : begin + length])
         for n in range(max(length - k + 1, 0)):
             counts, calls = counts + visits[n] * starts.survival[begin + n], calls + visits[n]
+            whole.append(starts.survival[begin + n])
         begin += length
     assert survival_at_starts(trace, rule, k, prefill_emits_token=False) == pytest.approx(counts / calls, abs=CLOSE)
     (at,) = [at for at in where(trace, rule, Chain(k)).depths if at.shape == Chain(k)]
     assert [each.best for each in at.survival] == pytest.approx(counts / calls, abs=CLOSE)
+    given_before = counts / np.array([calls, *counts[:-1]])
+    assert [each.best for each in at.conditional] == pytest.approx(given_before, abs=CLOSE)
+    assert at.everywhere == pytest.approx(np.mean(whole, axis=0), abs=CLOSE)
     assert np.abs(np.array(at.everywhere) - counts / calls).max() > 0.01
 
 

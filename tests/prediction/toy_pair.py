@@ -107,10 +107,13 @@ def drafts(pair: Pair, w: tuple[int, ...], stop: StoppingRule, chosen: bool) -> 
     return grow((), 1.0)
 
 
-def decoded(pair: Pair, stop: StoppingRule, *, chosen: bool) -> tuple[Floats, float]:
-    """Expected calls that draft 1..K tokens or more, and expected calls, of token verification or of argmax drafts."""
+def decoded(pair: Pair, stop: StoppingRule, *, chosen: bool) -> tuple[Floats, float, float]:
+    """Expected calls that draft 1..K tokens or more, calls, and calls after which the last draft was not yet read.
+
+    Of token verification or of argmax drafts. The draft has read a token that stopped it, unless the rule keeps it.
+    """
     started = {(): 1.0}
-    at_least, calls = np.zeros(K), 0.0
+    at_least, calls, unread = np.zeros(K), 0.0, 0.0
     for w in prefixes():
         mass = started.get(w, 0.0)
         if len(w) >= TOKENS or not mass:
@@ -121,7 +124,9 @@ def decoded(pair: Pair, stop: StoppingRule, *, chosen: bool) -> tuple[Floats, fl
             for output, of_call in verified(pair, w, made, chosen):
                 after = w + output
                 started[after] = started.get(after, 0.0) + mass * chance * of_call
-    return at_least, calls
+                if made and len(output) == len(made) + 1 and len(after) < TOKENS and (stop.keeps or len(made) == K):
+                    unread += mass * chance * of_call
+    return at_least, calls, unread
 
 
 def verified(

@@ -29,9 +29,9 @@ from tests.validation.validation_cases import HOW, PROMPTS, WARM
 
 SHAPES = tuple(Stopped(4, read_stop(text)) for text in ("token<0.4", "top<0.6", "entropy>1.5"))
 RULES = ("token", "block", "race", "argmax", JUDGE, FILTERS_JUDGE)
-QUESTION = Validation(RULES, SHAPES, (WARM,), dataclasses.replace(HOW, tokens=40))
+QUESTION = Validation(RULES, SHAPES, (WARM,), dataclasses.replace(HOW, tokens=30))
 FALSE_ALARM = 1e-9
-"""Of each of the twenty exact tails below."""
+"""Of each of the twenty-two exact tails below."""
 
 
 def decoded(pair: ModelPair, temperature: float, path: Path, question: Validation = QUESTION) -> dict[str, list[Run]]:
@@ -43,7 +43,7 @@ def decoded(pair: ModelPair, temperature: float, path: Path, question: Validatio
 
 
 def test_calls_are_those_of_stopped_chains(tiny_pair: ModelPair, tmp_path: Path) -> None:
-    """Some 150 tokens for each rule and stop, exact tails; control: chains that always draft k are refuted."""
+    """120 tokens for each rule and stop, exact tails; control: chains that always draft k are refuted."""
     runs = decoded(tiny_pair, WARM, tmp_path / "rounds.jsonl")
     assert len(runs) == 4 * 3 + 2
     for name, of_one in runs.items():
