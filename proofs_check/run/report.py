@@ -76,6 +76,10 @@ def _steps(report: Report) -> list[Step]:
     return [step for each in report.checks for step in entries[each.id].evidence[each.place].steps]
 
 
+LONGEST_CASE = 160
+"""Letters of a case in the table of all statements."""
+
+
 def statements_table(report: Report) -> Table:
     """A row for each statement."""
     table = _table(
@@ -92,7 +96,7 @@ def statements_table(report: Report) -> Table:
             _escaped(entry.title),
             _styled(report.outcome(entry)),
             " ".join(f"{LETTERS[kind]}{_cases(checks, kind)}" for kind in kinds),
-            _escaped(_tightest(checks)),
+            _escaped(_cut(_tightest(checks))),
             f"{sum(each.seconds for each in checks):.1f}",
         )
     return table
@@ -219,6 +223,17 @@ def _tightest(checks: Sequence[Checked]) -> str:
         return refutation.at
     found = [each.finding for each in checks if each.finding and each.finding.gap is not None]
     return _place(min(found, key=lambda finding: finding.gap or 0.0)) if found else ""
+
+
+def _cut(text: str) -> str:
+    """The beginning of a long case; a statement's own table shows all of it.
+
+    Examples
+    --------
+    >>> _cut("0 at k = 1"), len(_cut("x" * 1000))
+    ('0 at k = 1', 163)
+    """
+    return text if len(text) <= LONGEST_CASE else f"{text[:LONGEST_CASE]}..."
 
 
 def _place(finding: Finding | None) -> str:
