@@ -184,28 +184,29 @@ def along(
 ESTIMATED = ("token", "block", "argmax")
 
 
-def estimates(weight: Weight, target: Table, draft: Table, k: int, length: int) -> Iterator[Compared]:
-    """Both estimates have the mean that is counted."""
+def _counts(
+    weight: Weight, target: Table, draft: Table, k: int, length: int
+) -> Iterator[tuple[Fraction, tuple[Fraction, Fraction, Fraction, Fraction]]]:
+    """The calls that draft j tokens or more, counted, and what is said along texts, for every rule, stop and j."""
     p, q = target.__getitem__, draft.__getitem__
     for name in ESTIMATED:
         for stop in STOPS:
             for j in range(1, k + 1):
-                mean = counted(name, stop, p, q, k, length, j)
-                _, going, stopping, _ = along(weight, name, stop, p, q, k, length, j)
-                yield equal(going, mean)
-                yield equal(stopping, mean)
+                yield counted(name, stop, p, q, k, length, j), along(weight, name, stop, p, q, k, length, j)
+
+
+def estimates(weight: Weight, target: Table, draft: Table, k: int, length: int) -> Iterator[Compared]:
+    """Both estimates have the mean that is counted."""
+    for mean, (_, going, stopping, _) in _counts(weight, target, draft, k, length):
+        yield equal(going, mean)
+        yield equal(stopping, mean)
 
 
 def certain(swapped: bool, target: Table, draft: Table, k: int, length: int) -> Iterator[Compared]:
     """The certain bounds enclose what is counted; `swapped`: the lower one as an upper one."""
-    p, q = target.__getitem__, draft.__getitem__
-    for name in ESTIMATED:
-        for stop in STOPS:
-            for j in range(1, k + 1):
-                mean = counted(name, stop, p, q, k, length, j)
-                low, _, _, high = along(ratio, name, stop, p, q, k, length, j)
-                yield at_most(low, mean)
-                yield at_most(mean, low if swapped else high)
+    for mean, (low, _, _, high) in _counts(ratio, target, draft, k, length):
+        yield at_most(low, mean)
+        yield at_most(mean, low if swapped else high)
 
 
 def library_lengths(weight: Weight, target: Table, draft: Table, k: int, length: int) -> Iterator[Compared]:

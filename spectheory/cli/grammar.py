@@ -103,6 +103,7 @@ def _row(param: Any) -> tuple[str, str]:
 
 def _names_of_rules() -> dict[str, str]:
     """Names of rules, for the help that lists them."""
+    from spectheory.drafting import stopping
     from spectheory.verification import registry as known
     from spectheory.verification.base import Rule
 
@@ -110,6 +111,7 @@ def _names_of_rules() -> dict[str, str]:
     return {
         "every": known.names(every, Rule),
         "rules": known.names(every),
+        "stops": stopping.written(),
         "ranked": known.ranked_names(),
         "usual": f"{known.names(known.DEFAULT_RULES)}; with trees {trees}",
         "decoded": f"{known.names(known.VALIDATED_RULES)}, assisted; with trees {trees}",

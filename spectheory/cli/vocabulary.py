@@ -66,8 +66,7 @@ STOP = option(
     "--stop",
     "STOP",
     SHAPES,
-    "Where the draft stops: token<0.4 (after such a token), top<0.6, entropy>2 (before it). In predict and plan it is "
-    "tried beside fixed lengths, and best sweeps thresholds.",
+    "Where the draft stops: {stops}. In predict and plan it is tried beside fixed lengths, and best sweeps thresholds.",
 )
 K_MAX = option("--k-max", "INT", SHAPES, "Longest chain of drafts that is tried.")
 CANDIDATES = option("--candidates", "INT", SHAPES, "Candidates at one position.")

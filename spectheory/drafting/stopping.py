@@ -178,8 +178,18 @@ def read_stop(text: str) -> StoppingRule:
         name, sign, number = text.replace(" ", "").partition(kind.sign)
         if sign and name == kind.name and (threshold := _number(number)) is not None:
             return kind(threshold)
-    ways = ", ".join(f"{kind.name}{kind.sign}{kind.remedy.split()[0]}" for kind in STOPPING)
-    raise SettingError(f"the stopping rule is {text!r}", limit=f"there are {ways}", remedy="write one, in quotes")
+    raise SettingError(f"the stopping rule is {text!r}", limit=f"there are {written()}", remedy="write one, in quotes")
+
+
+def written() -> str:
+    """How stopping rules are written, with usual thresholds.
+
+    Examples
+    --------
+    >>> written()
+    'token<0.4, top<0.4, entropy>2'
+    """
+    return ", ".join(f"{kind.name}{kind.sign}{kind.remedy.split()[0]}" for kind in STOPPING)
 
 
 def _number(text: str) -> float | None:

@@ -15,6 +15,7 @@ from spectheory.cli.app import app
 from spectheory.cli.grammar import RENAMED, group_of, repeatable
 from spectheory.cli.vocabulary import GROUPS
 from spectheory.deployment import BATCHES
+from spectheory.drafting import stopping
 from spectheory.verification import PATH_RULES
 
 PROGRAM: Any = get_command(app)
@@ -149,6 +150,7 @@ def table() -> str:
         for each in {each.opts[0]: each for each in reversed(members)}.values():
             written = each.opts[0] + ("" if each.is_flag else f" {each.metavar}")
             meaning = each.help.rstrip(".").replace("{rules}", "one that `spectheory predict --help` names")
+            meaning = meaning.replace("{stops}", stopping.written())
             rows.append(f"| `{written}` | {meaning} | {', '.join(uses(each.opts[0]))} |")
     return "\n".join(rows) + "\n"
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 import simulations.simulators  # noqa: F401  registers them
@@ -51,7 +52,8 @@ def test_a_random_start_is_a_random_place_of_a_block() -> None:
 
 def test_the_entropy_rate_is_the_code_s() -> None:
     """At r = 1/4 a block has 13/3 tokens and 4/3 coins."""
-    assert stretches.entropy_rate(0.25) == pytest.approx(0.5623351446188083 * (4 / 3) / (13 / 3), rel=1e-12)
+    coin = -(0.25 * np.log(0.25) + 0.75 * np.log(0.75))
+    assert stretches.entropy_rate(0.25) == pytest.approx(coin * (4 / 3) / (13 / 3), rel=1e-12)
     assert entropy_rate is not stretches.entropy_rate
 
 
