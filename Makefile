@@ -8,6 +8,8 @@ OUT ?= predict-out
 .PHONY: predict test evidence benchmarks clean
 
 predict: $(VENV)/.models
+	@echo "The built-in pair: latencies, prompts with a provisional answer, the answer, figures and JSON in $(OUT)/, then the"
+	@echo "check against transformers' assisted generation. The same command goes on after an interruption."
 	$(BIN)/spectheory predict --check --out $(OUT)
 
 test: $(VENV)/.test
@@ -21,16 +23,19 @@ evidence: $(VENV)/.test $(VENV)/.openvino $(HEADS)/.ready
 
 benchmarks: $(VENV)/.test
 	for script in $(filter-out benchmarks/_% benchmarks/plan_picks.py benchmarks/drafts.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$script || exit; done
+	$(BIN)/python benchmarks/_benchmarks_page.py
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.models: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing into $(VENV) from pinned versions: some minutes, once."
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[models,plots]'
 	touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing into $(VENV) from pinned versions: some minutes, once."
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[test]'
 	touch $@
 

@@ -1,8 +1,8 @@
-"""Latencies and the decoding loop of a large pair with random weights: times do not depend on what the weights are."""
+"""Latencies and decoding loop of a large pair with random weights: times do not depend on what the weights are."""
 
 from __future__ import annotations
 
-import statistics
+from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -10,9 +10,9 @@ from _gpu_sizes import Sizes
 from transformers import AutoModelForCausalLM, LlamaConfig
 
 from spectheory.cost import ACCELERATORS, ModelShape, Roofline
-from spectheory.drafting import Chain, KAry
-from spectheory.measure import Model, ModelPair, measure_latency
-from spectheory.measure.decoders import Method, decode
+from spectheory.cost.table import LOOP_ROUNDS, PASS_ROUNDS
+from spectheory.measure import Model, ModelPair, measure_latency, with_loop
+from spectheory.measure.budget import Budget
 
 DATA_SHEETS = {
     "NVIDIA A100-SXM4-80GB": "A100-80GB-SXM",
@@ -23,7 +23,6 @@ DATA_SHEETS = {
 }
 """Accelerators by the names that their driver gives them."""
 PROMPT = 64
-METHODS = (Method("plain"), Method("token", Chain(4)), Method("race", KAry((2, 2, 1))))
 
 
 class Words:
@@ -97,27 +96,20 @@ def roofline(device: str, dtype: str, sizes: Sizes, context: int) -> Roofline | 
     return Roofline(target, draft, ACCELERATORS[sheet], context)
 
 
-def loop(device: str, dtype: str, sizes: Sizes) -> dict[str, Any]:
-    """What a call takes within and outside the models' passes, medians over calls."""
-    pair = random_pair(device, dtype, sizes)
-    prompt = torch.randint(pair.vocabulary, (PROMPT,), generator=torch.Generator().manual_seed(0))
-    found = {}
-    for method in METHODS:
-        decode(pair, [prompt], method, tokens=4, stop_at_end=False)
-        (text,) = decode(pair, [prompt], method, tokens=sizes.decoded, stop_at_end=False)
-        calls = text.calls
-        seconds, drafting, verifying = (
-            statistics.median(getattr(call, name) for call in calls)
-            for name in ("seconds", "draft_seconds", "target_seconds")
-        )
-        found[f"{method.rule} {method.shape or ''}".strip()] = {
-            "calls": len(calls),
-            "tokens": len(text.output_ids),
-            "seconds": seconds,
-            "drafting": drafting,
-            "verifying": verifying,
-            "outside": statistics.median(call.seconds - call.draft_seconds - call.target_seconds for call in calls),
-            "overhead": text.overhead,
-            "remarks": list(text.remarks),
+def latency_budget(device: str, dtype: str, sizes: Sizes) -> dict[str, Any]:
+    """What budgets of seconds give: rounds, why they ended, the widest interval, and the loop outside the passes."""
+    pair, found = random_pair(device, dtype, sizes), {}
+    for seconds in sizes.budgets:
+        budget = Budget(seconds=seconds)
+        table = measure_latency(pair, context=sizes.contexts[0], tokens=sizes.widths, budget=budget)
+        looped = with_loop(pair, table, budget=budget)
+        passes = looped.provenance[PASS_ROUNDS]
+        assert looped.loop is not None
+        found[f"{seconds:g}"] = {
+            "rounds": table.provenance["repeats"],
+            "widest": max(passes["widths"].values()),
+            "draft_step": table.ratio,
+            "passes": passes,
+            "loop": {**looped.provenance[LOOP_ROUNDS], **asdict(looped.loop)},
         }
-    return {"methods": found}
+    return {"budgets": found}

@@ -27,8 +27,12 @@ class Sizes:
         Tokens in the caches, and tokens of a pass.
     repeats, warm_up : int
         Rounds of measured passes.
+    budgets : tuple of float
+        Seconds for latencies and loop.
     decoded : int
-        Tokens that the large pair decodes.
+        Tokens of a text that the large pair samples and reads.
+    positions : int
+        Positions of random logits whose columns are computed.
     """
 
     prompts: int
@@ -42,7 +46,9 @@ class Sizes:
     widths: tuple[int, ...] = (1, 2, 4, 5, 8, 16, 32, 64)
     repeats: int = 15
     warm_up: int = 3
+    budgets: tuple[float, ...] = (5.0, 20.0, 60.0)
     decoded: int = 32
+    positions: int = 256
     characters: int = 400
     shapes: tuple[Shape, ...] = (Chain(1), Chain(3), KAry((2, 2, 1)))
 
@@ -82,6 +88,8 @@ TINY = Sizes(
     widths=(1, 4),
     repeats=6,
     warm_up=1,
+    budgets=(0.1,),
     decoded=6,
+    positions=4,
 )
 SIZES = {"tiny": TINY, "quick": QUICK, "full": FULL}

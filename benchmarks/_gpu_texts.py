@@ -20,10 +20,10 @@ from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, KAry
 from spectheory.errors import ModelError
 from spectheory.measure import MeasureSettings, ModelPair, generate_plain, load_pair
+from spectheory.measure.columns.noise import text_key
 from spectheory.measure.decoders import HeaviestTree, Method, decode
 from spectheory.measure.decoders.drafted import ROOT, DraftTree
 from spectheory.measure.decoders.randomness import Clocks
-from spectheory.measure.noise import text_key
 from spectheory.measure.reading import Reading
 from spectheory.measure.tokens import encode_prompt
 from spectheory.measure.validation import Validation, validate

@@ -1,19 +1,38 @@
-"""What a benchmark prints about the machine it ran on."""
+"""The machine and the versions that a benchmark ran with."""
 
 from __future__ import annotations
 
 import os
 import platform
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import numpy as np
+PACKAGES = ("spectheory", "numpy", "scipy", "numba", "torch", "transformers", "pyarrow", "distributed")
+
+
+def machine() -> dict[str, str]:
+    """Processor, cores, Python, and the versions of what is installed."""
+    return {"processor": _processor(), "cores": str(os.cpu_count()), "python": platform.python_version(), **_versions()}
 
 
 def print_machine() -> None:
     """One line: processor, cores, Python and numpy."""
-    cpu = platform.processor() or "unknown processor"
+    found = machine()
+    print(f"{found['processor']}, {found['cores']} cores, Python {found['python']}, numpy {found['numpy']}")
+
+
+def _processor() -> str:
     info = Path("/proc/cpuinfo")
-    if info.exists():
-        names = [line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if "model name" in line]
-        cpu = names[0] if names else cpu
-    print(f"{cpu}, {os.cpu_count()} cores, Python {platform.python_version()}, numpy {np.__version__}")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if "model name" in line]
+    return names[0] if names else platform.processor() or "unknown processor"
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

@@ -11,14 +11,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _machine import print_machine
+from _rows import Row, publish
 from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
-
-Row = dict[str, float | str]
 
 
 def nanoseconds(work: Callable[[Any], object], inputs: Sequence[Any], entries: int, repeats: int = 15) -> float:
@@ -54,42 +53,30 @@ def _wide() -> list[str]:
     return [name for name in dispatch().split() if "AVX512" in name or name == "X86_V4"]
 
 
-def run(measure: Callable[[], list[Row]]) -> None:
-    """Print the rows of `measure` under each dispatch of numpy, one process and one thread each; JSON where asked."""
+def run(title: str, measure: Callable[[], list[Row]]) -> None:
+    """Publish the rows of `measure` under each dispatch of numpy, one process and one thread each."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--json", type=Path, help="write the results there")
-    parser.add_argument("--here", action="store_true", help="in this process, with the environment as it is")
-    options = parser.parse_args()
-    if options.here:
-        results = [_show(measure())]
-    else:
-        print_machine()
-        results = [_in_a_process({})]
-        if _wide():
-            results.append(_in_a_process({"NPY_DISABLE_CPU_FEATURES": " ".join(_wide())}))
-    if options.json:
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps(results, indent=1) + "\n")
+    parser.add_argument("--here", type=Path, help="in this process, with the environment as it is, written there")
+    here = parser.parse_args().here
+    if here:
+        here.write_text(json.dumps([asdict(row) for row in measure()]))
+        return
+    rows = _in_a_process({}, dispatch())
+    if _wide():
+        narrow = " ".join(name for name in dispatch().split() if name not in _wide()) or "baseline"
+        rows += _in_a_process({"NPY_DISABLE_CPU_FEATURES": " ".join(_wide())}, narrow)
+    publish(sys.argv[0], title, rows)
 
 
-def _show(rows: list[Row]) -> dict[str, Any]:
-    width = max(len(str(row["work"])) for row in rows) + 2
-    print(f"numpy dispatch: {dispatch()}")
-    print(f"{'':<{width}}{'ours':>8}{'peer':>9}{'limit':>8}{'peer/ours':>11}{'ours/limit':>12}   ns per entry")
-    for row in rows:
-        ours, peer, limit = (float(row[name]) for name in ("ours", "peer", "limit"))
-        print(f"{row['work']:<{width}}{ours:>8.2f}{peer:>9.2f}{limit:>8.2f}{peer / ours:>11.1f}{ours / limit:>12.2f}")
-    return {"numpy": np.__version__, "numpy_dispatch": dispatch(), "rows": rows}
-
-
-def _in_a_process(environment: dict[str, str]) -> dict[str, Any]:
-    """The results of this script with its environment changed before numpy is loaded."""
+def _in_a_process(environment: dict[str, str], features: str) -> list[Row]:
+    """The rows of this script with its environment changed before numpy is loaded."""
     sys.stdout.flush()
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "results.json"
+        path = Path(folder) / "rows.json"
         whole = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"} | environment
-        subprocess.run([sys.executable, sys.argv[0], "--here", "--json", path], env=whole, check=True)
-        return json.loads(path.read_text())[0]
+        subprocess.run([sys.executable, sys.argv[0], "--here", path], env=whole, check=True)
+        rows = [Row(**row) for row in json.loads(path.read_text())]
+        return [replace(row, work=f"{row.work} (numpy: {features})") for row in rows]
 
 
 def language_logits(tokens: int, count: int) -> list[tuple[np.ndarray, np.ndarray]]:

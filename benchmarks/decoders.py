@@ -8,28 +8,23 @@ tests; here every race must give the same text first.
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from types import SimpleNamespace
 
 import torch
-from _machine import print_machine
+from _rows import Row, publish
 
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, KAry, Shape
 from spectheory.measure import ModelPair, assisted, count_assisted_calls, generate_plain, load_pair
 from spectheory.measure.decoders import Decoded, HeaviestTree, Method, decode, loop, readers
-from spectheory.measure.machine import hardware, versions
 from spectheory.measure.tokens import encode_prompt
 from spectheory.pairs import PROMPTS, resolve
 from spectheory.prompts import read_prompts
 
 TEXTS, PROMPT_TOKENS, TOKENS, LIMIT = 6, 60, 80, 0.20
-RESULTS = Path(__file__).parent / "results" / "decoders.json"
 METHODS: tuple[tuple[str, Shape | HeaviestTree | None], ...] = (
     ("plain", None),
     ("token", Chain(4)),
@@ -45,26 +40,21 @@ METHODS: tuple[tuple[str, Shape | HeaviestTree | None], ...] = (
 )
 
 
-def row_of(name: str, decoded: Sequence[Decoded], peer: float | None) -> dict[str, float | str | None]:
-    """Milliseconds of a call, of its forward passes and of the peer's call, and the overhead."""
-    calls = [call for one in decoded for call in one.calls if call.drafted or name.endswith("None")]
+def row_of(name: str, decoded: Sequence[Decoded], peer: float | None) -> Row:
+    """Milliseconds of a call, of its forward passes and of the peer's call; the goal is the passes and a fifth."""
+    calls = [call for one in decoded for call in one.calls if call.drafted or name == "plain"]
     within = [call.draft_seconds + call.target_seconds for call in calls]
     prefill = sum(one.prefill_seconds for one in decoded) / sum(len(one.calls) for one in decoded)
-    return {
-        "work": name,
-        "ours": 1e3 * (statistics.median(call.seconds for call in calls) + prefill),
-        "peer": peer,
-        "limit": 1e3 * (statistics.median(within) + prefill),
-        "overhead": statistics.median(call.seconds / inside - 1 for call, inside in zip(calls, within, strict=True)),
-        "tokens_per_call": sum(len(one.output_ids) for one in decoded) / sum(len(one.calls) for one in decoded),
-    }
+    ours, passes = (1e3 * (statistics.median(each) + prefill) for each in ([call.seconds for call in calls], within))
+    same, others = "all races give one text", "transformers" if peer else ""
+    return Row(name, "ms per call", ours, same, peer, others, passes, "both models' passes", (1 + LIMIT) * passes)
 
 
 def peers(pair: ModelPair, prompts: Sequence[torch.Tensor]) -> dict[str, float]:
     """Milliseconds of a call of transformers, plain and with four drafts."""
     found = {}
     for name, texts in (
-        ("plain None", generate_plain(pair, prompts, Sampling(), tokens=TOKENS, seed=1)),
+        ("plain", generate_plain(pair, prompts, Sampling(), tokens=TOKENS, seed=1)),
         ("token chain k=4", count_assisted_calls(pair, prompts, Sampling(), k=4, tokens=TOKENS, seed=1)),
     ):
         found[name] = 1e3 * statistics.median(text.seconds / text.calls for text in texts)
@@ -72,11 +62,7 @@ def peers(pair: ModelPair, prompts: Sequence[torch.Tensor]) -> dict[str, float]:
 
 
 def main() -> None:
-    """Print a row per method; write them where asked."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--json", type=Path, default=RESULTS, help="where the results go")
-    options = parser.parse_args()
-    print_machine()
+    """Time every method."""
     torch.set_num_threads(1)
     for module in (assisted, loop, readers):
         module.time = SimpleNamespace(perf_counter=time.thread_time)
@@ -85,30 +71,15 @@ def main() -> None:
     count_assisted_calls(pair, prompts[:1], Sampling(), k=4, tokens=8, seed=0)
     others = peers(pair, prompts)
     rows, raced = [], []
-    print(f"{'':<50}{'ours':>8}{'peer':>8}{'limit':>8}{'overhead':>10}{'tokens per call':>17}   ms per call")
     for rule, shape in METHODS:
-        name, method = f"{rule} {shape}", Method(rule, shape)
+        name, method = f"{rule} {shape or ''}".strip(), Method(rule, shape)
         decode(pair, prompts[:1], method, tokens=8)
         decoded = decode(pair, prompts, method, tokens=TOKENS, seed=1)
         if rule == "race":
             raced.append([one.output_ids.tolist() for one in decoded])
-        row = row_of(name, decoded, others.get(name))
-        rows.append(row)
-        peer = f"{others[name]:8.2f}" if name in others else f"{'':8}"
-        print(
-            f"{name:<50}{row['ours']:>8.2f}{peer}{row['limit']:>8.2f}{row['overhead']:>10.1%}"
-            f"{row['tokens_per_call']:>17.2f}{'' if row['overhead'] <= LIMIT else '  above the limit set'}"
-        )
+        rows.append(row_of(name, decoded, others.get(name)))
     assert all(texts == raced[0] for texts in raced), "a race's text depends on its drafts"
-    options.json.parent.mkdir(parents=True, exist_ok=True)
-    found = {
-        "hardware": hardware(),
-        "versions": versions(),
-        "clock": "thread CPU time",
-        "overhead_limit": LIMIT,
-        "rows": rows,
-    }
-    options.json.write_text(json.dumps(found, indent=1) + "\n")
+    publish(__file__, f"A call of our decoders, built-in pair, goal: passes and {LIMIT:.0%}", rows)
 
 
 if __name__ == "__main__":

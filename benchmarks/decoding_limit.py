@@ -6,13 +6,10 @@ text of 100,000 tokens is the slowest case, since texts are worked through side 
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
-from pathlib import Path
 
 import numpy as np
-from _machine import print_machine
+from _rows import Row, publish
 from _timing import median_seconds
 
 from spectheory.prediction.decoding_limit import least_calls
@@ -54,38 +51,34 @@ def peer_seconds(survival: np.ndarray, length: int) -> float:
 
 
 def main() -> None:
-    """Check equality, then time; with --out write the numbers."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--out", type=Path)
-    asked = parser.parse_args()
-    print_machine()
+    """Check equality, then time."""
     rows = []
     for positions, depth, texts in (*SIZES, (POSITIONS, DEPTH, 1)):
         survival, lengths = survival_of(positions, depth), np.full(texts, positions // texts)
         peer = peer_seconds(survival, positions // texts)
         ours = median_seconds(lambda s=survival, n=lengths, k=depth: least_calls(s, n, [k]), 5)  # type: ignore[misc]
-        rows.append({"positions": positions, "depth": depth, "texts": texts, "seconds": ours, "python_seconds": peer})
-        print(
-            f"{positions:7d} positions x {depth:2d}, {texts:5d} texts: ours {ours:6.3f} s (limit set for 100,000 x 16: "
-            f"{LIMIT_SECONDS} s), Python loop {peer:6.2f} s, ratio {peer / ours:5.1f}"
+        at, curve = {"positions": positions, "depth": depth}, "limit L" if texts > 1 else ""
+        wanted = LIMIT_SECONDS if (positions, depth) == (POSITIONS, DEPTH) else None
+        work = f"{positions:,} positions x {depth}, {texts} texts"
+        rows.append(
+            Row(work, "s", ours, "the recursion as a loop", peer, "Python loop", wanted=wanted, at=at, curve=curve)
         )
     survival, lengths = survival_of(POSITIONS, DEPTH), np.full(800, POSITIONS // 800)
     every = median_seconds(lambda: least_calls(survival, lengths, range(1, DEPTH + 1)), 3)
-    print(f"k = 1..16 together: {every:.3f} s")
-    found = {"rows": rows, "all_lengths_seconds": every, "limit_seconds": LIMIT_SECONDS, **slopes(rows)}
-    print(f"exponent of time in text {found['in_text']:.2f}, in depth {found['in_depth']:.2f}")
-    if asked.out:
-        asked.out.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    in_text, in_depth = slope(rows, "positions", "depth", DEPTH), slope(rows, "depth", "positions", POSITIONS)
+    publish(
+        __file__,
+        "The limit L of a whole decoding",
+        rows,
+        f"k = 1..{DEPTH} together take {every:.3f} s.",
+        f"Time grows as text^{in_text:.2f} and depth^{in_depth:.2f}.",
+    )
 
 
-def slopes(rows: list[dict[str, float]]) -> dict[str, float]:
-    """Exponents of the time in text and in depth, by least squares of logarithms."""
-
-    def slope(name: str, fixed: str, at: int) -> float:
-        of = [row for row in rows if row[fixed] == at and row["texts"] > 1]
-        return float(np.polyfit(*(np.log([row[key] for row in of]) for key in (name, "seconds")), 1)[0])
-
-    return {"in_text": slope("positions", "depth", DEPTH), "in_depth": slope("depth", "positions", POSITIONS)}
+def slope(rows: list[Row], name: str, fixed: str, value: int) -> float:
+    """Exponent of the time in one size at a value of the other, by least squares of logarithms."""
+    of = [(row.at[name], row.ours) for row in rows if row.at and row.curve and row.at[fixed] == value]
+    return float(np.polyfit(*np.log(of).T, 1)[0])
 
 
 if __name__ == "__main__":

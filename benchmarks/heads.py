@@ -8,26 +8,22 @@ give the same numbers is asserted first.
 
 from __future__ import annotations
 
-import argparse
-import json
-from pathlib import Path
-
 import numpy as np
 import torch
 from _gpu_random_heads import with_random_head
 from _gpu_random_pairs import Words, random_model
-from _machine import print_machine
+from _rows import Row, publish
 from _timing import median_seconds
 
 from spectheory.distributions import Sampling
 from spectheory.measure import ModelPair, position_statistics, teacher_forced
 from spectheory.measure.heads.hidden import HiddenStates
-from spectheory.measure.machine import hardware, versions
 
 SIZES = {"hidden_size": 256, "intermediate_size": 768, "num_hidden_layers": 4, "num_attention_heads": 4}
 SIZES |= {"num_key_value_heads": 2, "vocab_size": 32_000, "max_position_embeddings": 512, "tie_word_embeddings": True}
 PROMPT, STARTS, DEPTH, CHUNK, REPEATS = 64, 48, 5, 24, 3
 KINDS = ("eagle3", "dflash")
+SAME = "log q of one call at a time to 2e-3"
 CLOSE = 2e-3
 """Relative and absolute, of log-probabilities in float32: attention adds in other orders."""
 
@@ -53,13 +49,13 @@ def one_at_a_time(pair: ModelPair, prompt: torch.Tensor, output: torch.Tensor, *
     return found
 
 
-def rows() -> list[dict[str, object]]:
+def rows() -> list[Row]:
     """A row for each kind of head, without and with the columns of the race."""
     model = random_model("target", SIZES, "cpu", "float32")
     base = ModelPair(model, model, Words(model.outputs), model.outputs)
     torch.manual_seed(0)
     prompt, output = (torch.randint(model.outputs, (n,)) for n in (PROMPT, STARTS))
-    found: list[dict[str, object]] = []
+    found: list[Row] = []
     for kind in KINDS:
         pair = with_random_head(base, kind, DEPTH)
         for race in (False, True):
@@ -72,28 +68,11 @@ def rows() -> list[dict[str, object]]:
             )
             own, first = (median_seconds(lambda ours=ours, d=d: ours(d), REPEATS) for d in (DEPTH, 1))
             peer = median_seconds(lambda pair=pair, race=race: one_at_a_time(pair, prompt, output, race=race), REPEATS)
-            found.append({"head": kind, "race": race, "ours": own, "peer": peer, "limit": DEPTH * first})
+            name, passes = f"{kind}, race" if race else kind, f"{DEPTH} measurements of first drafts"
+            found.append(Row(name, "s", own, SAME, peer, "one call at a time", DEPTH * first, passes))
     return found
 
 
-def main() -> None:
-    """Check equality, then time; JSON where asked."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", type=Path, help="write the results there")
-    path = parser.parse_args().json
-    torch.set_num_threads(1)
-    print_machine()
-    found = rows()
-    print(f"{'':<24}{'ours':>9}{'peer':>9}{'limit':>9}{'peer/ours':>11}{'ours/limit':>12}   CPU seconds")
-    for row in found:
-        ours, peer, limit = (float(row[name]) for name in ("ours", "peer", "limit"))  # type: ignore[arg-type]
-        label = f"{row['head']}{', race' if row['race'] else ''}"
-        print(f"{label:<24}{ours:>9.2f}{peer:>9.2f}{limit:>9.2f}{peer / ours:>11.1f}{ours / limit:>12.2f}")
-    if path:
-        sizes = {"starts": STARTS, "depth": DEPTH, "chunk": CHUNK, **SIZES}
-        content = {"sizes": sizes, "hardware": hardware(), "versions": versions(), "rows": found}
-        path.write_text(json.dumps(content, indent=1) + "\n")
-
-
 if __name__ == "__main__":
-    main()
+    torch.set_num_threads(1)
+    publish(__file__, f"A draft head measured at {STARTS} starts to depth {DEPTH}, V = {SIZES['vocab_size']:,}", rows())

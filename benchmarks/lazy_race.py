@@ -12,7 +12,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from _timing import Row, language_logits, nanoseconds, run, softmax
+from _rows import Row
+from _timing import language_logits, nanoseconds, run, softmax
 from scipy.stats import hypergeom
 
 from simulations.draws.alias import Tokens, alias, drawn
@@ -99,6 +100,11 @@ def lazy_times(pair: Pair, max_rank: int) -> tuple[float, float]:
     return tables, (whole - tables) / LAZY
 
 
+def race_row(work: str, ours: float, peer: tuple[float, str], limit: tuple[float, str]) -> Row:
+    """Microseconds of a race; peer and limit are their time and what they are."""
+    return Row(work, "us per race", ours, "one law: exact tests of every rank", *peer, *limit)
+
+
 def measure() -> list[Row]:
     """Check agreement, then time."""
     rows: list[Row] = []
@@ -110,21 +116,22 @@ def measure() -> list[Row]:
         least = nanoseconds(lambda table: winners(*table, state, LAZY), [table], LAZY * RACE)
         numpy_time = nanoseconds(lambda pair: numpy_race(pair, rng, memory), [pair], RACE, 41)
         dense = dense_time(pair, MAX_RANK)
-        if name != "p/q 1e10":
-            one = dense_time(pair, 1)
-            rows.append({"work": f"{name}: dense, one draft", "ours": one, "peer": numpy_time, "limit": drawing})
-        rows.append({"work": f"{name}: dense", "ours": dense, "peer": numpy_time, "limit": drawing})
         tables, lazy = lazy_times(pair, MAX_RANK)
-        rows.append({"work": f"{name}: lazy", "ours": lazy, "peer": numpy_time, "limit": least})
-        rows.append({"work": f"{name}: lazy, peer our dense", "ours": lazy, "peer": dense, "limit": least})
         uncapped = lazy_times(pair, VOCABULARY)[1]
-        rows.append(
-            {"work": f"{name}: lazy, all ranks, peer our dense", "ours": uncapped, "peer": dense, "limit": least}
-        )
         pays = math.ceil(tables / dense)
-        rows.append({"work": f"{name}: tables ({pays} dense races)", "ours": tables, "peer": dense, "limit": dense})
+        of_numpy, of_dense = (numpy_time, "numpy, dense"), (dense, "ours, dense")
+        drawn_clocks, drawn_winner = (drawing, "drawing the exponentials"), (least, "drawing winner and time")
+        if name != "p/q 1e10":
+            rows.append(race_row(f"{name}: dense, one draft", dense_time(pair, 1), of_numpy, drawn_clocks))
+        rows += [
+            race_row(f"{name}: dense", dense, of_numpy, drawn_clocks),
+            race_row(f"{name}: lazy", lazy, of_numpy, drawn_winner),
+            race_row(f"{name}: lazy", lazy, of_dense, drawn_winner),
+            race_row(f"{name}: lazy, all ranks", uncapped, of_dense, drawn_winner),
+            race_row(f"{name}: tables ({pays} dense races)", tables, of_dense, (dense, "one dense race")),
+        ]
     return rows
 
 
 if __name__ == "__main__":
-    run(measure)
+    run(f"The race simulated at one position, V = {VOCABULARY:,}", measure)

@@ -1,25 +1,29 @@
-"""Simulated lists and trees of candidates: nanoseconds per entry, trial, call or prefix, V = 4,096.
+"""Simulated lists and trees of candidates: nanoseconds per entry, trial, call or prefix, V = 4,096 unless said.
 
 The peers are the same algorithms in numpy, all trials at once where they can be, and ``heapq`` for the best trees.
 Agreement is asserted first: two means differ by at most six times the largest standard deviation they can have, those
 of the trees six times their own. The limit is what must be done, nothing else: a uniform for every clock of a race, the
 uniforms and the look-up of one candidate, one reading of both pmfs per rejection where candidates are distinct, the
-uniforms and look-ups of the ranks; for trees one sort of the weights found.
+uniforms and look-ups of the ranks; for trees one sort of the weights found. Gumbel lists that are drawn output first
+have the dense kernel as their peer.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
+from functools import partial
 from itertools import chain
 
 import numpy as np
-from _timing import Row, language_logits, nanoseconds, run, softmax
+from _rows import Row
+from _timing import language_logits, median_seconds, nanoseconds, run, softmax
 from numpy.typing import NDArray
 
 from simulations.draws.alias import alias, drawn
 from simulations.draws.streams import uniform, words
 from simulations.kernels.gumbel_list import gumbel_list
+from simulations.kernels.lazy_gumbel_list import lazy_gumbel_list
 from simulations.kernels.random_pmf_trees import random_pmf_trees
 from simulations.kernels.ranked_trees import raced_tree, ranked_tree
 from simulations.kernels.recursive_rejection import recursive_rejection
@@ -31,6 +35,8 @@ Floats = NDArray[np.float64]
 VOCABULARY, RANKS, RACES, DEPTH = 4096, 4, 4, 4
 TRIALS, DENSE, CALLS, TREES, PREFIXES = 20_000, 400, 200_000, 20, 1000
 REPEATS = 7
+LARGE, MANY, WANTED = (VOCABULARY, 200_000), 100_000, 5000.0
+"""Vocabularies and trials of Gumbel lists drawn output first, and the milliseconds that were set for all."""
 LAW = np.array([0.6, 0.2, 0.1, 0.05])
 SHAPE = KAry((4, 2, 2, 1))
 APART = 6.0
@@ -160,7 +166,10 @@ def row(work: str, ours: tuple[Callable[[int], object], int], peer: tuple[Callab
         limit: tuple[Callable[[int], object], int]) -> Row:  # fmt: skip
     """Nanoseconds per unit: each is work and how many units it does."""
     times = [nanoseconds(do, [0], units, REPEATS) for do, units in (ours, peer, limit)]
-    return {"work": work, **dict(zip(("ours", "peer", "limit"), times, strict=True))}
+    name, _, unit = work.partition(": ")
+    own, other, least = times
+    same = "means within six deviations"
+    return Row(name, f"ns per {unit}", own, same, other, "numpy or heapq", least, "what must be drawn, read or sorted")
 
 
 def candidates(p: Floats, q: Floats, rng: np.random.Generator) -> list[Row]:
@@ -215,6 +224,34 @@ def races(p: Floats, q: Floats, rng: np.random.Generator) -> list[Row]:
     return [lists, chained]
 
 
+def lazy_lists() -> list[Row]:
+    """Gumbel lists drawn output first, per trial, over V; then 100,000 of them with their tables, in milliseconds."""
+    rows = []
+    for tokens in LARGE:
+        ((target, draft),) = language_logits(tokens, 1)
+        p, q = softmax(target), softmax(draft)
+        few = max(20, DENSE * VOCABULARY // tokens)
+        ours, dense = lazy_gumbel_list(p, q, RACES, MANY, state=words(6)), gumbel_list(p, q, RACES, few, state=words(7))
+        for hit in range(3):
+            agree_shares(float(ours[hit].sum()), MANY, float(dense[hit].sum()), few)
+        table = alias(q)
+        tables, whole = (
+            median_seconds(partial(lazy_gumbel_list, p, q, RACES, trials, state=words(6)), REPEATS)
+            for trials in (1, MANY)
+        )
+        peer = nanoseconds(lambda _, p=p, q=q, few=few: gumbel_list(p, q, RACES, few, state=words(7)), [0], few, 3)
+        least = nanoseconds(lambda _, t=table: draw_tokens(*t, MANY * RACES, 1, words(1)), [0], MANY, REPEATS)
+        name, same = f"Gumbel lists, output first, {RACES} races, V = {tokens:,}", "means within six deviations"
+        rows.append(
+            Row(
+                name, "ns per trial", (whole - tables) / MANY * 1e9, same, peer, "our dense kernel", least,
+                "a token and a uniform for each race", at={"V": tokens},
+            )
+        )  # fmt: skip
+        rows.append(Row(f"{MANY:,} of them and their tables, V = {tokens:,}", "ms", whole * 1e3, same, wanted=WANTED))
+    return rows
+
+
 def walks(rng: np.random.Generator) -> Row:
     """ERSD with a given rank law, per call."""
     accepted = ranked_tree(SHAPE, LAW, CALLS, state=words(4)).accepted
@@ -249,8 +286,8 @@ def measure() -> list[Row]:
     rng = np.random.default_rng(0)
     ((target, draft),) = language_logits(VOCABULARY, 1)
     p, q = softmax(target), softmax(draft)
-    return [*candidates(p, q, rng), *races(p, q, rng), walks(rng), best_trees(rng)]
+    return [*candidates(p, q, rng), *races(p, q, rng), *lazy_lists(), walks(rng), best_trees(rng)]
 
 
 if __name__ == "__main__":
-    run(measure)
+    run(f"Simulated lists and trees of candidates, V = {VOCABULARY:,}", measure)

@@ -10,13 +10,16 @@ import math
 from dataclasses import astuple
 
 import numpy as np
-from _timing import Row, language_logits, nanoseconds, run
+from _rows import Row
+from _timing import language_logits, nanoseconds, run
 
 from spectheory.logit_statistics import pair_statistics
 
 VOCABULARY, PAIRS = 131_072, 8
 EQUAL = 2e-12
 """Relative: sums of exponentials rounded by 1e-16; the lean peer's KL, a difference of sums, loses a digit or two."""
+
+SAME = "both numpy peers to 2e-12"
 
 Pair = tuple[np.ndarray, np.ndarray]
 HELD = np.empty((5, VOCABULARY))
@@ -86,9 +89,9 @@ def measure() -> list[Row]:
         ours = nanoseconds(lambda pair: pair_statistics(*pair), chosen, VOCABULARY)
         for name, peer in (("plain numpy", plain), ("lean numpy", lean)):
             time = nanoseconds(peer, wide, VOCABULARY)
-            rows.append({"work": f"{label}, {name}", "ours": ours, "peer": time, "limit": limit})
+            rows.append(Row(label, "ns per entry", ours, SAME, time, name, limit, "two exponentials"))
     return rows
 
 
 if __name__ == "__main__":
-    run(measure)
+    run(f"Six statistics of a pair from logits, V = {VOCABULARY:,}", measure)

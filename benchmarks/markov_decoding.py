@@ -15,7 +15,8 @@ from functools import partial
 from itertools import accumulate
 
 import numpy as np
-from _timing import Row, language_logits, nanoseconds, run
+from _rows import Row
+from _timing import language_logits, nanoseconds, run
 
 from simulations.draws.alias import alias, drawn
 from simulations.draws.streams import Stream, uniform, words
@@ -36,6 +37,7 @@ from spectheory.kernels.compiling import compiled
 STATES, K = (64, 256, 512), 4
 TEXTS, LENGTH = 64, 20_000
 SIDE_BY_SIDE = 4096
+UNIT = "ns per token"
 AGREE = 0.01
 """Tokens per call of two simulations of some hundred thousand calls, each known to 0.2%."""
 
@@ -185,8 +187,27 @@ def token_rows(states: int) -> list[Row]:
     result: list[Row] = []
     for name, (work, count, texts) in peers.items():
         peer = nanoseconds(work, [count], int(count * texts * per_call), 5)
-        result.append({"work": f"token, {states} states, peer {name}", "ours": time, "peer": peer, "limit": limit})
+        same, chain = "tokens per call to 1%", "a plain chain"
+        result.append(
+            Row(
+                f"token, {states} states",
+                UNIT,
+                time,
+                same,
+                peer,
+                name,
+                limit,
+                chain,
+                at={"states": states},
+                curve="token",
+            )
+        )
     return result
+
+
+def twin_row(work: str, ours: float, peer: float, limit: float) -> Row:
+    """Ours against the readable twin."""
+    return Row(work, UNIT, ours, "call by call, or to six deviations", peer, "twin", limit, "a plain chain")
 
 
 def block_row(states: int) -> Row:
@@ -205,12 +226,12 @@ def block_row(states: int) -> Row:
     accepted = ours(None) @ np.arange(K + 1) / ours(None).sum()
     assert abs(np.mean(seen) - accepted) < 6 * np.std(seen) / len(seen) ** 0.5
     twin = partial(decoded, block_call, Pair(*pair[:2]), 0, 500, K)
-    return {
-        "work": f"block, {states} states, peer twin",
-        "ours": nanoseconds(ours, [None], 8 * LENGTH, 9),
-        "peer": nanoseconds(lambda _: list(twin(stream)), [None], 500, 3),
-        "limit": nanoseconds(lambda _: plain_chain(*table, words(3)[None], 8 * LENGTH), [None], 8 * LENGTH, 9),
-    }
+    return twin_row(
+        f"block, {states} states",
+        nanoseconds(ours, [None], 8 * LENGTH, 9),
+        nanoseconds(lambda _: list(twin(stream)), [None], 500, 3),
+        nanoseconds(lambda _: plain_chain(*table, words(3)[None], 8 * LENGTH), [None], 8 * LENGTH, 9),
+    )
 
 
 def ngram_row(module: str = "argparse", order: int = 3, draft_order: int = 2) -> Row:
@@ -225,16 +246,12 @@ def ngram_row(module: str = "argparse", order: int = 3, draft_order: int = 2) ->
     assert found.accepted.tolist() == np.bincount(seen, minlength=K + 1).tolist()
     tables, lanes = ngram_tables(*pair), lane_streams(words(5), LANES)
     table, streams, tokens = alias(pair.target), np.ascontiguousarray(lanes.T), TEXTS * LENGTH
-    return {
-        "work": f"{order}-grams by {draft_order}-grams, {len(contexts)} contexts, peer twin",
-        "ours": nanoseconds(
-            lambda _: calls_of_rows(*tables, lanes, length=LENGTH, k=K, texts=TEXTS), [None], tokens, 9
-        ),
-        "peer": nanoseconds(lambda _: list(prefix_text(*pmfs, start, 500, K, stream)), [None], 500, 3),
-        "limit": nanoseconds(
-            lambda _: plain_automaton(*table, pair.following, streams, tokens // LANES), [None], tokens, 9
-        ),
-    }
+    return twin_row(
+        f"{order}-grams by {draft_order}-grams, {len(contexts)} contexts",
+        nanoseconds(lambda _: calls_of_rows(*tables, lanes, length=LENGTH, k=K, texts=TEXTS), [None], tokens, 9),
+        nanoseconds(lambda _: list(prefix_text(*pmfs, start, 500, K, stream)), [None], 500, 3),
+        nanoseconds(lambda _: plain_automaton(*table, pair.following, streams, tokens // LANES), [None], tokens, 9),
+    )
 
 
 def batch_row(horizon: int = 50, drafts: int = 4, texts: int = 20_000) -> Row:
@@ -247,12 +264,12 @@ def batch_row(horizon: int = 50, drafts: int = 4, texts: int = 20_000) -> Row:
     rejected = twin(from_table(start, stream), horizon, drafts, stream)
     assert np.flatnonzero(found.positions).tolist() == rejected
     work = partial(batch_rejections, target, draft, start, length=horizon, drafts=drafts, texts=texts)
-    return {
-        "work": f"batch of {drafts}, 7 states, peer twin",
-        "ours": nanoseconds(lambda state: work(state=state), [words(2)], texts * horizon, 5),
-        "peer": nanoseconds(lambda _: twin(0, horizon, drafts, stream), [None], horizon, 5),
-        "limit": nanoseconds(lambda _: plain_chain(*table, words(3)[None], 10**6), [None], 10**6, 5),
-    }
+    return twin_row(
+        f"batch of {drafts}, 7 states",
+        nanoseconds(lambda state: work(state=state), [words(2)], texts * horizon, 5),
+        nanoseconds(lambda _: twin(0, horizon, drafts, stream), [None], horizon, 5),
+        nanoseconds(lambda _: plain_chain(*table, words(3)[None], 10**6), [None], 10**6, 5),
+    )
 
 
 def measure() -> list[Row]:
@@ -262,4 +279,4 @@ def measure() -> list[Row]:
 
 
 if __name__ == "__main__":
-    run(measure)
+    run("Speculative decoding over Markov chains and n-gram models", measure)

@@ -1,11 +1,12 @@
 """On an accelerator: is what our decoders output right there, do calls and speed-ups come as predicted, what it takes.
 
 Parts: `texts` (races and greedy texts that ought to be the same), `calls` (counted against expected, speed-ups
-against predicted), `latencies`, `loop` and `heads` (of a large pair with random weights, and of draft heads), `mixed`
-(the models on different devices), `memory` (out of it). Rounding may decide, above all in bfloat16, so nothing is
-asserted: numbers say how many texts part and where. A part that fails leaves its error, and what is finished is on
-disk. Runs where there is no GPU with
-``--device cpu --sizes tiny``.
+against predicted), `columns` (of positions, against the CPU's and the device's bandwidth, and their share of a
+measurement), `sampling` (prompts together against one by one), `latencies` and `latency_budget` (of a large pair with
+random weights, with the decoding loop), `heads` (draft heads of it), `mixed` (the models on different devices),
+`memory` (out of it), `workers` (one for each GPU, if there are several). Rounding may decide, above all in bfloat16,
+so nothing is asserted: numbers say how many texts part and where. A part that fails leaves its error, and what is
+finished is on disk. Runs where there is no GPU with ``--device cpu --sizes tiny``.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from _gpu_columns import columns
+from _gpu_measuring import sampling, workers
 from _gpu_random_heads import heads
-from _gpu_random_pairs import latencies, loop
+from _gpu_random_pairs import latencies, latency_budget
 from _gpu_sizes import SIZES, Sizes
 from _gpu_texts import calls, memory, mixed, texts
 
@@ -36,13 +39,16 @@ Part = Callable[[str, str, Sizes], dict[str, Any]]
 PARTS: dict[str, Part] = {
     "texts": texts,
     "calls": calls,
+    "columns": columns,
+    "sampling": sampling,
     "latencies": latencies,
-    "loop": loop,
+    "latency_budget": latency_budget,
     "heads": heads,
     "mixed": mixed,
     "memory": memory,
+    "workers": workers,
 }
-LARGE = ("latencies", "loop", "heads")
+LARGE = ("columns", "latencies", "latency_budget", "heads", "workers")
 """Parts that are run in one dtype alone, the narrowest asked for."""
 RESULTS = Path(__file__).parent / "results"
 

@@ -5,11 +5,11 @@ Ours against the recursion written as a Python loop (the peer, on a part of the 
 
 from __future__ import annotations
 
-import statistics
 import time
 
 import numpy as np
-from _machine import print_machine
+from _rows import Row, publish
+from _timing import median_seconds
 
 from spectheory.cost import ConstantRatio
 from spectheory.prediction import plan
@@ -48,7 +48,7 @@ def python_calls(survival: np.ndarray, start: int, end: int, k: int) -> float:
 
 def main() -> None:
     """Check equality, then time."""
-    print_machine()
+    rows = []
     for texts in (8, 800, 10_000):
         trace = synthetic_trace(texts, np.random.default_rng(0))
         survival = TokenVerification().path_survival(trace.columns, 16)
@@ -60,16 +60,10 @@ def main() -> None:
                 peer = python_calls(survival, text * length, (text + 1) * length, k)
                 assert abs(peer - ours[k].expected[text]) <= 1e-10 * peer
         peer_seconds = (time.thread_time() - began) / min(PEER_TEXTS, texts) * texts / (1 + 16) * 136 * 3
-        seconds = []
-        for _ in range(5):
-            began = time.thread_time()
-            plan(trace, ConstantRatio(0.15))
-            seconds.append(time.thread_time() - began)
-        median = statistics.median(seconds)
-        print(
-            f"{texts:6d} texts of {length:6d}: ours {median:6.2f} s (limit set: 2 s), "
-            f"Python loop for the recursion alone about {peer_seconds:7.1f} s, ratio {peer_seconds / median:6.0f}"
-        )
+        median = median_seconds(lambda trace=trace: plan(trace, ConstantRatio(0.15)), 5)
+        same, loop = "the recursion as a loop to 1e-10", "Python loop for the recursion alone"
+        rows.append(Row(f"{texts:,} texts of {length:,}", "s", median, same, peer_seconds, loop, wanted=2.0))
+    publish(__file__, f"A prediction from {POSITIONS:,} positions: all rules, k = 1..16, intervals over prompts", rows)
 
 
 if __name__ == "__main__":

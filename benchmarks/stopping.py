@@ -6,12 +6,8 @@ Calls, drafted lengths and seconds of all thresholds on one thread, against the 
 
 from __future__ import annotations
 
-import argparse
-import json
-from pathlib import Path
-
 import numpy as np
-from _machine import print_machine
+from _rows import Row, publish
 from _timing import median_seconds
 from numpy.typing import NDArray
 
@@ -26,7 +22,8 @@ from spectheory.trace import TextInfo, Trace
 from spectheory.verification import TokenVerification
 
 POSITIONS, TEXT, K, THRESHOLDS = 100_000, 125, 16, 32
-PEER_TEXTS = 3
+PEER_TEXTS, REPEATS = 3, 3
+SAME = "sums of one text as loops"
 LIMIT = 3.0
 Floats = NDArray[np.float64]
 RULE, COST = TokenVerification(), ConstantRatio(0.1)
@@ -99,40 +96,28 @@ def checked_peer(trace: Trace, shapes: list[Stopped]) -> None:
 
 
 def main() -> None:
-    """Check equality, then time; with --out write the numbers."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--repeats", type=int, default=3)
-    asked = parser.parse_args()
-    print_machine()
+    """Check equality, then time."""
     sizes = [POSITIONS // 4, POSITIONS // 2, POSITIONS]
     traces = [made_up(size) for size in sizes]
     shapes = [Stopped(K, TopBelow(at)) for at in np.linspace(0.05, 0.95, THRESHOLDS).tolist()]
     checked_peer(traces[-1], shapes)
     peer = median_seconds(lambda: lengths_of_text(traces[-1], 0, shapes[8]), 3) * len(traces[-1].texts) * THRESHOLDS
-    seconds = [median_seconds(lambda given=given: sweep(given, RULE, shapes, COST), asked.repeats) for given in traces]  # type: ignore[misc]
+    seconds = [median_seconds(lambda given=given: sweep(given, RULE, shapes, COST), REPEATS) for given in traces]  # type: ignore[misc]
     slope = float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
     times = call_seconds(COST, shapes[0])[0]
     survival = RULE.path_survival(traces[-1].columns, K)
-    bound = median_seconds(lambda: least_seconds(survival, traces[-1].lengths, times), asked.repeats)
-    found = {
-        "positions": POSITIONS,
-        "most_drafts": K,
-        "thresholds": THRESHOLDS,
-        "sweep_seconds": seconds[-1],
-        "limit_seconds": LIMIT,
-        "python_loop_seconds": peer,
-        "ratio": peer / seconds[-1],
-        "slope": slope,
-        "clairvoyant_seconds": bound,
-    }
-    print(
-        f"{POSITIONS} positions, k = {K}, {THRESHOLDS} thresholds: {seconds[-1]:.2f} s (limit set: {LIMIT:.0f} s), "
-        f"Python loops about {peer:.0f} s, ratio {peer / seconds[-1]:.0f}; time grows as N^{slope:.2f}; clairvoyant "
-        f"bound {bound:.3f} s"
-    )
-    if asked.out:
-        asked.out.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    bound = median_seconds(lambda: least_seconds(survival, traces[-1].lengths, times), REPEATS)
+    work, loop = f"{THRESHOLDS} thresholds, {POSITIONS:,} positions, k = {K}", "Python loops"
+    ours = seconds[-1]
+    rows = [
+        Row(work, "s", ours, SAME, peer, loop, wanted=LIMIT, at={"positions": POSITIONS}, curve="stopping rules"),
+        *(
+            Row(f"{size:,} positions", "s", took, SAME, at={"positions": size}, curve="stopping rules")
+            for size, took in zip(sizes[:-1], seconds[:-1], strict=True)
+        ),
+        Row("the clairvoyant bound", "s", bound, SAME),
+    ]
+    publish(__file__, "A sweep of thresholds of a stopping rule", rows, f"Time grows as positions^{slope:.2f}.")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import heapq
 import time
 
 import numpy as np
-from _machine import print_machine
+from _rows import Row, publish
 from _timing import median_seconds
 from numpy.typing import NDArray
 
@@ -23,6 +23,7 @@ from spectheory.prediction.tree_search import text_tree
 Floats = NDArray[np.float64]
 
 NODES, REPEATS = 1_000_000, 5
+GEOMETRIC, CURVE = "geometric, 8 ranks", "optimal tree"
 EQUAL = 1e-9
 """Relative: a million weights added in two orders, and calls in two."""
 POSITIONS, TEXTS, BUDGET, RANKS = 100_000, 100, 1024, 8
@@ -56,19 +57,18 @@ def write_nodes() -> None:
 def rank_laws() -> dict[str, Floats]:
     """Laws of one position."""
     geometric = 0.3 * 0.7 ** np.arange(RANKS)
-    laws = {"acceptance .8, 4 ranks": np.array([0.8, 0.12, 0.05, 0.03]), "geometric, 8 ranks": geometric}
+    laws = {"acceptance .8, 4 ranks": np.array([0.8, 0.12, 0.05, 0.03]), GEOMETRIC: geometric}
     for ranks in (2, 16, 64, 1000):
         zipf = 1 / np.arange(1, ranks + 1)
         laws[f"1/r, {ranks} ranks"] = zipf / zipf.sum()
     return laws
 
 
-def optimal() -> None:
+def optimal() -> list[Row]:
     """Part (a)."""
+    rows = []
     optimal_tree([0.5, 0.5], NODES)  # compiles, or reads what was compiled before
     floor = median_seconds(write_nodes, REPEATS)
-    print(f"optimal_tree, {NODES:,} nodes; writing them takes {1e3 * floor:.1f} ms")
-    print(f"{'rank law':<26}{'ours ms':>9}{'heap ms':>9}{'heap/ours':>11}{'ours/floor':>12}   (limits: 50x, 40 ms)")
     for name, law in rank_laws().items():
         began = time.thread_time()
         *_, tokens = heap_tree(law, NODES)
@@ -76,7 +76,38 @@ def optimal() -> None:
         tree = optimal_tree(law, NODES)
         assert abs(float(expected_tokens(tree, law)) - tokens) <= EQUAL * tokens
         own = median_seconds(lambda law=law: optimal_tree(law, NODES), REPEATS)
-        print(f"{name:<26}{1e3 * own:>9.1f}{1e3 * peer:>9.0f}{peer / own:>11.0f}{own / floor:>12.1f}")
+        work, curve = f"optimal_tree, {NODES:,} nodes, {name}", CURVE if name == GEOMETRIC else ""
+        rows.append(
+            ms_row(
+                work, own, "expected tokens", (peer, "heapq"), (floor, "writing the nodes"), 40, {"nodes": NODES}, curve
+            )
+        )
+    for nodes in (NODES // 1000, NODES // 100, NODES // 10):
+        law = rank_laws()[GEOMETRIC]
+        *_, tokens = heap_tree(law, nodes)
+        assert abs(float(expected_tokens(optimal_tree(law, nodes), law)) - tokens) <= EQUAL * tokens
+        own = median_seconds(lambda nodes=nodes, law=law: optimal_tree(law, nodes), REPEATS)
+        rows.append(
+            ms_row(
+                f"optimal_tree, {nodes:,} nodes, {GEOMETRIC}", own, "expected tokens", at={"nodes": nodes}, curve=CURVE
+            )
+        )
+    return rows
+
+
+def ms_row(
+    work: str,
+    own: float,
+    equal: str,
+    peer: tuple[float, str] | None = None,
+    limit: tuple[float, str] | None = None,
+    wanted: float | None = None,
+    at: dict[str, float] | None = None,
+    curve: str = "",
+) -> Row:
+    """Seconds as milliseconds."""
+    others = [(1e3 * each[0], each[1]) if each else (None, "") for each in (peer, limit)]
+    return Row(work, "ms", 1e3 * own, equal, *others[0], *others[1], wanted=wanted, at=at, curve=curve)
 
 
 def text_laws() -> dict[str, Floats]:
@@ -116,13 +147,11 @@ def numpy_greedy(law: Floats, left: NDArray[np.int64], budget: int) -> Tree:
     return Tree.from_paths(paths)
 
 
-def along_text() -> None:
+def along_text() -> list[Row]:
     """Part (b)."""
+    rows = []
     lengths = np.full(TEXTS, POSITIONS // TEXTS)
     left = np.repeat(np.cumsum(lengths), lengths) - np.arange(POSITIONS)
-    print(f"text_tree, {POSITIONS:,} positions, {BUDGET:,} nodes, {RANKS} ranks")
-    columns = f"{'ours s':>9}{'peer s':>9}{'peer/ours':>11}{'depth':>8}{'calls':>10}{'greedy':>10}"
-    print(f"{'laws':<26}{columns}   (limit: 10 s)")
     for name, law in text_laws().items():
         found = text_tree(law, lengths, BUDGET)
         own = median_seconds(lambda law=law: text_tree(law, lengths, BUDGET), 3)
@@ -131,18 +160,10 @@ def along_text() -> None:
         peer = time.thread_time() - began
         calls = float(calls_of_tree(*tree_survival(law, greedy), lengths).expected.sum())
         assert abs(calls - found.greedy_calls) <= EQUAL * calls
-        print(
-            f"{name:<26}{own:>9.2f}{peer:>9.1f}{peer / own:>11.1f}{found.tree.depth:>8}"
-            f"{found.calls:>10.1f}{found.greedy_calls:>10.1f}"
-        )
-
-
-def main() -> None:
-    """Check equality, then time."""
-    print_machine()
-    optimal()
-    along_text()
+        work = f"text_tree, {POSITIONS:,} positions, {BUDGET:,} nodes, {name} laws, depth {found.tree.depth}"
+        rows.append(ms_row(work, own, "calls of the first tree", (peer, "numpy, one growth of several"), wanted=10_000))
+    return rows
 
 
 if __name__ == "__main__":
-    main()
+    publish(__file__, "Draft trees", [*optimal(), *along_text()])

@@ -7,21 +7,18 @@ medians; 2 is the limit on a machine with nothing else to do, 1.7 is wanted.
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import time
-from pathlib import Path
-from typing import Any
 
-from _machine import print_machine
+from _rows import Row, publish
 
 from simulations.counts.tally import Tally
 from simulations.experiments.collect import collect
-from simulations.experiments.pools import process_pool, processors
+from simulations.experiments.pools import process_pool
 from simulations.experiments.stopping import Stop
 from simulations.experiments.tasks import Task, task
 from simulations.simulators import decoding  # noqa: F401  registers the task's kind
+from spectheory.processes import processors
 
 CHAINS = {"chains": "yin2024", "length": 50, "k": 4}
 TEXTS = 1_000_000
@@ -40,7 +37,7 @@ def seconds(work: Task, workers: int, batches: int) -> tuple[float, Tally]:
         return time.perf_counter() - started, found[work]
 
 
-def measure(batches: int, repeats: int) -> dict[str, Any]:
+def measure(batches: int, repeats: int) -> list[Row]:
     """Check, then time in turn."""
     work = task("token", CHAINS, seed=1, trials=TEXTS)
     (_, one), (_, two) = (seconds(work, workers, 4) for workers in (1, 2))
@@ -54,31 +51,16 @@ def measure(batches: int, repeats: int) -> dict[str, Any]:
             tallies.append(tally)
     assert all(tally == tallies[0] for tally in tallies)
     one_worker, two_workers = (statistics.median(times[workers]) for workers in (1, 2))
-    return {
-        "task": {"kind": work.kind, "parameters": work.parameters, "texts": batches * TEXTS, "batches": batches},
-        "processors": processors(),
-        "seconds": {str(workers): found for workers, found in times.items()},
-        "ratio": one_worker / two_workers,
-        "wanted": WANTED,
-    }
-
-
-def main() -> None:
-    """Print both times and their ratio; JSON where asked."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--json", type=Path, help="write the results there")
-    parser.add_argument("--batches", type=int, default=BATCHES, help="of every run")
-    parser.add_argument("--repeats", type=int, default=REPEATS, help="runs of each")
-    options = parser.parse_args()
-    print_machine()
-    found = measure(options.batches, options.repeats)
-    for workers, times in found["seconds"].items():
-        print(f"{workers} worker(s): " + "  ".join(f"{each:.2f}" for each in times) + "   s")
-    print(f"ratio {found['ratio']:.2f}, wanted {found['wanted']}; {found['processors']} processors")
-    if options.json:
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps(found, indent=1) + "\n")
+    same, limit = "one worker and two count the same", f"{TEXTS * BATCHES:,} texts"
+    wanted = one_worker / WANTED
+    return [
+        Row(f"one worker, {limit}", "s", one_worker, same, at={"workers": 1}, curve="simulations"),
+        Row(
+            f"two workers, {limit}", "s", two_workers, same, one_worker, "one worker", one_worker / 2, "half of that",
+            wanted, {"workers": 2}, "simulations",
+        ),
+    ]  # fmt: skip
 
 
 if __name__ == "__main__":
-    main()
+    publish(__file__, f"Simulations on several workers, {processors()} processors", measure(BATCHES, REPEATS))

@@ -241,7 +241,8 @@ def _keep(scaled: Array, kept: Array, xp: Any) -> Array:
 def _nucleus(logits: Array, scaled: Array, top_p: float, xp: Any) -> Array:
     """Mask of the smallest set of most probable tokens that reaches `top_p`; ties go to the lowest index."""
     order = xp.argsort(-logits, axis=-1, stable=True)
-    pmf = xp.exp(_log_normalise(widened(xp.take_along_axis(scaled, order, axis=-1), xp), xp))
-    before = xp.cumulative_sum(pmf, axis=-1) - pmf
+    # Relative to the largest, so that tied tokens add up without rounding.
+    weights = xp.exp(widened(xp.take_along_axis(scaled, order, axis=-1), xp))
+    upto = xp.cumulative_sum(weights, axis=-1)
     place = xp.argsort(order, axis=-1)
-    return xp.take_along_axis(before < top_p, place, axis=-1) | (place == 0)
+    return xp.take_along_axis(upto - weights < top_p * upto[..., -1:], place, axis=-1) | (place == 0)

@@ -71,8 +71,16 @@ class ModelError(SpectheoryError):
     """A model, tokenizer or pair that cannot be used."""
 
 
+class DeviceMemoryError(ModelError):
+    """A device that ran out of memory."""
+
+
 class EngineError(SpectheoryError):
     """An engine or a server that fails, or answers with what cannot be used."""
+
+
+class WorkerError(SpectheoryError):
+    """Work that a worker failed at, workers that die again and again, or a scheduler that is lost."""
 
 
 class OutputError(SpectheoryError):
@@ -112,3 +120,17 @@ def load_extra(module: str, *, extra: str | None) -> ModuleType:
             limit=f"this needs the extra {extra!r}" if extra else "every install of spectheory needs it",
             remedy=f"pip install 'spectheory[{extra}]'" if extra else "pip install spectheory",
         ) from error
+
+
+def out_of_memory(error: Exception) -> bool:
+    """Whether Python, or torch in one of its two ways, found no memory.
+
+    Examples
+    --------
+    >>> out_of_memory(MemoryError()), out_of_memory(RuntimeError("DefaultCPUAllocator: can't allocate memory"))
+    (True, True)
+    >>> out_of_memory(RuntimeError("shapes differ"))
+    False
+    """
+    of_torch = type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
+    return isinstance(error, MemoryError) or of_torch

@@ -32,9 +32,9 @@ from proofs_check.twins.path_theorem import Survival, accepted_law, all_calls_la
 from proofs_check.twins.tree_theorem import depth, leaf_calls, rank_laws, visits
 from spectheory import Trace, drafting, hockey_stick, plan, predict
 from spectheory.prediction import Prediction
+from spectheory.prediction.call_system import TextCalls
 from spectheory.prediction.path_laws import PathLaws
 from spectheory.prediction.paths import (
-    TextCalls,
     calls_and_visits,
     calls_of_chains,
     calls_of_texts,

@@ -59,11 +59,13 @@ def agreement(claim: Claim, cases: Cases, *, over: str = "", wrong: Claim) -> Ev
 def searched(claim: Claim, strategy: Any, *, over: str, wrong: Claim, spaces: Sequence[Space] = ()) -> Evidence:
     """Draws of a Hypothesis strategy (a function that makes it, so that it is made when used), then the optimiser."""
 
-    def check(given: Claim, effort: Effort) -> Finding:
-        return search_claim(given, strategy(), effort, spaces)
+    def check(effort: Effort) -> Finding:
+        return search_claim(claim, strategy(), effort, spaces)
 
-    control = Control(wrong.says, lambda effort: check(wrong, effort))
-    return Evidence("search", f"{claim.says}, {over}", lambda effort: check(claim, effort), control)
+    def rejected(effort: Effort) -> Finding:  # that it is matters, not by which case
+        return search_claim(wrong, strategy(), effort, spaces, shrink=False)
+
+    return Evidence("search", f"{claim.says}, {over}", check, Control(wrong.says, rejected))
 
 
 def counterexample(claim: Claim, cases: Cases, *, over: str, true: Claim, kind: Kind = "exact") -> Evidence:

@@ -61,9 +61,14 @@ def rational(pmf: Sequence[float], denominator: int | None = None) -> tuple[Frac
     return tuple(weight / whole for weight in weights) if whole else tuple(weights)
 
 
-def search_claim(claim: Claim, strategy: Any, effort: Effort, spaces: Sequence[Space] = ()) -> Finding:
-    """Look for a counterexample and the tightest case: draws of the strategy, then the optimiser in each space."""
-    best = _drawn(claim, strategy, effort)
+def search_claim(
+    claim: Claim, strategy: Any, effort: Effort, spaces: Sequence[Space] = (), *, shrink: bool = True
+) -> Finding:
+    """Look for a counterexample and the tightest case: draws of the strategy, then the optimiser in each space.
+
+    A counterexample that is drawn is shrunk to a simple one, or shown as drawn: the verdict is the same.
+    """
+    best = _drawn(claim, strategy, effort, shrink)
     if best.status != "held":
         return best
     for number, space in enumerate(spaces):
@@ -77,7 +82,7 @@ class _Violated(Exception):
     """Raised inside Hypothesis so that it shrinks the case."""
 
 
-def _drawn(claim: Claim, strategy: Any, effort: Effort) -> Finding:
+def _drawn(claim: Claim, strategy: Any, effort: Effort, shrink: bool) -> Finding:
     from hypothesis import HealthCheck, Phase, assume, given, seed, settings
 
     state: dict[str, Any] = {"cases": 0, "gap": None, "at": "", "undecided": "", "stopped": None, "last": None}
@@ -103,14 +108,14 @@ def _drawn(claim: Claim, strategy: Any, effort: Effort) -> Finding:
         database=None,
         deadline=None,
         suppress_health_check=list(HealthCheck),
-        phases=(Phase.generate, Phase.shrink),
+        phases=(Phase.generate, Phase.shrink) if shrink else (Phase.generate,),
         report_multiple_bugs=False,
     )
     try:
         seed(effort.seed)(profile(given(strategy)(look)))()
     except _Violated:
         gap, at = state["last"]
-        return Finding("refuted", state["cases"], gap, at, "shrunk by Hypothesis")
+        return Finding("refuted", state["cases"], gap, at, "shrunk by Hypothesis" if shrink else "as drawn")
     except Exception as error:
         if type(error).__name__ != "Unsatisfiable":
             raise

@@ -1,5 +1,7 @@
 """Hypothesis strategies: pmfs as language models have them and as they break formulas.
 
+A strategy is made once: most of the time of a draw would go into making it.
+
 The profile is deterministic, so a failure comes back on every run.
 """
 
@@ -7,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -27,6 +30,7 @@ theorem = settings(
 """Settings of every property test."""
 
 
+@cache
 def weights() -> st.SearchStrategy[float]:
     """One unnormalised probability: zero, tiny, log-uniform or plain."""
     return st.one_of(
@@ -37,6 +41,7 @@ def weights() -> st.SearchStrategy[float]:
     )
 
 
+@cache
 def pmfs(tokens: int) -> st.SearchStrategy[Floats]:
     """A pmf on `tokens` tokens."""
     return st.lists(weights(), min_size=tokens, max_size=tokens).filter(lambda w: max(w) > 0).map(_pmf)
@@ -51,7 +56,7 @@ def _pmf(values: list[float]) -> Floats:
 
 def pairs(max_tokens: int = 6) -> st.SearchStrategy[tuple[Floats, Floats]]:
     """A target and a draft over one vocabulary of 1 to `max_tokens` tokens."""
-    return st.integers(1, max_tokens).flatmap(lambda tokens: st.tuples(pmfs(tokens), pmfs(tokens)))
+    return st.integers(1, max_tokens).flatmap(cache(lambda tokens: st.tuples(pmfs(tokens), pmfs(tokens))))
 
 
 def extreme_pairs() -> dict[str, tuple[Floats, Floats]]:
@@ -86,17 +91,20 @@ def extreme_pairs() -> dict[str, tuple[Floats, Floats]]:
 # Cases in fractions, for the ledger: no rounding stands between a formula and its check
 
 
+@cache
 def exact_weights() -> st.SearchStrategy[int]:
     """One unnormalised probability: zero, small, or of any of thirty orders of magnitude."""
     orders = st.integers(0, 30).map(lambda order: 10**order)
     return st.one_of(st.just(0), st.integers(0, 6), st.integers(0, 10**6), orders)
 
 
+@cache
 def exact_pmfs(tokens: int) -> st.SearchStrategy[Pmf]:
     """A rational pmf on `tokens` tokens, with zeros and extremes."""
     return st.lists(exact_weights(), min_size=tokens, max_size=tokens).filter(any).map(_exact)
 
 
+@cache
 def sparse_pmfs(tokens: int) -> st.SearchStrategy[Pmf]:
     """A rational pmf that is positive on one or two of its tokens."""
     few = st.lists(st.integers(0, tokens - 1), min_size=1, max_size=2, unique=True)
@@ -106,6 +114,7 @@ def sparse_pmfs(tokens: int) -> st.SearchStrategy[Pmf]:
 def exact_pairs(max_tokens: int = 5, min_tokens: int = 2) -> st.SearchStrategy[dict[str, Pmf]]:
     """A case {p, q} of rational pmfs: unrelated, sparse, nearly equal or equal."""
 
+    @cache
     def of(tokens: int) -> st.SearchStrategy[dict[str, Pmf]]:
         plain, sparse = exact_pmfs(tokens), sparse_pmfs(tokens)
         return st.one_of(
@@ -121,6 +130,7 @@ def exact_pairs(max_tokens: int = 5, min_tokens: int = 2) -> st.SearchStrategy[d
 def pairs_at(distance: Fraction) -> st.SearchStrategy[dict[str, Pmf]]:
     """A case {p, q} whose total variation is exactly `distance`: a common part and two parts on disjoint tokens."""
 
+    @cache
     def of(tokens: int) -> st.SearchStrategy[dict[str, Pmf]]:
         parts = st.tuples(exact_pmfs(tokens), exact_pmfs(tokens), exact_pmfs(tokens), st.integers(1, tokens - 1))
         return parts.map(lambda drawn: _apart(distance, *drawn))
@@ -128,6 +138,7 @@ def pairs_at(distance: Fraction) -> st.SearchStrategy[dict[str, Pmf]]:
     return st.integers(2, 5).flatmap(of)
 
 
+@cache
 def rank_laws(max_letters: int = 5) -> st.SearchStrategy[Pmf]:
     """The law of a rank on 2 to `max_letters` letters, not sorted."""
     return st.integers(2, max_letters).flatmap(exact_pmfs)
@@ -154,7 +165,7 @@ def markov_chains(tokens: int, steps: int) -> st.SearchStrategy[tuple[tuple[Pmf,
 def ensembles(max_pmfs: int = 4, max_tokens: int = 4) -> st.SearchStrategy[tuple[Pmf, ...]]:
     """Equally likely conditional pmfs, for §5: what the target may say after a prefix, drawn anew for each."""
     sizes = st.integers(2, max_tokens)
-    return sizes.flatmap(lambda tokens: st.lists(exact_pmfs(tokens), min_size=1, max_size=max_pmfs).map(tuple))
+    return sizes.flatmap(cache(lambda tokens: st.lists(exact_pmfs(tokens), min_size=1, max_size=max_pmfs).map(tuple)))
 
 
 def _exact(values: Sequence[int]) -> Pmf:

@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from proofs_check.evidence.entries import Entry, Evidence
+from proofs_check.run import PRELOADED
 from proofs_check.run.ledger import ledger
 from proofs_check.statement.findings import Effort, Finding, Kind
 from simulations.experiments.pools import process_pool
+from spectheory.processes import prepare
 
 Outcome = Literal["proved", "holds", "refuted", "undecided", "failed"]
 
@@ -128,6 +130,7 @@ def verify(
 def workers(count: int) -> Iterator[Executor]:
     """A pool of fresh processes, which share nothing with this one but its files, and do not outlive it."""
     others = set(multiprocessing.active_children())
+    prepare(PRELOADED)
     pool = process_pool(count)
     try:
         yield pool

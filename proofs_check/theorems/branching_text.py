@@ -39,7 +39,7 @@ from spectheory.limits.branching import best_threshold, surprisal_walks, thresho
 from spectheory.prediction import predict
 from spectheory.prediction.one_call import one_call_bound
 from spectheory.prediction.over_prompts import Prompts
-from spectheory.prediction.trace_limits import TextLimit
+from spectheory.prediction.text_limit import TextLimit
 from spectheory.trace import TextInfo, Trace
 from spectheory.verification import TokenVerification
 
@@ -221,7 +221,7 @@ def along_traces(texts: Texts, capacity: int, c: Fraction, crossed: bool = True)
     """B6 of a trace, each half of the prompts with the threshold of the other, and the one-call bound at q = c."""
     trace = trace_of(texts, float(c))
     prompts = Prompts(trace.texts)
-    found = TextLimit(prompts, trace, capacity).at(capacity)
+    found = TextLimit(prompts, trace, [capacity]).at(capacity)
     assert found
     halves = [starts_of(texts[side::2], capacity) for side in (0, 1)]
     chosen = [fitted_threshold(half, capacity) for half in (halves[::-1] if crossed else halves)]
@@ -260,7 +260,7 @@ ENTRIES = (
             "spectheory.limits.branching.threshold_terms",
             "spectheory.limits.branching.best_threshold",
             "spectheory.prediction.trace_limits.Limits",
-            "spectheory.prediction.trace_limits.TextLimit",
+            "spectheory.prediction.text_limit.TextLimit",
         ),
         evidence=(
             proof(

@@ -160,7 +160,7 @@ ENTRIES = (
             simulated(
                 "misses of lists of three, hits by the output's own race, and the output, a draft that lacks a token "
                 "among the pairs",
-                at(("gumbel-list",), (TURNED, LACKING), k=3),
+                at(("gumbel-list", "gumbel-list-dense"), (TURNED, LACKING), k=3),
                 stated("R6", "lossless"),
                 wrong=("with one candidate more", stated("R6", k=lambda k: k + 1)),
             ),

@@ -257,7 +257,7 @@ ENTRIES = (
         calculators=(
             "spectheory.prediction.one_call.call_terms",
             "spectheory.prediction.one_call.one_call_bound",
-            "spectheory.prediction.trace_limits.StartsByPosition",
+            "spectheory.prediction.text_limit.StartsByPosition",
             "spectheory.prediction.over_prompts.Prompts",
         ),
     ),

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from simulations.counts.tally import Tally
-from simulations.experiments.results import HEAD, Results, ResultsError, open_regular, parsed, row_hash
+from simulations.experiments.results import HEAD, Results, ResultsError, arrays_beside, open_regular, parsed, row_hash
 from simulations.experiments.tasks import Task, canonical
 from spectheory.errors import OutputError
 from spectheory.files import lock
@@ -57,10 +57,15 @@ class ResultsWriter:
     def add(self, task: Task, batch: int, tally: Tally) -> None:
         """Append a finished batch; when this returns it is on the disk."""
         if task.id not in self.results.tasks:
-            self._append_row({"row": "task", "id": task.id, "task": task.as_dict()})
+            self._append_row(self._described(task.kept_in(arrays_beside(self.path))))
             self.results.tasks[task.id] = task
         row = {"row": "batch", "id": task.id, "batch": batch, "version": task.version, "tally": tally.as_dict()}
         self._append_row(row)
+
+    @staticmethod
+    def _described(task: Task) -> dict[str, Any]:
+        row = {"row": "task", "id": task.id, "task": task.folded()}
+        return {**row, "arrays": task.arrays_named} if task.arrays_named else row
 
     def _append_row(self, row: dict[str, Any]) -> None:
         self._append(canonical({**row, "hash": row_hash(row)}))

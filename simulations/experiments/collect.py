@@ -15,12 +15,13 @@ from pathlib import Path
 
 from simulations.counts.tally import Tally
 from simulations.experiments.appending import ResultsWriter
-from simulations.experiments.pools import Maker, Pool, processors
+from simulations.experiments.pools import Maker, Pool
 from simulations.experiments.registry import registered
 from simulations.experiments.running import Advance, Progress, Run
 from simulations.experiments.stopping import Stop
 from simulations.experiments.tasks import Task
 from spectheory.errors import SettingError
+from spectheory.processes import processors
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,8 @@ def collect(
         )
     with ResultsWriter(results) as file:
         held = file.results
+        if executor is None:  # processes here read large arrays from their files
+            wanted = [task.kept_in(held.arrays) for task in wanted]
         advances = [Advance(task, rule(task), dict(held.of(task))) for task in wanted]
         tallies = Run(advances, Pool(executor, workers), most, file, progress).finish()
         beside = (remark for task in wanted for remark in held.versions_beside(task))

@@ -2,50 +2,27 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-import threading
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 
 from simulations.counts.tally import Tally
+from simulations.experiments import PRELOADED
 from simulations.experiments.batches import Failure, run_batch
 from simulations.experiments.registry import registered
 from simulations.experiments.tasks import Task
-from spectheory.errors import SettingError, SpectheoryError
+from spectheory.errors import SettingError, WorkerError
+from spectheory.processes import begin, fresh_processes, processors
 
 Maker = Callable[[], Executor]
 
 
-class WorkerError(SpectheoryError):
-    """A batch failed, or workers die again and again."""
-
-
-def processors() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def process_pool(workers: int | None = None) -> ProcessPoolExecutor:
-    """Fresh processes that leave keyboard interrupts to the run, and end with it however it ends."""
+    """Processes that share nothing with this one but its files, leave keyboard interrupts to the run, and end with it
+    however it ends.
+    """
     if workers is not None and workers < 1:
         raise SettingError(f"workers is {workers}", limit="must be >= 1", remedy="leave it out for all processors")
-    spawn = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(workers or processors(), mp_context=spawn, initializer=_begin)
-
-
-def _begin() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    """End a worker when its run is killed; otherwise it would wait for work forever."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+    return ProcessPoolExecutor(workers or processors(), mp_context=fresh_processes(PRELOADED), initializer=begin)
 
 
 class Pool:

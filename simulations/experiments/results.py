@@ -1,7 +1,8 @@
 """Finished batches on disk: one JSON row each, appended whole, checked when read.
 
 The first row says what the file is. A task stands in a row before its batches, so a file explains itself. Every row has
-the hash of what it says. A row counts once its newline is written; a torn row is dropped.
+the hash of what it says. A row counts once its newline is written; a torn row is dropped. Large arrays of a task are
+files of a folder beside it.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ class ResultsError(SpectheoryError):
 
 @dataclass
 class Results:
-    """What a results file holds."""
+    """What a results file holds; large arrays of its tasks are in the folder `arrays`."""
 
+    arrays: Path = field(default_factory=Path)
     tasks: dict[str, Task] = field(default_factory=dict)
     batches: dict[str, dict[int, Tally]] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
@@ -44,13 +46,16 @@ class Results:
         return [
             f"{len(self.of(other))} batches of {task.kind} are of version {other.version}, not {task.version}: ignored"
             for other in self.tasks.values()
-            if other.id != task.id and {**other.as_dict(), "version": task.version} == task.as_dict()
+            if other.id != task.id and {**other.folded(), "version": task.version} == task.folded()
         ]
 
     def _take(self, row: dict[str, Any]) -> str:
         """Take in a row; returns why not, or nothing."""
         if row["row"] == "task":
-            task = Task.from_dict(row["task"])
+            if row.get("arrays"):  # they, and with them the id, are checked where they are read
+                task = Task.from_folded(row["task"], self.arrays, row["id"])
+            else:
+                task = Task.from_dict(row["task"])
             if task.id != row["id"]:
                 return "names a task wrongly"
             self.tasks[task.id] = task
@@ -79,6 +84,11 @@ def read_results(path: Path) -> Results:
         ) from error
 
 
+def arrays_beside(path: Path) -> Path:
+    """The folder of the large arrays of a results file."""
+    return path.with_name(f"{path.name}.arrays")
+
+
 def open_regular(path: Path, flags: int) -> int:
     """Open a regular file; a pipe or a device is refused without waiting for it."""
     file = os.open(path, flags | getattr(os, "O_NONBLOCK", 0), 0o666)
@@ -90,7 +100,7 @@ def open_regular(path: Path, flags: int) -> int:
 
 def parsed(path: Path, content: bytes) -> tuple[Results, int]:
     """What a file holds, and the length of its whole rows."""
-    results = Results()
+    results = Results(arrays_beside(path))
     head, newline, _ = content.partition(b"\n")
     if head != HEAD.encode() if newline else not HEAD.encode().startswith(head):
         raise ResultsError(

@@ -10,18 +10,16 @@ from dataclasses import dataclass, field
 from simulations.counts.tally import Tally
 from simulations.experiments.appending import ResultsWriter
 from simulations.experiments.batches import Failure
-from simulations.experiments.pools import Pool, WorkerError
+from simulations.experiments.pools import Pool
 from simulations.experiments.stopping import Stop
 from simulations.experiments.tasks import Task
-from spectheory.errors import OutputError
+from spectheory.errors import OutputError, WorkerError
+from spectheory.processes import DEATHS, WHY_WORKERS_DIE
 
 Progress = Callable[[Task, Tally], None]
 
 GRACE = 3.0
 """Seconds that running batches have to finish after an interruption."""
-
-DEATHS = 3
-"""A batch that was with the workers in so many breakdowns is not run again."""
 
 
 @dataclass
@@ -137,7 +135,7 @@ class Run:
             raise WorkerError(
                 f"workers died {DEATHS} times with the batches {suspects[:8] or 'yet to come'}",
                 limit="finished batches are kept",
-                remedy='look for lack of memory, or a script that lacks `if __name__ == "__main__":`',
+                remedy=WHY_WORKERS_DIE,
             ) from lost
         self.pool.renew(lost)
 

@@ -25,6 +25,8 @@ def gumbel_list(target: Any, draft: Any, k: int, trials: int, *, state: Words) -
     Clocks :math:`E^{(j)}_y` ~ Exp(1); drafts :math:`X^{(j)} = \arg\min_y E^{(j)}_y/q_y`, j = 1..k; output
     :math:`Y = \arg\min_y \min_j E^{(j)}_y/p_y`: a hit if it is among the drafts. Tokens without probability never win.
 
+    :func:`simulations.kernels.lazy_gumbel_list.lazy_gumbel_list` has the same law without reading every entry.
+
     Draws of a trial, in order: race by race, token by token, one exponential.
 
     Returns array ``[3, V]`` of int: trials by output: row 0 misses, row 1 hits by another race than the one the output

@@ -26,6 +26,7 @@ def recursive_distinct(parameters: dict[str, Any]) -> Iterator[Predicted]:
 
 
 @predicts("gumbel-list")
+@predicts("gumbel-list-dense")
 def gumbel_list(parameters: dict[str, Any]) -> Iterator[Predicted]:
     """Gumbel lists: the exact probability of a miss, the printed bound for hits of the output's own race."""
     given = (parameters["target"], parameters["draft"], parameters["k"])

@@ -108,6 +108,30 @@ class Listed(NamedTuple):
     source: int
 
 
+def lazy_gumbel_list(p: Floats, q: Floats, k: int, stream: Stream) -> tuple[int, int]:
+    """The output of Gumbel list sampling, drawn first, and its hit: 2 by its own race, 1 by another, 0 by none."""
+    output = from_table(p, stream)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        ratios = p / q
+    if ratios[output] == np.inf:
+        return output, 0
+    earliest = stream.exponential() / k
+
+    def draft(until: float) -> int:
+        """The first arrival of a race after what its token's clocks have already lasted; the output if none comes."""
+        now = stream.exponential()
+        while now < until:
+            token = from_table(q, stream)
+            if now > earliest * ratios[token]:
+                return token
+            now += stream.exponential()
+        return output
+
+    if draft(earliest * ratios[output]) == output:
+        return output, 2
+    return output, int(any(draft(np.inf) == output for _ in range(k - 1)))
+
+
 def gumbel_list(p: Floats, q: Floats, k: int, stream: Stream) -> Listed:
     """Gumbel list sampling (rowan2025): k races, a draft from each, one output from all of them."""
     clocks = np.array([[stream.exponential() for _ in p] for _ in range(k)])

@@ -49,15 +49,15 @@ RULES: dict[str, Rule] = {
 
 def asks(scale: Scale) -> tuple[Ask, ...]:
     """Each rule at both pairs: once where ranks are counted, else for every number of candidates."""
-    few, many = scale.pick(200_000, 4_000_000), scale.pick(50_000, 500_000)
+    trials = scale.pick(200_000, 4_000_000)
     made = []
     for name, (target, draft) in PAIRS.items():
         pair = {"target": target, "draft": draft}
-        made += [ask(f"{name} {kind}", kind, {**pair, "max_rank": MOST}, scale, trials=few) for kind in RANKED]
+        made += [ask(f"{name} {kind}", kind, {**pair, "max_rank": MOST}, scale, trials=trials) for kind in RANKED]
         for k in RUNS:
-            made.append(ask(f"{name} k-seq {k}", "k-seq", {**pair, "k": k}, scale, trials=few))
-            made.append(ask(f"{name} gumbel-list {k}", "gumbel-list", {**pair, "k": k}, scale, trials=many))
-        made += [ask(f"{name} {rule}", "single", {**pair, "rule": rule}, scale, trials=few) for rule in SINGLE]
+            made.append(ask(f"{name} k-seq {k}", "k-seq", {**pair, "k": k}, scale, trials=trials))
+            made.append(ask(f"{name} gumbel-list {k}", "gumbel-list", {**pair, "k": k}, scale, trials=trials))
+        made += [ask(f"{name} {rule}", "single", {**pair, "rule": rule}, scale, trials=trials) for rule in SINGLE]
     return tuple(made)
 
 

@@ -16,7 +16,7 @@ from typing import TextIO
 from spectheory.cli.encoding import HANDLER
 from spectheory.cli.interrupts import Interrupted, handled, terminations_interrupt
 from spectheory.cli.statuses import Status
-from spectheory.errors import SpectheoryError
+from spectheory.errors import SpectheoryError, out_of_memory
 
 DEBUG = "SPECTHEORY_DEBUG"
 """Environment variable: where it is set, an internal error prints its traceback."""
@@ -68,7 +68,7 @@ def _failed(error: Exception) -> int:
         except OSError:
             _drop(sys.stdout)
         return _fail(f"{error}: the file system refuses; choose another file or folder", Status.BAD_INPUT)
-    if _out_of_memory(error):
+    if out_of_memory(error):
         return _fail(f"memory is full ({error or 'out of memory'}): ask for less at once", Status.BAD_INPUT)
     if os.environ.get(DEBUG):
         traceback.print_exc()
@@ -77,12 +77,6 @@ def _failed(error: Exception) -> int:
         f"that {DEBUG}=1 prints",
         Status.INTERNAL_ERROR,
     )
-
-
-def _out_of_memory(error: Exception) -> bool:
-    """Whether Python, or torch in one of its two ways, found no memory."""
-    of_torch = type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
-    return isinstance(error, MemoryError) or of_torch
 
 
 def _drop(stream: TextIO) -> None:

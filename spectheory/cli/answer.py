@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -11,26 +12,73 @@ from spectheory.errors import MissingExtraError, load_extra
 from spectheory.files import write_whole
 from spectheory.reports import Report
 from spectheory.reports.render import for_terminal
+from spectheory.reports.table import Drawing, Table
 
 
 def show(
-    report: Report, *, as_json: bool, file: Path | None = None, figures: Callable[[], list[Path]] = lambda: []
+    report: Report,
+    *,
+    as_json: bool,
+    file: Path | None = None,
+    figures: Callable[[], list[Path]] = lambda: [],
+    last: Callable[[], Report] | None = None,
 ) -> None:
-    """Write the report to a file as JSON, with its figures, if a file is named; then print it to stdout.
+    """Write the report to a file as JSON, if one is named; print it to stdout; draw its figures.
 
-    Files come first, so that they are there even if nobody reads the output to its end.
+    `last` is a long last step: the report with further pieces, which are printed below the first ones. Files are all
+    written even if nobody reads the output to its end. One JSON object is printed, when all of it is known.
     """
-    written = _written(report, file, figures) if file else []
-    if as_json:
-        print(_text(report))
-    else:
-        answers.print(report.headline, style="bold", highlight=False, markup=False)
-        for piece in report.pieces:
-            answers.print(for_terminal(piece), highlight=False)
-            _dim(piece.notes)
-        _dim(report.notes)
+    reader = _Reader()
+    if file:
+        _write(report, file)
+    if not as_json:
+        reader.told(lambda: _print(report))
+    elif last is None:
+        reader.told(lambda: print(_text(report)))
+    if not file:
+        reader.stay()
+    written = [file, *figures_beside(figures)] if file else []
+    if last is not None:
+        whole = last()
+        if file:
+            _write(whole, file)
+        further = whole.pieces[len(report.pieces) :]
+        reader.told(lambda: print(_text(whole)) if as_json else _print_pieces(further))
     if written:
         remarks.print(f"written: {', '.join(map(str, written))}", markup=False)
+    reader.stay()
+
+
+class _Reader:
+    """Whoever reads stdout: files are written even if the reader leaves."""
+
+    def __init__(self) -> None:
+        self._left: BrokenPipeError | None = None
+
+    def told(self, say: Callable[[], None]) -> None:
+        """Print at once what `say` prints."""
+        try:
+            say()
+            sys.stdout.flush()
+        except BrokenPipeError as error:
+            self._left = error
+
+    def stay(self) -> None:
+        """End here if the reader left."""
+        if self._left:
+            raise self._left
+
+
+def _print(report: Report) -> None:
+    answers.print(report.headline, style="bold", highlight=False, markup=False)
+    _print_pieces(report.pieces)
+    _dim(report.notes)
+
+
+def _print_pieces(pieces: Sequence[Table | Drawing]) -> None:
+    for piece in pieces:
+        answers.print(for_terminal(piece), highlight=False)
+        _dim(piece.notes)
 
 
 def _text(report: Report) -> str:
@@ -42,10 +90,9 @@ def _dim(lines: Sequence[str]) -> None:
         answers.print(line, style="dim", highlight=False, markup=False)
 
 
-def _written(report: Report, file: Path, figures: Callable[[], list[Path]]) -> list[Path]:
-    """Write the report as JSON, and its figures if matplotlib is installed."""
+def _write(report: Report, file: Path) -> None:
+    """Write the report as JSON."""
     write_whole(file, lambda partial: partial.write_text(_text(report) + "\n"))
-    return [file, *figures_beside(figures)]
 
 
 def figures_beside(write: Callable[[], list[Path]]) -> list[Path]:

@@ -16,6 +16,7 @@ from spectheory.cli.options import (
     ImportOptions,
     JudgeOptions,
     MeasureOptions,
+    MeasuringOptions,
     PairOptions,
     PlanOptions,
     PredictOptions,
@@ -72,9 +73,9 @@ def _parameters(kind: type) -> Iterator[Parameter]:
         yield Parameter(each.name, Parameter.KEYWORD_ONLY, default=default, annotation=hints[each.name])
 
 
-_add("measure", MeasureOptions, PairOptions, TextOptions)
+_add("measure", MeasureOptions, PairOptions, TextOptions, MeasuringOptions)
 _add("import", ImportOptions)
-_add("predict", PredictOptions, PairOptions, TextOptions)
+_add("predict", PredictOptions, PairOptions, TextOptions, MeasuringOptions)
 _add("plan", PlanOptions)
 _add("validate", ValidateOptions, PairOptions)
 _add("judge", JudgeOptions, PairOptions)

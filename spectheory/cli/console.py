@@ -88,6 +88,11 @@ answers = _Answers()
 remarks = _Remarks(stderr=True, soft_wrap=True, highlight=False)
 
 
+def remark(said: str) -> None:
+    """Print a sentence as it is, whatever is in it."""
+    remarks.print(said, markup=False)
+
+
 def ready_folder(folder: Path) -> Path:
     """Make `folder` and check that it can be written, before any work is done for it."""
     probe = folder / ".spectheory-probe"

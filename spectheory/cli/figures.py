@@ -7,11 +7,12 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from spectheory.cli.console import answers, ready_folder, remarks
-from spectheory.cli.inputs import check_seed, in_range
+from spectheory.cli.inputs import MOST_WORKERS, check_seed, in_range
 from spectheory.cli.progress import progress
 from spectheory.cli.simulation_options import FiguresOptions
 from spectheory.cli.statuses import Status
 from spectheory.errors import load_extra
+from spectheory.processes import prepare
 from spectheory.reports import Column, Table
 from spectheory.reports.render import for_terminal
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from simulations.sweeps.base import Sweep
     from simulations.sweeps.making import Made
 
-MOST_WORKERS = 1024
 _COUNTS = (Column("compared"), Column("agree"))
 MOST_SHOWN = 8
 """Disagreements that are named one by one."""
@@ -29,6 +29,10 @@ def run_figures(question: FiguresOptions) -> int:
     """Make or redraw the figures and show what came out."""
     for module, extra in (("numba", "fast"), ("matplotlib", "plots")):
         load_extra(module, extra=extra)
+    from simulations.experiments import PRELOADED
+
+    if not question.redraw:
+        prepare(PRELOADED)
     from simulations.sweeps import sweeps
 
     in_range("--workers", question.workers, MOST_WORKERS)

@@ -19,6 +19,8 @@ from spectheory.files import read_text
 
 Floats = NDArray[np.float64]
 
+MOST_WORKERS = 1024
+"""Processes that a command starts."""
 KINDS = "a .npy, .json or text file of numbers, or plain numbers as 0.5,0.3,0.2"
 """What a pmf may be given as."""
 

@@ -50,7 +50,7 @@ def run_judge(question: JudgeOptions, pair: PairOptions) -> int:
 def _evidence(question: JudgeOptions) -> tuple[list[Trace], CallLog | None, Counters | None]:
     """The files by what they hold: a trace at most, all calls as one log, all totals as one."""
     held = [read_evidence(path) for path in question.files]
-    traces = [each for each in held if isinstance(each, Trace)]
+    traces = [each.held() for each in held if isinstance(each, Trace)]
     logs = [each for each in held if isinstance(each, CallLog)]
     totals = [each for each in held if isinstance(each, Counters)]
     for trace in traces:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from spectheory.cli.console import remarks
 from spectheory.cost import LatencyTable
 from spectheory.deployment import other_machine
-from spectheory.trace.reading import Whole
 
 
-def read_latencies(file: Path, trace: Whole) -> LatencyTable:
-    """The table in a file; of another machine or of other models than the trace's it is used all the same."""
+def read_latencies(file: Path, measured: Mapping[str, Any]) -> LatencyTable:
+    """The table in a file; of another machine or of other models than were measured it is used all the same."""
     table = LatencyTable.read(file)
     machine = other_machine(table.provenance.get("hardware"))
     if machine:
         remarks.print(f"{file} is of another machine: {machine}; speed-ups are for that one", markup=False)
-    others = [who for who in ("target", "draft") if _differ(table.provenance.get(who), trace.provenance.get(who))]
+    others = [who for who in ("target", "draft") if _differ(table.provenance.get(who), measured.get(who))]
     if others:
         named = " and ".join(f"{who} {table.provenance[who].get('name')}" for who in others)
         remarks.print(f"{file} is of other models than the trace: {named}; speed-ups are for those", markup=False)

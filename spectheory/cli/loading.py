@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, replace
+from dataclasses import fields, replace
 from typing import Any
 
 from spectheory.cli.console import remarks
@@ -12,10 +12,10 @@ from spectheory.cli.progress import working
 from spectheory.cost import LatencyTable
 from spectheory.deployment import other_machine
 from spectheory.distributions import Sampling
-from spectheory.measure import MeasureSettings, Model, ModelPair, load_pair
+from spectheory.measure import MeasureSettings, Model, ModelPair
 from spectheory.measure.by_start import depth_of
 from spectheory.measure.threads import use_threads
-from spectheory.pairs import resolve
+from spectheory.pairs.source import PairSource
 
 
 def earlier_threads(tables: Iterable[LatencyTable]) -> int | None:
@@ -40,12 +40,16 @@ def settings_of(text: SampledText, temperature: float = 1.0, **others: Any) -> M
     return replace(made, **others)
 
 
+def source_of(options: PairOptions) -> PairSource:
+    """What another process needs to load the same pair."""
+    return PairSource(**{each.name: getattr(options, each.name) for each in fields(PairSource)})
+
+
 def load_named(options: PairOptions, depth: int | None = None) -> ModelPair:
     """Choose torch's threads and load the pair; of a draft head, check the depth that is asked for."""
-    named = {**asdict(options), "target": resolve(options.target), "draft": resolve(options.draft)}
     with working("loading the models"):
-        threads = use_threads(named.pop("threads"))
-        pair = load_pair(**named)
+        threads = use_threads(options.threads)
+        pair = source_of(options).load()
     for said in (threads, *pair.remarks, *_beyond_training(pair.draft, depth_of(pair.draft, depth))):
         remarks.print(said, markup=False)
     return pair

@@ -6,18 +6,21 @@ import math
 import statistics
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from spectheory.cli.answer import figures_beside
-from spectheory.cli.console import answers, ready_folder, remarks
+from spectheory.cli.console import answers, ready_folder, remark, remarks
 from spectheory.cli.inputs import in_range
 from spectheory.cli.latencies import remark_slower
 from spectheory.cli.loading import earlier_threads, load_named, settings_of
-from spectheory.cli.options import LATENCY_FILE, MOST_TEXTS, MeasureOptions, PairOptions, TextOptions
+from spectheory.cli.options import LATENCY_FILE, MOST_TEXTS, MeasureOptions, MeasuringOptions, PairOptions, TextOptions
 from spectheory.cli.progress import progress, working
+from spectheory.cli.provisional import Brief, Pace, show_briefly
+from spectheory.cli.workers import runner_of
 from spectheory.cost import CostModel, LatencyTable
 from spectheory.drafting import Chain
 from spectheory.errors import SettingError
@@ -30,27 +33,32 @@ from spectheory.measure import (
     Progress,
     compare_with_assisted,
     differences,
-    fingerprint_of_run,
-    measure,
     measure_latency,
     with_loop,
 )
+from spectheory.measure.budget import Budget
+from spectheory.measure.job import Job, job_of
+from spectheory.measure.run import run_job
+from spectheory.measure.runners.tasks import Runner, here
+from spectheory.measure.stages import stages_of
 from spectheory.measure.threads import threads_in_use, use_threads
 from spectheory.pairs import PROMPTS
 from spectheory.plots.measured import write_measured
 from spectheory.prompts import Prompt, read_prompts
+from spectheory.reports.timing import timing_notes
 from spectheory.trace import TRACE_FILE, Trace
 from spectheory.verification import SuffixDrafts
 from spectheory.verification.by_start import deepest
 
 LONGEST_CALL = 64
-CHECK_PROMPTS, CHECK_TOKENS = 24, 96
+CHECK_TOKENS, PLAIN_EVERY = 96, 3
+"""Of the check: tokens of a text, and every how many prompts one is also decoded plainly, for the measured speed-up."""
 
 
-def run_measure(question: MeasureOptions, pair: PairOptions, text: TextOptions) -> None:
+def run_measure(question: MeasureOptions, pair: PairOptions, text: TextOptions, how: MeasuringOptions) -> None:
     """Measure a pair into a folder and say in short what was found."""
     out = ready_folder(question.out)
-    session = Session.load(pair, text)
+    session = Session.load(pair, text, how)
     trace = session.trace(out / TRACE_FILE)
     table = session.latencies(out / LATENCY_FILE, longest=LONGEST_CALL)
     answers.print(
@@ -58,6 +66,8 @@ def run_measure(question: MeasureOptions, pair: PairOptions, text: TextOptions) 
         f"target entropy {trace.columns['target_entropy'].mean():.3f} nats; draft step / target step {table.ratio:.3f}",
         highlight=False,
     )
+    for note in timing_notes(table):
+        remarks.print(note, markup=False)
     written = [out / TRACE_FILE, out / LATENCY_FILE, *figures_beside(lambda: write_measured(trace, table, out))]
     answers.print(f"written: {', '.join(map(str, written))}", highlight=False, markup=False)
 
@@ -80,23 +90,30 @@ class Session:
     pair: ModelPair
     prompts: tuple[Prompt, ...]
     settings: MeasureSettings
+    how: MeasuringOptions
+    budget: Budget
     threads: int | None = None
     """Torch's threads if they were asked for."""
+    runner: Runner = here
+    """Who reads the prompts."""
 
     @classmethod
-    def load(cls, pair: PairOptions, text: TextOptions) -> Session:
+    def load(cls, pair: PairOptions, text: TextOptions, how: MeasuringOptions) -> Session:
         """Check the settings and prompts first, then load the models."""
         in_range("--continuations", text.continuations, MOST_TEXTS)
+        in_range("--batch", how.batch, MOST_TEXTS)
+        budget = Budget(how.latency_width, how.latency_seconds)
         count = 1 if text.given_text else text.continuations
         suffix = SuffixDrafts() if text.suffix else None
         settings = settings_of(text, text.temperature, count=count, given_text=text.given_text, suffix=suffix)
         prompts = read_prompts(text.prompts or PROMPTS)
-        return cls(load_named(pair, text.depth), prompts, settings, pair.threads)
+        runner = runner_of(how, pair, len(prompts))
+        return cls(load_named(pair, text.depth), prompts, settings, how, budget, pair.threads, runner)
 
-    @property
-    def fingerprint(self) -> str:
-        """Hash of everything that decides the trace."""
-        return fingerprint_of_run(self.pair, self.prompts, self.settings)
+    @cached_property
+    def job(self) -> Job:
+        """The measurement, its prompts encoded and checked."""
+        return job_of(self.pair, self.prompts, self.settings)
 
     def require_room(self, longest: int) -> None:
         """Check that a call of `longest` tokens fits the models' window, before anything is measured."""
@@ -114,17 +131,28 @@ class Session:
         room = halfway if self.pair.window is None else self.pair.window - longest
         return max(1, min(halfway, room))
 
-    def trace(self, path: Path) -> Trace:
-        """Measure, or go on with what an earlier run left."""
+    def trace(self, path: Path, *, quick: bool = False, brief: Brief | None = None) -> Trace:
+        """Measure, or go on with what an earlier run left; `brief` says in short what follows from the first stages."""
         with progress() as bar:
             task = bar.add_task("measuring prompts", total=len(self.prompts))
+            pace = Pace()
 
             def show(state: Progress) -> None:
+                pace.at(state)
                 bar.update(task, completed=state.done, total=state.total)
                 if 0 < state.resumed == state.done:
                     bar.console.print(f"resumed: {state.resumed} of {state.total} prompts were finished before")
 
-            return measure(self.pair, self.prompts, self.settings, path, on_progress=show)
+            return run_job(
+                self.job,
+                path,
+                batch=self.how.batch,
+                runner=self.runner,
+                quick=quick,
+                on_progress=show,
+                on_remark=remark,
+                on_stage=show_briefly(bar, pace, brief) if brief else None,
+            )
 
     def latencies(self, path: Path, *, longest: int) -> LatencyTable:
         """The latencies at `path`, measured now if there are none of this pair, machine and context."""
@@ -136,7 +164,12 @@ class Session:
                     with suppress(SettingError):  # there are not so many cores now
                         remarks.print(f"{use_threads(before)}: so it did before")
                 other = differences(
-                    table, self.pair, context=self.context(longest), longest=longest, sampling=self.settings.sampling
+                    table,
+                    self.pair,
+                    context=self.context(longest),
+                    longest=longest,
+                    sampling=self.settings.sampling,
+                    budget=self.budget,
                 )
                 if not other:
                     remarks.print(f"latencies were measured before: remove {path} to measure them again", markup=False)
@@ -153,22 +186,25 @@ class Session:
         """Latencies of passes and of the decoding loop, measured now."""
         sizes = sorted({2**i for i in range(int(math.log2(longest)) + 1)} | {longest})
         with working("measuring latencies"):
-            table = measure_latency(self.pair, context=self.context(longest), tokens=tuple(sizes))
+            table = measure_latency(self.pair, context=self.context(longest), tokens=tuple(sizes), budget=self.budget)
+        sampling, seed = self.settings.sampling, self.settings.seed
         with working("timing the decoding loop"):
-            return with_loop(self.pair, table, sampling=self.settings.sampling, seed=self.settings.seed)
+            return with_loop(self.pair, table, sampling=sampling, seed=seed, budget=self.budget)
 
     def check(self, cost: CostModel | None, ks: tuple[int, ...]) -> list[dict[str, Any]]:
-        """Predicted against counted calls of transformers' assisted generation, and the times of both."""
+        """Predicted against counted calls of transformers' assisted generation, on prompts spread over the file."""
         with progress() as bar:
-            task = bar.add_task("assisted generation")
+            task = bar.add_task("checking against assisted generation")
+            first = sorted(stages_of(len(self.prompts))[0].places)
             records = compare_with_assisted(
                 self.pair,
-                self.prompts[:CHECK_PROMPTS],
+                [self.prompts[place] for place in first],
                 self.settings.sampling,
                 ks=ks,
                 tokens=min(CHECK_TOKENS, self.settings.tokens),
                 seed=self.settings.seed,
                 chat_template=self.settings.chat_template,
+                plain_every=PLAIN_EVERY,
                 on_progress=lambda done, total: bar.update(task, completed=done, total=total),
             )
         return [_as_dict(record, cost) for record in records]

@@ -61,6 +61,17 @@ class TextOptions(SampledText):
     suffix: Annotated[bool, the.SUFFIX] = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class MeasuringOptions:
+    """How the measuring is done: no number depends on it but by rounding."""
+
+    batch: Annotated[int | None, shown(the.BATCH, "as memory allows")] = None
+    workers: Annotated[int | None, shown(the.WORKERS, "none but this process")] = None
+    scheduler: Annotated[str | None, the.SCHEDULER] = None
+    latency_width: Annotated[float, the.LATENCY_WIDTH] = 0.1
+    latency_seconds: Annotated[float, the.LATENCY_SECONDS] = 60.0
+
+
 @dataclass(frozen=True)
 class MeasureOptions:
     """Measure a pair: a trace of texts, and latencies.
@@ -130,6 +141,7 @@ class PredictOptions(Question):
     prefill_token: Annotated[bool, the.PREFILL_TOKEN] = False
     where: Annotated[bool, the.WHERE] = False
     check: Annotated[bool, the.CHECK] = False
+    quick: Annotated[bool, the.QUICK] = False
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ from spectheory.prediction.recorded import check_depth
 from spectheory.prediction.recorded_readings import RecordedReading, recorded_readings
 from spectheory.reports import DeploymentAnswer, deployment_report
 from spectheory.reports.recorded import recorded_notes
-from spectheory.reports.remarks import IN_LOOP, given
+from spectheory.reports.remarks import IN_LOOP, given, sampled_choices
 from spectheory.verification import PathRule, RankRule
 
 LONGEST_CHAIN, LARGEST_TREE = 256, 1024
@@ -219,8 +219,9 @@ def _notes(
         lines.append(f"Measured with min-p, which holds where drafts are verified in these engines: {', '.join(able)}.")
     if any(draft.fact("settings", "sampling", "temperature") == 0 for draft in drafts):
         lines.append("Greedy decoding: every rule accepts the target's first choice alone; trees are left out.")
-    fewest = min(Prompts(draft.trace.texts).count for draft in drafts)
-    return [*lines, *few_prompts(fewest)]
+    prompts = [Prompts(draft.trace.texts) for draft in drafts]
+    chosen_on = min(filter(None, (each.chosen_on for each in prompts)), default=None)
+    return [*lines, *sampled_choices(chosen_on), *few_prompts(min(each.count for each in prompts))]
 
 
 def _paste(engines: Sequence[EngineSettings]) -> None:

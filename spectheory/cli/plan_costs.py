@@ -109,7 +109,7 @@ def cost_of(question: PlanOptions, name: str, trace_file: Path | None, trace: Tr
             limit="a speed-up needs latencies, a ratio or hardware",
             remedy="give --latency, --c, --hardware or --bench",
         )
-    return read_latencies(file, trace)
+    return read_latencies(file, trace.provenance)
 
 
 def _roofline(question: PlanOptions, name: str) -> Roofline:

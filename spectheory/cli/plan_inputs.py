@@ -8,7 +8,14 @@ from pathlib import Path
 
 from spectheory.cli.console import ready_folder, remarks
 from spectheory.cli.inputs import cache_folder
-from spectheory.cli.options import LATENCY_FILE, PairOptions, PlanOptions, TextOptions, recorded_files
+from spectheory.cli.options import (
+    LATENCY_FILE,
+    MeasuringOptions,
+    PairOptions,
+    PlanOptions,
+    TextOptions,
+    recorded_files,
+)
 from spectheory.cli.plan_costs import cost_of, costs_given
 from spectheory.cli.readings import Counts
 from spectheory.cost import ConstantRatio
@@ -77,7 +84,8 @@ def draft_at(name: str, path: Path, question: PlanOptions) -> Draft:
     """One draft with its trace and costs; without a name that of the trace."""
     read = _read(name, path, question)
     assert isinstance(read, Trace), "counts are read elsewhere"
-    trace = replace(read, lists=())  # plans rest on exact predictions alone
+    whole = read.held() if question.stop else read
+    trace = replace(whole, lists=())  # plans rest on exact predictions alone
     recorded = trace.provenance.get("draft")
     file = path.parent.name if path.name == TRACE_FILE else path.stem
     name = name or str(
@@ -99,9 +107,9 @@ def built_in(question: PlanOptions) -> Iterator[Draft]:
 
     longest = max(question.k_max, question.nodes) + 1
     for name in BUILT_IN:
-        session = Session.load(PairOptions(draft=f"{PREFIX}{name}"), TextOptions())
+        session = Session.load(PairOptions(draft=f"{PREFIX}{name}"), TextOptions(), MeasuringOptions())
         session.require_room(longest)
-        folder = question.out / name if question.out else cache_folder() / session.fingerprint
+        folder = question.out / name if question.out else cache_folder() / session.job.fingerprint
         trace = session.trace(ready_folder(folder) / TRACE_FILE)
         if question.hardware is None:
             session.latencies(folder / LATENCY_FILE, longest=longest)

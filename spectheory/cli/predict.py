@@ -1,16 +1,24 @@
-"""``spectheory predict``: find or make the trace, predict, check, show."""
+"""``spectheory predict``: find or make the trace, predict, show, check."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 from spectheory.cli.answer import show
 from spectheory.cli.console import ready_folder, remarks
-from spectheory.cli.inputs import cache_folder
 from spectheory.cli.latencies import read_latencies
-from spectheory.cli.options import LATENCY_FILE, PairOptions, PredictOptions, TextOptions, recorded_at, recorded_files
+from spectheory.cli.options import (
+    LATENCY_FILE,
+    MeasuringOptions,
+    PairOptions,
+    PredictOptions,
+    TextOptions,
+    recorded_at,
+    recorded_files,
+)
 from spectheory.cli.progress import working
 from spectheory.cli.readings import show_readings
 from spectheory.cli.shapes import SWEPT, read_rules, read_shapes, read_stops, tree_sizes, with_ranks
@@ -28,7 +36,9 @@ from spectheory.prediction.grown_trees import grown_rules, measured_shape
 from spectheory.prediction.recorded import check_depth, recorded_rules
 from spectheory.prediction.recorded_readings import recorded_readings
 from spectheory.prediction.shape_calls import BestTree, Wanted
-from spectheory.reports import prediction_report
+from spectheory.reports import Report, prediction_report
+from spectheory.reports.check import Records
+from spectheory.reports.provisional import provisional_report
 from spectheory.trace import TRACE_FILE, Trace, trace_file
 from spectheory.trace.reading import read_files
 from spectheory.verification import GrownMatch, PathRule
@@ -36,54 +46,121 @@ from spectheory.verification.biased import BiasedVerification
 from spectheory.verification.by_start import within
 from spectheory.verification.registry import DEFAULT_RULES
 
-if TYPE_CHECKING:
-    from spectheory.cli.measure import Session
-
-CHECKED_K = (1, 3, 5)
 LONGEST_CHAIN = 1024
 
 
-def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions) -> None:
+def run_predict(question: PredictOptions, pair: PairOptions, text: TextOptions, how: MeasuringOptions) -> None:
     """Answer the question and show the answer."""
-    _validate(question, pair, text)
+    _validate(question, pair, text, how)
     rules = read_rules(question.rule)
     read_shapes(question.shape or (), question.k_max)
-    stops, swept = read_stops(question.stop)
+    read_stops(question.stop)
     for share in question.bias or ():
         BiasedVerification(share)
+    if question.c is not None:
+        ConstantRatio(question.c)
+    if question.latency:
+        LatencyTable.read(question.latency)
     if question.out:
         ready_folder(question.out)
     files = recorded_files(question)
     found = read_files(files) if files else None
     if found is not None and not isinstance(found, Trace):
         return show_readings(question, {files[0].name: (files[0], found)}, "prediction")
-    trace, passes, session = _evidence(question, pair, text, found)
+    if found is None:
+        return _measured(question, pair, text, how, rules)
+    if question.where or question.stop or question.bias:
+        found = found.held()
+    beside = trace_file(files[0]).with_name(LATENCY_FILE)
+    passes: CostModel | None = ConstantRatio(question.c) if question.c is not None else None
+    if passes is None and (question.latency or beside.exists()):
+        passes = read_latencies(question.latency or beside, found.provenance)
+    _show(question, pair, rules, found, passes)
+
+
+def _measured(
+    question: PredictOptions,
+    pair: PairOptions,
+    text: TextOptions,
+    how: MeasuringOptions,
+    rules: Sequence[PathRule] | None,
+) -> None:
+    """Measure first: latencies, then the prompts; the check is the last step."""
+    from spectheory.cli.measured import CHECKED_K, costs, opened
+
+    session, folder = opened(question, pair, text, how)
+    passes = costs(question, session, folder)
+
+    def brief(trace: Trace, seconds: float | None) -> Report:
+        said: list[str] = []
+        shapes = _shapes(question, trace)
+        answer = _answer(question, trace, _cost(question, passes), rules, shapes, said, trees=False)
+        return provisional_report(answer, seconds=seconds, trees_follow=shapes is None)
+
+    trace = session.trace(folder / TRACE_FILE, quick=question.quick, brief=brief)
+    check = partial(session.check, passes, CHECKED_K) if question.check else None
+    _show(question, pair, rules, trace, passes, check)
+
+
+def _show(
+    question: PredictOptions,
+    pair: PairOptions,
+    rules: Sequence[PathRule] | None,
+    trace: Trace,
+    passes: CostModel | None,
+    check: Callable[[], Records] | None = None,
+) -> None:
+    """Everything that is asked of a trace."""
+    stops, swept = read_stops(question.stop)
+    cost = _cost(question, passes)
+    said: list[str] = []
+    adaptive: list[AdaptiveWorth] = []
+    with working("predicting"):
+        answer = _answer(question, trace, cost, rules, _shapes(question, trace), said)
+        if stops or swept:
+            answer, adaptive = with_stops(question, trace, cost, rules, answer)
+        biased = _bias(question, trace, cost, answer)
+    deepest = within(trace.columns, question.k_max)
+    if deepest < question.k_max:
+        said.append(f"the trace records the draft to depth {deepest}: no chain or tree is deeper")
+    for line in said:
+        remarks.print(line, markup=False)
+    report = partial(
+        prediction_report,
+        answer,
+        in_loop=isinstance(cost, LoopedTable),
+        bias=biased,
+        recorded=tuple(recorded_readings(trace, question.k_max, prefill_emits_token=question.prefill_token)),
+        adaptive=adaptive,
+        latencies=passes if isinstance(passes, LatencyTable) else None,
+    )
+    if question.where:
+        return show_where(question, pair, trace, answer, report, check)
+    out = question.out
+    show(
+        report(),
+        as_json=question.json,
+        file=out / "prediction.json" if out else None,
+        figures=lambda: write_figures(answer, out) if out else [],
+        last=None if check is None else lambda: report(check=check()),
+    )
+
+
+def _shapes(question: PredictOptions, trace: Trace) -> list[Wanted] | None:
+    """The shapes asked for, no deeper than the trace records the draft."""
+    deepest = within(trace.columns, question.k_max)
+    return read_shapes(question.shape, question.k_max, deepest) if question.shape else None
+
+
+def _cost(question: PredictOptions, passes: CostModel | None) -> CostModel | None:
+    """The costs of a call: those of the passes, with the loop around them if it was timed and is asked for."""
     if question.passes_alone and not isinstance(passes, LatencyTable):
         raise SettingError(
             "--passes-alone is given without latencies",
             limit="it says how measured latencies count",
             remedy="leave it out, or give --latency",
         )
-    deepest = within(trace.columns, question.k_max)
-    shapes = read_shapes(question.shape, question.k_max, deepest) if question.shape else None
-    cost = passes.looped if isinstance(passes, LatencyTable) and not question.passes_alone else passes
-    adaptive: list[AdaptiveWorth] = []
-    with working("predicting"):
-        answer = _answer(question, trace, cost, rules, shapes)
-        if stops or swept:
-            answer, adaptive = with_stops(question, trace, cost, rules, answer)
-        biased = _bias(question, trace, cost, answer)
-    if deepest < question.k_max:
-        remarks.print(f"the trace records the draft to depth {deepest}: no chain or tree is deeper", markup=False)
-    check = session.check(passes, CHECKED_K) if session and question.check else None
-    readings = tuple(recorded_readings(trace, question.k_max, prefill_emits_token=question.prefill_token))
-    in_loop = isinstance(cost, LoopedTable)
-    report = prediction_report(answer, in_loop=in_loop, bias=biased, check=check, recorded=readings, adaptive=adaptive)
-    if question.where:
-        return show_where(question, pair, trace, answer, report)
-    out = question.out
-    file = out / "prediction.json" if out else None
-    show(report, as_json=question.json, file=file, figures=lambda: write_figures(answer, out) if out else [])
+    return passes.looped if isinstance(passes, LatencyTable) and not question.passes_alone else passes
 
 
 def _answer(
@@ -92,8 +169,14 @@ def _answer(
     cost: CostModel | None,
     rules: Sequence[PathRule] | None,
     shapes: Sequence[Wanted] | None,
+    said: list[str],
+    *,
+    trees: bool = True,
 ) -> Plan:
-    """Every rule with every shape asked for; without shapes chains, and trees for the rules whose ranks are known."""
+    """Every rule with every shape asked for; without shapes chains, and trees for the rules whose ranks are known.
+
+    What is left out is `said`.
+    """
     settings = {"prefill_emits_token": question.prefill_token}
     if shapes is None and rules == [GrownMatch()]:
         shapes = [measured_shape(trace)]
@@ -109,18 +192,20 @@ def _answer(
             raise
         cost = None  # latencies of shorter calls: tokens are known all the same
         answer = plan(trace, cost, rules=rules, shapes=chains, **settings)
-        remarks.print(f"speed-ups are left out: {error}, or give --c", markup=False)
+        said.append(f"speed-ups are left out: {error}, or give --c")
     if bounded := [rule for rule in DEFAULT_RULES if rules is None and by_lists(rule, trace)]:
         answer += plan(trace, cost, rules=bounded, shapes=chains, **settings)
+    if not trees:
+        return answer
     searched: list[Wanted] = [BestTree(k) for k in tree_sizes(question.k_max)]
     grown = grown_rules(trace) if rules is None or GrownMatch() in rules else []
-    for of_trees, trees in ((with_ranks(trace, rules), searched), (grown, [measured_shape(trace)] if grown else [])):
+    for of_trees, wanted in ((with_ranks(trace, rules), searched), (grown, [measured_shape(trace)] if grown else [])):
         if not of_trees:
             continue
         try:
-            answer += plan(trace, cost, rules=of_trees, shapes=trees, **settings)
+            answer += plan(trace, cost, rules=of_trees, shapes=wanted, **settings)
         except SettingError as error:  # latencies of chains alone
-            remarks.print(f"trees are left out: {error}", markup=False)
+            said.append(f"trees are left out: {error}")
     return answer
 
 
@@ -133,19 +218,25 @@ def _bias(question: PredictOptions, trace: Trace, cost: CostModel | None, answer
     return bias_tradeoff(trace, k, question.bias, cost)
 
 
-def _validate(question: PredictOptions, pair: PairOptions, text: TextOptions) -> None:
+def _validate(question: PredictOptions, pair: PairOptions, text: TextOptions, how: MeasuringOptions) -> None:
     if not 1 <= question.k_max <= LONGEST_CHAIN:
         raise SettingError(
             f"--k-max is {question.k_max}", limit=f"must be >= 1 and <= {LONGEST_CHAIN}", remedy="16 is the default"
         )
     recorded = recorded_at(question)
     measured = replace(pair, target=PairOptions.target) if question.where else pair  # it names the tokens of a trace
-    idle = _changed(measured, PairOptions()) + _changed(text, TextOptions())
+    idle = [*_changed(measured, PairOptions()), *_changed(text, TextOptions()), *_changed(how, MeasuringOptions())]
     if recorded and idle:
         raise SettingError(
             f"{', '.join(idle)} given with a recorded trace",
             limit="they only affect measuring, and this trace is already recorded",
             remedy="leave them out, or measure again",
+        )
+    if question.quick and recorded:
+        raise SettingError(
+            "--quick is given with a recorded trace",
+            limit="it says how much is measured, and this trace is already recorded",
+            remedy="leave it out",
         )
     if question.check and recorded:
         raise SettingError(
@@ -172,30 +263,3 @@ def _changed(options: Any, defaults: Any) -> list[str]:
     """The options that differ from their defaults, as they are written on the command line."""
     given, default = asdict(options), asdict(defaults)
     return [f"--{name.replace('_', '-')}" for name in given if given[name] != default[name]]
-
-
-def _evidence(
-    question: PredictOptions, pair: PairOptions, text: TextOptions, recorded: Trace | None
-) -> tuple[Trace, CostModel | None, Session | None]:
-    """The trace to predict from, the cost model, and the loaded pair if there is one."""
-    cost: CostModel | None = ConstantRatio(question.c) if question.c is not None else None
-    if recorded:
-        beside = trace_file(recorded_files(question)[0]).with_name(LATENCY_FILE)
-        if cost is None and (question.latency or beside.exists()):
-            cost = read_latencies(question.latency or beside, recorded)
-        return recorded, cost, None
-    from spectheory.cli.measure import Session
-    from spectheory.measure.assisted import check_draft
-
-    session = Session.load(pair, text)
-    if question.check:
-        check_draft(session.pair)
-    longest = max([question.k_max, *(CHECKED_K if question.check else ())]) + 1
-    session.require_room(longest)
-    folder = question.out or cache_folder() / session.fingerprint
-    trace = session.trace(ready_folder(folder) / TRACE_FILE)
-    if question.latency:
-        cost = read_latencies(question.latency, trace)
-    if cost is None:
-        cost = session.latencies(folder / LATENCY_FILE, longest=longest)
-    return trace, cost, session

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 
+from rich.console import RenderableType
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, Task, TextColumn, TimeRemainingColumn
 
@@ -16,10 +17,25 @@ EVERY = 10.0
 """Seconds between two lines."""
 
 
+class Bar(Progress):
+    """A progress bar with something above it, which goes when the bar goes."""
+
+    above: RenderableType | None = None
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """What stands above, then the bar."""
+        return [*([self.above] if self.above else []), *super().get_renderables()]
+
+    def put(self, above: RenderableType) -> None:
+        """Replace what stands above the bar."""
+        self.above = above
+        self.refresh()
+
+
 @contextmanager
-def progress() -> Iterator[Progress]:
+def progress() -> Iterator[Bar]:
     """A progress bar on stderr; a line every :data:`EVERY` seconds where that is no terminal."""
-    bar = Progress(
+    bar = Bar(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),

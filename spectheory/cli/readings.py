@@ -57,5 +57,5 @@ def _cost(question: Question, path: Path, counts: Counts) -> CostModel | None:
     beside = evidence_file(path).with_name(LATENCY_FILE)
     if not (question.latency or beside.exists()):
         return None
-    table: LatencyTable = read_latencies(question.latency or beside, counts)
+    table: LatencyTable = read_latencies(question.latency or beside, counts.provenance)
     return table if question.passes_alone else table.looped

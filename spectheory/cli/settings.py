@@ -75,12 +75,12 @@ def _pair(question: SettingOptions) -> Parameters:
         if len(each) != 1:
             raise ShapeError(f"--{name}-pmf has {len(each)} rows", limit="one position", remedy="pass one pmf")
     _same_size(rows["target"].shape, rows["draft"].shape)
-    return {name: each[0].tolist() for name, each in rows.items()}
+    return {name: each[0] for name, each in rows.items()}
 
 
 def _rows(question: SettingOptions) -> Parameters:
     """Pmfs of several positions."""
-    return {name: rows.tolist() for name, rows in _pmfs(question).items()}
+    return dict(_pmfs(question))
 
 
 def _chains(question: SettingOptions) -> Parameters:
@@ -243,6 +243,7 @@ _POSITION = ("target_pmf", "draft_pmf")
 _CHAIN = (*_POSITION, "initial", "length")
 
 _LIST = Setting((*_POSITION, "max_rank"), (_ranks,), 50_000)
+_GUMBEL = Setting((*_POSITION, "k"), (_pair, _number("k", usual.K)), 50_000)
 _TEXT = Setting((*_CHAIN, "k"), (_chains, _number("k", usual.K)), 10_000)
 
 SETTINGS: dict[str, Setting] = {
@@ -251,7 +252,8 @@ SETTINGS: dict[str, Setting] = {
     "poisson": _LIST,
     "recursive": _LIST,
     "recursive-distinct": _LIST,
-    "gumbel-list": Setting((*_POSITION, "k"), (_pair, _number("k", usual.K)), 50_000),
+    "gumbel-list": _GUMBEL,
+    "gumbel-list-dense": _GUMBEL,
     "single": Setting((*_POSITION, "rule"), (_pair, _rule(_single_rules)), 50_000),
     "biased": Setting((*_POSITION, "bias", "recovery"), (_biased,), 50_000),
     "tree": Setting(("rank_pmf", "shape", "k"), (_rank_law, _tree), 50_000),

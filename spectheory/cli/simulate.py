@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from spectheory.cli.console import answers, ready_folder, remarks
-from spectheory.cli.inputs import check_seed, in_range
+from spectheory.cli.inputs import MOST_WORKERS, check_seed, in_range
 from spectheory.cli.interrupts import Interrupted, interruptible
 from spectheory.cli.progress import progress
 from spectheory.cli.settings import SETTINGS, Setting
@@ -14,6 +14,7 @@ from spectheory.cli.simulation_options import RunOptions, SettingOptions
 from spectheory.cli.statuses import Status
 from spectheory.errors import SettingError, load_extra
 from spectheory.intervals import Interval
+from spectheory.processes import prepare
 from spectheory.reports import Column, Table
 from spectheory.reports.render import for_terminal
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from simulations.verdicts.judging import Verdict
     from simulations.verdicts.predictions import Comparison
 
-MOST_TRIALS, MOST_WORKERS = 10**12, 1024
+MOST_TRIALS = 10**12
 LEAST_ALARM = 1e-100
 MOST_ROWS = 8
 """Comparisons of one statement that are shown; the others in a line."""
@@ -49,6 +50,9 @@ def _simulated(question: SettingOptions, run: RunOptions) -> int:
     setting = _setting(question.kind)
     load_extra("numba", extra="fast")
     _check(run)
+    from simulations.experiments import PRELOADED
+
+    prepare(PRELOADED)  # beside the theory, which is worked out first
     if run.out is not None:
         ready_folder(run.out)
     verdict = _judged(question, setting, run)

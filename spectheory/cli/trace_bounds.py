@@ -13,12 +13,14 @@ from spectheory.errors import TraceError
 from spectheory.limits import StepLaw, renewal_bound
 from spectheory.limits.claims import BRANCHING_FORMS, IID_CHANNEL, ONE_CALL, TEXT, LimitClaim, several_chains
 from spectheory.limits.text import MOST_WALK
+from spectheory.prediction.means import MeanLaws
 from spectheory.prediction.one_call import one_call_bound
 from spectheory.prediction.over_prompts import Prompts, few_prompts
-from spectheory.prediction.trace_limits import Limits, TextLimit
+from spectheory.prediction.text_limit import TextLimit
+from spectheory.prediction.trace_limits import Limits
 from spectheory.reports import BoundsAnswer
 from spectheory.reports.bounds import DETERMINISTIC, SAMPLED
-from spectheory.reports.remarks import origin
+from spectheory.reports.remarks import origin, sampled_choices
 from spectheory.trace import GIVEN_TEXT, RECORDED_RANKS, Trace
 from spectheory.verification import Columns, RankRule
 from spectheory.verification.registry import all_rules
@@ -80,13 +82,13 @@ def _measured(trace: Trace, nodes: list[int], chains: Sequence[int]) -> tuple[di
     if not served:
         return {}, notes
     prompts = Prompts(trace.texts)
-    text = TextLimit(prompts, trace, max(served))
+    text = TextLimit(prompts, trace, served)
     calls = {number: one_call_bound(prompts, trace, served, chains=number) for number in (1, *chains)}
     keys = {1: ONE_CALL.key, **{number: several_chains(number).key for number in chains}}
     found: dict[int, Cells] = {
         k: {TEXT.key: text.at(k), **{keys[number]: calls[number].get(k) for number in calls}} for k in served
     }
-    return found, [*notes, *few_prompts(prompts.count)]
+    return found, [*notes, *sampled_choices(prompts.chosen_on), *few_prompts(prompts.count)]
 
 
 def _with_ranks() -> list[RankRule]:
@@ -127,4 +129,4 @@ def _channel(rule: RankRule, trace: Trace, capacity: int) -> float | None:
         rule.rank_law(trace.columns, 2)
     except TraceError:
         return None
-    return Limits().of(rule, Chain(capacity), trace).iid_channel
+    return Limits().of(rule, Chain(capacity), MeanLaws(trace)).iid_channel

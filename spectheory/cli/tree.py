@@ -15,11 +15,13 @@ from spectheory.drafting import Chain, Tree, expected_tokens, node_weights, opti
 from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from spectheory.limits import tunstall_bound
-from spectheory.prediction.cross_fit import PARTS, cross_fitted
-from spectheory.prediction.over_prompts import Prompts, few_prompts, ratio
+from spectheory.prediction.call_system import tokens_left
+from spectheory.prediction.cross_fit import cross_fitted
+from spectheory.prediction.means import MeanLaws
+from spectheory.prediction.over_prompts import PARTS, Prompts, few_prompts, ratio
 from spectheory.prediction.path_laws import PathLaws
-from spectheory.prediction.paths import calls_of_tree, tokens_left, tree_survival, visits_of
-from spectheory.prediction.shape_calls import searched_laws
+from spectheory.prediction.paths import calls_of_tree, tree_survival, visits_of
+from spectheory.prediction.searched_trees import searched_laws
 from spectheory.prediction.trace_limits import Limits
 from spectheory.prediction.tree_search import FoundTree, text_tree
 from spectheory.reports import TreeAnswer, tree_report
@@ -171,7 +173,7 @@ def of_trace(trace: Trace, rule: RankRule, question: TreeOptions) -> TreeAnswer:
         tree=tree,
         weights=texts.weights(tree),
         tokens_per_call=best,
-        channel=Limits().of(rule, tree, trace).iid_channel,
+        channel=Limits().of(rule, tree, MeanLaws(trace)).iid_channel,
         others=others,
         facts={"rule": rule.name, "texts": len(trace.texts), "positions": len(trace)},
         notes=_notes(trace, rule, prompts.count, chain, question),

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spectheory.cli.console import answers, ready_folder, remarks
-from spectheory.cli.inputs import in_range, one_source
+from spectheory.cli.inputs import MOST_WORKERS, in_range, one_source
 from spectheory.cli.progress import progress, working
 from spectheory.cli.statuses import Status
 from spectheory.cli.theory_options import VerifyOptions
 from spectheory.errors import SettingError, load_extra
 from spectheory.files import read_text
+from spectheory.processes import prepare
 
 if TYPE_CHECKING:
     from proofs_check.run.report import Report
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from proofs_check.statement.claims import Claim
     from proofs_check.statement.findings import Effort, Kind
 
-MOST_WORKERS = 1024
 RECORD = "checks.jsonl"
 """Finished checks, in the folder of --out."""
 DETAILED = 4
@@ -45,6 +45,9 @@ def run_verify(question: VerifyOptions) -> int:
 
 
 def _run_ledger(question: VerifyOptions, effort: Effort) -> int:
+    from proofs_check.run import PRELOADED
+
+    prepare(PRELOADED)  # beside this process, which loads the same
     from proofs_check.run.ledger import select
     from proofs_check.run.report import Report
     from proofs_check.run.verify import evidence_of, keys_of

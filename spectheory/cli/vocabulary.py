@@ -133,7 +133,9 @@ DRAFT_ARCHITECTURE = option(
 PEAK = option("--peak", "TYPE", ROOFLINE, "The type computed in, bf16 or fp8.")
 WEIGHT_BYTES = option("--weight-bytes", "BYTES", ROOFLINE, "Bytes per weight as served.")
 OVERHEAD = option("--overhead", "SECONDS", ROOFLINE, "Fixed time added to each pass.")
-BATCH = option("--batch", "INT", ROOFLINE, "Sequences decoded together; the plan is for the first.")
+BATCH = option(
+    "--batch", "INT", RUN, "Sequences decoded together: prompts measured, or those of a plan, which is for the first."
+)
 CONTEXT = option("--context", "INT", ROOFLINE, "Cached tokens of a sequence; the plan is for the first.")
 
 TARGET = option("--target", "MODEL", PAIR, "Target model: local folder, hub id, or builtin:target.")
@@ -162,6 +164,12 @@ GROW = option(
     "Also grow a tree from the draft's confidences at every token, as 16x4x5: the 16 most confident nodes of 5 passes, "
     "4 tokens below each node that is read.",
 )
+SCHEDULER = option("--scheduler", "ADDRESS", RUN, "A Dask scheduler whose workers read the prompts.")
+LATENCY_WIDTH = option(
+    "--latency-width", "SHARE", RUN, "Measure passes until their 95% intervals are this narrow, relative to the value."
+)
+LATENCY_SECONDS = option("--latency-seconds", "SECONDS", RUN, "The most that measuring passes and loop may take.")
+QUICK = option("--quick", "", RUN, "Stop at the provisional answer, after the first prompts.")
 CHUNK = option("--chunk", "INT", TEXT, "Positions whose logits are in memory at a time.")
 
 ENGINE = option(

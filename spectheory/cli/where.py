@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from spectheory.cli.answer import show
@@ -14,20 +15,33 @@ from spectheory.prediction import Plan
 from spectheory.prediction.over_prompts import few_prompts
 from spectheory.prediction.where import settings_of, where
 from spectheory.reports import Report
+from spectheory.reports.check import Records
 from spectheory.reports.where import where_report
 from spectheory.trace import SOURCES, Trace
 from spectheory.trace.strings import TOKENIZER_FILE, TokenStrings
 
 
-def show_where(question: PredictOptions, pair: PairOptions, trace: Trace, answer: Plan, report: Report) -> None:
+def show_where(
+    question: PredictOptions,
+    pair: PairOptions,
+    trace: Trace,
+    answer: Plan,
+    report: Callable[..., Report],
+    check: Callable[[], Records] | None,
+) -> None:
     """The tables of the best settings of a plan; its own answer stays in the JSON."""
     strings = _strings(trace, None if pair.target == PairOptions().target else pair.target)
     chosen = settings_of(answer, all_rules=bool(question.rule))
     found = [where(trace, *each, strings, prefill_emits_token=question.prefill_token) for each in chosen]
-    shown = where_report(found, report.content, few_prompts(answer.prompts))
+    few = few_prompts(answer.prompts)
     out = question.out
-    file = out / "prediction.json" if out else None
-    show(shown, as_json=question.json, file=file, figures=lambda: write_where(found, out) if out else [])
+    show(
+        where_report(found, report().content, few),
+        as_json=question.json,
+        file=out / "prediction.json" if out else None,
+        figures=lambda: write_where(found, out) if out else [],
+        last=None if check is None else lambda: where_report(found, report(check=check()).content, few),
+    )
 
 
 def _strings(trace: Trace, target: str | None) -> TokenStrings | None:

@@ -21,6 +21,8 @@ from spectheory.intervals import Interval, weakest
 
 LATENCY_SCHEMA = 2
 """Tables of schema 1 are also read, unless their passes are wrong (:func:`_copied_outputs`)."""
+PASS_ROUNDS, LOOP_ROUNDS = "pass_rounds", "loop_rounds"
+"""Keys of a table's provenance: how the rounds of passes and of the decoding loop ended."""
 
 
 @dataclass(frozen=True)
@@ -109,8 +111,8 @@ class LatencyTable(PassCost):
     def slower_on_fewer(self) -> tuple[tuple[str, int], ...]:
         """Passes (model, m) that took longer than the model's pass on 2 m tokens; their 95% intervals do not overlap.
 
-        For two independent passes of equal time the chance of this is 0.002 (40 rounds), and 0.025 for the target's
-        pass on one token, which is the unit and has no interval.
+        For two independent passes of equal time, measured equally often, the chance of this is below 0.002, and 0.025
+        for the target's pass on one token, which is the unit and has no interval.
         """
         return tuple(
             (model, m)

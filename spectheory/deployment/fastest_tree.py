@@ -7,8 +7,12 @@ from collections.abc import Callable
 from spectheory.cost import CostModel
 from spectheory.drafting import Shape, Tree
 from spectheory.errors import SettingError
-from spectheory.prediction.shape_calls import BestTree, scored_parts
+from spectheory.prediction.best_tree import BestTree
+from spectheory.prediction.block_calls import columns_of
+from spectheory.prediction.over_prompts import Prompts
+from spectheory.prediction.searched_trees import scored_parts
 from spectheory.trace import Trace
+from spectheory.trace.sample import of_texts, spread
 from spectheory.verification import RankRule
 from spectheory.verification.by_start import within
 
@@ -30,8 +34,9 @@ def fastest_tree(
 
     A tree of n nodes and depth d costs d draft passes and a target pass on n + 1 tokens, so the tree that saves the
     most calls is seldom the fastest. Sizes 2, 4, 8, ... up to `nodes` and some depths are tried first, then neighbours
-    of the best while the speed-up grows. Trees are scored on other prompts than those they were found on. Optimality is
-    not guaranteed. `drafted_as` is the shape that an engine drafts for a tree, if its passes are not the tree's own.
+    of the best while the speed-up grows. Trees are scored on other prompts than those they were found on; both are a
+    sample of a large trace's texts. Optimality is not guaranteed. `drafted_as` is the shape that an engine drafts for
+    a tree, if its passes are not the tree's own.
     The result is smaller than a chain in depth; None if `nodes` is below 2 or the cost knows no such pass.
 
     Examples
@@ -49,6 +54,8 @@ def fastest_tree(
     """
     tried: dict[Setting, float] = {}
     deepest = within(trace.columns, nodes)
+    chosen = spread(trace.lengths, Prompts(trace.texts).folds(_HALVES))
+    trace = of_texts(trace, chosen, columns_of(rule, [], trace.columns))
 
     def gain(setting: Setting) -> float:
         size, depth = setting

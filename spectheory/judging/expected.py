@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from spectheory.judging.comparison import CERTAIN, Comparison
 from spectheory.judging.counting import Counted, Counting
+from spectheory.prediction.call_system import tokens_left
 from spectheory.prediction.law import laws_of_counts, log_moments, tails, trimmed
-from spectheory.prediction.paths import TextSums, sums_of_texts, tokens_left
+from spectheory.prediction.paths import TextSums, sums_of_texts
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -50,4 +50,4 @@ def scratch(name: str, size: int, dtype: Any = np.float64) -> NDArray[Any]:
     if array is None or array.size < size:
         array = np.empty(size, dtype=dtype)
         setattr(_held, name, array)
-    return cast(NDArray[Any], array[:size])
+    return cast("NDArray[Any]", array[:size])

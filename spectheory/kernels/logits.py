@@ -51,9 +51,9 @@ def sums_of_logits(
     )
 
 
-def exponentials(values: Floats) -> Floats:
-    """The kernels' exp of each value <= 0."""
-    found = np.empty_like(values)
+def exponentials(values: Floats, found: Floats | None = None) -> Floats:
+    """The kernels' exp of each value <= 0, written to `found` where it is given."""
+    found = np.empty_like(values) if found is None else found
     _exponentials(values, found)
     return found
 
@@ -79,6 +79,15 @@ def _exponentials(values: Floats, found: Floats) -> None:
 @compiled_in_any_order
 def _plus(total: float, term: float) -> float:
     return total + term
+
+
+@compiled
+def sum_of_exponentials(logits: NDArray[np.floating], best: float, warmth: float) -> float:
+    """Sum of exp((x - best) / warmth) over logits x with maximum `best`."""
+    total = 0.0
+    for i in range(logits.size):
+        total = _plus(total, _exp((logits[i] - best) / warmth))
+    return total
 
 
 @compiled

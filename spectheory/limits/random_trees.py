@@ -41,12 +41,12 @@ def random_tree_value(
     >>> value.low < 0.75 < value.high  # the larger of U and 1 - U
     True
     """
-    from scipy.stats import t as student
+    from scipy.special import stdtrit
 
     whole("trees", trees, least=2, remedy="an interval needs two trees or more")
     tokens = random_tree_totals(sample_pmf, capacity, trees, rng=rng)[:, -1]
     mean = float(tokens.mean())
-    width = float(student.ppf((1 + CONFIDENCE) / 2, trees - 1) * tokens.std(ddof=1)) / math.sqrt(trees)
+    width = float(stdtrit(trees - 1, (1 + CONFIDENCE) / 2) * tokens.std(ddof=1)) / math.sqrt(trees)
     return Interval(max(mean - width, 0.0), mean, max(min(mean + width, capacity), mean), "statistical")
 
 

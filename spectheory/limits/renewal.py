@@ -195,7 +195,7 @@ def _influence(step: Floats, at: int, form: RenewalForm, grid: float) -> Floats:
 
 def _sampling_error(law: StepLaw, influence: Floats, grid: float) -> float:
     """Half the width of the 95% interval from the influence of each independent draw."""
-    from scipy.stats import t as student
+    from scipy.special import stdtrit
 
     known, draw = np.unique(np.asarray(law.draws), return_inverse=True)
     if len(known) < 2:
@@ -207,4 +207,4 @@ def _sampling_error(law: StepLaw, influence: Floats, grid: float) -> float:
     centred = law.weights * (value - law.weights @ value)
     per_draw = np.bincount(draw, centred)
     spread = math.sqrt(len(known) / (len(known) - 1) * float(per_draw @ per_draw))
-    return float(student.ppf((1 + CONFIDENCE) / 2, len(known) - 1)) * spread
+    return float(stdtrit(len(known) - 1, (1 + CONFIDENCE) / 2)) * spread

@@ -16,21 +16,26 @@ What holds for every function of this package:
 - SettingError: a setting out of range. TextError: a prompt or text that is missing, impossible or too long for the
   models' window. ModelError: a model that cannot be used, or a device that runs out of memory. LogitsError: a row of
   logits without a pmf (a NaN, +inf, or nothing but -inf), with its index. TraceError: files of another run.
-  OutputError: files that cannot be written, or that another run is writing.
+  OutputError: files that cannot be written, or that another run is writing. WorkerError: workers that die
+  again and again, or a scheduler that is lost.
 """
 
 from spectheory.measure import _extra  # noqa: F401  imported first: it names the extra that is missing
 from spectheory.measure.assisted import Generated, count_assisted_calls, generate_plain
+from spectheory.measure.columns.statistics import position_statistics
 from spectheory.measure.comparison import AssistedComparison, compare_with_assisted, predict_calls
 from spectheory.measure.decoders import Decoded, HeaviestTree, Method, decode
 from spectheory.measure.forward import teacher_forced
+from spectheory.measure.job import fingerprint_of_run
 from spectheory.measure.latency import measure_latency
 from spectheory.measure.load import load_pair
 from spectheory.measure.loop_time import differences, with_loop
 from spectheory.measure.pair import Model, ModelPair
-from spectheory.measure.run import MeasureSettings, Progress, fingerprint_of_run, measure
+from spectheory.measure.run import Progress, measure
+from spectheory.measure.runners.cluster import dask_workers
+from spectheory.measure.runners.local import local_workers
 from spectheory.measure.sampling import sample_continuations
-from spectheory.measure.statistics import position_statistics
+from spectheory.measure.settings import MeasureSettings
 
 __all__ = [
     "AssistedComparison",
@@ -44,11 +49,13 @@ __all__ = [
     "Progress",
     "compare_with_assisted",
     "count_assisted_calls",
+    "dask_workers",
     "decode",
     "differences",
     "fingerprint_of_run",
     "generate_plain",
     "load_pair",
+    "local_workers",
     "measure",
     "measure_latency",
     "position_statistics",

@@ -40,10 +40,10 @@ from spectheory.checks import whole
 from spectheory.distributions import Sampling
 from spectheory.drafting import StoppingRule
 from spectheory.errors import SettingError, TextError
+from spectheory.measure.columns.truncation import log_pmf
 from spectheory.measure.hub import quiet
 from spectheory.measure.pair import ModelPair
 from spectheory.measure.tokens import check_window
-from spectheory.measure.truncation import log_pmf
 
 NO_HEADS = "transformers' assisted generation takes draft models alone"
 """Why a draft head is refused."""

@@ -14,8 +14,9 @@ from spectheory.measure.assisted import Generated, check_runs, generate, seeds_o
 from spectheory.measure.forward import teacher_forced
 from spectheory.measure.pair import ModelPair
 from spectheory.measure.tokens import encode_prompt
+from spectheory.prediction.call_system import TextCalls
 from spectheory.prediction.law import in_deviations
-from spectheory.prediction.paths import TextCalls, calls_of_texts
+from spectheory.prediction.paths import calls_of_texts
 from spectheory.prompts import Prompt
 from spectheory.verification import PathRule, TokenVerification
 
@@ -67,12 +68,14 @@ def compare_with_assisted(
     tokens: int,
     seed: int = 0,
     chat_template: bool = False,
+    plain_every: int = 1,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> list[AssistedComparison]:
     """Compare transformers' calls with those the path theorem predicts for the same texts, at each k of `ks`.
 
-    Each prompt runs plainly and with every k before the next one, so that a slow phase of the machine affects all
-    equally. `on_progress` gets (runs done, all runs).
+    Each prompt runs with every k before the next one, and every `plain_every`-th of them plainly too, so that a slow
+    phase of the machine affects all alike. Plain runs are for the measured speed-up alone: no number of calls needs
+    them. `on_progress` gets (runs done, all runs).
     """
     report = on_progress or (lambda done, total: None)
     prompts_ids = [encode_prompt(pair.tokenizer, prompt, chat_template=chat_template) for prompt in prompts]
@@ -82,10 +85,10 @@ def compare_with_assisted(
     texts: dict[int | None, list[Generated]] = {k: [] for k in modes}
     for k in modes:  # unmeasured: some libraries load at first use
         generate(pair, prompts_ids[0], sampling, k, min(tokens, _WARM_UP), seeds[k][0])
-    for i, ids in enumerate(prompts_ids):
-        for j, k in enumerate(modes):
-            texts[k].append(generate(pair, ids, sampling, k, tokens, seeds[k][i]))
-            report(i * len(modes) + j + 1, len(modes) * len(prompts_ids))
+    runs = [(i, k) for i in range(len(prompts_ids)) for k in modes if k is not None or i % plain_every == 0]
+    for done, (i, k) in enumerate(runs, start=1):
+        texts[k].append(generate(pair, prompts_ids[i], sampling, k, tokens, seeds[k][i]))
+        report(done, len(runs))
     return [_compare(pair, prompts_ids, sampling, k, texts[k], texts[None]) for k in ks]
 
 

@@ -15,11 +15,11 @@ from torch import Tensor
 from spectheory.distributions import Sampling
 from spectheory.errors import ImpossibleTextError, LogitsError, SettingError, TextError
 from spectheory.measure.by_start import Starts, check_prompt, depth_of, starts
+from spectheory.measure.columns.noise import DEFAULT_KEY, position_keys
+from spectheory.measure.columns.statistics import position_statistics
 from spectheory.measure.lookup import lookup_columns
-from spectheory.measure.noise import DEFAULT_KEY, position_keys
 from spectheory.measure.pair import ModelPair
-from spectheory.measure.reading import Reading, read_last
-from spectheory.measure.statistics import position_statistics
+from spectheory.measure.reading import Reading, enough_memory, read_last
 from spectheory.measure.tokens import check_window
 from spectheory.trace import BY_START, START_RANKS
 from spectheory.verification.by_start import PREFIX
@@ -44,9 +44,10 @@ def teacher_forced(
     Both models read prompt ``[m]`` and output ``[n]`` (m, n >= 1) with their caches, `chunk` tokens at a time; a
     chunk's logits are reduced before the next are computed: about chunk · V entries per model above weights and caches.
 
-    `race` and `sampled` are those of :func:`~spectheory.measure.statistics.position_statistics`. With `stop_at_end`,
-    prompt lookup drafts nothing after an end-of-text token. `key` is the randomness of the estimated column
-    (:func:`~spectheory.measure.noise.text_key`), one for each text. Errors call the text `name`, and give the position.
+    `race` and `sampled` are those of :func:`~spectheory.measure.columns.statistics.position_statistics`. With
+    `stop_at_end`, prompt lookup drafts nothing after an end-of-text token. `key` is the randomness of the estimated
+    column (:func:`~spectheory.measure.columns.noise.text_key`), one for each text. Errors call the text `name`,
+    and give the position.
 
     A draft head (§10) is read at every start and to `depth` drafts, by default as many as it was trained for. The
     columns of :data:`spectheory.trace.BY_START` are then ``[n, depth]`` in single precision, those by position are of
@@ -101,7 +102,8 @@ class _Statistics:
         return columns | {name: _stacked(name.removeprefix(PREFIX), deep, depth, outputs) for name in names}
 
     def _columns(self, target: Tensor, draft: Tensor, tokens: Tensor, done: int, **options: Any) -> dict[str, Tensor]:
-        with located(self.name, done):
+        fewer = f"--chunk {max(1, len(tokens) // 2)}"
+        with located(self.name, done), enough_memory("the columns", f"{len(tokens)} positions at once", fewer):
             found = position_statistics(
                 target, draft, tokens, self.sampling, race=self.race, sampled=self.sampled, **options
             )

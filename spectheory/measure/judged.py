@@ -14,13 +14,13 @@ from torch import Tensor
 from spectheory.distributions import Sampling
 from spectheory.errors import SettingError, TextError
 from spectheory.judging.changes import LogitChange, Steps
+from spectheory.measure.columns.statistics import position_statistics
+from spectheory.measure.columns.truncation import log_pmf
 from spectheory.measure.forward import check_possible, located, paired_logits
 from spectheory.measure.lookup import lookup_columns
 from spectheory.measure.machine import hardware, versions
 from spectheory.measure.pair import ModelPair
-from spectheory.measure.statistics import position_statistics
 from spectheory.measure.tokens import check_window
-from spectheory.measure.truncation import log_pmf
 from spectheory.trace import GIVEN_TEXT, LAYERS, READ, SOURCES, TextInfo, Trace
 from spectheory.trace.calls import CallLog, Request
 

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-from scipy.stats import binom
 
 from spectheory.checks import whole
 from spectheory.cost import LatencyTable
+from spectheory.cost.table import PASS_ROUNDS
 from spectheory.errors import SettingError
-from spectheory.intervals import CONFIDENCE, Interval
+from spectheory.intervals import Interval
+from spectheory.measure.budget import Budget
 from spectheory.measure.filled import BURST, Filled, FilledHead
 from spectheory.measure.heads.base import Head
+from spectheory.measure.looks import LEAST_REPEATS
 from spectheory.measure.machine import hardware, versions
 from spectheory.measure.pair import ModelPair
+from spectheory.measure.rounds import PLAIN, Pass, Round, Rounds
+from spectheory.measure.threads import Watch
 
 DRAFT_TOKENS = (1, 2)
 """A draft step of a chain reads one token, or two after a call in which every draft was accepted."""
 TAKING = "target with hidden states"
 """In a round, the target's pass on one token with its hidden states taken for a head; plain decoding takes none."""
-Round = dict[tuple[str, int], float]
-"""Seconds of each pass of a round, by (model, tokens)."""
-LEAST_REPEATS = 6
-"""Fewer measurements give no 95% interval of the median: 2 · 2^-5 > 0.05."""
+_FOR_LOOP, _FOR_WARM_UP = 0.25, 0.05
+"""Shares of the budget: what is left to the decoding loop, and after which no second round warms up."""
 
 
 def measure_latency(
@@ -36,12 +36,13 @@ def measure_latency(
     tokens: Sequence[int] = (1, 2, 4, 8, 16, 32, 64),
     repeats: int = 40,
     warm_up: int = 5,
+    budget: Budget | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> LatencyTable:
     """Measure seconds per pass: the target on each of `tokens`, the draft on these and on 1 and 2, at batch 1.
 
     Passes start with `context` tokens in the cache; sizes beyond the window are left out, and 1 is always measured.
-    After `warm_up` rounds, each of `repeats` rounds measures every size, so that a slow phase of the machine affects
+    Up to `warm_up` rounds come first. Then each round measures every size, so that a slow phase of the machine affects
     all equally. Passes follow each other as in decoding, since the processor's caches matter for small models. Caches
     are cropped between passes, outside the measured time; a model without such a cache reads `context` again in every
     pass.
@@ -51,71 +52,110 @@ def measure_latency(
     (distribution-free, assuming independent rounds; statistical). The plain step is the unit and has no interval; its
     quartiles are in the provenance.
 
+    A size is measured until its interval is as narrow as the `budget` says (:class:`~spectheory.measure.rounds.Rounds`
+    weighs it), `repeats` times at most, 6 times at least. Three quarters of the budget's seconds are for this; what
+    they leave after 6 rounds is shared out, with fewer repetitions of a pass that takes long. Intervals hold although
+    the values decide when they end (:func:`~spectheory.measure.looks.median_at`). ``pass_rounds`` of the provenance
+    says how it ended, and how many cores other processes used.
+
     Of a draft head, m are the pairs and drafted tokens that a pass reads (:class:`FilledHead`). The target's passes on
     two tokens or more include taking the hidden states for it; the plain step does not, as plain decoding needs none.
     ``hidden_states`` of the provenance has the seconds that taking them adds to a pass on one token.
     """
-    sizes = _sizes(context, tokens, pair.window, repeats, warm_up)
-    head = pair.draft.head
+    watch, budget = Watch(), budget or Budget()
+    sizes, head = _sizes(context, tokens, pair.window, repeats, warm_up), pair.draft.head
     target = Filled(pair.target, pair.vocabulary, context, head.layers if head else ())
     draft = FilledHead(pair, context, max(sizes)) if head else Filled(pair.draft, pair.vocabulary, context)
-    rounds = []
-    for done in range(warm_up + repeats):
-        rounds.append(_round(draft, target, sizes, done))
-        if on_progress is not None:
-            on_progress(done + 1, warm_up + repeats)
-    arrays = _against_plain_step(rounds[warm_up:])
-    medians = {
-        model: {m: _median(t) for (who, m), t in arrays.items() if who == model} for model in ("target", "draft")
-    }
-    steps = [taken["target", 1] for taken in rounds[warm_up:]]
+    report = on_progress or (lambda done, total: None)
+
+    def measured(number: int, due: set[Pass]) -> Round:
+        taken = _round(draft, target, sizes, number, due)
+        report(number + 1, warm_up + repeats)
+        return taken
+
+    rounds = Rounds(_passes(draft, target, sizes), budget.width, repeats, _repeated(sizes))
+    warmed = _measure(rounds, measured, warm_up, budget.seconds, watch)
+    found = rounds.medians()
     provenance = {
-        **pair.describe(),
-        "batch": 1,
-        "repeats": repeats,
-        "warm_up": warm_up,
-        "read_again": [each.model.name for each in (target, draft) if not each.keeps],
-        "plain_step_quartiles": [float(q) for q in np.quantile(steps, (0.25, 0.75))],
-        "quartiles": {f"{who} {m}": [float(q) for q in np.quantile(t, (0.25, 0.75))] for (who, m), t in arrays.items()},
-        **({"hidden_states": _taken(head, arrays[TAKING, 1], arrays["target", 1])} if head else {}),
-        "hardware": hardware(),
-        "versions": versions(),
+        **_described(pair, found, [each.model.name for each in (target, draft) if not each.keeps]),
+        "warm_up": warmed,
+        **rounds.as_dict(),
+        PASS_ROUNDS: {"wanted": asdict(budget), **watch.as_dict(), **rounds.ended()},
     }
+    medians = {model: {m: one for (who, m), one in found.items() if who == model} for model in ("target", "draft")}
     return LatencyTable(medians["target"], medians["draft"], context, provenance)
 
 
-def _taken(head: Head, taking: NDArray[np.float64], plain: NDArray[np.float64]) -> dict[str, Any]:
-    """Which hidden states the target's passes take for a head, and the seconds that this adds to one token's."""
-    return {"layers": list(head.layers), "seconds": _median(taking - plain[0]).as_dict()}
-
-
-def _against_plain_step(rounds: Sequence[Round]) -> dict[tuple[str, int], NDArray[np.float64]]:
-    """Sorted seconds of each pass, every round scaled to the median plain step."""
-    plain = float(np.median([taken["target", 1] for taken in rounds]))
-    keys = {key for taken in rounds for key in taken}
+def _described(pair: ModelPair, found: Mapping[Pass, Interval], read_again: Sequence[str]) -> dict[str, Any]:
+    """The pair, its head's hidden states, and the machine."""
+    head = pair.draft.head
     return {
-        key: np.sort([plain * taken[key] / taken["target", 1] for taken in rounds if key in taken])
-        for key in sorted(keys)
+        **pair.describe(),
+        "batch": 1,
+        "read_again": list(read_again),
+        **({"hidden_states": _taken(head, found)} if head else {}),
+        "hardware": hardware(),
+        "versions": versions(),
     }
 
 
-def _round(draft: Filled | FilledHead, target: Filled, sizes: Sequence[int], number: int) -> Round:
-    """Seconds of each pass, in the order of decoding: for every size drafts, then a verifying pass."""
+def _measure(
+    rounds: Rounds, measured: Callable[[int, set[Pass]], Round], warm_up: int, seconds: float, watch: Watch
+) -> int:
+    """Measure rounds to the end; return how many came before, to warm up."""
+    warmed = 0
+    while warmed < warm_up and (warmed == 0 or watch.seconds < _FOR_WARM_UP * seconds):
+        measured(warmed, set(rounds.passes))
+        warmed += 1
+    while due := rounds.due((1 - _FOR_LOOP) * seconds - watch.seconds):
+        rounds.add(measured(warmed + len(rounds.plain), due))
+    return warmed
+
+
+def _taken(head: Head, found: Mapping[Pass, Interval]) -> dict[str, Any]:
+    """Which hidden states the target's passes take for a head, and the seconds that this adds to one token's."""
+    return {"layers": list(head.layers), "seconds": (found[TAKING, 1] + -found[PLAIN].best).as_dict()}
+
+
+def _passes(draft: Filled | FilledHead, target: Filled, sizes: Sequence[int]) -> list[Pass]:
+    """The passes of a full round, beside the plain step."""
+    taking = [(TAKING, 1)] if target.layers else []
+    drafts = sorted({*DRAFT_TOKENS, *sizes, *draft.longer})
+    return [*taking, *(("target", m) for m in sizes if m > 1), *(("draft", m) for m in drafts)]
+
+
+def _repeated(sizes: Sequence[int]) -> dict[Pass, int]:
+    """How often a round has a pass; the two draft steps share the places before the target's passes."""
+    bursts = max(1, len(sizes) // len(DRAFT_TOKENS)) * BURST
+    return {PLAIN: BURST, (TAKING, 1): BURST, **{("draft", m): bursts for m in DRAFT_TOKENS}}
+
+
+def _round(draft: Filled | FilledHead, target: Filled, sizes: Sequence[int], number: int, due: set[Pass]) -> Round:
+    """Seconds of the plain step and of each pass that is due, in the order of decoding.
+
+    For every size there are drafts, then a verifying pass.
+    """
     taken: Round = {}
-    bursts: dict[int, list[float]] = {m: [] for m in DRAFT_TOKENS}
+    steps = [m for m in DRAFT_TOKENS if ("draft", m) in due]
+    bursts: dict[int, list[float]] = {m: [] for m in steps}
+    sizes = [m for m in sizes if m == 1 or {("target", m), ("draft", m)} & due - {("draft", 2)}]
     for index, m in enumerate(sizes):
-        # The two sizes of a draft pass alternate in the same places.
-        turn = (index + number) % len(DRAFT_TOKENS)
-        for tokens in DRAFT_TOKENS if len(sizes) == 1 else DRAFT_TOKENS[turn : turn + 1]:
+        # The sizes of a draft step alternate in the same places.
+        turn = (index + number) % max(1, len(steps))
+        for tokens in steps if len(sizes) == 1 else steps[turn : turn + 1]:
             bursts[tokens] += draft.burst(tokens)
-        if m not in DRAFT_TOKENS:
+        if not steps:
+            draft.run(1, keep=1)  # a target's pass follows a draft's
+        if m not in DRAFT_TOKENS and ("draft", m) in due:
             taken["draft", m] = draft.run(m, keep=m)  # children are drafted for each
-        taken["target", m] = target.run(m, keep=m)
         if m == 1:
-            kinds = [("target", True), (TAKING, False)] if target.layers else [("target", True)]
-            for who, alone in kinds[:: 1 if number % 2 else -1]:  # in turn first: the later finds warmer caches
-                taken[who, m] = statistics.median(target.run(m, keep=m, alone=alone) for _ in range(BURST))
-    taken |= {("draft", m): draft.run(m, keep=m) for m in draft.longer}
+            kinds = [PLAIN, (TAKING, 1)] if (TAKING, 1) in due else [PLAIN]
+            for kind in kinds[:: 1 if number % 2 else -1]:  # in turn first: the later finds warmer caches
+                alone = kind == PLAIN
+                taken[kind] = statistics.median(target.run(m, keep=m, alone=alone) for _ in range(BURST))
+        elif ("target", m) in due:
+            taken["target", m] = target.run(m, keep=m)
+    taken |= {("draft", m): draft.run(m, keep=m) for m in draft.longer if ("draft", m) in due}
     taken |= {("draft", tokens): _in_a_row(burst) for tokens, burst in bursts.items()}
     return taken
 
@@ -142,10 +182,3 @@ def _sizes(context: int, tokens: Sequence[int], window: int | None, repeats: int
         )
     fitting = {1, *tokens}
     return sorted(m for m in fitting if window is None or context + m <= window)
-
-
-def _median(ordered: NDArray[np.float64]) -> Interval:
-    """Median with the narrowest symmetric 95% interval from order statistics."""
-    n = len(ordered)
-    rank = int(binom.ppf((1 - CONFIDENCE) / 2, n, 0.5))
-    return Interval(float(ordered[rank - 1]), float(np.median(ordered)), float(ordered[n - rank]), "statistical")

@@ -6,18 +6,23 @@ import dataclasses
 import math
 import statistics
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import torch
 from scipy.optimize import nnls
 
 from spectheory.cost import LatencyTable, LoopTime
+from spectheory.cost.table import LOOP_ROUNDS, PASS_ROUNDS
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, KAry, Shape, in_one_pass
+from spectheory.measure.budget import Budget
 from spectheory.measure.decoders import Call, Method, decode
 from spectheory.measure.heads.base import PAIR_BEFORE, Head
 from spectheory.measure.machine import hardware, versions
 from spectheory.measure.pair import ModelPair
+from spectheory.measure.rounds import Stopped
+from spectheory.measure.threads import Watch
 
 CALIBRATION: tuple[tuple[str, Shape], ...] = (
     ("token", Chain(1)),
@@ -29,7 +34,8 @@ CALIBRATION: tuple[tuple[str, Shape], ...] = (
     ("race", KAry((4, 2, 1, 1))),
 )
 """Rules and shapes that are decoded; the times of other shapes are derived from these."""
-TOKENS, ROUNDS = 24, 3
+CALLS, ROUNDS = 4, 6
+"""Calls of a decoding, and decodings of each setting at most."""
 AS_MODELS_DO = Sampling()
 """Temperature 1 without cuts."""
 LOOP_SAMPLING = "loop_sampling"
@@ -37,29 +43,60 @@ LOOP_SAMPLING = "loop_sampling"
 
 
 def with_loop(
-    pair: ModelPair, table: LatencyTable, *, sampling: Sampling = AS_MODELS_DO, seed: int = 0
+    pair: ModelPair,
+    table: LatencyTable,
+    *,
+    sampling: Sampling = AS_MODELS_DO,
+    seed: int = 0,
+    budget: Budget | None = None,
 ) -> LatencyTable:
-    """The table with the time of our decoding loop, from a few decodings of one text at the table's context (estimate).
+    """The table with the time of our decoding loop, from a few calls after one text at the table's context (estimate).
 
-    Settings are decoded alternately, so that a slow phase of the machine affects all equally. For each setting the
-    median time of a call outside the passes is taken in units of the median pass of plain decoding, times the table's
-    plain step. The five numbers of :class:`~spectheory.cost.LoopTime` are their non-negative least squares fit; rules
-    differ by up to a third. The fit holds for one sampling, named in the provenance: pmfs with a cut or at temperature
-    0 take several times longer to compute.
+    Settings are decoded in turn, a few calls each, so that a slow phase of the machine affects all equally. For each
+    setting the median time of a call outside the passes is taken in units of the median pass of plain decoding, times
+    the table's plain step. The five numbers of :class:`~spectheory.cost.LoopTime` are their non-negative least squares
+    fit; rules differ by up to a third. The fit holds for one sampling, named in the provenance: pmfs with a cut or at
+    temperature 0 take several times longer to compute.
+
+    Each setting is decoded once at least. More follow until, for every setting, the middle half of the times outside
+    the passes differs by less of a call than the `budget` asks; or until the seconds are spent that the table's passes
+    left of it. ``loop_rounds`` of the provenance says which.
     """
-    prompt, calibration = _prompt(pair, table.context), _calibration(pair.draft.head)
-    plain: list[Call] = []
-    calls: list[list[Call]] = [[] for _ in calibration]
-    for number in range(ROUNDS):
-        plain += _calls(pair, prompt, Method("plain"), sampling, seed + number)
-        for kept, (rule, shape) in zip(calls, calibration, strict=True):
-            kept += _calls(pair, prompt, Method(rule, shape), sampling, seed + number)
+    watch, budget = Watch(), budget or Budget()
+    left = budget.seconds - table.provenance.get(PASS_ROUNDS, {}).get("seconds", 0.0)
+    methods = [Method("plain"), *(Method(rule, shape) for rule, shape in _calibration(pair.draft.head))]
+    prompt = _prompt(pair, table.context, methods)
+    calls: list[list[Call]] = [[] for _ in methods]
+    stopped, number = None, 0
+    while stopped is None:
+        for kept, method in zip(calls, methods, strict=True):
+            kept += _calls(pair, prompt, method, sampling, seed + number)
+        number += 1
+        stopped = _why_no_more(max(map(_spread, calls)), number, watch.seconds, budget.width, left)
+    how = {"stopped": stopped, "repeats": number, "spread": max(map(_spread, calls)), **watch.as_dict()}
+    provenance = {**table.provenance, LOOP_SAMPLING: dataclasses.asdict(sampling), LOOP_ROUNDS: how}
+    return dataclasses.replace(table, loop=_fitted(pair, table, methods, calls), provenance=provenance)
+
+
+def _why_no_more(spread: float, number: int, seconds: float, width: float, left: float) -> Stopped | None:
+    """Why no other decoding of each setting follows, if none does; one that would exceed what is left does not."""
+    if spread <= width:
+        return "width"
+    if number == ROUNDS:
+        return "repeats"
+    return "budget" if seconds * (number + 1) / number > left else None
+
+
+def _fitted(
+    pair: ModelPair, table: LatencyTable, methods: Sequence[Method], calls: Sequence[Sequence[Call]]
+) -> LoopTime:
+    """The loop's times from the calls of plain decoding and of the other methods."""
+    (_, *drafted), (plain, *others) = methods, calls
     unit = table.target_pass(1).best / statistics.median(call.target_seconds for call in plain)
     parallel = pair.draft.head is not None and pair.draft.head.parallel
-    shapes = [in_one_pass(shape) if parallel else shape for _, shape in calibration]
-    fitted = fit_loop(shapes, [unit * _outside(kept) for kept in calls], unit * _outside(plain))
-    provenance = {**table.provenance, LOOP_SAMPLING: dataclasses.asdict(sampling)}
-    return dataclasses.replace(table, loop=fitted, provenance=provenance)
+    shapes = [method.shape for method in drafted if isinstance(method.shape, Shape)]
+    passes = [in_one_pass(shape) if parallel else shape for shape in shapes]
+    return fit_loop(passes, [unit * _outside(kept) for kept in others], unit * _outside(plain))
 
 
 def _calibration(head: Head | None) -> list[tuple[str, Shape]]:
@@ -80,29 +117,54 @@ def fit_loop(shapes: Sequence[Shape], seconds: Sequence[float], plain: float) ->
     return LoopTime(plain, **dict(zip(names, found.tolist(), strict=True)))
 
 
-def _prompt(pair: ModelPair, context: int) -> torch.Tensor:
-    """Arbitrary tokens, as many as are cached halfway through the decoding."""
-    room = context if pair.window is None else min(context, pair.window - TOKENS)
+def _prompt(pair: ModelPair, context: int, methods: Sequence[Method]) -> torch.Tensor:
+    """Arbitrary tokens, as many as are cached, or as leave room for the calls."""
+    room = context if pair.window is None else min(context, pair.window - max(map(_tokens, methods)))
     least = PAIR_BEFORE if pair.draft.head else 1
-    return torch.arange(max(room - TOKENS // 2, least)) % pair.vocabulary
+    return torch.arange(max(room, least)) % pair.vocabulary
+
+
+def _tokens(method: Method) -> int:
+    """Tokens that leave every call room for the full depth, whatever is accepted."""
+    return CALLS * (method.depth + 1) + method.depth
 
 
 def _calls(pair: ModelPair, prompt: torch.Tensor, method: Method, sampling: Sampling, seed: int) -> list[Call]:
-    """Calls that drafted the full depth of the shape; near the end of a text calls are shorter."""
-    (text,) = decode(pair, [prompt], method, tokens=TOKENS, sampling=sampling, seed=seed, stop_at_end=False)
-    depth = method.shape.depth if isinstance(method.shape, Shape) else 0
-    return [call for call in text.calls if call.depth == depth] or list(text.calls)
+    """A few calls; where the window ends, those that drafted the full depth of the shape if there are any."""
+    tokens = _tokens(method) if pair.window is None else min(_tokens(method), pair.window - len(prompt))
+    how = partial(decode, sampling=sampling, seed=seed, stop_at_end=False, calls=CALLS)
+    (text,) = how(pair, [prompt], method, tokens=tokens)
+    return [call for call in text.calls if call.depth == method.depth] or list(text.calls)
 
 
 def _outside(calls: Sequence[Call]) -> float:
     """Median seconds of a call outside both models' passes."""
-    return statistics.median(call.seconds - call.draft_seconds - call.target_seconds for call in calls)
+    return statistics.median(map(_around, calls))
+
+
+def _around(call: Call) -> float:
+    return call.seconds - call.draft_seconds - call.target_seconds
+
+
+def _spread(calls: Sequence[Call]) -> float:
+    """Middle half of the seconds outside the passes, relative to the median call."""
+    low, high = np.quantile([_around(call) for call in calls], (0.25, 0.75))
+    return float(high - low) / statistics.median(call.seconds for call in calls)
 
 
 def differences(
-    table: LatencyTable, pair: ModelPair, *, context: int, longest: int, sampling: Sampling
+    table: LatencyTable,
+    pair: ModelPair,
+    *,
+    context: int,
+    longest: int,
+    sampling: Sampling,
+    budget: Budget | None = None,
 ) -> tuple[str, ...]:
-    """Names of what differs between a kept table and one of this run, such as ``hardware``."""
+    """Names of what differs between a kept table and one of this run, such as ``hardware``.
+
+    A table is as good as a new one unless its intervals are wider than the `budget` asks and could be narrower.
+    """
     described = {**pair.describe(), "hardware": hardware(), "versions": versions()}
     same = {name: table.provenance.get(name) == value for name, value in described.items()}
     same["context"] = table.context == context
@@ -111,4 +173,17 @@ def differences(
     same["sampling"] = table.provenance.get(LOOP_SAMPLING, dataclasses.asdict(AS_MODELS_DO)) == dataclasses.asdict(
         sampling
     )
+    same["width of its intervals"] = budget is None or not _could_be_narrower(table, budget)
     return tuple(name for name, equal in same.items() if not equal)
+
+
+def _could_be_narrower(table: LatencyTable, budget: Budget) -> bool:
+    """Whether passes or loop ended wider than the `budget` asks, though it allows more rounds and more time."""
+    passes, loop = (table.provenance.get(key) or {} for key in (PASS_ROUNDS, LOOP_ROUNDS))
+    spent = passes.get("seconds", 0.0) + loop.get("seconds", 0.0)
+    given = {"width": spent, "budget": passes.get("wanted", {}).get("seconds", spent), "repeats": math.inf}
+    wide = {"passes": max(passes.get("widths", {}).values(), default=0.0), "loop": loop.get("spread", 0.0)}
+    return any(
+        wide[what] > budget.width and budget.seconds > given.get(ended.get("stopped", ""), math.inf)
+        for what, ended in (("passes", passes), ("loop", loop))
+    )

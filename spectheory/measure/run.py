@@ -2,84 +2,30 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import shutil
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
+from collections.abc import Callable, Container, Generator, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-import numpy as np
+import torch
 from torch import Tensor
 
 from spectheory.checks import whole
-from spectheory.distributions import Sampling
-from spectheory.drafting import Grown
-from spectheory.errors import SettingError, TextError, TraceError
+from spectheory.errors import TraceError
 from spectheory.files import held
-from spectheory.measure.by_start import check_prompt, depth_of
-from spectheory.measure.forward import teacher_forced
-from spectheory.measure.grown import grown_columns
-from spectheory.measure.machine import hardware, versions
-from spectheory.measure.noise import text_key
+from spectheory.measure.batching import batch_for, batch_remarks
+from spectheory.measure.job import Job, job_of, provenance_of
 from spectheory.measure.pair import ModelPair
-from spectheory.measure.sampling import sample_continuations
+from spectheory.measure.runners.tasks import Due, Read, Runner, Sample, here, workers_of
+from spectheory.measure.settings import MeasureSettings
+from spectheory.measure.stages import Stage, completed, stages_of
 from spectheory.measure.suffix import with_suffix
-from spectheory.measure.tokens import check_window, encode_output, encode_prompt
+from spectheory.measure.texts import Encoded
 from spectheory.prompts import Prompt
-from spectheory.trace import BY_START, GIVEN_TEXT, MEASURED, SAMPLED_TEXT, SOURCES, TextInfo, Trace
+from spectheory.trace import PROVISIONAL, Trace
 from spectheory.trace.parts import PartStore, concatenate
-from spectheory.verification import SuffixDrafts
-
-_ROWS = 1
-"""Version of the columns by position, for the fingerprint: runs of the first schema of traces can go on."""
-
-_ADDED = ("grown", "suffix")
-"""Settings that the fingerprint has where they are used: runs of earlier versions can go on."""
-
-
-@dataclass(frozen=True)
-class MeasureSettings:
-    """What is measured; equal settings, prompts and models give the same trace.
-
-    `count` texts are sampled per prompt. With `given_text` the `output` of each prompt is measured instead. `race` says
-    whether to compute the expensive columns: the race's, those of distinct candidates and of biased rules. Each prompt
-    has its own random stream, and each text its own key for estimated columns. `depth` is that of a draft head, which
-    is measured at every start (§10); None: as many drafts as it was trained for. `grown` is the size of the trees that
-    the draft grows at every start, as 16x4x5; None: none. `suffix` says what suffix decoding drafts, for its columns;
-    texts are served in the order of the file.
-
-    Examples
-    --------
-    >>> MeasureSettings(tokens=64, count=2).sampling.temperature
-    1.0
-    """
-
-    sampling: Sampling = field(default_factory=Sampling)
-    tokens: int = 128
-    count: int = 1
-    seed: int = 0
-    given_text: bool = False
-    stop_at_end: bool = True
-    chat_template: bool = False
-    chunk: int = 256
-    race: bool = True
-    depth: int | None = None
-    grown: str | None = None
-    suffix: SuffixDrafts | None = None
-
-    def __post_init__(self) -> None:
-        for name, least in (("tokens", 1), ("count", 1), ("seed", 0), ("chunk", 1)):
-            whole(name, getattr(self, name), least=least, remedy=f"use {least} or more")
-        if self.grown is not None:
-            Grown.sized_as(self.grown)
-        if self.given_text and self.count != 1:
-            raise SettingError(
-                f"count is {self.count}", limit="a prompt has one given text", remedy="leave out the count"
-            )
 
 
 @dataclass(frozen=True)
@@ -97,101 +43,150 @@ def measure(
     settings: MeasureSettings,
     out: Path,
     *,
+    batch: int | None = None,
+    runner: Runner = here,
     on_progress: Callable[[Progress], None] | None = None,
+    on_remark: Callable[[str], None] | None = None,
 ) -> Trace:
     """Measure a pair and write the trace to `out`; a run that was stopped at any moment resumes where it stopped.
 
-    The texts of each prompt become a file next to `out` when they are finished; the trace appears when it is complete.
-    The numbers of a prompt depend only on its place in the file, the settings and the models, so a resumed measurement
-    equals an uninterrupted one. Returns the trace as read back from `out`.
+    Sampled texts, and the columns of each prompt, become files next to `out` when they are finished; the trace appears
+    when it is complete. The numbers of a prompt depend only on its place in the file, the settings and the models, so a
+    resumed measurement equals an uninterrupted one. `batch` prompts are sampled together, by default as many as memory
+    allows (:func:`~spectheory.measure.batching.batch_for`), which changes numbers by rounding alone; a resumed run
+    keeps to the `batch` it began with, and `on_remark` takes sentences about it. `runner` decides where the work is
+    done. Returns the trace as read back from `out`.
     """
-    report = on_progress or (lambda _: None)
-    settings = replace(settings, depth=depth_of(pair.draft, settings.depth))
-    store = PartStore(out, fingerprint_of_run(pair, prompts, settings))
+    if batch is not None:
+        whole("batch", batch, remedy="use 1 or more")
+    job = job_of(pair, prompts, settings)
+    return run_job(job, out, batch=batch, runner=runner, on_progress=on_progress, on_remark=on_remark)
+
+
+def run_job(
+    job: Job,
+    out: Path,
+    *,
+    batch: int | None = None,
+    runner: Runner = here,
+    quick: bool = False,
+    on_progress: Callable[[Progress], None] | None = None,
+    on_remark: Callable[[str], None] | None = None,
+    on_stage: Callable[[Trace], None] | None = None,
+) -> Trace:
+    """:func:`measure` of a job, in stages that each represent the file (:func:`~spectheory.measure.stages.stages_of`).
+
+    `on_stage` gets a provisional trace of every stage but the last when it is complete; of the stages that an earlier
+    run completed, that of the last. With `quick` the first such trace is returned and nothing more is measured; what is
+    finished is kept for a later run.
+    """
+    store = PartStore(out, job.fingerprint)
+    measurement = _Measurement(job, store, runner, on_progress or (lambda _: None), on_remark or (lambda _: None))
     with held(out):
-        return _measured(pair, prompts, settings, store, report)
+        if out.exists():
+            return measurement.whole()
+        store.finished()  # refuses parts of another measurement
+        fitting = batch or batch_for(job.pair, job.prompts, job.settings, workers=workers_of(runner))
+        return measurement.run(store.batch(fitting), batch, quick, on_stage)
 
 
-def _measured(
-    pair: ModelPair,
-    prompts: Sequence[Prompt],
-    settings: MeasureSettings,
-    store: PartStore,
-    report: Callable[[Progress], None],
-) -> Trace:
-    """The trace; no other run writes its files."""
-    total = len(prompts)
-    if store.final.exists():
-        trace = _finished_trace(store.final, store.fingerprint)
-        shutil.rmtree(store.folder, ignore_errors=True)  # left by a stop between writing and removing
-        report(Progress(total, total, total))
-        return trace
-    texts = [_encode(pair, prompt, settings) for prompt in prompts]
-    finished = store.finished()
-    done = resumed = len(finished)
-    report(Progress(done, total, resumed))
-    for index, (prompt, (prompt_ids, given)) in enumerate(zip(prompts, texts, strict=True)):
-        if index in finished:
-            continue
-        store.add(index, _part(pair, prompt, prompt_ids, given, settings, index))
-        done += 1
-        report(Progress(done, total, resumed))
-    ends = pair.end_of_text if settings.stop_at_end else frozenset[int]()
-    more = partial(with_suffix, prompts=[ids for ids, _ in texts], drafts=settings.suffix, ends=ends)
-    return store.merge(_provenance(pair, prompts, settings), more)
-
-
-def _encode(pair: ModelPair, prompt: Prompt, settings: MeasureSettings) -> tuple[Tensor, Tensor | None]:
-    """Token ids of a prompt and of its given text, checked before the first model runs."""
-    prompt_ids = encode_prompt(pair.tokenizer, prompt, chat_template=settings.chat_template)
-    given = encode_output(pair.tokenizer, prompt)[: settings.tokens] if settings.given_text else None
-    check_prompt(pair.draft, prompt.id, len(prompt_ids))
-    beyond = Grown.sized_as(settings.grown).depth if settings.grown else 0
-    output = settings.tokens if given is None else len(given)
-    check_window(prompt.id, len(prompt_ids), output, pair.window, beyond=beyond)
-    return prompt_ids, given
-
-
-def _part(
-    pair: ModelPair, prompt: Prompt, prompt_ids: Tensor, given: Tensor | None, settings: MeasureSettings, index: int
-) -> Trace:
-    """The trace of one prompt's texts."""
-    if given is None:
-        texts = sample_continuations(
-            pair,
-            prompt_ids,
-            settings.sampling,
-            tokens=settings.tokens,
-            count=settings.count,
-            rng=np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(index,))),
-            stop_at_end=settings.stop_at_end,
-            chunk=settings.chunk,
-        )
+def check_out(job: Job, out: Path) -> None:
+    """Refuse a file, or parts of one, that are of another measurement."""
+    if out.exists():
+        _finished_trace(out, job.fingerprint)
     else:
-        texts = [given]
-    traces = []
-    for j, text in enumerate(texts):
-        name = prompt.id if len(texts) == 1 else f"{prompt.id}#{j + 1}"
-        columns = teacher_forced(
-            pair,
-            prompt_ids,
-            text,
-            settings.sampling,
-            chunk=settings.chunk,
-            race=settings.race,
-            sampled=given is None,
-            stop_at_end=settings.stop_at_end,
-            key=text_key(settings.seed, index, j),
-            name=name,
-            depth=settings.depth,
-        )
-        if settings.grown is not None:
-            shape = Grown.sized_as(settings.grown)
-            columns |= grown_columns(pair, prompt_ids, text, shape, chunk=settings.chunk, name=name)
-        ended = settings.stop_at_end and int(text[-1]) in pair.end_of_text
-        info = TextInfo(name, len(text), prompt.id, prompt.category, ended, len(prompt_ids))
-        traces.append(Trace(columns, (info,)))
-    return concatenate(traces, {})
+        PartStore(out, job.fingerprint).finished()
+
+
+@dataclass(frozen=True)
+class _Measurement:
+    """A job on its way to a trace; no other run writes its files."""
+
+    job: Job
+    store: PartStore
+    runner: Runner
+    report: Callable[[Progress], None]
+    remark: Callable[[str], None]
+
+    def whole(self) -> Trace:
+        """The trace of an earlier run."""
+        trace = _finished_trace(self.store.final, self.store.fingerprint)
+        shutil.rmtree(self.store.folder, ignore_errors=True)  # left by a stop between writing and removing
+        total = len(self.job.prompts)
+        self.report(Progress(total, total, total))
+        return trace
+
+    def run(self, batch: int, asked: int | None, quick: bool, on_stage: Callable[[Trace], None] | None) -> Trace:
+        """Measure what is left and merge all, or with `quick` return the first stage that is complete."""
+        stages, told = stages_of(len(self.job.prompts), batch), None
+        with closing(self._finishing(stages, batch, asked)) as states:
+            for finished in states:
+                reached = completed(stages, finished)
+                if reached in (told, stages[-1]):
+                    continue
+                told = reached
+                if reached and quick:
+                    return self._provisional(reached)
+                if reached and on_stage:
+                    on_stage(self._provisional(reached))
+        return self.store.merge(provenance_of(self.job), partial(self._with_suffix, self.job.prompts))
+
+    def _finishing(self, stages: Sequence[Stage], batch: int, asked: int | None) -> Generator[set[int], None, None]:
+        """The places that are finished: at first, and after each prompt."""
+        finished, total = set(self.store.finished()), len(self.job.prompts)
+        resumed = len(finished)
+        self.report(Progress(resumed, total, resumed))
+        yield finished
+        due = self._due(stages, finished)
+        if batches := [task.prompts for task in due if isinstance(task, Sample)]:
+            for said in batch_remarks(self.job.pair, batches, self.job.settings.tokens, batch, asked):
+                self.remark(said)
+        with closing(self.runner(self.job.pair, self.job.settings, due)) as results:
+            for task, result in results:
+                if isinstance(result, Trace):
+                    self.store.add(task.prompts[0].place, result)
+                    finished.add(task.prompts[0].place)
+                    self.report(Progress(len(finished), total, resumed))
+                    yield finished
+                else:
+                    texts = {each.place: texts for each, texts in zip(task.prompts, result, strict=True)}
+                    self.store.keep_texts({place: [text.tolist() for text in own] for place, own in texts.items()})
+                    left = [each for each in task.prompts if each.place not in finished]
+                    due.extendleft(reversed(_reads(left, texts)))
+
+    def _due(self, stages: Sequence[Stage], finished: Container[int]) -> Due:
+        """What is left to do: prompts whose texts are known are read, of the others whole batches are sampled.
+
+        A text's last bits depend on the shapes of its passes, so a batch is sampled whole although parts are finished.
+        """
+        prompts = self.job.prompts
+        known = {place: [torch.tensor(text) for text in texts] for place, texts in self.store.texts().items()}
+        known |= {each.place: [each.given] for each in prompts if each.given is not None}
+        due = Due()
+        for places in (places for stage in stages for places in stage.batches):
+            batch = tuple(prompts[place] for place in places)
+            left = [each for each in batch if each.place not in finished]
+            if all(each.place in known for each in left):
+                due.extend(_reads(left, known))
+            else:
+                due.append(Sample(batch))
+        return due
+
+    def _provisional(self, stage: Stage) -> Trace:
+        """The trace of a stage and those before it."""
+        places = sorted(stage.places)
+        prompts = [self.job.prompts[place] for place in places]
+        counts = {"prompts": len(places), "of": len(self.job.prompts)}
+        provenance = {**provenance_of(self.job), "fingerprint": self.job.fingerprint, PROVISIONAL: counts}
+        return self._with_suffix(prompts, concatenate(self.store.some(places), provenance))
+
+    def _with_suffix(self, prompts: Sequence[Encoded], trace: Trace) -> Trace:
+        ends = self.job.pair.end_of_text if self.job.settings.stop_at_end else frozenset[int]()
+        return with_suffix(trace, prompts=[each.ids for each in prompts], drafts=self.job.settings.suffix, ends=ends)
+
+
+def _reads(prompts: Iterable[Encoded], texts: Mapping[int, Sequence[Tensor]]) -> list[Read]:
+    return [Read(each, tuple(texts[each.place])) for each in prompts]
 
 
 def _finished_trace(out: Path, fingerprint: str) -> Trace:
@@ -206,49 +201,3 @@ def _finished_trace(out: Path, fingerprint: str) -> Trace:
             remedy="choose another --out or remove the file",
         )
     return trace
-
-
-def fingerprint_of_run(pair: ModelPair, prompts: Sequence[Prompt], settings: MeasureSettings) -> str:
-    """Hash of everything that decides the numbers; device, library versions and `chunk` change only rounding."""
-    if not prompts:
-        raise TextError("there is no prompt", limit="needs at least one", remedy="pass a prompt file")
-    # The token ids represent the tokenizer and its chat template.
-    encoded = [_encode(pair, prompt, settings) for prompt in prompts]
-    content = {
-        "schema": _ROWS,
-        "columns": sorted(MEASURED),
-        "models": [[m.fingerprint, m.dtype] for m in (pair.target, pair.draft)],
-        "prompts": _prompts_hash(prompts),
-        "ids": [[ids.tolist(), None if given is None else given.tolist()] for ids, given in encoded],
-        "ends": sorted(pair.end_of_text),
-        "settings": {name: value for name, value in asdict(settings).items() if name not in _without(settings)},
-    }
-    depth = depth_of(pair.draft, settings.depth)
-    if depth is not None:
-        content |= {"depth": depth, "by_start": sorted(BY_START)}
-    if pair.vocabulary < min(pair.target.outputs, pair.draft.outputs):  # earlier versions decoded padding too
-        content["vocabulary"] = pair.vocabulary
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _without(settings: MeasureSettings) -> tuple[str, ...]:
-    """Settings that decide no number, or that stand elsewhere: the depth of a head."""
-    unset = [name for name in _ADDED if getattr(settings, name) is None]
-    return ("chunk", "depth", *unset)
-
-
-def _prompts_hash(prompts: Sequence[Prompt]) -> str:
-    return hashlib.sha256(json.dumps([asdict(prompt) for prompt in prompts]).encode()).hexdigest()
-
-
-def _provenance(pair: ModelPair, prompts: Sequence[Prompt], settings: MeasureSettings) -> dict[str, Any]:
-    return {
-        **pair.describe(),
-        SOURCES: {"target": pair.target.source, "draft": pair.draft.source},
-        "settings": asdict(settings),
-        "origin": GIVEN_TEXT if settings.given_text else SAMPLED_TEXT,
-        "prompts": {"count": len(prompts), "sha256": _prompts_hash(prompts)},
-        "versions": versions(),
-        "hardware": hardware(),
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-    }

@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 
 from spectheory.errors import SettingError
+from spectheory.processes import allowed_cores
 
 _WATCHED = 0.25
 """Seconds over which the load is measured: 25 ticks of each core on Linux."""
@@ -27,8 +28,8 @@ def use_threads(asked: int | None = None) -> str:
     By default torch's own number (one per core, or ``OMP_NUM_THREADS``), at most the number of free cores that this
     process may use, from the CPU time of all processes in a quarter of a second, or the load average.
     """
-    allowed = _allowed_cores()
-    cores = math.ceil(min(len(allowed), _quota()))
+    allowed = allowed_cores()
+    cores = math.ceil(min(len(allowed), cpu_quota()))
     if asked is not None:
         if not 1 <= asked <= cores:
             raise SettingError(
@@ -50,14 +51,7 @@ def threads_in_use() -> int:
     return torch.get_num_threads()
 
 
-def _allowed_cores() -> frozenset[int]:
-    """Numbers of the cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return frozenset(os.sched_getaffinity(0))
-    return frozenset(range(os.cpu_count() or 1))
-
-
-def _quota() -> float:
+def cpu_quota() -> float:
     """Number of cores whose time a container may use; infinite without a limit."""
     for files in _QUOTAS:
         try:
@@ -76,6 +70,32 @@ def _busy(cores: frozenset[int]) -> float:
     if total_later > total:
         return len(cores) * (spent_later - spent) / (total_later - total)
     return min(os.getloadavg()[0], len(cores)) if hasattr(os, "getloadavg") else 0.0
+
+
+class Watch:
+    """Seconds since its beginning, and how many of this process's cores others used meanwhile."""
+
+    def __init__(self) -> None:
+        self._cores = allowed_cores()
+        self._began = self._now()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds so far."""
+        return self._now()[0] - self._began[0]
+
+    @property
+    def others(self) -> float | None:
+        """The mean number of cores that other processes used; None where the system does not report it."""
+        seconds, own, spent, total = (now - began for now, began in zip(self._now(), self._began, strict=True))
+        return max(0.0, len(self._cores) * spent / total - own / seconds) if total > 0 else None
+
+    def as_dict(self) -> dict[str, float | None]:
+        """Both, for a table's provenance."""
+        return {"seconds": self.seconds, "others": self.others}
+
+    def _now(self) -> tuple[float, float, int, int]:
+        return (time.perf_counter(), time.process_time(), *_ticks(self._cores))
 
 
 def _ticks(cores: frozenset[int]) -> tuple[int, int]:

@@ -16,9 +16,9 @@ from spectheory.errors import SettingError
 from spectheory.intervals import Interval
 from spectheory.prediction.answer import Prediction
 from spectheory.prediction.clairvoyant import clairvoyant_speedup
-from spectheory.prediction.cross_fit import PARTS
 from spectheory.prediction.drafted_lengths import Drafted, DraftedLengths
-from spectheory.prediction.over_prompts import FEW, Prompts
+from spectheory.prediction.over_prompts import FEW, PARTS, Prompts
+from spectheory.prediction.paths import by_text
 from spectheory.prediction.prediction import of_calls, plan
 from spectheory.prediction.shape_calls import ShapeCalls, by_parallel_head
 from spectheory.prediction.stopped import check_stops, lengths_along, surely_stopped
@@ -155,7 +155,8 @@ def sweep(
     drafts = np.stack(along)[of_row, shared.rows] > 0
     best = shapes[fastest(np.ones(len(part), bool))]
     calls = sum_of(groups).text_calls(prefill_emits_token)
-    return ShapeCalls(best, best, calls, np.where(drafts, shared.survival[:, 0], 0.0), held_out=True, lengths=groups)
+    first = by_text(np.where(drafts, shared.survival[:, 0], 0.0), trace.lengths)
+    return ShapeCalls(best, best, calls, first, held_out=True, lengths=groups)
 
 
 def _seconds(

@@ -106,12 +106,14 @@ class Plan:
     """Predictions for every rule and shape asked for, in that order, and the best of them.
 
     The best has the largest speed-up; without costs the most tokens per call, which more drafts never lower. `prompts`
-    is the number of prompts that the intervals rest on.
+    is the number of prompts that the intervals rest on. `chosen_on` is the number of tokens that trees and thresholds
+    of B6 are chosen on, where that is a sample of the texts; None where it is all of them, or nothing is chosen.
     """
 
     predictions: tuple[Prediction, ...]
     best: Prediction
     prompts: int
+    chosen_on: int | None = None
 
     def __repr__(self) -> str:
         """How many there are, and the best."""
@@ -143,7 +145,8 @@ class Plan:
 
     def __add__(self, other: Plan) -> Plan:
         """The predictions of two plans for one trace, and the better of their best."""
-        return Plan(self.predictions + other.predictions, max(self.best, other.best, key=merit), self.prompts)
+        best = max(self.best, other.best, key=merit)
+        return Plan(self.predictions + other.predictions, best, self.prompts, self.chosen_on or other.chosen_on)
 
 
 def merit(prediction: Prediction) -> tuple[bool, float]:

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from spectheory.drafting import Tree
 
 Floats = NDArray[np.float64]
-PARTS = 4
-"""Parts of the prompts. Each is scored by the tree of the others, found on three quarters of the texts."""
 
 
 def cross_fitted(

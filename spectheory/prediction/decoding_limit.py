@@ -23,7 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.limits.claims import BY_START, WHOLE_DECODING, LimitClaim
-from spectheory.prediction.paths import calls_of_chains, tokens_left
+from spectheory.prediction.block_calls import columns_of
+from spectheory.prediction.call_system import tokens_left
+from spectheory.prediction.paths import calls_of_chains
 from spectheory.trace import GIVEN_TEXT, Trace
 from spectheory.verification.block import BlockVerification
 from spectheory.verification.by_start import deepest, within
@@ -48,10 +50,17 @@ def fewest_calls(trace: Trace, ks: Sequence[int], *, prefill_emits_token: bool =
     ks = [k for k in ks if k <= within(trace.columns, k)]
     if not ks or trace.recorded or trace.provenance.get("origin") == GIVEN_TEXT:
         return {}
-    survival = BlockVerification().path_survival(trace.columns, max(ks))
-    if claim_of(trace) is BY_START:
-        return least_calls(survival, trace.lengths, ks, prefill_emits_token=prefill_emits_token)
-    found = calls_of_chains(survival, trace.lengths, ks, prefill_emits_token=prefill_emits_token)
+    names = columns_of(BlockVerification(), [], trace.columns)
+    found = [_fewest(block, ks, claim_of(trace), prefill_emits_token) for block in trace.blocks(names)]
+    return {k: np.concatenate([of_block[k] for of_block in found]) for k in ks}
+
+
+def _fewest(block: Trace, ks: Sequence[int], limit: LimitClaim, prefill: bool) -> dict[int, Floats]:
+    """Those of the texts of a block."""
+    survival = BlockVerification().path_survival(block.columns, max(ks))
+    if limit is BY_START:
+        return least_calls(survival, block.lengths, ks, prefill_emits_token=prefill)
+    found = calls_of_chains(survival, block.lengths, ks, prefill_emits_token=prefill)
     return {k: calls.expected for k, calls in found.items()}
 
 

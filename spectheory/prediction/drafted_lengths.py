@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.errors import TraceError
-from spectheory.prediction.paths import TextCalls, tokens_left, visits_of
+from spectheory.prediction.call_system import TextCalls, tokens_left
+from spectheory.prediction.paths import visits_of
 from spectheory.trace import Trace
 from spectheory.verification import Columns, PathRule, PositionRule
 from spectheory.verification.by_start import along_calls, log_ratio

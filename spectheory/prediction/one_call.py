@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from spectheory.intervals import Interval
 from spectheory.limits.several_chains import several_chain_terms
+from spectheory.prediction.call_system import tokens_left
 from spectheory.prediction.over_prompts import Prompts
-from spectheory.prediction.paths import tokens_left
-from spectheory.prediction.trace_limits import StartsByPosition
+from spectheory.prediction.text_limit import StartsByPosition
 from spectheory.trace import Trace
 from spectheory.verification.by_start import Columns, along_calls, within
 

@@ -21,10 +21,15 @@ from scipy.special import stdtrit
 
 from spectheory.intervals import CONFIDENCE, Interval
 from spectheory.trace import TextInfo
+from spectheory.trace.sample import spread
 
 Floats = NDArray[np.float64]
 FEW = 8
 """With fewer prompts the intervals are rough."""
+HALVES = 2
+"""Parts of the prompts, each with B6's threshold of the other."""
+PARTS = 4
+"""Parts of the prompts, each scored by the tree of the others, found on three quarters of the texts."""
 NO_LIMITS = (-np.inf, np.inf)
 
 
@@ -106,6 +111,14 @@ class Prompts:
     def folds(self, most: int) -> NDArray[np.int64]:
         """The part of each text, 0, 1, ..., at most so many: prompts in turn, whole."""
         return self.of_text % min(most, self.count)
+
+    @property
+    def chosen_on(self) -> int | None:
+        """Tokens of the smaller sample that thresholds or trees are chosen on; None if both are all the texts."""
+        lengths = np.array(self._lengths, dtype=np.int64)
+        samples = [spread(lengths, self.folds(most)) for most in (HALVES, PARTS)]
+        fewest = min(int(lengths[chosen].sum()) for chosen in samples)
+        return fewest if fewest < lengths.sum() else None
 
 
 def few_prompts(prompts: int) -> list[str]:

@@ -12,7 +12,8 @@ class PathLaws:
     """P(R = r | text) of the drafts of calls that start at each position.
 
     `law` is ``[N, A]``, the law at each position, where a draft's pmf depends on its position alone; else
-    ``[N, K, A]``, the law by start and depth. `deepest` is K, None in the first case.
+    ``[N, K, A]``, the law by start and depth. `deepest` is K, None in the first case; `columns` ``[A, N]`` or
+    ``[K, A, N]`` is the law by rank.
 
     Examples
     --------
@@ -28,7 +29,7 @@ class PathLaws:
     def __init__(self, law: Floats) -> None:
         self.starts, self.ranks = len(law), law.shape[-1]
         self.deepest = law.shape[1] if law.ndim == 3 else None
-        self._columns = np.ascontiguousarray(np.moveaxis(law, 0, -1))
+        self.columns = np.ascontiguousarray(np.moveaxis(law, 0, -1))
 
     def times(self, weight: Floats, depth: int, rank: int) -> Floats:
         """`weight` ``[N]`` times the probability that the draft of this depth has this rank; 0 past the end.
@@ -36,16 +37,16 @@ class PathLaws:
         Where the laws are by start, entries past the end of a text carry no meaning.
         """
         if self.deepest is not None:
-            return weight * self._columns[depth - 1, rank - 1]
+            return weight * self.columns[depth - 1, rank - 1]
         product, inside = np.zeros_like(weight), self._inside(depth)
-        np.multiply(weight[:inside], self._columns[rank - 1, depth - 1 :], out=product[:inside])
+        np.multiply(weight[:inside], self.columns[rank - 1, depth - 1 :], out=product[:inside])
         return product
 
     def sums(self, weight: Floats, depth: int) -> Floats:
         """Sums over the starts of :meth:`times`, for every rank ``[A]``."""
         if self.deepest is not None:
-            return np.asarray(self._columns[depth - 1] @ weight)
-        return np.asarray(self._columns[:, depth - 1 :] @ weight[: self._inside(depth)])
+            return np.asarray(self.columns[depth - 1] @ weight)
+        return np.asarray(self.columns[:, depth - 1 :] @ weight[: self._inside(depth)])
 
     def _inside(self, depth: int) -> int:
         """Starts with a position at that depth."""

@@ -17,32 +17,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
 from spectheory.drafting import Tree
+from spectheory.prediction import compiled_calls
+from spectheory.prediction.call_system import CallSystem, TextCalls, system_of
 from spectheory.prediction.law import moves_of
 from spectheory.prediction.path_laws import PathLaws
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class TextCalls:
-    """Calls that each text takes, conditional on the text (exact), ``[texts]`` each.
-
-    `expected` and `variance` are those of the number of target calls; the variance is NaN where it was not asked for.
-    `full` is the expected number of calls, the last one excepted, in which every draft was accepted: the draft's first
-    pass after such a call is on two tokens.
-    """
-
-    expected: Floats
-    full: Floats
-    variance: Floats
-
-
-def tokens_left(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Tokens from each position to the end of its text, its own included, ``[N]``."""
-    return np.repeat(np.cumsum(lengths), lengths) - np.arange(int(np.sum(lengths)))
 
 
 def calls_of_texts(survival: Floats, lengths: NDArray[np.int64], *, prefill_emits_token: bool = False) -> TextCalls:
@@ -74,10 +56,15 @@ def calls_of_chains(
 
     The laws of tau for two lengths differ in their last entries alone, so the systems share their band.
     """
-    system = _CallSystem(lengths, survival.shape[1], prefill_emits_token)
+    ordered = sorted(set(ks))
+    if not variance and compiled_calls.pays(len(survival)):
+        expected, full = compiled_calls.chains(survival, lengths, ordered, prefill_emits_token)
+        unknown = np.full(len(lengths), np.nan)
+        return {k: TextCalls(*of_k, unknown) for k, of_k in zip(ordered, zip(expected, full, strict=True), strict=True)}
+    system = CallSystem(lengths, survival.shape[1], prefill_emits_token)
     results: dict[int, TextCalls] = {}
     filled = 0
-    for k in sorted(set(ks)):
+    for k in ordered:
         for step in range(filled + 1, k + 1):
             before = survival[:, step - 2] if step > 1 else 1.0
             system.put(step, before - survival[:, step - 1])
@@ -87,7 +74,7 @@ def calls_of_chains(
     return results
 
 
-def tree_survival(law: Floats, tree: Tree) -> tuple[Floats, Floats]:
+def tree_survival(law: Floats | PathLaws, tree: Tree) -> tuple[Floats, Floats]:
     r"""Survival of a draft tree's accepted drafts at every start, and how much of it ends at leaves (§7, exact).
 
     .. math:: P(\tau \ge i \mid x) = \sum_{v:\ \text{depth } i}\ \prod_{j\le i} P(R_{n+j} = r_j(v) \mid x_{n+j})
@@ -97,9 +84,9 @@ def tree_survival(law: Floats, tree: Tree) -> tuple[Floats, Floats]:
     ``[N, depth]``; the second is the probability that the call ends at a leaf of each depth, after which the draft's
     next pass is on two tokens.
     """
-    survival, leaves = np.zeros((tree.depth, len(law))), np.zeros((tree.depth, len(law)))
-    laws = PathLaws(law)
-    above = [np.ones(len(law))]
+    laws = law if isinstance(law, PathLaws) else PathLaws(law)
+    survival, leaves = np.zeros((tree.depth, laws.starts)), np.zeros((tree.depth, laws.starts))
+    above = [np.ones(laws.starts)]
     inner = set(tree.parents.tolist())
     paths = tree.paths
     for node in sorted(range(tree.nodes), key=paths.__getitem__):  # depth first: only one path is held
@@ -122,7 +109,24 @@ def calls_of_tree(
     variance: bool = False,
 ) -> TextCalls:
     """:func:`calls_of_texts` for a tree, from :func:`tree_survival`; `full` counts the calls that end at a leaf."""
-    return _system_of(survival, lengths, prefill_emits_token, leaves).solve(variance=variance)
+    return system_of(survival, lengths, prefill_emits_token, leaves).solve(variance=variance)
+
+
+def calls_of_laws(
+    laws: PathLaws, tree: Tree, lengths: NDArray[np.int64], *, prefill_emits_token: bool = False
+) -> tuple[TextCalls, Floats]:
+    """:func:`calls_of_tree` from the laws of :func:`tree_survival`, and each text's sum of P(tau >= 1), ``[texts]``."""
+    if compiled_calls.pays(laws.starts):
+        expected, full, first = compiled_calls.tree(laws, tree, lengths, prefill_emits_token)
+        return TextCalls(expected, full, np.full(len(lengths), np.nan)), first
+    survival, leaves = tree_survival(laws, tree)
+    calls = calls_of_tree(survival, leaves, lengths, prefill_emits_token=prefill_emits_token)
+    return calls, by_text(survival[:, 0], lengths)
+
+
+def by_text(values: Floats, lengths: NDArray[np.int64]) -> Floats:
+    """Sums of values ``[N, ...]`` of positions over each text."""
+    return np.asarray(np.add.reduceat(values, np.cumsum(lengths) - lengths, axis=0))
 
 
 def calls_and_visits(survival: Floats, lengths: NDArray[np.int64]) -> tuple[Floats, Floats]:
@@ -131,13 +135,15 @@ def calls_and_visits(survival: Floats, lengths: NDArray[np.int64]) -> tuple[Floa
     The starts obey the transposed recursion: one call starts at position 0 of each text, and the next one starts after
     the tokens that a call outputs. They sum to the expected calls.
     """
-    system = _system_of(survival, lengths, False)
+    system = system_of(survival, lengths, False)
     return system.values(), system.visits()
 
 
 def visits_of(survival: Floats, lengths: NDArray[np.int64], *, prefill_emits_token: bool = False) -> Floats:
     """The second of :func:`calls_and_visits` alone; with `prefill_emits_token` without the prompt's own pass."""
-    return _system_of(survival, lengths, prefill_emits_token).visits()
+    if compiled_calls.pays(len(survival)):
+        return compiled_calls.visits(survival, lengths, prefill_emits_token)
+    return system_of(survival, lengths, prefill_emits_token).visits()
 
 
 @dataclass(frozen=True)
@@ -168,7 +174,7 @@ def sums_of_texts(survival: Floats, counted: NDArray[np.bool_], lengths: NDArray
     >>> sums_of_texts(np.ones((6, 1)), calls_and_accepted, np.array([6])).expected
     array([[3., 3.]])
     """
-    system, moves = _system_of(survival, lengths, False), moves_of(survival)
+    system, moves = system_of(survival, lengths, False), moves_of(survival)
     rewards = np.broadcast_to(counted, (len(survival), *counted.shape[-2:]))
     ahead = system.solved(np.einsum("nj,nja->an", moves, rewards)).T
     weights = system.visits()[:, None] * moves
@@ -181,73 +187,3 @@ def sums_of_texts(survival: Floats, counted: NDArray[np.bool_], lengths: NDArray
         flat = off.reshape(-1, ahead.shape[1])
         covariances.append((weights[here].reshape(-1, 1) * flat).T @ flat)
     return TextSums(system.at_start(ahead.T).T, np.array(covariances))
-
-
-def _system_of(
-    survival: Floats, lengths: NDArray[np.int64], prefill_emits_token: bool, leaves: Floats | None = None
-) -> _CallSystem:
-    """The whole band of one law of tau."""
-    depth = survival.shape[1]
-    system = _CallSystem(lengths, depth, prefill_emits_token)
-    for step in range(1, depth + 1):
-        system.put(step, (survival[:, step - 2] if step > 1 else 1.0) - survival[:, step - 1])
-    system.put(depth + 1, survival[:, depth - 1])
-    if leaves is not None:
-        inside = system.remaining[:, None] > np.arange(2, depth + 2)
-        system.full = np.sum(np.where(inside, leaves, 0.0), axis=1)
-    return system
-
-
-class _CallSystem:
-    """The recursion C = 1 + A C as a unit upper triangular banded system; A[n, n + step] = P(tau = step - 1 | n)."""
-
-    def __init__(self, lengths: NDArray[np.int64], depth: int, prefill_emits_token: bool) -> None:
-        self.tokens = int(np.sum(lengths))
-        self.width = depth + 1
-        ends = np.cumsum(lengths)
-        self.remaining = tokens_left(lengths)
-        self.prefill_emits_token = prefill_emits_token
-        self.first = ends - lengths + int(prefill_emits_token)
-        self.longer = lengths > int(prefill_emits_token)
-        # LAPACK wants Fortran order: row j of this array is column j of the band.
-        self.band = np.zeros((self.tokens, self.width + 1))
-        self.full = np.zeros(self.tokens)
-
-    def put(self, step: int, probability: Floats) -> None:
-        """Set the probability of moving `step` positions; a step past the end of its text leads nowhere."""
-        inside = np.where(self.remaining > step, probability, 0.0)
-        self.full = inside
-        self.band[step:, self.width - step] = -inside[: max(self.tokens - step, 0)]
-
-    def solve(self, *, variance: bool) -> TextCalls:
-        calls, full = self.solved(np.stack([np.ones(self.tokens), self.full]))
-        expected = self.at_start(calls)
-        spread = np.full_like(expected, np.nan)
-        if variance:
-            # E[T^2] = 1 + 2 A C + A E[T^2], and A C = C - 1.
-            (square,) = self.solved((2 * calls - 1)[None])
-            spread = np.maximum(self.at_start(square) - expected**2, 0.0)
-        return TextCalls(expected + float(self.prefill_emits_token), self.at_start(full), spread)
-
-    def values(self) -> Floats:
-        """Calls left from each position."""
-        return self.solved(np.ones((1, self.tokens)))[0]
-
-    def visits(self) -> Floats:
-        """Expected calls that start at each position."""
-        starts = np.zeros((1, self.tokens))
-        starts[0, self.first[self.longer]] = 1.0
-        return self.solved(starts, trans="T")[0]
-
-    def at_start(self, values: Floats) -> Floats:
-        """Values ``[..., N]`` where each text's first call starts, ``[..., texts]``; 0 where there is none."""
-        if not self.tokens:
-            return np.zeros((*values.shape[:-1], len(self.first)))
-        return np.where(self.longer, values[..., np.minimum(self.first, self.tokens - 1)], 0.0)
-
-    def solved(self, rows: Floats, trans: str = "N") -> Floats:
-        """What rewards ``[rows, N]`` of the calls by their start add up to from each position."""
-        solution, info = lapack.dtbtrs(self.band.T, rows.T, uplo="U", trans=trans, diag="U")
-        if info != 0:
-            raise AssertionError(f"the triangular solver reported {info}")
-        return solution.T

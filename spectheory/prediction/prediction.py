@@ -20,6 +20,7 @@ from spectheory.prediction.answer import Plan, Prediction, merit
 from spectheory.prediction.call_times import speedup
 from spectheory.prediction.certified import Settled, by_lists, certain, ends_of, joined, require_certified
 from spectheory.prediction.drafted_lengths import draft_inside_target
+from spectheory.prediction.means import MeanLaws
 from spectheory.prediction.over_prompts import Prompts, ratio
 from spectheory.prediction.recorded import recorded_rules
 from spectheory.prediction.shape_calls import BestTree, ShapeCalls, Wanted, by_parallel_head, calls_by_shape, takes
@@ -27,7 +28,7 @@ from spectheory.prediction.stopped_times import drafted_per_call, stopped_speedu
 from spectheory.prediction.trace_limits import TraceLimits
 from spectheory.trace import SOURCES, Trace
 from spectheory.verification import ArgmaxDraft, PathRule, RankRule, RecordedMatch
-from spectheory.verification.by_start import AtDepth, within
+from spectheory.verification.by_start import within
 from spectheory.verification.registry import DEFAULT_RULES, names, ranked_names
 
 DEFAULT_SHAPES = tuple(Chain(k) for k in range(1, 17))
@@ -99,7 +100,9 @@ def plan(
         return _with_lists(trace, cost, rules, shapes, prefill_emits_token)
     found = _found(trace, rules, shapes, prefill_emits_token)
     predictions = _predictions(trace, found, cost, prefill_emits_token)
-    return Plan(predictions, max(predictions, key=merit), Prompts(trace.texts).count)
+    prompts = Prompts(trace.texts)
+    chosen = any(isinstance(each.wanted, BestTree) or each.limits.text for each in predictions)
+    return Plan(predictions, max(predictions, key=merit), prompts.count, prompts.chosen_on if chosen else None)
 
 
 def of_calls(
@@ -113,7 +116,7 @@ def _predictions(
     trace: Trace, found: Sequence[tuple[PathRule, ShapeCalls]], cost: CostModel | None, prefill_emits_token: bool
 ) -> tuple[Prediction, ...]:
     prompts = Prompts(trace.texts)
-    limits = TraceLimits(prompts, trace, [calls for _, calls in found], prefill_emits_token=prefill_emits_token)
+    limits = TraceLimits(prompts, trace, found, prefill_emits_token=prefill_emits_token)
     errors = tuple(cost.errors()) if cost else ()
     prefilled = int(prefill_emits_token)
     return tuple(_prediction(prompts, trace, rule, calls, limits, cost, errors, prefilled) for rule, calls in found)
@@ -155,7 +158,7 @@ def _between_ends(
         for at in costs
     ]
     joint = tuple(_joint(rule, each) for each in zip(*(p.predictions for p in plans), strict=True))
-    return Plan(joint, max(joint, key=lambda p: p.gain), plans[0].prompts)
+    return Plan(joint, max(joint, key=lambda p: p.gain), plans[0].prompts, plans[0].chosen_on)
 
 
 def _joint(rule: PathRule, ends: Sequence[Prediction]) -> Prediction:
@@ -237,7 +240,7 @@ def _prediction(
     shape, tokens = found.shape, prompts.sum(trace.lengths)
     tokens_per_call = ratio(tokens, prompts.sum(found.calls.expected), limits=(1.0, shape.depth + 1.0))
     own, regret = limits.of(rule, found)
-    acceptance = ratio(prompts.sum_rows(found.first), tokens, limits=(0.0, 1.0))
+    acceptance = ratio(prompts.sum(found.first), tokens, limits=(0.0, 1.0))
     gained, drafted = _gained(prompts, trace, rule, found, cost, errors, prefilled)
     return Prediction(
         rule=rule,
@@ -246,7 +249,7 @@ def _prediction(
         tokens_per_call=tokens_per_call,
         accepted_length=tokens_per_call + (-1.0),
         acceptance=acceptance,
-        iid_tokens_per_call=_iid_tokens(trace, rule, shape, min(acceptance.best, 1.0)),
+        iid_tokens_per_call=_iid_tokens(limits.laws, rule, shape, min(acceptance.best, 1.0)),
         speedup=gained,
         limits=own,
         regret=regret,
@@ -276,7 +279,7 @@ def _gained(
     return stopped_speedup(prompts, found.lengths, prompts.sum(decoded), cost, errors, inside=inside), drafted
 
 
-def _iid_tokens(trace: Trace, rule: PathRule, shape: Shape, acceptance: float) -> float:
+def _iid_tokens(laws: MeanLaws, rule: PathRule, shape: Shape, acceptance: float) -> float:
     if isinstance(shape, Chain) or not isinstance(rule, RankRule):
         return iid_tokens_per_call(acceptance, shape.depth)
-    return float(expected_tokens(shape, rule.rank_law(AtDepth(trace.columns, 1), shape.max_rank).mean(axis=0)))
+    return float(expected_tokens(shape, laws.of(rule, shape.max_rank)))

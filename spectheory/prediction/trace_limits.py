@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -16,19 +15,16 @@ from spectheory.drafting import Chain, Shape
 from spectheory.errors import TraceError
 from spectheory.intervals import Interval
 from spectheory.limits import branching_bound, tunstall_bound
-from spectheory.limits.branching import best_threshold, surprisal_walks, threshold_terms
 from spectheory.limits.claims import WHOLE_DECODING
 from spectheory.prediction.decoding_limit import claim_of, fewest_calls
+from spectheory.prediction.means import MeanLaws, mean_of
 from spectheory.prediction.over_prompts import Prompts, ratio
-from spectheory.prediction.paths import tokens_left
 from spectheory.prediction.shape_calls import ShapeCalls
-from spectheory.trace import GIVEN_TEXT, RECORDED_RANKS, Trace
+from spectheory.prediction.text_limit import TextLimit
+from spectheory.trace import Trace
 from spectheory.verification import PathRule, RankRule
-from spectheory.verification.by_start import AtDepth
 
 Floats = NDArray[np.float64]
-_SHARE_OF_STARTS = 1 / 8
-"""Starts with room for a call that a limit needs, of all positions: fewer are those near the prompts alone."""
 
 
 @dataclass(frozen=True)
@@ -59,15 +55,14 @@ class Limits:
     iid_branching: float | None = None
     iid_channel: float | None = None
 
-    def of(self, rule: PathRule, shape: Shape, trace: Trace) -> Limits:
+    def of(self, rule: PathRule, shape: Shape, laws: MeanLaws) -> Limits:
         """The limits of one rule and shape: T1 with the rule's own ranks."""
         own = self
         if rule.grows:  # its ranks are of no fixed tree
             own = replace(own, iid_channel=None)
         if isinstance(rule, RankRule):
             with suppress(TraceError):  # one rank may be known without the law of the others
-                law = rule.rank_law(AtDepth(trace.columns, 1), rule.known_ranks(trace.columns, RECORDED_RANKS))
-                own = replace(own, iid_channel=_channel(law, shape.nodes))
+                own = replace(own, iid_channel=_channel(laws.known(rule), shape.nodes))
         return own
 
     def as_dict(self) -> dict[str, Any]:
@@ -75,77 +70,36 @@ class Limits:
         return {name: value.as_dict() if isinstance(value, Interval) else value for name, value in vars(self).items()}
 
 
-class StartsByPosition:
-    """Starts of calls along a text, chosen by position alone: where k tokens might follow.
-
-    Which starts count must not depend on what follows: a text counts as long as it might have become, which is its own
-    length for a text that was cut, the longest text's for one that ended.
-    """
-
-    def __init__(self, prompts: Prompts, trace: Trace) -> None:
-        self._prompts, ended = prompts, np.array([text.ended for text in trace.texts])
-        possible = np.where(ended, trace.lengths.max(), trace.lengths)
-        position = np.repeat(trace.lengths, trace.lengths) - tokens_left(trace.lengths)
-        self._room = np.repeat(possible, trace.lengths) - position
-        self._known = not (trace.recorded or trace.provenance.get("origin") == GIVEN_TEXT)
-
-    def with_room(self, k: int) -> NDArray[np.bool_] | None:
-        """The starts ``[N]``; None where they are too few, or where text is no sample of the target."""
-        whole = self._room >= k
-        enough = self._known and whole.sum() >= max(1, _SHARE_OF_STARTS * len(whole))
-        return whole if enough else None
-
-    def mean(self, values: Floats, weights: Floats, k: int) -> Interval:
-        """The mean over starts of tokens of a call with k drafts, each start weighed, with its 95% interval."""
-        above, below = self._prompts.sum_rows(values * weights), self._prompts.sum_rows(weights)
-        return ratio(above, below, limits=(1.0, k + 1.0))
-
-
-class TextLimit:
-    """B6 along the texts of a trace, each half of the prompts with the threshold of the other, so it stays a bound."""
-
-    def __init__(self, prompts: Prompts, trace: Trace, deepest: int) -> None:
-        self._starts, self._trace, self._deepest = StartsByPosition(prompts, trace), trace, deepest
-        self._half = np.repeat(prompts.folds(2) == 0, trace.lengths)
-
-    @cached_property
-    def _walks(self) -> Floats:
-        return surprisal_walks(-self._trace.columns["log_target"], self._trace.lengths, self._deepest)[0]
-
-    def at(self, k: int, visits: Floats | None = None) -> Interval | None:
-        """B6 at k nodes over starts that count alike, or by the calls `visits` ``[N]`` that start there.
-
-        Visits depend on the text before a start alone, so they leave B6 a bound for a call from such starts.
-        """
-        whole = self._starts.with_room(k)
-        if whole is None:
-            return None
-        weights = whole.astype(np.float64) if visits is None else np.where(whole, visits, 0.0)
-        if not weights.any():
-            return None
-        return _cut(self._starts.mean(_cross_fitted(self._walks[:, :k], whole, self._half, k), weights, k), k + 1.0)
-
-
 class TraceLimits:
     """The limits of each rule and shape that are predicted from a trace; `prefill_emits_token` as in predictions."""
 
     def __init__(
-        self, prompts: Prompts, trace: Trace, found: Sequence[ShapeCalls], *, prefill_emits_token: bool = False
+        self,
+        prompts: Prompts,
+        trace: Trace,
+        found: Sequence[tuple[PathRule, ShapeCalls]],
+        *,
+        prefill_emits_token: bool = False,
     ) -> None:
-        self._prompts, self._trace = prompts, trace
-        self._text = TextLimit(prompts, trace, max(calls.shape.nodes for calls in found))
-        chains = {calls.shape.nodes for calls in found if isinstance(calls.shape, Chain)}
+        self._prompts, self._trace, self.laws = prompts, trace, MeanLaws(trace)
+        sizes = {calls.shape.nodes for _, calls in found}
+        text = TextLimit(prompts, trace, sorted(sizes))
+        chains = {calls.shape.nodes for _, calls in found if isinstance(calls.shape, Chain)}
         self._fewest = fewest_calls(trace, sorted(chains), prefill_emits_token=prefill_emits_token)
-        self._of_nodes: dict[int, Limits] = {}
+        means = _Means.of(trace)
+        self._of_nodes = {nodes: means.limits(nodes, text.at(nodes)) for nodes in sizes}
+        self._at_calls: dict[tuple[PathRule, Shape], Interval | None] = {}
+        for rule in {rule for rule, calls in found if calls.starts}:
+            shapes = [calls.starts for other, calls in found if other == rule and calls.starts]
+            at_calls = text.at_calls(rule, shapes, prefill_emits_token)
+            self._at_calls |= {(rule, shape): limit for shape, limit in zip(shapes, at_calls, strict=True)}
 
     def of(self, rule: PathRule, found: ShapeCalls) -> tuple[Limits, Interval | None]:
         """The limits of one rule and shape, and its regret: the share of calls beyond those of the limit of a chain."""
         nodes = found.shape.nodes
-        if nodes not in self._of_nodes:
-            self._of_nodes[nodes] = _limits_at(self._trace, nodes, self._text.at(nodes))
-        own = self._of_nodes[nodes].of(rule, found.shape, self._trace)
-        if found.visits is not None:
-            own = replace(own, text=self._text.at(nodes, found.visits))
+        own = self._of_nodes[nodes].of(rule, found.shape, self.laws)
+        if found.starts:
+            own = replace(own, text=self._at_calls[rule, found.starts])
         if nodes not in self._fewest or not isinstance(found.shape, Chain):
             return own, None
         tokens, least = self._prompts.sum(self._trace.lengths), self._prompts.sum(self._fewest[nodes])
@@ -156,36 +110,34 @@ class TraceLimits:
         return own, regret if limit.key in rule.bound_by else None
 
 
-def _cross_fitted(
-    walks: NDArray[np.float64], whole: NDArray[np.bool_], half: NDArray[np.bool_], capacity: int
-) -> NDArray[np.float64]:
-    """B6's value at each start, tokens per call, with the threshold chosen on the other half of the prompts."""
-    values = np.zeros(len(walks))
-    for side in (half, ~half):
-        chosen_on, used_on = whole & ~side, whole & side
-        t = best_threshold(walks[chosen_on], capacity) if chosen_on.any() else math.log(capacity)
-        values[used_on] = threshold_terms(walks[used_on], t) + capacity * math.exp(-t) + 1
-    return values
+@dataclass(frozen=True)
+class _Means:
+    """What the idealised values need: mean moments of the target's surprisal, and the mean law of i.i.d. ranks."""
+
+    moments: Floats | None
+    ranks: Floats | None
+
+    @classmethod
+    def of(cls, trace: Trace) -> _Means:
+        """Those that the trace has; of drafts by start the ranks are those of the first draft."""
+        names = ("target_entropy", "target_second_moment")
+        found = [mean_of(trace, [name], itemgetter(name)) for name in names if "target_entropy" in trace.columns]
+        law = "rejection_rank"
+        ranks = mean_of(trace, [law], itemgetter(law)) if law in trace.columns else None
+        return cls(np.array(found) if found else None, ranks)
+
+    def limits(self, k: int, text: Interval | None) -> Limits:
+        """B6 as it is found, and the idealised values."""
+        branching = channel = None
+        if self.moments is not None:
+            mu, mu2 = self.moments.tolist()
+            branching = branching_bound(mu, max(mu2, mu * mu), k) + 1
+        if self.ranks is not None:
+            channel = _channel(self.ranks, k)
+        return Limits(text=text, iid_branching=branching, iid_channel=channel)
 
 
-def _limits_at(trace: Trace, k: int, text: Interval | None) -> Limits:
-    """B6 as it is found, and the idealised values."""
-    columns = trace.columns
-    branching = channel = None
-    if "target_entropy" in columns:
-        mu, mu2 = float(columns["target_entropy"].mean()), float(columns["target_second_moment"].mean())
-        branching = branching_bound(mu, max(mu2, mu * mu), k) + 1
-    if "rejection_rank" in columns:
-        channel = _channel(columns["rejection_rank"], k)  # of drafts by start: those of the first draft
-    return Limits(text=text, iid_branching=branching, iid_channel=channel)
-
-
-def _channel(rank_law: NDArray[np.float64], k: int) -> float:
+def _channel(law: Floats, k: int) -> float:
     """T1 with the mean law of the ranks, those beyond the recorded ones lumped."""
-    law = rank_law.mean(axis=0)
     law = np.append(law, max(0.0, 1 - law.sum()))
     return tunstall_bound(-float(np.sum(law[law > 0] * np.log(law[law > 0]))), len(law), k)
-
-
-def _cut(interval: Interval, most: float) -> Interval:
-    return Interval(min(interval.low, most), min(interval.best, most), min(interval.high, most), interval.kind)

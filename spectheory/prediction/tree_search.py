@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +14,9 @@ from spectheory.drafting import Tree
 from spectheory.drafting.shapes import at_least_one
 from spectheory.drafting.weights import validate_rank_pmf
 from spectheory.errors import ShapeError
+from spectheory.prediction.call_system import tokens_left
 from spectheory.prediction.path_laws import PathLaws
-from spectheory.prediction.paths import calls_and_visits, tokens_left, tree_survival
+from spectheory.prediction.paths import calls_and_visits, calls_of_laws, tree_survival
 
 Floats = NDArray[np.float64]
 Worth = Callable[[int], Floats]
@@ -81,15 +83,15 @@ def text_tree(
     grower = _Grower(laws, depth, consecutive)
     left = tokens_left(lengths)
     best = grower.grow(budget, lambda depth: np.where(left >= depth, 1.0, 0.0))
-    calls = greedy = _calls(law, lengths, best)
+    calls = greedy = _calls(laws, lengths, best)
     for _ in range(_ROUNDS):
-        tree = grower.grow(budget, _worth(law, lengths, best))
-        needed = _calls(law, lengths, tree)
+        tree = grower.grow(budget, _worth(laws, lengths, best))
+        needed = _calls(laws, lengths, tree)
         if not needed < calls:
             break
         best, calls = tree, needed
     if budget <= _MOST_EXCHANGED:
-        best, calls = _exchanged(grower, law, lengths, best, calls)
+        best, calls = _exchanged(grower, laws, lengths, best, calls)
     return FoundTree(best, calls, greedy)
 
 
@@ -109,13 +111,13 @@ def _validate(law: Floats, lengths: NDArray[np.int64], budget: int, max_depth: i
 
 
 def _exchanged(
-    grower: _Grower, law: Floats, lengths: NDArray[np.int64], tree: Tree, calls: float
+    grower: _Grower, laws: PathLaws, lengths: NDArray[np.int64], tree: Tree, calls: float
 ) -> tuple[Tree, float]:
     """Exchange a leaf for a candidate, or drop it, while that lowers the calls; only the most promising are tried."""
     trials = _TRIALS
     while trials > 0:
         paths = tree.paths
-        leaves, candidates = grower.rim(paths, _worth(law, lengths, tree))
+        leaves, candidates = grower.rim(paths, _worth(laws, lengths, tree))
         moves: list[tuple[float, Path, tuple[Path, ...]]] = [
             (gain - loss, old, (new,)) for loss, old in leaves for gain, new in candidates if new[:-1] != old
         ]
@@ -126,7 +128,7 @@ def _exchanged(
             if not grower.allowed(other):
                 continue
             changed = Tree.from_paths(other)
-            needed = _calls(law, lengths, changed)
+            needed = _calls(laws, lengths, changed)
             if needed < calls:
                 tree, calls = changed, needed
                 break
@@ -135,16 +137,13 @@ def _exchanged(
     return tree, calls
 
 
-def _calls(law: Floats, lengths: NDArray[np.int64], tree: Tree) -> float:
-    survival, _ = tree_survival(law, tree)
-    calls, _ = calls_and_visits(survival, lengths)
-    ends = np.cumsum(lengths)
-    return float(np.sum(calls[ends - lengths]))
+def _calls(laws: PathLaws, lengths: NDArray[np.int64], tree: Tree) -> float:
+    return float(np.sum(calls_of_laws(laws, tree, lengths)[0].expected))
 
 
-def _worth(law: Floats, lengths: NDArray[np.int64], tree: Tree) -> Worth:
+def _worth(laws: PathLaws, lengths: NDArray[np.int64], tree: Tree) -> Worth:
     """First-order gain of accepting one draft more at each depth, where this tree's calls start."""
-    calls, visits = calls_and_visits(tree_survival(law, tree)[0], lengths)
+    calls, visits = calls_and_visits(tree_survival(laws, tree)[0], lengths)
     left = tokens_left(lengths)
 
     def worth(depth: int) -> Floats:
@@ -169,7 +168,7 @@ class _Grower:
 
     def grow(self, budget: int, worth: Worth) -> Tree:
         """The first `budget` nodes."""
-        worths: dict[int, Floats] = {}
+        worths = cache(worth)
         waiting: list[tuple[float, int, Path]] = []
         siblings: dict[Path, Floats] = {}
 
@@ -178,9 +177,7 @@ class _Grower:
             depth = len(path) + 1
             if depth > self.depth:
                 return
-            if depth not in worths:
-                worths[depth] = worth(depth)
-            gains = self.laws.sums(self._weight(path) * worths[depth], depth)
+            gains = self.laws.sums(self._weight(path) * worths(depth), depth)
             if self.consecutive:
                 siblings[path] = gains
                 gains = gains[:1]
@@ -202,14 +199,18 @@ class _Grower:
         """The leaves with the least to lose and the candidates with the most to gain, by first-order gain."""
         inside = {(), *paths}
         inner = {path[:-1] for path in paths}
+        worths = cache(worth)
+        weights: dict[Path, Floats] = {(): np.ones(self.laws.starts)}
+        for path in sorted(paths, key=len):
+            weights[path] = self.laws.times(weights[path[:-1]], len(path), path[-1])
         leaves: list[Scored] = []
         candidates: list[Scored] = []
         for path in inside:
             depth = len(path) + 1
             if path and path not in inner and not (self.consecutive and _next_sibling(path) in inside):
-                leaves.append((float(self._weight(path) @ worth(depth - 1)), path))
+                leaves.append((float(weights[path] @ worths(depth - 1)), path))
             if depth <= self.depth:
-                gains = self.laws.sums(self._weight(path) * worth(depth), depth)
+                gains = self.laws.sums(weights[path] * worths(depth), depth)
                 missing = [(float(g), (*path, r)) for r, g in enumerate(gains, 1) if (*path, r) not in inside]
                 candidates += missing[:1] if self.consecutive else missing
         return sorted(leaves)[:_RIM], sorted(candidates)[: -_RIM - 1 : -1]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
+from spectheory.cost import LatencyTable
 from spectheory.drafting import Chain
 from spectheory.intervals import Interval
 from spectheory.limits.claims import (
@@ -21,15 +21,18 @@ from spectheory.prediction.recorded_readings import RecordedReading
 from spectheory.reports.adaptive import adaptive_sentence, adaptive_table
 from spectheory.reports.base import Report
 from spectheory.reports.bias import bias_table
+from spectheory.reports.check import Records, check_table, of_all
 from spectheory.reports.prediction_notes import formulas, notes_of, notes_of_recorded
+from spectheory.reports.provisional import provisional_words
 from spectheory.reports.recorded import recorded_table
 from spectheory.reports.table import Cell, Column, Table
+from spectheory.reports.timing import timing_notes
 from spectheory.reports.whole_decoding import limits_of_decodings
+from spectheory.trace import PROVISIONAL
 from spectheory.verification import RankRule
 
 Aside = tuple[str, Callable[[Sequence[Prediction]], float | None]]
 """A column to compare with: its heading, and its value from the predictions of one size."""
-Records = Sequence[Mapping[str, Any]]
 TOKENS = "Tokens per target call"
 
 
@@ -41,12 +44,15 @@ def prediction_report(
     check: Records | None = None,
     recorded: Sequence[RecordedReading] = (),
     adaptive: Sequence[AdaptiveWorth] = (),
+    latencies: LatencyTable | None = None,
 ) -> Report:
     """Every prediction of a plan; `in_loop` says whether speed-ups count the loop around the passes.
 
-    `recorded` are the readings of recorded lengths, which have no limits.
+    `recorded` are the readings of recorded lengths, which have no limits. Notes say where `latencies` were measured on
+    a busy machine or cut short.
     """
     best = plan.best.as_dict()
+    provisional = plan.best.provenance.get(PROVISIONAL)
     content = {
         **best,
         "best": {
@@ -56,10 +62,12 @@ def prediction_report(
         },
         "predictions": [prediction.as_dict() for prediction in plan.predictions],
         "prompts": plan.prompts,
+        **({"chosen_on": plan.chosen_on} if plan.chosen_on else {}),
+        **({PROVISIONAL: provisional} if provisional else {}),
         "provenance": dict(plan.best.provenance),
         "in_loop": in_loop,
         "bias": [point.as_dict() for point in bias],
-        **({"check": check} if check else {}),
+        **({"check": check, "check_of_all": of_all(check)} if check else {}),
         **({"adaptive": [each.as_dict() for each in adaptive]} if adaptive else {}),
         **({"recorded": [reading.as_dict() for reading in recorded]} if recorded else {}),
     }
@@ -70,11 +78,14 @@ def prediction_report(
         *([_drafted_table(plan)] if _stopped(plan) else []),
         *([adaptive_table(adaptive)] if adaptive else []),
         *([bias_table(bias)] if bias else []),
-        *([_check_table(check)] if check else []),
+        *([check_table(check)] if check else []),
         *([recorded_table(recorded)] if recorded else []),
     ]
     notes = notes_of_recorded(plan, in_loop, recorded) if recorded else notes_of(plan, in_loop)
-    headline = f"{_headline(plan)}. {adaptive_sentence(adaptive)}" if adaptive else _headline(plan)
+    words = provisional_words(plan.best.provenance)
+    headline = f"{words}. {_headline(plan)}" if words else _headline(plan)
+    headline = f"{headline}. {adaptive_sentence(adaptive)}" if adaptive else headline
+    notes += timing_notes(latencies) if latencies else []
     return Report(content, pieces, headline, notes)
 
 
@@ -160,20 +171,3 @@ def _by_nodes(
         rows.append([nodes, *cells, *(compared(known) for _, compared in asides)])
     columns = [Column("k"), *(Column(str(label)) for label in labels)]
     return Table(title, [*columns, *(Column(heading, aside=True) for heading, _ in asides)], rows)
-
-
-def _check_table(records: Records) -> Table:
-    """Predicted against counted target calls, and predicted against measured speed-up."""
-    columns = [Column("k"), Column("tokens"), Column("calls counted"), Column("predicted", digits=1)]
-    columns += [Column("diff / s.e.", signed=True), Column("measured", "x"), Column("loop without overhead", "x")]
-    rows = [
-        [
-            *(record[name] for name in ("k", "tokens", "counted")),
-            float(record["predicted"]),
-            "inf" if record["z"] is None else record["z"],
-            record["measured_speedup"],
-            record["predicted_speedup"],
-        ]
-        for record in records
-    ]
-    return Table("Against transformers' assisted generation (token verification)", columns, rows)

@@ -20,7 +20,7 @@ from spectheory.prediction.recorded_readings import RecordedReading
 from spectheory.prediction.shape_calls import BestTree
 from spectheory.reports.policies import policies
 from spectheory.reports.recorded import recorded_notes
-from spectheory.reports.remarks import IN_LOOP, NO_COST, origin
+from spectheory.reports.remarks import IN_LOOP, NO_COST, origin, sampled_choices
 from spectheory.reports.whole_decoding import limits_of_decodings, whole_decoding
 from spectheory.verification import GreedyMatch, RankRule
 
@@ -53,7 +53,7 @@ def notes_of(plan: Plan, in_loop: bool) -> list[str]:
         lines.append(IN_LOOP)
     if any(isinstance(p.rule, GreedyMatch) for p in plan.predictions) and not _greedy(provenance):
         lines.append("Greedy verification outputs the target's first choices: on other text its numbers are idealised.")
-    return [*lines, *few_prompts(plan.prompts), *_claims(plan)]
+    return [*lines, *sampled_choices(plan.chosen_on), *few_prompts(plan.prompts), *_claims(plan)]
 
 
 def _estimated(plan: Plan) -> list[str]:

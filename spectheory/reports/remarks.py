@@ -16,6 +16,16 @@ GIVEN = "The text was given, not sampled from the target: the numbers are for th
 UNKNOWN = "The trace does not say where its text is from: limits assume that the target sampled it."
 
 
+def sampled_choices(tokens: int | None) -> list[str]:
+    """That trees and thresholds are chosen on a sample of so many tokens; nothing where they are chosen on all."""
+    if tokens is None:
+        return []
+    return [
+        f"Best trees and the thresholds of B6 are chosen on a sample of whole texts, {tokens:,} tokens or more, and "
+        "evaluated on all texts."
+    ]
+
+
 def given(provenance: Mapping[str, Any]) -> list[str]:
     """Whether the text was not the target's own."""
     return [GIVEN] if provenance.get("origin") == GIVEN_TEXT else []

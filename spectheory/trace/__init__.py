@@ -14,19 +14,19 @@ from spectheory.trace.columns import (
     Column,
 )
 from spectheory.trace.parquet import METADATA_KEY, SCHEMA_VERSION
-from spectheory.trace.reading import read_any, read_evidence, read_files, trace_file
-from spectheory.trace.record import (
+from spectheory.trace.provenance import (
     GIVEN_TEXT,
     LAYERS,
     LEFT_OUT,
+    PROVISIONAL,
     READ,
     RECORDED,
     SAMPLED_TEXT,
     SOURCES,
-    TRACE_FILE,
-    TextInfo,
-    Trace,
 )
+from spectheory.trace.reading import read_any, read_evidence, read_files, trace_file
+from spectheory.trace.record import TRACE_FILE, Trace
+from spectheory.trace.text_info import TextInfo
 
 __all__ = [
     "BY_START",
@@ -39,6 +39,7 @@ __all__ = [
     "MEASURED",
     "METADATA_KEY",
     "MOST_DEPTH",
+    "PROVISIONAL",
     "READ",
     "RECORDED",
     "RECORDED_RANKS",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from reprlib import repr as brief
@@ -20,6 +21,10 @@ SCHEMA_VERSION = 3
 _READABLE = range(1, SCHEMA_VERSION + 1)
 METADATA_KEY = b"spectheory"
 
+_GROUP = 1 << 18
+"""Rows of a file that are written together."""
+_BATCH = 1 << 16
+"""Rows that are read together."""
 _LOOKED_AT = 1 << 16
 """Values that decide about a column's encoding."""
 _REPEATED = 0.25
@@ -54,7 +59,7 @@ def write(path: Path, columns: Columns, header: Mapping[str, Any]) -> None:
     content = json.dumps({"schema": SCHEMA_VERSION, **header})
     table = pa.table(arrays).replace_schema_metadata({METADATA_KEY: content.encode()})
     how = _encoding(columns)
-    write_whole(path, lambda partial: pq.write_table(table, partial, **how))
+    write_whole(path, lambda partial: pq.write_table(table, partial, row_group_size=_GROUP, **how))
 
 
 def _to_arrow(column: NDArray[Any] | Ragged, pa: Any) -> Any:
@@ -82,16 +87,65 @@ def read(
     path: Path, names: Collection[str], ragged: Collection[str] = ()
 ) -> tuple[dict[str, NDArray[Any]], dict[str, Any], dict[str, Any]]:
     """The columns of these names that are there, the header with texts and provenance, and those that may be ragged."""
-    pa, pq = load_extra("pyarrow", extra=None), load_extra("pyarrow.parquet", extra=None)
-    try:
-        with path.open("rb") as file:
-            _refuse_twice(pq.read_schema(file).names, path)
-            file.seek(0)
-            table = pq.ParquetFile(file).read(use_threads=False)
+    pq = load_extra("pyarrow.parquet", extra=None)
+    with _reading(path), path.open("rb") as file:
+        _refuse_twice(pq.read_schema(file).names, path)
+        file.seek(0)
+        table = pq.ParquetFile(file).read(use_threads=False)
         header = _header(table.schema.metadata, path)
         here = table.column_names
         columns = {name: _to_numpy(table.column(name), name, path) for name in here if name in names}
         return columns, header, {name: _to_rows(table.column(name), name, path) for name in here if name in ragged}
+
+
+def shapes(path: Path) -> tuple[dict[str, tuple[int, ...]], dict[str, Any]]:
+    """The shape of each column, empty where rows may differ in length, and the header; no column is read."""
+    pq = load_extra("pyarrow.parquet", extra=None)
+    with _reading(path), path.open("rb") as file:
+        opened = pq.ParquetFile(file)
+        schema, rows = opened.schema_arrow, int(opened.metadata.num_rows)
+        _refuse_twice(schema.names, path)
+        return {field.name: _shape(field.type, rows) for field in schema}, _header(schema.metadata, path)
+
+
+def _shape(kind: Any, rows: int) -> tuple[int, ...]:
+    shape = [rows]
+    while hasattr(kind, "value_field"):
+        if not hasattr(kind, "list_size"):
+            return ()
+        shape.append(int(kind.list_size))
+        kind = kind.value_type
+    return tuple(shape)
+
+
+def stream(path: Path, names: Sequence[str], sizes: Iterable[int]) -> Iterator[dict[str, NDArray[Any]]]:
+    """The columns of these names in runs of so many rows; no more than a run and a batch are held."""
+    pa, pq = load_extra("pyarrow", extra=None), load_extra("pyarrow.parquet", extra=None)
+    with _reading(path), path.open("rb") as file:
+        batches = pq.ParquetFile(file).iter_batches(_BATCH, columns=list(names), use_threads=False)
+        held: Any = None
+        before = 0
+        for size in sizes:
+            while held is None or held.num_rows < size:
+                if (batch := next(batches, None)) is None:
+                    raise TornTraceError(
+                        f"{path} has {before + (held.num_rows if held else 0)} rows, fewer than when it was opened",
+                        limit="a trace stays as it is while it is read",
+                        remedy="run the command again when nothing writes the file",
+                    )
+                more = pa.Table.from_batches([batch])
+                held = more if held is None else pa.concat_tables([held, more])
+            run, held = held.slice(0, size), held.slice(size)
+            yield {name: _to_numpy(run.column(name), name, path, before) for name in names}
+            before += size
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """What goes wrong while a file is read, as errors of a trace."""
+    pa = load_extra("pyarrow", extra=None)
+    try:
+        yield
     except MemoryError as error:
         raise TraceError(
             f"{path} does not fit in memory",
@@ -145,19 +199,19 @@ def _refuse_twice(names: Sequence[str], path: Path) -> None:
         )
 
 
-def _to_numpy(column: Any, name: str, path: Path) -> NDArray[Any]:
+def _to_numpy(column: Any, name: str, path: Path, before: int = 0) -> NDArray[Any]:
     """Chunked column as an array ``[N]``, or of more dimensions where rows are lists, or lists of lists.
 
-    Lower precision is widened so that theory stays in float64.
+    Lower precision is widened so that theory stays in float64. `before` are the rows of the file above it.
     """
     values = column.combine_chunks()
     shape, per_row = [len(values)], 1
-    _refuse_nulls(values, name, path)
+    _refuse_nulls(values, name, path, before=before)
     while hasattr(values.type, "value_field"):  # a list of some kind
-        shape.append(_width(values, name, path, per_row))
+        shape.append(_width(values, name, path, per_row, before))
         per_row *= shape[-1]
         values = values.flatten()
-        _refuse_nulls(values, name, path, per_row)
+        _refuse_nulls(values, name, path, per_row, before)
     array = values.to_numpy(zero_copy_only=False).reshape(shape)
     return array.astype(np.float64) if array.dtype.kind == "f" else array
 
@@ -174,24 +228,24 @@ def _to_rows(column: Any, name: str, path: Path) -> NDArray[Any] | Ragged:
     return Ragged(flat.to_numpy(zero_copy_only=False), np.cumsum([0, *lengths], dtype=np.int64))
 
 
-def _width(lists: Any, name: str, path: Path, per_row: int = 1) -> int:
+def _width(lists: Any, name: str, path: Path, per_row: int = 1, before: int = 0) -> int:
     """Entries of every list; lists of different lengths are refused."""
     lengths = load_extra("pyarrow.compute", extra=None).list_value_length(lists).to_numpy(zero_copy_only=False)
     other = np.flatnonzero(lengths != lengths[:1])
     if len(other):
         raise TraceError(
-            f"{path}: {name} of row {other[0] // per_row + 1} has {lengths[other[0]]} entries",
+            f"{path}: {name} of row {before + other[0] // per_row + 1} has {lengths[other[0]]} entries",
             limit=f"all rows of a column have as many, here {lengths[0]}",
             remedy="measure the pair again",
         )
     return int(lengths[0]) if len(lengths) else 1
 
 
-def _refuse_nulls(values: Any, name: str, path: Path, per_row: int = 1) -> None:
+def _refuse_nulls(values: Any, name: str, path: Path, per_row: int = 1, before: int = 0) -> None:
     if values.null_count:
         row = values.is_null().to_numpy(zero_copy_only=False).argmax() // per_row
         raise TraceError(
-            f"{path}: {name} of row {row + 1} is null",
+            f"{path}: {name} of row {before + row + 1} is null",
             limit="needs a value for every token",
             remedy="measure the pair again",
         )

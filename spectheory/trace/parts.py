@@ -1,9 +1,10 @@
-"""A running measurement on disk: each finished prompt is a trace file of its own, so that a kill loses none."""
+"""A running measurement on disk: each finished prompt and batch of texts is a file, so that a kill loses none."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,10 @@ from typing import Any
 import numpy as np
 
 from spectheory.errors import TornTraceError, TraceError
+from spectheory.files import read_text, write_whole
 from spectheory.trace import Trace
+
+_BATCH = "batch.json"
 
 
 def concatenate(parts: list[Trace], provenance: Mapping[str, Any]) -> Trace:
@@ -46,16 +50,37 @@ class PartStore:
         marked = Trace(part.columns, part.texts, {"fingerprint": self.fingerprint})
         marked.write(self.folder / f"{index:06d}.parquet")
 
+    def some(self, indices: Iterable[int]) -> list[Trace]:
+        """These finished texts, in the order asked for."""
+        found = self._parts()
+        return [self._read(found[index]) for index in indices]
+
+    def keep_texts(self, texts: Mapping[int, Sequence[Sequence[int]]]) -> None:
+        """Store the texts of a batch, token ids by the index of their prompt."""
+        self._keep(f"texts-{min(texts):06d}.json", {str(index): texts[index] for index in sorted(texts)})
+
+    def texts(self) -> dict[int, list[list[int]]]:
+        """Stored texts."""
+        kept = [self._kept(path) or {} for path in sorted(self.folder.glob("texts-*.json"))]
+        return {int(index): texts for batch in kept for index, texts in batch.items()}
+
+    def batch(self, asked: int) -> int:
+        """How many prompts are sampled together: as many as when this measurement began, or `asked` if it begins."""
+        kept = self._kept(self.folder / _BATCH)
+        if kept is not None:
+            return int(kept["size"])
+        self._keep(_BATCH, {"size": asked})
+        return asked
+
     def merge(self, provenance: Mapping[str, Any], more: Callable[[Trace], Trace] = lambda trace: trace) -> Trace:
         """Write the whole trace, then remove the parts; all of them must be whole. `more` adds what needs all texts."""
         found = self._parts()
         parts = [self._read(path) for path in found.values()]
         trace = more(concatenate(parts, {**provenance, "fingerprint": self.fingerprint}))
         trace.write(self.final)
-        for path in found.values():
-            path.unlink()
-        for leftover in self.folder.glob(".*.partial"):
-            leftover.unlink()
+        for pattern in ("*.parquet", "*.json", ".*.partial"):
+            for path in self.folder.glob(pattern):
+                path.unlink()
         self.folder.rmdir()
         return trace
 
@@ -67,10 +92,27 @@ class PartStore:
     def _read(self, path: Path) -> Trace:
         """A part of this measurement."""
         part = Trace.read(path)
-        if part.provenance.get("fingerprint") != self.fingerprint:
+        self._check(part.provenance.get("fingerprint"))
+        return part
+
+    def _keep(self, name: str, content: Mapping[str, Any]) -> None:
+        text = json.dumps({"fingerprint": self.fingerprint, "content": content})
+        write_whole(self.folder / name, lambda partial: partial.write_text(text))
+
+    def _kept(self, path: Path) -> dict[str, Any] | None:
+        """The content of a file of this measurement; None if there is none, or a damaged one."""
+        try:
+            found = json.loads(read_text(path))
+            fingerprint, content = found["fingerprint"], dict(found["content"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        self._check(fingerprint)
+        return content
+
+    def _check(self, fingerprint: object) -> None:
+        if fingerprint != self.fingerprint:
             raise TraceError(
                 f"{self.folder} holds an unfinished measurement with other settings",
                 limit="only the same models, prompts and settings can be resumed",
                 remedy="delete the folder or choose another --out",
             )
-        return part

@@ -48,7 +48,7 @@ def read_any(path: Path) -> Trace:
     """
     found = _whole(read_evidence(path), path)
     if isinstance(found, Trace):
-        return found
+        return found.held()
     raise TraceError(
         f"{path} holds {KINDS[type(found)]} of an engine",
         limit="this needs a trace: statistics of texts",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import reprlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,56 +15,19 @@ from numpy.typing import NDArray
 from spectheory.distributions import Sampling
 from spectheory.errors import SpectheoryError, TextError, TraceError
 from spectheory.trace import parquet
-from spectheory.trace.checks import Fault, faults
+from spectheory.trace.blocks import BLOCK, rows_of, whole_texts
+from spectheory.trace.checks import faults
 from spectheory.trace.columns import COLUMNS, REQUIRED
+from spectheory.trace.fitting import check_depth, check_parts, recorded, refused
 from spectheory.trace.lists import LIST_COLUMNS, from_columns, to_columns
+from spectheory.trace.on_disk import OnDisk
 from spectheory.trace.stored import stored
+from spectheory.trace.text_info import TextInfo
 from spectheory.truncated.top import TopLogProbs
 from spectheory.verification.by_start import deepest
 
 TRACE_FILE = "trace.parquet"
 """Name of the trace in the folder of a measurement."""
-
-GIVEN_TEXT, SAMPLED_TEXT = "given", "sampled from the target"
-"""Origins of the text of a trace; limits over target samples hold for the second alone."""
-SOURCES = "sources"
-"""Where the provenance keeps the folders or hub ids of the models, for settings to paste; answers leave them out."""
-RECORDED, LEFT_OUT = "recorded", "requests_left_out"
-"""Where the provenance of recorded lengths names their drafts, and counts requests of the log that were left out."""
-READ, LAYERS = "read", "target_layers"
-"""Where the provenance of an engine's output says that texts of temperature 0 were read at another temperature, and how
-many layers the target has."""
-
-
-@dataclass(frozen=True)
-class TextInfo:
-    """One text of a trace: its name, and its number of output tokens, the end-of-text token included.
-
-    Texts that continue one `prompt` are dependent; empty: the text's own name. `ended` says that the text ended by
-    itself (an end-of-text token), so that nothing follows it. `prompt_tokens` is the length of the prompt, if known.
-    """
-
-    id: str
-    tokens: int
-    prompt: str = ""
-    category: str = ""
-    ended: bool = False
-    prompt_tokens: int | None = None
-
-    def __post_init__(self) -> None:
-        fine = {name: isinstance(getattr(self, name), str) for name in ("id", "prompt", "category")}
-        fine["ended"] = isinstance(self.ended, bool | np.bool_)
-        fine["tokens"] = type(self.tokens) is int and self.tokens >= 1
-        known = self.prompt_tokens
-        fine["prompt_tokens"] = known is None or (type(known) is int and known >= 0)
-        if not all(fine.values()):
-            name = min(fine, key=fine.__getitem__)
-            raise TraceError(
-                f"{name} of text {self.id!r} is {getattr(self, name)!r}",
-                limit="names are strings, tokens is an integer >= 1 (no empty text), ended is a truth value, "
-                "prompt_tokens an integer >= 0 or unknown",
-                remedy="measure the pair again",
-            )
 
 
 @dataclass(frozen=True)
@@ -89,66 +53,11 @@ class Trace:
     lists: Sequence[tuple[TopLogProbs, TopLogProbs]] = field(default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        missing = [name for name in REQUIRED if name not in self.columns]
-        if missing and not self.recorded:
-            raise TraceError(
-                f"the trace lacks {', '.join(missing)}",
-                limit="both are required, or recorded lengths",
-                remedy="measure the pair again",
-            )
-        tokens = sum(text.tokens for text in self.texts)
-        wrong = {name: np.shape(c)[:1] for name, c in self.columns.items() if np.shape(c)[:1] != (tokens,)}
-        if wrong or not self.texts:
-            others = {name: shape[0] if shape else "no rows" for name, shape in wrong.items()}
-            shown = reprlib.repr(others) if others else "none"
-            raise TraceError(
-                f"{len(self.texts)} texts of {tokens} tokens in all, columns of other lengths: {shown}",
-                limit="needs at least one text and one row per token",
-                remedy="measure the pair again",
-            )
-        for fault in faults(self.columns):
-            raise self._refused(fault)
-        self._check_depth()
-        if self.lists and self.depth is not None:
-            raise TraceError(
-                "the trace has lists of the most probable tokens and columns by start",
-                limit="lists are by position",
-                remedy="leave one of them out",
-            )
-        if self.lists and (len(self.lists) != tokens or "token" not in self.columns):
-            raise TraceError(
-                f"there are {len(self.lists)} lists for {tokens} tokens",
-                limit="needs one pair, and an id, per token",
-                remedy="list every position",
-            )
-
-    def _check_depth(self) -> None:
-        """Columns by start are as deep as the provenance says, if it does."""
-        settings = self.provenance.get("settings")
-        stated = settings.get("depth") if isinstance(settings, Mapping) else None
-        if self.depth is not None and stated is not None and stated != self.depth:
-            raise TraceError(
-                f"columns by start have {self.depth} depths",
-                limit=f"the provenance says {stated!r}",
-                remedy="measure the pair again",
-            )
-
-    def _refused(self, fault: Fault) -> SpectheoryError:
-        """The error of a column; impossible log-probabilities are the text's fault."""
-        if fault.row is None:
-            return TraceError(f"{fault.column} {fault.what}", limit=fault.limit, remedy="measure the pair again")
-        text, position = self.locate(fault.row)
-        what = f"{fault.column} of text {text.id!r}, token {position + 1} {fault.what}"
-        if fault.column not in REQUIRED:
-            return TraceError(what, limit=fault.limit, remedy="measure the pair again")
-        impossible = self.columns[fault.column][fault.row] == -np.inf
-        return TextError(
-            what,
-            limit="a log-probability is <= 0, and an output token is possible under the target",
-            remedy="use the sampling settings that made the text"
-            if impossible
-            else "pass natural logs of probabilities",
-        )
+        check_parts(self.columns, self.texts, self.lists)
+        if not isinstance(self.columns, OnDisk):  # blocks check what they read
+            for fault in faults(self.columns):
+                raise refused(fault, self.columns, None if fault.row is None else self.locate(fault.row))
+        check_depth(self.columns, self._settings.get("depth"))
 
     def __repr__(self) -> str:
         """Size, columns and origin in short."""
@@ -157,12 +66,37 @@ class Trace:
 
     def __len__(self) -> int:
         """Number of output tokens over all texts."""
-        return len(next(iter(self.columns.values())))
+        return sum(text.tokens for text in self.texts)
+
+    def blocks(self, names: Collection[str] | None = None, positions: int | None = None) -> Iterator[Trace]:
+        """The texts in order as traces of about so many positions, whole texts each, with the columns of these names.
+
+        Log-probabilities and recorded lengths are always among the columns; without `names` all are. A trace that is
+        no larger, or has lists, is one block.
+
+        Examples
+        --------
+        >>> trace = Trace.from_log_probabilities([([-0.5] * 3, [-0.7] * 3)] * 4)
+        >>> [len(block) for block in trace.blocks(positions=6)]
+        [6, 6]
+        """
+        size = positions or BLOCK
+        if len(self) <= size or self.lists:
+            yield self
+            return
+        kept = {*REQUIRED, "recorded_match", *(self.columns if names is None else names)} & set(self.columns)
+        runs = list(whole_texts(self.lengths, size))
+        sizes = [int(self.lengths[run].sum()) for run in runs]
+        rows = self.columns.rows if isinstance(self.columns, OnDisk) else partial(rows_of, self.columns)
+        for run, columns in zip(runs, rows(kept, sizes), strict=True):
+            with _named(self.columns.path) if isinstance(self.columns, OnDisk) else nullcontext():
+                block = Trace(columns, self.texts[run], self.provenance)
+            yield block
 
     @property
     def recorded(self) -> bool:
         """Whether it holds the accepted lengths of a log in place of log-probabilities (§10)."""
-        return not {*REQUIRED} <= set(self.columns) and "recorded_match" in self.columns
+        return recorded(self.columns)
 
     def require_scores(self, what: str) -> None:
         """Refuse recorded lengths where `what` is computed from log-probabilities."""
@@ -185,10 +119,15 @@ class Trace:
         return self.texts[index], row - int(starts[index])
 
     @property
+    def _settings(self) -> Mapping[str, Any]:
+        """Those of the measurement, as the provenance has them."""
+        settings = self.provenance.get("settings")
+        return settings if isinstance(settings, Mapping) else {}
+
+    @property
     def sampling(self) -> Sampling | None:
         """How tokens were drawn, as the provenance says; None where it gives no temperature."""
-        settings = self.provenance.get("settings")
-        found = settings.get("sampling") if isinstance(settings, Mapping) else None
+        found = self._settings.get("sampling")
         if not isinstance(found, Mapping) or found.get("temperature") is None:
             return None
         known = {each.name: found.get(each.name) for each in fields(Sampling)}
@@ -205,8 +144,7 @@ class Trace:
 
         Without a known limit it had room for all.
         """
-        settings = self.provenance.get("settings")
-        known = settings.get("tokens") if isinstance(settings, Mapping) else None
+        known = self._settings.get("tokens")
         limit = known if isinstance(known, int) else np.iinfo(np.int64).max
         return np.array([max(text.tokens, limit) if text.ended else text.tokens for text in self.texts], np.int64)
 
@@ -259,18 +197,58 @@ class Trace:
         What is no trace, or holds other values than :data:`COLUMNS` says, is a ``TraceError``, impossible
         log-probabilities a ``TextError``. :func:`read_any` reads other files too.
         """
-        file = Path(path)
-        if file.is_dir():
-            file = file / TRACE_FILE
+        file = _file(path)
         columns, header, lists = parquet.read(file, COLUMNS, LIST_COLUMNS)
+        return cls._of(file, columns, header, from_columns(lists))
+
+    @classmethod
+    def open(cls, path: Path) -> Trace:
+        """:meth:`read`, but the columns of a large trace stay in the file.
+
+        Predictions read those that they need, block by block, and check what they read. Any other use reads a whole
+        column each time; :meth:`held` reads all.
+        """
+        file = _file(path)
+        found = OnDisk.of(file)
+        return cls.read(file) if found is None else cls._of(file, *found)
+
+    def held(self) -> Trace:
+        """The same trace with all columns in memory, checked."""
+        if not isinstance(self.columns, OnDisk):
+            return self
+        with _named(self.columns.path):
+            return replace(self, columns=self.columns.held())
+
+    @classmethod
+    def _of(
+        cls,
+        file: Path,
+        columns: Mapping[str, NDArray[Any]],
+        header: Mapping[str, Any],
+        lists: Sequence[tuple[TopLogProbs, TopLogProbs]] = (),
+    ) -> Trace:
+        """The trace of a file's columns and header."""
         try:
-            texts = tuple(TextInfo(**text) for text in header["texts"])
-            return cls(columns, texts, header["provenance"], from_columns(lists))
-        except SpectheoryError as error:
-            raise type(error)(f"{file}: {error.what}", limit=error.limit, remedy=error.remedy) from error
+            with _named(file):
+                texts = tuple(TextInfo(**text) for text in header["texts"])
+                return cls(columns, texts, header["provenance"], lists)
         except TypeError as error:
             raise TraceError(
                 f"{file} holds texts of another kind ({error})",
                 limit="needs texts as spectheory measure writes them",
                 remedy="run spectheory measure again",
             ) from error
+
+
+def _file(path: Path) -> Path:
+    """The file of a trace, or of the measurement in a folder."""
+    return Path(path) / TRACE_FILE if Path(path).is_dir() else Path(path)
+
+
+@contextmanager
+def _named(file: Path) -> Iterator[None]:
+    """Errors that name the file."""
+    try:
+        yield
+    except SpectheoryError as error:
+        raise type(error)(f"{file}: {error.what}", limit=error.limit, remedy=error.remedy) from error

@@ -11,7 +11,8 @@ import numpy as np
 from spectheory.distributions import Sampling
 from spectheory.errors import TextError, TraceError
 from spectheory.trace.columns import LARGEST_VOCABULARY
-from spectheory.trace.record import GIVEN_TEXT, Trace
+from spectheory.trace.provenance import GIVEN_TEXT
+from spectheory.trace.record import Trace
 from spectheory.trace.scored_text import ScoredText, Top
 from spectheory.trace.texts import trace_of
 from spectheory.trace.top_lists import Text

@@ -18,7 +18,7 @@ from spectheory.distributions import Array
 from spectheory.errors import SettingError, ShapeError, TraceError
 from spectheory.intervals import Interval
 from spectheory.verification.by_start import Columns as Columns
-from spectheory.verification.by_start import along_calls, by_depth, deepest, lacking, read_as
+from spectheory.verification.by_start import along_calls, by_depth, deepest, lacking, read_as, shape_of
 from spectheory.verification.means import exact_mean
 
 Floats = NDArray[np.float64]
@@ -209,7 +209,7 @@ class RankRule(PositionRule):
         name = read_as(columns, self.recorded_in)
         if name not in columns:
             return most
-        return min([most, *columns[name].shape[2 if name != self.recorded_in else 1 :]])
+        return min([most, *shape_of(columns, name)[2 if name != self.recorded_in else 1 :]])
 
     def path_laws(self, columns: Columns, max_rank: int, depth: int) -> NDArray[np.float64]:
         """P(R = r | text) of the drafts of calls: ``[N, max_rank]`` by position, or by start and depth ``[N, depth,

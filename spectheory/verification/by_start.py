@@ -34,7 +34,13 @@ def deepest(columns: Columns) -> int | None:
     >>> deepest({"log_draft": np.zeros(5)}), deepest({"start_log_draft": np.zeros((5, 3))})
     (None, 3)
     """
-    return next((int(values.shape[1]) for name, values in columns.items() if name.startswith(PREFIX)), None)
+    return next((shape_of(columns, name)[1] for name in columns if name.startswith(PREFIX)), None)
+
+
+def shape_of(columns: Columns, name: str) -> tuple[int, ...]:
+    """The shape of a column; one that is still on disk is not read for it."""
+    shapes: Mapping[str, tuple[int, ...]] | None = getattr(columns, "shapes", None)
+    return np.shape(columns[name]) if shapes is None else shapes[name]
 
 
 def of_draft(name: str) -> bool:

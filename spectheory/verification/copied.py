@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from spectheory import kernels
 from spectheory.distributions import Array
 from spectheory.errors import SettingError
 from spectheory.verification.base import Columns, Drafts, PathRule
@@ -76,6 +77,12 @@ class CopiedMatch(PathRule):
         matched, drafted = self.matched(columns), columns[self.needs[1]]
         begins = np.cumsum(lengths) - lengths
         counts = np.zeros((len(lengths), k + 1), dtype=np.int64)
+        if len(matched) >= kernels.SMALLEST and kernels.installed():
+            from spectheory.kernels.path_calls import copied_calls
+
+            matched, drafted = (column.astype(np.int64, copy=False) for column in (matched, drafted))
+            copied_calls(matched, drafted, lengths, most, k, first, counts)
+            return counts
         going = (lengths > first).nonzero()[0]
         at = np.full(len(going), first)
         while len(going):

@@ -77,7 +77,7 @@ def _visit(law: list[Array], p: Array, q: Array, open_: Array, weight: Array, ra
 
 def residual(p: Array, q: Array, xp: Any) -> tuple[Array, Array]:
     """The residual norm (p - q)+ ``[..., V]`` and its mass TV ``[..., 1]``; zeros where nothing is left."""
-    left = xp.where(p > q, p - q, xp.zeros_like(p))
+    left = xp.maximum(p - q, xp.zeros_like(p[..., :1]))
     mass = xp.sum(left, axis=-1, keepdims=True)
     return left / xp.where(mass > 0, mass, xp.ones_like(mass)), mass
 
@@ -110,7 +110,7 @@ def _trials(p: Array, q: Array, max_rank: int, trials: int, rng: np.random.Gener
         shares.append(weight * xp.sum(xp.minimum(p, q), axis=-1))
         if rank + 1 == max_rank:
             break
-        rejected = xp.cumulative_sum(xp.where(q > p, q - p, xp.zeros_like(p)), axis=-1)
+        rejected = xp.cumulative_sum(xp.maximum(q - p, xp.zeros_like(p[..., :1])), axis=-1)
         p, mass = residual(p, q, xp)
         weight = weight * mass[..., 0]
         # In (0, 1], so that the first entry that reaches it has a mass of its own.

@@ -89,7 +89,7 @@ def _one(p: Array, q: Array, rho: Array, xp: Any) -> tuple[Array, Array]:
 
 
 def _excess(a: Array, b: Array, xp: Any) -> Array:
-    return xp.sum(xp.where(a > b, a - b, xp.zeros_like(a)), axis=-1)
+    return xp.sum(xp.maximum(a - b, xp.zeros_like(a[..., :1])), axis=-1)
 
 
 def _any_of(beta: Array, missed: Array, k: int, xp: Any) -> Array:

@@ -14,6 +14,8 @@ from spectheory.intervals import CONFIDENCE, Interval, weakest
 Floats = NDArray[np.float64]
 MOST_WORK = 1 << 24
 """Entries that are worked through for one number: a second or two."""
+_FEW_ODDS = 1 << 15
+"""Entries that the merged odds of a pair are worth, however many tokens it has."""
 
 
 def too_long(entries: int) -> bool:
@@ -45,10 +47,10 @@ def interval_mean(found: Sequence[Interval]) -> Interval:
 
 def batch_mean(means: Sequence[float]) -> Interval:
     """The mean of independent estimates of a probability, 95% by Student."""
-    from scipy.stats import t as student
+    from scipy.special import stdtrit
 
     best = float(np.mean(means))
-    width = float(student.ppf((1 + CONFIDENCE) / 2, len(means) - 1) * np.std(means, ddof=1)) / len(means) ** 0.5
+    width = float(stdtrit(len(means) - 1, (1 + CONFIDENCE) / 2) * np.std(means, ddof=1)) / len(means) ** 0.5
     return Interval(max(best - width, 0.0), best, max(min(best + width, 1.0), best), "statistical")
 
 
@@ -56,8 +58,9 @@ def endless_entropy(
     entropy: Callable[[Floats, Floats], Interval], target: Floats, draft: Floats
 ) -> tuple[Interval | None, str]:
     """Mean H(R) of endless i.i.d. candidates, pair by pair, or why there is none."""
-    if too_long(32 * target.size):
-        return None, f"no H(R): {len(target)} x {target.shape[1]} tokens would take minutes"
+    pairs, tokens = target.shape
+    if too_long(pairs * min(32 * tokens, _FEW_ODDS + 4 * tokens)):
+        return None, f"no H(R): {pairs} x {tokens} tokens would take minutes"
     try:
         return interval_mean([entropy(p, q) for p, q in zip(target, draft, strict=True)]), ""
     except SettingError:

@@ -159,7 +159,7 @@ class RecursiveRejection(RankRule):
         pairs, tokens = target.shape
         if self.replacement:
             return endless_entropy(lambda p, q: Interval.exact(recursive_rank_entropies(p, q)[1]), target, draft)
-        if too_long(pairs * tokens**tokens):
+        if too_long(pairs * tokens ** min(tokens, 24)):  # beyond 24 tokens it is too long in any case
             return None, ""
         return exact_mean(rank_entropy(self.rank_pmf(target, draft, tokens))), ""
 

@@ -25,9 +25,9 @@ COMMANDS_PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 SINGLE = {
     "tree": {"--rule", "--nodes"},
     "simulate": {"--rule", "--shape", "--k", "--bias"},
-    "measure": {"--temperature"},
+    "measure": {"--temperature", "--batch"},
     "judge": {"--k", "--stop", "--temperature"},
-    "predict": {"--temperature"},
+    "predict": {"--temperature", "--batch"},
 }
 """Commands about one setting, which take once what commands that compare settings repeat."""
 OTHER_RULES = {("tree", "--rule"), ("validate", "--rule"), ("rules", "--rule")}

@@ -125,6 +125,7 @@ def test_without_torch_the_extra_is_named() -> None:
         (["--tokens", "0"], "tokens is 0"),
         (["--continuations", "0"], "--continuations is 0: must be in 1..1024"),
         (["--continuations", "100000000"], "--continuations is 100000000: must be in 1..1024"),
+        (["--batch", "0"], "--batch is 0: must be in 1..1024"),
         (["--chunk", "0"], "chunk is 0"),
         (["--tokens", "1000"], "256"),
         (["--target", "builtin:huge"], "built-in model 'huge' does not exist"),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from spectheory.cli import main
-from spectheory.cli.options import PairOptions, TextOptions
+from spectheory.cli.options import MeasuringOptions, PairOptions, TextOptions
 from spectheory.cost import ACCELERATORS
 from spectheory.trace import Trace
 from tests.cli.plan_cases import CONFIG, asked, latencies, measured
@@ -21,13 +22,13 @@ ON_H200 = ["TRACE", "--hardware", "H200", "--target-architecture", "CONFIG", "--
 class Measured:
     """A loaded pair whose measurement is there already."""
 
-    fingerprint = "f"
+    job = SimpleNamespace(fingerprint="f")
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     @classmethod
-    def load(cls, pair: PairOptions, text: TextOptions) -> Measured:
+    def load(cls, pair: PairOptions, text: TextOptions, how: MeasuringOptions) -> Measured:
         """Remember which draft."""
         return cls(pair.draft.rpartition(":")[2])
 

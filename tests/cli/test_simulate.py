@@ -36,7 +36,7 @@ CHAIN = ("--target-pmf", "CHAIN", "--draft-pmf", "CHAIN2", "--length", "9")
 
 QUESTIONS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("race", "race-dense", "poisson", "recursive", "recursive-distinct"), (*PAIR, "--max-rank", "3")),
-    "gumbel-list": (*PAIR, "--k", "2"),
+    **dict.fromkeys(("gumbel-list", "gumbel-list-dense"), (*PAIR, "--k", "2")),
     "single": (*PAIR, "--rule", "token"),
     "biased": (*PAIR, "--bias", "0.3", "--recovery", "target"),
     "tree": ("--rank-pmf", "0.6,0.2,0.1", "--shape", "1,2,1-1"),

@@ -12,8 +12,8 @@ import torch
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain
 from spectheory.measure import ModelPair, load_pair, teacher_forced
+from spectheory.measure.columns.noise import text_key
 from spectheory.measure.decoders import Decoded, Method, decode
-from spectheory.measure.noise import text_key
 from spectheory.measure.tokens import encode_prompt
 from spectheory.pairs import PROMPTS, resolve
 from spectheory.prediction.lock_step import rounds_of_batch, unfinished

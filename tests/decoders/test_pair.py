@@ -14,15 +14,16 @@ from scipy.stats import chi2
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, KAry, Shape, Tree
 from spectheory.measure import ModelPair, load_pair, teacher_forced
+from spectheory.measure.columns.noise import text_key
 from spectheory.measure.decoders import Method, decode
 from spectheory.measure.decoders.drafted import ROOT, DraftTree
 from spectheory.measure.decoders.randomness import Source
 from spectheory.measure.decoders.verifiers import Pmfs, Verdict, Verifier
-from spectheory.measure.noise import text_key
 from spectheory.measure.reading import Reading
 from spectheory.measure.tokens import encode_prompt
 from spectheory.pairs import PROMPTS, resolve
-from spectheory.prediction.paths import TextCalls, calls_of_texts, calls_of_tree, tree_survival
+from spectheory.prediction.call_system import TextCalls
+from spectheory.prediction.paths import calls_of_texts, calls_of_tree, tree_survival
 from spectheory.prompts import read_prompts
 from spectheory.verification import PATH_RULES, RankRule
 
@@ -48,7 +49,7 @@ def laws(builtin: ModelPair, prompt: torch.Tensor) -> list[Floats]:
     """The target's law of the first output token, and of the second whatever the first."""
     reading = Reading(builtin.target, builtin.vocabulary)
     first = reading.read(prompt[None])[0]
-    reading.repeat(builtin.vocabulary)
+    reading.select(torch.zeros(builtin.vocabulary, dtype=torch.int64))
     second = reading.read(torch.arange(builtin.vocabulary)[:, None])[:, 0]
     first, second = (logits.double().softmax(-1).numpy() for logits in (first, second))
     return [first[0], first[0] @ second]

@@ -20,6 +20,7 @@ ROOMS = (
     "extensions",
     "checks",
     "files",
+    "processes",
     "intervals",
     "distributions",
     "kernels",
@@ -70,14 +71,12 @@ THEORETICAL = ("simulations/predicted", "simulations/verdicts", "simulations/swe
 """Where theory and simulation meet; all else in `simulations` knows nothing of the theory it is held against."""
 
 KNOWN_TO_SIMULATORS = (
-    *(
-        f"spectheory.{name}"
-        for name in ("errors", "files", "intervals", "distributions", "kernels.compiling", "pairs", "prompts")
-    ),
+    *(f"spectheory.{name}" for name in ("errors", "files", "processes", "pairs", "prompts")),
+    *(f"spectheory.{name}" for name in ("intervals", "distributions", "kernels.compiling")),
     "spectheory.drafting.shapes",
     "spectheory.drafting.weights.validate_rank_pmf",
     *(f"spectheory.measure.{name}" for name in ("load_pair", "sample_continuations", "ModelPair", "tokens", "reading")),
-    *(f"spectheory.measure.{name}" for name in ("truncation", "pair", "sampling")),
+    *(f"spectheory.measure.{name}" for name in ("columns.truncation", "pair", "sampling")),
     *(f"spectheory.drafting.{name}" for name in ("Batch", "Chain", "KAry", "Shape", "Tree")),
 )
 """Beginnings of the names of spectheory that simulators may import: no closed form is among them."""

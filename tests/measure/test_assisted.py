@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -70,6 +71,19 @@ def test_records(tiny_pair: ModelPair) -> None:
     assert record.tokens_per_call == record.tokens / record.counted
     assert 0 < record.full_share < 1
     assert record.speedup > 0
+
+
+def test_plain_runs_decide_no_number_of_calls(tiny_pair: ModelPair) -> None:
+    runs: list[tuple[int, int]] = []
+    settings: dict[str, Any] = {"ks": (2,), "tokens": 12, "seed": 1}
+    (every,) = compare_with_assisted(tiny_pair, PROMPTS[:5], Sampling(), **settings)
+    (third,) = compare_with_assisted(
+        tiny_pair, PROMPTS[:5], Sampling(), **settings, plain_every=3, on_progress=lambda *state: runs.append(state)
+    )
+    assert runs == [(i, 7) for i in range(1, 8)]
+    assert (every.tokens, every.counted, every.predicted) == (third.tokens, third.counted, third.predicted)
+    assert third.plain_tokens < every.plain_tokens
+    assert third.speedup > 0
 
 
 def test_greedy_calls_are_exact(tiny_pair: ModelPair) -> None:

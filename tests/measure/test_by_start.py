@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-import spectheory.measure.run as measure_run
+import spectheory.measure.job as measure_run
 from spectheory.distributions import Sampling
 from spectheory.drafting import Grown
 from spectheory.errors import ModelError, SettingError, TextError

@@ -13,10 +13,10 @@ from scipy.stats import norm
 
 from spectheory.distributions import Sampling
 from spectheory.drafting import Tree
-from spectheory.measure import distinct_ranks, statistics
-from spectheory.measure.distinct_ranks import SEQUENCES
-from spectheory.measure.noise import position_keys, text_key, uniforms
-from spectheory.measure.statistics import position_statistics
+from spectheory.measure.columns import block, distinct_ranks
+from spectheory.measure.columns.distinct_ranks import SEQUENCES
+from spectheory.measure.columns.noise import position_keys, text_key, uniforms
+from spectheory.measure.columns.statistics import position_statistics
 from spectheory.prediction.paths import calls_of_tree, tree_survival
 from spectheory.trace import DISTINCT_RANKS
 from spectheory.verification import RecursiveRejection
@@ -172,7 +172,7 @@ def test_noise_depends_on_place_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
     whole = law(slice(None))
     for size in (100, 300, 700):
-        monkeypatch.setattr(statistics, "_CPU_BLOCK", size)
+        monkeypatch.setattr(block, "CPU_BLOCK", size)
         assert torch.equal(law(slice(None)), whole)
         assert torch.equal(torch.cat([law(slice(0, 9)), law(slice(9, 23))]), whole)
     assert not torch.equal(position_statistics(target, draft, tokens, Sampling())["distinct_rank"], whole)

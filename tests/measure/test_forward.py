@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from spectheory.distributions import Sampling
-from spectheory.errors import TextError
-from spectheory.measure import ModelPair, load_pair, position_statistics, teacher_forced
+from spectheory.errors import DeviceMemoryError, TextError
+from spectheory.measure import ModelPair, forward, load_pair, position_statistics, teacher_forced
 
 PROMPT, OUTPUT = torch.arange(1, 24) % 64, (torch.arange(70) * 7 + 3) % 64
 CACHE = 2e-4
@@ -51,6 +51,15 @@ def test_logits_in_memory_are_a_chunk(tiny_pair: ModelPair) -> None:
     finally:
         hook.remove()
     assert rows == [1, 1, 16, 16, 16, 16, 6]
+
+
+def test_columns_without_memory_advise_a_chunk(tiny_pair: ModelPair, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> Any:
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(forward, "position_statistics", full)
+    with pytest.raises(DeviceMemoryError, match=r"the columns ran out of memory on 16 .* use --chunk 8"):
+        teacher_forced(tiny_pair, PROMPT, OUTPUT, Sampling(), chunk=16)
 
 
 def without(name: str, network: Any) -> Any:

@@ -42,14 +42,19 @@ def test_every_part_runs_without_a_gpu(script: ModuleType, tmp_path: Path) -> No
     found = json.loads(out.read_text())
     assert set(found["parts"]) == set(script.PARTS)
     assert all("error" not in result for part in found["parts"].values() for result in part.values())
-    texts, calls, loop, mixed = (found["parts"][name]["float32"] for name in ("texts", "calls", "loop", "mixed"))
+    texts, calls, mixed = (found["parts"][name]["float32"] for name in ("texts", "calls", "mixed"))
+    columns, sampling, budget = (found["parts"][name]["float32"] for name in ("columns", "sampling", "latency_budget"))
     assert texts["texts"] == 2
     assert texts["races_parted"] == texts["greedy_parted"] == 0
     assert calls["disagreements"] == 0
     assert calls["comparisons"] > 7
     assert all(row["measured"] > 0 for row in calls["settings"])
     assert set(calls["median_budget"]) == set(BUDGET)
-    assert all(0 < one["outside"] < one["seconds"] for one in loop["methods"].values())
+    assert not any(one["differ"] for one in columns["settings"].values())
+    assert all(one["ms_per_position"] > 0 for one in columns["settings"].values())
+    assert sum(columns["shares"]["of_all"][name] for name in ("sampling", "reading", "columns with the race")) == 1
+    assert (sampling["texts"], sampling["differ"]) == (4, 0)
+    assert all(one["rounds"] >= 6 and one["loop"]["repeats"] >= 1 for one in budget["budgets"].values())
     assert mixed["draft on cpu"]["tree"] == mixed["target on cpu"]["chain"] == []
 
 

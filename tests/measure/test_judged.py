@@ -179,7 +179,8 @@ def test_changes_of_the_draft_equal_settings_applied_one_by_one(
     tokens = np.array(log.requests[0].output)
     expected = applied(draft_pmfs(tiny_pair, log), *steps)[np.arange(len(tokens)), tokens]
     np.testing.assert_allclose(trace.columns["log_draft"], expected, rtol=1e-4, atol=1e-4)
-    np.testing.assert_array_equal(trace.columns["log_target"], plain.columns["log_target"])
+    # A draft without cuts is computed over the whole vocabulary in single precision, the others on their supports.
+    np.testing.assert_allclose(trace.columns["log_target"], plain.columns["log_target"], rtol=1e-6)
     assert change.differs(STATED)
     assert trace.provenance["changes"] == {"draft": change.says}
     assert plain.provenance["changes"] == {}

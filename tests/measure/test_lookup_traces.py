@@ -79,7 +79,7 @@ def test_measured_matches(tiny_pair: ModelPair, tmp_path: Path, monkeypatch: pyt
     ended = np.array([text.ended for text in trace.texts])
     assert trace.most_tokens.tolist() == np.where(ended, 20, trace.lengths).tolist()
     before = tuple(name for name in MEASURED if name != "lookup_drafted")
-    monkeypatch.setattr("spectheory.measure.run.MEASURED", before)
+    monkeypatch.setattr("spectheory.measure.job.MEASURED", before)
     with pytest.raises(TraceError, match="another measurement"):
         measure(tiny_pair, prompts, settings, tmp_path / "trace.parquet")
 

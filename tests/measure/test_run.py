@@ -13,23 +13,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import spectheory.measure.run as measure_run
+import spectheory.measure.texts as measure_texts
 from spectheory.distributions import Sampling
 from spectheory.errors import ModelError, SettingError, TextError, TraceError
 from spectheory.measure import MeasureSettings, ModelPair, Progress, fingerprint_of_run, measure
 from spectheory.prompts import Prompt
 from spectheory.trace import MEASURED, Trace
+from tests.measure.runner_cases import assert_equal_bytes
 
 PROMPTS = tuple(Prompt(f"q{i}", "even" if i % 2 == 0 else "odd", f"t{i} t{i + 1} t7") for i in range(1, 7))
 SETTINGS = MeasureSettings(tokens=25, count=2, seed=3)
-
-
-def assert_equal_bytes(one: Trace, other: Trace) -> None:
-    assert one.texts == other.texts
-    assert set(one.columns) == set(other.columns)
-    for name, values in one.columns.items():
-        assert values.dtype == other.columns[name].dtype, name
-        assert values.tobytes() == other.columns[name].tobytes(), name
 
 
 @pytest.fixture(scope="module")
@@ -216,8 +209,8 @@ def test_the_fingerprint_follows_the_token_ids_and_not_the_chunk(
     assert fingerprint_of_run(tiny_pair, PROMPTS[:2], dataclasses.replace(settings, chunk=8)) == first
     fewer = dataclasses.replace(tiny_pair, vocabulary=tiny_pair.vocabulary - 1)
     assert fingerprint_of_run(fewer, PROMPTS[:2], settings) != first, "other ids could be decoded"
-    encode = measure_run.encode_prompt
-    monkeypatch.setattr(measure_run, "encode_prompt", lambda *a, **k: encode(*a, **k).flip(0))
+    encode = measure_texts.encode_prompt
+    monkeypatch.setattr(measure_texts, "encode_prompt", lambda *a, **k: encode(*a, **k).flip(0))
     assert fingerprint_of_run(tiny_pair, PROMPTS[:2], settings) != first
 
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 import spectheory
 from spectheory.distributions import Sampling
 from spectheory.errors import LogitsError, ShapeError
-from spectheory.measure import statistics
-from spectheory.measure.statistics import position_statistics
+from spectheory.measure.columns import block
+from spectheory.measure.columns.statistics import position_statistics
 from spectheory.trace import DISTINCT_RANKS, MEASURED, RECORDED_RANKS, UNO_SHARES
 from spectheory.verification import RaceVerification
 from tests.made_up import each
@@ -175,11 +175,30 @@ def test_extreme_ratios_stay_finite() -> None:
     assert columns["rejection_rank"].sum().item() == pytest.approx(0, abs=1e-30)
 
 
+def test_ratios_beyond_the_floats() -> None:
+    """The draft's surprise at an improbable token is finite; a token of 1e-440 of the target is accepted at once."""
+    target, draft = torch.zeros(2, 300), torch.zeros(2, 300)
+    draft[0, 7], target[1, 7] = -200.0, -1010.0
+    columns = position_statistics(target, draft, torch.tensor([7, 7]), Sampling())
+    assert 1e38 < columns["race_g"][0] < math.inf
+    for name in ("rejection_rank", "distinct_rank", "race_rank"):
+        law = columns[name][1]
+        np.testing.assert_allclose(law, [1.0, *[0.0] * (len(law) - 1)], atol=FLOAT32, err_msg=name)
+
+
+def test_a_rejected_token_of_no_target_mass() -> None:
+    """It is rejected once at most, whatever is left of the draft."""
+    target = torch.tensor([[0.0, -1010.0, -1.0, -2.0, -2.0, -3.0]]).repeat(40, 1)
+    draft = torch.tensor([[-20.0, 0.0, -33.0, -38.0, -39.0, -42.0]]).repeat(40, 1)
+    law = position_statistics(target, draft, torch.ones(40, dtype=torch.int64), Sampling())["distinct_rank"]
+    np.testing.assert_array_equal(law, np.eye(1, DISTINCT_RANKS).repeat(40, axis=0))
+
+
 def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     target, draft = random_logits(23, 100, 3.0, 1.0, seed=8)
     tokens = possible_tokens(target, Sampling(), 9)
     whole = position_statistics(target, draft, tokens, Sampling())
-    monkeypatch.setattr(statistics, "_CPU_BLOCK", 300)
+    monkeypatch.setattr(block, "CPU_BLOCK", 300)
     for name, values in position_statistics(target, draft, tokens, Sampling()).items():
         torch.testing.assert_close(values, whole[name], rtol=1e-6, atol=1e-7)
 
@@ -204,7 +223,7 @@ def test_without_the_race() -> None:
 def test_rows_without_a_pmf_are_named(
     sampling: Sampling, bad: float, which: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(statistics, "_CPU_BLOCK", 4 * 50)
+    monkeypatch.setattr(block, "CPU_BLOCK", 4 * 50)
     logits = random_logits(11, 50, 1.0, 1.0, seed=13)
     logits[which][9, slice(None) if bad < 0 else 17] = bad
     with pytest.raises(LogitsError, match="row 9") as caught:

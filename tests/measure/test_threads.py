@@ -31,7 +31,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine
 
     def make(cores: int, *, busy: float = 0.0, quota: str = "max 100000", allowed: int | None = None) -> None:
         mine = range(cores - (allowed or cores), cores)  # the last ones
-        monkeypatch.setattr(threads, "_allowed_cores", lambda: frozenset(mine))
+        monkeypatch.setattr(threads, "allowed_cores", lambda: frozenset(mine))
         ticks = [0] * cores
 
         def rows() -> str:
@@ -94,7 +94,7 @@ def test_the_quota_of_older_control_groups(quota: str, expected: int, machine: M
     assert torch.get_num_threads() == expected
 
 
-def test_only_allowed_cores_count(machine: Machine) -> None:
+def test_onlyallowed_cores_count(machine: Machine) -> None:
     """The others are all busy."""
     machine(8, allowed=4, busy=1.0)
     assert use_threads().endswith("(of 4 cores, others use 1.0)")
@@ -133,7 +133,7 @@ def test_a_busy_process_is_seen() -> None:
     try:
         assert burning.stdout
         burning.stdout.readline()
-        assert threads._busy(threads._allowed_cores()) > 0.5
+        assert threads._busy(threads.allowed_cores()) > 0.5
     finally:
         burning.kill()
         burning.communicate()
@@ -158,3 +158,28 @@ def test_the_command_line_says_it(tmp_path: Path, capsys: pytest.CaptureFixture[
     err = capsys.readouterr().err
     assert "threads is 4096" in err
     assert len(err.splitlines()) == 1
+
+
+def test_what_others_use_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of four cores 2.5 were busy, and this process used 1.5 of them."""
+    clock = {"perf_counter": 10.0, "process_time": 7.0}
+    monkeypatch.setattr(threads, "_STAT", tmp_path / "stat")
+    monkeypatch.setattr(threads, "allowed_cores", lambda: frozenset(range(4)))
+    for name in clock:
+        monkeypatch.setattr(threads.time, name, lambda name=name: clock[name])
+
+    def ticks(spent: int, idle: int) -> None:
+        rows = [f"cpu{core} {spent} 0 0 {idle} 0 0 0 0 0 0" for core in range(4)]
+        (tmp_path / "stat").write_text("\n".join(rows))
+
+    ticks(500, 20)
+    watch = threads.Watch()
+    assert watch.others is None, "no time has passed"
+    clock.update(perf_counter=12.0, process_time=10.0)
+    ticks(500 + 125, 20 + 75)
+    assert watch.others == pytest.approx(1.0)
+    assert watch.as_dict() == {"seconds": 2.0, "others": watch.others}
+    clock.update(process_time=20.0)
+    assert watch.others == 0.0, "ticks are coarser than the process's own clock"
+    (tmp_path / "stat").unlink()
+    assert threads.Watch().others is None

@@ -17,7 +17,7 @@ from spectheory.prediction import plan, predict
 from spectheory.prediction.decoding_limit import fewest_calls, least_calls
 from spectheory.prediction.over_prompts import Prompts
 from spectheory.prediction.paths import calls_of_chains
-from spectheory.prediction.trace_limits import TextLimit
+from spectheory.prediction.text_limit import TextLimit
 from spectheory.reports import prediction_report
 from spectheory.trace import GIVEN_TEXT, TextInfo, Trace
 from spectheory.verification import PATH_RULES
@@ -183,9 +183,10 @@ def test_b6_counts_the_starts_of_calls_that_do_not_sample(prefill: int) -> None:
         while n < start + 16:
             visited[n] = True
             n += 1 + next((i for i in range(k) if n + i < len(trace) and not right[n + i]), k)
-    text = TextLimit(Prompts(trace.texts), trace, k)
-    assert of["argmax"] == text.at(k, visited.astype(np.float64))
-    assert of["token"] == text.at(k, np.ones(len(trace)))
+    text = TextLimit(Prompts(trace.texts), trace, [k])
+    own, every = text.means([(k, lambda block: visited.astype(np.float64)), (k, lambda block: np.ones(len(block)))])
+    assert of["argmax"] == own
+    assert of["token"] == every == text.at(k)
 
 
 def test_predict_shows_the_column_where_block_is_not_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

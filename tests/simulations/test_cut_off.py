@@ -19,11 +19,11 @@ from simulations.counts.quantities import Share
 from simulations.counts.tally import Tally, total
 from simulations.experiments import running
 from simulations.experiments.collect import collect
-from simulations.experiments.pools import WorkerError, process_pool
+from simulations.experiments.pools import process_pool
 from simulations.experiments.results import read_results
 from simulations.experiments.stopping import Stop
 from simulations.experiments.tasks import Task, task
-from spectheory.errors import SettingError, ShapeError
+from spectheory.errors import SettingError, ShapeError, WorkerError
 from tests.sim_toys import BATCH, COIN, P, coins
 from tests.simulations.collect_cases import BY_COUNT, BY_WIDTH, alone, run_here, threads
 

@@ -302,7 +302,7 @@ def test_measure_times_the_loop_as_it_samples(
 ) -> None:
     asked: list[Sampling] = []
 
-    def looped(pair: ModelPair, table: LatencyTable, *, sampling: Sampling, seed: int) -> LatencyTable:
+    def looped(pair: ModelPair, table: LatencyTable, *, sampling: Sampling, **how: Any) -> LatencyTable:
         asked.append(sampling)
         return table
 

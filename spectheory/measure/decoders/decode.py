@@ -14,6 +14,7 @@ from spectheory.distributions import Sampling
 from spectheory.drafting import Stopped
 from spectheory.errors import SettingError, TextError
 from spectheory.measure.by_start import check_prompt, too_deep
+from spectheory.measure.columns.noise import text_key
 from spectheory.measure.decoders.events import Decoded
 from spectheory.measure.decoders.head_reader import HeadReader
 from spectheory.measure.decoders.kept import KeptReader
@@ -24,7 +25,6 @@ from spectheory.measure.decoders.readers import Reader, fewer, why_uncached
 from spectheory.measure.decoders.rereading import RereadingReader
 from spectheory.measure.decoders.verifiers import Verifier
 from spectheory.measure.heads.hidden import HiddenStates
-from spectheory.measure.noise import text_key
 from spectheory.measure.pair import Model, ModelPair
 from spectheory.measure.reading import enough_memory
 from spectheory.measure.tokens import check_window
@@ -46,6 +46,7 @@ def decode(
     stop_at_end: bool = True,
     chunk: int = 256,
     verifier: Verifier | None = None,
+    calls: int | None = None,
 ) -> list[Decoded]:
     """Decode each prompt ``[n]``, n >= 1; the texts have the target's law for any draft (lossless).
 
@@ -56,13 +57,15 @@ def decode(
     `batch` texts are decoded in step: they share passes and times, and a text that ends leaves the batch. The
     randomness of a text is fixed by `seed` and its number: texts depend on `batch`, device and precision only by
     rounding. With the rule ``race`` they depend on the shape and the draft only by rounding too. `verifier` replaces
-    the method's own, e.g. by a biased one for comparison.
+    the method's own, e.g. by a biased one for comparison. A text ends after so many `calls`, if they are given, even if
+    tokens are left.
 
     A draft head reads the hidden states of the target's passes (§10). Its prompts have two tokens or more, and it reads
     the texts of a batch one after the other.
     """
     sampling = sampling or Sampling()
-    _check_numbers(method, sampling, seed, {"tokens": tokens, "batch": batch, "chunk": chunk})
+    numbers = {"tokens": tokens, "batch": batch, "chunk": chunk, **({} if calls is None else {"calls": calls})}
+    _check_numbers(method, sampling, seed, numbers)
     _check_prompts(pair, prompts_ids, tokens, method.beyond)
     head = pair.draft.head if method.uses_draft else None
     if head is not None:
@@ -89,7 +92,7 @@ def decode(
                 reader.prefill(chunk)
             prefill = sum(reader.seconds for reader in readers)
             draft = readers[1] if method.uses_draft else None
-            run(running, readers[0], draft, method, ends, verifier, greedy=sampling.temperature == 0)
+            run(running, readers[0], draft, method, ends, verifier, greedy=sampling.temperature == 0, calls=calls)
         decoded += [
             Decoded(torch.tensor(one.text[len(prompt) :]), tuple(one.calls), prefill, remarks)
             for one, prompt in zip(running, prompts, strict=True)

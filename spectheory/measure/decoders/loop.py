@@ -30,6 +30,10 @@ class Running:
         self.to_go -= len(tokens)
         self.source.clocks.follow(tokens)
 
+    def over(self, ends: frozenset[int], most: int | None) -> bool:
+        """Whether its last call is made, and still to be listed."""
+        return self.to_go == 0 or self.text[-1] in ends or len(self.calls) + 1 == most
+
 
 def run(
     running: Sequence[Running],
@@ -40,11 +44,13 @@ def run(
     verifier: Verifier | None = None,
     *,
     greedy: bool = False,
+    calls: int | None = None,
 ) -> None:
     """Decode texts to their ends, in step: each round makes one call of every text that has not ended.
 
     The readers know the texts in the same order; `draft` is None if the method drafts nothing from a model. A text ends
-    with the first token of `ends`. `verifier` replaces the method's own. At temperature 0 the drafts are `greedy`.
+    with the first token of `ends`, or after so many `calls`. `verifier` replaces the method's own. At temperature 0 the
+    drafts are `greedy`.
     """
     readers = [reader for reader in (target, draft) if reader is not None]
     going = {row: text for row, text in enumerate(running) if text.to_go > 0}
@@ -55,7 +61,7 @@ def run(
         trees = {row: DraftTree() for row in going}
         _draft(going, trees, draft, method, ends, greedy)
         paths = _verify(going, trees, target, verifier or method.verifier, ends)
-        ended = [row for row, text in going.items() if text.to_go == 0 or text.text[-1] in ends]
+        ended = [row for row, text in going.items() if text.over(ends, calls)]
         for reader in readers:
             reader.settle({row: path for row, (path, _) in paths.items()})
             if ended:

@@ -7,9 +7,9 @@ from torch import Tensor
 
 from spectheory.distributions import Sampling
 from spectheory.errors import LogitsError
+from spectheory.measure.columns.truncation import log_pmf
 from spectheory.measure.decoders.drafted import Floats
 from spectheory.measure.devices import widest
-from spectheory.measure.truncation import log_pmf
 
 _AT_ONCE = 1 << 16
 """Up to this many entries it is faster to compute all rows together than one by one."""

@@ -8,8 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
+from spectheory.measure.columns.noise import position_keys, uniforms
 from spectheory.measure.decoders.drafted import ROOT, DraftTree, Floats
-from spectheory.measure.noise import position_keys, uniforms
 
 _CHILD, _REPEAT = 0x6A09E667F3BCC909, 0xBB67AE8584CAA73B
 """Separate the keys of longer prefixes and of later arrivals from those of the clocks."""
@@ -47,7 +47,7 @@ class Clocks:
     """Exp(1) clocks of every token after every prefix of a text, from a hash of seed, position and prefix.
 
     A prefix has the same clocks in every call, tree and batch and on every device: so the output of a race does not
-    depend on its drafts (kobus2025). `key` is a :func:`~spectheory.measure.noise.text_key`.
+    depend on its drafts (kobus2025). `key` is a :func:`~spectheory.measure.columns.noise.text_key`.
     """
 
     def __init__(self, key: int, vocabulary: int) -> None:

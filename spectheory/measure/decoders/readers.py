@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
 import torch
@@ -18,7 +16,7 @@ from spectheory.measure.decoders.drafted import DraftTree, Floats
 from spectheory.measure.decoders.pmfs import PmfRows
 from spectheory.measure.devices import wait_for
 from spectheory.measure.pair import Model
-from spectheory.measure.reading import enough_memory
+from spectheory.measure.reading import enough_memory, takes
 
 Requests: TypeAlias = Mapping[int, tuple[DraftTree, list[int]]]
 """By text: the tree drafted after it, and the nodes after which a pmf is needed, parents first, each node once."""
@@ -117,17 +115,6 @@ def forward(model: Model, ids: Tensor, keep: int, **options: Any) -> tuple[Any, 
 def fewer(batch: int, smaller: str) -> str:
     """What takes less memory: half the batch, or `smaller` for a single text."""
     return f"batch={batch // 2}" if batch > 1 else smaller
-
-
-def takes(model: Model, option: str) -> bool:
-    """Whether the model's forward pass names this argument."""
-    kind: Any = type(model.network)
-    return option in _arguments(kind)
-
-
-@lru_cache(maxsize=16)  # reading a signature takes as long as one layer
-def _arguments(network: Any) -> frozenset[str]:
-    return frozenset(inspect.signature(network.forward).parameters)
 
 
 def why_uncached(model: Model) -> str | None:

@@ -12,14 +12,15 @@ from torch import Tensor
 
 from spectheory.distributions import Sampling
 from spectheory.drafting import Chain, Grown, Shape, Stopped
+from spectheory.measure.columns.noise import text_key
 from spectheory.measure.forward import teacher_forced
 from spectheory.measure.grown import grown_columns
-from spectheory.measure.noise import text_key
 from spectheory.measure.pair import ModelPair
 from spectheory.measure.suffix import suffix_columns
+from spectheory.prediction.call_system import TextCalls
 from spectheory.prediction.drafted_lengths import Drafted
 from spectheory.prediction.law import law_of_calls, trimmed
-from spectheory.prediction.paths import TextCalls, calls_of_texts, calls_of_tree
+from spectheory.prediction.paths import calls_of_texts, calls_of_tree
 from spectheory.prediction.shape_calls import survival_of
 from spectheory.prediction.stopped import drafted_along, surely_stopped
 from spectheory.trace import TextInfo, Trace

@@ -11,7 +11,8 @@ from spectheory.errors import SettingError, TraceError
 from spectheory.measure.latency import measure_latency
 from spectheory.measure.loop_time import differences, with_loop
 from spectheory.measure.pair import ModelPair
-from spectheory.measure.run import MeasureSettings, Progress
+from spectheory.measure.run import Progress
+from spectheory.measure.settings import MeasureSettings
 from spectheory.measure.tokens import encode_prompt
 from spectheory.prompts import Prompt
 

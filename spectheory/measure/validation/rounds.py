@@ -9,9 +9,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from spectheory.errors import ModelError, TextError
+from spectheory.measure.job import fingerprint_of_run
 from spectheory.measure.machine import hardware, versions
 from spectheory.measure.pair import ModelPair
-from spectheory.measure.run import MeasureSettings, Progress, fingerprint_of_run
+from spectheory.measure.run import Progress
+from spectheory.measure.settings import MeasureSettings
 from spectheory.measure.tokens import encode_prompt
 from spectheory.measure.validation.runs import Round, run_once, run_round
 from spectheory.measure.validation.settings import PLAINLY, Setting

@@ -15,7 +15,8 @@ from spectheory.errors import SettingError
 from spectheory.files import held
 from spectheory.measure.machine import hardware, versions
 from spectheory.measure.pair import Model, ModelPair
-from spectheory.measure.run import MeasureSettings, Progress, measure
+from spectheory.measure.run import Progress, measure
+from spectheory.measure.settings import MeasureSettings
 from spectheory.measure.validation.answer import answer, answer_at
 from spectheory.measure.validation.evidence import Evidence
 from spectheory.measure.validation.heads import HeadLimits

@@ -12,10 +12,10 @@ from torch import Tensor
 
 from spectheory.errors import LogitsError, TextError
 from spectheory.measure.assisted import generate
+from spectheory.measure.columns.noise import text_key
 from spectheory.measure.decoders import Call, decode
-from spectheory.measure.noise import text_key
 from spectheory.measure.pair import ModelPair
-from spectheory.measure.run import MeasureSettings
+from spectheory.measure.settings import MeasureSettings
 from spectheory.measure.validation.expected import Expected, expected_calls
 from spectheory.measure.validation.settings import Setting
 

@@ -8,7 +8,7 @@ from spectheory.trace.record import Trace
 TRACE = Format(
     "trace",
     lambda head: head.startswith(b"PAR1"),
-    Trace.read,
+    Trace.open,
     title="trace.parquet of `spectheory measure` or `import`",
     gives="exact predictions",
 )

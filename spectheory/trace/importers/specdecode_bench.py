@@ -13,7 +13,9 @@ from spectheory.errors import TextError
 from spectheory.trace.importers.base import Format
 from spectheory.trace.importers.entries import Json, at, read_each
 from spectheory.trace.importers.responses import distinct
-from spectheory.trace.record import LEFT_OUT, RECORDED, SAMPLED_TEXT, TextInfo, Trace
+from spectheory.trace.provenance import LEFT_OUT, RECORDED, SAMPLED_TEXT
+from spectheory.trace.record import Trace
+from spectheory.trace.text_info import TextInfo
 from spectheory.verification.copied import LONGEST_COPY
 
 PREFIX, NGRAM, ONLY = "acc_", "ngram", "acc"

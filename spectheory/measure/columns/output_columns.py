@@ -7,26 +7,30 @@ import math
 import torch
 from torch import Tensor
 
+from spectheory.measure.columns.pmf import Pmf
 from spectheory.measure.devices import widest
-from spectheory.measure.pmf import Pmf
 
 
-def output_columns(logits: Tensor, p: Pmf, at: Tensor, scratch: Tensor) -> dict[str, Tensor]:
-    """The columns of :data:`spectheory.trace.JUDGED`, ``[rows]``, of the tokens `at` ``[rows, 1]``.
-
-    Masses are those of the pmf in use; gap, margin and scale those of the logits before temperature and filters.
-    """
-    wide, values = widest(logits), p.order()
+def output_masses(p: Pmf, at: Tensor, scratch: Tensor) -> dict[str, Tensor]:
+    """Columns of :data:`spectheory.trace.JUDGED`, ``[rows]``, from the pmf in use and the tokens `at` ``[rows, 1]``."""
+    wide, values = widest(p.pmf), p.order()
     own = values.gather(1, at)
     above, tied = (
         compare(values, own, out=scratch).mul_(p.pmf).sum(dim=-1).to(wide) for compare in (torch.gt, torch.eq)
     )
-    first, second = _two_largest(logits).unbind(dim=-1)
     return {
         "target_above": above.clamp_(max=1.0),
         "target_tied": tied.clamp_(max=1.0),
         "target_top": p.pmf.amax(dim=-1).to(wide),
-        "target_gap": (first - logits.gather(1, at)[:, 0].to(wide)).clamp_(min=0.0),
+    }
+
+
+def output_logits(logits: Tensor, tokens: Tensor) -> dict[str, Tensor]:
+    """The other columns: gap, margin and scale of the logits ``[rows, V]`` before temperature and filters."""
+    wide = widest(logits)
+    first, second = _two_largest(logits).unbind(dim=-1)
+    return {
+        "target_gap": (first - logits.gather(1, tokens)[:, 0].to(wide)).clamp_(min=0.0),
         "target_margin": first - second,
         "target_scale": torch.nan_to_num(logits, posinf=0.0, neginf=0.0).abs().amax(dim=-1).to(wide),
     }

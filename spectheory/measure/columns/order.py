@@ -15,7 +15,7 @@ def order_statistics(target: Tensor, draft: Tensor, at: Tensor, buffers: Tensor)
     return {
         "target_rank": _rank(target, at, before, scratch),
         "draft_rank": _rank(draft, at, before, scratch),
-        "greedy_agreement": _first_largest(target) == _first_largest(draft),
+        "greedy_agreement": first_largest(target) == first_largest(draft),
     }
 
 
@@ -27,7 +27,7 @@ def _rank(values: Tensor, at: Tensor, before: Tensor, scratch: Tensor) -> Tensor
     return (1 + ahead + tied).to(torch.int64)
 
 
-def _first_largest(values: Tensor) -> Tensor:
+def first_largest(values: Tensor) -> Tensor:
     """Index of the largest entry of each row, the first where several are equal."""
     if values.device.type == "cpu":  # numpy is ten times faster here
         return torch.from_numpy(values.numpy().argmax(axis=-1))

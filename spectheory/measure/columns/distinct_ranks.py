@@ -26,18 +26,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spectheory.measure.noise import Keys, uniforms
-from spectheory.measure.pmf import Pmf, token_at
+from spectheory.measure.columns.compiled import fits, spread
+from spectheory.measure.columns.noise import Keys, uniforms
+from spectheory.measure.columns.pmf import Pmf, between, token_at
+from spectheory.measure.columns.rejection_ranks import LARGEST_LOG
 from spectheory.trace import DISTINCT_RANKS
 
 SEQUENCES = 4
 """Sequences of rejected tokens per position, whose laws are averaged."""
 _LEAST_LEFT = 1e-20
 """Where less of a draft is left, its entries are below single precision and are computed from logarithms."""
-_MOST = 700.0
-"""Cap on the logarithm of a ratio, so that the ratio is finite; larger ones have the same effect."""
 _PARTS = 8
-"""Such rows are computed in this many parts, which bounds memory."""
+"""Such rows of a whole vocabulary are computed in this many parts, which bounds memory."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class _Output:
     @property
     def ratio(self) -> Tensor:
         """q/p at the token, finite."""
-        return torch.exp((self.log_draft - self.log_target).nan_to_num_(nan=0.0).clamp_(max=_MOST))
+        return torch.exp((self.log_draft - self.log_target).nan_to_num_(nan=0.0).clamp_(max=LARGEST_LOG))
 
 
 def distinct_ranks(
@@ -64,19 +64,35 @@ def distinct_ranks(
     """
     out = _Output(tokens, log_target[:, None], log_draft[:, None])
     heights = _heights(keys).to(log_target)
-    torch.sub(q.pmf, p.pmf, out=scratch[0])
-    first, mass = _rejected(heights[:, :, 0], scratch)
-    laws, starved = [], torch.zeros_like(log_target, dtype=torch.bool)
-    for sequence in range(SEQUENCES):
-        one = slice(sequence, sequence + 1)
-        law, short = _sequence(p.pmf, q.pmf, out, first[:, one], mass[:, one], heights[:, sequence, 1:], scratch)
-        laws.append(law)
-        starved |= short
-    law = torch.stack(laws).mean(dim=0)
+    laws = _compiled_laws if fits(p.pmf) else _laws
+    law, starved = laws(p.pmf, q.pmf, out, heights, scratch)
     (rows,) = torch.nonzero(starved, as_tuple=True)
-    for part in rows.split(max(1, len(starved) // _PARTS)):
+    at_once = len(starved) if q.listed is not None else max(1, len(starved) // _PARTS)
+    for part in rows.split(at_once) if len(rows) else ():
         law[part] = _from_logarithms(p, q, out, heights, part, scratch[:, : len(part)])
     return law.masked_fill_(out.log_target == -math.inf, 0.0)
+
+
+def _laws(p: Tensor, q: Tensor, out: _Output, heights: Tensor, scratch: Tensor) -> tuple[Tensor, Tensor]:
+    """The mean law of the sequences ``[rows, 4]``, and the rows where single precision has no draft left."""
+    torch.sub(q, p, out=scratch[0])
+    first, mass = _rejected(heights[:, :, 0], scratch)
+    laws, starved = [], torch.zeros_like(out.token[:, 0], dtype=torch.bool)
+    for sequence in range(SEQUENCES):
+        one = slice(sequence, sequence + 1)
+        law, short = _sequence(p, q, out, first[:, one], mass[:, one], heights[:, sequence, 1:], scratch)
+        laws.append(law)
+        starved |= short
+    return torch.stack(laws).mean(dim=0), starved
+
+
+def _compiled_laws(p: Tensor, q: Tensor, out: _Output, heights: Tensor, scratch: Tensor) -> tuple[Tensor, Tensor]:
+    from spectheory.kernels.distinct_laws import distinct_laws
+
+    laws, starved = np.empty((len(p), DISTINCT_RANKS)), np.empty(len(p), np.bool_)
+    given = (p, q, out.token[:, 0], out.ratio[:, 0], heights)
+    spread(distinct_laws, *given, laws, starved, constants=(_LEAST_LEFT,))
+    return torch.from_numpy(laws), torch.from_numpy(starved)
 
 
 def _heights(keys: Keys) -> Tensor:
@@ -116,7 +132,7 @@ def _sequence(
         starved |= (mass > 0) & (rest < _LEAST_LEFT)
         # The factor of the remaining draft: W / Z.
         weight = mass / rest.clamp(min=_LEAST_LEFT)
-        shares.append(torch.minimum(left, weight.to(ratio.dtype) * ratio * open_))
+        shares.append(torch.where(open_, torch.minimum(left, weight.to(ratio.dtype) * ratio), 0.0))
         left = left - shares[-1]
         if rank + 1 < DISTINCT_RANKS:
             density = torch.addcmul(p, q, taken, value=-1, out=scratch[0]).clamp_(min=0.0).neg_()
@@ -130,37 +146,44 @@ def _sequence(
 
 def _from_logarithms(p: Pmf, q: Pmf, out: _Output, heights: Tensor, rows: Tensor, scratch: Tensor) -> Tensor:
     """The law of some rows ``[n, 4]`` step by step as defined, the draft normalised again at each rank."""
-    out = _Output(out.token[rows], out.log_target[rows], out.log_draft[rows])
-    target, log_draft = p.pmf[rows], q.order_of(rows)
+    target, log_draft, token = p.pmf[rows], q.order_of(rows), out.token[rows]
+    counts = torch.ones_like(target)
+    if q.listed is not None:  # the tokens between two listed ones share a place
+        target, log_draft, token = between(target, 0.0), between(log_draft, -math.inf), 2 * token + 1
+        counts = q.listed.counts(rows, target)
+        scratch = torch.empty((2, *target.shape), dtype=target.dtype, device=target.device)
+    out = _Output(token, out.log_target[rows], out.log_draft[rows])
     laws = []
     for sequence in range(SEQUENCES):
         left, residual, shares = torch.ones_like(out.log_target), target, []
         mass, kept = torch.ones_like(target[:, :1]), log_draft.clone()
-        open_ = torch.ones_like(target, dtype=torch.bool)
+        open_ = counts.clone()
         for rank in range(DISTINCT_RANKS):
             draft, own = _shortened(kept, open_, out.token)
             draft *= mass
-            ratio = (mass.to(left.dtype).log() + own - out.log_target).clamp_(max=_MOST).exp_() if rank else out.ratio
+            ratio = (
+                (mass.to(left.dtype).log() + own - out.log_target).clamp_(max=LARGEST_LOG).exp_() if rank else out.ratio
+            )
             shares.append(torch.minimum(left, ratio))
             left = left - shares[-1]
             if rank + 1 < DISTINCT_RANKS:
                 torch.sub(draft, residual, out=scratch[0])
                 residual = (residual - draft).clamp_(min=0.0)
                 token, mass = _rejected(heights[rows, sequence, rank, None], scratch)
-                open_.scatter_(1, token, False)
+                open_.scatter_(1, token, (open_.gather(1, token) - 1).clamp_(min=0.0))
                 kept.scatter_(1, token, -math.inf)
         laws.append(torch.cat(shares, dim=1))
     return torch.stack(laws).mean(dim=0)
 
 
 def _shortened(kept: Tensor, open_: Tensor, token: Tensor) -> tuple[Tensor, Tensor]:
-    """The draft from the logarithms of what is left of it (uniform if nothing), and its logarithm at one token, ``[n,
-    1]``.
+    """The draft from the logarithms of what is left of it (if nothing, uniform over the `open_` tokens, counted at
+    their places), and its logarithm at one token, ``[n, 1]``.
     """
     best = kept.amax(dim=-1, keepdim=True)
     draft = torch.softmax(kept, dim=-1)
     (empty,) = torch.nonzero(best[:, 0] == -math.inf, as_tuple=True)
-    uniform = open_[empty].to(draft.dtype)
+    uniform = open_[empty]
     draft[empty] = uniform / uniform.sum(dim=-1, keepdim=True).clamp(min=1.0)
     # The largest logarithm gives the normaliser; the other probabilities may underflow.
     own = kept.gather(1, token) - best + draft.amax(dim=-1, keepdim=True).log()

@@ -7,26 +7,52 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from spectheory.distributions import Sampling
-from spectheory.measure.truncation import divisor, log_pmf
+from spectheory.measure.columns.normalised import normalise
+from spectheory.measure.columns.supports import cuts, divisor, kept
+from spectheory.measure.devices import widest
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The tokens ``[rows, W]`` of a vocabulary of `size` that columns stand for: ascending, padded with `size`."""
+
+    ids: Tensor
+    size: int
+
+    def counts(self, rows: Tensor, like: Tensor) -> Tensor:
+        """Numbers of tokens ``[n, 2W + 1]`` before, at, between and after the listed ones of some rows, by id."""
+        ids = self.ids[rows]
+        edges = pad(pad(ids, (1, 0), value=-1), (0, 1), value=self.size)
+        return between((ids < self.size).to(like), (edges.diff(dim=1) - 1).clamp_(min=0).to(like))
+
+
+def between(values: Tensor, fill: Tensor | float) -> Tensor:
+    """Values ``[n, W]`` with others ``[n, W + 1]``, or a number, before, between and after them: ``[n, 2W + 1]``."""
+    spread = values.new_empty((len(values), 2 * values.shape[1] + 1))
+    spread[:, 1::2], spread[:, ::2] = values, fill
+    return spread
 
 
 @dataclass(frozen=True)
 class Pmf:
-    """A block of pmfs ``[rows, V]`` in float32, with logarithms.
+    """A block of pmfs with logarithms: ``[rows, V]`` in float32, or ``[rows, W]`` in float64 over `listed` tokens.
 
     `log` has 0 in place of -inf where `cut`, so that products with it vanish there. `cut` marks tokens that the
-    settings or the model exclude; None where every token has a finite logarithm.
+    settings or the model exclude, and padding; None where every token has a finite logarithm.
     """
 
     pmf: Tensor
     log: Tensor
     cut: Tensor | None
+    listed: Listed | None = None
 
     def log_at(self, at: Tensor) -> Tensor:
-        """Log-probabilities ``[rows]`` of one token per row, -inf where cut."""
-        own = self.log.gather(1, at)[:, 0].clamp_(max=0.0)
+        """Log-probabilities ``[rows]`` of one token per row, -inf where cut; those of normal floats from the floats."""
+        mass, log = (values.gather(1, at)[:, 0].to(widest(values)) for values in (self.pmf, self.log))
+        own = torch.where(mass >= torch.finfo(self.pmf.dtype).tiny, mass.log(), log).clamp_(max=0.0)
         return own if self.cut is None else own.masked_fill_(self.cut.gather(1, at)[:, 0], -math.inf)
 
     def order(self) -> Tensor:
@@ -51,30 +77,13 @@ def make_pmf(logits: Tensor, sampling: Sampling, buffers: Tensor, admitted: Tens
     pmf, log = buffers
     best = logits.amax(dim=-1, keepdim=True).float()
     torch.sub(logits, best, out=log)
-    if sampling.truncates or not bool(torch.isfinite(best).all()):
-        kept = log_pmf(logits.float(), sampling)  # raises where a row is not finite, naming it
-        if admitted is not None:
-            _admit(kept, log, admitted, sampling)
-        log.copy_(kept)
+    if cuts(sampling, logits.shape[1]) or not bool(torch.isfinite(best).all()):
+        own = kept(logits, sampling, admitted)  # raises where a row is not finite, naming it
+        log.copy_(own.over(logits.shape[1]))
     elif sampling.temperature != 1:
         log /= divisor(sampling, log.dtype)
     torch.exp(log, out=pmf)
-    total = pmf.sum(dim=-1, keepdim=True)
-    pmf /= total
-    log -= total.log()
-    if bool(torch.isfinite(log.amin(dim=-1)).all()):
+    if normalise(pmf, log):
         return Pmf(pmf, log, None)
     cut = log == -math.inf
     return Pmf(pmf, log.masked_fill_(cut, 0.0), cut)
-
-
-def _admit(log: Tensor, logits: Tensor, tokens: Tensor, sampling: Sampling) -> None:
-    """Re-admit cut tokens ``[rows, 1]`` in place, unnormalised; `logits` are relative to their row's largest entry."""
-    own = log.gather(1, tokens)
-    outside = own == -math.inf
-    if sampling.temperature == 0:  # the admitted token becomes the only one
-        log.masked_fill_(outside, -math.inf)
-        value = torch.zeros_like(own)
-    else:
-        value = logits.gather(1, tokens) / divisor(sampling, logits.dtype) + log.amax(dim=-1, keepdim=True)
-    log.scatter_(1, tokens, torch.where(outside, value, own))

@@ -1,0 +1,67 @@
+"""The rows of a benchmark: printed, and written for the benchmark page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from _machine import machine, print_machine
+
+from spectheory.files import write_whole
+
+RESULTS = Path(__file__).parent / "results"
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a piece of work takes, beside a peer that does the same and a limit, all of one process.
+
+    `unit` is that of all four numbers, such as ``ms per position``. `wanted` is the goal that was set. `equal` says
+    which equality was asserted before anything was timed; it is never empty. `at` is where the row stands on the
+    scaling curve `curve`, as ``{"V": 151936}``.
+    """
+
+    work: str
+    unit: str
+    ours: float
+    equal: str
+    peer: float | None = None
+    peer_is: str = ""
+    limit: float | None = None
+    limit_is: str = ""
+    wanted: float | None = None
+    at: Mapping[str, float] | None = None
+    curve: str = ""
+
+
+def publish(script: str, title: str, rows: Sequence[Row], *notes: str, out: Path | None = None) -> Path:
+    """Print rows and notes, and write them to ``results/SCRIPT.json`` or `out` with machine, versions and date."""
+    print_machine()
+    print(title)
+    for line in (*map(line_of, rows), *notes):
+        print(line, flush=True)
+    path = out or RESULTS / f"{Path(script).stem}.json"
+    made = {
+        "title": title,
+        "rows": [asdict(row) for row in rows],
+        "notes": list(notes),
+        "machine": machine(),
+        "date": datetime.now(UTC).date().isoformat(),
+    }
+    write_whole(path, lambda partial: partial.write_text(json.dumps(made, indent=1) + "\n"))
+    return path
+
+
+def line_of(row: Row) -> str:
+    """Ours, the goal, the peer, the limit and both ratios in a line."""
+    said = [f"{row.work}: {row.ours:.3g} {row.unit}"]
+    if row.wanted is not None:
+        said.append(f"wanted {row.wanted:.3g}")
+    if row.peer is not None:
+        said.append(f"{row.peer_is} {row.peer:.3g} ({row.peer / row.ours:.1f} times ours)")
+    if row.limit is not None:
+        said.append(f"{row.limit_is} {row.limit:.3g} (ours takes {row.ours / row.limit:.2f} times that)")
+    return "; ".join(said)

@@ -1,0 +1,72 @@
+"""How times grow with the size of the work: each curve against its own largest size, on logarithmic scales."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import cycle, groupby
+from pathlib import Path
+
+import numpy as np
+
+from spectheory.plots.style import PALETTE, Axes, Figure, name_ends, note, save_figure, titled
+
+GREY = "#555555"
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Times of one piece of work over `sizes` of what `over` says; `rate` says that a unit's time is given.
+
+    A rate (ns per entry) is drawn times its size, so that every curve is a time.
+    """
+
+    over: str
+    name: str
+    points: tuple[tuple[float, float], ...]
+    rate: bool = False
+
+    @property
+    def times(self) -> list[float]:
+        """Times in units of the last one."""
+        sizes, values = zip(*self.points, strict=True)
+        found = np.multiply(values, sizes) if self.rate else np.array(values)
+        return (found / found[-1]).tolist()
+
+    @property
+    def exponent(self) -> float:
+        """Exponent of the size, by least squares of logarithms."""
+        return float(np.polyfit(np.log([size for size, _ in self.points]), np.log(self.times), 1)[0])
+
+
+def draw(figure: Figure, curves: Sequence[Curve]) -> None:
+    """A panel for each kind of size."""
+    panels = [(over, list(members)) for over, members in groupby(curves, key=lambda curve: curve.over)]
+    for ax, (over, members) in zip(np.ravel(figure.subplots(-(-len(panels) // 2), 2)), panels, strict=False):
+        _panel(ax, over, members)
+    for ax in figure.axes[len(panels) :]:
+        ax.remove()
+
+
+def _panel(ax: Axes, over: str, curves: Sequence[Curve]) -> None:
+    ends = []
+    for curve, colour in zip(curves, cycle(PALETTE.values())):
+        sizes = [size for size, _ in curve.points]
+        ax.plot(sizes, curve.times, color=colour, marker="o", markersize=3.5, linewidth=1.3)
+        ends.append((sizes[-1], 1.0, f"{curve.name}: size^{curve.exponent:.2f}", colour))
+    lowest = min(curve.points[0][0] / curve.points[-1][0] for curve in curves)
+    largest = max(curve.points[-1][0] for curve in curves)
+    ax.plot([largest * lowest, largest], [lowest, 1.0], color=GREY, linewidth=0.8, linestyle=":")
+    note(ax, "linear", (largest * lowest, lowest), (4, -9), GREY)
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xlabel(over)
+    ax.set_ylabel("time / time at the largest size")
+    titled(ax, f"Over {over}")
+    name_ends(ax, ends)
+
+
+def write_figure(curves: Sequence[Curve], path: Path) -> list[Path]:
+    """Write the figure as PNG and SVG; `path` is without suffix."""
+    panels = len({curve.over for curve in curves})
+    return save_figure(lambda figure: draw(figure, curves), (11.5, 3.2 * -(-panels // 2)), path)

@@ -1,0 +1,107 @@
+"""A measurement by worker processes, each on its own core with one thread: wall-clock seconds.
+
+Every number of workers measures the same prompts of the built-in pair. The traces are compared byte for byte with that
+of one process before anything is timed. Times begin with the first finished prompt, so that starting
+processes and loading models, which has a row of its own, is left out. All numbers of workers take turns;
+the rows are medians. The peer is this process without workers, on one thread; the limit is its time over the workers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+
+import torch
+from _rows import Row, publish
+
+from spectheory.measure import MeasureSettings, ModelPair, measure
+from spectheory.measure.runners.local import local_workers
+from spectheory.measure.runners.tasks import Runner, here
+from spectheory.pairs import PROMPTS
+from spectheory.pairs.source import PairSource
+from spectheory.processes import processors
+from spectheory.prompts import Prompt, read_prompts
+from spectheory.trace import Trace
+
+SOURCE = PairSource("builtin:target", "builtin:distilled", device="cpu")
+EQUAL = "the trace of this process, byte for byte"
+
+
+class Measurements:
+    """The same measurement again and again, in fresh folders."""
+
+    def __init__(self, pair: ModelPair, prompts: Sequence[Prompt], tokens: int, folder: Path) -> None:
+        self._pair, self._prompts, self._folder, self._number = pair, prompts, folder, count()
+        self._settings = MeasureSettings(tokens=tokens)
+
+    @property
+    def others(self) -> int:
+        """Prompts after the first."""
+        return len(self._prompts) - 1
+
+    def run(self, runner: Runner) -> tuple[Trace, float, float]:
+        """The trace, seconds until the first prompt is finished, and seconds of all others."""
+        moments: list[float] = []
+        trace = measure(
+            self._pair,
+            self._prompts,
+            self._settings,
+            self._folder / f"{next(self._number)}.parquet",
+            runner=runner,
+            on_progress=lambda _: moments.append(time.perf_counter()),
+        )
+        begun, first, *_, last = moments
+        return trace, first - begun, last - first
+
+
+def equal(one: Trace, other: Trace) -> bool:
+    """Whether all columns have the same bytes."""
+    return one.texts == other.texts and all(
+        values.tobytes() == other.columns[name].tobytes() for name, values in one.columns.items()
+    )
+
+
+def measured(measurements: Measurements, most: int, repeats: int) -> list[Row]:
+    """Check, then time in turn."""
+    runners = {0: here} | {n: local_workers(SOURCE.load, ["cpu"] * n, threads=1) for n in range(1, most + 1)}
+    found = {n: [measurements.run(runner)] for n, runner in runners.items()}
+    (alone, *_), *_ = found[0]
+    assert all(equal(trace, alone) for runs in found.values() for trace, *_ in runs), EQUAL
+    for _ in range(repeats - 1):
+        for n, runner in runners.items():
+            found[n].append(measurements.run(runner))
+    starts = {n: statistics.median(start for _, start, _ in runs) for n, runs in found.items()}
+    each = {n: statistics.median(seconds for _, _, seconds in runs) for n, runs in found.items()}
+    after, until = f"{measurements.others} prompts after the first", "until the first prompt is finished"
+    rows = []
+    for n in range(1, most + 1):
+        at, limit = {"workers": n}, (each[0] / n, f"no workers, over {n}")
+        peers = (each[0], "no workers", *limit), (starts[0], "no workers")
+        rows.append(Row(f"workers: {n}, {after}", "s", each[n], EQUAL, *peers[0], at=at, curve="measuring"))
+        rows.append(Row(f"workers: {n}, {until}", "s", starts[n], EQUAL, *peers[1], at=at))
+    return rows
+
+
+def main() -> None:
+    """Take the times and publish them."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--workers", type=int, default=min(processors(), 8), help="the most workers")
+    parser.add_argument("--prompts", type=int, default=24)
+    parser.add_argument("--tokens", type=int, default=64)
+    parser.add_argument("--repeats", type=int, default=3)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as folder:
+        prompts = read_prompts(PROMPTS)[: options.prompts]
+        measurements = Measurements(SOURCE.load(), prompts, options.tokens, Path(folder))
+        rows = measured(measurements, options.workers, options.repeats)
+    publish(__file__, f"Measuring with several workers, {processors()} processors", rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,6 @@
+"""What workers of the ledger are forked with: every statement, and what simulations need."""
+
+import simulations.preloaded  # noqa: F401
+from proofs_check.run.ledger import ledger
+
+ledger()

@@ -1,0 +1,8 @@
+"""What workers of simulations are forked with: every simulator, and the compiler in a state to load kernels."""
+
+import numpy as np
+
+import simulations.simulators  # noqa: F401  registers all kinds
+from simulations.draws.alias import alias
+
+alias(np.ones(1))

@@ -1,0 +1,165 @@
+"""The recursion of the path theorem (§7) text by text: calls of chains and trees, and where calls start."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectheory.kernels import Floats
+from spectheory.kernels.compiling import compiled
+
+Integers = NDArray[np.int64]
+CHUNK = 256
+"""Positions at which the nodes of a tree are weighed together."""
+
+
+@compiled
+def chain_calls(
+    survival: Floats, lengths: Integers, ks: Integers, prefill: int, expected: Floats, full: Floats
+) -> None:
+    """Expected calls and full acceptances ``[ks, texts]`` of chains of rising lengths, from `survival` ``[N, depth]``.
+
+    What is ahead is kept for one call's reach: row ``n % reach`` has the values of position n, one for each k.
+    """
+    reach, end = ks[-1] + 2, 0
+    calls, ends = np.zeros((reach, ks.size)), np.zeros((reach, ks.size))
+    for text in range(lengths.size):
+        begin, end = end, end + lengths[text]
+        calls[:], ends[:] = 0.0, 0.0
+        place, first = 0, begin + prefill
+        for n in range(end - 1, first - 1, -1):
+            place = n % reach
+            calls[place], ends[place] = 1.0, 0.0
+            above, longer = 1.0, 0
+            for i in range(min(ks[-1] + 1, end - n - 1)):
+                ahead = place + i + 1
+                ahead = ahead - reach if ahead >= reach else ahead
+                if longer < ks.size and ks[longer] == i:  # the chain that ends here
+                    calls[place, longer] += above * calls[ahead, longer]
+                    ends[place, longer] += above * (1.0 + ends[ahead, longer])
+                    longer += 1
+                if longer == ks.size:
+                    break
+                below = survival[n, i]
+                for k in range(longer, ks.size):
+                    calls[place, k] += (above - below) * calls[ahead, k]
+                    ends[place, k] += (above - below) * ends[ahead, k]
+                above = below
+        if first < end:
+            expected[:, text], full[:, text] = calls[place], ends[place]
+
+
+@compiled
+def tree_calls(
+    law: Floats,
+    by_start: bool,
+    parents: Integers,
+    ranks: Integers,
+    depths: Integers,
+    lengths: Integers,
+    prefill: int,
+    found: Floats,
+) -> None:
+    """Expected calls, calls that end at a leaf, and sums of P(tau >= 1), ``[3, texts]``, of a draft tree.
+
+    `law` ``[K, A, N]`` is by start; by position K is 1. A node comes after its parent; `depths` count from 1.
+    """
+    deepest, end = depths.max(), 0
+    reach = deepest + 2
+    calls, ends = np.zeros(reach), np.zeros(reach)
+    weights = np.empty((parents.size, CHUNK))
+    survival, leaves = np.empty((reach, CHUNK)), np.empty((reach, CHUNK))
+    leaf = np.ones(parents.size, np.bool_)
+    leaf[parents[parents >= 0]] = False
+    for text in range(lengths.size):
+        begin, end = end, end + lengths[text]
+        first = begin + prefill
+        calls[:], ends[:] = 0.0, 0.0
+        for stop in range(end, begin, -CHUNK):
+            start = max(begin, stop - CHUNK)
+            _tree_survival(law, by_start, parents, ranks, depths, leaf, start, stop, end, weights, survival, leaves)
+            found[2, text] += survival[1, : stop - start].sum()
+            for n in range(stop - 1, max(start, first) - 1, -1):
+                place, at, call, ended = n % reach, n - start, 1.0, 0.0
+                above = 1.0
+                for i in range(min(deepest + 1, end - n - 1)):
+                    ahead = place + i + 1
+                    ahead = ahead - reach if ahead >= reach else ahead
+                    below = survival[i + 1, at]
+                    call += (above - below) * calls[ahead]
+                    ended += (above - below) * ends[ahead] + leaves[i, at]
+                    above = below
+                calls[place], ends[place] = call, ended
+        if first < end:
+            found[0, text], found[1, text] = calls[first % reach], ends[first % reach]
+
+
+@compiled
+def _tree_survival(
+    law: Floats,
+    by_start: bool,
+    parents: Integers,
+    ranks: Integers,
+    depths: Integers,
+    leaf: NDArray[np.bool_],
+    start: int,
+    stop: int,
+    end: int,
+    weights: Floats,
+    survival: Floats,
+    leaves: Floats,
+) -> None:
+    """P(tau >= i) at positions `start` to `stop` of a text that ends at `end`, and how much of it ends at leaves."""
+    survival[:], leaves[:] = 0.0, 0.0
+    for node in range(parents.size):
+        depth, parent = depths[node], parents[node]
+        inside = max(0, min(stop - start, end - start - depth + 1))
+        at = start if by_start else start + depth - 1
+        drafted = law[depth - 1 if by_start else 0, ranks[node] - 1, at : at + inside]
+        own, above = weights[node], weights[max(parent, 0)]
+        if parent < 0:
+            for j in range(inside):
+                own[j] = drafted[j]
+        else:
+            for j in range(inside):
+                own[j] = above[j] * drafted[j]
+        for j in range(inside):
+            survival[depth, j] += own[j]
+        for j in range(inside, stop - start):
+            own[j] = 0.0
+    for node in range(parents.size):
+        if leaf[node]:
+            for j in range(stop - start):
+                leaves[depths[node], j] += weights[node, j]
+
+
+@compiled
+def visits(survival: Floats, lengths: Integers, prefill: int, found: Floats) -> None:
+    """Expected calls that start at each position, ``[N]``, zeros at first."""
+    depth, end = survival.shape[1], 0
+    for text in range(lengths.size):
+        begin, end = end, end + lengths[text]
+        if begin + prefill < end:
+            found[begin + prefill] = 1.0
+        for n in range(begin + prefill, end):
+            if found[n] == 0.0:
+                continue
+            above = 1.0
+            for i in range(min(depth + 1, end - n - 1)):
+                below = survival[n, i] if i < depth else 0.0
+                found[n + i + 1] += found[n] * (above - below)
+                above = below
+
+
+@compiled
+def copied_calls(
+    matched: Integers, drafted: Integers, lengths: Integers, most: Integers, k: int, first: int, counts: Integers
+) -> None:
+    """Calls of each text by the tokens that they copy, ``[texts, k + 1]``, zeros at first."""
+    end = 0
+    for text in range(lengths.size):
+        begin, end = end, end + lengths[text]
+        n = begin + first
+        while n < end:
+            counts[text, min(drafted[n], k, most[text] - (n - begin) - 1)] += 1
+            n += min(matched[n], k) + 1

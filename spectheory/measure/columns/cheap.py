@@ -1,0 +1,132 @@
+"""The columns of a position that cost little: sums over the vocabulary, the rank law of i.i.d. drafts, ranks."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from spectheory.measure.columns.compiled import fits, spread
+from spectheory.measure.columns.order import order_statistics
+from spectheory.measure.columns.pmf import Pmf
+from spectheory.measure.columns.race_ranks import race_ranks, ratio
+from spectheory.measure.columns.rejection_ranks import rejection_ranks
+from spectheory.measure.devices import widest
+from spectheory.trace import RECORDED_RANKS, START_RANKS
+
+_OF_STARTS = ("draft_entropy", "draft_top", "race_g", "draft_rank", "greedy_agreement")
+"""The sums and places that a draft has by start and depth."""
+
+
+def by_start(p: Pmf, q: Pmf, at: Tensor, scratch: Tensor, *, race: bool) -> dict[str, Tensor]:
+    """Columns that a draft has by start and depth."""
+    log_target, log_draft = _logs(p, q, at)
+    sums = _compiled_sums if fits(p.pmf) else _draft_sums
+    found = sums(p, q, at, log_target, log_draft, scratch)
+    columns = {"log_draft": log_draft, **{name: found[name] for name in _OF_STARTS}}
+    columns |= _rejections(p, q, log_target, log_draft, scratch, START_RANKS)
+    if race:
+        columns["race_rank"] = race_ranks(p.pmf, q.pmf, log_target, log_draft, scratch[1])[:, :START_RANKS]
+    return columns
+
+
+def by_position(p: Pmf, q: Pmf, at: Tensor, buffers: Tensor) -> dict[str, Tensor]:
+    """The columns that cost little. `buffers` ``[2, rows, V]`` are overwritten."""
+    log_target, log_draft = _logs(p, q, at)
+    sums = _compiled_sums if fits(p.pmf) else _sums
+    return {
+        "log_target": log_target,
+        "log_draft": log_draft,
+        **sums(p, q, at, log_target, log_draft, buffers),
+        **_rejections(p, q, log_target, log_draft, buffers, RECORDED_RANKS),
+    }
+
+
+def _logs(p: Pmf, q: Pmf, at: Tensor) -> tuple[Tensor, Tensor]:
+    log_target, log_draft = (pmf.log_at(at).to(widest(pmf.pmf)) for pmf in (p, q))
+    return log_target, log_draft
+
+
+def _rejections(
+    p: Pmf, q: Pmf, log_target: Tensor, log_draft: Tensor, buffers: Tensor, ranks: int
+) -> dict[str, Tensor]:
+    law, total_variation = rejection_ranks(p.pmf, q.pmf, log_draft - log_target, buffers[1], ranks)
+    return {"rejection_rank": law, "total_variation": total_variation}
+
+
+def _compiled_sums(
+    p: Pmf, q: Pmf, at: Tensor, log_target: Tensor, log_draft: Tensor, buffers: Tensor
+) -> dict[str, Tensor]:
+    """The columns of :func:`_sums` by one compiled pass."""
+    from spectheory.kernels.position_sums import position_sums
+
+    sums, places = np.empty((len(at), 7)), np.empty((len(at), 4), np.int64)
+    c = ratio(log_target, log_draft, p.pmf.dtype)
+    spread(position_sums, p.pmf, q.pmf, p.order(), q.order(), at[:, 0], c, sums, places)
+    names = ("target_entropy", "target_second_moment", "kl", "draft_entropy", "harmonic_similarity", "race_g")
+    columns = {name: torch.from_numpy(sums[:, i].copy()) for i, name in enumerate((*names, "draft_top"))}
+    columns["race_g"].masked_fill_(log_draft == -math.inf, math.inf)
+    target_rank, draft_rank, best, best_draft = torch.from_numpy(places.T.copy())
+    return columns | {
+        "target_rank": target_rank,
+        "draft_rank": draft_rank,
+        "greedy_agreement": best == best_draft,
+    }
+
+
+def _sums(p: Pmf, q: Pmf, at: Tensor, log_target: Tensor, log_draft: Tensor, buffers: Tensor) -> dict[str, Tensor]:
+    """Sums over both pmfs, and the token's places in them."""
+    wide, scratch = widest(p.pmf), buffers[1]
+    return {
+        "target_entropy": _dot(p.pmf, p.log, scratch).neg_().to(wide).clamp_(min=0.0),
+        # `scratch` still holds the products of the line above.
+        "target_second_moment": _dot(scratch, p.log, scratch).to(wide),
+        "kl": _kl(p, q, scratch).to(wide),
+        "harmonic_similarity": _harmonic_similarity(p.pmf, q.pmf, scratch).to(wide),
+        **_draft_sums(p, q, at, log_target, log_draft, buffers),
+    }
+
+
+def _draft_sums(
+    p: Pmf, q: Pmf, at: Tensor, log_target: Tensor, log_draft: Tensor, buffers: Tensor
+) -> dict[str, Tensor]:
+    """Those that a draft has by start too, and the token's rank in the target."""
+    scratch = buffers[1]
+    return {
+        "draft_entropy": _dot(q.pmf, q.log, scratch).neg_().to(log_draft.dtype).clamp_(min=0.0),
+        "draft_top": q.pmf.amax(dim=-1).to(log_draft.dtype),
+        "race_g": _race_g(p.pmf, q.pmf, log_target, log_draft, scratch),
+        **order_statistics(p.order(), q.order(), at, buffers),
+    }
+
+
+def _dot(a: Tensor, b: Tensor, scratch: Tensor) -> Tensor:
+    """Sums of products over the last axis; the products stay in `scratch`."""
+    return torch.mul(a, b, out=scratch).sum(dim=-1)
+
+
+def _kl(p: Pmf, q: Pmf, scratch: Tensor) -> Tensor:
+    """Sum of p log(p/q); infinite where the draft lacks a token of the target."""
+    torch.sub(p.log, q.log, out=scratch)
+    kl = _dot(p.pmf, scratch, scratch).clamp_(min=0.0)
+    if q.cut is None:
+        return kl
+    lacking = (p.pmf * q.cut).sum(dim=-1) > 0
+    return kl.masked_fill_(lacking, math.inf)
+
+
+def _harmonic_similarity(p: Tensor, q: Tensor, scratch: Tensor) -> Tensor:
+    """Sum of 2 p q / (p + q), where 0/0 counts as 0."""
+    torch.add(p, q, out=scratch).clamp_(min=torch.finfo(torch.float32).tiny)
+    torch.div(q, scratch, out=scratch)
+    return 2 * _dot(p, scratch, scratch)
+
+
+def _race_g(p: Tensor, q: Tensor, log_target: Tensor, log_draft: Tensor, scratch: Tensor) -> Tensor:
+    """g(p_x/q_x) at the token (D3): infinite where the draft cannot draw it."""
+    c = ratio(log_target, log_draft, p.dtype).to(p.dtype)
+    torch.addcmul(p, q, c[:, None], value=-1, out=scratch)
+    g = scratch.clamp_(max=0.0).sum(dim=-1).neg_().to(log_target.dtype)
+    return g.masked_fill_(log_draft == -math.inf, math.inf)

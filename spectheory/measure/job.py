@@ -1,0 +1,93 @@
+"""A measurement as whoever runs it needs it: encoded prompts, what identifies it, and what its trace says of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from spectheory.errors import TextError
+from spectheory.measure.by_start import depth_of
+from spectheory.measure.machine import hardware, versions
+from spectheory.measure.pair import ModelPair
+from spectheory.measure.settings import MeasureSettings
+from spectheory.measure.texts import Encoded, encode
+from spectheory.prompts import Prompt
+from spectheory.trace import BY_START, GIVEN_TEXT, MEASURED, SAMPLED_TEXT, SOURCES
+
+_ROWS = 1
+"""Version of the columns by position, for the fingerprint: runs of the first schema of traces can go on."""
+
+_ADDED = ("grown", "suffix")
+"""Settings that the fingerprint has where they are used: runs of earlier versions can go on."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A measurement as whoever runs it needs it: its encoded prompts in the order of the file."""
+
+    pair: ModelPair
+    prompts: Sequence[Encoded]
+    settings: MeasureSettings
+    fingerprint: str
+
+
+def job_of(pair: ModelPair, prompts: Sequence[Prompt], settings: MeasureSettings) -> Job:
+    """The measurement as a job: its prompts are encoded, and each is checked to fit the models' window."""
+    if not prompts:
+        raise TextError("there is no prompt", limit="needs at least one", remedy="pass a prompt file")
+    settings = replace(settings, depth=depth_of(pair.draft, settings.depth))
+    encoded = encode(pair, prompts, settings)
+    return Job(pair, encoded, settings, _fingerprint(pair, encoded, settings))
+
+
+def fingerprint_of_run(pair: ModelPair, prompts: Sequence[Prompt], settings: MeasureSettings) -> str:
+    """Hash of everything that decides the numbers; devices, versions, `chunk` and batches change only rounding."""
+    return job_of(pair, prompts, settings).fingerprint
+
+
+def _fingerprint(pair: ModelPair, encoded: Sequence[Encoded], settings: MeasureSettings) -> str:
+    """The hash; the ids represent the tokenizer and its chat template."""
+    content = {
+        "schema": _ROWS,
+        "columns": sorted(MEASURED),
+        "models": [[m.fingerprint, m.dtype] for m in (pair.target, pair.draft)],
+        "prompts": _prompts_hash([each.prompt for each in encoded]),
+        "ids": [[each.ids.tolist(), None if each.given is None else each.given.tolist()] for each in encoded],
+        "ends": sorted(pair.end_of_text),
+        "settings": {name: value for name, value in asdict(settings).items() if name not in _without(settings)},
+    }
+    depth = depth_of(pair.draft, settings.depth)
+    if depth is not None:
+        content |= {"depth": depth, "by_start": sorted(BY_START)}
+    if pair.vocabulary < min(pair.target.outputs, pair.draft.outputs):  # earlier versions decoded padding too
+        content["vocabulary"] = pair.vocabulary
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _without(settings: MeasureSettings) -> tuple[str, ...]:
+    """Settings that decide no number, or that stand elsewhere: the depth of a head."""
+    unset = [name for name in _ADDED if getattr(settings, name) is None]
+    return ("chunk", "depth", *unset)
+
+
+def _prompts_hash(prompts: Sequence[Prompt]) -> str:
+    return hashlib.sha256(json.dumps([asdict(prompt) for prompt in prompts]).encode()).hexdigest()
+
+
+def provenance_of(job: Job) -> dict[str, Any]:
+    """What the trace of a job says of its origin."""
+    pair, settings, prompts = job.pair, job.settings, [each.prompt for each in job.prompts]
+    return {
+        **pair.describe(),
+        SOURCES: {"target": pair.target.source, "draft": pair.draft.source},
+        "settings": asdict(settings),
+        "origin": GIVEN_TEXT if settings.given_text else SAMPLED_TEXT,
+        "prompts": {"count": len(prompts), "sha256": _prompts_hash(prompts)},
+        "versions": versions(),
+        "hardware": hardware(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+    }

@@ -1,0 +1,152 @@
+"""B6 along the texts of a trace, each half of the prompts with the threshold of the other, so that it stays a bound."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectheory.drafting import Shape
+from spectheory.intervals import Interval
+from spectheory.limits.text import best_threshold, surprisal_walks, threshold_terms
+from spectheory.prediction import compiled_calls
+from spectheory.prediction.block_calls import columns_of, survival_of
+from spectheory.prediction.call_system import tokens_left
+from spectheory.prediction.over_prompts import HALVES, Prompts, ratio
+from spectheory.prediction.paths import by_text, visits_of
+from spectheory.trace import GIVEN_TEXT, Trace
+from spectheory.trace.sample import of_texts, spread
+from spectheory.verification import PathRule
+
+Floats = NDArray[np.float64]
+Visits = Callable[[Trace], Floats]
+"""Expected calls that start at each position of a block of texts, ``[N]``."""
+_SHARE_OF_STARTS = 1 / 8
+"""Starts with room for a call that a limit needs, of all positions: fewer are those near the prompts alone."""
+
+
+class StartsByPosition:
+    """Starts of calls along a text, chosen by position alone: where k tokens might follow.
+
+    Which starts count must not depend on what follows: a text counts as long as it might have become, which is its own
+    length for a text that was cut, the longest text's for one that ended.
+    """
+
+    def __init__(self, prompts: Prompts, trace: Trace) -> None:
+        self._prompts, self._trace, self._longest = prompts, trace, int(trace.lengths.max())
+        self._known = not (trace.recorded or trace.provenance.get("origin") == GIVEN_TEXT)
+
+    def rooms(self, block: Trace) -> NDArray[np.int64]:
+        """Tokens that might follow each position of some of the texts, its own included, ``[N]``."""
+        lengths, left = block.lengths, tokens_left(block.lengths)
+        return left + np.repeat(self._possible(block) - lengths, lengths)
+
+    def enough(self, k: int) -> bool:
+        """Whether starts with room for k are enough, and the text is a sample of the target."""
+        starts = np.clip(self._possible(self._trace) - k + 1, 0, self._trace.lengths)
+        return self._known and int(starts.sum()) >= max(1, _SHARE_OF_STARTS * len(self._trace))
+
+    def with_room(self, k: int) -> NDArray[np.bool_] | None:
+        """The starts ``[N]``; None where they are too few, or where text is no sample of the target."""
+        return self.rooms(self._trace) >= k if self.enough(k) else None
+
+    def mean(self, values: Floats, weights: Floats, k: int) -> Interval:
+        """The mean over starts of tokens of a call with k drafts, each start weighed, with its 95% interval."""
+        above, below = self._prompts.sum_rows(values * weights), self._prompts.sum_rows(weights)
+        return ratio(above, below, limits=(1.0, k + 1.0))
+
+    def _possible(self, block: Trace) -> NDArray[np.int64]:
+        ended = np.array([text.ended for text in block.texts])
+        return np.where(ended, self._longest, block.lengths)
+
+
+class TextLimit:
+    """B6 of a trace at some numbers of nodes, `ks`; None where too few starts have room for them.
+
+    A threshold is chosen on a sample of one half of the prompts (:mod:`spectheory.trace.sample`), used on the other.
+    """
+
+    def __init__(self, prompts: Prompts, trace: Trace, ks: Sequence[int]) -> None:
+        self._prompts, self._trace, self._starts = prompts, trace, StartsByPosition(prompts, trace)
+        self._ks = [k for k in sorted(set(ks)) if self._starts.enough(k)]
+        self._half = 1 - np.minimum(prompts.folds(HALVES), 1)
+
+    def at(self, k: int) -> Interval | None:
+        """B6 at k nodes over starts that count alike."""
+        return self._alike.get(k)
+
+    def at_calls(self, rule: PathRule, shapes: Sequence[Shape], prefill: bool) -> list[Interval | None]:
+        """B6 at each shape's nodes over the starts of the rule's own calls."""
+
+        def visits(shape: Shape) -> Visits:
+            def of(block: Trace) -> Floats:
+                survival, _ = survival_of(rule, shape, block.columns)
+                return visits_of(survival, block.lengths, prefill_emits_token=prefill)
+
+            return of
+
+        asked = [(shape.nodes, visits(shape)) for shape in shapes]
+        return self.means(asked, columns_of(rule, shapes, self._trace.columns))
+
+    def means(
+        self, asked: Sequence[tuple[int, Visits | None]], names: Collection[str] | None = ()
+    ) -> list[Interval | None]:
+        """B6 at numbers of nodes, over starts weighed by the calls that start there.
+
+        Visits depend on the text before a start alone, so they leave B6 a bound for a call from such starts.
+        """
+        above, below = np.zeros((2, len(asked), len(self._half)))
+        done = 0
+        for block in self._trace.blocks(names) if self._ks else ():
+            here = slice(done, done := done + len(block.texts))
+            values, room = self._values(block, self._half[here]), self._starts.rooms(block)
+            for place, (k, visits) in enumerate(asked):
+                if k in self._ks:
+                    weights = np.where(room >= k, visits(block) if visits else 1.0, 0.0)
+                    above[place, here] = by_text(values[:, self._ks.index(k)] * weights, block.lengths)
+                    below[place, here] = by_text(weights, block.lengths)
+        return [self._mean(*each) for each in zip((k for k, _ in asked), above, below, strict=True)]
+
+    def _mean(self, k: int, above: Floats, below: Floats) -> Interval | None:
+        if not below.any():
+            return None
+        most = k + 1.0
+        found = ratio(self._prompts.sum(above), self._prompts.sum(below), limits=(1.0, most))
+        return Interval(min(found.low, most), min(found.best, most), min(found.high, most), found.kind)
+
+    @cached_property
+    def _alike(self) -> dict[int, Interval | None]:
+        return dict(zip(self._ks, self.means([(k, None) for k in self._ks]), strict=True))
+
+    @cached_property
+    def _thresholds(self) -> Floats:
+        """The threshold of each half, chosen on the other, ``[2, ks]``."""
+        chosen = spread(self._trace.lengths, self._half)
+        sample = of_texts(self._trace, chosen, ())
+        half, room = np.repeat(self._half[chosen], sample.lengths), self._starts.rooms(sample)
+        walks = surprisal_walks(-sample.columns["log_target"], sample.lengths, self._ks[-1])[0]
+        found = np.array([[math.log(k) for k in self._ks]] * 2)
+        for side in range(2):
+            for place, k in enumerate(self._ks):
+                if (rows := (half != side) & (room >= k)).any():
+                    found[side, place] = best_threshold(walks[rows, :k], k)
+        return found
+
+    def _values(self, block: Trace, half: NDArray[np.int64]) -> Floats:
+        """B6's value at each start, tokens per call, ``[N, ks]``."""
+        found = np.zeros((len(block), len(self._ks)))
+        surprisals, beyond = -block.columns["log_target"], np.array(self._ks) * np.exp(-self._thresholds) + 1
+        if compiled_calls.pays(len(block)):
+            from spectheory.kernels.text_terms import text_terms
+
+            text_terms(surprisals, block.lengths, half, self._thresholds, np.array(self._ks), found)
+        else:
+            walks, rows = surprisal_walks(surprisals, block.lengths, self._ks[-1])[0], np.repeat(half, block.lengths)
+            for side in range(2):
+                for place, k in enumerate(self._ks):
+                    inside = rows == side
+                    found[inside, place] = threshold_terms(walks[inside, :k], self._thresholds[side, place])
+        return found + np.repeat(beyond[half], block.lengths, axis=0)

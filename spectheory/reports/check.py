@@ -1,0 +1,53 @@
+"""Counted against predicted calls of another decoder, at each k and of all together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from scipy.special import ndtri
+
+from spectheory.intervals import CONFIDENCE
+from spectheory.prediction.law import in_deviations
+from spectheory.reports.table import Column, Table
+
+Records = Sequence[Mapping[str, Any]]
+"""For each k: tokens, calls counted and predicted, standard error of the difference and ``z`` in standard errors."""
+POWER = 0.9
+"""Probability with which a difference of the size that is stated is found."""
+
+
+def of_all(records: Records) -> dict[str, Any]:
+    """Sums over every k, whose texts are independent: variances add up.
+
+    ``found`` is the share by which all calls must be off to be found with probability :data:`POWER` by a two-sided test
+    with 5% false alarms (asymptotic).
+    """
+    made = {name: sum(record[name] for record in records) for name in ("tokens", "counted", "predicted")}
+    error = math.sqrt(sum(record["standard_error"] ** 2 for record in records))
+    z = in_deviations(made["counted"] - made["predicted"], error)
+    found = float(ndtri((1 + CONFIDENCE) / 2) + ndtri(POWER)) * error / made["predicted"]
+    return {**made, "standard_error": error, "z": z if math.isfinite(z) else None, "found": found}
+
+
+def check_table(records: Records) -> Table:
+    """Predicted against counted target calls, and predicted against measured speed-up."""
+    columns = [Column("k"), Column("tokens"), Column("calls counted"), Column("predicted", digits=1)]
+    columns += [Column("diff / s.e.", signed=True), Column("measured", "x"), Column("loop without overhead", "x")]
+    every = {**of_all(records), "k": "all", "measured_speedup": None, "predicted_speedup": None}
+    rows = [
+        [
+            *(record[name] for name in ("k", "tokens", "counted")),
+            float(record["predicted"]),
+            "inf" if record["z"] is None else record["z"],
+            record["measured_speedup"],
+            record["predicted_speedup"],
+        ]
+        for record in (*records, *([every] if len(records) > 1 else []))
+    ]
+    notes = [
+        f"Calls that are {100 * every['found']:.1f}% more or fewer than predicted at every k would be found with "
+        f"probability {POWER:.0%} (5% false alarms)."
+    ]
+    return Table("Against transformers' assisted generation (token verification)", columns, rows, notes)

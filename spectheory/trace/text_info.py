@@ -1,0 +1,40 @@
+"""One text of a trace: its name, its prompt, its tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from spectheory.errors import TraceError
+
+
+@dataclass(frozen=True)
+class TextInfo:
+    """One text of a trace: its name, and its number of output tokens, the end-of-text token included.
+
+    Texts that continue one `prompt` are dependent; empty: the text's own name. `ended` says that the text ended by
+    itself (an end-of-text token), so that nothing follows it. `prompt_tokens` is the length of the prompt, if known.
+    """
+
+    id: str
+    tokens: int
+    prompt: str = ""
+    category: str = ""
+    ended: bool = False
+    prompt_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        fine = {name: isinstance(getattr(self, name), str) for name in ("id", "prompt", "category")}
+        fine["ended"] = isinstance(self.ended, bool | np.bool_)
+        fine["tokens"] = type(self.tokens) is int and self.tokens >= 1
+        known = self.prompt_tokens
+        fine["prompt_tokens"] = known is None or (type(known) is int and known >= 0)
+        if not all(fine.values()):
+            name = min(fine, key=fine.__getitem__)
+            raise TraceError(
+                f"{name} of text {self.id!r} is {getattr(self, name)!r}",
+                limit="names are strings, tokens is an integer >= 1 (no empty text), ended is a truth value, "
+                "prompt_tokens an integer >= 0 or unknown",
+                remedy="measure the pair again",
+            )

@@ -1,0 +1,85 @@
+"""The order of an answer: its file, stdout, figures, and a long last step; all files even if the reader leaves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spectheory.cli import answer
+from spectheory.reports import Report
+from spectheory.reports.table import Column, Table
+
+FIRST = Table("first", [Column("k")], [[1]])
+SECOND = Table("second", [Column("k")], [[2]])
+SHORT, WHOLE = Report({"n": 1}, [FIRST], "headline"), Report({"n": 2}, [FIRST, SECOND], "headline")
+STEPS = Callable[..., list[str]]
+
+
+@pytest.fixture
+def steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> STEPS:
+    """Show both reports and note what is there when figures are drawn and when the last step runs."""
+
+    def shown(*, as_json: bool, file: bool = True) -> list[str]:
+        noted, out = list[str](), tmp_path / "answer.json"
+
+        def state(what: str) -> None:
+            stored = json.loads(out.read_text())["n"] if out.exists() else 0
+            noted.append(f"{what}: file {stored}, printed {' '.join(capsys.readouterr().out.split())[:14]!r}")
+
+        def figures() -> list[Path]:
+            state("figures")
+            return []
+
+        def last() -> Report:
+            state("last")
+            return WHOLE
+
+        answer.show(SHORT, as_json=as_json, file=out if file else None, figures=figures, last=last)
+        state("end")
+        return noted
+
+    return shown
+
+
+def test_the_answer_comes_before_its_figures_and_the_last_step(steps: STEPS) -> None:
+    assert steps(as_json=False) == [
+        "figures: file 1, printed 'headline first'",
+        "last: file 1, printed ''",
+        "end: file 2, printed 'second k 2'",
+    ]
+
+
+def test_json_is_one_object_with_the_last_step(steps: STEPS) -> None:
+    assert steps(as_json=True) == [
+        "figures: file 1, printed ''",
+        "last: file 1, printed ''",
+        'end: file 2, printed \'{ "n": 2, "hea\'',
+    ]
+
+
+@pytest.fixture
+def nobody_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    def left(*_: Any, **__: Any) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr("spectheory.cli.answer.answers.print", left)
+
+
+@pytest.mark.usefixtures("nobody_reads")
+def test_files_are_written_though_the_reader_left(steps: STEPS, tmp_path: Path) -> None:
+    with pytest.raises(BrokenPipeError):
+        steps(as_json=False)
+    assert json.loads((tmp_path / "answer.json").read_text())["n"] == 2
+
+
+@pytest.mark.usefixtures("nobody_reads")
+def test_without_files_nothing_is_left_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    def last() -> Report:
+        raise AssertionError("nobody reads it")
+
+    with pytest.raises(BrokenPipeError):
+        answer.show(SHORT, as_json=False, last=last)

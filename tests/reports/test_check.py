@@ -1,0 +1,51 @@
+"""The check against another decoder: sums over all k, and the power that the table states."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from spectheory.reports.check import POWER, check_table, of_all
+
+
+def record(k: int, counted: int, predicted: float, error: float) -> dict[str, Any]:
+    shown = {"measured_speedup": 1.2, "predicted_speedup": 1.5, "z": (counted - predicted) / error}
+    return {"k": k, "tokens": 1000, "counted": counted, "predicted": predicted, "standard_error": error, **shown}
+
+
+RECORDS = [record(1, 600, 610.0, 3.0), record(3, 400, 390.0, 4.0)]
+
+
+def test_all_together_are_sums() -> None:
+    every = of_all(RECORDS)
+    assert (every["tokens"], every["counted"], every["predicted"]) == (2000, 1000, 1000.0)
+    assert every["standard_error"] == pytest.approx(5.0)
+    assert every["z"] == 0
+    assert of_all([record(1, 620, 610.0, 5.0)])["z"] == 2
+
+
+def test_a_deviation_of_that_size_is_found_with_that_probability() -> None:
+    """The normal law of z, shifted by the deviation, beyond 1.96 on either side."""
+    every = of_all(RECORDS)
+    shift = every["found"] * every["predicted"] / every["standard_error"]
+
+    def above(x: float) -> float:
+        return math.erfc(x / math.sqrt(2)) / 2
+
+    assert above(1.959964 - shift) + above(1.959964 + shift) == pytest.approx(POWER, abs=1e-4)
+    assert above(1.959964 - shift / 2) < 0.5, "the control: half the deviation is found less often"
+
+
+def test_nothing_random_and_yet_a_difference_is_written_as_null() -> None:
+    assert of_all([record(1, 600, 610.0, 1.0) | {"standard_error": 0.0}])["z"] is None
+    assert of_all([record(1, 610, 610.0, 1.0) | {"standard_error": 0.0}])["z"] == 0
+
+
+def test_the_last_row_joins_all() -> None:
+    table = check_table(RECORDS)
+    assert table.texts[-1][0] == "all"
+    assert table.texts[-1][4] == "+0.00"
+    assert f"{100 * of_all(RECORDS)['found']:.1f}%" in table.notes[0]
+    assert len(check_table(RECORDS[:1]).rows) == 1, "one k needs no such row"
