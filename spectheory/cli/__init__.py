@@ -6,6 +6,8 @@ line on stderr.
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import sys
 import traceback
@@ -20,6 +22,8 @@ from spectheory.errors import SpectheoryError, out_of_memory
 
 DEBUG = "SPECTHEORY_DEBUG"
 """Environment variable: where it is set, an internal error prints its traceback."""
+
+atexit.register(gc.freeze)  # what compilers and models leave would take a second to look through
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -68,16 +68,20 @@ def begun(*command: str) -> subprocess.Popen[str]:
 
 
 def computing(run: subprocess.Popen[str]) -> int:
-    """A worker of the run, as soon as it has computed for a second."""
-    children = Path(f"/proc/{run.pid}/task/{run.pid}/children")
+    """A worker of the run, as soon as it has computed for a second: a process of the server that forks workers."""
     for _ in range(600):
-        for child in children.read_text().split():
-            words = Path(f"/proc/{child}/stat").read_text().rpartition(") ")[2].split()
-            worker = b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()
-            if worker and int(words[11]) > 4 * os.sysconf("SC_CLK_TCK"):
-                return int(child)
+        for server in children(run.pid):
+            for worker in children(server):
+                words = Path(f"/proc/{worker}/stat").read_text().rpartition(") ")[2].split()
+                if int(words[11]) > os.sysconf("SC_CLK_TCK"):
+                    return worker
         time.sleep(0.1)
-    raise AssertionError("no worker computes")
+    run.kill()
+    raise AssertionError(f"no worker computes: {run.communicate()[1]}")
+
+
+def children(process: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
 
 
 def alive(process: int) -> bool:
