@@ -15,7 +15,9 @@ from spectheory.kernels import Floats
 from spectheory.kernels.compiling import compiled, compiled_in_any_order
 
 BLOCK = 4096
-"""Entries between two looks at whether a larger one was found."""
+"""Entries that all sums are taken over before the next ones, so that they are read once."""
+TINY = 1e-38
+"""Added to p + q, so that 0/0 is 0; to terms that matter it makes no difference."""
 LANES = 64
 """Running maxima, which are independent so that they vectorise."""
 
@@ -38,13 +40,23 @@ def position_sums(
     """
     lanes = np.empty(LANES, p.dtype)
     for row in range(p.shape[0]):
-        _target_sums(p[row], log_p[row], log_q[row], sums[row])
-        _draft_sums(p[row], q[row], log_q[row], ratio[row], sums[row])
-        for model in range(2):
-            values = log_p[row] if model == 0 else log_q[row]
-            places[row, model] = 1 + _ahead(values, at[row])
-            places[row, 2 + model] = _first_largest(values, lanes)
-        sums[row, 6] = q[row, places[row, 3]]
+        own, token, found = sums[row], at[row], places[row]
+        own[:] = 0.0
+        found[:2] = 1
+        largest_p = largest_q = -np.inf
+        for start in range(0, p.shape[1], BLOCK):
+            part = slice(start, start + BLOCK)
+            a, b, log_a, log_b = p[row, part], q[row, part], log_p[row, part], log_q[row, part]
+            _add_target_sums(a, log_a, log_b, own)
+            _add_draft_sums(a, b, log_b, p.dtype.type(ratio[row]), own)
+            found[0] += _ahead(log_a, log_p[row, token], token - start)
+            found[1] += _ahead(log_b, log_q[row, token], token - start)
+            largest_p, found[2] = _larger(largest_p, found[2], log_a, start, lanes)
+            largest_q, found[3] = _larger(largest_q, found[3], log_b, start, lanes)
+        found[2] += _first(log_p[row, found[2] :], largest_p)
+        found[3] += _first(log_q[row, found[3] :], largest_q)
+        own[0], own[2], own[3] = max(-own[0], 0.0), max(own[2], 0.0), max(-own[3], 0.0)
+        own[6] = q[row, found[3]]
 
 
 @compiled_in_any_order
@@ -53,36 +65,45 @@ def _plus(total: float, term: float) -> float:
 
 
 @compiled
-def _target_sums(p: NDArray[Any], log_p: NDArray[Any], log_q: NDArray[Any], found: Floats) -> None:
+def _add_target_sums(p: NDArray[Any], log_p: NDArray[Any], log_q: NDArray[Any], found: Floats) -> None:
     entropy = second = kl = 0.0
+    none = p.dtype.type(0)
     for i in range(p.size):
         own = p[i]
         # A product with a logarithm of -inf is none where there is no mass.
-        a, b = (log_p[i], log_q[i]) if own > 0 else (own, own)
+        a, b = (log_p[i], log_q[i]) if own > none else (none, none)
         term = own * a
         entropy, second, kl = _plus(entropy, term), _plus(second, term * a), _plus(kl, own * (a - b))
-    found[0], found[1], found[2] = max(-entropy, 0.0), second, max(kl, 0.0)
+    found[0] += entropy
+    found[1] += second
+    found[2] += kl
 
 
 @compiled
-def _draft_sums(p: NDArray[Any], q: NDArray[Any], log_q: NDArray[Any], ratio: float, found: Floats) -> None:
+def _add_draft_sums(p: NDArray[Any], q: NDArray[Any], log_q: NDArray[Any], ratio: float, found: Floats) -> None:
     entropy = harmonic = g = 0.0
+    none, tiny = p.dtype.type(0), p.dtype.type(TINY)  # plain numbers would widen all to double precision
     for i in range(p.size):
         own = q[i]
-        both = p[i] + own
+        both = p[i] + own + tiny
         excess = ratio * own - p[i]
-        entropy = _plus(entropy, own * (log_q[i] if own > 0 else own))
-        harmonic = _plus(harmonic, p[i] * (own / (both if both > 0 else both + 1)))
-        g = _plus(g, excess if excess > 0.0 else 0.0)
-    found[3], found[4], found[5] = max(-entropy, 0.0), 2 * harmonic, g
+        entropy = _plus(entropy, own * (log_q[i] if own > none else none))
+        harmonic = _plus(harmonic, p[i] * (own / both))
+        g = _plus(g, excess if excess > none else none)
+    found[3] += entropy
+    found[4] += 2 * harmonic
+    found[5] += g
 
 
 @compiled
-def _ahead(values: NDArray[Any], at: int) -> int:
-    """Number of entries that come before one of them in descending order, ties to the lowest index."""
-    own, count = values[at], np.int32(0)
-    # Slices, as indices that start at an unknown place are checked one by one.
-    before, after = values[:at], values[at + 1 :]
+def _ahead(values: NDArray[Any], own: float, at: int) -> int:
+    """Number of entries of a part that come before one, at place `at` from its start, in descending order.
+
+    Of equal ones the first comes first.
+    """
+    count = np.int32(0)
+    split = min(max(at, 0), values.size)
+    before, after = values[:split], values[split:]
     for i in range(before.size):
         count += np.int32(before[i] >= own)
     for i in range(after.size):
@@ -91,21 +112,23 @@ def _ahead(values: NDArray[Any], at: int) -> int:
 
 
 @compiled
-def _first_largest(values: NDArray[Any], lanes: NDArray[Any]) -> int:
-    """Index of the largest entry, the first where several are equal."""
-    best, where = -np.inf, 0
-    for start in range(0, values.size, BLOCK):
-        block = values[start : start + BLOCK]
-        whole = block.size - block.size % LANES
-        lanes[:] = block[0]
-        for i in range(0, whole, LANES):
-            for j in range(LANES):
-                lanes[j] = block[i + j] if block[i + j] > lanes[j] else lanes[j]
-        for i in range(whole, block.size):
-            lanes[0] = max(lanes[0], block[i])
-        top = lanes.max()
-        if top > best:
-            best, where = top, start
-    while values[where] < best:
-        where += 1
-    return where
+def _larger(best: float, where: int, values: NDArray[Any], start: int, lanes: NDArray[Any]) -> tuple[float, int]:
+    """The largest entry so far, and the start of the part that it is in."""
+    lanes[:] = values[0]
+    whole = values.size - values.size % LANES
+    for i in range(0, whole, LANES):
+        for j in range(LANES):
+            lanes[j] = values[i + j] if values[i + j] > lanes[j] else lanes[j]
+    for i in range(whole, values.size):
+        lanes[0] = max(lanes[0], values[i])
+    top = lanes.max()
+    return (top, start) if top > best else (best, where)
+
+
+@compiled
+def _first(values: NDArray[Any], wanted: float) -> int:
+    """Place of the first entry that is not below one that is there."""
+    place = 0
+    while values[place] < wanted:
+        place += 1
+    return place

@@ -17,8 +17,8 @@ from spectheory.measure.columns import cheap, race_ranks
 from spectheory.measure.columns.compiled import fits, spread
 from spectheory.measure.columns.expensive import expensive
 from spectheory.measure.columns.noise import position_keys
-from spectheory.measure.columns.normalised import normalise
 from spectheory.measure.columns.pmf import Pmf
+from spectheory.measure.columns.softmax import softmax
 from spectheory.measure.columns.statistics import position_statistics
 from spectheory.trace import RECORDED_RANKS
 from spectheory.verification import RaceVerification
@@ -124,13 +124,19 @@ def test_every_row_is_in_one_part(monkeypatch: pytest.MonkeyPatch) -> None:
             np.testing.assert_array_equal(counts, 1)
 
 
-def test_blocks_in_any_layout_are_normalised_in_place() -> None:
+@pytest.mark.parametrize("warmth", [1.0, 0.7])
+def test_a_softmax_in_any_layout_is_that_in_double_precision(warmth: float) -> None:
+    """Down to where floats end, and with logarithms of -inf, which are reported."""
     for layout in (torch.empty(SIZE, 3).T, torch.empty(3, 2 * SIZE)[:, ::2], torch.empty(3, SIZE)):
-        log = layout.copy_(torch.randn(3, SIZE, generator=torch.Generator().manual_seed(5)))
-        exact, pmf = log.double().softmax(-1), log.exp()
-        assert normalise(pmf, log)
-        np.testing.assert_allclose(pmf, exact, rtol=EQUAL)
-        np.testing.assert_allclose(log, exact.log(), rtol=EQUAL)
+        log, pmf = layout.copy_(-120 * torch.rand(3, SIZE, generator=torch.Generator().manual_seed(5))), layout.clone()
+        log[:, 7] = 0.0
+        for excluded in (0, 3):
+            log[:, SIZE - excluded :] = -math.inf
+            values = log.clone()
+            exact = (values / warmth).double().log_softmax(-1)
+            assert softmax(values, pmf, warmth) == (excluded == 0)
+            np.testing.assert_allclose(values, exact, rtol=EQUAL)
+            np.testing.assert_allclose(pmf, exact.exp(), rtol=EQUAL, atol=torch.finfo(torch.float32).tiny / 1e6)
 
 
 # The race

@@ -31,6 +31,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def found(tiny_pair: ModelPair, folder: Path) -> dict[str, Any]:
+def found(tiny_pair: ModelPair, folder: Path, quick_latencies: None) -> dict[str, Any]:
     """Every rule with two chains and a tree, at two temperatures."""
     return validate(tiny_pair, PROMPTS, QUESTION, folder)

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from spectheory.distributions import Sampling
-from spectheory.measure.columns.normalised import normalise
+from spectheory.measure.columns.softmax import softmax
 from spectheory.measure.columns.supports import cuts, divisor, kept
 from spectheory.measure.devices import widest
 
@@ -77,13 +77,12 @@ def make_pmf(logits: Tensor, sampling: Sampling, buffers: Tensor, admitted: Tens
     pmf, log = buffers
     best = logits.amax(dim=-1, keepdim=True).float()
     torch.sub(logits, best, out=log)
+    warmth = divisor(sampling, log.dtype)
     if cuts(sampling, logits.shape[1]) or not bool(torch.isfinite(best).all()):
         own = kept(logits, sampling, admitted)  # raises where a row is not finite, naming it
         log.copy_(own.over(logits.shape[1]))
-    elif sampling.temperature != 1:
-        log /= divisor(sampling, log.dtype)
-    torch.exp(log, out=pmf)
-    if normalise(pmf, log):
+        warmth = 1.0
+    if softmax(log, pmf, warmth):
         return Pmf(pmf, log, None)
     cut = log == -math.inf
     return Pmf(pmf, log.masked_fill_(cut, 0.0), cut)
