@@ -54,10 +54,12 @@ def _panel(ax: Axes, over: str, curves: Sequence[Curve]) -> None:
         sizes = [size for size, _ in curve.points]
         ax.plot(sizes, curve.times, color=colour, marker="o", markersize=3.5, linewidth=1.3)
         ends.append((sizes[-1], 1.0, f"{curve.name}: size^{curve.exponent:.2f}", colour))
-    lowest = min(curve.points[0][0] / curve.points[-1][0] for curve in curves)
-    largest = max(curve.points[-1][0] for curve in curves)
-    ax.plot([largest * lowest, largest], [lowest, 1.0], color=GREY, linewidth=0.8, linestyle=":")
-    note(ax, "linear", (largest * lowest, lowest), (4, -9), GREY)
+    smallest, largest = (pick(size for c in curves for size, _ in c.points) for pick in (min, max))
+    falling = curves[0].times[0] > 1
+    start = largest / smallest if falling else smallest / largest
+    ax.plot([smallest, largest], [start, 1.0], color=GREY, linewidth=0.8, linestyle=":")
+    middle = (smallest * largest) ** 0.5, start**0.5
+    note(ax, "1 / size" if falling else "linear", middle, (6, 4 if falling else -12), GREY)
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.set_xlabel(over)
