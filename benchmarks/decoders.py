@@ -42,7 +42,8 @@ METHODS: tuple[tuple[str, Shape | HeaviestTree | None], ...] = (
 
 def row_of(name: str, decoded: Sequence[Decoded], peer: float | None) -> Row:
     """Milliseconds of a call, of its forward passes and of the peer's call; the goal is the passes and a fifth."""
-    calls = [call for one in decoded for call in one.calls if call.drafted or name == "plain"]
+    calls = [call for one in decoded for call in one.calls]
+    calls = [call for call in calls if call.drafted] or calls  # decoding without drafts has none
     within = [call.draft_seconds + call.target_seconds for call in calls]
     prefill = sum(one.prefill_seconds for one in decoded) / sum(len(one.calls) for one in decoded)
     ours, passes = (1e3 * (statistics.median(each) + prefill) for each in ([call.seconds for call in calls], within))
@@ -72,7 +73,7 @@ def main() -> None:
     others = peers(pair, prompts)
     rows, raced = [], []
     for rule, shape in METHODS:
-        name, method = f"{rule} {shape or ''}".strip(), Method(rule, shape)
+        name, method = f"{rule} {shape}" if shape else rule, Method(rule, shape)
         decode(pair, prompts[:1], method, tokens=8)
         decoded = decode(pair, prompts, method, tokens=TOKENS, seed=1)
         if rule == "race":
