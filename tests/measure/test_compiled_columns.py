@@ -136,7 +136,9 @@ def test_a_softmax_in_any_layout_is_that_in_double_precision(warmth: float) -> N
             exact = (values / warmth).double().log_softmax(-1)
             assert softmax(values, pmf, warmth) == (excluded == 0)
             np.testing.assert_allclose(values, exact, rtol=EQUAL)
-            np.testing.assert_allclose(pmf, exact.exp(), rtol=EQUAL, atol=torch.finfo(torch.float32).tiny / 1e6)
+            np.testing.assert_allclose(
+                pmf, exact.exp(), rtol=EQUAL, atol=2 * torch.finfo(torch.float32).smallest_normal * 2**-23
+            )
 
 
 # The race
