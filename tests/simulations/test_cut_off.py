@@ -7,9 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import pytest
 from simulations.counts.quantities import Share
 from simulations.counts.tally import Tally, total
 from simulations.experiments import running
+from simulations.experiments.batches import run_batch
 from simulations.experiments.collect import collect
 from simulations.experiments.pools import process_pool
 from simulations.experiments.results import read_results
@@ -106,14 +108,29 @@ def test_an_interrupt_keeps_what_is_finished(tmp_path: Path) -> None:
 
 
 def test_an_interrupt_waits_for_what_runs(tmp_path: Path) -> None:
-    """Three batches run at once when the first is counted; the others are kept too, a fourth is not begun."""
-    path, wanted = tmp_path / "results.jsonl", coins(sleep=0.2)
+    """Two batches still run when the first is counted: they are kept too, and a fourth is not begun."""
+    path, wanted, counted = tmp_path / "results.jsonl", coins(), threading.Event()
+
+    class OneAhead(ThreadPoolExecutor):
+        """The first batch runs at once, the others when it is counted."""
+
+        submitted = 0
+
+        def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+            self.submitted += 1
+            return super().submit(fn if self.submitted == 1 else self.wait_and_run, *args, **kwargs)
+
+        @staticmethod
+        def wait_and_run(*args: Any) -> Any:
+            assert counted.wait(timeout=60)
+            return run_batch(*args)
 
     def stop_now(_: Task, tally: Tally) -> None:
+        counted.set()
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        collect([wanted], stop=BY_COUNT, results=path, executor=threads(3), in_flight=3, progress=stop_now)
+        collect([wanted], stop=BY_COUNT, results=path, executor=lambda: OneAhead(3), in_flight=3, progress=stop_now)
     assert read_results(path).of(wanted) == {batch: run_here(wanted, batch) for batch in range(3)}
 
 
