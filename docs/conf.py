@@ -24,6 +24,7 @@ extensions = [
 ]
 exclude_patterns = ["_build"]
 nb_execution_mode = "cache"
+nb_execution_cache_path = "_build/notebooks"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
 myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]

@@ -54,12 +54,17 @@ Columns = Mapping[str, NDArray[Any] | Ragged]
 
 def write(path: Path, columns: Columns, header: Mapping[str, Any]) -> None:
     """Write a file that appears when whole; the header gets the schema version."""
-    pa, pq = load_extra("pyarrow", extra=None), load_extra("pyarrow.parquet", extra=None)
+    pq, how = load_extra("pyarrow.parquet", extra=None), _encoding(columns)
+    content = to_table(columns, header)
+    write_whole(path, lambda partial: pq.write_table(content, partial, row_group_size=_GROUP, **how))
+
+
+def to_table(columns: Columns, header: Mapping[str, Any]) -> Any:
+    """The columns as an Arrow table with the header in its metadata."""
+    pa = load_extra("pyarrow", extra=None)
     arrays = {name: _to_arrow(column, pa) for name, column in columns.items()}
     content = json.dumps({"schema": SCHEMA_VERSION, **header})
-    table = pa.table(arrays).replace_schema_metadata({METADATA_KEY: content.encode()})
-    how = _encoding(columns)
-    write_whole(path, lambda partial: pq.write_table(table, partial, row_group_size=_GROUP, **how))
+    return pa.table(arrays).replace_schema_metadata({METADATA_KEY: content.encode()})
 
 
 def _to_arrow(column: NDArray[Any] | Ragged, pa: Any) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectheory.distributions import Sampling
-from spectheory.errors import SpectheoryError, TextError, TraceError
+from spectheory.errors import SpectheoryError, TextError, TraceError, load_extra
 from spectheory.trace import parquet
 from spectheory.trace.blocks import BLOCK, rows_of, whole_texts
 from spectheory.trace.checks import faults
@@ -186,9 +186,32 @@ class Trace:
 
         Numbers by start lose their last bits (:mod:`spectheory.trace.stored`), all others keep theirs.
         """
-        texts = [asdict(text) for text in self.texts]
         columns = {**{name: stored(name, values) for name, values in self.columns.items()}, **to_columns(self.lists)}
-        parquet.write(path, columns, {"provenance": dict(self.provenance), "texts": texts})
+        parquet.write(path, columns, self._header())
+
+    def to_arrow(self) -> Any:
+        """A ``pyarrow.Table`` with a row per position: `text` and `place` in it from 0, then the columns in nats.
+
+        Columns ``[N, K]`` are lists of fixed size. Provenance and texts are in the metadata under ``spectheory``. The
+        numbers are those of :attr:`columns`. ``polars.from_arrow`` and ``pandas`` take the table.
+
+        Examples
+        --------
+        >>> trace = Trace.from_log_probabilities([([-0.5, -1.0], [-0.5, -2.0])], ids=["a"])
+        >>> trace.to_arrow().to_pylist()[1]
+        {'text': 'a', 'place': 1, 'log_target': -1.0, 'log_draft': -2.0}
+        """
+        places = np.concatenate([np.arange(tokens) for tokens in self.lengths])
+        names = np.repeat([text.id for text in self.texts], self.lengths)
+        return parquet.to_table({"text": names, "place": places, **self.columns}, self._header())
+
+    def to_pandas(self) -> Any:
+        """:meth:`to_arrow` as a ``pandas.DataFrame``; columns ``[N, K]`` hold an array per row."""
+        load_extra("pandas", extra="pandas")
+        return self.to_arrow().to_pandas()
+
+    def _header(self) -> dict[str, Any]:
+        return {"provenance": dict(self.provenance), "texts": [asdict(text) for text in self.texts]}
 
     @classmethod
     def read(cls, path: Path) -> Trace:
