@@ -25,7 +25,9 @@ DRAFT_TOKENS = (1, 2)
 """A draft step of a chain reads one token, or two after a call in which every draft was accepted."""
 TAKING = "target with hidden states"
 """In a round, the target's pass on one token with its hidden states taken for a head; plain decoding takes none."""
-_FOR_LOOP, _FOR_WARM_UP = 0.25, 0.05
+_REPEATED: dict[Pass, int] = dict.fromkeys([PLAIN, (TAKING, 1), *(("draft", m) for m in DRAFT_TOKENS)], BURST)
+"""How often a round has a pass, where it is more than once."""
+_FOR_LOOP, _FOR_WARM_UP = 0.25, 0.02
 """Shares of the budget: what is left to the decoding loop, and after which no second round warms up."""
 
 
@@ -73,7 +75,7 @@ def measure_latency(
         report(number + 1, warm_up + repeats)
         return taken
 
-    rounds = Rounds(_passes(draft, target, sizes), budget.width, repeats, _repeated(sizes))
+    rounds = Rounds(_passes(draft, target, sizes), budget.width, repeats, _REPEATED)
     warmed = _measure(rounds, measured, warm_up, budget.seconds, watch)
     found = rounds.medians()
     provenance = {
@@ -124,27 +126,19 @@ def _passes(draft: Filled | FilledHead, target: Filled, sizes: Sequence[int]) ->
     return [*taking, *(("target", m) for m in sizes if m > 1), *(("draft", m) for m in drafts)]
 
 
-def _repeated(sizes: Sequence[int]) -> dict[Pass, int]:
-    """How often a round has a pass; the two draft steps share the places before the target's passes."""
-    bursts = max(1, len(sizes) // len(DRAFT_TOKENS)) * BURST
-    return {PLAIN: BURST, (TAKING, 1): BURST, **{("draft", m): bursts for m in DRAFT_TOKENS}}
-
-
 def _round(draft: Filled | FilledHead, target: Filled, sizes: Sequence[int], number: int, due: set[Pass]) -> Round:
     """Seconds of the plain step and of each pass that is due, in the order of decoding.
 
-    For every size there are drafts, then a verifying pass.
+    For every size there are drafts, then a verifying pass. The place of a burst of drafts moves from round to round.
     """
     taken: Round = {}
     steps = [m for m in DRAFT_TOKENS if ("draft", m) in due]
-    bursts: dict[int, list[float]] = {m: [] for m in steps}
     sizes = [m for m in sizes if m == 1 or {("target", m), ("draft", m)} & due - {("draft", 2)}]
+    places = {m: (number + i * len(sizes) // len(DRAFT_TOKENS)) % len(sizes) for i, m in enumerate(steps)}
     for index, m in enumerate(sizes):
-        # The sizes of a draft step alternate in the same places.
-        turn = (index + number) % max(1, len(steps))
-        for tokens in steps if len(sizes) == 1 else steps[turn : turn + 1]:
-            bursts[tokens] += draft.burst(tokens)
-        if not steps:
+        bursts = [tokens for tokens in steps if places[tokens] == index]
+        taken |= {("draft", tokens): _in_a_row(draft.burst(tokens)) for tokens in bursts}
+        if not bursts:
             draft.run(1, keep=1)  # a target's pass follows a draft's
         if m not in DRAFT_TOKENS and ("draft", m) in due:
             taken["draft", m] = draft.run(m, keep=m)  # children are drafted for each
@@ -156,14 +150,13 @@ def _round(draft: Filled | FilledHead, target: Filled, sizes: Sequence[int], num
         elif ("target", m) in due:
             taken["target", m] = target.run(m, keep=m)
     taken |= {("draft", m): draft.run(m, keep=m) for m in draft.longer if ("draft", m) in due}
-    taken |= {("draft", tokens): _in_a_row(burst) for tokens, burst in bursts.items()}
     return taken
 
 
-def _in_a_row(seconds: Sequence[float]) -> float:
-    """Median of the bursts' first passes, which follow another model's, averaged with the median of the others."""
-    first, others = seconds[::BURST], [taken for i, taken in enumerate(seconds) if i % BURST]
-    return (statistics.median(first) + (BURST - 1) * statistics.median(others)) / BURST
+def _in_a_row(burst: Sequence[float]) -> float:
+    """The first pass of a burst, which follows another model's, averaged with the median of the others."""
+    first, *others = burst
+    return (first + len(others) * statistics.median(others)) / len(burst)
 
 
 def _sizes(context: int, tokens: Sequence[int], window: int | None, repeats: int, warm_up: int) -> list[int]:
