@@ -19,7 +19,7 @@ def chain_calls(
 ) -> None:
     """Expected calls and full acceptances ``[ks, texts]`` of chains of rising lengths, from `survival` ``[N, depth]``.
 
-    What is ahead is kept for one call's reach: row ``n % reach`` has the values of position n, one for each k.
+    What is ahead is kept for one call's reach: rows take turns, one position each, with a value for each k.
     """
     reach, end = ks[-1] + 2, 0
     calls, ends = np.zeros((reach, ks.size)), np.zeros((reach, ks.size))
@@ -28,7 +28,7 @@ def chain_calls(
         calls[:], ends[:] = 0.0, 0.0
         place, first = 0, begin + prefill
         for n in range(end - 1, first - 1, -1):
-            place = n % reach
+            place = place - 1 if place > 0 else reach - 1
             calls[place], ends[place] = 1.0, 0.0
             above, longer = 1.0, 0
             for i in range(min(ks[-1] + 1, end - n - 1)):
@@ -75,13 +75,14 @@ def tree_calls(
         begin, end = end, end + lengths[text]
         first = begin + prefill
         calls[:], ends[:] = 0.0, 0.0
+        place = 0
         for stop in range(end, begin, -CHUNK):
             start = max(begin, stop - CHUNK)
             _tree_survival(law, by_start, parents, ranks, depths, leaf, start, stop, end, weights, survival, leaves)
             found[2, text] += survival[1, : stop - start].sum()
             for n in range(stop - 1, max(start, first) - 1, -1):
-                place, at, call, ended = n % reach, n - start, 1.0, 0.0
-                above = 1.0
+                place = place - 1 if place > 0 else reach - 1
+                at, call, ended, above = n - start, 1.0, 0.0, 1.0
                 for i in range(min(deepest + 1, end - n - 1)):
                     ahead = place + i + 1
                     ahead = ahead - reach if ahead >= reach else ahead
@@ -91,7 +92,7 @@ def tree_calls(
                     above = below
                 calls[place], ends[place] = call, ended
         if first < end:
-            found[0, text], found[1, text] = calls[first % reach], ends[first % reach]
+            found[0, text], found[1, text] = calls[place], ends[place]
 
 
 @compiled
