@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from spectheory.kernels import Floats
+from spectheory.kernels import Floats, Integers
 from spectheory.kernels.compiling import compiled
 
-Integers = NDArray[np.int64]
 CHUNK = 256
 """Positions at which the nodes of a tree are weighed together."""
 
@@ -50,21 +49,13 @@ def chain_calls(
 
 
 @compiled
-def tree_calls(
-    law: Floats,
-    by_start: bool,
-    parents: Integers,
-    ranks: Integers,
-    depths: Integers,
-    lengths: Integers,
-    prefill: int,
-    found: Floats,
-) -> None:
+def tree_calls(law: Floats, by_start: bool, tree: Integers, lengths: Integers, prefill: int, found: Floats) -> None:
     """Expected calls, calls that end at a leaf, and sums of P(tau >= 1), ``[3, texts]``, of a draft tree.
 
-    `law` ``[K, A, N]`` is by start; by position K is 1. A node comes after its parent; `depths` count from 1.
+    `law` ``[K, A, N]`` is by start; by position K is 1. `tree` ``[3, nodes]`` has parents, ranks and depths, which
+    count from 1; a node comes after its parent.
     """
-    deepest, end = depths.max(), 0
+    parents, deepest, end = tree[0], tree[2].max(), 0
     reach = deepest + 2
     calls, ends = np.zeros(reach), np.zeros(reach)
     weights = np.empty((parents.size, CHUNK))
@@ -78,7 +69,7 @@ def tree_calls(
         place = 0
         for stop in range(end, begin, -CHUNK):
             start = max(begin, stop - CHUNK)
-            _tree_survival(law, by_start, parents, ranks, depths, leaf, start, stop, end, weights, survival, leaves)
+            _tree_survival(law, by_start, tree, leaf, start, stop, end, weights, survival, leaves)
             found[2, text] += survival[1, : stop - start].sum()
             for n in range(stop - 1, max(start, first) - 1, -1):
                 place = place - 1 if place > 0 else reach - 1
@@ -99,9 +90,7 @@ def tree_calls(
 def _tree_survival(
     law: Floats,
     by_start: bool,
-    parents: Integers,
-    ranks: Integers,
-    depths: Integers,
+    tree: Integers,
     leaf: NDArray[np.bool_],
     start: int,
     stop: int,
@@ -111,6 +100,7 @@ def _tree_survival(
     leaves: Floats,
 ) -> None:
     """P(tau >= i) at positions `start` to `stop` of a text that ends at `end`, and how much of it ends at leaves."""
+    parents, ranks, depths = tree[0], tree[1], tree[2]
     survival[:], leaves[:] = 0.0, 0.0
     for node in range(parents.size):
         depth, parent = depths[node], parents[node]
