@@ -12,14 +12,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from proofs_check.statement.fractions import Fraction
+from proofs_check.statement.fractions import EXACT, Fraction
 
 OPERATORS = (
     *(operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod),
     *(operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne),
 )
 
-EXACT = st.one_of(st.fractions(), st.fractions(-3, 3, max_denominator=12), st.integers(-3, 3), st.integers())
+NUMBERS = st.one_of(st.fractions(), st.fractions(-3, 3, max_denominator=12), st.integers(-3, 3), st.integers())
 """Large ones and small ones, which share factors; integers."""
 
 Operator = Callable[[Any, Any], Any]
@@ -36,7 +36,7 @@ def outcome(operation: Callable[[], Any]) -> Any:
         found = operation()
     except (ZeroDivisionError, OverflowError) as error:
         return type(error)
-    if isinstance(found, fractions.Fraction):
+    if isinstance(found, EXACT):
         return found.numerator, found.denominator
     return type(found), found
 
@@ -45,7 +45,7 @@ def outcome(operation: Callable[[], Any]) -> Any:
 @given(st.data())
 def test_operators_are_pythons(apply: Operator, data: st.DataObject) -> None:
     """Of two fractions, and of one with an integer, a float or a fraction of Python's on either side."""
-    a, b = data.draw(st.fractions(-3, 3, max_denominator=12) | st.fractions()), data.draw(EXACT | st.floats())
+    a, b = data.draw(st.fractions(-3, 3, max_denominator=12) | st.fractions()), data.draw(NUMBERS | st.floats())
     for left, right in ((a, b), (b, a)):
         said = outcome(lambda left=left, right=right: apply(left, right))
         for one, other in ((ours(left), ours(right)), (ours(left), right), (left, ours(right))):
