@@ -20,6 +20,7 @@ def enclosures() -> Any:
 
     Examples
     --------
+    >>> from fractions import Fraction
     >>> iv = enclosures()
     >>> third = iv.mpf(Fraction(1, 3))
     >>> bool(third.a * 3 <= 1 <= third.b * 3), bool((Fraction(1, 2) * third).b < 1)
